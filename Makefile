@@ -1,0 +1,39 @@
+# The two commands of a newcomer are `make demo` and `make test`; each needs only Python 3.11 with venv.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test check format bench coverage clean
+
+demo: .venv/plot
+	$(BIN)/priorshift demo --plot demo.png
+
+test: .venv/test
+	$(BIN)/python -m pytest
+
+check: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/test
+	$(BIN)/python benchmarks/tcpu.py
+
+coverage: .venv/test
+	$(BIN)/python experiments/coverage.py
+
+# One stamp for each extra, made anew when what is to be installed changes.
+.venv/%: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable ".[$*]"
+	@touch $@
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "priorshift needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv .venv
+
+clean:
+	rm -rf .venv demo.png

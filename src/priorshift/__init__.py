@@ -1,0 +1,25 @@
+"""priorshift: how common is the positive class in a new population?
+
+Estimates the class prior of an unlabelled target population under label shift, from labelled positives and
+unlabelled data of a source population.
+"""
+
+from priorshift import errors, intervals, kernels, simulate
+from priorshift.estimate import estimate_prior
+from priorshift.intervals import required_sample_size
+from priorshift.result import Interval, PriorEstimate
+from priorshift.tcpu import TCPU
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "TCPU",
+    "Interval",
+    "PriorEstimate",
+    "errors",
+    "estimate_prior",
+    "intervals",
+    "kernels",
+    "required_sample_size",
+    "simulate",
+]

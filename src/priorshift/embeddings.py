@@ -1,0 +1,189 @@
+"""Mean embeddings of three samples: their 3 × 3 Gram matrix and how well it is known.
+
+The samples are P (labelled positives), U (the source population) and T (the target), in this order
+everywhere. Estimators, intervals and tests see an :class:`Embeddings` and never learn whether exact tiles
+or a random sample of pairs made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priorshift.kernels import Kernel, Matrix
+from priorshift.tiles import Rows, kernel_sums, weighted_kernel_sums
+
+P, U, T = 0, 1, 2
+NAMES = ("positive", "unlabeled", "target")
+Statistic = Literal["unbiased", "plug-in"]
+Pairs = NDArray[np.intp]  # shape (s, 2): row of P, row of U, of the same observation
+NO_PAIRS: Pairs = np.empty((0, 2), dtype=np.intp)
+
+# _SYMMETRIC[k, q] is the symmetric matrix with ones at (k, q) and (q, k), and 2 at (k, k): the change of the
+# Gram matrix when the mean of sample k moves along the mean of sample q.
+_SYMMETRIC = np.einsum("kj,ql->kqjl", np.eye(3), np.eye(3)) + np.einsum("kl,qj->kqjl", np.eye(3), np.eye(3))
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """Gram matrix of the means of P, U and T, and the covariance of its entries.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (3, 3)
+        ⟨μ_j, μ_k⟩ by the statistic asked for. ⟨μ_T, μ_T⟩ is NaN unless it was asked for.
+    plug_in : ndarray of shape (3, 3)
+        The same with every pair kept; the finite-sample bounds hold for it.
+    parts : ndarray of shape (parts, 3, 3, 3, 3)
+        Covariance of the entries of `gram`, as a sum of independent parts.
+    freedom : ndarray of shape (parts,)
+        Degrees of freedom of each part's estimate.
+    sizes : tuple of three int
+        Rows in P, U and T.
+    shared : int
+        Pairs of a row of P and a row of U that are the same observation.
+    kernel : Kernel
+        The kernel that made them.
+    """
+
+    gram: Matrix
+    plug_in: Matrix
+    parts: Matrix
+    freedom: Matrix
+    sizes: tuple[int, int, int]
+    shared: int
+    kernel: Kernel
+
+    def variance(self, A: Matrix) -> tuple[float, float]:
+        """Variance of Σ A_jk ⟨μ_j, μ_k⟩ for a symmetric `A`, and its Satterthwaite degrees of freedom."""
+        if A[T, T] != 0 and np.isnan(self.gram[T, T]):
+            raise ValueError("the norm of the target's mean was not computed; embed with target_norm=True.")
+        each = np.einsum("jk,pjklm,lm->p", A, self.parts, A)
+        total = max(float(each.sum()), 0.0)
+        spread = float((each**2 / self.freedom).sum())
+        return total, total**2 / spread if spread > 0 else np.inf
+
+
+@dataclass(frozen=True)
+class Source:
+    """The source side, computed once and used for every target: rows of P and U and their kernel sums."""
+
+    kernel: Kernel
+    positive: Rows
+    unlabeled: Rows
+    shared: Pairs
+    dtype: np.dtype[Any]
+
+    @cached_property
+    def sums(self) -> dict[tuple[int, int], Matrix]:
+        """sums[j, k]: Σ k(x, y) over the rows y of sample k, at each row x of sample j."""
+        pp, _ = kernel_sums(self.kernel, self.positive, dtype=self.dtype)
+        uu, _ = kernel_sums(self.kernel, self.unlabeled, dtype=self.dtype)
+        pu, up = kernel_sums(self.kernel, self.positive, self.unlabeled, dtype=self.dtype)
+        return {(P, P): pp, (U, U): uu, (P, U): pu, (U, P): up}
+
+    def embed(self, target: Rows, statistic: Statistic = "unbiased", *, target_norm: bool = False) -> Embeddings:
+        """Exact embeddings, from every pair of rows; ⟨μ_T, μ_T⟩ only with `target_norm`."""
+        rows = (self.positive, self.unlabeled, target)
+        sums = dict(self.sums)
+        for k in (P, U):
+            sums[k, T], sums[T, k] = kernel_sums(self.kernel, rows[k], target, dtype=self.dtype)
+        if target_norm:
+            sums[T, T], _ = kernel_sums(self.kernel, target, dtype=self.dtype)
+        else:
+            sums[T, T] = np.zeros(len(target))
+        sizes = np.array([len(r) for r in rows])
+        plug_in = np.array([[sums[j, k].sum() / sizes[j] / sizes[k] for k in range(3)] for j in range(3)])
+        gram = plug_in
+        counts = {(j, k): np.full(sizes[j], float(sizes[k])) for j, k in sums}
+        if statistic == "unbiased":
+            for (j, k), (at, same) in self._skipped(rows).items():
+                sums[j, k] = sums[j, k] - np.bincount(at, same, sizes[j])
+                counts[j, k] -= np.bincount(at, minlength=sizes[j])
+            gram = np.array([[sums[j, k].sum() / counts[j, k].sum() for k in range(3)] for j in range(3)])
+        if not target_norm:
+            plug_in[T, T] = gram[T, T] = np.nan
+        values = [np.stack([sums[j, k] / counts[j, k] for k in range(3)], axis=1) for j in range(3)]
+        parts, freedom = _covariance(values, self.shared)
+        return Embeddings(
+            gram, plug_in, parts, freedom, (int(sizes[P]), int(sizes[U]), int(sizes[T])), len(self.shared), self.kernel
+        )
+
+    def bootstrap(
+        self, target: Rows, statistic: Statistic, replicates: int, rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Gram matrices of `replicates` bootstrap samples, shape (replicates, 3, 3); ⟨μ_T, μ_T⟩ is NaN.
+
+        Rows are drawn as counts, so one pass over the kernel values serves every replicate. A shared row is
+        drawn once for both of its samples. Two draws of one observation are a pair that the unbiased
+        statistic skips, as it skips the diagonal.
+        """
+        rows = (self.positive, self.unlabeled, target)
+        weights = [np.empty((len(r), replicates), np.uint8) for r in rows]
+        weights[U][:] = _draws(len(rows[U]), replicates, rng)
+        weights[T][:] = _draws(len(rows[T]), replicates, rng)
+        alone = np.setdiff1d(np.arange(len(rows[P])), self.shared[:, 0])
+        weights[P][self.shared[:, 0]] = weights[U][self.shared[:, 1]]
+        weights[P][alone] = _draws(len(alone), replicates, rng)
+        skipped = self._skipped(rows) if statistic == "unbiased" else {}
+        pairs = {(P, P): None, (U, U): None, (P, U): self.shared, (P, T): NO_PAIRS, (U, T): NO_PAIRS}
+        gram = np.full((replicates, 3, 3), np.nan)
+        for (j, k), shared in pairs.items():
+            if j == k:
+                sums = weighted_kernel_sums(self.kernel, rows[j], weights[j])
+            else:
+                sums = weighted_kernel_sums(self.kernel, rows[j], weights[j], rows[k], weights[k])
+            w, v = weights[j], weights[k]
+            count = w.sum(axis=0, dtype=np.float64) * v.sum(axis=0, dtype=np.float64)
+            if (j, k) in skipped:
+                at, values = skipped[j, k]
+                both = w[at].astype(np.float64) * (v[at] if shared is None else v[shared[:, 1]])
+                sums -= values @ both
+                count -= both.sum(axis=0)
+            with np.errstate(invalid="ignore", divide="ignore"):  # no row of a tiny sample drawn: NaN
+                gram[:, j, k] = gram[:, k, j] = sums / count
+        return gram
+
+    def _skipped(self, rows: Sequence[Rows]) -> dict[tuple[int, int], tuple[NDArray[np.intp], Matrix]]:
+        """Pairs that are one observation with itself: for each block, the rows they stand in and k there."""
+        skipped = {}
+        for k in range(3):
+            one = rows[k][:1]
+            at_zero = self.kernel.paired(one, one)[0]  # k(x, x), the same for every x
+            skipped[k, k] = (np.arange(len(rows[k])), np.full(len(rows[k]), at_zero))
+        if len(self.shared):
+            p, u = self.shared.T
+            values = self.kernel.paired(rows[P][p], rows[U][u])
+            skipped[P, U], skipped[U, P] = (p, values), (u, values)
+        return skipped
+
+
+def _draws(n: int, replicates: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+    """How often each of n rows is drawn in n draws with replacement, for each replicate: shape (n, replicates)."""
+    counts = np.empty((n, replicates), np.uint8)
+    for b in range(replicates):
+        counts[:, b] = np.bincount(rng.integers(0, n, n), minlength=n) if n else 0
+    return counts
+
+
+def _covariance(values: Sequence[Matrix], shared: Pairs) -> tuple[Matrix, Matrix]:
+    """Covariance of the Gram matrix's entries from the influence of each row.
+
+    A row x of sample k moves ⟨μ_k, μ_q⟩ by (μ_q(x) − mean)/n_k. Rows are independent, so the squares of
+    their influences add up; a row in both P and U has one influence, the sum of two, whence the cross term.
+    """
+    sizes = [len(v) for v in values]
+    influence = [(v - v.mean(axis=0)) / np.sqrt(n * (n - 1)) for v, n in zip(values, sizes, strict=True)]
+    parts = [np.einsum("qr,qab,rcd->abcd", v.T @ v, _SYMMETRIC[k], _SYMMETRIC[k]) for k, v in enumerate(influence)]
+    freedom = [n - 1.0 for n in sizes]
+    if len(shared):
+        p, u = influence[P][shared[:, 0]], influence[U][shared[:, 1]]
+        cross = np.einsum("qr,qab,rcd->abcd", p.T @ u, _SYMMETRIC[P], _SYMMETRIC[U])
+        parts.append(cross + np.einsum("abcd->cdab", cross))
+        freedom.append(np.inf)
+    return np.array(parts), np.array(freedom)

@@ -1,0 +1,33 @@
+"""What the library says when an input or a result cannot be trusted."""
+
+
+class InputError(ValueError):
+    """The input cannot be used; the message says what was got, what was expected and what to do."""
+
+
+class InputTypeError(InputError, TypeError):
+    """The input is of a kind the library does not read, such as a sparse matrix."""
+
+
+class PriorShiftWarning(UserWarning):
+    """Base class of the library's statistical warnings; silence or escalate them all with it."""
+
+
+class WeakSeparationWarning(PriorShiftWarning):
+    """Positives and the unlabelled sample are too alike for the data to tell the target prior."""
+
+
+class OutOfRangeWarning(PriorShiftWarning):
+    """The raw estimate lies outside [0, 1] by more than sampling error explains."""
+
+
+class VacuousBoundWarning(PriorShiftWarning):
+    """A finite-sample bound is as wide as [0, 1] and says nothing about these data."""
+
+
+class SharedRowsWarning(PriorShiftWarning):
+    """Many positives also occur in the unlabelled sample, and nobody said whether they are the same rows."""
+
+
+class ColumnWarning(PriorShiftWarning):
+    """A column was left out because the population sample has no spread to scale it by."""

@@ -1,0 +1,134 @@
+"""The front door: three tables in, one estimate out."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from priorshift.errors import InputError, SharedRowsWarning
+from priorshift.parameters import check_choice, check_prior
+from priorshift.result import PriorEstimate
+from priorshift.shared_rows import row_codes
+from priorshift.tables import Table, check_dropped, match_columns, read_table
+from priorshift.tcpu import TCPU
+
+METHODS = ("auto", "tcpu")
+
+
+def estimate_prior(
+    positive: Any,
+    unlabeled: Any,
+    target: Any,
+    *,
+    method: Any = "auto",
+    source_prior: float | None = None,
+    confidence: float = 0.95,
+    random_state: int | np.random.Generator | None = None,
+    standardize: bool = True,
+    shared: str | None = None,
+    drop: tuple[str, ...] | list[str] = (),
+) -> PriorEstimate:
+    """Estimate the share of positives in the target population.
+
+    Parameters
+    ----------
+    positive, unlabeled, target : array-like, data frame, or path of a CSV or Parquet file
+        Confirmed positives and an unlabelled sample of the source population, and an unlabelled sample of the
+        target population. Columns are matched by name where there are names.
+    method : {"auto", "tcpu"} or estimator
+        "auto" is the best estimator the library has, at present TCPU. An estimator, such as
+        ``TCPU(0.2, kernel="laplace")``, keeps its own settings; then leave `source_prior`, `confidence`,
+        `random_state` and `standardize` alone.
+    source_prior : float
+        Share of positives in the source population.
+    confidence : float
+        Of the interval.
+    random_state : int, Generator or None
+        Decides everything random. (TCPU with its default interval draws nothing.)
+    standardize : bool
+        Scale every column by the mean and spread of the unlabelled source sample; columns are rarely on one
+        scale. The target is never scaled by itself: that would remove the shift.
+    shared : None, "identical" or name of an id column
+        Whether some positives are also rows of the unlabelled sample, and how to recognise them.
+    drop : sequence of str
+        Columns that are not features.
+
+    Returns
+    -------
+    PriorEstimate
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=500, n_target=500, shared=False, random_state=1)
+    >>> print(ps.estimate_prior(s.positive, s.unlabeled, s.target, source_prior=0.2))
+    target prior 0.572, 95% interval 0.498 to 0.647 (TCPU, source prior 0.2)
+    """
+    estimator = _estimator(method, source_prior, confidence, random_state, standardize)
+    aside = [] if shared is None or shared == "identical" else [shared]
+    tables = [
+        read_table(unlabeled, "unlabeled", aside, drop),
+        read_table(positive, "positive", aside, drop),
+        read_table(target, "target", drop=[*drop, *aside]),
+    ]
+    check_dropped(tables, drop)
+    return estimate_from_tables(estimator, *match_columns(tables), shared=shared)
+
+
+def estimate_from_tables(
+    estimator: Any, unlabeled: Table, positive: Table, target: Table, *, shared: str | None = None
+) -> PriorEstimate:
+    """The same for tables already read, whose columns agree."""
+    for table in (positive, unlabeled, target):
+        if len(table.values) < 2:
+            raise InputError(f"{table.name} has 1 row, but at least 2 are needed to tell signal from noise; add rows.")
+    if positive.values.shape == unlabeled.values.shape and np.array_equal(positive.values, unlabeled.values):
+        raise InputError(
+            f"positive and unlabeled are the same {len(positive.values)} rows, so positives cannot be told from the "
+            "population; pass the labelled positives and a sample of the whole population."
+        )
+    X = np.concatenate([positive.values, unlabeled.values])
+    y = np.repeat([1, 0], [len(positive.values), len(unlabeled.values)])
+    told: dict[str, Any] = {}
+    if shared == "identical":
+        told["shared"] = "identical"
+    elif shared is not None:
+        told["shared"] = np.concatenate([positive.aside[shared], unlabeled.aside[shared]])
+    elif getattr(estimator, "scenario", "case-control") == "case-control":
+        _warn_of_shared_rows(X, len(positive.values))
+    estimate: PriorEstimate = estimator.fit(X, y, **told).estimate(target.values)
+    return estimate
+
+
+def _estimator(method: Any, source_prior: float | None, confidence: float, random_state: Any, standardize: bool) -> Any:
+    if hasattr(method, "estimate") and hasattr(method, "fit"):
+        if source_prior is not None:
+            raise InputError("source_prior was passed twice over: set it in the estimator that is the method.")
+        return clone(method)
+    check_choice("method", method, METHODS)
+    if source_prior is None:
+        raise InputError(
+            "source_prior is missing, and this version cannot estimate it; pass the share of positives in the source "
+            "population, a number between 0 and 1."
+        )
+    check_prior(source_prior)
+    return TCPU(source_prior, confidence=confidence, random_state=random_state, standardize=standardize)
+
+
+def _warn_of_shared_rows(X: NDArray[Any], m: int) -> None:
+    """Most positives found again in an otherwise distinct sample are hardly there by chance: ask."""
+    codes = row_codes(X)
+    if len(np.unique(codes[m:])) < 0.9 * (len(X) - m):
+        return  # discrete data repeat themselves
+    found = int(np.isin(codes[:m], codes[m:]).sum())
+    if found > m / 2:
+        warnings.warn(
+            f"{found} of {m} positive rows also stand in the unlabeled table. If they are the same observations, pass "
+            "shared='identical' or the name of an id column; otherwise the estimate and its interval are off.",
+            SharedRowsWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,262 @@
+"""How sure an estimate is: the delta method, the bootstrap, the paper's bound and a sharper one.
+
+Everything here is a function of the :class:`~priorshift.embeddings.Embeddings` and of a known source
+prior π. With a = μ_U − μ_P and b = μ_T − μ_P, the ratio is R = N/D, N = ⟨a, b⟩, D = ⟨a, a⟩, and
+π′ = 1 − (1−π)R.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+from math import ceil, exp, log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from priorshift.embeddings import Embeddings, P, T, U
+from priorshift.errors import InputError, VacuousBoundWarning
+from priorshift.kernels import Matrix
+from priorshift.result import Interval
+
+METHODS = ("delta", "bootstrap", "paper-bound", "sharp-bound")
+_LARGEST_DELTA = exp(-((sqrt(2) + 1) ** 2) / 2)  # Theorems 1 and 2 hold for no larger δ: 0.0543
+
+_a = np.array([-1.0, 1.0, 0.0])
+_b = np.array([-1.0, 0.0, 1.0])
+_N = (np.outer(_a, _b) + np.outer(_b, _a)) / 2  # N = Σ _N_jk G_jk
+_D = np.outer(_a, _a)
+
+
+def numerator(gram: Matrix) -> Matrix:
+    """N = ⟨μ_U − μ_P, μ_T − μ_P⟩ of one Gram matrix or a stack of them."""
+    return np.asarray(gram[..., U, T] - gram[..., P, U] - gram[..., P, T] + gram[..., P, P])
+
+
+def separation(gram: Matrix) -> Matrix:
+    """D = ‖μ_U − μ_P‖² of one Gram matrix or a stack of them."""
+    return np.asarray(gram[..., U, U] - 2 * gram[..., P, U] + gram[..., P, P])
+
+
+def _variances(embeddings: Embeddings) -> tuple[float, float, float]:
+    """Var N, Cov(N, D), Var D."""
+    n, d = embeddings.variance(_N)[0], embeddings.variance(_D)[0]
+    return n, (n + d - embeddings.variance(_N - _D)[0]) / 2, d
+
+
+def standard_error(embeddings: Embeddings, source_prior: float) -> float:
+    """Standard error of the raw estimate, (1−π)·√Var(N − RD)/D."""
+    D = float(separation(embeddings.gram))
+    R = float(numerator(embeddings.gram)) / D
+    return (1 - source_prior) * sqrt(embeddings.variance(_N - R * _D)[0]) / abs(D)
+
+
+def separation_error(embeddings: Embeddings) -> float:
+    """Standard error of the separation."""
+    return sqrt(embeddings.variance(_D)[0])
+
+
+def delta(embeddings: Embeddings, source_prior: float, confidence: float) -> tuple[Interval, bool]:
+    """Interval by inverting the delta-method test of every π′ in [0, 1] (Fieller's form).
+
+    π′ is kept when (N − RD)² ≤ q² Var(N − RD), with R = (1−π′)/(1−π) and q Student's quantile with
+    Satterthwaite's degrees of freedom. The variance is taken at the R that is tested, so that a poorly
+    known D widens the interval, up to [0, 1]. A raw estimate outside [0, 1] gets the interval of the
+    nearer end, which is the wider one.
+
+    Returns
+    -------
+    interval : Interval
+    plausible : bool
+        False when no π′ in [0, 1] passes the test.
+    """
+    N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
+    n, c, d = _variances(embeddings)
+    freedom = embeddings.variance(_N - N / D * _D)[1]
+    q = stats.t.ppf((1 + confidence) / 2, max(freedom, 1.0))
+    top = 1 / (1 - source_prior)  # R at π′ = 0
+
+    def kept(N: float) -> tuple[float, float] | None:
+        return _where_not_positive(D**2 - q**2 * d, -2 * (N * D - q**2 * c), N**2 - q**2 * n, 0.0, top)
+
+    found = kept(N)
+    inside = min(max(N / D, 0.0), top)
+    ends = found if inside == N / D else kept(inside * D)
+    low, high = ends if ends is not None else (inside, inside)  # the estimate itself, up to rounding
+    interval = Interval(_unit(1 - high / top), _unit(1 - low / top), confidence, "delta")
+    return interval, found is not None
+
+
+def bootstrap(grams: NDArray[np.float64], source_prior: float, confidence: float, value: float) -> Interval:
+    """Percentile interval from the Gram matrices of bootstrap samples, shape (replicates, 3, 3).
+
+    A replicate whose separation is not positive has no estimate; it counts as arbitrarily low at the lower
+    end and arbitrarily high at the upper one. The interval is widened, if need be, to hold the estimate.
+    """
+    D = separation(grams)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        draws = 1 - (1 - source_prior) * numerator(grams) / D
+    known = np.isfinite(draws) & (D > 0)
+    tail = (1 - confidence) / 2
+    low = np.quantile(np.where(known, draws, -1e300), tail, method="lower")
+    high = np.quantile(np.where(known, draws, 1e300), 1 - tail, method="higher")
+    return Interval(min(_unit(low), value), max(_unit(high), value), confidence, "bootstrap")
+
+
+def paper_bound(embeddings: Embeddings, source_prior: float, confidence: float) -> Interval:
+    """Theorem 2 of the paper: |π̂′ − π′| ≤ 4√(M log(1/δ)/N)/‖a‖ with probability 1 − 3δ, N = min(m, n, n′).
+
+    It bounds the plug-in estimate, which is the interval's centre, whatever statistic is in use.
+    """
+    delta = (1 - confidence) / 3
+    if delta > _LARGEST_DELTA:
+        raise InputError(
+            f"confidence is {confidence:g}, but Theorem 2 holds only from {1 - 3 * _LARGEST_DELTA:.3f} on; "
+            "ask for more confidence or use interval='sharp-bound'."
+        )
+    raw, length = _plug_in(embeddings, source_prior, "paper-bound")
+    half = 4 * sqrt(embeddings.kernel.bound / min(embeddings.sizes) * log(1 / delta)) / length
+    return _bounded(raw - half, raw + half, half, confidence, "paper-bound", embeddings)
+
+
+def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float) -> Interval:
+    """The sharpest bound that the proof of Theorem 2 gives; valid for every sample size and confidence.
+
+    The error of the plug-in estimate is at most F/‖a‖ with F = ‖(1−π′)e_U − (1−π)e_T + (π′−π)e_P‖ and e the
+    errors of the three means. For a kernel with values in [0, M], one use of McDiarmid's inequality on F
+    gives F ≤ √(MV)(1 + √log(1/δ)) with probability 1 − δ and
+    V = (1−π′)²/n + (1−π)²/n′ + (π′−π)²/m. Where P and U share rows they are not independent, and the bounds
+    of the three means, each with probability 1 − δ/3, are added instead. The interval holds every π′ that
+    satisfies its own bound.
+    """
+    raw, length = _plug_in(embeddings, source_prior, "sharp-bound")
+    pi, delta = source_prior, 1 - confidence
+    m, n, n_target = embeddings.sizes
+    scale = embeddings.kernel.bound / length**2
+    if embeddings.shared:
+        factor = sqrt(scale) * (1 + sqrt(log(3 / delta)))
+
+        def bound(t: float) -> float:
+            return factor * ((1 - t) / sqrt(n) + (1 - pi) / sqrt(n_target) + abs(t - pi) / sqrt(m))
+
+        kept = _where_piecewise_not_positive(lambda t: abs(raw - t) - bound(t), (pi, raw))
+    else:
+        s = scale * (1 + sqrt(log(1 / delta))) ** 2
+        kept = _where_not_positive(
+            1 - s * (1 / n + 1 / m),
+            -2 * (raw - s * (1 / n + pi / m)),
+            raw**2 - s * (1 / n + (1 - pi) ** 2 / n_target + pi**2 / m),
+            0.0,
+            1.0,
+        )
+
+        def bound(t: float) -> float:
+            return sqrt(s * ((1 - t) ** 2 / n + (1 - pi) ** 2 / n_target + (t - pi) ** 2 / m))
+
+    nearest = _unit(raw)
+    low, high = kept if kept is not None else (nearest, nearest)
+    return _bounded(low, high, bound(nearest), confidence, "sharp-bound", embeddings)
+
+
+def required_sample_size(
+    accuracy: float, separation: float, *, confidence: float = 0.95, kernel_bound: float = 1.0
+) -> int:
+    """Rows needed in each sample for |π̂′ − π′| ≤ accuracy, by Theorem 1(ii) of the paper.
+
+    With δ = (1 − confidence)/3 the theorem asks for N ≥ 16M log(1/δ)/((1−α)²‖a‖²) and promises an error of at
+    most 4√(M log(1/δ)/N)/(α‖a‖). The α in (0, 1) that needs the fewest rows is 1/(1 + accuracy), which gives
+    N = 16M log(1/δ)(1 + accuracy)²/(accuracy²‖a‖²). It is a guarantee for the worst case: the delta-method
+    interval is usually that narrow with a hundredth of the rows.
+
+    Parameters
+    ----------
+    accuracy : float
+        Largest error wanted, between 0 and 1.
+    separation : float
+        ‖μ_U − μ_P‖² = (1−π)²‖μ₋ − μ₊‖², as in :attr:`PriorEstimate.separation` of a pilot study.
+    confidence : float
+        At least 0.837, where the theorem begins to hold.
+    kernel_bound : float
+        M = sup k(x, x); 1 for the Gaussian and the Laplace kernel.
+
+    Examples
+    --------
+    >>> from priorshift import required_sample_size
+    >>> required_sample_size(0.05, separation=0.2)
+    144446
+    """
+    if not 0 < accuracy < 1:
+        raise InputError(
+            f"accuracy is {accuracy!r}, but it must lie between 0 and 1; pass the largest error you accept."
+        )
+    if not (separation > 0 and np.isfinite(separation)):
+        raise InputError(f"separation is {separation!r}, but it must be positive; without separation no size suffices.")
+    if not (kernel_bound > 0 and np.isfinite(kernel_bound)):
+        raise InputError(f"kernel_bound is {kernel_bound!r}, but the theorem needs a kernel with finite sup k(x, x).")
+    delta = (1 - confidence) / 3
+    if not 0 < delta <= _LARGEST_DELTA:
+        raise InputError(
+            f"confidence is {confidence!r}, but Theorem 1 holds only from {1 - 3 * _LARGEST_DELTA:.3f} to below 1."
+        )
+    return ceil(16 * kernel_bound * log(1 / delta) * (1 + accuracy) ** 2 / (accuracy**2 * separation))
+
+
+def _plug_in(embeddings: Embeddings, source_prior: float, method: str) -> tuple[float, float]:
+    """The plug-in estimate and ‖a‖, for which the bounds hold."""
+    if not (np.isfinite(embeddings.kernel.bound) and embeddings.kernel.nonnegative):
+        raise InputError(
+            f"interval={method!r} needs a bounded kernel, but {embeddings.kernel.name!r} is not; "
+            "use 'gaussian' or 'laplace', or interval='delta'."
+        )
+    D = float(separation(embeddings.plug_in))
+    if np.isnan(D):
+        raise InputError(
+            f"interval={method!r} bounds the estimate from all pairs of rows, but a sample of pairs was asked for; "
+            "leave pairs=None or use interval='delta'."
+        )
+    return 1 - (1 - source_prior) * float(numerator(embeddings.plug_in)) / D, sqrt(D)
+
+
+def _bounded(low: float, high: float, half: float, confidence: float, method: str, embeddings: Embeddings) -> Interval:
+    if low <= 0 and high >= 1:
+        m, n, n_target = embeddings.sizes
+        warnings.warn(
+            f"The {method} is vacuous: with {m} positive, {n} unlabeled and {n_target} target rows it allows an error "
+            f"of {half:.2g}, so every prior in [0, 1]; use interval='delta', or collect more rows.",
+            VacuousBoundWarning,
+            stacklevel=5,
+        )
+    return Interval(_unit(low), _unit(high), confidence, method)
+
+
+def _unit(x: float) -> float:
+    return float(min(max(x, 0.0), 1.0))
+
+
+def _where_not_positive(a: float, b: float, c: float, low: float, high: float) -> tuple[float, float] | None:
+    """Smallest and largest x in [low, high] with ax² + bx + c ≤ 0."""
+    candidates = [low, high]
+    discriminant = b * b - 4 * a * c
+    if a == 0:
+        candidates += [-c / b] if b else []
+    elif discriminant >= 0:
+        # the sum that does not cancel; the other root from their product c/a
+        s = -(b + np.copysign(sqrt(discriminant), b)) / 2
+        candidates += [s / a] + ([c / s] if s else [])
+    inside = sorted(x for x in candidates if low <= x <= high)
+    kept = [(x, y) for x, y in pairwise(inside) if a * ((x + y) / 2) ** 2 + b * (x + y) / 2 + c <= 0]
+    return (kept[0][0], kept[-1][1]) if kept else None
+
+
+def _where_piecewise_not_positive(f: Callable[[float], float], bends: tuple[float, ...]) -> tuple[float, float] | None:
+    """Smallest and largest t in [0, 1] with f(t) ≤ 0, for an f that is linear between its bends."""
+    knots = sorted({0.0, 1.0, *(t for t in bends if 0 < t < 1)})
+    kept = []
+    for s, t in pairwise(knots):
+        at_s, at_t = f(s), f(t)
+        kept += [x for x, y in ((s, at_s), (t, at_t)) if y <= 0]
+        if at_s * at_t < 0:
+            kept.append(s + (t - s) * at_s / (at_s - at_t))
+    return (min(kept), max(kept)) if kept else None

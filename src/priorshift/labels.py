@@ -1,0 +1,46 @@
+"""The y of positive-unlabelled data: two values, the larger one means labelled positive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priorshift.errors import InputError
+
+
+def read_labels(y: Any, rows: int, name: str = "y") -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Which rows are labelled positive, and the two values.
+
+    Examples
+    --------
+    >>> from priorshift.labels import read_labels
+    >>> read_labels([-1, 1, -1], 3)
+    (array([False,  True, False]), array([-1,  1]))
+    """
+    if y is None:
+        raise InputError(
+            "The estimator requires y to be passed, but the target y is None; pass 1 for positives, else 0."
+        )
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.shape != (rows,):
+        raise InputError(f"{name} has shape {labels.shape} but X has {rows} rows; pass one label for each row.")
+    if labels.dtype.kind == "O":
+        labels = np.array(labels.tolist())
+    if labels.dtype.kind not in "biuf":
+        raise InputError(
+            f"{name} holds {str(labels[0])!r}, but two numbers are expected; pass 1 for positives and 0 for the rest."
+        )
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise InputError(f"{name} contains NaN or inf; pass 1 for positives and 0 for the rest.")
+    values = np.unique(labels)
+    if len(values) != 2:
+        found = "one class" if len(values) == 1 else f"{len(values)} values"
+        raise InputError(
+            f"{name} holds {found} ({', '.join(map(str, values[:5].tolist()))}), but labelled positives (1) and "
+            "unlabelled rows (0) are both needed; pass two values."
+        )
+    return np.asarray(labels == values[1]), values

@@ -1,0 +1,40 @@
+"""Checks of the numbers and names that users pass as settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from priorshift.errors import InputError
+
+
+def check_prior(prior: Any, name: str = "source_prior") -> float:
+    """The prior as a float, if it lies strictly between 0 and 1."""
+    if not (_is_number(prior) and 0 < prior < 1):
+        raise InputError(f"{name} is {prior!r}, but it must be a number strictly between 0 and 1, such as 0.2.")
+    return float(prior)
+
+
+def check_confidence(confidence: Any) -> float:
+    """The confidence level as a float, if it lies strictly between 0 and 1."""
+    if not (_is_number(confidence) and 0 < confidence < 1):
+        raise InputError(f"confidence is {confidence!r}, but it must lie strictly between 0 and 1; try 0.95.")
+    return float(confidence)
+
+
+def check_count(name: str, value: Any, least: int) -> int:
+    """A whole number, if it is at least that."""
+    if isinstance(value, bool) or not (isinstance(value, (int, np.integer)) and value >= least):
+        raise InputError(f"{name} is {value!r}, but it must be a whole number of at least {least}.")
+    return int(value)
+
+
+def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    """Refuse a setting that is none of those allowed."""
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
+        raise InputError(f"{name} is {value!r}, but it must be one of {', '.join(map(repr, allowed))}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)

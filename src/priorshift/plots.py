@@ -1,0 +1,111 @@
+"""Pictures on Axes that the caller gives, or on new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from priorshift.errors import InputError
+from priorshift.result import PriorEstimate
+from priorshift.tables import match_columns, read_table
+
+# Okabe and Ito's colours, told apart with every kind of colour vision
+BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#999999"
+_POINTS = 3000  # rows drawn of each sample; more make a picture heavy, not clearer
+
+
+def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = None) -> Any:
+    """Draw the objective above its minimum, L(γ) − min L, with the estimate and its interval.
+
+    Parameters
+    ----------
+    estimate : PriorEstimate
+    ax : matplotlib Axes or None
+        Where to draw; a new figure by default.
+    truth : float or None
+        The true prior, where it is known.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = _axes(ax)
+    if np.isnan(estimate.raw):
+        raise InputError("there is no estimate to draw: the separation is not positive; see estimate.separation.")
+    low, high = min(0.0, estimate.raw), max(1.0, estimate.raw)
+    gamma = np.linspace(low, high, 401)
+    curve = estimate.excess(gamma)
+    ax.plot(gamma, curve, color="black", linewidth=1.5)
+    interval = estimate.interval
+    label = f"estimate {estimate.value:.3f}"
+    if interval is not None:
+        label += f", {100 * interval.confidence:g}% interval {interval.low:.3f} to {interval.high:.3f}"
+        ax.axvspan(interval.low, interval.high, color=BLUE, alpha=0.2, linewidth=0)
+    ax.axvline(estimate.value, color=BLUE, linewidth=1.5, label=label)
+    if truth is not None:
+        ax.axvline(truth, color=ORANGE, linewidth=1.5, linestyle="--", label=f"truth {truth:.3f}")
+    ax.set_xlim(low, high)
+    ax.set_ylim(0, float(curve.max()) * 1.3 or 1.0)
+    ax.set_xlabel("target prior γ")
+    ax.set_ylabel("objective above its minimum")
+    ax.legend(loc="upper center", frameon=False)
+    return ax
+
+
+def label_shift(positive: Any, unlabeled: Any, target: Any, axes: Sequence[Any] | None = None) -> Any:
+    """Draw source and target side by side: labelled positives, unlabelled rows, target rows.
+
+    With more than two features the rows are projected on the two principal components of the standardised
+    unlabelled sample; with one, they are drawn against a random height.
+
+    Parameters
+    ----------
+    positive, unlabeled, target : as in :func:`priorshift.estimate_prior`
+    axes : pair of matplotlib Axes or None
+        For the source and for the target; a new figure by default.
+
+    Returns
+    -------
+    pair of matplotlib Axes
+    """
+    tables = [read_table(t, n) for t, n in ((unlabeled, "unlabeled"), (positive, "positive"), (target, "target"))]
+    samples = [table.values[:: max(1, len(table.values) // _POINTS)] for table in match_columns(tables)]
+    unlabeled_xy, positive_xy, target_xy = _plane(samples)
+    if axes is None:
+        axes = _matplotlib().subplots(1, 2, figsize=(9, 4), sharex=True, sharey=True, layout="constrained")[1]
+    left, right = axes
+    left.scatter(*unlabeled_xy.T, s=8, color=GREY, alpha=0.6, label="unlabelled", linewidths=0)
+    left.scatter(*positive_xy.T, s=12, color=BLUE, label="labelled positive", linewidths=0)
+    right.scatter(*target_xy.T, s=8, color=GREY, alpha=0.6, label="unlabelled", linewidths=0)
+    for ax, title in ((left, "source"), (right, "target")):
+        ax.set_title(title)
+        ax.legend(frameon=False)
+    return axes
+
+
+def _plane(samples: Sequence[Any]) -> list[Any]:
+    """Two coordinates for every row, the same map for every sample."""
+    reference = samples[0]
+    if reference.shape[1] == 2:
+        return list(samples)
+    rng = np.random.default_rng(0)
+    if reference.shape[1] == 1:
+        return [np.column_stack([sample, rng.random(len(sample))]) for sample in samples]
+    centre, spread = reference.mean(axis=0), reference.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    axes = np.linalg.svd((reference - centre) / spread, full_matrices=False)[2][:2]
+    return [(sample - centre) / spread @ axes.T for sample in samples]
+
+
+def _axes(ax: Any) -> Any:
+    return _matplotlib().subplots(layout="constrained")[1] if ax is None else ax
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise InputError('pictures need matplotlib; run pip install "priorshift[plot]".') from None
+    return plt

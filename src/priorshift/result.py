@@ -1,0 +1,109 @@
+"""What an answer is: an estimate, its interval, and what it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Interval for the target prior, inside [0, 1].
+
+    Examples
+    --------
+    >>> from priorshift import Interval
+    >>> interval = Interval(0.2, 0.35, confidence=0.95, method="delta")
+    >>> 0.3 in interval, round(interval.width, 2)
+    (True, 0.15)
+    """
+
+    low: float
+    high: float
+    confidence: float
+    method: str
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class PriorEstimate:
+    """Estimated share of positives in the target population.
+
+    Attributes
+    ----------
+    value : float
+        The estimate of π′, in [0, 1]; NaN where the data give none.
+    raw : float
+        The same before it was brought into [0, 1].
+    interval : Interval or None
+        None where none was asked for.
+    standard_error : float
+        Of `raw`, from the influence of every row; NaN where there is no estimate.
+    source_prior : float
+        The π that was used.
+    negative_ratio : float
+        R = (1−π′)/(1−π), the share of negatives in the target over that in the source. It does not
+        depend on π.
+    separation : float
+        ‖μ_U − μ_P‖², how far the positives lie from the source population.
+    method : str
+        Name of the estimator.
+    sizes : tuple of three int
+        Rows of the positive, the unlabelled and the target sample.
+    details : dict
+        Settings behind the number: kernel, bandwidth, statistic and so on.
+
+    Examples
+    --------
+    >>> from priorshift import Interval, PriorEstimate
+    >>> print(PriorEstimate(
+    ...     value=0.3, raw=0.3, interval=Interval(0.25, 0.35, 0.95, "delta"), standard_error=0.025,
+    ...     source_prior=0.2, negative_ratio=0.875, separation=0.1, method="TCPU", sizes=(50, 250, 300)))
+    target prior 0.300, 95% interval 0.250 to 0.350 (TCPU, source prior 0.2)
+    """
+
+    value: float
+    raw: float
+    interval: Interval | None
+    standard_error: float
+    source_prior: float
+    negative_ratio: float
+    separation: float
+    method: str
+    sizes: tuple[int, int, int]
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def excess(self, gamma: ArrayLike) -> NDArray[np.float64]:
+        """L(γ) − min L = ‖a‖²(γ − π̂′)²: the paper's objective above its minimum."""
+        return np.asarray(self.separation * (np.asarray(gamma, dtype=float) - self.raw) ** 2)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, ready for JSON; a number that does not exist is None."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+    def __str__(self) -> str:
+        words = f"target prior {self.value:.3f}" if np.isfinite(self.value) else "no estimate of the target prior"
+        if self.interval is not None:
+            share = f"{100 * self.interval.confidence:g}%"
+            words += f", {share} interval {self.interval.low:.3f} to {self.interval.high:.3f}"
+        return f"{words} ({self.method}, source prior {self.source_prior:.3g})"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, (float, np.floating)):
+        return float(value) if np.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value

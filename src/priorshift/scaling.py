@@ -1,0 +1,64 @@
+"""One shift and one factor for every column, from the population sample alone.
+
+The target must never be scaled by its own statistics: a different prior moves its means and spreads, and
+removing that would remove the very shift that is to be measured.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priorshift.errors import ColumnWarning, InputError
+from priorshift.kernels import Matrix
+from priorshift.tables import Table
+from priorshift.tiles import Rows
+
+_BLOCK = 4096  # rows looked at together
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """x ↦ (x − shift) · factor; a column without spread in the population has factor 0, so it is left out."""
+
+    shift: Matrix
+    factor: Matrix
+    constant: NDArray[np.intp]  # columns without spread
+    value: NDArray[Any]  # what they hold
+
+    @classmethod
+    def of(cls, X: NDArray[Any], index: NDArray[np.intp], standardize: bool) -> Scaling:
+        """From the rows `index` of X; without `standardize` columns are only centred, which keeps digits."""
+        blocks = [index[k : k + _BLOCK] for k in range(0, len(index), _BLOCK)]
+        shift = sum(X[block].sum(axis=0, dtype=np.float64) for block in blocks) / len(index)
+        factor = np.ones(X.shape[1])
+        constant = np.empty(0, dtype=np.intp)
+        if standardize:
+            spread = np.sqrt(sum(((X[block] - shift) ** 2).sum(axis=0) for block in blocks) / len(index))
+            flat = np.all([(X[block] == X[index[0]]).all(axis=0) for block in blocks], axis=0)
+            if flat.all():
+                raise InputError(
+                    "every column of the population sample is constant, so nothing tells its rows apart; "
+                    "pass features that vary."
+                )
+            constant = np.flatnonzero(flat)
+            factor = np.where(flat, 0.0, 1 / np.where(flat, 1.0, spread))
+        return cls(shift, factor, constant, X[index[0], constant])
+
+    def rows(self, X: NDArray[Any], index: NDArray[np.intp] | None = None) -> Rows:
+        return Rows(X, self.shift, self.factor, index)
+
+    def warn_of_left_out(self, table: Table) -> None:
+        """A column that is constant in the population but not in another sample contradicts label shift."""
+        varies = self.constant[(table.values[:, self.constant] != self.value).any(axis=0)]
+        if len(varies):
+            warnings.warn(
+                f"Left out {', '.join(table.column(k) for k in varies)}: constant in the population sample but not in "
+                f"{table.name}, which label shift does not allow; check how these columns were made.",
+                ColumnWarning,
+                stacklevel=4,
+            )

@@ -1,0 +1,260 @@
+"""Populations with known priors: the paper's synthetic data, its sampling scheme, and shifts made in real data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priorshift.errors import InputError
+from priorshift.parameters import check_count, check_prior
+
+Random = int | np.random.Generator | None
+
+
+@dataclass(frozen=True)
+class PUSample:
+    """Three samples of a problem whose answer is known.
+
+    Attributes
+    ----------
+    positive, unlabeled, target : ndarray of shape (rows, features)
+    unlabeled_labels, target_labels : ndarray of bool
+        The true classes, which no estimator sees.
+    positive_ids, unlabeled_ids : ndarray of int
+        The observation that each source row is; a number in both is a shared row.
+    source_prior, target_prior : float
+        The priors that were asked for.
+    """
+
+    positive: NDArray[np.float64]
+    unlabeled: NDArray[np.float64]
+    target: NDArray[np.float64]
+    unlabeled_labels: NDArray[np.bool_]
+    target_labels: NDArray[np.bool_]
+    positive_ids: NDArray[np.intp]
+    unlabeled_ids: NDArray[np.intp]
+    source_prior: float
+    target_prior: float
+
+    @property
+    def X(self) -> NDArray[np.float64]:
+        """Positives, then unlabelled rows, as `fit` takes them."""
+        return np.concatenate([self.positive, self.unlabeled])
+
+    @property
+    def y(self) -> NDArray[np.intp]:
+        """1 for the labelled positives, 0 for the unlabelled rows."""
+        return np.repeat([1, 0], [len(self.positive), len(self.unlabeled)])
+
+    @property
+    def ids(self) -> NDArray[np.intp]:
+        """Observation of each row of `X`; what ``fit(X, y, shared=…)`` takes."""
+        return np.concatenate([self.positive_ids, self.unlabeled_ids])
+
+
+class LabeledSource(NamedTuple):
+    """The source side of a :class:`PUSample`."""
+
+    positive: NDArray[Any]
+    unlabeled: NDArray[Any]
+    unlabeled_labels: NDArray[np.bool_]
+    positive_ids: NDArray[np.intp]
+    unlabeled_ids: NDArray[np.intp]
+
+
+def sample_sizes(n: int, source_prior: float, label_frequency: float) -> tuple[int, int]:
+    """Labelled and unlabelled rows to draw from n source rows (the paper's supplement).
+
+    A·c·π·n labelled and A·(1−c)·n unlabelled ones, A = 1/(1 − c(1−π)): n rows in all, of whose positives a
+    share c is labelled.
+
+    Examples
+    --------
+    >>> from priorshift.simulate import sample_sizes
+    >>> sample_sizes(2000, source_prior=0.2, label_frequency=0.5)
+    (333, 1667)
+    """
+    c = check_prior(label_frequency, "label_frequency")
+    pi = check_prior(source_prior)
+    A = 1 / (1 - c * (1 - pi))
+    return round(A * c * pi * n), round(A * (1 - c) * n)
+
+
+def gaussian(
+    source_prior: float,
+    target_prior: float,
+    n_source: int = 2000,
+    n_target: int = 2000,
+    *,
+    label_frequency: float = 0.5,
+    dimension: int = 10,
+    distance: float = 1.0,
+    violation: float = 0.0,
+    shared: bool = True,
+    random_state: Random = None,
+) -> PUSample:
+    """The paper's synthetic data: negatives N(0, I), positives N(a, I) with a = (distance, …, distance).
+
+    Parameters
+    ----------
+    source_prior, target_prior : float
+        π and π′. Each row's class is drawn with that probability.
+    n_source, n_target : int
+        Rows of the source pool and of the target.
+    label_frequency : float
+        The paper's c.
+    violation : float
+        The paper's g: target positives come from N(a + g, I), which breaks label shift unless it is 0.
+    shared : bool
+        True is the paper's scheme: labelled and unlabelled rows are drawn from one pool of `n_source` rows and
+        may be the same. False draws them from separate pools.
+    random_state : int, Generator or None
+
+    Examples
+    --------
+    >>> from priorshift import simulate
+    >>> s = simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, random_state=0)
+    >>> s.positive.shape, s.unlabeled.shape, s.target.shape
+    ((50, 10), (250, 10), (300, 10))
+    """
+    rng = np.random.default_rng(random_state)
+    check_prior(target_prior, "target_prior")
+    check_count("n_source", n_source, 10)
+    check_count("n_target", n_target, 2)
+    check_count("dimension", dimension, 1)
+    m, n = sample_sizes(n_source, source_prior, label_frequency)
+
+    def draw(labels: NDArray[np.bool_], mean: float) -> NDArray[np.float64]:
+        return rng.normal(size=(len(labels), dimension)) + mean * labels[:, None]
+
+    labels_target = rng.random(n_target) < target_prior
+    target = draw(labels_target, distance + violation)
+    if shared:
+        labels = rng.random(n_source) < source_prior
+        while labels.sum() < m:  # a small pool can lack positives to label
+            labels = rng.random(n_source) < source_prior
+        source = label_some(draw(labels, distance), labels, source_prior, label_frequency, random_state=rng)
+    else:
+        truth = rng.random(n) < source_prior
+        positive, unlabeled = draw(np.ones(m, dtype=bool), distance), draw(truth, distance)
+        source = LabeledSource(positive, unlabeled, truth, np.arange(m), np.arange(m, m + n))
+    return PUSample(
+        **source._asdict(),
+        target=target,
+        target_labels=labels_target,
+        source_prior=source_prior,
+        target_prior=target_prior,
+    )
+
+
+def label_some(
+    X: NDArray[Any],
+    y: NDArray[Any],
+    source_prior: float,
+    label_frequency: float,
+    *,
+    random_state: Random = None,
+) -> LabeledSource:
+    """Positive-unlabelled data from labelled rows, by the sampling scheme of the paper's supplement.
+
+    The ids are rows of X; the two samples are not necessarily disjoint.
+    """
+    rng = np.random.default_rng(random_state)
+    labels = _two_classes(X, y)
+    m, n = sample_sizes(len(X), source_prior, label_frequency)
+    positives = np.flatnonzero(labels)
+    if m > len(positives):
+        raise InputError(
+            f"the scheme labels {m} of {len(X)} rows, but only {len(positives)} are positive; "
+            "lower label_frequency or check source_prior."
+        )
+    at = rng.choice(positives, m, replace=False)
+    rest = rng.choice(len(X), n, replace=False)
+    return LabeledSource(X[at], X[rest], labels[rest], at, rest)
+
+
+def downsample(y: NDArray[Any], prior: float, *, random_state: Random = None) -> NDArray[np.intp]:
+    """Rows to keep, at random, so that positives make up `prior` of them: one class is thinned, the other kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.simulate import downsample
+    >>> y = np.repeat([1, 0], [50, 50])
+    >>> kept = downsample(y, 0.2, random_state=0)
+    >>> len(kept), y[kept].mean().round(2)
+    (62, np.float64(0.19))
+    """
+    rng = np.random.default_rng(random_state)
+    check_prior(prior, "prior")
+    labels = _two_classes(y, y)
+    positives, negatives = np.flatnonzero(labels), np.flatnonzero(~labels)
+    keep = min(len(positives), round(len(negatives) * prior / (1 - prior)))
+    keep_negatives = min(len(negatives), round(len(positives) * (1 - prior) / prior))
+    if min(keep, keep_negatives) < 1:
+        raise InputError(
+            f"a prior of {prior:g} leaves no row of one class among {len(positives)} positives and "
+            f"{len(negatives)} negatives; choose a prior nearer to {labels.mean():.2g}."
+        )
+    kept = [rng.choice(positives, keep, replace=False), rng.choice(negatives, keep_negatives, replace=False)]
+    return np.sort(np.concatenate(kept))
+
+
+def shift_labels(
+    X: NDArray[Any],
+    y: NDArray[Any],
+    source_prior: float,
+    target_prior: float,
+    *,
+    label_frequency: float = 0.5,
+    random_state: Random = None,
+) -> PUSample:
+    """A label-shift problem from real labelled data, as in the paper's experiments.
+
+    The rows are split into two halves; each is thinned to its prior; the source half is labelled by the
+    sampling scheme.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from priorshift import simulate
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> s = simulate.shift_labels(X, y, source_prior=0.2, target_prior=0.6, random_state=0)
+    >>> s.target_labels.mean().round(2)
+    np.float64(0.6)
+    """
+    rng = np.random.default_rng(random_state)
+    labels = _two_classes(X, y)
+    order = rng.permutation(len(X))
+    halves = order[: len(X) // 2], order[len(X) // 2 :]
+    priors = (source_prior, target_prior)
+    source, target = (
+        half[downsample(labels[half], prior, random_state=rng)] for half, prior in zip(halves, priors, strict=True)
+    )
+    drawn = label_some(X[source], labels[source], source_prior, label_frequency, random_state=rng)
+    return PUSample(
+        drawn.positive,
+        drawn.unlabeled,
+        X[target],
+        drawn.unlabeled_labels,
+        labels[target],
+        source[drawn.positive_ids],
+        source[drawn.unlabeled_ids],
+        source_prior,
+        target_prior,
+    )
+
+
+def _two_classes(X: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
+    """True where y holds the larger of its two values."""
+    y = np.asarray(y)
+    values = np.unique(y)
+    if y.shape != (len(X),) or len(values) != 2:
+        raise InputError(
+            f"y has shape {y.shape} and {len(values)} different values for {len(X)} rows; "
+            "pass one of two classes for each row."
+        )
+    return np.asarray(y == values[1])

@@ -1,0 +1,180 @@
+"""Exact sums over kernel matrices that are never stored: one tile at a time, all cores, bounded memory.
+
+A tile of K(X, Y) gives its row sums and its column sums in the same pass: the mean embedding of Y at
+the rows of X and that of X at the rows of Y. Sums over tiles are kept in double precision whatever the
+tile's type. Work is cut into lanes by the size of the problem alone, so the answer does not depend on
+the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from priorshift.kernels import Kernel, Matrix, Strip
+
+# A tile of up to 1024 × 256 values stays in the cache, and its four numpy calls are long enough (0.1 ms)
+# for threads not to wait on the interpreter's lock.
+_ROWS = 1024
+_COLUMNS = 256
+_CACHE = 2**24  # bytes of prepared column strips that are kept; a larger sample prepares them again
+_LANES = 16  # independent parts of the work, each with its own column sums
+_SERIAL_PAIRS = 2**18  # below this many pairs, starting threads costs more than it saves
+
+DOUBLE = np.dtype(np.float64)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a matrix, seen through a shift and a factor for each column; made block by block, never whole."""
+
+    X: NDArray[Any]
+    shift: Matrix
+    factor: Matrix
+    index: NDArray[np.intp] | None = None  # which rows; None: all
+
+    def __len__(self) -> int:
+        return len(self.X) if self.index is None else len(self.index)
+
+    def __getitem__(self, at: Any) -> Matrix:
+        return (self.X[at if self.index is None else self.index[at]] - self.shift) * self.factor
+
+
+def kernel_sums(
+    kernel: Kernel, X: Rows, Y: Rows | None = None, *, dtype: np.dtype[Any] = DOUBLE
+) -> tuple[Matrix, Matrix]:
+    """Row and column sums of K(X, Y); with `Y` left out, of the symmetric K(X, X), at half the cost.
+
+    Returns
+    -------
+    rows : ndarray of shape (len(X),)
+        Σ_j k(x_i, y_j).
+    columns : ndarray of shape (len(Y),)
+        Σ_i k(x_i, y_j); the same array as `rows` in the symmetric case.
+    """
+    symmetric = Y is None
+    Y = X if Y is None else Y
+    rows = np.zeros(len(X))
+    plan = _Plan(kernel, X, Y, symmetric, dtype)
+    columns = np.zeros((len(plan.lanes), len(Y)))
+    ones = np.ones(_ROWS, dtype)
+
+    def lane(number: int) -> None:
+        for at, to, A, B, out in plan.tiles(number):
+            weighted = kernel.tile(A, B, out)
+            v, w = (A.weights, B.weights) if weighted else (ones[: len(out)], ones[: out.shape[1]])
+            rows[at] += v.astype(np.float64) * (out @ w)
+            above = plan.above(at, to)
+            if above:
+                columns[number, to] += w.astype(np.float64) * (v[:above] @ out[:above])
+
+    plan.run(lane, len(X) * len(Y))
+    if symmetric:
+        rows += columns.sum(axis=0)
+        return rows, rows
+    return rows, columns.sum(axis=0)
+
+
+def weighted_kernel_sums(
+    kernel: Kernel, X: Rows, W: NDArray[Any], Y: Rows | None = None, V: NDArray[Any] | None = None
+) -> Matrix:
+    """Σ_ij w_ib v_jb k(x_i, y_j) for every column b of the weights; symmetric where `Y` is left out.
+
+    All bootstrap replicates share one pass over the kernel values. `W` has shape (len(X), B).
+    """
+    symmetric = Y is None
+    if Y is None or V is None:
+        Y, V = X, W
+    plan = _Plan(kernel, X, Y, symmetric, DOUBLE)
+    sums = np.zeros((len(plan.lanes), W.shape[1]))
+
+    def lane(number: int) -> None:
+        for at, to, A, B, out in plan.tiles(number):
+            weighted = kernel.tile(A, B, out)
+            left, right = W[at].astype(np.float64), V[to].astype(np.float64)
+            if weighted:
+                left *= A.weights[:, None]
+                right *= B.weights[:, None]
+            if symmetric:
+                left[: plan.above(at, to)] *= 2
+            sums[number] += np.einsum("ib,ib->b", left, out @ right)
+
+    plan.run(lane, len(X) * len(Y) * W.shape[1])
+    return np.asarray(sums.sum(axis=0))
+
+
+class _Plan:
+    """How K(X, Y) is cut: row blocks dealt to lanes in turn, so that a triangle's long and short rows mix.
+
+    In the symmetric case a block takes the columns from its own first row on, and of a column strip that
+    crosses it only the rows down to the strip's square on the diagonal. Rows above that square stand for
+    their mirror image too.
+    """
+
+    def __init__(self, kernel: Kernel, X: Rows, Y: Rows, symmetric: bool, dtype: np.dtype[Any]) -> None:
+        self.kernel, self.X, self.Y, self.symmetric, self.dtype = kernel, X, Y, symmetric, dtype
+        height = min(
+            _ROWS, _COLUMNS * max(1, -(-len(X) // (8 * _COLUMNS)))
+        )  # at least eight blocks, if they can be had
+        blocks = _slices(len(X), height)
+        self.lanes = [blocks[k::_LANES] for k in range(min(_LANES, len(blocks)))]
+        self.columns = _slices(len(Y), _COLUMNS)
+        keep = len(Y) * Y.X.shape[1] * dtype.itemsize <= _CACHE
+        self.prepared = {to.start: self._column_strip(to) for to in self.columns} if keep else {}
+
+    def tiles(self, lane: int) -> Iterator[tuple[slice, slice, Strip, Strip, NDArray[Any]]]:
+        """Tiles of one lane: where they stand, their two strips, and a buffer that every tile reuses."""
+        buffer = np.empty(_ROWS * _COLUMNS, self.dtype)
+        for at in self.lanes[lane]:
+            A = self.kernel.strip(self.X[at], self.dtype)
+            for to in self.columns:
+                if self.symmetric and to.start < at.start:
+                    continue
+                B = self.prepared.get(to.start) or self._column_strip(to)
+                stop = min(at.stop, to.stop) if self.symmetric else at.stop
+                height, width = stop - at.start, to.stop - to.start
+                part = A if stop == at.stop else Strip(A.rows[:height], A.weights[:height], A.reach)
+                yield slice(at.start, stop), to, part, B, buffer[: height * width].reshape(height, width)
+
+    def above(self, at: slice, to: slice) -> int:
+        """How many rows of a tile stand above the diagonal's square, or all where there is no symmetry."""
+        return (min(at.stop, to.start) if self.symmetric else at.stop) - at.start
+
+    def run(self, lane: Callable[[int], None], work: int) -> None:
+        threads = min(len(self.lanes), _threads())
+        if threads == 1 or work < _SERIAL_PAIRS:
+            for number in range(len(self.lanes)):
+                lane(number)
+            return
+        with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lane, range(len(self.lanes))))
+
+    def _column_strip(self, to: slice) -> Strip:
+        """A strip whose transpose is contiguous, which is what the matrix product reads fastest."""
+        strip = self.kernel.strip(self.Y[to], self.dtype)
+        return replace(strip, rows=np.asfortranarray(strip.rows))
+
+
+def _slices(n: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def _threads() -> int:
+    """Cores this process may use, or fewer where OMP_NUM_THREADS says so."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores, int(asked)) if asked.isdigit() and int(asked) > 0 else cores
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Found once: looking for the BLAS libraries of a process takes milliseconds."""
+    return ThreadpoolController()
