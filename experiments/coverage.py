@@ -102,7 +102,20 @@ def main() -> None:
             file.flush()
             if sys.stderr.isatty():
                 print(f"\r{number} of {len(todo)} settings", end="", file=sys.stderr)
+    in_grid_order(args.output)
     summarize(args.output)
+
+
+def in_grid_order(path: Path) -> None:
+    """Settings finish in any order; the finished file has the grid's."""
+    with path.open() as file:
+        lines = {tuple(line[key] for key in KEYS): line for line in csv.DictReader(file)}
+    whole = path.with_suffix(".tmp")
+    with whole.open("w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        writer.writerows(lines[tuple(str(cell[key]) for key in KEYS)] for cell in GRID)
+    whole.replace(path)
 
 
 def summarize(path: Path) -> None:

@@ -139,10 +139,9 @@ def _demo(args: argparse.Namespace) -> None:
     if args.json:
         _json({**estimate.to_dict(), "truth": truth})
         return
-    print(f"Breast-cancer data, {s.X.shape[1]} features: {len(s.positive)} malignant tumours and {len(s.unlabeled)}")
-    print(
-        f"unlabelled ones from a population with 20% malignant; {len(s.target)} unlabelled ones from a new population."
-    )
+    print(f"Breast-cancer data, {s.X.shape[1]} features.")
+    print(f"source: {len(s.positive)} tumours known to be malignant, {len(s.unlabeled)} unlabelled ones, 20% malignant")
+    print(f"target: {len(s.target)} unlabelled tumours of a new population")
     print(estimate)
     print(f"truth in the target sample: {truth:.3f}")
     if args.plot:

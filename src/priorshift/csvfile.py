@@ -26,8 +26,9 @@ def read_csv(
 ) -> tuple[list[str] | None, list[str] | None, list[Column]]:
     """Header, names of the columns that were read, and those columns.
 
-    The file is comma, semicolon or tab separated text in UTF-8. Columns in `aside` come as lists of text, those in `drop` not at all, all others as numbers. A first
-    line of numbers alone means that there is no header. `check` is called with the header.
+    The file is comma, semicolon or tab separated text in UTF-8. Columns in `aside` come as lists of text, those
+    in `drop` not at all, all others as numbers. A first line of numbers alone means that there is no header.
+    `check` is called with the header.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

@@ -66,7 +66,7 @@ def estimate_prior(
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=500, n_target=500, shared=False, random_state=1)
     >>> print(ps.estimate_prior(s.positive, s.unlabeled, s.target, source_prior=0.2))
-    target prior 0.572, 95% interval 0.498 to 0.647 (TCPU, source prior 0.2)
+    target prior 0.607, 95% interval 0.549 to 0.675 (TCPU, source prior 0.2)
     """
     estimator = _estimator(method, source_prior, confidence, random_state, standardize)
     aside = [] if shared is None or shared == "identical" else [shared]

@@ -185,7 +185,7 @@ def required_sample_size(
     --------
     >>> from priorshift import required_sample_size
     >>> required_sample_size(0.05, separation=0.2)
-    144446
+    144449
     """
     if not 0 < accuracy < 1:
         raise InputError(

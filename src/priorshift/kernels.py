@@ -84,7 +84,10 @@ class Gaussian:
     def strip(self, X: Matrix, dtype: np.dtype[Any]) -> Strip:
         rows = X * (np.sqrt(_LOG2_E) / self.bandwidth)
         half = np.einsum("ij,ij->i", rows, rows) / 2
-        return Strip(rows.astype(dtype), np.exp2(-half).astype(dtype), float(half.max()))
+        reach = float(half.max())
+        if reach <= _REACH[dtype]:
+            rows = rows.astype(dtype)
+        return Strip(rows, np.exp2(-half).astype(dtype), reach)
 
     def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
         """Fill `out`; True if the strips' weights still have to be applied.

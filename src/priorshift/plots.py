@@ -47,10 +47,10 @@ def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = 
     if truth is not None:
         ax.axvline(truth, color=ORANGE, linewidth=1.5, linestyle="--", label=f"truth {truth:.3f}")
     ax.set_xlim(low, high)
-    ax.set_ylim(0, float(curve.max()) * 1.3 or 1.0)
+    ax.set_ylim(0, float(curve.max()) * 1.05 or 1.0)
     ax.set_xlabel("target prior γ")
     ax.set_ylabel("objective above its minimum")
-    ax.legend(loc="upper center", frameon=False)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)  # above, where it hides nothing
     return ax
 
 

@@ -148,7 +148,7 @@ def _to_float(array: NDArray[Any], name: str) -> NDArray[np.float64]:
             float(cell)
         except (TypeError, ValueError):
             kind = InputError if isinstance(cell, str) or cell is None else InputTypeError
-            shown = "an empty cell (None)" if cell is None else repr(cell)
+            shown = "an empty cell (None)" if cell is None else repr(str(cell) if isinstance(cell, str) else cell)
             raise kind(
                 f"{name} holds {shown} in row {i}, column {j}, but a cell argument must be a string or a number that "
                 "float() reads; encode it as a number or leave the column out."
@@ -159,6 +159,8 @@ def _to_float(array: NDArray[Any], name: str) -> NDArray[np.float64]:
 def _from_frame(source: Any, name: str, aside: Sequence[str], drop: Sequence[str]) -> Table:
     if isinstance(source, nw.LazyFrame):
         raise InputTypeError(f"{name} is a lazy frame, but its rows are needed; call .collect() on it first.")
+    if nw.dependencies.is_pandas_dataframe(source):  # which alone allows a name twice
+        _check_columns(name, [str(c) for c in source.columns], ())
     frame = nw.from_native(source, eager_only=True)
     columns = [str(c) for c in frame.columns]
     _check_columns(name, columns, aside)

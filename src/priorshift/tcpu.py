@@ -60,8 +60,8 @@ def project(gram: Matrix, source_prior: float) -> Projection:
     >>> round(project(np.outer(means, means), source_prior=0.2).raw, 12)
     0.5
     """
-    D = float(intervals.separation(gram))
-    R = float(intervals.numerator(gram)) / D
+    N, D = float(intervals.numerator(gram)), float(intervals.separation(gram))
+    R = N / D if D else float("nan")
     return Projection(1 - (1 - source_prior) * R, R, D)
 
 
@@ -127,14 +127,11 @@ class TCPU(BaseEstimator):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from priorshift import TCPU, simulate
     >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, n_source=1000, n_target=1000, random_state=0)
-    >>> X = np.concatenate([s.positive, s.unlabeled])
-    >>> y = np.repeat([1, 0], [len(s.positive), len(s.unlabeled)])
-    >>> tcpu = TCPU(source_prior=0.2).fit(X, y, shared=s.ids)
+    >>> tcpu = TCPU(source_prior=0.2).fit(s.X, s.y, shared=s.ids)  # y is 1 for the labelled positives
     >>> print(tcpu.estimate(s.target))
-    target prior 0.615, 95% interval 0.566 to 0.667 (TCPU, source prior 0.2)
+    target prior 0.583, 95% interval 0.537 to 0.632 (TCPU, source prior 0.2)
     """
 
     def __init__(
@@ -351,6 +348,11 @@ class TCPU(BaseEstimator):
         check_choice("scenario", self.scenario, ("case-control", "censoring"))
         check_choice("precision", self.precision, ("float64", "float32"))
         check_choice("interval", self.interval, (*intervals.METHODS, None))
+        if self.interval in ("paper-bound", "sharp-bound") and self.kernel == "energy":
+            raise InputError(
+                f"interval={self.interval!r} needs a bounded kernel, but 'energy' is not; "
+                "use 'gaussian' or 'laplace', or interval='delta'."
+            )
         check_confidence(self.confidence)
         check_count("n_bootstrap", self.n_bootstrap, 20)
         if self.source_prior is not None:

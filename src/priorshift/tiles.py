@@ -9,10 +9,12 @@ the number of threads.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,13 +23,14 @@ from threadpoolctl import ThreadpoolController
 
 from priorshift.kernels import Kernel, Matrix, Strip
 
-# A tile of up to 1024 × 256 values stays in the cache, and its four numpy calls are long enough (0.1 ms)
-# for threads not to wait on the interpreter's lock.
-_ROWS = 1024
-_COLUMNS = 256
+# A tile of 1152 × 384 values (3.5 MB) stays in the last-level cache, and its four numpy calls are long enough
+# (0.1 to 0.5 ms) for threads not to wait on the interpreter's lock. Blocks of rows begin where strips of columns
+# do, which the symmetric case relies on.
+_COLUMNS = 384
+_ROWS = 3 * _COLUMNS
 _CACHE = 2**24  # bytes of prepared column strips that are kept; a larger sample prepares them again
-_LANES = 16  # independent parts of the work, each with its own column sums
-_SERIAL_PAIRS = 2**18  # below this many pairs, starting threads costs more than it saves
+_HEAPS = 16  # heaps of row blocks, each with its own column sums
+_SERIAL_PAIRS = 2**21  # below this many pairs (3 ms of work), starting threads costs more than it saves
 
 DOUBLE = np.dtype(np.float64)
 
@@ -62,25 +65,26 @@ def kernel_sums(
     """
     symmetric = Y is None
     Y = X if Y is None else Y
-    rows = np.zeros(len(X))
     plan = _Plan(kernel, X, Y, symmetric, dtype)
-    columns = np.zeros((len(plan.lanes), len(Y)))
+    by_row = np.zeros((2, len(X)))
+    by_column = np.zeros((len(plan.blocks), len(Y)))
     ones = np.ones(_ROWS, dtype)
 
-    def lane(number: int) -> None:
-        for at, to, A, B, out in plan.tiles(number):
+    def lane(blocks: int, parity: int) -> None:
+        for at, to, A, B, out in plan.tiles(blocks, parity):
             weighted = kernel.tile(A, B, out)
             v, w = (A.weights, B.weights) if weighted else (ones[: len(out)], ones[: out.shape[1]])
-            rows[at] += v.astype(np.float64) * (out @ w)
+            by_row[parity, at] += v.astype(np.float64) * (out @ w)
             above = plan.above(at, to)
             if above:
-                columns[number, to] += w.astype(np.float64) * (v[:above] @ out[:above])
+                by_column[blocks, to] += w.astype(np.float64) * (v[:above] @ out[:above])
 
     plan.run(lane, len(X) * len(Y))
+    rows, columns = by_row.sum(axis=0), by_column.sum(axis=0)
     if symmetric:
-        rows += columns.sum(axis=0)
+        rows += columns
         return rows, rows
-    return rows, columns.sum(axis=0)
+    return rows, columns
 
 
 def weighted_kernel_sums(
@@ -94,10 +98,10 @@ def weighted_kernel_sums(
     if Y is None or V is None:
         Y, V = X, W
     plan = _Plan(kernel, X, Y, symmetric, DOUBLE)
-    sums = np.zeros((len(plan.lanes), W.shape[1]))
+    sums = np.zeros((len(plan.blocks), 2, W.shape[1]))
 
-    def lane(number: int) -> None:
-        for at, to, A, B, out in plan.tiles(number):
+    def lane(blocks: int, parity: int) -> None:
+        for at, to, A, B, out in plan.tiles(blocks, parity):
             weighted = kernel.tile(A, B, out)
             left, right = W[at].astype(np.float64), V[to].astype(np.float64)
             if weighted:
@@ -105,14 +109,18 @@ def weighted_kernel_sums(
                 right *= B.weights[:, None]
             if symmetric:
                 left[: plan.above(at, to)] *= 2
-            sums[number] += np.einsum("ib,ib->b", left, out @ right)
+            sums[blocks, parity] += np.einsum("ib,ib->b", left, out @ right)
 
     plan.run(lane, len(X) * len(Y) * W.shape[1])
-    return np.asarray(sums.sum(axis=0))
+    return np.asarray(sums.sum(axis=(0, 1)))
 
 
 class _Plan:
-    """How K(X, Y) is cut: row blocks dealt to lanes in turn, so that a triangle's long and short rows mix.
+    """How K(X, Y) is cut.
+
+    Blocks of rows are dealt in turn to at most 16 heaps, so that a triangle's long and short rows mix, and strips
+    of columns are odd or even. A heap and a parity make a lane: it adds up row sums for its parity and column sums
+    for its heap, which no other lane touches.
 
     In the symmetric case a block takes the columns from its own first row on, and of a column strip that
     crosses it only the rows down to the strip's square on the diagonal. Rows above that square stand for
@@ -121,21 +129,22 @@ class _Plan:
 
     def __init__(self, kernel: Kernel, X: Rows, Y: Rows, symmetric: bool, dtype: np.dtype[Any]) -> None:
         self.kernel, self.X, self.Y, self.symmetric, self.dtype = kernel, X, Y, symmetric, dtype
-        height = min(
-            _ROWS, _COLUMNS * max(1, -(-len(X) // (8 * _COLUMNS)))
-        )  # at least eight blocks, if they can be had
-        blocks = _slices(len(X), height)
-        self.lanes = [blocks[k::_LANES] for k in range(min(_LANES, len(blocks)))]
+        quarter = -(-len(X) // (4 * _COLUMNS)) * _COLUMNS  # four blocks, if they can be had
+        blocks = _slices(len(X), min(_ROWS, quarter))
+        self.blocks = [blocks[k::_HEAPS] for k in range(min(_HEAPS, len(blocks)))]
         self.columns = _slices(len(Y), _COLUMNS)
+        self.thread = threading.local()
         keep = len(Y) * Y.X.shape[1] * dtype.itemsize <= _CACHE
         self.prepared = {to.start: self._column_strip(to) for to in self.columns} if keep else {}
 
-    def tiles(self, lane: int) -> Iterator[tuple[slice, slice, Strip, Strip, NDArray[Any]]]:
-        """Tiles of one lane: where they stand, their two strips, and a buffer that every tile reuses."""
-        buffer = np.empty(_ROWS * _COLUMNS, self.dtype)
-        for at in self.lanes[lane]:
+    def tiles(self, blocks: int, parity: int) -> Iterator[tuple[slice, slice, Strip, Strip, NDArray[Any]]]:
+        """Tiles of one lane: where they stand, their two strips, and a buffer that every tile of a thread reuses."""
+        if not hasattr(self.thread, "buffer"):
+            self.thread.buffer = np.empty(_ROWS * _COLUMNS, self.dtype)
+        buffer = self.thread.buffer
+        for at in self.blocks[blocks]:
             A = self.kernel.strip(self.X[at], self.dtype)
-            for to in self.columns:
+            for to in self.columns[parity::2]:
                 if self.symmetric and to.start < at.start:
                     continue
                 B = self.prepared.get(to.start) or self._column_strip(to)
@@ -148,14 +157,16 @@ class _Plan:
         """How many rows of a tile stand above the diagonal's square, or all where there is no symmetry."""
         return (min(at.stop, to.start) if self.symmetric else at.stop) - at.start
 
-    def run(self, lane: Callable[[int], None], work: int) -> None:
-        threads = min(len(self.lanes), _threads())
+    def run(self, lane: Callable[[int, int], None], work: int) -> None:
+        """Run every lane, on several threads where there is enough work."""
+        lanes = list(product(range(len(self.blocks)), (0, 1)))
+        threads = min(len(lanes), _threads())
         if threads == 1 or work < _SERIAL_PAIRS:
-            for number in range(len(self.lanes)):
-                lane(number)
+            for one in lanes:
+                lane(*one)
             return
         with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
-            list(pool.map(lane, range(len(self.lanes))))
+            list(pool.map(lane, *zip(*lanes, strict=True)))
 
     def _column_strip(self, to: slice) -> Strip:
         """A strip whose transpose is contiguous, which is what the matrix product reads fastest."""

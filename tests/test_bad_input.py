@@ -1,0 +1,286 @@
+"""Bad input gets one sentence, from Python and from the command line, and leaves no file behind."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from exact_problems import random_problem
+
+import priorshift as ps
+from priorshift.cli import main
+from priorshift.errors import InputError
+
+PROBLEM = random_problem(copies=(2, 3, 2, 1))
+GOOD = {"positive": PROBLEM.positive, "unlabeled": PROBLEM.unlabeled, "target": PROBLEM.target}
+
+
+def with_cell(X, value):
+    X = X.copy()
+    X[1, 2] = value
+    return X
+
+
+# Arrays that stand in for one of the three tables: (which, what, sentence). The same goes through a CSV file.
+BAD_VALUES = [
+    ("target", with_cell(PROBLEM.target, np.nan), r"contains NaN in row 1 \(counting from 0\), column .*; fill in"),
+    ("positive", with_cell(PROBLEM.positive, np.inf), r"contains infinity \(inf\) in row 1 .*; replace it"),
+    ("unlabeled", with_cell(PROBLEM.unlabeled, -np.inf), r"contains infinity \(inf\) in row 1"),
+    ("target", with_cell(PROBLEM.target, 1e308), r"holds 1e\+308 in row 1 .*, whose square overflows; rescale"),
+    ("positive", PROBLEM.positive[:1], "has 1 row, but at least 2 are needed to tell signal from noise; add rows"),
+    ("unlabeled", PROBLEM.unlabeled[:1], "has 1 row, but at least 2 are needed"),
+    ("target", PROBLEM.target[:1], "has 1 row, but at least 2 are needed"),
+    ("positive", PROBLEM.unlabeled, "positive and unlabeled are the same 29 rows"),
+    (
+        "unlabeled",
+        np.ones((9, 3)),
+        "every column of the population sample is constant, so nothing tells its rows apart",
+    ),
+]
+
+
+@pytest.mark.parametrize(("which", "table", "message"), BAD_VALUES)
+def test_values_that_cannot_be_used_are_refused_by_the_function(which, table, message):
+    with pytest.raises(InputError, match=message):
+        ps.estimate_prior(**(GOOD | {which: table}), source_prior=0.2)
+
+
+@pytest.mark.parametrize(("which", "table", "message"), BAD_VALUES)
+def test_values_that_cannot_be_used_are_refused_by_the_command(which, table, message, tmp_path, command):
+    command(write(tmp_path, GOOD | {which: table}), message)
+
+
+BAD_ARRAYS = [
+    ([], "has 1 dimension, but rows and columns are expected"),
+    (np.empty((0, 3)), r"has 0 row\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required; pass some rows"),
+    (np.empty((4, 0)), r"has 0 feature\(s\) \(shape=\(4, 0\)\) while a minimum of 1 is required; pass some columns"),
+    ([[1, 2, 3], [4, 5]], "has rows of different lengths; pass a table with the same columns in every row"),
+    ([["a", 2, 3], [4, 5, 6]], "holds 'a' in row 0, column 0, but a cell argument must be a string or a number"),
+    ([[None, 2, 3], [4, 5, 6]], r"holds an empty cell \(None\) in row 0, column 0|contains NaN in row 0"),
+    (np.zeros((3, 2)), "has 2 features but unlabeled has 3; pass the same columns in the same order"),
+    (np.zeros(5), "has 1 dimension, but rows and columns are expected"),
+    (np.zeros((2, 2, 2)), "has 3 dimensions, but rows and columns are expected"),
+    (np.ones((4, 3)) * 1j, "Complex data not supported: target holds complex numbers; pass real ones"),
+    (np.array([["2020-01-01"] * 3] * 3, dtype="datetime64[D]"), "holds dates, but numbers are expected; encode them"),
+    ("nowhere.csv", r"target \(nowhere.csv\) does not exist; check the path"),
+    (7, "has 0 dimensions, but rows and columns are expected"),
+]
+
+
+@pytest.mark.parametrize(("table", "message"), BAD_ARRAYS)
+def test_things_that_are_no_table_are_refused(table, message):
+    with pytest.raises(InputError, match=message):
+        ps.estimate_prior(**(GOOD | {"target": table}), source_prior=0.2)
+
+
+def frame_cases():
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    import scipy.sparse
+
+    return [
+        (pd.DataFrame({"a": ["x", "y"], "b": 1.0}), "holds 'x' in column 'a' .*, but numbers are expected; encode it"),
+        (pd.DataFrame({"a": pd.to_datetime(["2020-01-01"] * 2), "b": 1.0}), "holds .* in column 'a' .*Datetime"),
+        (pl.DataFrame({"a": [1.0, None], "b": [1.0, 2]}), "has no value in row 1, column 'a'; fill it in"),
+        (pl.DataFrame({"a": [1.0, float("nan")], "b": [1.0, 2]}), "contains NaN in row 1 .*, column 'a'"),
+        (pl.DataFrame({"a": [[1], [2]], "b": [1, 2]}), "holds .* in column 'a' .*, but numbers are expected"),
+        (pl.LazyFrame({"a": [1.0, 2], "b": [1.0, 2]}), r"is a lazy frame, but its rows are needed; call .collect\(\)"),
+        (pa.table({"a": [1.0, None], "b": [1.0, 2]}), "has no value in row 1, column 'a'"),
+        (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), "has more than one column named 'a'; give every column"),
+        (pd.DataFrame({"a": [], "b": []}, dtype=float), r"has 0 row\(s\)"),
+        (scipy.sparse.eye(3).tocsr(), r"is a sparse matrix, but dense numbers are expected; pass target.toarray\(\)"),
+    ]
+
+
+@pytest.mark.parametrize(("table", "message"), frame_cases())
+def test_frames_that_cannot_be_used_are_refused(table, message):
+    with pytest.raises(InputError, match=message):
+        ps.estimate_prior(np.eye(2), np.eye(2) + 1, table, source_prior=0.2)
+
+
+def write(folder: Path, tables, names=("a", "b", "c")):
+    """The tables as CSV files; the arguments that name them."""
+    arguments = []
+    for which, table in tables.items():
+        path = folder / f"{which}.csv"
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([names, *np.asarray(table).tolist()])
+        arguments += [f"--{which}", str(path)]
+    return arguments
+
+
+@pytest.fixture
+def command(capsys, tmp_path):
+    """Run `priorshift estimate`; it must end with code 2 and one sentence, and write nothing."""
+
+    def run(arguments, message, prior="0.2"):
+        picture = tmp_path / "picture.png"
+        before = sorted(tmp_path.iterdir())
+        full = ["estimate", *arguments, "--source-prior", prior, "--plot", str(picture)]
+        try:
+            code = main(full)
+        except SystemExit as stopped:  # argparse
+            code = stopped.code
+        said = capsys.readouterr()
+        assert code == 2
+        assert said.out == ""
+        assert said.err.startswith("priorshift: ")
+        assert said.err.count("\n") == 1
+        with pytest.raises(ValueError, match=message):
+            raise ValueError(said.err)
+        assert sorted(tmp_path.iterdir()) == before
+        assert "Traceback" not in said.err
+
+    return run
+
+
+PARQUET_HEAD = b"PAR1 and then nothing"
+BAD_FILES = [
+    ("target.csv", b"", r"is empty; pass a file with a header and at least two rows"),
+    ("target.csv", b"   \n\n", r"is empty; pass a file"),
+    ("target.csv", b"a,b,c\n", "has a header but no rows; pass a file with at least two rows"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,5\n", "has 2 cells in line 3, but 3 in its first line; mend the line"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,5,6,7\n", "has 4 cells in line 3, but 3 in its first line"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,x,6\n", "holds 'x' in line 3, column 'b', but numbers are expected; encode it"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,,6\n", "has an empty cell in line 3, column 'b'; fill it in or leave the row out"),
+    ("target.csv", b"1,2,3\n4,,6\n", "has an empty cell in line 2, column 1"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,1_000,6\n", "holds '1_000' in line 3, column 'b'"),
+    ("target.csv", b"a,b,d\n1,2,3\n4,5,6\n", r"lacks 'c' and has 'd' besides, compared with --unlabeled"),
+    ("target.csv", b"a,b\n1,2\n4,5\n", "lacks 'c', compared with --unlabeled"),
+    ("target.csv", b"a,b,b\n1,2,3\n4,5,6\n", "has more than one column named 'b'"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,\xff,6\n", "is not UTF-8 text; save it as UTF-8"),
+    ("target.csv", b"\x89PNG\r\n\x1a\n\0\0\0", "is a binary file, not text; pass a CSV file"),
+    ("target.csv", PARQUET_HEAD, "is a Parquet file with the name of a CSV file; rename it to .parquet"),
+    ("target.parquet", b"a,b,c\n1,2,3\n", "is not a Parquet file, whatever its name says; rename it"),
+    ("target.parquet", PARQUET_HEAD, "is a damaged Parquet file; write it again"),
+    ("target.parquet", b"", "is not a Parquet file"),
+    ("target.xlsx", b"PK", "ends in '.xlsx', but .csv, .tsv, .txt and .parquet are what can be read; convert it"),
+    ("target", b"a", "ends in '', but .csv, .tsv, .txt and .parquet are what can be read"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BAD_FILES)
+def test_files_that_cannot_be_used_are_refused_by_the_command(name, content, message, tmp_path, command):
+    (tmp_path / name).write_bytes(content)
+    good = {k: v for k, v in GOOD.items() if k != "target"}
+    command([*write(tmp_path, good), "--target", str(tmp_path / name)], message)
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BAD_FILES)
+def test_files_that_cannot_be_used_are_refused_by_the_function(name, content, message, tmp_path):
+    import pandas as pd
+
+    (tmp_path / name).write_bytes(content)
+    good = {k: pd.DataFrame(v, columns=list("abc")) for k, v in GOOD.items()}
+    with pytest.raises(InputError, match=message.replace("--", "")):
+        ps.estimate_prior(**(good | {"target": tmp_path / name}), source_prior=0.2)
+
+
+def test_a_folder_and_a_missing_file_are_refused(tmp_path, command):
+    good = write(tmp_path, {k: v for k, v in GOOD.items() if k != "target"})
+    command([*good, "--target", str(tmp_path)], "is a folder, but a file is expected; pass the path of a CSV")
+    command([*good, "--target", str(tmp_path / "no.csv")], "does not exist; check the path")
+
+
+@pytest.mark.parametrize("prior", ["0", "1", "-1", "nan", "inf"])
+def test_a_prior_that_is_none_is_refused(prior, tmp_path, command):
+    command(write(tmp_path, GOOD), r"source_prior is .*, but it must be a number strictly between 0 and 1", prior)
+    with pytest.raises(InputError, match=r"source_prior is .*, but it must be a number strictly between 0 and 1"):
+        ps.estimate_prior(**GOOD, source_prior=float(prior))
+
+
+def test_a_missing_prior_is_asked_for():
+    with pytest.raises(InputError, match="source_prior is missing, and this version cannot estimate it"):
+        ps.estimate_prior(**GOOD)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([1] * 36, r"y holds one class \(1\), but labelled positives \(1\) and unlabelled rows \(0\) are both needed"),
+        ([0] * 36, r"y holds one class \(0\)"),
+        (list(range(36)), r"y holds 36 values \(0, 1, 2, 3, 4\), but labelled positives"),
+        (["yes", "no"] * 18, "y holds 'yes', but two numbers are expected; pass 1 for positives and 0 for the rest"),
+        ([np.nan, 1] * 18, "y contains NaN or inf"),
+        ([1, 0], r"y has shape \(2,\) but X has 36 rows; pass one label for each row"),
+        (None, "requires y to be passed, but the target y is None"),
+    ],
+)
+def test_labels_that_do_not_tell_positives_are_refused(labels, message):
+    with pytest.raises(InputError, match=message):
+        ps.TCPU(0.2).fit(PROBLEM.X, labels)
+
+
+@pytest.mark.parametrize("column", [[1] * 36, [0] * 36, ["maybe", "no", "yes"] * 12])
+def test_label_columns_that_do_not_tell_positives_are_refused_by_the_command(column, tmp_path, command):
+    path = tmp_path / "source.csv"
+    with path.open("w", newline="") as file:
+        cells = [[*row, label] for row, label in zip(PROBLEM.X.tolist(), column, strict=True)]
+        csv.writer(file).writerows([["a", "b", "c", "labeled"], *cells])
+    target = write(tmp_path, {"target": PROBLEM.target})
+    command(["--source", str(path), "--label-column", "labeled", *target], "column 'labeled' of --source .* holds")
+    command(
+        ["--source", str(path), "--label-column", "label", *target], r"--source .* has no column 'label'; its columns"
+    )
+    command(["--source", str(path), *target], "--source needs --label-column, the column that says which rows")
+    command(["--source", str(path), "--positive", str(path), *target], "leave --positive and --unlabeled out")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--kernel", "rbf"], r"argument --kernel: invalid choice: 'rbf'"),
+        (["--bandwidth", "-2"], "bandwidth is -2.0, but it must be a positive number"),
+        (["--bandwidth", "wide"], "bandwidth is 'wide', but it must be a positive number or one of"),
+        (["--confidence", "2"], "confidence is 2.0, but it must lie strictly between 0 and 1"),
+        (["--confidence", "high"], "argument --confidence: 'high' is not a number"),
+        (["--id-column", "a", "--identical-rows"], "both say which rows are shared; give one of them"),
+        (["--scenario", "censoring", "--identical-rows"], "under --scenario censoring the shared rows are known"),
+        (["--id-column", "id"], "has no column 'id'; its columns are 'a', 'b', 'c'"),
+        (["--drop", "z"], "no table has a column 'z' to drop"),
+        (["--drop", "a", "--drop", "b", "--drop", "c"], r"has 0 feature\(s\)"),
+        (["--unknown"], "unrecognized arguments: --unknown"),
+        (["--plot", "picture.gif"], "must end in .png, .svg, .pdf; name the picture so"),
+        (["--plot", "nowhere/picture.png"], "lies in a folder that does not exist; make it first"),
+        (["--kernel", "energy", "--interval", "paper-bound"], "needs a bounded kernel, but 'energy' is not"),
+    ],
+)
+def test_wrong_use_of_the_command_is_one_sentence(arguments, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    good = write(tmp_path, GOOD)
+    before = sorted(tmp_path.iterdir())
+    try:
+        code = main(["estimate", *good, "--source-prior", "0.2", *arguments])
+    except SystemExit as stopped:
+        code = stopped.code
+    said = capsys.readouterr()
+    assert code == 2
+    assert said.out == ""
+    with pytest.raises(ValueError, match=message):
+        raise ValueError(said.err)
+    assert said.err.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_missing_tables_are_asked_for(tmp_path, capsys):
+    arguments = write(tmp_path, GOOD)[2:]
+    assert main(["estimate", *arguments, "--source-prior", "0.2"]) == 2
+    assert "pass --positive and --unlabeled, or --source with --label-column" in capsys.readouterr().err
+
+
+def test_no_file_is_left_when_drawing_fails(tmp_path, capsys):
+    """P and U alike up to noise: an estimate that does not exist cannot be drawn."""
+    rng = np.random.default_rng(0)
+    U = rng.normal(size=(20, 3))
+    arguments = write(tmp_path, {"positive": U[::-1], "unlabeled": U, "target": rng.normal(size=(9, 3))})
+    before = sorted(tmp_path.iterdir())
+    assert main(["estimate", *arguments, "--source-prior", "0.2", "--plot", str(tmp_path / "p.png")]) == 2
+    assert sorted(tmp_path.iterdir()) == before
+    assert "there is no estimate to draw" in capsys.readouterr().err
+
+
+def test_duplicated_rows_are_no_error():
+    doubled = {k: np.repeat(v, 2, axis=0) for k, v in GOOD.items()}
+    method = ps.TCPU(PROBLEM.source_prior, statistic="plug-in")
+    assert ps.estimate_prior(**doubled, method=method).raw == pytest.approx(PROBLEM.target_prior, abs=1e-12)

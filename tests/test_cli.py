@@ -1,0 +1,135 @@
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from exact_problems import random_problem
+
+import priorshift as ps
+from priorshift.cli import main
+
+
+def write(path, X, names, **more):
+    with path.open("w", newline="") as file:
+        columns = [*X.T.tolist(), *more.values()]
+        csv.writer(file).writerows([[*names, *more], *zip(*columns, strict=True)])
+    return str(path)
+
+
+@pytest.fixture
+def sample():
+    return ps.simulate.gaussian(0.2, 0.6, 300, 300, dimension=3, random_state=0)
+
+
+@pytest.fixture
+def files(sample, tmp_path):
+    """The three tables, with an id column in the source ones and the target's columns in another order."""
+    return [
+        "--positive", write(tmp_path / "p.csv", sample.positive, "abc", id=sample.positive_ids),
+        "--unlabeled", write(tmp_path / "u.csv", sample.unlabeled, "abc", id=sample.unlabeled_ids),
+        "--target", write(tmp_path / "t.csv", sample.target[:, ::-1], "cba"),
+        "--source-prior", "0.2",
+    ]  # fmt: skip
+
+
+def test_three_tables_give_the_estimate_of_the_library(files, sample, capsys):
+    assert main(["estimate", *files, "--id-column", "id", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    told = ps.TCPU(0.2, standardize=True).fit(sample.X, sample.y, shared=sample.ids).estimate(sample.target)
+    assert said["raw"] == pytest.approx(told.raw, rel=1e-12)
+    assert said["interval"]["low"] == pytest.approx(told.interval.low, rel=1e-9)
+    assert said["details"]["shared_rows"] == told.details["shared_rows"]
+
+
+def test_words_by_default_and_warnings_on_stderr(files, capsys):
+    assert main(["estimate", *files, "--drop", "id"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("target prior 0.") and said.out.count("\n") == 1
+    assert said.err.startswith("priorshift: warning: ") and "pass shared='identical'" in said.err
+
+
+def test_one_source_table_with_a_label_column(files, sample, tmp_path, capsys):
+    main(["estimate", *files, "--id-column", "id", "--json"])
+    separate = json.loads(capsys.readouterr().out)
+    for labels in (sample.y, np.where(sample.y, "True", "False")):
+        source = write(tmp_path / "s.csv", sample.X, "abc", id=sample.ids, labeled=labels)
+        one = ["--source", source, "--label-column", "labeled", *files[4:], "--id-column", "id", "--json"]
+        assert main(["estimate", *one]) == 0
+        assert json.loads(capsys.readouterr().out) == separate
+
+
+def test_censoring_scenario(files, sample, tmp_path, capsys):
+    source = write(tmp_path / "s.csv", sample.X, "abc", labeled=sample.y)
+    options = ["--scenario", "censoring", "--no-standardize", "--json"]
+    assert main(["estimate", "--source", source, "--label-column", "labeled", *files[4:], *options]) == 0
+    told = ps.TCPU(0.2, scenario="censoring").fit(sample.X, sample.y).estimate(sample.target)
+    assert json.loads(capsys.readouterr().out)["raw"] == pytest.approx(told.raw, rel=1e-12)
+
+
+def test_options_reach_the_estimator(files, sample, capsys):
+    options = ["--kernel", "laplace", "--bandwidth", "2.5", "--statistic", "plug-in", "--interval", "bootstrap"]
+    assert (
+        main(["estimate", *files, *options, "--confidence", "0.8", "--identical-rows", "--drop", "id", "--json"]) == 0
+    )
+    said = json.loads(capsys.readouterr().out)
+    assert said["details"]["kernel"] == "laplace" and said["details"]["bandwidth"] == 2.5
+    assert said["details"]["statistic"] == "plug-in"
+    assert said["interval"]["method"] == "bootstrap" and said["interval"]["confidence"] == 0.8
+
+
+def test_picture_is_written_whole(files, tmp_path):
+    picture = tmp_path / "picture.png"
+    assert main(["estimate", *files, "--id-column", "id", "--plot", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert not [p for p in tmp_path.iterdir() if p.is_dir()]  # no temporary folder is left
+
+
+def test_demo_covers_the_truth_and_draws(tmp_path, capsys):
+    picture = tmp_path / "demo.svg"
+    assert main(["demo", "--json", "--plot", str(picture)]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["interval"]["low"] <= said["truth"] <= said["interval"]["high"]
+    assert picture.read_text().startswith("<?xml")
+    assert main(["demo"]) == 0
+    assert "target prior 0." in capsys.readouterr().out
+
+
+def test_no_estimate_is_null_in_json(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    U = rng.normal(size=(20, 3))
+    tables = {"positive": U[::-1], "unlabeled": U, "target": rng.normal(size=(9, 3))}
+    arguments = [x for k, X in tables.items() for x in (f"--{k}", write(tmp_path / f"{k}.csv", X, "abc"))]
+    assert main(["estimate", *arguments, "--source-prior", "0.2", "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["value"] is None
+    assert "No estimate: the separation" in said.err
+
+
+def test_command_runs_as_a_program_with_version_and_help(tmp_path):
+    script = [sys.executable, "-c", "import sys; from priorshift.cli import main; sys.exit(main())"]
+    version = subprocess.run([*script, "--version"], capture_output=True, text=True, check=True)
+    assert version.stdout.strip() == f"priorshift {ps.__version__}"
+    nothing = subprocess.run(script, capture_output=True, text=True)
+    assert nothing.returncode == 2
+    assert nothing.stderr.count("\n") == 1
+
+
+def test_an_interrupt_ends_with_a_sentence(files, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("priorshift.cli.estimate_from_tables", interrupted)
+    assert main(["estimate", *files, "--drop", "id"]) == 130
+    assert capsys.readouterr().err == "priorshift: interrupted; nothing was written.\n"
+
+
+def test_exact_problem_through_files(tmp_path, capsys):
+    problem = random_problem()
+    arguments = []
+    for name in ("positive", "unlabeled", "target"):
+        arguments += [f"--{name}", write(tmp_path / f"{name}.csv", getattr(problem, name), "abc")]
+    prior = repr(problem.source_prior)
+    assert main(["estimate", *arguments, "--source-prior", prior, "--statistic", "plug-in", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["raw"] == pytest.approx(problem.target_prior, abs=1e-12)
