@@ -56,7 +56,7 @@ def exact_problems(draw):
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("standardize", [False, True])
 @given(problem=exact_problems())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_exact_problems_return_the_target_prior(kernel, standardize, problem):
     if (problem.unlabeled == problem.unlabeled[0]).all():
         return  # constant columns are refused, and tested elsewhere

@@ -257,6 +257,6 @@ def _where_piecewise_not_positive(f: Callable[[float], float], bends: tuple[floa
     for s, t in pairwise(knots):
         at_s, at_t = f(s), f(t)
         kept += [x for x, y in ((s, at_s), (t, at_t)) if y <= 0]
-        if at_s * at_t < 0:
+        if (at_s <= 0) != (at_t <= 0):
             kept.append(s + (t - s) * at_s / (at_s - at_t))
     return (min(kept), max(kept)) if kept else None
