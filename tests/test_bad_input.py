@@ -190,11 +190,6 @@ def test_a_prior_that_is_none_is_refused(prior, tmp_path, command):
         ps.estimate_prior(**GOOD, source_prior=float(prior))
 
 
-def test_a_missing_prior_is_asked_for():
-    with pytest.raises(InputError, match="source_prior is missing, and this version cannot estimate it"):
-        ps.estimate_prior(**GOOD)
-
-
 @pytest.mark.parametrize(
     ("labels", "message"),
     [

@@ -107,7 +107,8 @@ def test_bootstrap_grams_are_those_of_the_resampled_rows(statistic):
     """Draw the rows themselves, build the Gram matrix by loops, and compare."""
     kernel = KERNELS[0]
     X, pairs = samples()
-    grams = source(kernel, X, pairs).bootstrap(rows(X[T]), statistic, 4, np.random.default_rng(5))
+    grams, moved = source(kernel, X, pairs).bootstrap(rows(X[T]), statistic, 4, np.random.default_rng(5))
+    np.testing.assert_array_equal(moved, 0)  # the prior is known
     rng = np.random.default_rng(5)
     draws_u = [rng.integers(0, 9, 9) for _ in range(4)]
     draws_t = [rng.integers(0, 7, 7) for _ in range(4)]

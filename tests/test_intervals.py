@@ -9,6 +9,7 @@ from priorshift import intervals
 from priorshift.embeddings import Embeddings
 from priorshift.errors import InputError, VacuousBoundWarning
 from priorshift.kernels import Energy, Gaussian
+from priorshift.projection import numerator, separation
 
 
 def embeddings(gram, sizes=(100, 400, 400), parts=None, plug_in=None, shared=0, kernel=None):
@@ -115,7 +116,7 @@ def test_delta_interval_is_a_test_inverted():
     tcpu = ps.TCPU(pi, confidence=0.9).fit(s.X, s.y)
     made = tcpu._embed(tcpu._target(s.target))[0]
     interval = tcpu.estimate(s.target).interval
-    N, D = intervals.numerator(made.gram), intervals.separation(made.gram)
+    N, D = numerator(made.gram), separation(made.gram)
     freedom = made.variance(intervals._N - N / D * intervals._D)[1]
     for end in (interval.low, interval.high):
         R = (1 - end) / (1 - pi)

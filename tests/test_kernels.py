@@ -32,32 +32,35 @@ def test_paired_values_are_the_diagonal_of_the_matrix(kernel):
 
 
 def test_dimension_rule_is_one_over_the_number_of_features():
-    assert make_kernel("gaussian", "dimension", X).bandwidth == pytest.approx(np.sqrt(3 / 2))
-    assert make_kernel("laplace", "dimension", X).bandwidth == pytest.approx(3)
+    assert make_kernel("gaussian", "dimension", X, 3).bandwidth == pytest.approx(np.sqrt(3 / 2))
+    assert make_kernel("laplace", "dimension", X, 3).bandwidth == pytest.approx(3)
 
 
 def test_median_rule_is_the_median_distance_of_the_kernels_own_metric():
     pairs = np.triu_indices(40, 1)
-    assert make_kernel("gaussian", "median", X).bandwidth == pytest.approx(np.median(cdist(X, X)[pairs]))
-    assert make_kernel("laplace", "median", X).bandwidth == pytest.approx(np.median(cdist(X, X, "cityblock")[pairs]))
+    assert make_kernel("gaussian", "median", X, 3).bandwidth == pytest.approx(np.median(cdist(X, X)[pairs]))
+    assert make_kernel("laplace", "median", X, 3).bandwidth == pytest.approx(np.median(cdist(X, X, "cityblock")[pairs]))
 
 
 def test_energy_kernel_ignores_the_bandwidth():
-    assert make_kernel("energy", 3.0, X) == Energy()
+    assert make_kernel("energy", 3.0, X, 3) == Energy()
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: make_kernel("rbf", 1.0, X), "kernel is 'rbf', but it must be one of 'gaussian', 'laplace', 'energy'"),
         (
-            lambda: make_kernel("gaussian", "scott", X),
+            lambda: make_kernel("rbf", 1.0, X, 3),
+            "kernel is 'rbf', but it must be one of 'gaussian', 'laplace'",
+        ),
+        (
+            lambda: make_kernel("gaussian", "scott", X, 3),
             "bandwidth is 'scott', but it must be a positive number or one of",
         ),
-        (lambda: make_kernel("gaussian", 0.0, X), "bandwidth is 0.0, but it must be a positive number"),
-        (lambda: make_kernel("gaussian", np.nan, X), "bandwidth is nan, but it must be a positive number"),
+        (lambda: make_kernel("gaussian", 0.0, X, 3), "bandwidth is 0.0, but it must be a positive number"),
+        (lambda: make_kernel("gaussian", np.nan, X, 3), "bandwidth is nan, but it must be a positive number"),
         (
-            lambda: make_kernel("gaussian", "median", np.ones((9, 2))),
+            lambda: make_kernel("gaussian", "median", np.ones((9, 2)), 2),
             "bandwidth='median' gives 0, because at least half",
         ),
         (lambda: bandwidth_from_gamma(-1), "gamma is -1, but it must be a positive number"),

@@ -9,7 +9,18 @@ import priorshift as ps
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")  # array API input, off by default
-@parametrize_with_checks([ps.TCPU(), ps.TCPU(0.3, standardize=True), ps.TCPU(0.3, scenario="censoring")])
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")  # the checks' data are noise
+@parametrize_with_checks(
+    [
+        ps.TCPU(),
+        ps.TCPU(0.3, standardize=True),
+        ps.TCPU(0.3, scenario="censoring"),
+        ps.KM1(),
+        ps.KM2(),
+        ps.KM2(scenario="censoring", standardize=True),
+        ps.KM2LS(),
+    ]
+)
 def test_scikit_learns_contract(estimator, check):
     check(estimator)
 

@@ -3,6 +3,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from priorshift import threads
 from priorshift.kernels import Energy, Gaussian, Laplace
 from priorshift.tiles import Rows, kernel_sums, weighted_kernel_sums
 
@@ -59,8 +60,8 @@ def test_rows_far_out_neither_overflow_nor_lose_their_neighbours(dtype, far):
 def test_threads_do_not_change_a_single_bit(kernel, monkeypatch):
     X, Y = rows(3000), rows(2000, seed=1)
     answers = []
-    for threads in ("1", "2", "7"):
-        monkeypatch.setattr("priorshift.tiles._threads", lambda threads=threads: int(threads))
+    for count in (1, 2, 7):
+        monkeypatch.setattr("priorshift.threads.available", lambda count=count: count)
         answers.append((*kernel_sums(kernel, X, Y), kernel_sums(kernel, X)[0]))
     for other in answers[1:]:
         for one, two in zip(answers[0], other, strict=True):
@@ -68,12 +69,10 @@ def test_threads_do_not_change_a_single_bit(kernel, monkeypatch):
 
 
 def test_number_of_threads_follows_the_usual_variable(monkeypatch):
-    from priorshift.tiles import _threads
-
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert _threads() == 1
+    assert threads.available() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "many")
-    assert _threads() >= 1
+    assert threads.available() >= 1
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)

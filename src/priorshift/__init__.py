@@ -4,15 +4,20 @@ Estimates the class prior of an unlabelled target population under label shift, 
 unlabelled data of a source population.
 """
 
-from priorshift import errors, intervals, kernels, simulate
+from priorshift import errors, intervals, kernels, plots, simulate
 from priorshift.estimate import estimate_prior
 from priorshift.intervals import required_sample_size
+from priorshift.km import KM1, KM2
+from priorshift.km_ls import KM2LS
 from priorshift.result import Interval, PriorEstimate
 from priorshift.tcpu import TCPU
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "KM1",
+    "KM2",
+    "KM2LS",
     "TCPU",
     "Interval",
     "PriorEstimate",
@@ -20,6 +25,7 @@ __all__ = [
     "estimate_prior",
     "intervals",
     "kernels",
+    "plots",
     "required_sample_size",
     "simulate",
 ]

@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,11 +23,20 @@ import numpy as np
 from priorshift import __version__, intervals, kernels, simulate
 from priorshift.errors import InputError, PriorShiftWarning
 from priorshift.estimate import METHODS, estimate_from_tables
+from priorshift.km_ls import KM2LS
 from priorshift.labels import read_labels
-from priorshift.result import PriorEstimate
 from priorshift.tables import Table, check_dropped, match_columns, read_table
 from priorshift.tcpu import TCPU
 
+# settings of TCPU alone, with what they are when nobody sets them
+_TCPU_ONLY = {
+    "source_prior": None,
+    "scenario": "case-control",
+    "kernel": "gaussian",
+    "bandwidth": "dimension",
+    "statistic": "unbiased",
+    "interval": "delta",
+}
 _PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -90,10 +99,9 @@ def _parser() -> argparse.ArgumentParser:
         "--source-prior",
         metavar="PRIOR",
         type=_number,
-        required=True,
-        help="share of positives in the source population",
+        help="share of positives in the source population, if it is known; otherwise KM2 estimates it",
     )
-    add("--scenario", choices=("case-control", "censoring"), default="case-control",
+    add("--scenario", choices=("case-control", "censoring"), default=_TCPU_ONLY["scenario"],
         help="case-control (default): unlabelled rows are a sample of the whole population; "
         "censoring: they are its rest after some positives were labelled")  # fmt: skip
     add("--id-column", metavar="NAME", help="rows with the same id in both source tables are the same observation")
@@ -101,10 +109,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--drop", metavar="NAME", action="append", default=[], help="a column that is not a feature (may be repeated)")
     add("--no-standardize", action="store_true", help="do not scale columns by the source's mean and spread")
     add("--method", choices=METHODS, default="auto", help="estimator (default: auto, at present tcpu)")
-    add("--kernel", choices=kernels.KERNELS, default="gaussian")
-    add("--bandwidth", default="dimension", help="a number, 'dimension' (default) or 'median'")
-    add("--statistic", choices=("unbiased", "plug-in"), default="unbiased", help="plug-in is the paper's")
-    add("--interval", choices=intervals.METHODS, default="delta", help="how the interval is made (default: delta)")
+    add("--kernel", choices=kernels.KERNELS, default=_TCPU_ONLY["kernel"])
+    add("--bandwidth", default=_TCPU_ONLY["bandwidth"], help="a number, 'dimension' (default) or 'median'")
+    add("--statistic", choices=("unbiased", "plug-in"), default=_TCPU_ONLY["statistic"], help="plug-in is the paper's")
+    add(
+        "--interval",
+        choices=intervals.METHODS,
+        default=_TCPU_ONLY["interval"],
+        help="how the interval is made (default: delta)",
+    )
     for command in (demo, estimate):
         command.add_argument(
             "--confidence", metavar="LEVEL", type=_number, default=0.95, help="of the interval (default: 0.95)"
@@ -135,7 +148,7 @@ def _demo(args: argparse.Namespace) -> None:
     tcpu = TCPU(0.2, standardize=True, confidence=args.confidence, random_state=args.random_state)
     estimate = tcpu.fit(s.X, s.y, shared=s.ids).estimate(s.target)
     truth = float(s.target_labels.mean())
-    _picture(args.plot, estimate, truth)
+    _picture(args.plot, lambda plots: plots.objective(estimate, truth=truth))
     if args.json:
         _json({**estimate.to_dict(), "truth": truth})
         return
@@ -150,26 +163,42 @@ def _demo(args: argparse.Namespace) -> None:
 
 def _estimate(args: argparse.Namespace) -> None:
     _check_picture(args.plot)
-    bandwidth: str | float = args.bandwidth
-    with suppress(ValueError):
-        bandwidth = float(args.bandwidth)
-    tcpu = TCPU(
-        args.source_prior,
-        kernel=args.kernel,
-        bandwidth=bandwidth,
-        statistic=args.statistic,
-        scenario=args.scenario,
-        standardize=not args.no_standardize,
-        interval=args.interval,
-        confidence=args.confidence,
-        random_state=args.random_state,
-    )
-    estimate = estimate_from_tables(tcpu, *_tables(args), shared="identical" if args.identical_rows else args.id_column)
-    _picture(args.plot, estimate)
+    estimator = _estimator(args)
+    shared = "identical" if args.identical_rows else args.id_column
+    estimate = estimate_from_tables(estimator, *_tables(args), shared=shared)
+    if args.method == "km2-ls":
+        _picture(args.plot, lambda plots: plots.distance_curve(estimator.prior_estimator_))
+    else:
+        _picture(args.plot, lambda plots: plots.objective(estimate))
     if args.json:
         _json(estimate.to_dict())
     else:
         print(estimate)
+
+
+def _estimator(args: argparse.Namespace) -> TCPU | KM2LS:
+    bandwidth: str | float = args.bandwidth
+    with suppress(ValueError):
+        bandwidth = float(args.bandwidth)
+    same = {
+        "standardize": not args.no_standardize,
+        "confidence": args.confidence,
+        "random_state": args.random_state,
+    }
+    if args.method != "km2-ls":
+        return TCPU(
+            args.source_prior,
+            kernel=args.kernel,
+            bandwidth=bandwidth,
+            statistic=args.statistic,
+            scenario=args.scenario,
+            interval=args.interval,
+            **same,
+        )
+    for option, unset in _TCPU_ONLY.items():
+        if getattr(args, option) != unset:
+            raise InputError(f"--{option.replace('_', '-')} has no meaning for --method km2-ls; leave it out.")
+    return KM2LS(**same)
 
 
 def _tables(args: argparse.Namespace) -> list[Table]:
@@ -180,6 +209,11 @@ def _tables(args: argparse.Namespace) -> list[Table]:
         raise InputError(
             "under --scenario censoring the shared rows are known; leave --id-column and --identical-rows out."
         )
+    for option, column in (("--id-column", args.id_column), ("--label-column", args.label_column)):
+        if column is not None and column in args.drop:
+            raise InputError(f"{option} and --drop name the same column, {column!r}; it must be one of them.")
+    if args.label_column and not args.source:
+        raise InputError("--label-column is a column of --source; pass --source, or leave it out.")
     aside = [args.id_column] if args.id_column else []
     if args.source:
         if args.positive or args.unlabeled:
@@ -203,13 +237,11 @@ def _tables(args: argparse.Namespace) -> list[Table]:
 
 def _split(source: Table, label_column: str) -> tuple[Table, Table]:
     """Labelled positives and unlabelled rows of one table."""
-    try:
-        labels = np.asarray(source.aside[label_column], dtype=float)
-    except (TypeError, ValueError):
-        labels = source.aside[label_column]
+    labels = source.aside[label_column]
+    if labels.dtype.kind in "OUT":
         words = np.char.lower(labels.astype(str))
-        if set(words) <= {"true", "false"}:
-            labels = words == "true"
+        with suppress(ValueError):
+            labels = words == "true" if set(words) <= {"true", "false"} else words.astype(float)
     labeled, _ = read_labels(labels, len(labels), f"column {label_column!r} of {source.name}")
 
     def part(rows: Any, name: str) -> Table:
@@ -240,13 +272,13 @@ def _check_picture(path: str | None) -> None:
     matplotlib.use("agg")
 
 
-def _picture(path: str | None, estimate: PriorEstimate, truth: float | None = None) -> None:
+def _picture(path: str | None, draw: Callable[[Any], Any]) -> None:
     """Draw into a temporary file beside the wanted one, then rename: all of it or nothing."""
     if path is None:
         return
     from priorshift import plots
 
-    figure = plots.objective(estimate, truth=truth).figure
+    figure = draw(plots).figure
     with tempfile.TemporaryDirectory(dir=Path(path).absolute().parent) as folder:
         drawn = Path(folder) / Path(path).name
         figure.savefig(drawn, dpi=150)

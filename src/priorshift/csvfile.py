@@ -37,7 +37,12 @@ def read_csv(
                 first, line = file.readline(), line + 1
             separator = max(",;\t", key=first.count)
             cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator))]
-            header = None if all(_number(cell) is not None for cell in cells) else cells
+            header = None if all(_is_float(cell) for cell in cells) else cells
+            if len(cells) > 1 and cells == [str(k) for k in range(len(cells))]:
+                raise InputError(
+                    f"{name} begins with 0, 1, …, which may be a header of numbers or a row; give the columns "
+                    "names that are not numbers."
+                )
             wanted = list(range(len(cells)))
             if header is not None:
                 check(header)
@@ -103,6 +108,10 @@ def _cell_by_cell(
     if columns and not columns[0]:
         raise InputError(f"{name} has a header but no rows; pass a file with at least two rows.")
     return [c if as_text else np.array(c, dtype=np.float64) for c, as_text in zip(columns, text, strict=True)]
+
+
+def _is_float(cell: str) -> bool:
+    return _number(cell) is not None and cell.lower() not in _WORDS
 
 
 def _number(cell: str) -> float | None:

@@ -8,7 +8,7 @@ or a random sample of pairs made it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ Statistic = Literal["unbiased", "plug-in"]
 Pairs = NDArray[np.intp]  # shape (s, 2): row of P, row of U, of the same observation
 NO_PAIRS: Pairs = np.empty((0, 2), dtype=np.intp)
 
+_BLOCK = 4096  # rows whose bootstrap counts are multiplied at a time
 # _SYMMETRIC[k, q] is the symmetric matrix with ones at (k, q) and (q, k), and 2 at (k, k): the change of the
 # Gram matrix when the mean of sample k moves along the mean of sample q.
 _SYMMETRIC = np.einsum("kj,ql->kqjl", np.eye(3), np.eye(3)) + np.einsum("kl,qj->kqjl", np.eye(3), np.eye(3))
@@ -49,6 +50,9 @@ class Embeddings:
         Pairs of a row of P and a row of U that are the same observation.
     kernel : Kernel
         The kernel that made them.
+    prior_covariance, prior_variance : ndarray of shape (3, 3), float
+        Covariance of the entries of `gram` with an estimate of the source prior from the same rows, and that
+        estimate's variance; zero where the prior is known.
     """
 
     gram: Matrix
@@ -58,6 +62,8 @@ class Embeddings:
     sizes: tuple[int, int, int]
     shared: int
     kernel: Kernel
+    prior_covariance: Matrix = field(default_factory=lambda: np.zeros((3, 3)))
+    prior_variance: float = 0.0
 
     def variance(self, A: Matrix) -> tuple[float, float]:
         """Variance of Σ A_jk ⟨μ_j, μ_k⟩ for a symmetric `A`, and its Satterthwaite degrees of freedom."""
@@ -65,8 +71,29 @@ class Embeddings:
             raise ValueError("the norm of the target's mean was not computed; embed with target_norm=True.")
         each = np.einsum("jk,pjklm,lm->p", A, self.parts, A)
         total = max(float(each.sum()), 0.0)
-        spread = float((each**2 / self.freedom).sum())
-        return total, total**2 / spread if spread > 0 else np.inf
+        if not (0 < total < np.inf):
+            return total, np.inf
+        return total, 1 / float(((each / total) ** 2 / self.freedom).sum())
+
+
+@dataclass(frozen=True)
+class PriorInfluence:
+    """How much each row of P and of U moves an estimate of the source prior."""
+
+    positive: Matrix
+    unlabeled: Matrix
+
+    def variance(self, shared: Pairs) -> float:
+        """A shared row's influence is the sum of its two."""
+        cross = self.positive[shared[:, 0]] @ self.unlabeled[shared[:, 1]]
+        return float((self.positive**2).sum() + (self.unlabeled**2).sum() + 2 * cross)
+
+    def of_observations(self, shared: Pairs) -> tuple[Matrix, Matrix]:
+        """For each row of P and of U, the influence of the observation that it is."""
+        p, u = self.positive.copy(), self.unlabeled.copy()
+        p[shared[:, 0]] += self.unlabeled[shared[:, 1]]
+        u[shared[:, 1]] += self.positive[shared[:, 0]]
+        return p, u
 
 
 @dataclass(frozen=True)
@@ -78,6 +105,7 @@ class Source:
     unlabeled: Rows
     shared: Pairs
     dtype: np.dtype[Any]
+    prior: PriorInfluence | None = None
 
     @cached_property
     def sums(self) -> dict[tuple[int, int], Matrix]:
@@ -108,16 +136,31 @@ class Source:
             gram = np.array([[sums[j, k].sum() / counts[j, k].sum() for k in range(3)] for j in range(3)])
         if not target_norm:
             plug_in[T, T] = gram[T, T] = np.nan
-        values = [np.stack([sums[j, k] / counts[j, k] for k in range(3)], axis=1) for j in range(3)]
-        parts, freedom = _covariance(values, self.shared)
-        return Embeddings(
+        # a row all of whose pairs are skipped says nothing: it has the mean's value, and no influence
+        values = [
+            np.stack(
+                [np.where(counts[j, k] > 0, sums[j, k] / np.maximum(counts[j, k], 1), gram[j, k]) for k in range(3)],
+                axis=1,
+            )
+            for j in range(3)
+        ]
+        influence = [(v - v.mean(axis=0)) / np.sqrt(n * (n - 1)) for v, n in zip(values, sizes, strict=True)]
+        parts, freedom = _covariance(influence, self.shared)
+        made = Embeddings(
             gram, plug_in, parts, freedom, (int(sizes[P]), int(sizes[U]), int(sizes[T])), len(self.shared), self.kernel
         )
+        if self.prior is None:
+            return made
+        moves = [q @ influence[k] for k, q in enumerate(self.prior.of_observations(self.shared))]
+        covariance = np.einsum("kq,kqab->ab", np.stack(moves), _SYMMETRIC[:2])
+        return replace(made, prior_covariance=covariance, prior_variance=self.prior.variance(self.shared))
 
     def bootstrap(
         self, target: Rows, statistic: Statistic, replicates: int, rng: np.random.Generator
-    ) -> NDArray[np.float64]:
+    ) -> tuple[NDArray[np.float64], Matrix]:
         """Gram matrices of `replicates` bootstrap samples, shape (replicates, 3, 3); ⟨μ_T, μ_T⟩ is NaN.
+
+        Beside them, how far each replicate moves an estimated source prior, to first order.
 
         Rows are drawn as counts, so one pass over the kernel values serves every replicate. A shared row is
         drawn once for both of its samples. Two draws of one observation are a pair that the unbiased
@@ -142,12 +185,17 @@ class Source:
             count = w.sum(axis=0, dtype=np.float64) * v.sum(axis=0, dtype=np.float64)
             if (j, k) in skipped:
                 at, values = skipped[j, k]
-                both = w[at].astype(np.float64) * (v[at] if shared is None else v[shared[:, 1]])
-                sums -= values @ both
-                count -= both.sum(axis=0)
+                other = at if shared is None else shared[:, 1]
+                for block in (slice(i, i + _BLOCK) for i in range(0, len(at), _BLOCK)):
+                    both = w[at[block]].astype(np.float64) * v[other[block]]
+                    sums -= values[block] @ both
+                    count -= both.sum(axis=0)
             with np.errstate(invalid="ignore", divide="ignore"):  # no row of a tiny sample drawn: NaN
                 gram[:, j, k] = gram[:, k, j] = sums / count
-        return gram
+        moved = np.zeros(replicates)
+        if self.prior is not None:
+            moved += self.prior.positive @ (weights[P] - 1.0) + self.prior.unlabeled @ (weights[U] - 1.0)
+        return gram, moved
 
     def _skipped(self, rows: Sequence[Rows]) -> dict[tuple[int, int], tuple[NDArray[np.intp], Matrix]]:
         """Pairs that are one observation with itself: for each block, the rows they stand in and k there."""
@@ -171,19 +219,17 @@ def _draws(n: int, replicates: int, rng: np.random.Generator) -> NDArray[np.uint
     return counts
 
 
-def _covariance(values: Sequence[Matrix], shared: Pairs) -> tuple[Matrix, Matrix]:
+def _covariance(influence: Sequence[Matrix], shared: Pairs) -> tuple[Matrix, Matrix]:
     """Covariance of the Gram matrix's entries from the influence of each row.
 
-    A row x of sample k moves ⟨μ_k, μ_q⟩ by (μ_q(x) − mean)/n_k. Rows are independent, so the squares of
+    A row x of sample k moves ⟨μ_k, μ_q⟩ by `influence` (μ_q(x) − mean)/n_k. Rows are independent, so the squares of
     their influences add up; a row in both P and U has one influence, the sum of two, whence the cross term.
     """
-    sizes = [len(v) for v in values]
-    influence = [(v - v.mean(axis=0)) / np.sqrt(n * (n - 1)) for v, n in zip(values, sizes, strict=True)]
     parts = [np.einsum("qr,qab,rcd->abcd", v.T @ v, _SYMMETRIC[k], _SYMMETRIC[k]) for k, v in enumerate(influence)]
-    freedom = [n - 1.0 for n in sizes]
+    freedom = [len(v) - 1.0 for v in influence]
     if len(shared):
         p, u = influence[P][shared[:, 0]], influence[U][shared[:, 1]]
         cross = np.einsum("qr,qab,rcd->abcd", p.T @ u, _SYMMETRIC[P], _SYMMETRIC[U])
         parts.append(cross + np.einsum("abcd->cdab", cross))
-        freedom.append(np.inf)
+        freedom.append(freedom[P])
     return np.array(parts), np.array(freedom)

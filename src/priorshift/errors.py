@@ -1,5 +1,18 @@
 """What the library says when an input or a result cannot be trusted."""
 
+import os
+import sys
+import warnings
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the first line outside this package: the line that the user wrote."""
+    home = os.path.dirname(__file__)
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(home):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
 
 class InputError(ValueError):
     """The input cannot be used; the message says what was got, what was expected and what to do."""
@@ -27,6 +40,18 @@ class VacuousBoundWarning(PriorShiftWarning):
 
 class SharedRowsWarning(PriorShiftWarning):
     """Many positives also occur in the unlabelled sample, and nobody said whether they are the same rows."""
+
+
+class FewPositivesWarning(PriorShiftWarning):
+    """So few positives that an estimate of the source prior is a guess."""
+
+
+class SubsampleWarning(PriorShiftWarning):
+    """Not all rows were used."""
+
+
+class EstimatedPriorWarning(PriorShiftWarning):
+    """The source prior was estimated, and the interval cannot include all of its error."""
 
 
 class ColumnWarning(PriorShiftWarning):

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from priorshift.errors import InputError, SharedRowsWarning
-from priorshift.parameters import check_choice, check_prior
+from priorshift.errors import InputError, SharedRowsWarning, warn
+from priorshift.km_ls import KM2LS
+from priorshift.parameters import check_choice
 from priorshift.result import PriorEstimate
-from priorshift.shared_rows import row_codes
+from priorshift.shared_rows import comparable_ids, row_codes
 from priorshift.tables import Table, check_dropped, match_columns, read_table
 from priorshift.tcpu import TCPU
 
-METHODS = ("auto", "tcpu")
+METHODS = ("auto", "tcpu", "km2-ls")
 
 
 def estimate_prior(
@@ -25,12 +26,12 @@ def estimate_prior(
     target: Any,
     *,
     method: Any = "auto",
-    source_prior: float | None = None,
+    source_prior: Any = None,
     confidence: float = 0.95,
     random_state: int | np.random.Generator | None = None,
     standardize: bool = True,
     shared: str | None = None,
-    drop: tuple[str, ...] | list[str] = (),
+    drop: Sequence[str] = (),
 ) -> PriorEstimate:
     """Estimate the share of positives in the target population.
 
@@ -39,12 +40,12 @@ def estimate_prior(
     positive, unlabeled, target : array-like, data frame, or path of a CSV or Parquet file
         Confirmed positives and an unlabelled sample of the source population, and an unlabelled sample of the
         target population. Columns are matched by name where there are names.
-    method : {"auto", "tcpu"} or estimator
+    method : {"auto", "tcpu", "km2-ls"} or estimator
         "auto" is the best estimator the library has, at present TCPU. An estimator, such as
         ``TCPU(0.2, kernel="laplace")``, keeps its own settings; then leave `source_prior`, `confidence`,
         `random_state` and `standardize` alone.
-    source_prior : float
-        Share of positives in the source population.
+    source_prior : float, estimator or None
+        Share of positives in the source population, if it is known; None estimates it by :class:`KM2`.
     confidence : float
         Of the interval.
     random_state : int, Generator or None
@@ -69,6 +70,14 @@ def estimate_prior(
     target prior 0.607, 95% interval 0.549 to 0.675 (TCPU, source prior 0.2)
     """
     estimator = _estimator(method, source_prior, confidence, random_state, standardize)
+    drop = [drop] if isinstance(drop, str) else list(drop)
+    if shared is not None and not isinstance(shared, str):
+        raise InputError(
+            f"shared is {type(shared).__name__}, but it must be None, 'identical' or the name of an id column; to pass "
+            "ids themselves use TCPU().fit(X, y, shared=ids)."
+        )
+    if shared in drop:
+        raise InputError(f"the column {shared!r} is both shared and dropped; it must be one of them.")
     aside = [] if shared is None or shared == "identical" else [shared]
     tables = [
         read_table(unlabeled, "unlabeled", aside, drop),
@@ -91,31 +100,39 @@ def estimate_from_tables(
             f"positive and unlabeled are the same {len(positive.values)} rows, so positives cannot be told from the "
             "population; pass the labelled positives and a sample of the whole population."
         )
-    X = np.concatenate([positive.values, unlabeled.values])
+    values = np.concatenate([positive.values, unlabeled.values])
+    X = Table("the positive and unlabeled rows", values, unlabeled.columns)
     y = np.repeat([1, 0], [len(positive.values), len(unlabeled.values)])
     told: dict[str, Any] = {}
     if shared == "identical":
         told["shared"] = "identical"
     elif shared is not None:
-        told["shared"] = np.concatenate([positive.aside[shared], unlabeled.aside[shared]])
+        ids = [comparable_ids(table.aside[shared]) for table in (positive, unlabeled)]
+        told["shared"] = np.concatenate(ids)
+        if not np.isin(ids[0], ids[1]).any():
+            warn(
+                f"No id of column {shared!r} stands in both source tables, so no row is taken as shared; check them, "
+                "or leave shared out.",
+                SharedRowsWarning,
+            )
     elif getattr(estimator, "scenario", "case-control") == "case-control":
-        _warn_of_shared_rows(X, len(positive.values))
-    estimate: PriorEstimate = estimator.fit(X, y, **told).estimate(target.values)
+        _warn_of_shared_rows(values, len(positive.values))
+    estimate: PriorEstimate = estimator.fit(X, y, **told).estimate(target)
     return estimate
 
 
-def _estimator(method: Any, source_prior: float | None, confidence: float, random_state: Any, standardize: bool) -> Any:
-    if hasattr(method, "estimate") and hasattr(method, "fit"):
-        if source_prior is not None:
-            raise InputError("source_prior was passed twice over: set it in the estimator that is the method.")
+def _estimator(method: Any, source_prior: Any, confidence: float, random_state: Any, standardize: bool) -> Any:
+    if hasattr(method, "estimate") and hasattr(method, "fit") and not isinstance(method, type):
+        given = {"source_prior": source_prior is not None, "confidence": confidence != 0.95}
+        given |= {"random_state": random_state is not None, "standardize": standardize is not True}
+        for name in (name for name, passed in given.items() if passed):
+            raise InputError(f"{name} was passed beside an estimator as method; set it in the estimator.")
         return clone(method)
     check_choice("method", method, METHODS)
-    if source_prior is None:
-        raise InputError(
-            "source_prior is missing, and this version cannot estimate it; pass the share of positives in the source "
-            "population, a number between 0 and 1."
-        )
-    check_prior(source_prior)
+    if method == "km2-ls":
+        if source_prior is not None:
+            raise InputError("method='km2-ls' uses no source_prior; leave it out.")
+        return KM2LS(confidence=confidence, random_state=random_state, standardize=standardize)
     return TCPU(source_prior, confidence=confidence, random_state=random_state, standardize=standardize)
 
 
@@ -126,9 +143,8 @@ def _warn_of_shared_rows(X: NDArray[Any], m: int) -> None:
         return  # discrete data repeat themselves
     found = int(np.isin(codes[:m], codes[m:]).sum())
     if found > m / 2:
-        warnings.warn(
+        warn(
             f"{found} of {m} positive rows also stand in the unlabeled table. If they are the same observations, pass "
             "shared='identical' or the name of an id column; otherwise the estimate and its interval are off.",
             SharedRowsWarning,
-            stacklevel=4,
         )

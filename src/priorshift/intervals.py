@@ -1,24 +1,24 @@
 """How sure an estimate is: the delta method, the bootstrap, the paper's bound and a sharper one.
 
-Everything here is a function of the :class:`~priorshift.embeddings.Embeddings` and of a known source
+Everything here is a function of the :class:`~priorshift.embeddings.Embeddings` and of the source
 prior π. With a = μ_U − μ_P and b = μ_T − μ_P, the ratio is R = N/D, N = ⟨a, b⟩, D = ⟨a, a⟩, and
 π′ = 1 − (1−π)R.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from math import ceil, exp, log, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from priorshift.embeddings import Embeddings, P, T, U
-from priorshift.errors import InputError, VacuousBoundWarning
-from priorshift.kernels import Matrix
+from priorshift.embeddings import Embeddings
+from priorshift.errors import InputError, VacuousBoundWarning, warn
+from priorshift.parameters import check_number
+from priorshift.projection import numerator, separation
 from priorshift.result import Interval
 
 METHODS = ("delta", "bootstrap", "paper-bound", "sharp-bound")
@@ -30,27 +30,26 @@ _N = (np.outer(_a, _b) + np.outer(_b, _a)) / 2  # N = Σ _N_jk G_jk
 _D = np.outer(_a, _a)
 
 
-def numerator(gram: Matrix) -> Matrix:
-    """N = ⟨μ_U − μ_P, μ_T − μ_P⟩ of one Gram matrix or a stack of them."""
-    return np.asarray(gram[..., U, T] - gram[..., P, U] - gram[..., P, T] + gram[..., P, P])
-
-
-def separation(gram: Matrix) -> Matrix:
-    """D = ‖μ_U − μ_P‖² of one Gram matrix or a stack of them."""
-    return np.asarray(gram[..., U, U] - 2 * gram[..., P, U] + gram[..., P, P])
-
-
-def _variances(embeddings: Embeddings) -> tuple[float, float, float]:
-    """Var N, Cov(N, D), Var D."""
+def _variances(embeddings: Embeddings, source_prior: float) -> tuple[float, float, float]:
+    """Var(N̂), Cov(N̂, D), Var(D), with N̂ = (1−π)N and the error of π in it, where π is an estimate."""
+    keep, N = 1 - source_prior, float(numerator(embeddings.gram))
     n, d = embeddings.variance(_N)[0], embeddings.variance(_D)[0]
-    return n, (n + d - embeddings.variance(_N - _D)[0]) / 2, d
+    c = (n + d - embeddings.variance(_N - _D)[0]) / 2
+    with_prior = embeddings.prior_covariance
+    n_prior, d_prior = (float((A * with_prior).sum()) for A in (_N, _D))
+    return (
+        keep**2 * n - 2 * keep * N * n_prior + N**2 * embeddings.prior_variance,
+        keep * c - N * d_prior,
+        d,
+    )
 
 
 def standard_error(embeddings: Embeddings, source_prior: float) -> float:
-    """Standard error of the raw estimate, (1−π)·√Var(N − RD)/D."""
-    D = float(separation(embeddings.gram))
-    R = float(numerator(embeddings.gram)) / D
-    return (1 - source_prior) * sqrt(embeddings.variance(_N - R * _D)[0]) / abs(D)
+    """Standard error of the raw estimate, √Var((1−π)N − (1−π′)D)/D."""
+    N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
+    n, c, d = _variances(embeddings, source_prior)
+    kept = (1 - source_prior) * N / D
+    return sqrt(max(n - 2 * kept * c + kept**2 * d, 0.0)) / abs(D)
 
 
 def separation_error(embeddings: Embeddings) -> float:
@@ -61,10 +60,10 @@ def separation_error(embeddings: Embeddings) -> float:
 def delta(embeddings: Embeddings, source_prior: float, confidence: float) -> tuple[Interval, bool]:
     """Interval by inverting the delta-method test of every π′ in [0, 1] (Fieller's form).
 
-    π′ is kept when (N − RD)² ≤ q² Var(N − RD), with R = (1−π′)/(1−π) and q Student's quantile with
-    Satterthwaite's degrees of freedom. The variance is taken at the R that is tested, so that a poorly
-    known D widens the interval, up to [0, 1]. A raw estimate outside [0, 1] gets the interval of the
-    nearer end, which is the wider one.
+    π′ is kept when S² ≤ q² Var(S), with S = (1−π)N − (1−π′)D and q Student's quantile with Satterthwaite's
+    degrees of freedom. Var(S) includes the error of π where it is an estimate, and is taken at the π′ that is
+    tested, so that a poorly known D widens the interval, up to [0, 1]. A raw estimate outside [0, 1] gets the
+    interval of the nearer end, which is the wider one.
 
     Returns
     -------
@@ -73,31 +72,36 @@ def delta(embeddings: Embeddings, source_prior: float, confidence: float) -> tup
         False when no π′ in [0, 1] passes the test.
     """
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
-    n, c, d = _variances(embeddings)
+    n, c, d = (variance / D / D for variance in _variances(embeddings, source_prior))  # of N̂/D and so on
     freedom = embeddings.variance(_N - N / D * _D)[1]
-    q = stats.t.ppf((1 + confidence) / 2, max(freedom, 1.0))
-    top = 1 / (1 - source_prior)  # R at π′ = 0
+    q = float(stats.t.ppf((1 + confidence) / 2, max(freedom, 1.0)))
+    if not np.isfinite([q, n, c, d]).all():
+        return Interval(0.0, 1.0, confidence, "delta"), True
 
-    def kept(N: float) -> tuple[float, float] | None:
-        return _where_not_positive(D**2 - q**2 * d, -2 * (N * D - q**2 * c), N**2 - q**2 * n, 0.0, top)
+    def kept(negatives: float) -> tuple[float, float] | None:
+        """Smallest and largest 1 − π′ that pass, where the estimate is `negatives`."""
+        return _where_not_positive(1 - q * q * d, -2 * (negatives - q * q * c), negatives**2 - q * q * n, 0.0, 1.0)
 
-    found = kept(N)
-    inside = min(max(N / D, 0.0), top)
-    ends = found if inside == N / D else kept(inside * D)
-    low, high = ends if ends is not None else (inside, inside)  # the estimate itself, up to rounding
-    interval = Interval(_unit(1 - high / top), _unit(1 - low / top), confidence, "delta")
-    return interval, found is not None
+    negatives = (1 - source_prior) * N / D
+    found = kept(negatives)
+    inside = _unit(negatives)
+    ends = found if inside == negatives else kept(inside)
+    low, high = ends if ends is not None else (inside, inside)  # no variance at all, up to rounding
+    plausible = found is not None or inside == negatives
+    return Interval(_unit(1 - high), _unit(1 - low), confidence, "delta"), plausible
 
 
-def bootstrap(grams: NDArray[np.float64], source_prior: float, confidence: float, value: float) -> Interval:
+def bootstrap(grams: NDArray[np.float64], source_prior: ArrayLike, confidence: float, value: float) -> Interval:
     """Percentile interval from the Gram matrices of bootstrap samples, shape (replicates, 3, 3).
+
+    `source_prior` is one number, or one for each replicate where it is an estimate.
 
     A replicate whose separation is not positive has no estimate; it counts as arbitrarily low at the lower
     end and arbitrarily high at the upper one. The interval is widened, if need be, to hold the estimate.
     """
     D = separation(grams)
     with np.errstate(invalid="ignore", divide="ignore"):
-        draws = 1 - (1 - source_prior) * numerator(grams) / D
+        draws = 1 - (1 - np.asarray(source_prior)) * numerator(grams) / D
     known = np.isfinite(draws) & (D > 0)
     tail = (1 - confidence) / 2
     low = np.quantile(np.where(known, draws, -1e300), tail, method="lower")
@@ -167,8 +171,8 @@ def required_sample_size(
 
     With δ = (1 − confidence)/3 the theorem asks for N ≥ 16M log(1/δ)/((1−α)²‖a‖²) and promises an error of at
     most 4√(M log(1/δ)/N)/(α‖a‖). The α in (0, 1) that needs the fewest rows is 1/(1 + accuracy), which gives
-    N = 16M log(1/δ)(1 + accuracy)²/(accuracy²‖a‖²). It is a guarantee for the worst case: the delta-method
-    interval is usually that narrow with a hundredth of the rows.
+    N = 16M log(1/δ)(1 + accuracy)²/(accuracy²‖a‖²). It is a guarantee for the worst case; the delta-method interval
+    is that narrow with far fewer rows.
 
     Parameters
     ----------
@@ -187,11 +191,13 @@ def required_sample_size(
     >>> required_sample_size(0.05, separation=0.2)
     144449
     """
+    for name, number in (("accuracy", accuracy), ("separation", separation), ("confidence", confidence)):
+        check_number(name, number)
     if not 0 < accuracy < 1:
         raise InputError(
             f"accuracy is {accuracy!r}, but it must lie between 0 and 1; pass the largest error you accept."
         )
-    if not (separation > 0 and np.isfinite(separation)):
+    if not (separation > 1e-100 and np.isfinite(separation)):
         raise InputError(f"separation is {separation!r}, but it must be positive; without separation no size suffices.")
     if not (kernel_bound > 0 and np.isfinite(kernel_bound)):
         raise InputError(f"kernel_bound is {kernel_bound!r}, but the theorem needs a kernel with finite sup k(x, x).")
@@ -222,11 +228,10 @@ def _plug_in(embeddings: Embeddings, source_prior: float, method: str) -> tuple[
 def _bounded(low: float, high: float, half: float, confidence: float, method: str, embeddings: Embeddings) -> Interval:
     if low <= 0 and high >= 1:
         m, n, n_target = embeddings.sizes
-        warnings.warn(
+        warn(
             f"The {method} is vacuous: with {m} positive, {n} unlabeled and {n_target} target rows it allows an error "
             f"of {half:.2g}, so every prior in [0, 1]; use interval='delta', or collect more rows.",
             VacuousBoundWarning,
-            stacklevel=5,
         )
     return Interval(_unit(low), _unit(high), confidence, method)
 

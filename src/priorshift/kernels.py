@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from priorshift.errors import InputError
+from priorshift.parameters import check_bandwidth, check_choice
 
 Matrix = NDArray[np.float64]
 
@@ -190,13 +191,13 @@ def bandwidth_from_gamma(gamma: float, kernel: str = "gaussian") -> float:
     return float(1 / np.sqrt(2 * gamma)) if kernel == "gaussian" else float(1 / gamma)
 
 
-def make_kernel(kernel: str, bandwidth: str | float, rows: SomeRows) -> Kernel:
+def make_kernel(kernel: str, bandwidth: str | float, rows: SomeRows, features: int) -> Kernel:
     """Kernel by name, with its bandwidth found from the source `rows` where a rule is asked for.
 
-    ``"dimension"`` is the paper's τ = 1/p; ``"median"`` is the median distance between rows.
+    ``"dimension"`` is the paper's τ = 1/p with p the number of `features`; ``"median"`` is the median distance
+    between rows.
     """
-    if kernel not in _KERNELS:
-        raise InputError(f"kernel is {kernel!r}, but it must be one of {', '.join(map(repr, KERNELS))}.")
+    check_choice("kernel", kernel, KERNELS)
     made = _KERNELS[kernel]
     if made is Energy:
         return Energy()
@@ -207,7 +208,7 @@ def make_kernel(kernel: str, bandwidth: str | float, rows: SomeRows) -> Kernel:
                 f"{', '.join(map(repr, BANDWIDTHS))}."
             )
         if bandwidth == "dimension":
-            h = bandwidth_from_gamma(1 / rows[:1].shape[1], kernel)
+            h = bandwidth_from_gamma(1 / features, kernel)
         else:
             some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MEDIAN_ROWS)).astype(int)]
             distances = cdist(some, some, made.metric)[np.triu_indices(len(some), 1)]
@@ -218,7 +219,5 @@ def make_kernel(kernel: str, bandwidth: str | float, rows: SomeRows) -> Kernel:
                     "pass a number or bandwidth='dimension'."
                 )
     else:
-        h = float(bandwidth)
-        if not (np.isfinite(h) and h > 0):
-            raise InputError(f"bandwidth is {bandwidth!r}, but it must be a positive number or a rule's name.")
+        h = check_bandwidth(bandwidth, "a rule's name")
     return made(h)

@@ -23,16 +23,25 @@ def read_labels(y: Any, rows: int, name: str = "y") -> tuple[NDArray[np.bool_], 
         raise InputError(
             "The estimator requires y to be passed, but the target y is None; pass 1 for positives, else 0."
         )
-    labels = np.asarray(y)
+    if np.ma.is_masked(y):
+        raise InputError(f"{name} has masked cells, which have no value; leave their rows out.")
+    try:
+        labels = np.asarray(y)
+    except ValueError:
+        raise InputError(f"{name} has entries of different lengths; pass one label for each row.") from None
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (rows,):
         raise InputError(f"{name} has shape {labels.shape} but X has {rows} rows; pass one label for each row.")
     if labels.dtype.kind == "O":
-        labels = np.array(labels.tolist())
+        try:
+            labels = labels.astype(np.float64)  # None becomes NaN
+        except (TypeError, ValueError):
+            labels = labels.astype(str)
     if labels.dtype.kind not in "biuf":
+        odd = next((label for label in labels.tolist() if not _is_float(label)), labels[0])
         raise InputError(
-            f"{name} holds {str(labels[0])!r}, but two numbers are expected; pass 1 for positives and 0 for the rest."
+            f"{name} holds {str(odd)!r}, but two numbers are expected; pass 1 for positives and 0 for the rest."
         )
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InputError(f"{name} contains NaN or inf; pass 1 for positives and 0 for the rest.")
@@ -44,3 +53,11 @@ def read_labels(y: Any, rows: int, name: str = "y") -> tuple[NDArray[np.bool_], 
             "unlabelled rows (0) are both needed; pass two values."
         )
     return np.asarray(labels == values[1]), values
+
+
+def _is_float(label: Any) -> bool:
+    try:
+        float(label)
+    except (TypeError, ValueError):
+        return False
+    return True

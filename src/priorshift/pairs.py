@@ -33,7 +33,8 @@ def embed_pairs(
 
     The covariance is that of the complete statistic plus that of drawing the pairs: with z the centred
     contribution of a pair, it is Σ (sum of z over the pairs of an observation)² − Σ z², the variance
-    estimator for dyadic data (two pairs are dependent when they share an observation).
+    estimator for dyadic data (two pairs are dependent when they share an observation). A pair drawn twice counts as
+    two, which errs on the safe side.
     """
     sizes = tuple(len(r) for r in rows)
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -42,15 +43,15 @@ def embed_pairs(
     gram = np.full((3, 3), np.nan)
     each = np.zeros((starts[-1], len(_BLOCKS)))
     squares = np.zeros(len(_BLOCKS))
-    taken = set(map(tuple, shared.tolist()))
+    same = shared[:, 0] * sizes[U] + shared[:, 1]
     for number, (j, k) in enumerate(_BLOCKS):
         if (j, k) == (T, T) and not target_norm:
             continue
         left = rng.integers(0, sizes[j], pairs)
         right = rng.integers(0, sizes[k] - (j == k), pairs)
         right += (j == k) & (right >= left)  # two different rows
-        if (j, k) == (P, U) and taken:
-            different = ~np.isin(left * sizes[U] + right, [p * sizes[U] + u for p, u in taken])
+        if (j, k) == (P, U):
+            different = ~np.isin(left * sizes[U] + right, same)
             left, right = left[different], right[different]
         values = np.concatenate(
             [

@@ -16,11 +16,48 @@ def check_prior(prior: Any, name: str = "source_prior") -> float:
     return float(prior)
 
 
+def check_estimated_prior(estimator: Any) -> float:
+    """The ``prior_`` of a fitted estimator, if it can be a source prior."""
+    prior = getattr(estimator, "prior_", None)
+    if not (_is_number(prior) and 0 <= prior < 1):  # type: ignore[operator]
+        raise InputError(
+            f"{type(estimator).__name__} gave the source prior {prior!r}, but a number from 0 to below 1 is expected "
+            "in its prior_ after fit; pass another estimator or a known source_prior."
+        )
+    return float(prior)  # type: ignore[arg-type]
+
+
 def check_confidence(confidence: Any) -> float:
     """The confidence level as a float, if it lies strictly between 0 and 1."""
     if not (_is_number(confidence) and 0 < confidence < 1):
         raise InputError(f"confidence is {confidence!r}, but it must lie strictly between 0 and 1; try 0.95.")
     return float(confidence)
+
+
+def check_number(name: str, value: Any) -> float:
+    """A number as a float."""
+    if not _is_number(value):
+        raise InputError(f"{name} is {value!r}, but it must be a number.")
+    return float(value)
+
+
+def check_random_state(random_state: Any) -> None:
+    """None, a whole number from 0 on, or what numpy.random.default_rng takes besides."""
+    try:
+        np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"random_state is {random_state!r}, but it must be None, a whole number from 0 on or a numpy Generator."
+        ) from None
+
+
+def check_bandwidth(bandwidth: Any, otherwise: str) -> float:
+    """A bandwidth whose square neither overflows nor vanishes."""
+    if not (_is_number(bandwidth) and 1e-100 < bandwidth < 1e100):
+        raise InputError(
+            f"bandwidth is {bandwidth!r}, but it must be a positive number (1e-100 to 1e100) or {otherwise}."
+        )
+    return float(bandwidth)
 
 
 def check_count(name: str, value: Any, least: int) -> int:

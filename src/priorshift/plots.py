@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from priorshift.errors import InputError
+from priorshift.km import KM2
 from priorshift.result import PriorEstimate
 from priorshift.tables import match_columns, read_table
 
@@ -51,6 +53,48 @@ def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = 
     ax.set_xlabel("target prior γ")
     ax.set_ylabel("objective above its minimum")
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)  # above, where it hides nothing
+    return ax
+
+
+def distance_curve(km: KM2, ax: Any = None, *, prior: ArrayLike | None = None) -> Any:
+    """Draw KM's distance d(λ) against the prior 1 − 1/λ, with its slope, the threshold and the estimate.
+
+    Parameters
+    ----------
+    km : KM1 or KM2, fitted
+    ax : matplotlib Axes or None
+        Where to draw; a new figure by default.
+    prior : array-like or None
+        Priors to draw the curve at; around the estimate by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        For the distance; its slope has an axis on the right.
+    """
+    ax = _axes(ax)
+    curve = km.curve(prior)
+    ax.plot(curve.prior, curve.distance, color="black", linewidth=1.5, label="distance")
+    ax.set_xlabel("prior 1 − 1/λ")
+    ax.set_ylabel("distance d(λ) to the hull")
+    right = ax.twinx()
+    right.plot(curve.prior, curve.slope, color=GREY, linewidth=1.5, label="slope d′(λ)")
+    for rule, slope in curve.thresholds.items():
+        mine = rule == km.rule
+        right.axhline(
+            slope,
+            color=BLUE if mine else ORANGE,
+            linewidth=1,
+            linestyle="-" if mine else "--",
+            label=f"threshold of {rule}",
+        )
+    right.set_ylabel("slope")
+    right.set_ylim(0)
+    ax.set_ylim(0)
+    ax.axvline(km.prior_, color=BLUE, linewidth=1.5, label=f"{km.rule}: {km.prior_:.3f}")
+    lines = [*ax.get_lines(), *right.get_lines()]
+    ax.legend(lines, [line.get_label() for line in lines], loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2,
+              frameon=False)  # fmt: skip
     return ax
 
 

@@ -49,7 +49,7 @@ class PriorEstimate:
     standard_error : float
         Of `raw`, from the influence of every row; NaN where there is no estimate.
     source_prior : float
-        The π that was used.
+        The π that was used; NaN for a method that needs none.
     negative_ratio : float
         R = (1−π′)/(1−π), the share of negatives in the target over that in the source. It does not
         depend on π.
@@ -96,7 +96,11 @@ class PriorEstimate:
         if self.interval is not None:
             share = f"{100 * self.interval.confidence:g}%"
             words += f", {share} interval {self.interval.low:.3f} to {self.interval.high:.3f}"
-        return f"{words} ({self.method}, source prior {self.source_prior:.3g})"
+        words += f" ({self.method}"
+        if np.isfinite(self.source_prior):
+            by = self.details.get("source_prior_by", "given")
+            words += f", source prior {self.source_prior:.3g}" + (f" by {by}" if by != "given" else "")
+        return words + ")"
 
 
 def _plain(value: Any) -> Any:

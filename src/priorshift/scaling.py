@@ -6,18 +6,18 @@ removing that would remove the very shift that is to be measured.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.errors import ColumnWarning, InputError
+from priorshift.errors import ColumnWarning, InputError, warn
 from priorshift.kernels import Matrix
 from priorshift.tables import Table
 from priorshift.tiles import Rows
 
+_ROUNDING = 8 * np.finfo(float).eps  # a spread below this, relative to the values, is rounding alone
 _BLOCK = 4096  # rows looked at together
 
 
@@ -39,7 +39,8 @@ class Scaling:
         constant = np.empty(0, dtype=np.intp)
         if standardize:
             spread = np.sqrt(sum(((X[block] - shift) ** 2).sum(axis=0) for block in blocks) / len(index))
-            flat = np.all([(X[block] == X[index[0]]).all(axis=0) for block in blocks], axis=0)
+            largest = np.max([np.abs(X[block].astype(np.float64)).max(axis=0) for block in blocks], axis=0)
+            flat = spread <= np.maximum(_ROUNDING * largest, 1e-150)
             if flat.all():
                 raise InputError(
                     "every column of the population sample is constant, so nothing tells its rows apart; "
@@ -47,18 +48,23 @@ class Scaling:
                 )
             constant = np.flatnonzero(flat)
             factor = np.where(flat, 0.0, 1 / np.where(flat, 1.0, spread))
-        return cls(shift, factor, constant, X[index[0], constant])
+        return cls(shift, factor, constant, X[index[0], constant].astype(np.float64))
+
+    @property
+    def features(self) -> int:
+        """Columns that are not left out."""
+        return int(np.count_nonzero(self.factor))
 
     def rows(self, X: NDArray[Any], index: NDArray[np.intp] | None = None) -> Rows:
         return Rows(X, self.shift, self.factor, index)
 
     def warn_of_left_out(self, table: Table) -> None:
         """A column that is constant in the population but not in another sample contradicts label shift."""
-        varies = self.constant[(table.values[:, self.constant] != self.value).any(axis=0)]
+        gap = np.abs(table.values[:, self.constant].astype(np.float64) - self.value)
+        varies = self.constant[(gap > _ROUNDING * np.abs(self.value)).any(axis=0)]
         if len(varies):
-            warnings.warn(
+            warn(
                 f"Left out {', '.join(table.column(k) for k in varies)}: constant in the population sample but not in "
                 f"{table.name}, which label shift does not allow; check how these columns were made.",
                 ColumnWarning,
-                stacklevel=4,
             )

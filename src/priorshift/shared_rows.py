@@ -24,19 +24,34 @@ def shared_pairs(X: NDArray[Any], labeled: NDArray[np.intp], unlabeled: NDArray[
         ids = np.asarray(shared)
         if ids.shape != (len(X),):
             raise InputError(f"shared has shape {ids.shape} but X has {len(X)} rows; pass one id for each row.")
-        if ids.dtype.kind == "O":
-            ids = np.unique([repr(i) for i in ids], return_inverse=True)[1]
-        if ids.dtype.kind == "f" and np.isnan(ids).any():
-            raise InputError("shared contains NaN; pass an id for each row.")
+        ids = comparable_ids(ids)
         for name, rows in (("labelled", labeled), ("unlabelled", unlabeled)):
             values, counts = np.unique(ids[rows], return_counts=True)
             if (counts > 1).any():
-                twice = values[counts > 1][0]
                 raise InputError(
-                    f"the id {twice!s} stands in several {name} rows, but an observation occurs once in a sample; "
-                    "pass ids that are unique in each sample."
+                    f"the id {values[counts > 1][0]!s} stands in several {name} rows, but an observation occurs once "
+                    "in a sample; pass ids that are unique in each sample."
                 )
     return _join(ids[labeled], ids[unlabeled])
+
+
+def comparable_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    """Ids as whole numbers where all are, else as text, so that 7, 7.0 and "7" are one."""
+    if ids.dtype.kind in "iu":
+        return ids.astype(str) if ids.dtype == np.uint64 else ids.astype(np.int64).astype(str)
+    text = [_text(i) for i in ids.tolist()]
+    if "" in text:
+        raise InputError(f"the id in row {text.index('')} (counting from 0) is missing; give every row an id.")
+    return np.array(text)
+
+
+def _text(value: Any) -> str:
+    """ "" for a missing value, of which every library has its own: None, NaN, NA, NaT."""
+    if value is None or str(value) in ("nan", "NaN", "<NA>", "NaT", "None"):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
 
 
 def row_codes(X: NDArray[Any]) -> NDArray[np.intp]:

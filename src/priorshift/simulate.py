@@ -79,6 +79,11 @@ def sample_sizes(n: int, source_prior: float, label_frequency: float) -> tuple[i
     """
     c = check_prior(label_frequency, "label_frequency")
     pi = check_prior(source_prior)
+    if c * (2 - pi) > 1:
+        raise InputError(
+            f"label_frequency is {c:g}, but with a source prior of {pi:g} the scheme needs more positives than there "
+            f"are above {1 / (2 - pi):.3f}; choose a lower one."
+        )
     A = 1 / (1 - c * (1 - pi))
     return round(A * c * pi * n), round(A * (1 - c) * n)
 
@@ -134,9 +139,8 @@ def gaussian(
     target = draw(labels_target, distance + violation)
     if shared:
         labels = rng.random(n_source) < source_prior
-        while labels.sum() < m:  # a small pool can lack positives to label
-            labels = rng.random(n_source) < source_prior
-        source = label_some(draw(labels, distance), labels, source_prior, label_frequency, random_state=rng)
+        # a small pool can hold fewer positives than are to be labelled: then all of them are
+        source = _pick(draw(labels, distance), labels, min(m, int(labels.sum())), n, rng)
     else:
         truth = rng.random(n) < source_prior
         positive, unlabeled = draw(np.ones(m, dtype=bool), distance), draw(truth, distance)
@@ -163,6 +167,7 @@ def label_some(
     The ids are rows of X; the two samples are not necessarily disjoint.
     """
     rng = np.random.default_rng(random_state)
+    X = np.asarray(X)
     labels = _two_classes(X, y)
     m, n = sample_sizes(len(X), source_prior, label_frequency)
     positives = np.flatnonzero(labels)
@@ -171,7 +176,12 @@ def label_some(
             f"the scheme labels {m} of {len(X)} rows, but only {len(positives)} are positive; "
             "lower label_frequency or check source_prior."
         )
-    at = rng.choice(positives, m, replace=False)
+    return _pick(X, labels, m, n, rng)
+
+
+def _pick(X: NDArray[Any], labels: NDArray[np.bool_], m: int, n: int, rng: np.random.Generator) -> LabeledSource:
+    """m of the positives and n of all rows, each without replacement."""
+    at = rng.choice(np.flatnonzero(labels), m, replace=False)
     rest = rng.choice(len(X), n, replace=False)
     return LabeledSource(X[at], X[rest], labels[rest], at, rest)
 
@@ -227,6 +237,7 @@ def shift_labels(
     np.float64(0.6)
     """
     rng = np.random.default_rng(random_state)
+    X = np.asarray(X)
     labels = _two_classes(X, y)
     order = rng.permutation(len(X))
     halves = order[: len(X) // 2], order[len(X) // 2 :]

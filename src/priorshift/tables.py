@@ -41,7 +41,7 @@ def read_table(source: Any, name: str, aside: Sequence[str] = (), drop: Sequence
 
     Parameters
     ----------
-    source : array-like, data frame or path
+    source : array-like, data frame, path or Table
         Any eager frame that narwhals knows (pandas, polars, pyarrow, …) is read by its columns.
     name : str
         What messages call it.
@@ -59,6 +59,12 @@ def read_table(source: Any, name: str, aside: Sequence[str] = (), drop: Sequence
     """
     if isinstance(source, (str, Path)):
         table = _from_file(Path(source), name, aside, drop)
+    elif isinstance(source, Table):
+        return source
+    elif type(source).__name__ == "RecordBatch" and type(source).__module__.startswith("pyarrow"):
+        import pyarrow
+
+        table = _from_frame(pyarrow.Table.from_batches([source]), name, aside, drop)
     elif isinstance(source, (nw.DataFrame, nw.LazyFrame)) or nw.dependencies.is_into_dataframe(source):
         table = _from_frame(source, name, aside, drop)
     else:
@@ -113,8 +119,10 @@ def check_dropped(tables: Sequence[Table], drop: Iterable[str]) -> None:
 def _from_array(source: Any, name: str) -> Table:
     if issparse(source):
         raise InputTypeError(f"{name} is a sparse matrix, but dense numbers are expected; pass {name}.toarray().")
-    if isinstance(source, nw.LazyFrame) or type(source).__name__ == "LazyFrame":
-        raise InputTypeError(f"{name} is a lazy frame, but its rows are needed; call .collect() on it first.")
+    if type(source).__name__ == "LazyFrame":
+        raise _lazy(name)
+    if np.ma.is_masked(source):
+        raise InputError(f"{name} has masked cells, which have no value; fill them in or leave their rows out.")
     try:
         array = np.asarray(source)
     except ValueError:
@@ -129,7 +137,7 @@ def _from_array(source: Any, name: str) -> Table:
             "Reshape your data with .reshape(-1, 1) if it is a single feature, or .reshape(1, -1) for a single row."
         )
     if array.dtype.kind in "biuf":
-        return Table(name, array)
+        return Table(name, array if array.dtype.itemsize <= 8 else array.astype(np.float64))
     if array.dtype.kind in "mM":
         raise InputError(
             f"{name} holds dates, but numbers are expected; encode them, for example as days since a date."
@@ -137,10 +145,16 @@ def _from_array(source: Any, name: str) -> Table:
     return Table(name, _to_float(array, name))
 
 
+def _lazy(name: str) -> InputTypeError:
+    return InputTypeError(f"{name} is a lazy frame, but its rows are needed; call .collect() on it first.")
+
+
 def _to_float(array: NDArray[Any], name: str) -> NDArray[np.float64]:
     """Objects or strings as floats, or a sentence about the first that is not a number."""
     try:
         return array.astype(np.float64)
+    except OverflowError:
+        raise InputError(f"{name} holds a whole number too large for a float; rescale its column.") from None
     except (TypeError, ValueError):
         pass
     for (i, j), cell in np.ndenumerate(array):
@@ -158,18 +172,18 @@ def _to_float(array: NDArray[Any], name: str) -> NDArray[np.float64]:
 
 def _from_frame(source: Any, name: str, aside: Sequence[str], drop: Sequence[str]) -> Table:
     if isinstance(source, nw.LazyFrame):
-        raise InputTypeError(f"{name} is a lazy frame, but its rows are needed; call .collect() on it first.")
-    if nw.dependencies.is_pandas_dataframe(source):  # which alone allows a name twice
-        _check_columns(name, [str(c) for c in source.columns], ())
-    frame = nw.from_native(source, eager_only=True)
-    columns = [str(c) for c in frame.columns]
+        raise _lazy(name)
+    if nw.dependencies.is_pandas_dataframe(source):  # whose names may be numbers, tuples or repeated
+        source = source.set_axis([str(c) for c in source.columns], axis=1)
+    columns = [str(c) for c in getattr(source, "column_names", None) or source.columns]
     _check_columns(name, columns, aside)
+    frame = nw.from_native(source, eager_only=True)
     features = []
     kept = {}
-    for column, original in zip(columns, frame.columns, strict=True):
+    for column in columns:
         if column in drop:
             continue
-        series = frame[original]
+        series = frame[column]
         if column in aside:
             kept[column] = series.to_numpy()
             continue
@@ -187,7 +201,8 @@ def _from_frame(source: Any, name: str, aside: Sequence[str], drop: Sequence[str
         if series.null_count():
             row = series.is_null().to_list().index(True)
             raise InputError(f"{name} has no value in row {row}, column {column!r}; fill it in or leave the row out.")
-        features.append(series.to_numpy())
+        features.append(_to_float(np.array(series.to_list(), dtype=object)[:, None], name)[:, 0]
+                        if series.dtype in (nw.Int128, nw.UInt128, nw.Decimal) else series.to_numpy())  # fmt: skip
     names = tuple(c for c in columns if c not in aside and c not in drop)
     values = np.column_stack(features) if features else np.empty((len(frame), 0))
     dropped = tuple(c for c in columns if c in drop)
@@ -199,6 +214,12 @@ def _objects(series: Any) -> bool:
 
 
 def _check_columns(name: str, columns: Sequence[str], aside: Iterable[str]) -> None:
+    for column in columns:
+        if not column or column.startswith("__index_level_"):
+            raise InputError(
+                f"{name} has a column named {column!r}, which looks like a data frame's row numbers; write the file "
+                "without its index (index=False), or name the column."
+            )
     twice = sorted({c for c in columns if columns.count(c) > 1})
     if twice:
         raise InputError(f"{name} has more than one column named {_names(twice)}; give every column its own name.")
@@ -214,7 +235,11 @@ def _names(columns: Sequence[str]) -> str:
 
 def _from_file(path: Path, name: str, aside: Sequence[str], drop: Sequence[str]) -> Table:
     name = f"{name} ({path})"
-    if path.is_dir():
+    try:
+        folder = path.is_dir()
+    except (OSError, ValueError):  # a text too long for a path, or with a zero in it
+        raise InputError(f"{str(path)[:40]!r} is not a path; pass a table or the path of a file.") from None
+    if folder:
         raise InputError(f"{name} is a folder, but a file is expected; pass the path of a CSV or Parquet file.")
     if not path.exists():
         raise InputError(f"{name} does not exist; check the path.")
@@ -241,7 +266,7 @@ def _from_file(path: Path, name: str, aside: Sequence[str], drop: Sequence[str])
         return Table(name, np.column_stack(columns))
     kept = {h: np.array(c) for h, c in zip(names, columns, strict=True) if isinstance(c, list)}
     features = {h: c for h, c in zip(names, columns, strict=True) if h not in kept}
-    values = np.column_stack(list(features.values())) if features else np.empty((1, 0))
+    values = np.column_stack(list(features.values())) if features else np.empty((len(columns[0]) if columns else 0, 0))
     return Table(name, values, tuple(features), kept, tuple(h for h in header if h in drop))
 
 
@@ -265,13 +290,13 @@ def _from_parquet(path: Path, head: bytes, name: str, aside: Sequence[str], drop
 def _check(table: Table) -> None:
     """Rows, features, finite numbers, of a size that can be squared."""
     name, values = table.name, table.values
-    if values.shape[0] == 0 and values.shape[1] > 0:
-        raise InputError(
-            f"{name} has 0 row(s) (shape={values.shape}) while a minimum of 1 is required; pass some rows."
-        )
     if values.shape[1] == 0:
         raise InputError(
             f"{name} has 0 feature(s) (shape={values.shape}) while a minimum of 1 is required; pass some columns."
+        )
+    if values.shape[0] == 0:
+        raise InputError(
+            f"{name} has 0 row(s) (shape={values.shape}) while a minimum of 1 is required; pass some rows."
         )
     if values.dtype.kind != "f":
         return

@@ -6,83 +6,49 @@ Letters, once: P, U, T are the positive, the unlabelled (population) and the tar
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, Literal, NamedTuple
+from dataclasses import replace
+from math import sqrt
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import ClassifierTags, Tags
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift import intervals
-from priorshift.embeddings import NAMES, NO_PAIRS, Embeddings, P, Pairs, Source, U
-from priorshift.errors import InputError, OutOfRangeWarning, WeakSeparationWarning
-from priorshift.kernels import Matrix, make_kernel
-from priorshift.labels import read_labels
+from priorshift.embeddings import NAMES, NO_PAIRS, Embeddings, P, Pairs, PriorInfluence, Source, U
+from priorshift.errors import EstimatedPriorWarning, InputError, OutOfRangeWarning, WeakSeparationWarning, warn
+from priorshift.estimator import PUEstimator
+from priorshift.kernels import make_kernel
+from priorshift.km import KM2
 from priorshift.pairs import embed_pairs
-from priorshift.parameters import check_choice, check_confidence, check_count, check_prior
+from priorshift.parameters import (
+    check_choice,
+    check_confidence,
+    check_count,
+    check_estimated_prior,
+    check_number,
+    check_prior,
+    check_random_state,
+)
+from priorshift.projection import objective, project, separation
 from priorshift.result import Interval, PriorEstimate
 from priorshift.scaling import Scaling
 from priorshift.shared_rows import shared_pairs
-from priorshift.tables import Table, match_columns, read_table
 from priorshift.tiles import Rows
 
 _REPLICATE_BYTES = 2**25  # of bootstrap counts held at a time
 _NO_SEPARATION = 1e-12  # of the kernel's scale: what rounding leaves of a separation that is zero
 
 
-class Projection(NamedTuple):
-    """Target prior (unclipped), ratio of negative shares R, separation ‖a‖²."""
-
-    raw: float
-    ratio: float
-    separation: float
-
-
-def project(gram: Matrix, source_prior: float) -> Projection:
-    """Project b on a: R = ⟨a, b⟩/⟨a, a⟩ = (1−π′)/(1−π), π̂′ = 1 − (1−π)R (the paper's Lemma 2).
-
-    Parameters
-    ----------
-    gram : ndarray of shape (3, 3)
-        Gram matrix of the means of P, U and T; ⟨μ_T, μ_T⟩ is not needed.
-    source_prior : float
-        π.
-
-    Examples
-    --------
-    Along a line with the positives at 1 and the negatives at 0, a population's mean is its prior.
-
-    >>> import numpy as np
-    >>> from priorshift.tcpu import project
-    >>> means = np.array([1.0, 0.2, 0.5])  # P, U with π = 0.2, T with π′ = 0.5
-    >>> round(project(np.outer(means, means), source_prior=0.2).raw, 12)
-    0.5
-    """
-    N, D = float(intervals.numerator(gram)), float(intervals.separation(gram))
-    R = N / D if D else float("nan")
-    return Projection(1 - (1 - source_prior) * R, R, D)
-
-
-def objective(gram: Matrix, source_prior: float, gamma: ArrayLike) -> NDArray[np.float64]:
-    """The paper's objective L(γ) = ‖Δ − γa‖² with Δ = μ_U − πμ_P − (1−π)μ_T (its equation 3).
-
-    `gram` must hold ⟨μ_T, μ_T⟩. With unbiased entries L estimates a squared distance without bias and can
-    fall below zero.
-    """
-    w = np.array([-source_prior, 1.0, -(1 - source_prior)])[:, None] - np.outer([-1.0, 1.0, 0.0], np.ravel(gamma))
-    return np.einsum("jg,jk,kg->g", w, gram, w).reshape(np.shape(gamma))
-
-
-class TCPU(BaseEstimator):
+class TCPU(PUEstimator):
     """Target prior from positive-unlabelled source data under label shift.
 
     Parameters
     ----------
-    source_prior : float or None
-        π, the share of positives in the source population, strictly between 0 and 1. It must be known in
-        this version; ``None`` is accepted by `fit` and refused by `estimate`.
+    source_prior : float, estimator or None
+        π, the share of positives in the source population: a number strictly between 0 and 1 is taken as known; an
+        estimator is asked (anything with ``fit(X, y)`` and then ``prior_``); None asks :class:`KM2`.
     kernel : {"gaussian", "laplace", "energy"}
         See :mod:`priorshift.kernels`.
     bandwidth : float or {"dimension", "median"}
@@ -124,6 +90,8 @@ class TCPU(BaseEstimator):
         As in scikit-learn.
     kernel_ : Kernel
         The kernel with the bandwidth that was found.
+    source_prior_ : float
+        π, as given or as estimated by `prior_estimator_`, which is None for a known one.
 
     Examples
     --------
@@ -136,7 +104,7 @@ class TCPU(BaseEstimator):
 
     def __init__(
         self,
-        source_prior: float | None = None,
+        source_prior: Any = None,
         *,
         kernel: str = "gaussian",
         bandwidth: str | float = "dimension",
@@ -167,19 +135,14 @@ class TCPU(BaseEstimator):
         self.weak_separation = weak_separation
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.classifier_tags = ClassifierTags(multi_class=False)  # y has two values
-        return tags
-
     def fit(self, X: Any, y: Any, shared: Any = None) -> TCPU:
         """Take in the source data; the kernel sums among source rows are computed here, once.
 
         Parameters
         ----------
         X : array-like or data frame of shape (rows, features)
-            Labelled positives and unlabelled rows.
+            Labelled positives and unlabelled rows. An array is kept, not copied, as by scikit-learn's nearest
+            neighbours: do not change it in place before `estimate`.
         y : array-like of shape (rows,)
             Two values; the larger one means labelled positive.
         shared : None, "identical" or array-like of shape (rows,)
@@ -187,9 +150,7 @@ class TCPU(BaseEstimator):
             those with the same id. (Under ``scenario="censoring"`` this is known and must be left out.)
         """
         self._check_parameters()
-        table = read_table(X, "X")
-        labeled, self.classes_ = read_labels(y, len(table.values))
-        self._keep_columns(table)
+        table, labeled = self._read_source(X, y)
         positive, population = np.flatnonzero(labeled), np.flatnonzero(~labeled)
         pairs: Pairs = NO_PAIRS
         if self.scenario == "censoring":
@@ -202,10 +163,13 @@ class TCPU(BaseEstimator):
         self._scaling = Scaling.of(table.values, population, self.standardize)
         self._scaling.warn_of_left_out(table)
         rows = self._scaling.rows(table.values, population)
-        self.kernel_ = make_kernel(self.kernel, self.bandwidth, rows)
+        self.kernel_ = make_kernel(self.kernel, self.bandwidth, rows, self._scaling.features)
+        everything = self._scaling.rows(table.values)
+        influence = self._find_prior(everything, labeled, positive, population)
         self._source = Source(
-            self.kernel_, self._scaling.rows(table.values, positive), rows, pairs, np.dtype(self.precision)
+            self.kernel_, replace(everything, index=positive), rows, pairs, np.dtype(self.precision), influence
         )
+        self._fitted_with = {name: getattr(self, name) for name in ("scenario", "standardize", "precision")}
         if self.pairs is None:
             self._source.sums  # noqa: B018 (computed now, kept for every target)
         if self.weak_separation_fallback is not None:
@@ -220,11 +184,13 @@ class TCPU(BaseEstimator):
         PriorEstimate
             With ``value`` NaN and the interval [0, 1], and a warning, where the separation is not positive.
         """
-        pi = self._known_prior()
+        pi = self._fitted_prior()
         target = self._target(X_target)
         embeddings, rng = self._embed(target)
         raw, R, D = project(embeddings.gram, pi)
         if self.weak_separation_fallback is not None and self.weak_separation > D:
+            if not hasattr(self, "fallback_"):
+                raise InputError("weak_separation_fallback was set after TCPU was fitted; fit again.")
             answer: PriorEstimate = self.fallback_.estimate(X_target)
             return answer
         scale = float(np.nanmax(np.abs(embeddings.gram)))
@@ -245,7 +211,7 @@ class TCPU(BaseEstimator):
 
     def objective(self, X_target: Any, gamma: ArrayLike) -> NDArray[np.float64]:
         """The objective L(γ) at each γ; its minimiser is the raw estimate, its minimum a measure of misfit."""
-        pi = self._known_prior()
+        pi = self._fitted_prior()
         embeddings, _ = self._embed(self._target(X_target), target_norm=True)
         return objective(embeddings.gram, pi, gamma)
 
@@ -261,41 +227,63 @@ class TCPU(BaseEstimator):
         self, embeddings: Embeddings, target: Rows, pi: float, raw: float, rng: np.random.Generator
     ) -> Interval | None:
         fieller, plausible = intervals.delta(embeddings, pi, self.confidence)
-        D, error = float(intervals.separation(embeddings.gram)), intervals.separation_error(embeddings)
+        D, error = float(separation(embeddings.gram)), intervals.separation_error(embeddings)
         if 2 * error > D:
-            warnings.warn(
+            warn(
                 f"Positives and the source population are hardly apart: separation {D:.2g} with a standard error of "
                 f"{error:.2g} ({embeddings.sizes[P]} positive, {embeddings.sizes[U]} unlabeled rows). The estimate "
                 "rests on noise; rely on the interval, or collect rows or features that tell the classes apart.",
                 WeakSeparationWarning,
-                stacklevel=4,
             )
         elif not plausible:
-            warnings.warn(
+            warn(
                 f"The raw estimate {raw:.3f} lies outside [0, 1] by more than its sampling error "
                 f"({intervals.standard_error(embeddings, pi):.2g}); check the source prior ({pi:g}) and whether the "
                 "classes look the same in source and target.",
                 OutOfRangeWarning,
-                stacklevel=4,
             )
-        if self.interval is None or self.interval == "delta":
-            return fieller if self.interval else None
+        if self.interval is None or not self._can_tell(pi):
+            return None
+        if self.interval == "delta":
+            return fieller
         if self.interval == "bootstrap":
             batch = max(1, min(self.n_bootstrap, _REPLICATE_BYTES // sum(embeddings.sizes)))
             batches = [min(batch, self.n_bootstrap - k) for k in range(0, self.n_bootstrap, batch)]
-            grams = np.concatenate([self._source.bootstrap(target, self.statistic, b, rng) for b in batches])
-            return intervals.bootstrap(grams, pi, self.confidence, float(np.clip(raw, 0, 1)))
+            drawn = [self._source.bootstrap(target, self.statistic, b, rng) for b in batches]
+            grams, moved = (np.concatenate(part) for part in zip(*drawn, strict=True))
+            return intervals.bootstrap(grams, pi + moved, self.confidence, float(np.clip(raw, 0, 1)))
         bound = intervals.paper_bound if self.interval == "paper-bound" else intervals.sharp_bound
         return bound(embeddings, pi, self.confidence)
 
+    def _can_tell(self, pi: float) -> bool:
+        """Say what an interval with an estimated source prior includes; no interval pretends that π̂ is π."""
+        if self.prior_estimator_ is None or _is_known(self.source_prior):
+            return True
+        name = type(self.prior_estimator_).__name__
+        if self._source.prior is None:
+            warn(
+                f"No interval: the source prior {pi:.3f} was estimated by {name}, which does not tell its error "
+                "(prior_influence_), and an interval without it would pretend. Pass a known source_prior, or KM2().",
+                EstimatedPriorWarning,
+            )
+            return False
+        caveat = getattr(self.prior_estimator_, "caveat", "")
+        if caveat:
+            error = sqrt(self._source.prior.variance(self._source.shared))
+            warn(
+                f"The source prior {pi:.3f} was estimated by {name}. The interval includes the sampling error of the "
+                f"three samples and of that estimate ({error:.2g}), but not its bias: {caveat}",
+                EstimatedPriorWarning,
+            )
+        return True
+
     def _no_answer(self, embeddings: Embeddings, pi: float, D: float) -> PriorEstimate:
         m, n, _ = embeddings.sizes
-        warnings.warn(
+        warn(
             f"No estimate: the separation of {m} positive from {n} unlabeled rows is {D:.2g}, not positive, so the "
             "data cannot tell positives from the source population; every prior in [0, 1] is possible. Collect more "
             "positives, or features that tell the classes apart.",
             WeakSeparationWarning,
-            stacklevel=3,
         )
         nothing = None if self.interval is None else Interval(0.0, 1.0, self.confidence, "none")
         nan = float("nan")
@@ -303,45 +291,55 @@ class TCPU(BaseEstimator):
 
     def _details(self, embeddings: Embeddings) -> dict[str, Any]:
         return {
-            "kernel": self.kernel,
+            "kernel": self.kernel_.name,
             "bandwidth": self.kernel_.bandwidth,
             "statistic": self.statistic,
-            "scenario": self.scenario,
-            "standardize": self.standardize,
+            **self._fitted_with,
+            "source_prior_by": "given" if _is_known(self.source_prior) else type(self.prior_estimator_).__name__,
             "shared_rows": embeddings.shared,
             "pairs": self.pairs,
-            "precision": self.precision,
         }
 
-    def _known_prior(self) -> float:
+    def _find_prior(
+        self, everything: Rows, labeled: NDArray[np.bool_], positive: NDArray[np.intp], population: NDArray[np.intp]
+    ) -> PriorInfluence | None:
+        """Ask for the source prior where it is not known; what each row of P and U contributes to it, if told."""
+        self.prior_estimator_ = None
+        if _is_known(self.source_prior):
+            return None
+        asked = KM2(scenario=self.scenario, random_state=self.random_state) if self.source_prior is None else None
+        estimator = asked or clone(self.source_prior)
+        estimator.fit(everything[:], labeled)
+        self.prior_estimator_ = estimator
+        self._estimated = check_estimated_prior(estimator)
+        influence = getattr(estimator, "prior_influence_", None)
+        if influence is None or not np.isfinite(influence).all():
+            return None
+        share = np.zeros(len(labeled))  # under censoring a row's influence counts once, with the population's
+        if self.scenario == "case-control":
+            share = np.asarray(influence)
+        return PriorInfluence(share[positive], np.asarray(influence)[population])
+
+    def _fitted_prior(self) -> float:
         check_is_fitted(self, "kernel_")
         self._check_parameters()
-        if self.source_prior is None:
-            raise InputError(
-                "source_prior is None, but this version needs the share of positives in the source population; "
-                "pass source_prior, a number between 0 and 1."
-            )
-        return check_prior(self.source_prior)
+        if _is_known(self.source_prior):
+            self.source_prior_ = check_prior(self.source_prior)
+        elif self.prior_estimator_ is None:
+            raise InputError("source_prior was a number when TCPU was fitted and is none now; fit again.")
+        else:
+            self.source_prior_ = self._estimated
+        return self.source_prior_
 
     def _target(self, X_target: Any) -> Rows:
-        names = tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
+        table = self._read_target(X_target)
         source = self._source
-        fitted = Table("the fitted source", np.empty((0, self.n_features_in_)), names)
-        table = match_columns([fitted, read_table(X_target, "target")])[1]
         sizes = (len(source.positive), len(source.unlabeled), len(table.values))
         for name, size in zip(NAMES, sizes, strict=True):
             if size < 2:
                 raise InputError(f"{name} has 1 row, but at least 2 are needed to tell signal from noise; add rows.")
         self._scaling.warn_of_left_out(table)
         return self._scaling.rows(table.values)
-
-    def _keep_columns(self, table: Table) -> None:
-        """scikit-learn's attributes: how many columns, and their names where there are any."""
-        self.n_features_in_ = table.values.shape[1]
-        if table.columns:
-            self.feature_names_in_ = np.asarray(table.columns, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     def _check_parameters(self) -> None:
         check_choice("statistic", self.statistic, ("unbiased", "plug-in"))
@@ -354,9 +352,21 @@ class TCPU(BaseEstimator):
                 "use 'gaussian' or 'laplace', or interval='delta'."
             )
         check_confidence(self.confidence)
+        check_random_state(self.random_state)
+        check_number("weak_separation", self.weak_separation)
+        fallback = self.weak_separation_fallback
+        if fallback is not None and not (hasattr(fallback, "fit") and hasattr(fallback, "estimate")):
+            raise InputError(
+                f"weak_separation_fallback is {fallback!r}, but it must be None or an estimator with fit and estimate."
+            )
         check_count("n_bootstrap", self.n_bootstrap, 20)
-        if self.source_prior is not None:
+        if _is_known(self.source_prior):
             check_prior(self.source_prior)
+        elif self.interval in ("paper-bound", "sharp-bound"):
+            raise InputError(
+                f"interval={self.interval!r} is proved for a known source prior, but it is to be estimated; "
+                "pass source_prior as a number, or use interval='delta'."
+            )
         if self.pairs is not None:
             check_count("pairs", self.pairs, 100)
             if self.statistic != "unbiased":
@@ -365,3 +375,8 @@ class TCPU(BaseEstimator):
                 raise InputError(
                     f"interval={self.interval!r} needs all pairs of rows; leave pairs=None or use interval='delta'."
                 )
+
+
+def _is_known(source_prior: Any) -> bool:
+    """Anything but None and an estimator is meant as a number, and checked as one."""
+    return source_prior is not None and not hasattr(source_prior, "fit")

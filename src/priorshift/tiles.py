@@ -8,19 +8,17 @@ the number of threads.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
+from priorshift import threads
 from priorshift.kernels import Kernel, Matrix, Strip
 
 # A tile of 1152 × 384 values (3.5 MB) stays in the last-level cache, and its four numpy calls are long enough
@@ -29,7 +27,8 @@ from priorshift.kernels import Kernel, Matrix, Strip
 _COLUMNS = 384
 _ROWS = 3 * _COLUMNS
 _CACHE = 2**24  # bytes of prepared column strips that are kept; a larger sample prepares them again
-_HEAPS = 16  # heaps of row blocks, each with its own column sums
+_HEAPS = 16  # heaps of row blocks at the most, each with its own column sums,
+_COLUMN_SUMS = 2**22  # of which there are so many in all (32 MB), unless two heaps alone have more
 _SERIAL_PAIRS = 2**21  # below this many pairs (3 ms of work), starting threads costs more than it saves
 
 DOUBLE = np.dtype(np.float64)
@@ -131,7 +130,8 @@ class _Plan:
         self.kernel, self.X, self.Y, self.symmetric, self.dtype = kernel, X, Y, symmetric, dtype
         quarter = -(-len(X) // (4 * _COLUMNS)) * _COLUMNS  # four blocks, if they can be had
         blocks = _slices(len(X), min(_ROWS, quarter))
-        self.blocks = [blocks[k::_HEAPS] for k in range(min(_HEAPS, len(blocks)))]
+        heaps = min(_HEAPS, len(blocks), max(2, _COLUMN_SUMS // len(Y)))
+        self.blocks = [blocks[k::heaps] for k in range(heaps)]
         self.columns = _slices(len(Y), _COLUMNS)
         self.thread = threading.local()
         keep = len(Y) * Y.X.shape[1] * dtype.itemsize <= _CACHE
@@ -160,12 +160,12 @@ class _Plan:
     def run(self, lane: Callable[[int, int], None], work: int) -> None:
         """Run every lane, on several threads where there is enough work."""
         lanes = list(product(range(len(self.blocks)), (0, 1)))
-        threads = min(len(lanes), _threads())
-        if threads == 1 or work < _SERIAL_PAIRS:
+        workers = min(len(lanes), threads.available())
+        if workers == 1 or work < _SERIAL_PAIRS:
             for one in lanes:
                 lane(*one)
             return
-        with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+        with threads.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
             list(pool.map(lane, *zip(*lanes, strict=True)))
 
     def _column_strip(self, to: slice) -> Strip:
@@ -176,16 +176,3 @@ class _Plan:
 
 def _slices(n: int, step: int) -> list[slice]:
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
-
-
-def _threads() -> int:
-    """Cores this process may use, or fewer where OMP_NUM_THREADS says so."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return min(cores, int(asked)) if asked.isdigit() and int(asked) > 0 else cores
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """Found once: looking for the BLAS libraries of a process takes milliseconds."""
-    return ThreadpoolController()

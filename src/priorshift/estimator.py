@@ -1,0 +1,40 @@
+"""What every estimator of the library shares: scikit-learn's contract for two-valued labels and named columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import ClassifierTags, Tags
+
+from priorshift.labels import read_labels
+from priorshift.tables import Table, match_columns, read_table
+
+
+class PUEstimator(BaseEstimator):
+    """Base of estimators that are fitted on positive-unlabelled data."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.classifier_tags = ClassifierTags(multi_class=False)  # y has two values
+        return tags
+
+    def _read_source(self, X: Any, y: Any) -> tuple[Table, NDArray[np.bool_]]:
+        """The source table and which of its rows are labelled; remembers the columns and the two labels."""
+        table = read_table(X, "X")
+        labeled, self.classes_ = read_labels(y, len(table.values))
+        self.n_features_in_ = table.values.shape[1]
+        if table.columns:
+            self.feature_names_in_ = np.asarray(table.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return table, labeled
+
+    def _read_target(self, X_target: Any) -> Table:
+        """The target's table, with the fitted columns in their order."""
+        names = tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
+        fitted = Table("the fitted source", np.empty((0, self.n_features_in_)), names)
+        return match_columns([fitted, read_table(X_target, "target")])[1]

@@ -1,0 +1,60 @@
+"""The Gram matrix that KM works on: distances of all pairs, the bandwidth, the matrix itself."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import pdist, squareform
+
+from priorshift.errors import InputError
+from priorshift.kernels import Gaussian, Matrix
+from priorshift.tiles import Rows, kernel_sums
+
+_WIDTHS = np.logspace(-1, 1, 5)  # of the median distance
+_RIDGE = 1e-8  # keeps faces with repeated rows solvable; 1e-7 to 1e-11 move a prior by less than 0.001
+
+
+def pair_distances(rows: Matrix) -> Matrix:
+    """Squared distances of all pairs of rows, in scipy's condensed form."""
+    return np.asarray(pdist(rows, "sqeuclidean"))
+
+
+def gram_matrix(distances: Matrix, bandwidth: float) -> Matrix:
+    """Gaussian kernel of all rows, with a ridge on its diagonal."""
+    K = squareform(np.exp(distances / (-2 * bandwidth**2)))
+    K.flat[:: len(K) + 1] = 1 + _RIDGE
+    return np.asarray(K)
+
+
+def search_bandwidth(
+    rows: Matrix, distances: Matrix, positive: NDArray[np.bool_], population: NDArray[np.intp]
+) -> float:
+    """Of five multiples of the median distance, the bandwidth under which ‖μ_U − μ_P‖ is largest."""
+    middle = median_distance(distances, len(rows))
+    if middle == 0:
+        raise InputError("at least half of the pairs of rows are identical, so no bandwidth can be found; pass one.")
+    zero, one = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+    P, U = Rows(rows, zero, one, np.flatnonzero(positive)), Rows(rows, zero, one, population)
+    separations = []
+    for width in _WIDTHS * middle:
+        kernel = Gaussian(width)
+        pp, uu, pu = (kernel_sums(kernel, x, y)[0].mean() / len(y or x) for x, y in ((P, None), (U, None), (P, U)))
+        separations.append(uu - 2 * pu + pp)
+    return float(_WIDTHS[int(np.argmax(separations))] * middle)
+
+
+def median_distance(distances: Matrix, n: int) -> float:
+    """Median of the whole n × n matrix of distances: its diagonal adds n zeros, and every pair counts twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.km_matrix import median_distance, pair_distances
+    >>> median_distance(pair_distances(np.array([[0.0], [3.0], [7.0]])), 3)
+    3.0
+    """
+    middle = ((n * n - 1) // 2, n * n // 2)  # the same where n² is odd
+    at = [(k - n) // 2 if k >= n else None for k in middle]
+    ranks = sorted({k for k in at if k is not None})
+    parted = np.partition(distances, ranks) if ranks else distances
+    return float(np.mean([0.0 if k is None else np.sqrt(parted[k]) for k in at]))

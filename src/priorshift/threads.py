@@ -1,0 +1,50 @@
+"""How many threads to use, and how to keep the BLAS library from adding its own under them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+
+def available() -> int:
+    """Cores this process may use, or fewer where OMP_NUM_THREADS says so."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores, int(asked)) if asked.isdigit() and int(asked) > 0 else cores
+
+
+_lock = threading.Lock()
+_inside = 0  # how many contexts are open, in all threads
+_limits: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Within it, BLAS runs on the thread that calls it.
+
+    The limit belongs to the whole process, so the first to enter sets it and the last to leave lifts it.
+    """
+    global _inside, _limits
+    with _lock:
+        if not _inside:
+            _limits = _blas().limit(limits=1, user_api="blas")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                _limits.restore_original_limits()
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Found once: looking for the BLAS libraries of a process takes milliseconds."""
+    return ThreadpoolController()
