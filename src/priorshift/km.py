@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -304,7 +305,7 @@ def _thresholds(hull: Hull, start: Projection, push: Push, rows: int) -> dict[st
     km2 = _Threshold(
         0.8 * start.distance / (_START - 1) + 0.2 * hull.separation, 0.8 / (_START - 1) * begin + 0.2 * line
     )
-    km1 = _Threshold(1 / np.sqrt(rows), np.zeros(len(hull.K)))
+    km1 = _Threshold(1 / sqrt(rows), np.zeros(len(hull.K)))
     return {"KM1": km1 if km1.slope <= 0.9 * hull.separation else km2, "KM2": km2}
 
 
