@@ -279,3 +279,248 @@ def test_duplicated_rows_are_no_error():
     doubled = {k: np.repeat(v, 2, axis=0) for k, v in GOOD.items()}
     method = ps.TCPU(PROBLEM.source_prior, statistic="plug-in")
     assert ps.estimate_prior(**doubled, method=method).raw == pytest.approx(PROBLEM.target_prior, abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")  # few rows
+def test_pandas_names_that_are_not_text_are_matched():
+    import pandas as pd
+
+    frames = {k: pd.DataFrame(v) for k, v in GOOD.items()}  # columns 0, 1, 2
+    frames["target"] = frames["target"][[2, 0, 1]]
+    method = ps.TCPU(PROBLEM.source_prior, statistic="plug-in")
+    assert ps.estimate_prior(**frames, method=method).raw == pytest.approx(PROBLEM.target_prior, abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")  # few rows
+def test_record_batches_keep_their_names():
+    import pyarrow as pa
+
+    def batch(X, names):
+        return pa.RecordBatch.from_arrays([pa.array(X[:, "abc".index(c)]) for c in names], names=list(names))
+
+    method = ps.TCPU(PROBLEM.source_prior, statistic="plug-in")
+    tables = [batch(GOOD["positive"], "abc"), batch(GOOD["unlabeled"], "abc"), batch(GOOD["target"], "cab")]
+    assert ps.estimate_prior(*tables, method=method).raw == pytest.approx(PROBLEM.target_prior, abs=1e-12)
+
+
+def test_a_data_frames_index_is_no_feature(tmp_path, command):
+    import pandas as pd
+
+    pd.DataFrame(PROBLEM.target, columns=list("abc")).to_csv(tmp_path / "i.csv")
+    good = write(tmp_path, {k: v for k, v in GOOD.items() if k != "target"})
+    command([*good, "--target", str(tmp_path / "i.csv")], "has a column named '', which looks like a data frame's row")
+    frame = pd.DataFrame(PROBLEM.target, columns=list("abc"), index=np.arange(len(PROBLEM.target))[::-1])
+    frame.to_parquet(tmp_path / "i.parquet")
+    command([*good, "--target", str(tmp_path / "i.parquet")], "a column named '__index_level_0__', which looks like")
+
+
+def test_a_header_of_numbers_is_not_taken_for_a_row(tmp_path, command):
+    import pandas as pd
+
+    pd.DataFrame(PROBLEM.target).to_csv(tmp_path / "n.csv", index=False)
+    good = write(tmp_path, {k: v for k, v in GOOD.items() if k != "target"})
+    command(
+        [*good, "--target", str(tmp_path / "n.csv")], "begins with 0, 1, …, which may be a header of numbers or a row"
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ps.TCPU(0.2).fit(np.ma.masked_equal(PROBLEM.X, PROBLEM.X[0, 0]), PROBLEM.y), "X has masked cells"),
+        (
+            lambda: ps.TCPU(0.2).fit(PROBLEM.X, np.ma.masked_equal(PROBLEM.y, 1)),
+            "y has masked cells, which have no value",
+        ),
+        (lambda: ps.TCPU(0.2).fit(PROBLEM.X, [[1], [1, 2]] * 18), "y has entries of different lengths"),
+        (lambda: ps.TCPU(0.2).fit(PROBLEM.X, ["1"] * 7 + [""] * 29), "y holds '', but two numbers are expected"),
+        (
+            lambda: ps.TCPU(0.2, random_state=-1).fit(PROBLEM.X, PROBLEM.y),
+            "random_state is -1, but it must be None, a whole",
+        ),
+        (lambda: ps.TCPU(0.2, random_state="x").fit(PROBLEM.X, PROBLEM.y), "random_state is 'x', but it must be None"),
+        (
+            lambda: ps.TCPU(0.2, bandwidth=None).fit(PROBLEM.X, PROBLEM.y),
+            "bandwidth is None, but it must be a positive",
+        ),
+        (
+            lambda: ps.TCPU(0.2, bandwidth=1e200).fit(PROBLEM.X, PROBLEM.y),
+            r"bandwidth is 1e\+200, but it must be a positive",
+        ),
+        (lambda: ps.TCPU(0.2, kernel=["g"]).fit(PROBLEM.X, PROBLEM.y), r"kernel is \['g'\], but it must be one of"),
+        (
+            lambda: ps.TCPU(0.2, weak_separation="x").fit(PROBLEM.X, PROBLEM.y),
+            "weak_separation is 'x', but it must be a num",
+        ),
+        (
+            lambda: ps.TCPU(0.2, weak_separation_fallback="km2").fit(PROBLEM.X, PROBLEM.y),
+            "weak_separation_fallback is 'km2', but it must be None or an estimator with fit and estimate",
+        ),
+        (
+            lambda: (
+                ps.TCPU(0.2)
+                .fit(PROBLEM.X, PROBLEM.y)
+                .set_params(weak_separation_fallback=ps.KM2LS(), weak_separation=9.0)
+                .estimate(PROBLEM.target)
+            ),
+            "weak_separation_fallback was set after TCPU was fitted; fit again",
+        ),
+        (
+            lambda: ps.estimate_prior(**GOOD, source_prior=0.2, shared=[1, 2]),
+            "shared is list, but it must be None, 'ident",
+        ),
+        (
+            lambda: ps.estimate_prior(**GOOD, method=ps.TCPU(0.2), confidence=0.5),
+            "confidence was passed beside an estim",
+        ),
+        (
+            lambda: ps.estimate_prior(**GOOD, method=ps.TCPU(0.2), standardize=False),
+            "standardize was passed beside an es",
+        ),
+        (lambda: ps.estimate_prior(**GOOD, method=ps.TCPU), "method is .*TCPU.*, but it must be one of"),
+        (
+            lambda: ps.estimate_prior(**GOOD, source_prior=0.2, shared="id", drop="id"),
+            "column 'id' is both shared and dro",
+        ),
+        (
+            lambda: ps.estimate_prior(**(GOOD | {"target": "a,b\n" * 3000}), source_prior=0.2),
+            "is not a path; pass a table",
+        ),
+        (
+            lambda: ps.estimate_prior(**(GOOD | {"target": [[10**400, 1, 2]] * 2}), source_prior=0.2),
+            "too large for a float",
+        ),
+        (lambda: ps.required_sample_size("0.1", 0.2), "accuracy is '0.1', but it must be a number"),
+        (
+            lambda: ps.simulate.gaussian(0.1, 0.5, label_frequency=0.7),
+            "label_frequency is 0.7, but with a source prior of",
+        ),
+    ],
+)
+def test_what_used_to_end_in_a_traceback_is_a_sentence(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--random-state", "-1"], "random_state is -1, but it must be None, a whole number from 0 on"),
+        (
+            ["--id-column", "a", "--drop", "a"],
+            "--id-column and --drop name the same column, 'a'; it must be one of them",
+        ),
+        (["--label-column", "a"], "--label-column is a column of --source; pass --source, or leave it out"),
+        (["--bandwidth", "1e200"], r"bandwidth is 1e\+200, but it must be a positive number"),
+    ],
+)
+def test_more_wrong_use_of_the_command(arguments, message, tmp_path, command):
+    command([*write(tmp_path, GOOD), *arguments], message)
+
+
+def test_a_permission_that_is_missing_and_too_little_memory_end_with_a_sentence(tmp_path, command, monkeypatch):
+    good = write(tmp_path, GOOD)
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied", "secret.csv")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.open", refuse)
+        command(good, r"cannot be read \(Permission denied\); check its permissions")
+    with monkeypatch.context() as patch:
+        patch.setattr("priorshift.cli.estimate_from_tables", refuse)
+        command(good, r"secret.csv cannot be used \(Permission denied\)")
+
+    def exhausted(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("priorshift.cli.estimate_from_tables", exhausted)
+    command(good, "the data do not fit into memory; use fewer rows")
+
+
+def test_a_lazy_frame_of_narwhals_and_an_empty_cell_are_named():
+    import narwhals as nw
+    import polars as pl
+
+    with pytest.raises(InputError, match=r"is a lazy frame, but its rows are needed; call .collect\(\)"):
+        ps.estimate_prior(**(GOOD | {"target": nw.from_native(pl.LazyFrame({"a": [1.0]}))}), source_prior=0.2)
+    with pytest.raises(InputError, match=r"holds an empty cell \(None\) in row 0, column 0"):
+        ps.estimate_prior(**(GOOD | {"target": [[None, "x", 3], [4, 5, 6]]}), source_prior=0.2)
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")  # few rows
+def test_rounding_noise_is_no_spread():
+    """A column of 0.3 and 0.1 + 0.2 is constant; scaling its noise up would drown everything else."""
+    noisy = {k: np.column_stack([v, np.where(np.arange(len(v)) % 2, 0.3, 0.1 + 0.2)]) for k, v in GOOD.items()}
+    method = ps.TCPU(PROBLEM.source_prior, statistic="plug-in", standardize=True)
+    plain = ps.estimate_prior(**GOOD, method=method)
+    assert ps.estimate_prior(**noisy, method=method).raw == pytest.approx(plain.raw, rel=1e-12)
+    assert ps.estimate_prior(**noisy, method=method).details["bandwidth"] == plain.details["bandwidth"]
+
+
+def test_ids_are_compared_as_what_they_mean():
+    import pandas as pd
+
+    s = ps.simulate.gaussian(0.2, 0.6, 200, 200, dimension=3, random_state=0)
+    T = pd.DataFrame(s.target, columns=list("abc"))
+    estimates = []
+    for of_positive, of_unlabeled in ((int, int), (float, int), (str, float), (str, np.uint64)):
+        P = pd.DataFrame(s.positive, columns=list("abc")).assign(id=s.positive_ids.astype(of_positive))
+        U = pd.DataFrame(s.unlabeled, columns=list("abc")).assign(id=s.unlabeled_ids.astype(of_unlabeled))
+        estimates.append(ps.estimate_prior(P, U, T, source_prior=0.2, shared="id"))
+    assert estimates[0].details["shared_rows"] > 0
+    assert all(estimate == estimates[0] for estimate in estimates)
+    with pytest.raises(InputError, match=r"the id in row 0 .* is missing; give every row an id"):
+        ps.estimate_prior(P.assign(id=[None, *range(len(P) - 1)]), U, T, source_prior=0.2, shared="id")
+    with pytest.warns(ps.errors.SharedRowsWarning, match="No id of column 'id' stands in both source tables"):
+        ps.estimate_prior(P.assign(id=[f"x{k}" for k in range(len(P))]), U, T, source_prior=0.2, shared="id")
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")  # few rows
+def test_degenerate_variances_give_neither_a_point_nor_a_false_alarm():
+    X, y = np.array([[0.0], [1], [2], [0], [0], [0]]), [1, 1, 1, 0, 0, 0]
+    one = ps.TCPU(0.2).fit(X, y, shared="identical").estimate([[0.0], [1], [0.5]])
+    assert one.interval.width > 0.1
+    sure = ps.TCPU(0.2, confidence=0.9999999999999999).fit(PROBLEM.X, PROBLEM.y).estimate(PROBLEM.target).interval
+    assert (sure.low, sure.high) == (0, 1)
+    X, y = np.repeat([[1.0], [0.0]], 5, axis=0), np.repeat([1, 0], 5)
+    exact = ps.TCPU(0.2).fit(X, y).estimate(np.full((5, 1), 0.3))  # no warning: the estimate is inside
+    assert 0 < exact.raw < 1
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")  # few rows
+@pytest.mark.parametrize("unit", [1e-120, 1e-60, 1e60, 1e100])
+def test_energy_kernel_does_not_care_for_units(unit):
+    s = ps.simulate.gaussian(0.2, 0.6, 100, 100, dimension=2, shared=False, random_state=0)
+    plain, scaled = (ps.TCPU(0.2, kernel="energy").fit(s.X * u, s.y).estimate(s.target * u) for u in (1.0, unit))
+    assert scaled.raw == pytest.approx(plain.raw, rel=1e-9)
+    assert scaled.interval.low == pytest.approx(plain.interval.low, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")  # few rows
+def test_warnings_point_at_the_users_line():
+    with pytest.warns(ps.errors.VacuousBoundWarning) as caught:
+        ps.TCPU(0.2, interval="sharp-bound").fit(PROBLEM.X, PROBLEM.y).estimate(PROBLEM.target)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_limits_on_blas_are_lifted_when_the_last_thread_leaves():
+    from concurrent.futures import ThreadPoolExecutor
+
+    from threadpoolctl import threadpool_info
+
+    from priorshift import threads
+
+    def blas():
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    before = blas()
+
+    def nested(_):
+        for _ in range(50):
+            with threads.one_blas_thread():
+                assert set(blas()) == {1}
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(nested, range(4)))
+    assert blas() == before

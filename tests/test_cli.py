@@ -133,3 +133,24 @@ def test_exact_problem_through_files(tmp_path, capsys):
     prior = repr(problem.source_prior)
     assert main(["estimate", *arguments, "--source-prior", prior, "--statistic", "plug-in", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["raw"] == pytest.approx(problem.target_prior, abs=1e-12)
+
+
+def test_without_a_source_prior_km2_is_asked(files, sample, capsys):
+    assert main(["estimate", *files[:6], "--id-column", "id", "--json"]) == 0
+    said = capsys.readouterr()
+    answer = json.loads(said.out)
+    tcpu = ps.TCPU(standardize=True).fit(sample.X, sample.y, shared=sample.ids)
+    assert answer["source_prior"] == pytest.approx(tcpu.prior_estimator_.prior_, abs=1e-6)
+    assert answer["details"]["source_prior_by"] == "KM2"
+    assert "was estimated by KM2. The interval includes the sampling error" in said.err
+
+
+def test_km2_ls_by_name_with_its_own_picture(files, tmp_path, capsys):
+    picture = tmp_path / "curve.svg"
+    arguments = ["estimate", *files[:6], "--drop", "id", "--method", "km2-ls", "--plot", str(picture)]
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["method"] == "KM2-LS"
+    assert picture.exists()
+    for option, value in (("--kernel", "laplace"), ("--source-prior", "0.2"), ("--scenario", "censoring")):
+        assert main([*arguments, option, value]) == 2
+        assert f"{option} has no meaning for --method km2-ls; leave it out." in capsys.readouterr().err

@@ -77,3 +77,15 @@ def test_without_matplotlib_the_command_says_so_before_any_work(monkeypatch, cap
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["demo", "--plot", str(tmp_path / "p.png")]) == 2
     assert 'pip install "priorshift[plot]"' in capsys.readouterr().err
+
+
+def test_distance_curve_shows_both_thresholds_and_the_estimate():
+    s = ps.simulate.gaussian(0.3, 0.6, 200, 10, random_state=0)
+    km2 = ps.KM2().fit(s.X, s.y)
+    _, ax = plt.subplots()
+    assert plots.distance_curve(km2, ax, prior=[0.1, 0.3, 0.5]) is ax
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), [0.1, 0.3, 0.5])
+    assert ax.lines[1].get_xdata()[0] == km2.prior_
+    right = ax.figure.axes[1]
+    levels = {line.get_label(): line.get_ydata()[0] for line in right.lines[1:]}
+    assert levels == {f"threshold of {rule}": slope for rule, slope in km2.thresholds_.items()}

@@ -9,7 +9,7 @@ def warn(message: str, category: type[Warning]) -> None:
     """Warn at the first line outside this package: the line that the user wrote."""
     home = os.path.dirname(__file__)
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(home):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(home):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 

@@ -29,7 +29,7 @@ from priorshift.errors import (
 from priorshift.estimator import PUEstimator
 from priorshift.influence import Push
 from priorshift.kernels import Matrix
-from priorshift.km_matrix import gram_matrix, pair_distances, search_bandwidth
+from priorshift.km_matrix import RIDGE, gram_matrix, pair_distances, search_bandwidth
 from priorshift.parameters import check_bandwidth, check_choice, check_count, check_random_state
 from priorshift.progress import Progress
 from priorshift.scaling import Scaling
@@ -152,9 +152,10 @@ class KM2(PUEstimator):
         if prior is None:
             top = min(_LARGEST_PRIOR, max(2 * self.prior_, self.prior_ + 0.2, 0.3), 0.5 + self.prior_ / 2)
             prior = np.linspace(0.01, top, 30)
-        ratios = 1 / (1 - np.asarray(prior, dtype=float).ravel())
-        if not ((ratios >= 1) & (ratios < np.inf)).all():
+        prior = np.asarray(prior, dtype=float).ravel()
+        if not ((prior >= 0) & (prior < 1)).all():
             raise InputError("a prior of the curve lies outside [0, 1); pass numbers from 0 to below 1.")
+        ratios = 1 / (1 - prior)
         rows, weights = self._problem
         distance, slope = np.zeros(len(ratios)), np.zeros(len(ratios))
         start = None
@@ -205,17 +206,15 @@ class KM2(PUEstimator):
             threshold = rules[self.rule]
             step()
             most = 1 / (1 - _LARGEST_PRIOR)
-            if hull.separation <= _NO_SEPARATION:
-                end = hull.project(most)
-            else:
-                end = hull.where_slope_passes(threshold.slope, most=most)
+            apart = hull.separation > max(_NO_SEPARATION, sqrt(2 * RIDGE * float(a @ a)))  # more than the ridge alone
+            end = hull.where_slope_passes(threshold.slope, most=most) if apart else hull.project(most)
         self.ratio_ = end.ratio
         self.prior_ = 1 - 1 / end.ratio
         self.converged_ = start.converged and end.converged
-        influence = _influence(hull, end, threshold, push)
+        influence = _influence(hull, end, threshold, push) if apart else np.full(len(keep), np.nan)
         self.prior_influence_ = np.zeros(len(labeled))
         self.prior_influence_[keep] = influence
-        self._warn(m, n, most, noise=float((1 - hull.K.mean()) * (1 / m + 1 / n)))
+        self._warn(m, n, apart and end.ratio < most, noise=float((1 - hull.K.mean()) * (1 / m + 1 / n)))
 
     def _thin(self, labeled: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Rows in use, and which of them are positive."""
@@ -242,9 +241,9 @@ class KM2(PUEstimator):
         centred = rows - rows.mean(axis=0)
         return np.asarray(centred @ np.linalg.svd(centred, full_matrices=False)[2][: self.components].T)
 
-    def _warn(self, m: int, n: int, most: float, noise: float) -> None:
+    def _warn(self, m: int, n: int, found: bool, noise: float) -> None:
         name = type(self).__name__
-        if self.separation_ <= _NO_SEPARATION or self.ratio_ >= most:
+        if not found:
             warn(
                 f"{name} finds no prior below {_LARGEST_PRIOR}: the {m} positive and the {n} rows of the population "
                 f"are only {self.separation_:.2g} apart, so every prior is possible; {_LARGEST_PRIOR} is returned.",
@@ -257,7 +256,7 @@ class KM2(PUEstimator):
                 "apart; take the prior as a guess.",
                 WeakSeparationWarning,
             )
-        if not self.converged_:
+        elif not self.converged_:
             warn(
                 f"{name} stopped short of its tolerance, as it can with few positives in one dimension; the prior may "
                 "be off by 0.02. Add rows or features.",
@@ -316,7 +315,7 @@ def _influence(hull: Hull, end: Projection, threshold: _Threshold, push: Push) -
     δ(d′) = (⟨δa, w⟩ + ⟨Πa, δu⟩)/d − d′⟨w, δu⟩/d², δλ = (δ(threshold) − δ(d′))/d″ and δπ = δλ/λ².
     """
     bend = (end.curvature - end.slope**2) / max(end.distance, 1e-300)
-    if not (bend > 0 and end.distance > 0 and hull.separation > _NO_SEPARATION):
+    if not (bend > 0 and end.distance > 0):
         return np.full(len(hull.K), np.nan)
     slope = (push.line(end.residual) + push.point(end.ratio, end.across)) / end.distance
     slope -= end.slope * push.point(end.ratio, end.residual) / end.distance**2

@@ -11,7 +11,7 @@ from priorshift.kernels import Gaussian, Matrix
 from priorshift.tiles import Rows, kernel_sums
 
 _WIDTHS = np.logspace(-1, 1, 5)  # of the median distance
-_RIDGE = 1e-8  # keeps faces with repeated rows solvable; 1e-7 to 1e-11 move a prior by less than 0.001
+RIDGE = 1e-8  # keeps faces with repeated rows solvable; 1e-7 to 1e-11 move a prior by less than 0.001
 
 
 def pair_distances(rows: Matrix) -> Matrix:
@@ -22,7 +22,7 @@ def pair_distances(rows: Matrix) -> Matrix:
 def gram_matrix(distances: Matrix, bandwidth: float) -> Matrix:
     """Gaussian kernel of all rows, with a ridge on its diagonal."""
     K = squareform(np.exp(distances / (-2 * bandwidth**2)))
-    K.flat[:: len(K) + 1] = 1 + _RIDGE
+    K.flat[:: len(K) + 1] = 1 + RIDGE
     return np.asarray(K)
 
 

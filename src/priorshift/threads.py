@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+import threadpoolctl
 
 
 def available() -> int:
@@ -41,10 +41,19 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if not _inside:
+                _release()
                 _limits.restore_original_limits()
+                _release()
+
+
+def _release() -> None:
+    """Let any thread set OpenBLAS's limits; newer threadpoolctl heeds only the one that set them first."""
+    release = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if release is not None:
+        release(force=True)
 
 
 @cache
-def _blas() -> ThreadpoolController:
+def _blas() -> threadpoolctl.ThreadpoolController:
     """Found once: looking for the BLAS libraries of a process takes milliseconds."""
-    return ThreadpoolController()
+    return threadpoolctl.ThreadpoolController()

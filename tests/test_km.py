@@ -1,0 +1,275 @@
+import sys
+
+import numpy as np
+import pytest
+
+import priorshift as ps
+from priorshift.errors import (
+    EstimatedPriorWarning,
+    FewPositivesWarning,
+    InputError,
+    SubsampleWarning,
+    WeakSeparationWarning,
+)
+from priorshift.progress import Progress
+
+
+@pytest.fixture
+def sample():
+    return ps.simulate.gaussian(0.3, 0.6, 300, 300, shared=False, random_state=0)
+
+
+def test_well_separated_classes_give_the_true_share():
+    s = ps.simulate.gaussian(0.3, 0.6, 600, 10, distance=4.0, random_state=0)
+    truth = s.unlabeled_labels.mean()
+    for rule in (ps.KM1(), ps.KM2()):
+        assert rule.fit(s.X, s.y).prior_ == pytest.approx(truth, abs=0.05)
+
+
+def test_prior_is_that_of_a_tight_solve(sample):
+    """Everything at a tolerance of 1e-10, through the public pieces."""
+    from priorshift.km_matrix import gram_matrix, pair_distances
+    from priorshift.simplex import Hull
+
+    km2 = ps.KM2().fit(sample.X, sample.y)
+    positive = sample.y == 1
+    p = positive / positive.sum()
+    a = ~positive / (~positive).sum() - p
+    hull = Hull(gram_matrix(pair_distances(sample.X), km2.bandwidth_), p, a)
+    start = hull.project(1.05, tolerance=1e-10)
+    threshold = 0.8 * start.distance / 0.05 + 0.2 * hull.separation
+    assert km2.thresholds_["KM2"] == pytest.approx(threshold, rel=1e-3)
+    assert km2.thresholds_["KM1"] == pytest.approx(1 / np.sqrt(positive.sum()))
+    assert km2.prior_ == pytest.approx(1 - 1 / hull.where_slope_passes(threshold, tolerance=1e-10).ratio, abs=1e-3)
+
+
+@pytest.mark.parametrize("rule", [ps.KM1, ps.KM2])
+def test_influence_is_the_change_when_a_row_counts_more(rule, sample, monkeypatch):
+    """By a difference quotient: more weight on one row in its mean, the hull unchanged."""
+    from priorshift import km as room
+    from priorshift.simplex import Hull
+
+    base = rule().fit(sample.X, sample.y)
+    rows = np.arange(0, len(sample.X), 23)
+    step = 0.02
+    for row in rows:
+        moved = []
+        for sign in (1, -1):
+
+            class Weighted(Hull):
+                def __init__(self, K, p, a, row=row, sign=sign):
+                    u = p + a
+                    for weights in (p, u):
+                        if weights[row] > 0:
+                            push = sign * step * weights[row]
+                            weights *= 1 - push
+                            weights[row] += push
+                    super().__init__(K, p, u - p)
+
+            monkeypatch.setattr(room, "Hull", Weighted)
+            moved.append(rule(bandwidth=base.bandwidth_).fit(sample.X, sample.y).prior_)
+        size = (sample.y == sample.y[row]).sum()
+        quotient = (moved[0] - moved[1]) / (2 * step) * np.sqrt(size / (size - 1))
+        # priors are exact to 1e-4, so a quotient is to 0.005; a change of face bends it a little
+        assert base.prior_influence_[row] == pytest.approx(quotient, abs=0.006, rel=0.15)
+
+
+def test_standard_error_is_the_spread_of_the_prior():
+    rng = np.random.default_rng(0)
+    fits = []
+    for _ in range(120):
+        s = ps.simulate.gaussian(0.3, 0.6, 300, 10, shared=False, random_state=rng)
+        fits.append(ps.KM2().fit(s.X, s.y))
+    spread = np.std([km.prior_ for km in fits], ddof=1)
+    error = np.mean([km.standard_error_ for km in fits])
+    # first-order influence overstates a little in small samples; 120 draws know a spread to 6.5 %
+    assert 0.9 * spread < error < 1.7 * spread
+
+
+def test_shared_rows_enter_the_standard_error():
+    s = ps.simulate.gaussian(0.3, 0.6, 300, 300, random_state=0)
+    told, untold = ps.KM2().fit(s.X, s.y, shared=s.ids), ps.KM2().fit(s.X, s.y)
+    assert told.prior_ == untold.prior_
+    assert told.standard_error_ < untold.standard_error_
+
+
+def test_censoring_takes_all_rows_as_the_population(sample):
+    censored = ps.KM2(scenario="censoring", bandwidth=3.0).fit(sample.X, sample.y)
+    m = len(sample.positive)
+    X, y = np.concatenate([sample.positive, sample.X]), np.repeat([1, 0], [m, len(sample.X)])
+    # the same hull, with its positives twice
+    assert censored.prior_ == pytest.approx(ps.KM2(bandwidth=3.0).fit(X, y).prior_, abs=2e-3)
+
+
+def test_curve_passes_through_the_estimate(sample):
+    km2 = ps.KM2().fit(sample.X, sample.y)
+    curve = km2.curve([0.0, km2.prior_, 0.9])
+    assert curve.distance[0] == 0
+    assert curve.slope[1] == pytest.approx(km2.thresholds_["KM2"], rel=2e-3)
+    assert (np.diff(curve.distance) > 0).all()
+    np.testing.assert_allclose(curve.prior, [0, km2.prior_, 0.9])
+    assert len(km2.curve().ratio) == 30
+    with pytest.raises(InputError, match=r"a prior of the curve lies outside \[0, 1\)"):
+        km2.curve([1.0])
+
+
+def test_many_features_are_projected_unless_told_not_to():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 60)), np.repeat([1, 0], [30, 60])
+    X[:50] += 1
+    assert ps.KM2().fit(X, y).components_ == 50
+    assert ps.KM2(components=None).fit(X, y).components_ is None
+    centred = X - X.mean(axis=0)
+    scores = centred @ np.linalg.svd(centred)[2][:50].T
+    assert ps.KM2().fit(X, y).prior_ == pytest.approx(ps.KM2().fit(scores, y).prior_, abs=1e-6)
+
+
+def test_large_data_are_thinned_with_a_word(sample):
+    with pytest.warns(SubsampleWarning, match="KM2 uses 100 of 300 rows, drawn at random"):
+        thinned = ps.KM2(max_rows=100, random_state=0).fit(sample.X, sample.y)
+    used = thinned.prior_influence_ != 0
+    assert used.sum() == 100
+    with pytest.warns(SubsampleWarning):
+        assert ps.KM2(max_rows=100, random_state=0).fit(sample.X, sample.y).prior_ == thinned.prior_
+    assert sample.y[used].mean() == pytest.approx(sample.y.mean(), abs=0.01)
+
+
+def test_few_positives_and_noise_are_said(sample):
+    rng = np.random.default_rng(0)
+    U = rng.normal(size=(80, 3))
+    with pytest.warns(FewPositivesWarning, match="The prior rests on 3 positive rows, too few for KM2"):
+        ps.KM2().fit(np.concatenate([U[:3] + 3, U]), np.repeat([1, 0], [3, 80]))
+    with pytest.warns(WeakSeparationWarning, match=r"The 40 positive rows lie within the noise of the 80 rows"):
+        ps.KM2().fit(np.concatenate([rng.normal(size=(40, 3)), U]), np.repeat([1, 0], [40, 80]))
+    with pytest.warns(WeakSeparationWarning, match=r"KM2 finds no prior below 0.99: the 80 positive and the 80 rows"):
+        same = ps.KM2().fit(np.concatenate([U, U]), np.repeat([1, 0], [80, 80]))
+    assert same.prior_ == pytest.approx(0.99)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bandwidth": "median"}, "bandwidth is 'median', but it must be a positive number .* or 'search'"),
+        ({"bandwidth": -1.0}, "bandwidth is -1.0, but it must be a positive number"),
+        ({"scenario": "cohort"}, "scenario is 'cohort', but it must be one of"),
+        ({"components": 0}, "components is 0, but it must be a whole number of at least 1"),
+        ({"max_rows": 5}, "max_rows is 5, but it must be a whole number of at least 10"),
+        ({"random_state": -1}, "random_state is -1, but it must be None, a whole number from 0 on"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(options, message, sample):
+    with pytest.raises(InputError, match=message):
+        ps.KM2(**options).fit(sample.X, sample.y)
+
+
+def test_rows_without_a_median_distance_are_refused():
+    X = np.repeat([[0.0, 1], [1, 0]], [30, 2], axis=0)
+    with pytest.raises(InputError, match="at least half of the pairs of rows are identical, so no bandwidth"):
+        ps.KM2().fit(X, np.repeat([1, 0], [10, 22]))
+
+
+def test_callers_arrays_are_left_alone(sample):
+    X, y = sample.X, sample.y
+    X.setflags(write=False)
+    y.setflags(write=False)
+    ps.KM2(standardize=True).fit(X, y)
+
+
+def test_tcpu_asks_km2_and_says_what_its_interval_lacks(sample):
+    tcpu = ps.TCPU().fit(sample.X, sample.y)
+    with pytest.warns(
+        EstimatedPriorWarning, match=r"was estimated by KM2. The interval includes .* but not its bias: KM2"
+    ):
+        estimate = tcpu.estimate(sample.target)
+    assert estimate.source_prior == tcpu.prior_estimator_.prior_
+    assert estimate.source_prior == pytest.approx(ps.KM2().fit(sample.X, sample.y).prior_, abs=1e-9)
+    assert "by KM2" in str(estimate)
+    assert estimate.details["source_prior_by"] == "KM2"
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.EstimatedPriorWarning")
+def test_interval_with_an_estimated_prior_is_wider_and_right(sample):
+    """Var π̂′ from the influences of all rows on 1 − (1−π̂)R̂, written out."""
+    tcpu = ps.TCPU(statistic="plug-in").fit(sample.X, sample.y)
+    estimated = tcpu.estimate(sample.target)
+    known = ps.TCPU(estimated.source_prior, statistic="plug-in").fit(sample.X, sample.y).estimate(sample.target)
+    assert estimated.raw == pytest.approx(known.raw)
+    q = tcpu.prior_estimator_.prior_influence_
+    from priorshift.kernels import Gaussian
+
+    kernel = Gaussian(tcpu.kernel_.bandwidth)
+    samples = (sample.positive, sample.unlabeled, sample.target)
+    P, U, T = (lambda x, of=of: kernel(x, of).mean(axis=1) for of in samples)
+    R, D, pi = estimated.negative_ratio, estimated.separation, estimated.source_prior
+    total = 0.0
+    directions = (
+        lambda x: (2 * R - 1) * (U(x) - P(x)) - (T(x) - P(x)),
+        lambda x: (T(x) - P(x)) - 2 * R * (U(x) - P(x)),
+        lambda x: U(x) - P(x),
+    )
+    m = len(sample.positive)
+    for of, direction, prior in zip(samples, directions, (q[:m], q[m:], 0.0), strict=True):
+        psi = direction(of) / D
+        psi = (psi - psi.mean()) / np.sqrt(len(of) * (len(of) - 1))
+        total += ((R * prior - (1 - pi) * psi) ** 2).sum()
+    assert estimated.standard_error == pytest.approx(np.sqrt(total), rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.EstimatedPriorWarning")
+def test_bootstrap_moves_the_estimated_prior_along(sample):
+    tcpu = ps.TCPU(random_state=0).fit(sample.X, sample.y)
+    delta = tcpu.estimate(sample.target).interval
+    bootstrap = tcpu.set_params(interval="bootstrap").estimate(sample.target).interval
+    assert bootstrap.width == pytest.approx(delta.width, rel=0.25)
+
+
+class Oracle(ps.KM2):
+    """A source-prior estimator that does not tell its error."""
+
+    def fit(self, X, y):
+        self.prior_ = self.max_rows / 1e5
+        return self
+
+
+def test_an_estimator_that_hides_its_error_gets_no_interval(sample):
+    tcpu = ps.TCPU(Oracle(max_rows=30_000)).fit(sample.X, sample.y)
+    with pytest.warns(EstimatedPriorWarning, match=r"No interval: the source prior 0.300 was estimated by Oracle"):
+        estimate = tcpu.estimate(sample.target)
+    assert estimate.interval is None
+    assert estimate.source_prior == 0.3
+    with pytest.raises(InputError, match=r"Oracle gave the source prior 1.5, but a number from 0 to below 1"):
+        ps.TCPU(Oracle(max_rows=150_000)).fit(sample.X, sample.y)
+
+
+def test_bounds_need_a_known_prior(sample):
+    with pytest.raises(InputError, match="interval='paper-bound' is proved for a known source prior"):
+        ps.TCPU(interval="paper-bound").fit(sample.X, sample.y)
+    with pytest.raises(InputError, match="source_prior was a number when TCPU was fitted and is none now; fit again"):
+        ps.TCPU(0.3).fit(sample.X, sample.y).set_params(source_prior=None).estimate(sample.target)
+
+
+def test_km2_ls_is_km2_on_the_target(sample):
+    km2ls = ps.KM2LS().fit(sample.X, sample.y)
+    with pytest.warns(EstimatedPriorWarning, match=r"interval of KM2-LS includes sampling error .* not its bias"):
+        estimate = km2ls.estimate(sample.target)
+    X = np.concatenate([sample.positive, sample.target])
+    y = np.repeat([1, 0], [len(sample.positive), len(sample.target)])
+    assert estimate.value == pytest.approx(ps.KM2().fit(X, y).prior_, abs=1e-9)
+    assert estimate.interval.low < estimate.value < estimate.interval.high
+    assert str(estimate).endswith("(KM2-LS)")
+    with pytest.raises(InputError, match="method='km2-ls' uses no source_prior; leave it out"):
+        ps.estimate_prior(sample.positive, sample.unlabeled, sample.target, method="km2-ls", source_prior=0.2)
+
+
+def test_progress_is_drawn_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
+    monkeypatch.setattr("priorshift.progress._PATIENCE", -1.0)
+    with Progress("KM2", 4) as step:
+        step()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with Progress("KM2", 4) as step:
+        step()
+        step()
+    said = capsys.readouterr().err
+    assert "KM2 [#####...............] step 2 of 4" in said
+    assert said.endswith("\r\033[K")
