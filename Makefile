@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check format bench coverage clean
+.PHONY: demo test check format bench coverage study clean
 
 demo: .venv/plot
 	$(BIN)/priorshift demo --plot demo.png
@@ -20,11 +20,17 @@ format: .venv/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/test
+bench: .venv/bench
 	$(BIN)/python benchmarks/tcpu.py
+	$(BIN)/python benchmarks/km.py
 
 coverage: .venv/test
 	$(BIN)/python experiments/coverage.py
+	$(BIN)/python experiments/coverage_km2.py
+
+# PRIORSHIFT_DATA names the folder of the paper's data sets
+study: .venv/test
+	$(BIN)/python experiments/source_prior.py
 
 # One stamp for each extra, made anew when what is to be installed changes.
 .venv/%: pyproject.toml constraints.txt | .venv/bin/python

@@ -61,3 +61,39 @@ def test_guide_quotes_the_bias_of_the_plug_in(coverage):
         for name, end in (("unbiased", ""), ("plug-in", "_plug-in")):
             bias, covered = float(line[f"bias{end}"]), 100 * float(line[f"coverage{end}"])
             assert f"| {shared} | {name} | {bias:+.3f} | {covered:.1f}% |" in guide
+
+
+def test_guide_quotes_the_study_of_km2():
+    guide = (ROOT / "docs" / "guide.md").read_text()
+    with (ROOT / "experiments" / "results" / "coverage_km2.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 2 * 2 * 3 * 6
+    for rows in ("200", "2000"):
+        for prior in ("0.1", "0.2", "0.5"):
+            some = [line for line in lines if line["rows"] == rows and line["source_prior"] == prior]
+            bias, sd, error = (column(some, f"source_prior_{name}").mean() for name in ("bias", "sd", "standard_error"))
+            covered = 100 * column(some, "coverage")
+            assert (
+                f"| {rows} | {prior} | {bias:+.3f} | {sd:.3f} | {error:.3f} | "
+                f"{covered.min():.0f}% to {covered.max():.0f}% |"
+            ) in guide
+
+
+def test_km2_is_as_fast_and_as_exact_as_it_is_meant_to_be():
+    with (ROOT / "benchmarks" / "results" / "km.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    for rows, least in (("500", 40), ("1000", 100), ("2000", 200)):
+        some = [line for line in lines if line["rows"] == rows]
+        assert column(some, "ratio").mean() >= least
+        assert column(some, "off_tight_solve").max() < 0.003
+    largest = next(line for line in lines if line["rows"] == "10000")
+    assert float(largest["seconds"]) < 30
+    assert float(largest["peak_megabytes"]) < 2500
+
+
+def test_km2_on_real_draws_is_about_where_another_implementation_is():
+    with (ROOT / "experiments" / "results" / "source_prior.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 63
+    error = np.abs(column(lines, "KM2") - column(lines, "source_prior")).mean()
+    assert error == pytest.approx(0.074, abs=0.01)  # other draws of the same data: each has an error of about 0.05

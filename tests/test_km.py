@@ -28,14 +28,14 @@ def test_well_separated_classes_give_the_true_share():
 
 def test_prior_is_that_of_a_tight_solve(sample):
     """Everything at a tolerance of 1e-10, through the public pieces."""
-    from priorshift.km_matrix import gram_matrix, pair_distances
+    from priorshift.km_matrix import gram_matrix
     from priorshift.simplex import Hull
 
     km2 = ps.KM2().fit(sample.X, sample.y)
     positive = sample.y == 1
     p = positive / positive.sum()
     a = ~positive / (~positive).sum() - p
-    hull = Hull(gram_matrix(pair_distances(sample.X), km2.bandwidth_), p, a)
+    hull = Hull(gram_matrix(sample.X, km2.bandwidth_), p, a)
     start = hull.project(1.05, tolerance=1e-10)
     threshold = 0.8 * start.distance / 0.05 + 0.2 * hull.separation
     assert km2.thresholds_["KM2"] == pytest.approx(threshold, rel=1e-3)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
+from sklearn.datasets import load_breast_cancer
 
 import priorshift as ps
 from priorshift.faces import Faces
@@ -19,7 +20,7 @@ DATA = Path(__file__).parent / "data"
 def hull(P, U, width=None):
     X = np.concatenate([P, U])
     distances = pair_distances(X)
-    K = gram_matrix(distances, width or max(median_distance(distances, len(X)), 1e-3))
+    K = gram_matrix(X, width or max(median_distance(distances, len(X)), 1e-3))
     positive = np.arange(len(X)) < len(P)
     p = np.where(positive, 1 / len(P), 0.0)
     return Hull(K, p, np.where(positive, 0.0, 1 / len(U)) - p)
@@ -29,6 +30,13 @@ def kkt(at, made):
     """How far the optimality conditions are from holding: weights on the simplex, and no point pulls."""
     g = made.K @ at.weights - at.ratio * made.Ka - made.Kp
     return max(abs(at.weights.sum() - 1), -at.weights.min(), float(g @ at.weights - g.min()))
+
+
+def real():
+    """Breast-cancer data: 40 malignant tumours against 200 of both kinds."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    return X[y == 0][:40], X[-200:]
 
 
 def problems():
@@ -46,6 +54,7 @@ def problems():
         "P equal to U": (U, U),
         "tiny separation": (rng.normal(size=(80, 4)) + 1e-4, U),
         "one dimension": (rng.normal(size=(20, 1)) + 2, one),
+        "real": real(),
         "discrete": (rng.integers(1, 4, (40, 2)).astype(float), rng.integers(0, 3, (90, 2)).astype(float)),
     }
 

@@ -37,13 +37,20 @@ class Faces:
 
 
 def _cholesky(K: Matrix, F: Index) -> Matrix | None:
-    block = np.asfortranarray(K[np.ix_(F, F)])
+    diagonal = np.arange(len(F))
     for ridge in (0.0, 1e-7, 1e-5, 1e-3):
-        block.flat[:: len(F) + 1] += ridge
-        L, failed = lapack.dpotrf(block, lower=1, clean=0, overwrite_a=0)
+        block = _block(K, F).T  # symmetric, so its transpose is the column-major copy that LAPACK works in
+        block[diagonal, diagonal] += ridge
+        L, failed = lapack.dpotrf(block, lower=1, clean=0, overwrite_a=1)
         if not failed:
             return np.asarray(L)
     return None
+
+
+def _block(K: Matrix, F: Index) -> Matrix:
+    """A copy of K_FF; rows that stand together are copied much faster."""
+    first, last = int(F[0]), int(F[-1]) + 1
+    return K[first:last, first:last].copy() if last - first == len(F) else K[np.ix_(F, F)]
 
 
 class _Factor:

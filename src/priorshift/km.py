@@ -160,7 +160,7 @@ class KM2(PUEstimator):
         distance, slope = np.zeros(len(ratios)), np.zeros(len(ratios))
         start = None
         with threads.one_blas_thread():
-            hull = Hull(gram_matrix(pair_distances(rows), self.bandwidth_), *weights)
+            hull = Hull(gram_matrix(rows, self.bandwidth_), *weights)
             for k in np.argsort(ratios):
                 if ratios[k] > 1:  # at 1 the point is μ_U itself: d = 0
                     at = hull.project(ratios[k], start=start)
@@ -195,8 +195,8 @@ class KM2(PUEstimator):
                 search_bandwidth(rows, distances, positive, population) if searched else float(self.bandwidth)
             )
             step()
-            hull = Hull(gram_matrix(distances, self.bandwidth_), p, a)
             del distances
+            hull = Hull(gram_matrix(rows, self.bandwidth_), p, a)
             self.separation_ = hull.separation
             step()
             start = hull.project(_START)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import pdist
 
 from priorshift.errors import InputError
 from priorshift.kernels import Gaussian, Matrix
 from priorshift.tiles import Rows, kernel_sums
 
 _WIDTHS = np.logspace(-1, 1, 5)  # of the median distance
+_BLOCK = 256  # rows of the matrix that are filled at a time
 RIDGE = 1e-8  # keeps faces with repeated rows solvable; 1e-7 to 1e-11 move a prior by less than 0.001
 
 
@@ -19,11 +20,19 @@ def pair_distances(rows: Matrix) -> Matrix:
     return np.asarray(pdist(rows, "sqeuclidean"))
 
 
-def gram_matrix(distances: Matrix, bandwidth: float) -> Matrix:
+def gram_matrix(rows: Matrix, bandwidth: float) -> Matrix:
     """Gaussian kernel of all rows, with a ridge on its diagonal."""
-    K = squareform(np.exp(distances / (-2 * bandwidth**2)))
+    kernel = Gaussian(bandwidth)
+    K = np.empty((len(rows), len(rows)))
+    whole = kernel.strip(rows, K.dtype)
+    for at in range(0, len(rows), _BLOCK):
+        block = K[at : at + _BLOCK]
+        part = kernel.strip(rows[at : at + _BLOCK], K.dtype)
+        if kernel.tile(part, whole, block):
+            block *= part.weights[:, None]
+            block *= whole.weights
     K.flat[:: len(K) + 1] = 1 + RIDGE
-    return np.asarray(K)
+    return K
 
 
 def search_bandwidth(

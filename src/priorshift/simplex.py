@@ -119,7 +119,7 @@ class Hull:
     def _bracket(self, slope: float, ratio: float, free: Mask, most: float, tolerance: float | None) -> Projection:
         """The same root where pivoting cycles: whole solves at a few λ, each chosen by the face's closed form."""
         low, high = 1.0, most
-        at = self.whole.descend(ratio, free, tolerance or 1e-6)
+        at = self.whole.descend(ratio, free, tolerance or 1e-5)
         for _ in range(60):
             low, high = (at.ratio, high) if at.slope < slope else (low, at.ratio)
             guess = _bounded(
@@ -129,7 +129,7 @@ class Hull:
                 guess = min(1 + sqrt(max(low - 1, 1e-4) * (high - 1)), most)
             if abs(guess - at.ratio) <= 1e-4 * at.ratio**2:
                 break
-            at = self.whole.descend(guess, at.weights > 0, tolerance or 1e-6)
+            at = self.whole.descend(guess, at.weights > 0, tolerance or 1e-5)
         return at
 
 
