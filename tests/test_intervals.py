@@ -174,7 +174,8 @@ def test_sharp_bound_holds_every_prior_that_satisfies_its_own_bound():
 @pytest.mark.parametrize("shared", [0, 5])
 def test_sharp_bound_is_narrower_than_the_papers(shared):
     made = embeddings(line(0.2, 0.6, 0.8), (200_000,) * 3, shared=shared)
-    assert intervals.sharp_bound(made, 0.2, 0.95).width < intervals.paper_bound(made, 0.2, 0.95).width / 1.3
+    # 4√log(60) against (1 + √log 60)·(0.4 + 0.8 + 0.4) for added bounds, and less for one: a factor of 1.7 at least
+    assert intervals.sharp_bound(made, 0.2, 0.95).width < intervals.paper_bound(made, 0.2, 0.95).width / 1.6
 
 
 def test_deviation_of_a_mean_embedding_stays_within_its_bound():

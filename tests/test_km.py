@@ -261,6 +261,11 @@ def test_km2_ls_is_km2_on_the_target(sample):
         ps.estimate_prior(sample.positive, sample.unlabeled, sample.target, method="km2-ls", source_prior=0.2)
 
 
+def test_km2_ls_needs_two_target_rows(sample):
+    with pytest.raises(InputError, match="target has 1 row, but at least 2 are needed to tell signal from noise"):
+        ps.KM2LS().fit(sample.X, sample.y).estimate(sample.target[:1])
+
+
 def test_progress_is_drawn_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
     monkeypatch.setattr("priorshift.progress._PATIENCE", -1.0)
     with Progress("KM2", 4) as step:

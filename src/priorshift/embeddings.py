@@ -19,7 +19,6 @@ from priorshift.kernels import Kernel, Matrix
 from priorshift.tiles import Rows, kernel_sums, weighted_kernel_sums
 
 P, U, T = 0, 1, 2
-NAMES = ("positive", "unlabeled", "target")
 Statistic = Literal["unbiased", "plug-in"]
 Pairs = NDArray[np.intp]  # shape (s, 2): row of P, row of U, of the same observation
 NO_PAIRS: Pairs = np.empty((0, 2), dtype=np.intp)

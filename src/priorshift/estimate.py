@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from priorshift.errors import InputError, SharedRowsWarning, warn
+from priorshift.estimator import check_sizes
 from priorshift.km_ls import KM2LS
 from priorshift.parameters import check_choice
 from priorshift.result import PriorEstimate
@@ -92,9 +93,7 @@ def estimate_from_tables(
     estimator: Any, unlabeled: Table, positive: Table, target: Table, *, shared: str | None = None
 ) -> PriorEstimate:
     """The same for tables already read, whose columns agree."""
-    for table in (positive, unlabeled, target):
-        if len(table.values) < 2:
-            raise InputError(f"{table.name} has 1 row, but at least 2 are needed to tell signal from noise; add rows.")
+    check_sizes(**{table.name: len(table.values) for table in (positive, unlabeled, target)})
     if positive.values.shape == unlabeled.values.shape and np.array_equal(positive.values, unlabeled.values):
         raise InputError(
             f"positive and unlabeled are the same {len(positive.values)} rows, so positives cannot be told from the "

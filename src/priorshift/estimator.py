@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags, Tags
 
+from priorshift.errors import InputError
 from priorshift.labels import read_labels
 from priorshift.tables import Table, match_columns, read_table
 
@@ -38,3 +39,10 @@ class PUEstimator(BaseEstimator):
         names = tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
         fitted = Table("the fitted source", np.empty((0, self.n_features_in_)), names)
         return match_columns([fitted, read_table(X_target, "target")])[1]
+
+
+def check_sizes(**rows: int) -> None:
+    """Two rows at least of each sample."""
+    for name, size in rows.items():
+        if size < 2:
+            raise InputError(f"{name} has {size} row, but at least 2 are needed to tell signal from noise; add rows.")

@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift.errors import EstimatedPriorWarning, warn
-from priorshift.estimator import PUEstimator
+from priorshift.estimator import PUEstimator, check_sizes
 from priorshift.km import KM2
 from priorshift.parameters import check_confidence
 from priorshift.result import Interval, PriorEstimate
@@ -74,6 +74,7 @@ class KM2LS(PUEstimator):
         table = self._read_target(X_target)
         target = self._scaling.rows(table.values)[:]
         sizes = (len(self._positive), self._unlabeled, len(target))
+        check_sizes(target=len(target))
         X, y = np.concatenate([self._positive, target]), np.repeat([1, 0], [sizes[0], sizes[2]])
         km2 = self._km2().fit(X, y)
         self.prior_estimator_ = km2

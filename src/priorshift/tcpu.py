@@ -16,9 +16,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift import intervals
-from priorshift.embeddings import NAMES, NO_PAIRS, Embeddings, P, Pairs, PriorInfluence, Source, U
+from priorshift.embeddings import NO_PAIRS, Embeddings, P, Pairs, PriorInfluence, Source, U
 from priorshift.errors import EstimatedPriorWarning, InputError, OutOfRangeWarning, WeakSeparationWarning, warn
-from priorshift.estimator import PUEstimator
+from priorshift.estimator import PUEstimator, check_sizes
 from priorshift.kernels import make_kernel
 from priorshift.km import KM2
 from priorshift.pairs import embed_pairs
@@ -334,10 +334,7 @@ class TCPU(PUEstimator):
     def _target(self, X_target: Any) -> Rows:
         table = self._read_target(X_target)
         source = self._source
-        sizes = (len(source.positive), len(source.unlabeled), len(table.values))
-        for name, size in zip(NAMES, sizes, strict=True):
-            if size < 2:
-                raise InputError(f"{name} has 1 row, but at least 2 are needed to tell signal from noise; add rows.")
+        check_sizes(positive=len(source.positive), unlabeled=len(source.unlabeled), target=len(table.values))
         self._scaling.warn_of_left_out(table)
         return self._scaling.rows(table.values)
 
