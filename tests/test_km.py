@@ -101,6 +101,13 @@ def test_censoring_takes_all_rows_as_the_population(sample):
     assert censored.prior_ == pytest.approx(ps.KM2(bandwidth=3.0).fit(X, y).prior_, abs=2e-3)
 
 
+def test_a_start_inside_the_hull_has_no_influence(sample):
+    """Under censoring the first point often lies inside the hull; its distance of 0 must not blow up the error."""
+    few = np.concatenate([sample.positive[:15], sample.unlabeled[:60]])
+    km2 = ps.KM2(scenario="censoring").fit(few, np.repeat([1, 0], [15, 60]))
+    assert 0 < km2.standard_error_ < 1
+
+
 def test_curve_passes_through_the_estimate(sample):
     km2 = ps.KM2().fit(sample.X, sample.y)
     curve = km2.curve([0.0, km2.prior_, 0.9])

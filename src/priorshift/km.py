@@ -299,7 +299,9 @@ class _Threshold:
 
 def _thresholds(hull: Hull, start: Projection, push: Push, rows: int) -> dict[str, _Threshold]:
     """The slopes at which d is taken to have left zero; `rows` is min(m, n)."""
-    begin = push.point(_START, start.residual) / max(start.distance, 1e-300)
+    begin = np.zeros(len(hull.K))
+    if start.distance > 1e-5 * hull.separation:  # else still inside the hull, up to rounding, where no row moves it
+        begin = push.point(_START, start.residual) / start.distance
     line = push.line(hull.Ka) / max(hull.separation, 1e-300)
     km2 = _Threshold(
         0.8 * start.distance / (_START - 1) + 0.2 * hull.separation, 0.8 / (_START - 1) * begin + 0.2 * line
