@@ -4,7 +4,7 @@ Estimates the class prior of an unlabelled target population under label shift, 
 unlabelled data of a source population.
 """
 
-from priorshift import errors, intervals, kernels, plots, simulate
+from priorshift import adapt, errors, intervals, kernels, plots, simulate
 from priorshift.estimate import estimate_prior
 from priorshift.intervals import required_sample_size
 from priorshift.km import KM1, KM2
@@ -21,6 +21,7 @@ __all__ = [
     "TCPU",
     "Interval",
     "PriorEstimate",
+    "adapt",
     "errors",
     "estimate_prior",
     "intervals",
