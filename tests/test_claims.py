@@ -79,6 +79,18 @@ def test_guide_quotes_the_study_of_km2():
             ) in guide
 
 
+def test_the_caveat_of_km2_is_what_the_study_found():
+    import re
+
+    import priorshift as ps
+
+    with (ROOT / "experiments" / "results" / "coverage_km2.csv").open() as file:
+        bias = column(list(csv.DictReader(file)), "source_prior_bias")
+    low, high = (float(x.replace("−", "-")) for x in re.search(r"by (\S+) to (\S+) on", ps.KM2.caveat).groups())
+    assert low == pytest.approx(bias.min(), abs=0.011)
+    assert high == pytest.approx(bias.max(), abs=0.011)
+
+
 def test_km2_is_as_fast_and_as_exact_as_it_is_meant_to_be():
     with (ROOT / "benchmarks" / "results" / "km.csv").open() as file:
         lines = list(csv.DictReader(file))

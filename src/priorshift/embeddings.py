@@ -90,8 +90,8 @@ class PriorInfluence:
     def of_observations(self, shared: Pairs) -> tuple[Matrix, Matrix]:
         """For each row of P and of U, the influence of the observation that it is."""
         p, u = self.positive.copy(), self.unlabeled.copy()
-        p[shared[:, 0]] += self.unlabeled[shared[:, 1]]
-        u[shared[:, 1]] += self.positive[shared[:, 0]]
+        np.add.at(p, shared[:, 0], self.unlabeled[shared[:, 1]])
+        np.add.at(u, shared[:, 1], self.positive[shared[:, 0]])
         return p, u
 
 
@@ -193,7 +193,9 @@ class Source:
                 gram[:, j, k] = gram[:, k, j] = sums / count
         moved = np.zeros(replicates)
         if self.prior is not None:
-            moved += self.prior.positive @ (weights[P] - 1.0) + self.prior.unlabeled @ (weights[U] - 1.0)
+            for q, w in ((self.prior.positive, weights[P]), (self.prior.unlabeled, weights[U])):
+                for block in (slice(i, i + _BLOCK) for i in range(0, len(q), _BLOCK)):
+                    moved += q[block] @ (w[block] - 1.0)
         return gram, moved
 
     def _skipped(self, rows: Sequence[Rows]) -> dict[tuple[int, int], tuple[NDArray[np.intp], Matrix]]:

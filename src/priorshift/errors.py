@@ -4,6 +4,8 @@ import os
 import sys
 import warnings
 
+from sklearn.exceptions import ConvergenceWarning
+
 
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the first line outside this package: the line that the user wrote."""
@@ -52,6 +54,10 @@ class SubsampleWarning(PriorShiftWarning):
 
 class EstimatedPriorWarning(PriorShiftWarning):
     """The source prior was estimated, and the interval cannot include all of its error."""
+
+
+class NotConvergedWarning(PriorShiftWarning, ConvergenceWarning):
+    """A solver stopped short of its tolerance."""
 
 
 class ColumnWarning(PriorShiftWarning):

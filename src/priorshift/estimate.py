@@ -50,7 +50,7 @@ def estimate_prior(
     confidence : float
         Of the interval.
     random_state : int, Generator or None
-        Decides everything random. (TCPU with its default interval draws nothing.)
+        Decides everything random. (TCPU with a known prior and its default interval draws nothing.)
     standardize : bool
         Scale every column by the mean and spread of the unlabelled source sample; columns are rarely on one
         scale. The target is never scaled by itself: that would remove the shift.

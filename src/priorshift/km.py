@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift import threads
@@ -22,6 +21,7 @@ from priorshift.embeddings import NO_PAIRS, PriorInfluence
 from priorshift.errors import (
     FewPositivesWarning,
     InputError,
+    NotConvergedWarning,
     SubsampleWarning,
     WeakSeparationWarning,
     warn,
@@ -105,7 +105,7 @@ class KM2(PUEstimator):
 
     rule: ClassVar[str] = "KM2"
     # what TCPU says of an interval that rests on it
-    caveat = "KM2 overestimates by about 0.05 on the paper's synthetic data, at 200 rows and at 2000 (see the guide)."
+    caveat = "it was off by −0.06 to +0.05 on the paper's synthetic data, at 200 rows and at 2000 (see the guide)."
 
     def __init__(
         self,
@@ -140,6 +140,8 @@ class KM2(PUEstimator):
         self._check_parameters()
         table, labeled = self._read_source(X, y)
         positive, unlabeled = np.flatnonzero(labeled), np.flatnonzero(~labeled)
+        if self.scenario == "censoring" and shared is not None:
+            raise InputError("shared is known under scenario='censoring' (every labelled row); leave it out.")
         pairs = NO_PAIRS if shared is None else shared_pairs(table.values, positive, unlabeled, shared)
         self._fit(table, labeled)
         moves = PriorInfluence(self.prior_influence_[positive], self.prior_influence_[unlabeled])
@@ -171,7 +173,8 @@ class KM2(PUEstimator):
         keep, positive = self._thin(labeled)
         population = np.flatnonzero(~positive) if self.scenario == "case-control" else np.arange(len(keep))
         scaling = Scaling.of(table.values, keep[population], self.standardize)
-        rows = self._project(scaling.rows(table.values, keep)[:], population)
+        scaling.warn_of_left_out(table)
+        rows = self._project(scaling.rows(table.values, keep)[:])
         m, n = int(positive.sum()), len(population)
         p = np.where(positive, 1 / m, 0.0)
         a = -p
@@ -206,15 +209,18 @@ class KM2(PUEstimator):
             threshold = rules[self.rule]
             step()
             most = 1 / (1 - _LARGEST_PRIOR)
-            apart = hull.separation > max(_NO_SEPARATION, sqrt(2 * RIDGE * float(a @ a)))  # more than the ridge alone
+            # More than the ridge alone, and a slope that is yet to grow: with few rows in many features, d is a line.
+            apart = hull.separation > max(_NO_SEPARATION, sqrt(2 * RIDGE * float(a @ a)))
+            apart &= threshold.slope < (1 - 1e-6) * hull.separation
             end = hull.where_slope_passes(threshold.slope, most=most) if apart else hull.project(most)
+            found = apart and end.ratio < most
         self.ratio_ = end.ratio
         self.prior_ = 1 - 1 / end.ratio
         self.converged_ = start.converged and end.converged
-        influence = _influence(hull, end, threshold, push) if apart else np.full(len(keep), np.nan)
+        influence = _influence(hull, end, threshold, push) if found else np.full(len(keep), np.nan)
         self.prior_influence_ = np.zeros(len(labeled))
         self.prior_influence_[keep] = influence
-        self._warn(m, n, apart and end.ratio < most, noise=float((1 - hull.K.mean()) * (1 / m + 1 / n)))
+        self._warn(m, n, found, noise=float((1 - hull.K.mean()) * (1 / m + 1 / n)))
 
     def _thin(self, labeled: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Rows in use, and which of them are positive."""
@@ -232,12 +238,12 @@ class KM2(PUEstimator):
             )
         return keep, labeled[keep]
 
-    def _project(self, rows: Matrix, population: NDArray[np.intp]) -> Matrix:
+    def _project(self, rows: Matrix) -> Matrix:
         """Principal components of all rows, where there are more features than `components`."""
         self.components_ = None
         if self.components is None or rows.shape[1] <= self.components:
             return rows
-        self.components_ = self.components
+        self.components_ = min(self.components, len(rows))
         centred = rows - rows.mean(axis=0)
         return np.asarray(centred @ np.linalg.svd(centred, full_matrices=False)[2][: self.components].T)
 
@@ -245,8 +251,9 @@ class KM2(PUEstimator):
         name = type(self).__name__
         if not found:
             warn(
-                f"{name} finds no prior below {_LARGEST_PRIOR}: the {m} positive and the {n} rows of the population "
-                f"are only {self.separation_:.2g} apart, so every prior is possible; {_LARGEST_PRIOR} is returned.",
+                f"{name} finds no prior below {_LARGEST_PRIOR} from {m} positive rows and {n} rows of the population "
+                f"(distance {self.separation_:.2g}): they are alike, or too few for their features. Every prior is "
+                f"possible; {_LARGEST_PRIOR} is returned.",
                 WeakSeparationWarning,
             )
         elif self.separation_**2 < 2 * noise:
@@ -256,11 +263,11 @@ class KM2(PUEstimator):
                 "apart; take the prior as a guess.",
                 WeakSeparationWarning,
             )
-        elif not self.converged_:
+        if found and not self.converged_:
             warn(
                 f"{name} stopped short of its tolerance, as it can with few positives in one dimension; the prior may "
                 "be off by 0.02. Add rows or features.",
-                ConvergenceWarning,
+                NotConvergedWarning,
             )
 
     def _check_parameters(self) -> None:
@@ -317,7 +324,7 @@ def _influence(hull: Hull, end: Projection, threshold: _Threshold, push: Push) -
     δ(d′) = (⟨δa, w⟩ + ⟨Πa, δu⟩)/d − d′⟨w, δu⟩/d², δλ = (δ(threshold) − δ(d′))/d″ and δπ = δλ/λ².
     """
     bend = (end.curvature - end.slope**2) / max(end.distance, 1e-300)
-    if not (bend > 0 and end.distance > 0):
+    if not (end.distance > 0 and end.curvature - end.slope**2 > 1e-9 * hull.aKa):
         return np.full(len(hull.K), np.nan)
     slope = (push.line(end.residual) + push.point(end.ratio, end.across)) / end.distance
     slope -= end.slope * push.point(end.ratio, end.residual) / end.distance**2

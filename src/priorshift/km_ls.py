@@ -64,6 +64,7 @@ class KM2LS(PUEstimator):
         self._km2()._check_parameters()
         table, labeled = self._read_source(X, y)
         self._scaling = Scaling.of(table.values, np.flatnonzero(~labeled), self.standardize)
+        self._scaling.warn_of_left_out(table)
         self._positive = self._scaling.rows(table.values, np.flatnonzero(labeled))[:]
         self._unlabeled = int((~labeled).sum())
         return self
@@ -72,6 +73,7 @@ class KM2LS(PUEstimator):
         """Estimate the prior of the population that `X_target` is a sample of."""
         check_is_fitted(self, "classes_")
         table = self._read_target(X_target)
+        self._scaling.warn_of_left_out(table)
         target = self._scaling.rows(table.values)[:]
         sizes = (len(self._positive), self._unlabeled, len(target))
         check_sizes(target=len(target))
@@ -87,7 +89,7 @@ class KM2LS(PUEstimator):
         return PriorEstimate(
             value=km2.prior_,
             raw=km2.prior_,
-            interval=Interval(max(low, 0.0), min(high, 1.0), self.confidence, "delta"),
+            interval=Interval(float(max(low, 0.0)), float(min(high, 1.0)), self.confidence, "delta"),
             standard_error=km2.standard_error_,
             source_prior=float("nan"),
             negative_ratio=float("nan"),

@@ -41,7 +41,10 @@ def search_bandwidth(
     """Of five multiples of the median distance, the bandwidth under which ‖μ_U − μ_P‖ is largest."""
     middle = median_distance(distances, len(rows))
     if middle == 0:
-        raise InputError("at least half of the pairs of rows are identical, so no bandwidth can be found; pass one.")
+        raise InputError(
+            "at least half of the pairs of rows are identical, so KM finds no bandwidth; pass a known source_prior, or "
+            "KM2(bandwidth=…) as source_prior."
+        )
     zero, one = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
     P, U = Rows(rows, zero, one, np.flatnonzero(positive)), Rows(rows, zero, one, population)
     separations = []

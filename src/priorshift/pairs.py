@@ -8,10 +8,11 @@ pairs of two different observations. The cost is that of the pairs, whatever the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from priorshift.embeddings import Embeddings, P, Pairs, T, U
+from priorshift.embeddings import Embeddings, P, Pairs, PriorInfluence, T, U
 from priorshift.kernels import Kernel
 from priorshift.tiles import Rows
 
@@ -28,6 +29,7 @@ def embed_pairs(
     rng: np.random.Generator,
     *,
     target_norm: bool = False,
+    prior: PriorInfluence | None = None,
 ) -> Embeddings:
     """Embeddings from `pairs` random pairs in each block; ⟨μ_T, μ_T⟩ only with `target_norm`.
 
@@ -68,4 +70,9 @@ def embed_pairs(
     parts = covariance[_BLOCK_OF[:, :, None, None], _BLOCK_OF][None]
     unknown = np.full((3, 3), np.nan)  # a plug-in statistic has no incomplete form
     freedom = np.array([min(sizes) - 1.0])
-    return Embeddings(gram, unknown, parts, freedom, (sizes[P], sizes[U], sizes[T]), len(shared), kernel)
+    made = Embeddings(gram, unknown, parts, freedom, (sizes[P], sizes[U], sizes[T]), len(shared), kernel)
+    if prior is None:
+        return made
+    moves = np.zeros(len(each))
+    np.add.at(moves, observation[: starts[T]], np.concatenate([prior.positive, prior.unlabeled]))
+    return replace(made, prior_covariance=(moves @ each)[_BLOCK_OF], prior_variance=float(moves @ moves))

@@ -80,7 +80,7 @@ class TCPU(PUEstimator):
     weak_separation : float
         See `weak_separation_fallback`; 0.02 is the authors' value.
     random_state : int, Generator or None
-        Decides the bootstrap's draws and the sampled pairs, and nothing else.
+        Decides the bootstrap's draws, the sampled pairs and the rows that KM2 thins large data to; nothing else.
 
     Attributes
     ----------
@@ -200,7 +200,7 @@ class TCPU(PUEstimator):
             value=float(np.clip(raw, 0, 1)),
             raw=raw,
             interval=self._interval(embeddings, target, pi, raw, rng),
-            standard_error=intervals.standard_error(embeddings, pi),
+            standard_error=self._standard_error(embeddings, pi),
             source_prior=pi,
             negative_ratio=R,
             separation=D,
@@ -221,7 +221,10 @@ class TCPU(PUEstimator):
         if self.pairs is None:
             return source.embed(target, self.statistic, target_norm=target_norm), rng
         rows = (source.positive, source.unlabeled, target)
-        return embed_pairs(source.kernel, rows, source.shared, self.pairs, rng, target_norm=target_norm), rng
+        made = embed_pairs(
+            source.kernel, rows, source.shared, self.pairs, rng, target_norm=target_norm, prior=source.prior
+        )
+        return made, rng
 
     def _interval(
         self, embeddings: Embeddings, target: Rows, pi: float, raw: float, rng: np.random.Generator
@@ -251,9 +254,16 @@ class TCPU(PUEstimator):
             batches = [min(batch, self.n_bootstrap - k) for k in range(0, self.n_bootstrap, batch)]
             drawn = [self._source.bootstrap(target, self.statistic, b, rng) for b in batches]
             grams, moved = (np.concatenate(part) for part in zip(*drawn, strict=True))
-            return intervals.bootstrap(grams, pi + moved, self.confidence, float(np.clip(raw, 0, 1)))
+            return intervals.bootstrap(
+                grams, np.clip(pi + moved, 0.0, 0.999), self.confidence, float(np.clip(raw, 0, 1))
+            )
         bound = intervals.paper_bound if self.interval == "paper-bound" else intervals.sharp_bound
         return bound(embeddings, pi, self.confidence)
+
+    def _standard_error(self, embeddings: Embeddings, pi: float) -> float:
+        """NaN where the error of an estimated source prior is not known."""
+        unknown = self._source.prior is None and not _is_known(self.source_prior)
+        return float("nan") if unknown else intervals.standard_error(embeddings, pi)
 
     def _can_tell(self, pi: float) -> bool:
         """Say what an interval with an estimated source prior includes; no interval pretends that π̂ is π."""
@@ -262,8 +272,8 @@ class TCPU(PUEstimator):
         name = type(self.prior_estimator_).__name__
         if self._source.prior is None:
             warn(
-                f"No interval: the source prior {pi:.3f} was estimated by {name}, which does not tell its error "
-                "(prior_influence_), and an interval without it would pretend. Pass a known source_prior, or KM2().",
+                f"No interval: the source prior {pi:.3f} was estimated by {name}, which cannot tell its error "
+                "here (prior_influence_), and an interval without it would pretend. Pass a known source_prior.",
                 EstimatedPriorWarning,
             )
             return False
@@ -307,12 +317,24 @@ class TCPU(PUEstimator):
         self.prior_estimator_ = None
         if _is_known(self.source_prior):
             return None
-        asked = KM2(scenario=self.scenario, random_state=self.random_state) if self.source_prior is None else None
-        estimator = asked or clone(self.source_prior)
+        if self.source_prior is None:
+            estimator = KM2(scenario=self.scenario, random_state=self.random_state)
+        else:
+            estimator = clone(self.source_prior, safe=False)
+        if getattr(estimator, "scenario", self.scenario) != self.scenario:
+            raise InputError(
+                f"{type(estimator).__name__} has scenario={estimator.scenario!r} but TCPU has {self.scenario!r}; "
+                "the population is the same, so set both alike."
+            )
         estimator.fit(everything[:], labeled)
         self.prior_estimator_ = estimator
         self._estimated = check_estimated_prior(estimator)
         influence = getattr(estimator, "prior_influence_", None)
+        if influence is not None and np.shape(influence) != (len(labeled),):
+            raise InputError(
+                f"{type(estimator).__name__} has a prior_influence_ of shape {np.shape(influence)}, but one number for "
+                f"each of {len(labeled)} rows is expected."
+            )
         if influence is None or not np.isfinite(influence).all():
             return None
         share = np.zeros(len(labeled))  # under censoring a row's influence counts once, with the population's
@@ -376,4 +398,4 @@ class TCPU(PUEstimator):
 
 def _is_known(source_prior: Any) -> bool:
     """Anything but None and an estimator is meant as a number, and checked as one."""
-    return source_prior is not None and not hasattr(source_prior, "fit")
+    return source_prior is not None and (isinstance(source_prior, type) or not hasattr(source_prior, "fit"))
