@@ -38,7 +38,7 @@ def run(rows: int, shared: bool, pi: float, seed: int = 2026) -> list[dict]:
         tcpu = ps.TCPU().fit(s.X, s.y, shared=s.ids)
         km2 = tcpu.prior_estimator_
         priors.append(km2.prior_)
-        errors.append(np.sqrt(tcpu._source.prior.variance(tcpu._source.shared)))
+        errors.append(np.sqrt(tcpu._asked.influence.variance(tcpu._source.shared)))
         for target in TARGET_PRIORS:
             T = ps.simulate.gaussian(pi, target, 10, rows, random_state=rng).target
             estimate = tcpu.estimate(T)

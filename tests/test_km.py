@@ -124,11 +124,15 @@ def test_many_features_are_projected_unless_told_not_to():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(90, 60)), np.repeat([1, 0], [30, 60])
     X[:50] += 1
-    assert ps.KM2().fit(X, y).components_ == 50
+    with pytest.warns(
+        ps.errors.ProjectionWarning, match="KM2 projects 60 features on their first 50 principal components"
+    ):
+        projected = ps.KM2().fit(X, y)
+    assert projected.components_ == 50
     assert ps.KM2(components=None).fit(X, y).components_ is None
     centred = X - X.mean(axis=0)
     scores = centred @ np.linalg.svd(centred)[2][:50].T
-    assert ps.KM2().fit(X, y).prior_ == pytest.approx(ps.KM2().fit(scores, y).prior_, abs=1e-6)
+    assert projected.prior_ == pytest.approx(ps.KM2().fit(scores, y).prior_, abs=1e-6)
 
 
 def test_large_data_are_thinned_with_a_word(sample):
@@ -374,6 +378,13 @@ def test_any_object_with_a_prior_works_and_its_influence_is_checked(sample):
         ps.TCPU(Plain()).fit(sample.X, sample.y)
     with pytest.raises(InputError, match="source_prior is <class"):
         ps.TCPU(ps.KM2).fit(sample.X, sample.y)
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.EstimatedPriorWarning")
+def test_a_prior_that_becomes_known_has_no_error_any_more(sample):
+    asked = ps.TCPU(Noisy()).fit(sample.X, sample.y).set_params(source_prior=0.3).estimate(sample.target)
+    known = ps.TCPU(0.3).fit(sample.X, sample.y).estimate(sample.target)
+    assert asked == known
 
 
 def test_bounds_need_a_known_prior(sample):

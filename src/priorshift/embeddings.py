@@ -104,7 +104,6 @@ class Source:
     unlabeled: Rows
     shared: Pairs
     dtype: np.dtype[Any]
-    prior: PriorInfluence | None = None
 
     @cached_property
     def sums(self) -> dict[tuple[int, int], Matrix]:
@@ -114,8 +113,18 @@ class Source:
         pu, up = kernel_sums(self.kernel, self.positive, self.unlabeled, dtype=self.dtype)
         return {(P, P): pp, (U, U): uu, (P, U): pu, (U, P): up}
 
-    def embed(self, target: Rows, statistic: Statistic = "unbiased", *, target_norm: bool = False) -> Embeddings:
-        """Exact embeddings, from every pair of rows; ⟨μ_T, μ_T⟩ only with `target_norm`."""
+    def embed(
+        self,
+        target: Rows,
+        statistic: Statistic = "unbiased",
+        *,
+        target_norm: bool = False,
+        prior: PriorInfluence | None = None,
+    ) -> Embeddings:
+        """Exact embeddings, from every pair of rows; ⟨μ_T, μ_T⟩ only with `target_norm`.
+
+        `prior` says how the rows move an estimate of the source prior, where it is one.
+        """
         rows = (self.positive, self.unlabeled, target)
         sums = dict(self.sums)
         for k in (P, U):
@@ -148,14 +157,19 @@ class Source:
         made = Embeddings(
             gram, plug_in, parts, freedom, (int(sizes[P]), int(sizes[U]), int(sizes[T])), len(self.shared), self.kernel
         )
-        if self.prior is None:
+        if prior is None:
             return made
-        moves = [q @ influence[k] for k, q in enumerate(self.prior.of_observations(self.shared))]
+        moves = [q @ influence[k] for k, q in enumerate(prior.of_observations(self.shared))]
         covariance = np.einsum("kq,kqab->ab", np.stack(moves), _SYMMETRIC[:2])
-        return replace(made, prior_covariance=covariance, prior_variance=self.prior.variance(self.shared))
+        return replace(made, prior_covariance=covariance, prior_variance=prior.variance(self.shared))
 
     def bootstrap(
-        self, target: Rows, statistic: Statistic, replicates: int, rng: np.random.Generator
+        self,
+        target: Rows,
+        statistic: Statistic,
+        replicates: int,
+        rng: np.random.Generator,
+        prior: PriorInfluence | None = None,
     ) -> tuple[NDArray[np.float64], Matrix]:
         """Gram matrices of `replicates` bootstrap samples, shape (replicates, 3, 3); ⟨μ_T, μ_T⟩ is NaN.
 
@@ -192,8 +206,8 @@ class Source:
             with np.errstate(invalid="ignore", divide="ignore"):  # no row of a tiny sample drawn: NaN
                 gram[:, j, k] = gram[:, k, j] = sums / count
         moved = np.zeros(replicates)
-        if self.prior is not None:
-            for q, w in ((self.prior.positive, weights[P]), (self.prior.unlabeled, weights[U])):
+        if prior is not None:
+            for q, w in ((prior.positive, weights[P]), (prior.unlabeled, weights[U])):
                 for block in (slice(i, i + _BLOCK) for i in range(0, len(q), _BLOCK)):
                     moved += q[block] @ (w[block] - 1.0)
         return gram, moved

@@ -52,6 +52,10 @@ class SubsampleWarning(PriorShiftWarning):
     """Not all rows were used."""
 
 
+class ProjectionWarning(PriorShiftWarning):
+    """The features were projected on their principal components."""
+
+
 class EstimatedPriorWarning(PriorShiftWarning):
     """The source prior was estimated, and the interval cannot include all of its error."""
 

@@ -22,6 +22,7 @@ from priorshift.errors import (
     FewPositivesWarning,
     InputError,
     NotConvergedWarning,
+    ProjectionWarning,
     SubsampleWarning,
     WeakSeparationWarning,
     warn,
@@ -72,7 +73,7 @@ class KM2(PUEstimator):
         Scale every column by the mean and spread of the population sample.
     components : int or None
         With more features than this, the rows are projected on so many principal components first, as the authors
-        do; ``components_`` says whether. None never projects.
+        do; a warning says so. None never projects.
     max_rows : int
         Larger data are thinned to so many rows, at random and alike in both samples, with a warning: the method
         stores a matrix of rows by rows.
@@ -244,6 +245,11 @@ class KM2(PUEstimator):
         if self.components is None or rows.shape[1] <= self.components:
             return rows
         self.components_ = min(self.components, len(rows))
+        warn(
+            f"{type(self).__name__} projects {rows.shape[1]} features on their first {self.components_} principal "
+            "components, as its authors do; pass components=None to use all features.",
+            ProjectionWarning,
+        )
         centred = rows - rows.mean(axis=0)
         return np.asarray(centred @ np.linalg.svd(centred, full_matrices=False)[2][: self.components].T)
 

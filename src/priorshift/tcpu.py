@@ -7,7 +7,6 @@ Letters, once: P, U, T are the positive, the unlabelled (population) and the tar
 from __future__ import annotations
 
 from dataclasses import replace
-from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -17,16 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift import intervals
 from priorshift.embeddings import NO_PAIRS, Embeddings, P, Pairs, PriorInfluence, Source, U
-from priorshift.errors import EstimatedPriorWarning, InputError, OutOfRangeWarning, WeakSeparationWarning, warn
+from priorshift.errors import InputError, OutOfRangeWarning, WeakSeparationWarning, warn
 from priorshift.estimator import PUEstimator, check_sizes
 from priorshift.kernels import make_kernel
-from priorshift.km import KM2
 from priorshift.pairs import embed_pairs
 from priorshift.parameters import (
     check_choice,
     check_confidence,
     check_count,
-    check_estimated_prior,
     check_number,
     check_prior,
     check_random_state,
@@ -35,6 +32,7 @@ from priorshift.projection import objective, project, separation
 from priorshift.result import Interval, PriorEstimate
 from priorshift.scaling import Scaling
 from priorshift.shared_rows import shared_pairs
+from priorshift.source_prior import AskedPrior, ask_prior, is_known
 from priorshift.tiles import Rows
 
 _REPLICATE_BYTES = 2**25  # of bootstrap counts held at a time
@@ -165,10 +163,12 @@ class TCPU(PUEstimator):
         rows = self._scaling.rows(table.values, population)
         self.kernel_ = make_kernel(self.kernel, self.bandwidth, rows, self._scaling.features)
         everything = self._scaling.rows(table.values)
-        influence = self._find_prior(everything, labeled, positive, population)
-        self._source = Source(
-            self.kernel_, replace(everything, index=positive), rows, pairs, np.dtype(self.precision), influence
-        )
+        self._asked: AskedPrior | None = None
+        if not is_known(self.source_prior):
+            given = (self.source_prior, self.scenario, self.random_state)
+            self._asked = ask_prior(*given, everything[:], labeled, positive, population)
+        self.prior_estimator_ = self._asked.estimator if self._asked else None
+        self._source = Source(self.kernel_, replace(everything, index=positive), rows, pairs, np.dtype(self.precision))
         self._fitted_with = {name: getattr(self, name) for name in ("scenario", "standardize", "precision")}
         if self.pairs is None:
             self._source.sums  # noqa: B018 (computed now, kept for every target)
@@ -219,10 +219,10 @@ class TCPU(PUEstimator):
         rng = np.random.default_rng(self.random_state)
         source = self._source
         if self.pairs is None:
-            return source.embed(target, self.statistic, target_norm=target_norm), rng
+            return source.embed(target, self.statistic, target_norm=target_norm, prior=self._prior_influence), rng
         rows = (source.positive, source.unlabeled, target)
         made = embed_pairs(
-            source.kernel, rows, source.shared, self.pairs, rng, target_norm=target_norm, prior=source.prior
+            source.kernel, rows, source.shared, self.pairs, rng, target_norm=target_norm, prior=self._prior_influence
         )
         return made, rng
 
@@ -245,47 +245,20 @@ class TCPU(PUEstimator):
                 "classes look the same in source and target.",
                 OutOfRangeWarning,
             )
-        if self.interval is None or not self._can_tell(pi):
+        if self.interval is None or (self._prior_asked and not self._prior_asked.can_tell(self._source.shared)):
             return None
         if self.interval == "delta":
             return fieller
         if self.interval == "bootstrap":
             batch = max(1, min(self.n_bootstrap, _REPLICATE_BYTES // sum(embeddings.sizes)))
             batches = [min(batch, self.n_bootstrap - k) for k in range(0, self.n_bootstrap, batch)]
-            drawn = [self._source.bootstrap(target, self.statistic, b, rng) for b in batches]
+            drawn = [self._source.bootstrap(target, self.statistic, b, rng, self._prior_influence) for b in batches]
             grams, moved = (np.concatenate(part) for part in zip(*drawn, strict=True))
             return intervals.bootstrap(
                 grams, np.clip(pi + moved, 0.0, 0.999), self.confidence, float(np.clip(raw, 0, 1))
             )
         bound = intervals.paper_bound if self.interval == "paper-bound" else intervals.sharp_bound
         return bound(embeddings, pi, self.confidence)
-
-    def _standard_error(self, embeddings: Embeddings, pi: float) -> float:
-        """NaN where the error of an estimated source prior is not known."""
-        unknown = self._source.prior is None and not _is_known(self.source_prior)
-        return float("nan") if unknown else intervals.standard_error(embeddings, pi)
-
-    def _can_tell(self, pi: float) -> bool:
-        """Say what an interval with an estimated source prior includes; no interval pretends that π̂ is π."""
-        if self.prior_estimator_ is None or _is_known(self.source_prior):
-            return True
-        name = type(self.prior_estimator_).__name__
-        if self._source.prior is None:
-            warn(
-                f"No interval: the source prior {pi:.3f} was estimated by {name}, which cannot tell its error "
-                "here (prior_influence_), and an interval without it would pretend. Pass a known source_prior.",
-                EstimatedPriorWarning,
-            )
-            return False
-        caveat = getattr(self.prior_estimator_, "caveat", "")
-        if caveat:
-            error = sqrt(self._source.prior.variance(self._source.shared))
-            warn(
-                f"The source prior {pi:.3f} was estimated by {name}. The interval includes the sampling error of the "
-                f"three samples and of that estimate ({error:.2g}), but not its bias: {caveat}",
-                EstimatedPriorWarning,
-            )
-        return True
 
     def _no_answer(self, embeddings: Embeddings, pi: float, D: float) -> PriorEstimate:
         m, n, _ = embeddings.sizes
@@ -305,52 +278,35 @@ class TCPU(PUEstimator):
             "bandwidth": self.kernel_.bandwidth,
             "statistic": self.statistic,
             **self._fitted_with,
-            "source_prior_by": "given" if _is_known(self.source_prior) else type(self.prior_estimator_).__name__,
+            "source_prior_by": self._prior_asked.name if self._prior_asked else "given",
             "shared_rows": embeddings.shared,
             "pairs": self.pairs,
         }
 
-    def _find_prior(
-        self, everything: Rows, labeled: NDArray[np.bool_], positive: NDArray[np.intp], population: NDArray[np.intp]
-    ) -> PriorInfluence | None:
-        """Ask for the source prior where it is not known; what each row of P and U contributes to it, if told."""
-        self.prior_estimator_ = None
-        if _is_known(self.source_prior):
-            return None
-        if self.source_prior is None:
-            estimator = KM2(scenario=self.scenario, random_state=self.random_state)
-        else:
-            estimator = clone(self.source_prior, safe=False)
-        if getattr(estimator, "scenario", self.scenario) != self.scenario:
-            raise InputError(
-                f"{type(estimator).__name__} has scenario={estimator.scenario!r} but TCPU has {self.scenario!r}; "
-                "the population is the same, so set both alike."
-            )
-        estimator.fit(everything[:], labeled)
-        self.prior_estimator_ = estimator
-        self._estimated = check_estimated_prior(estimator)
-        influence = getattr(estimator, "prior_influence_", None)
-        if influence is not None and np.shape(influence) != (len(labeled),):
-            raise InputError(
-                f"{type(estimator).__name__} has a prior_influence_ of shape {np.shape(influence)}, but one number for "
-                f"each of {len(labeled)} rows is expected."
-            )
-        if influence is None or not np.isfinite(influence).all():
-            return None
-        share = np.zeros(len(labeled))  # under censoring a row's influence counts once, with the population's
-        if self.scenario == "case-control":
-            share = np.asarray(influence)
-        return PriorInfluence(share[positive], np.asarray(influence)[population])
+    @property
+    def _prior_asked(self) -> AskedPrior | None:
+        """None for a known prior, whatever was asked when TCPU was fitted."""
+        return None if is_known(self.source_prior) else self._asked
+
+    @property
+    def _prior_influence(self) -> PriorInfluence | None:
+        return self._prior_asked.influence if self._prior_asked else None
+
+    def _standard_error(self, embeddings: Embeddings, pi: float) -> float:
+        """NaN where the error of an estimated source prior is not known."""
+        if self._prior_asked and self._prior_asked.influence is None:
+            return float("nan")
+        return intervals.standard_error(embeddings, pi)
 
     def _fitted_prior(self) -> float:
         check_is_fitted(self, "kernel_")
         self._check_parameters()
-        if _is_known(self.source_prior):
+        if is_known(self.source_prior):
             self.source_prior_ = check_prior(self.source_prior)
-        elif self.prior_estimator_ is None:
+        elif self._asked is None:
             raise InputError("source_prior was a number when TCPU was fitted and is none now; fit again.")
         else:
-            self.source_prior_ = self._estimated
+            self.source_prior_ = self._asked.value
         return self.source_prior_
 
     def _target(self, X_target: Any) -> Rows:
@@ -379,7 +335,7 @@ class TCPU(PUEstimator):
                 f"weak_separation_fallback is {fallback!r}, but it must be None or an estimator with fit and estimate."
             )
         check_count("n_bootstrap", self.n_bootstrap, 20)
-        if _is_known(self.source_prior):
+        if is_known(self.source_prior):
             check_prior(self.source_prior)
         elif self.interval in ("paper-bound", "sharp-bound"):
             raise InputError(
@@ -394,8 +350,3 @@ class TCPU(PUEstimator):
                 raise InputError(
                     f"interval={self.interval!r} needs all pairs of rows; leave pairs=None or use interval='delta'."
                 )
-
-
-def _is_known(source_prior: Any) -> bool:
-    """Anything but None and an estimator is meant as a number, and checked as one."""
-    return source_prior is not None and (isinstance(source_prior, type) or not hasattr(source_prior, "fit"))
