@@ -524,3 +524,38 @@ def test_limits_on_blas_are_lifted_when_the_last_thread_leaves():
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(nested, range(4)))
     assert blas() == before
+
+
+def test_the_same_column_cannot_be_label_and_id(tmp_path, command):
+    target = write(tmp_path, {"target": PROBLEM.target})
+    source = ["--source", str(tmp_path / "target.csv"), "--label-column", "a", "--id-column", "a"]
+    command([*source, *target], "--label-column and --id-column name the same column; they must differ")
+
+
+def test_a_folder_is_no_picture(tmp_path, capsys):
+    (tmp_path / "folder.png").mkdir()
+    assert main(["demo", "--plot", str(tmp_path / "folder.png")]) == 2
+    assert "is a folder; name a file" in capsys.readouterr().err
+
+
+def test_a_cell_that_never_ends_is_no_csv(tmp_path, command):
+    (tmp_path / "long.csv").write_text("a,b,c\n1,2,x" + "y" * 200_000 + "\n")
+    good = write(tmp_path, {k: v for k, v in GOOD.items() if k != "target"})
+    command([*good, "--target", str(tmp_path / "long.csv")], r"is not a CSV file \(field larger than field limit")
+
+
+def test_an_array_of_records_is_refused():
+    strange = np.zeros((2, 3), dtype=[("x", float), ("y", float)])
+    with pytest.raises(InputError, match="in row 0, column 0, but a cell argument must be a string or a number"):
+        ps.estimate_prior(**(GOOD | {"target": strange}), source_prior=0.2)
+
+
+def test_bounds_need_all_pairs_of_rows():
+    from priorshift import intervals
+
+    tcpu = ps.TCPU(0.2, pairs=500, random_state=0).fit(PROBLEM.X, PROBLEM.y)
+    sampled = tcpu._embed(tcpu._target(PROBLEM.target))[0]
+    with pytest.raises(
+        InputError, match="bounds the estimate from all pairs of rows, but a sample of pairs was asked for"
+    ):
+        intervals.sharp_bound(sampled, 0.2, 0.95)

@@ -157,9 +157,10 @@ def _to_float(array: NDArray[Any], name: str) -> NDArray[np.float64]:
         raise InputError(f"{name} holds a whole number too large for a float; rescale its column.") from None
     except (TypeError, ValueError):
         pass
+    values = np.empty(array.shape)
     for (i, j), cell in np.ndenumerate(array):
         try:
-            float(cell)
+            values[i, j] = float(cell)
         except (TypeError, ValueError):
             kind = InputError if isinstance(cell, str) or cell is None else InputTypeError
             shown = "an empty cell (None)" if cell is None else repr(str(cell) if isinstance(cell, str) else cell)
@@ -167,7 +168,7 @@ def _to_float(array: NDArray[Any], name: str) -> NDArray[np.float64]:
                 f"{name} holds {shown} in row {i}, column {j}, but a cell argument must be a string or a number that "
                 "float() reads; encode it as a number or leave the column out."
             ) from None
-    raise InputError(f"{name} cannot be read as numbers; pass a numeric array.")
+    return values
 
 
 def _from_frame(source: Any, name: str, aside: Sequence[str], drop: Sequence[str]) -> Table:
