@@ -391,6 +391,11 @@ def test_a_header_of_numbers_is_not_taken_for_a_row(tmp_path, command):
             "too large for a float",
         ),
         (lambda: ps.required_sample_size("0.1", 0.2), "accuracy is '0.1', but it must be a number"),
+        (lambda: ps.required_sample_size(0.1, 0.2, kernel_bound="x"), "kernel_bound is 'x', but it must be a number"),
+        (
+            lambda: ps.TCPU(0.2).fit(np.zeros((6, 1)), [1, 1, 1, 0, 0, 0], shared="identical"),
+            "every one of 3 positive rows is the same observation as every one of 3 unlabeled rows",
+        ),
         (
             lambda: ps.simulate.gaussian(0.1, 0.5, label_frequency=0.7),
             "label_frequency is 0.7, but with a source prior of",

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from priorshift.embeddings import NO_PAIRS, P, Source, T, U
+from priorshift.errors import InputError
 from priorshift.kernels import Energy, Gaussian, Laplace
 from priorshift.pairs import embed_pairs
 from priorshift.tiles import Rows
@@ -142,6 +143,14 @@ def test_incomplete_statistic_never_pairs_an_observation_with_itself():
     X, pairs = samples()
     some = embed_pairs(Gaussian(1e-6), [rows(x) for x in X], pairs, 5000, np.random.default_rng(0), target_norm=True)
     np.testing.assert_array_equal(some.gram, np.zeros((3, 3)))
+
+
+def test_incomplete_statistic_with_no_pair_left_is_refused():
+    X, _ = samples(2, 2, 5, shared=False)
+    all_but_one = np.array([[0, 0], [0, 1], [1, 0]])
+    draws = np.random.default_rng(3)  # its first pair is one of the three
+    with pytest.raises(InputError, match="all 1 sampled pairs of a positive and an unlabeled row are one observation"):
+        embed_pairs(KERNELS[0], [rows(x) for x in X], all_but_one, 1, draws)
 
 
 def test_incomplete_statistic_knows_its_own_spread():

@@ -191,7 +191,8 @@ def required_sample_size(
     >>> required_sample_size(0.05, separation=0.2)
     144449
     """
-    for name, number in (("accuracy", accuracy), ("separation", separation), ("confidence", confidence)):
+    numbers = {"accuracy": accuracy, "separation": separation, "confidence": confidence, "kernel_bound": kernel_bound}
+    for name, number in numbers.items():
         check_number(name, number)
     if not 0 < accuracy < 1:
         raise InputError(

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from priorshift.embeddings import Embeddings, P, Pairs, PriorInfluence, T, U
+from priorshift.errors import InputError
 from priorshift.kernels import Kernel
 from priorshift.tiles import Rows
 
@@ -55,6 +56,11 @@ def embed_pairs(
         if (j, k) == (P, U):
             different = ~np.isin(left * sizes[U] + right, same)
             left, right = left[different], right[different]
+            if not len(left):
+                raise InputError(
+                    f"all {pairs} sampled pairs of a positive and an unlabeled row are one observation twice; raise pairs, "
+                    "or leave it out to use all."
+                )
         values = np.concatenate(
             [
                 kernel.paired(rows[j][left[at : at + _CHUNK]], rows[k][right[at : at + _CHUNK]])

@@ -72,6 +72,11 @@ def _join(left: NDArray[Any], right: NDArray[Any]) -> Pairs:
         )
     if not total:
         return NO_PAIRS
+    if total == len(left) * len(right):
+        raise InputError(
+            f"every one of {len(left)} positive rows is the same observation as every one of {len(right)} unlabeled "
+            "rows, so no pair is left to compare; pass ids, or leave shared out."
+        )
     at = np.repeat(np.arange(len(left)), count)
     offset = np.arange(total) - np.repeat(np.cumsum(count) - count, count)
     return np.stack([at, order[np.repeat(first, count) + offset]], axis=1)
