@@ -90,29 +90,24 @@ class Hull:
         found = self.whole.pivot(ratio, free, tolerance=tolerance)
         return found if found is not None else self.whole.descend(ratio, free, tolerance)
 
-    def where_slope_passes(
-        self, slope: float, *, most: float = 100.0, start: Projection | None = None, tolerance: float | None = None
-    ) -> Projection:
+    def where_slope_passes(self, slope: float, *, most: float = 100.0, tolerance: float | None = None) -> Projection:
         """The λ between 1 and `most` at which d′ passes `slope`; `most` itself where it never does.
 
         Coarse to fine: v is at first allowed only on the points of a fixed random subset (u stays whole), and each
-        level starts from the last one's λ and face. A `start` takes the place of the coarse levels. Without a
-        `tolerance` for the gap, it is what makes 1 − 1/λ exact to 1e-4.
+        level starts from the last one's λ and face. Without a `tolerance` for the gap, it is what makes 1 − 1/λ exact
+        to 1e-4.
         """
         N = len(self.K)
         ratio, free = 1.3, self.first
-        if start is not None:
-            ratio, free = start.ratio, start.weights > 0
-        else:
-            order = np.random.default_rng(0).permutation(N)  # any order will do
-            for size in (N // 27, N // 9, N // 3):
-                points = np.sort(order[:size])
-                if size < _COARSEST or not free[points].any():
-                    continue
-                found = _Level(self, points).pivot(ratio, free[points], slope=slope, most=most)
-                if found is not None:
-                    ratio, free = found.ratio, np.zeros(N, dtype=bool)
-                    free[points] = found.weights > 0
+        order = np.random.default_rng(0).permutation(N)  # any order will do
+        for size in (N // 27, N // 9, N // 3):
+            points = np.sort(order[:size])
+            if size < _COARSEST or not free[points].any():
+                continue
+            found = _Level(self, points).pivot(ratio, free[points], slope=slope, most=most)
+            if found is not None:
+                ratio, free = found.ratio, np.zeros(N, dtype=bool)
+                free[points] = found.weights > 0
         found = self.whole.pivot(ratio, free, slope=slope, tolerance=tolerance, most=most)
         return found if found is not None else self._bracket(slope, ratio, free, most, tolerance)
 
@@ -221,7 +216,8 @@ class _Level:
                 Z = faces.solve(on) if on.any() else None
                 if Z is None:
                     break
-                z = _weights(Z, ratio)
+                z1, z0 = _line(Z, Z.sum(axis=0))
+                z = ratio * z1 + z0
                 below = on & (z <= 0)
                 if not below.any():
                     at = z
@@ -270,9 +266,8 @@ class _Face:
         self.level, self.free = level, free
         KZ = level.K @ Z
         s = Z.sum(axis=0)
-        # v = λ·v1 + v0 with weights that add up to λ·0 + 1
-        self.v1, self.v0 = Z[:, 0] - s[0] / s[2] * Z[:, 2], Z[:, 1] - (s[1] - 1) / s[2] * Z[:, 2]
-        Kv1, Kv0 = KZ[:, 0] - s[0] / s[2] * KZ[:, 2], KZ[:, 1] - (s[1] - 1) / s[2] * KZ[:, 2]
+        self.v1, self.v0 = _line(Z, s)
+        Kv1, Kv0 = _line(KZ, s)
         self.g1, self.g0 = Kv1 - level.right[:, 0], Kv0 - level.right[:, 1]
         self.curvature = max(level.hull.aKa - float(level.right[:, 0] @ self.v1), 0.0)
         self.across = -self.g1  # ⟨a − v1, φ(x)⟩
@@ -295,9 +290,9 @@ class _Face:
         return self.level._projection(ratio, np.maximum(v, 0.0), g, squared, self.curvature, self.across, slack)
 
 
-def _weights(Z: Matrix, ratio: float) -> Matrix:
-    s = Z.sum(axis=0)
-    return np.asarray(ratio * Z[:, 0] + Z[:, 1] - (ratio * s[0] + s[1] - 1) / s[2] * Z[:, 2])
+def _line(Z: Matrix, s: Matrix) -> tuple[Matrix, Matrix]:
+    """v1 and v0 of the best weights v = λ·v1 + v0, whose sums are 0 and 1; `s` holds the sums of Z's columns."""
+    return Z[:, 0] - s[0] / s[2] * Z[:, 2], Z[:, 1] - (s[1] - 1) / s[2] * Z[:, 2]
 
 
 def _step(slope: float, squared: float, inner: float, curvature: float) -> float:
