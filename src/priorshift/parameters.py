@@ -11,32 +11,21 @@ from priorshift.errors import InputError
 
 def check_prior(prior: Any, name: str = "source_prior") -> float:
     """The prior as a float, if it lies strictly between 0 and 1."""
-    if not (_is_number(prior) and 0 < prior < 1):
+    if not (is_number(prior) and 0 < prior < 1):
         raise InputError(f"{name} is {prior!r}, but it must be a number strictly between 0 and 1, such as 0.2.")
     return float(prior)
 
 
-def check_estimated_prior(estimator: Any) -> float:
-    """The ``prior_`` of a fitted estimator, if it can be a source prior."""
-    prior = getattr(estimator, "prior_", None)
-    if not (_is_number(prior) and 0 <= prior < 1):  # type: ignore[operator]
-        raise InputError(
-            f"{type(estimator).__name__} gave the source prior {prior!r}, but a number from 0 to below 1 is expected "
-            "in its prior_ after fit; pass another estimator or a known source_prior."
-        )
-    return float(prior)  # type: ignore[arg-type]
-
-
 def check_confidence(confidence: Any) -> float:
     """The confidence level as a float, if it lies strictly between 0 and 1."""
-    if not (_is_number(confidence) and 0 < confidence < 1):
+    if not (is_number(confidence) and 0 < confidence < 1):
         raise InputError(f"confidence is {confidence!r}, but it must lie strictly between 0 and 1; try 0.95.")
     return float(confidence)
 
 
 def check_number(name: str, value: Any) -> float:
     """A number as a float."""
-    if not _is_number(value):
+    if not is_number(value):
         raise InputError(f"{name} is {value!r}, but it must be a number.")
     return float(value)
 
@@ -53,7 +42,7 @@ def check_random_state(random_state: Any) -> None:
 
 def check_bandwidth(bandwidth: Any, otherwise: str) -> float:
     """A bandwidth whose square neither overflows nor vanishes."""
-    if not (_is_number(bandwidth) and 1e-100 < bandwidth < 1e100):
+    if not (is_number(bandwidth) and 1e-100 < bandwidth < 1e100):
         raise InputError(
             f"bandwidth is {bandwidth!r}, but it must be a positive number (1e-100 to 1e100) or {otherwise}."
         )
@@ -73,5 +62,6 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
         raise InputError(f"{name} is {value!r}, but it must be one of {', '.join(map(repr, allowed))}.")
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """A real number; True and False are none."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)

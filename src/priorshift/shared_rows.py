@@ -36,9 +36,9 @@ def shared_pairs(X: NDArray[Any], labeled: NDArray[np.intp], unlabeled: NDArray[
 
 
 def comparable_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    """Ids as whole numbers where all are, else as text, so that 7, 7.0 and "7" are one."""
+    """Ids as text, so that 7, 7.0 and "7" are one."""
     if ids.dtype.kind in "iu":
-        return ids.astype(str) if ids.dtype == np.uint64 else ids.astype(np.int64).astype(str)
+        return ids.astype(str)
     text = [_text(i) for i in ids.tolist()]
     if "" in text:
         raise InputError(f"the id in row {text.index('')} (counting from 0) is missing; give every row an id.")
@@ -46,7 +46,7 @@ def comparable_ids(ids: NDArray[Any]) -> NDArray[Any]:
 
 
 def _text(value: Any) -> str:
-    """ "" for a missing value, of which every library has its own: None, NaN, NA, NaT."""
+    """The id as text; empty for a missing one, of which every library has its own: None, NaN, NA, NaT."""
     if value is None or str(value) in ("nan", "NaN", "<NA>", "NaT", "None"):
         return ""
     if isinstance(value, float) and value.is_integer():

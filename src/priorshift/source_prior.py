@@ -14,7 +14,7 @@ from priorshift.embeddings import Pairs, PriorInfluence
 from priorshift.errors import EstimatedPriorWarning, InputError, warn
 from priorshift.kernels import Matrix
 from priorshift.km import KM2
-from priorshift.parameters import check_estimated_prior
+from priorshift.parameters import is_number
 
 
 def is_known(source_prior: Any) -> bool:
@@ -78,7 +78,7 @@ def ask_prior(
             "both alike."
         )
     estimator.fit(X, labeled)
-    value = check_estimated_prior(estimator)
+    value = _estimated_prior(estimator)
     influence = getattr(estimator, "prior_influence_", None)
     if influence is None:
         return AskedPrior(estimator, value, None)
@@ -93,3 +93,14 @@ def ask_prior(
     # under censoring a labelled row is in both samples, and its influence counts once, with the population's
     of_positive = influence[positive] if scenario == "case-control" else np.zeros(len(positive))
     return AskedPrior(estimator, value, PriorInfluence(of_positive, influence[population]))
+
+
+def _estimated_prior(estimator: Any) -> float:
+    """The ``prior_`` of a fitted estimator, if it can be a source prior."""
+    prior = getattr(estimator, "prior_", None)
+    if not (is_number(prior) and 0 <= prior < 1):  # type: ignore[operator]
+        raise InputError(
+            f"{type(estimator).__name__} gave the source prior {prior!r}, but a number from 0 to below 1 is expected "
+            "in its prior_ after fit; pass another estimator or a known source_prior."
+        )
+    return float(prior)  # type: ignore[arg-type]
