@@ -38,10 +38,10 @@ def run(rows: int, shared: bool, pi: float, seed: int = 2026) -> list[dict]:
         tcpu = ps.TCPU().fit(s.X, s.y, shared=s.ids)
         km2 = tcpu.prior_estimator_
         priors.append(km2.prior_)
-        errors.append(np.sqrt(tcpu._asked.influence.variance(tcpu._source.shared)))
         for target in TARGET_PRIORS:
             T = ps.simulate.gaussian(pi, target, 10, rows, random_state=rng).target
             estimate = tcpu.estimate(T)
+            errors.append(estimate.details["source_prior_standard_error"])
             draws[target].append((estimate.raw, estimate.standard_error, target in estimate.interval))
     lines = []
     for target, values in draws.items():

@@ -196,6 +196,8 @@ def test_tcpu_asks_km2_and_says_what_its_interval_lacks(sample):
     assert estimate.source_prior == pytest.approx(ps.KM2().fit(sample.X, sample.y).prior_, abs=1e-9)
     assert "by KM2" in str(estimate)
     assert estimate.details["source_prior_by"] == "KM2"
+    assert estimate.details["source_prior_standard_error"] == pytest.approx(tcpu.prior_estimator_.standard_error_)
+    assert tcpu.source_prior_ == estimate.source_prior
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.EstimatedPriorWarning")
@@ -405,6 +407,13 @@ def test_km2_ls_is_km2_on_the_target(sample):
     assert str(estimate).endswith("(KM2-LS)")
     with pytest.raises(InputError, match="method='km2-ls' uses no source_prior; leave it out"):
         ps.estimate_prior(sample.positive, sample.unlabeled, sample.target, method="km2-ls", source_prior=0.2)
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.EstimatedPriorWarning")
+def test_the_authors_switch_rule_asks_km2_ls(sample):
+    tcpu = ps.TCPU(0.3, weak_separation_fallback=ps.KM2LS(), weak_separation=9.0).fit(sample.X, sample.y)
+    assert tcpu.estimate(sample.target) == ps.KM2LS().fit(sample.X, sample.y).estimate(sample.target)
+    assert tcpu.set_params(weak_separation=0.02).estimate(sample.target).method == "TCPU"
 
 
 def test_km2_ls_needs_two_target_rows(sample):

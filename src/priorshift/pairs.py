@@ -58,8 +58,8 @@ def embed_pairs(
             left, right = left[different], right[different]
             if not len(left):
                 raise InputError(
-                    f"all {pairs} sampled pairs of a positive and an unlabeled row are one observation twice; raise pairs, "
-                    "or leave it out to use all."
+                    f"all {pairs} sampled pairs of a positive and an unlabeled row are one observation twice; raise "
+                    "pairs, or leave it out to use all."
                 )
         values = np.concatenate(
             [

@@ -7,6 +7,7 @@ Letters, once: P, U, T are the positive, the unlabelled (population) and the tar
 from __future__ import annotations
 
 from dataclasses import replace
+from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -168,6 +169,7 @@ class TCPU(PUEstimator):
             given = (self.source_prior, self.scenario, self.random_state)
             self._asked = ask_prior(*given, everything[:], labeled, positive, population)
         self.prior_estimator_ = self._asked.estimator if self._asked else None
+        self.source_prior_ = self._prior_in_use()
         self._source = Source(self.kernel_, replace(everything, index=positive), rows, pairs, np.dtype(self.precision))
         self._fitted_with = {name: getattr(self, name) for name in ("scenario", "standardize", "precision")}
         if self.pairs is None:
@@ -184,7 +186,9 @@ class TCPU(PUEstimator):
         PriorEstimate
             With ``value`` NaN and the interval [0, 1], and a warning, where the separation is not positive.
         """
-        pi = self._fitted_prior()
+        check_is_fitted(self, "kernel_")
+        self._check_parameters()
+        pi = self._prior_in_use()
         target = self._target(X_target)
         embeddings, rng = self._embed(target)
         raw, R, D = project(embeddings.gram, pi)
@@ -211,7 +215,9 @@ class TCPU(PUEstimator):
 
     def objective(self, X_target: Any, gamma: ArrayLike) -> NDArray[np.float64]:
         """The objective L(γ) at each γ; its minimiser is the raw estimate, its minimum a measure of misfit."""
-        pi = self._fitted_prior()
+        check_is_fitted(self, "kernel_")
+        self._check_parameters()
+        pi = self._prior_in_use()
         embeddings, _ = self._embed(self._target(X_target), target_norm=True)
         return objective(embeddings.gram, pi, gamma)
 
@@ -279,6 +285,7 @@ class TCPU(PUEstimator):
             "statistic": self.statistic,
             **self._fitted_with,
             "source_prior_by": self._prior_asked.name if self._prior_asked else "given",
+            "source_prior_standard_error": self._prior_influence and sqrt(embeddings.prior_variance),
             "shared_rows": embeddings.shared,
             "pairs": self.pairs,
         }
@@ -298,16 +305,13 @@ class TCPU(PUEstimator):
             return float("nan")
         return intervals.standard_error(embeddings, pi)
 
-    def _fitted_prior(self) -> float:
-        check_is_fitted(self, "kernel_")
-        self._check_parameters()
+    def _prior_in_use(self) -> float:
+        """π as it is set now: a number may replace what was asked, but nothing is asked again without fit."""
         if is_known(self.source_prior):
-            self.source_prior_ = check_prior(self.source_prior)
-        elif self._asked is None:
+            return check_prior(self.source_prior)
+        if self._asked is None:
             raise InputError("source_prior was a number when TCPU was fitted and is none now; fit again.")
-        else:
-            self.source_prior_ = self._asked.value
-        return self.source_prior_
+        return self._asked.value
 
     def _target(self, X_target: Any) -> Rows:
         table = self._read_target(X_target)
