@@ -109,3 +109,12 @@ def test_km2_on_real_draws_is_about_where_another_implementation_is():
     assert len(lines) == 63
     error = np.abs(column(lines, "KM2") - column(lines, "source_prior")).mean()
     assert error == pytest.approx(0.074, abs=0.01)  # other draws of the same data: each has an error of about 0.05
+
+
+def test_readme_shows_what_the_demo_prints(capsys):
+    from priorshift.cli import main
+
+    assert main(["demo"]) == 0
+    shown = (ROOT / "README.md").read_text()
+    for line in capsys.readouterr().out.splitlines():
+        assert line in shown
