@@ -405,6 +405,10 @@ def test_km2_ls_is_km2_on_the_target(sample):
     assert estimate.value == pytest.approx(ps.KM2().fit(X, y).prior_, abs=1e-9)
     assert estimate.interval.low < estimate.value < estimate.interval.high
     assert str(estimate).endswith("(KM2-LS)")
+    shared = ps.simulate.gaussian(0.3, 0.6, 200, 200, random_state=0)  # of no consequence here, so not asked about
+    with pytest.warns(EstimatedPriorWarning) as said:
+        ps.estimate_prior(shared.positive, shared.unlabeled, shared.target, method="km2-ls")
+    assert [warning.category for warning in said] == [EstimatedPriorWarning]
     with pytest.raises(InputError, match="method='km2-ls' uses no source_prior; leave it out"):
         ps.estimate_prior(sample.positive, sample.unlabeled, sample.target, method="km2-ls", source_prior=0.2)
 

@@ -114,7 +114,7 @@ def estimate_from_tables(
                 "or leave shared out.",
                 SharedRowsWarning,
             )
-    elif getattr(estimator, "scenario", "case-control") == "case-control":
+    elif getattr(estimator, "scenario", None) == "case-control":  # KM2-LS has none: it does not use the unlabelled rows
         _warn_of_shared_rows(values, len(positive.values))
     estimate: PriorEstimate = estimator.fit(X, y, **told).estimate(target)
     return estimate
