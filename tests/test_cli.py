@@ -154,3 +154,100 @@ def test_km2_ls_by_name_with_its_own_picture(files, tmp_path, capsys):
     for option, value in (("--kernel", "laplace"), ("--source-prior", "0.2"), ("--scenario", "censoring")):
         assert main([*arguments, option, value]) == 2
         assert f"{option} has no meaning for --method km2-ls; leave it out." in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+def test_drpu_by_name_with_its_own_picture(files, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setattr(ps.DRPU.__init__, "__kwdefaults__", {**ps.DRPU.__init__.__kwdefaults__, "max_epochs": 3})
+    picture = tmp_path / "levels.png"
+    assert main(["estimate", *files, "--method", "drpu", "--drop", "id", "--plot", str(picture), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["method"] == "DRPU" and said["source_prior"] == 0.2 and said["separation"] is None
+    assert picture.stat().st_size > 5000
+
+
+def test_options_that_a_method_does_not_have(files, capsys):
+    assert main(["estimate", *files, "--method", "drpu", "--kernel", "laplace"]) == 2
+    assert "--kernel has no meaning for --method drpu; leave it out." in capsys.readouterr().err
+
+
+def adapted(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_adapt_writes_the_target_with_posterior_and_decision(files, sample, tmp_path, capsys):
+    output = tmp_path / "decided.csv"
+    command = ["adapt", *files, "--id-column", "id", "--classifier", "logistic", "--output", str(output)]
+    assert main([*command, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    rows = adapted(output)
+    assert list(rows[0]) == ["c", "b", "a", "posterior", "decision"]
+    np.testing.assert_array_equal([[float(r[k]) for k in "abc"] for r in rows], sample.target)
+    p, decision = (np.array([float(r[k]) for r in rows]) for k in ("posterior", "decision"))
+    np.testing.assert_array_equal(p > 0.5, decision == 1)
+    assert said["decided_positive"] == decision.mean()
+    assert said["estimate"]["value"] == said["target_prior"]
+    assert said["threshold"] == ps.adapt.shifted_threshold(said["source_prior"], said["target_prior"])
+    assert (decision == sample.target_labels).mean() > 0.75  # three features: 0.81 is the best possible
+    assert main(command) == 0
+    assert "rows; written to" in capsys.readouterr().out
+
+
+def test_adapt_to_a_known_prior_keeps_every_column(files, sample, tmp_path, capsys):
+    """Columns that are no features come along as they are; the target may be separated by semicolons."""
+    names = [f"patient {k}" for k in range(len(sample.target))]
+    target = tmp_path / "t2.csv"
+    lines = [f"{n};{';'.join(map(str, row))}" for n, row in zip(names, sample.target.tolist(), strict=True)]
+    target.write_text("who;a;b;c\n\n" + "\n".join(lines) + "\n")
+    output = tmp_path / "decided.tsv"
+    command = ["adapt", *files[:4], "--target", str(target), *files[6:], "--drop", "who", "--drop", "id"]
+    assert main([*command, "--classifier", "logistic", "--target-prior", "0.6", "--output", str(output)]) == 0
+    assert "target prior 0.600 (given)" in capsys.readouterr().out
+    first, *rest = output.read_text().splitlines()
+    assert first == "who;a;b;c;posterior;decision" and len(rest) == len(names)
+    assert rest[7].startswith("patient 7;")
+
+
+def test_adapt_with_nnpu_and_parquet(sample, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("torch")
+    import pyarrow
+    from pyarrow import parquet
+
+    quick = {**ps.NNPUClassifier.__init__.__kwdefaults__, "max_epochs": 3}
+    monkeypatch.setattr(ps.NNPUClassifier.__init__, "__kwdefaults__", quick)
+    paths = []
+    for name, X in (("positive", sample.positive), ("unlabeled", sample.unlabeled), ("target", sample.target)):
+        parquet.write_table(pyarrow.table(dict(zip("abc", X.T, strict=True))), tmp_path / f"{name}.parquet")
+        paths += [f"--{name}", str(tmp_path / f"{name}.parquet")]
+    output = tmp_path / "out.parquet"
+    assert main(["adapt", *paths, "--source-prior", "0.2", "--identical-rows", "--output", str(output)]) == 0
+    made = parquet.read_table(output)
+    assert made.column_names == ["a", "b", "c", "posterior", "decision"]
+    assert made.num_rows == len(sample.target)
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("x.parquet", "must end in .csv or .tsv or .txt, as the target does"),
+        ("x.png", "must end in .csv or .tsv or .txt"),
+        ("nowhere/x.csv", "lies in a folder that does not exist; make it first"),
+        ("folder.csv", "is a folder; name a file"),
+        ("t.csv", "is the target's own file; name another"),
+    ],
+)
+def test_adapt_refuses_what_it_cannot_write(files, tmp_path, capsys, output, message):
+    (tmp_path / "folder.csv").mkdir()
+    assert main(["adapt", *files, "--drop", "id", "--output", str(tmp_path / output)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_adapt_refuses_columns_of_its_own_name_and_leaves_nothing(files, sample, tmp_path, capsys):
+    target = write(tmp_path / "t3.csv", sample.target, "abc", decision=sample.target_labels.astype(int))
+    command = ["adapt", *files[:4], "--target", target, *files[6:], "--drop", "decision", "--drop", "id"]
+    before = set(tmp_path.iterdir())
+    assert main([*command, "--classifier", "logistic", "--output", str(tmp_path / "out.csv")]) == 2
+    assert "has a column 'decision' already; rename it" in capsys.readouterr().err
+    assert set(tmp_path.iterdir()) == before

@@ -1,11 +1,18 @@
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from exact_problems import random_problem
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import priorshift as ps
+
+# as by default, but for the time that training takes
+QUICK = dict(max_epochs=3, hidden=(10,), random_state=0)
+TRAINED = [ps.DRPU(**QUICK), ps.NNPUClassifier(**QUICK, folds=2)] if find_spec("torch") else []
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")  # array API input, off by default
@@ -19,6 +26,9 @@ import priorshift as ps
         ps.KM2(),
         ps.KM2(scenario="censoring", standardize=True),
         ps.KM2LS(),
+        ps.DRPU(model=LogisticRegression(), random_state=0),
+        ps.ShiftedClassifier(LogisticRegression(), random_state=0),
+        *TRAINED,
     ]
 )
 def test_scikit_learns_contract(estimator, check):

@@ -5,22 +5,28 @@ unlabelled data of a source population.
 """
 
 from priorshift import adapt, errors, intervals, kernels, plots, simulate
+from priorshift.adapt import ShiftedClassifier
+from priorshift.drpu import DRPU
 from priorshift.estimate import estimate_prior
 from priorshift.intervals import required_sample_size
 from priorshift.km import KM1, KM2
 from priorshift.km_ls import KM2LS
+from priorshift.nnpu import NNPUClassifier
 from priorshift.result import Interval, PriorEstimate
 from priorshift.tcpu import TCPU
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "DRPU",
     "KM1",
     "KM2",
     "KM2LS",
     "TCPU",
     "Interval",
+    "NNPUClassifier",
     "PriorEstimate",
+    "ShiftedClassifier",
     "adapt",
     "errors",
     "estimate_prior",

@@ -11,13 +11,30 @@ would raise the threshold when positives become more common.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
 
+from priorshift.calibration import calibrate
+from priorshift.embeddings import NO_PAIRS
 from priorshift.errors import InputError
-from priorshift.parameters import check_prior
+from priorshift.estimator import PUClassifier
+from priorshift.nnpu import NNPUClassifier
+from priorshift.parameters import check_choice, check_count, check_prior, check_random_state
+from priorshift.result import PriorEstimate
+from priorshift.shared_rows import shared_pairs
+from priorshift.source_prior import ask_prior
+from priorshift.splits import deal
+from priorshift.tcpu import TCPU
+
+_LEAST_PRIOR = 1e-3  # an estimate of 0 or 1 would leave no odds to correct
+_TINY = 1e-15  # what a probability of 0 or 1 is taken for
 
 
 def shifted_threshold(source_prior: float, target_prior: float) -> float:
@@ -54,6 +71,249 @@ def shifted_posterior(p: ArrayLike, source_prior: float, target_prior: float) ->
     total = positive + negative
     # with a prior of 0 or 1 a point that only the other class can have is impossible: it keeps the prior's verdict
     return np.where(total > 0, positive / np.where(total > 0, total, 1.0), target)
+
+
+@dataclass(frozen=True)
+class TargetMetrics:
+    """What can be said of decisions in the target without its labels.
+
+    Recall and AUC belong to the classes, which label shift leaves as they are; the others follow from them, the
+    target prior and the share that is decided positive. None is clipped: a value outside [0, 1] says that the
+    prior or the sample cannot be right.
+    """
+
+    target_prior: float
+    decided_positive: float
+    recall: float
+    false_positive_rate: float
+    precision: float
+    accuracy: float
+    auc: float
+
+
+def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, threshold: float) -> TargetMetrics:
+    """Metrics of the decision "score > threshold" in the target, from scores of held-out positives and of the target.
+
+    Under label shift the positives' scores have one law in source and target, so with q the share of the target
+    decided positive, q = π′·recall + (1−π′)·FPR; precision = π′·recall/q, accuracy = 1 − π′ − q + 2π′·recall, and
+    P(score of a positive > score of a target row) = π′/2 + (1−π′)·AUC. Everything rests on π′; nothing of the kind
+    is known for metrics within the negatives.
+
+    Parameters
+    ----------
+    positive : array-like of shape (rows,)
+        Scores of positives that the classifier was not fitted on: of others, recall is too high.
+    target : array-like of shape (rows,)
+        Scores of target rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.adapt import target_metrics
+    >>> rng = np.random.default_rng(0)
+    >>> target = np.concatenate([rng.normal(2, 1, 3000), rng.normal(0, 1, 7000)])
+    >>> found = target_metrics(rng.normal(2, 1, 3000), target, target_prior=0.3, threshold=1.0)
+    >>> print(f"{found.recall:.2f} {found.accuracy:.2f}")  # both are 0.84 in the end
+    0.85 0.84
+    """
+    prior = _target_prior(target_prior)
+    p, t = (np.asarray(scores, dtype=float).ravel() for scores in (positive, target))
+    for name, scores in (("positive", p), ("target", t)):
+        if not len(scores) or not np.isfinite(scores).all():
+            raise InputError(f"{name} must hold at least one score, and only finite ones; leave out rows without.")
+    recall, q = float((p > threshold).mean()), float((t > threshold).mean())
+    ranks = np.sort(t)
+    above = (np.searchsorted(ranks, p, "left") + np.searchsorted(ranks, p, "right")).mean() / (2 * len(t))
+    negatives = 1 - prior if prior < 1 else float("nan")
+    return TargetMetrics(
+        target_prior=prior,
+        decided_positive=q,
+        recall=recall,
+        false_positive_rate=(q - prior * recall) / negatives,
+        precision=prior * recall / q if q else float("nan"),
+        accuracy=1 - prior - q + 2 * prior * recall,
+        auc=float(above - prior / 2) / negatives,
+    )
+
+
+class ShiftedClassifier(PUClassifier):
+    """A classifier for one target after the other: fitted once on the source, adapted to each target's prior.
+
+    Parameters
+    ----------
+    classifier : classifier
+        With ``fit(X, y)`` and ``predict_proba`` or ``decision_function``. See `predicts`.
+    prior_estimator : estimator or None
+        With ``fit(X, y)`` and ``estimate(X_target)``; None is :class:`TCPU` on standardised columns.
+    predicts : {"auto", "positive", "labeled"}
+        What the classifier tells after it was fitted on labelled (1) and unlabelled (0) rows. A PU classifier tells
+        P(Y=1|x), "positive"; so does one that was fitted on true classes of the source before and comes in
+        scikit-learn's ``FrozenEstimator``. An ordinary classifier tells who is "labeled"; then its cross-fitted
+        scores are made probabilities of the class by :mod:`priorshift.calibration`. "auto" is "positive" for
+        :class:`NNPUClassifier` and frozen classifiers, and "labeled" for others.
+    folds : int
+        Of that cross-fitting.
+    random_state : int, Generator or None
+        Decides the folds.
+
+    Attributes
+    ----------
+    classifier_, prior_estimator_
+        The fitted estimators.
+    source_prior_ : float
+        π: the classifier's ``prior_``, the prior estimator's ``source_prior_``, or, where there is neither, KM2's.
+    estimate_ : PriorEstimate or None
+        Of the target that `adapt` was given last.
+    target_prior_ : float
+        π′ in use; π before `adapt`.
+    threshold_ : float
+        On the source posterior.
+    classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from priorshift import ShiftedClassifier, TCPU, simulate
+    >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.8, random_state=0)
+    >>> shifted = ShiftedClassifier(LogisticRegression(), TCPU(0.2), random_state=0).fit(s.X, s.y, shared=s.ids)
+    >>> before = (shifted.predict(s.target) == s.target_labels).mean()
+    >>> after = (shifted.adapt(s.target).predict(s.target) == s.target_labels).mean()
+    >>> print(f"{shifted.target_prior_:.2f} {shifted.threshold_:.2f} {before:.2f} {after:.2f}")
+    0.79 0.06 0.90 0.96
+    """
+
+    def __init__(
+        self,
+        classifier: Any,
+        prior_estimator: Any = None,
+        *,
+        predicts: Literal["auto", "positive", "labeled"] = "auto",
+        folds: int = 5,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.classifier = classifier
+        self.prior_estimator = prior_estimator
+        self.predicts = predicts
+        self.folds = folds
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, shared: Any = None) -> ShiftedClassifier:
+        """Fit the classifier and the prior estimator to the source; `shared` as in :class:`TCPU`."""
+        self.__dict__.pop("source_prior_", None)
+        self._check_parameters()
+        table, labeled = self._read_source(X, y, classifier=True)
+        told = {} if shared is None else {"shared": shared}
+        prior_estimator = TCPU(standardize=True) if self.prior_estimator is None else clone(self.prior_estimator)
+        scenario = getattr(prior_estimator, "scenario", "case-control")
+        positive = np.flatnonzero(labeled)
+        population = np.flatnonzero(~labeled) if scenario == "case-control" else np.arange(len(labeled))
+        self.prior_estimator_ = prior_estimator.fit(table, labeled.astype(int), **told)
+        y_fit = labeled.astype(int)
+        takes_shared = shared is not None and isinstance(self.classifier, NNPUClassifier)
+        self.classifier_ = clone(self.classifier).fit(table.values, y_fit, **(told if takes_shared else {}))
+        prior = getattr(self.classifier_, "prior_", None) or getattr(self.prior_estimator_, "source_prior_", None)
+        if prior is None:
+            prior = ask_prior(None, scenario, self.random_state, table.values, labeled, positive, population).value
+        prior = float(np.clip(prior, _LEAST_PRIOR, 1 - _LEAST_PRIOR))
+        self.calibration_ = (1.0, 0.0)
+        if not self._predicts_positive():
+            pairs = NO_PAIRS if shared is None else shared_pairs(table.values, positive, population, shared)
+            rng = np.random.default_rng(self.random_state)
+            folds = min(self.folds, len(positive), int((~labeled).sum()))
+            fold = deal(labeled, positive, population, pairs, folds, rng)
+            scores = np.empty(len(labeled))
+            for k in range(folds):
+                model = clone(self.classifier).fit(table.values[fold != k], y_fit[fold != k])
+                scores[fold == k] = _log_odds(model, table.values[fold == k])
+            self.calibration_ = calibrate(scores[positive], scores[population], prior)
+        self.source_prior_ = prior
+        self._aim(None, prior)
+        return self
+
+    def adapt(self, X_target: Any) -> ShiftedClassifier:
+        """Estimate the prior of the population that `X_target` is a sample of; predictions are for it from now on."""
+        check_is_fitted(self, "source_prior_")
+        table = self._read_target(X_target)
+        estimate = self.prior_estimator_.estimate(table)
+        if not np.isfinite(estimate.value):
+            raise InputError(
+                "the target prior cannot be estimated from these data (see the warning), so there is nothing to adapt "
+                "to; pass a prior that you know to adapt_to."
+            )
+        return self._aim(estimate, estimate.value)
+
+    def adapt_to(self, target_prior: float) -> ShiftedClassifier:
+        """Predict for a target whose prior is known; the source's own prior undoes an earlier `adapt`."""
+        check_is_fitted(self, "source_prior_")
+        return self._aim(None, _target_prior(target_prior))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """P′(Y=0|x) and P′(Y=1|x) in the target adapted to, or in the source before `adapt`."""
+        p = shifted_posterior(self._source_posterior(X), self.source_prior_, self.target_prior_)
+        return np.stack([1 - p, p], axis=1)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likelier class, in `classes_`: the larger value means positive."""
+        p = self._source_posterior(X)
+        return np.asarray(self.classes_[(p > self.threshold_).astype(int)])
+
+    def metrics(self, X_positive: Any, X_target: Any) -> TargetMetrics:
+        """Of the decisions in the target, without its labels; `X_positive` are positives that `fit` has not seen."""
+        positive, target = self._source_posterior(X_positive), self._source_posterior(X_target)
+        return target_metrics(positive, target, self.target_prior_, self.threshold_)
+
+    def _source_posterior(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self, "source_prior_")
+        rows = self._read_rows(X).values
+        a, b = self.calibration_
+        # a frozen classifier may have been fitted on a frame, and wants one again
+        given = X if hasattr(self.classifier_, "feature_names_in_") else rows
+        return np.asarray(expit(a * _log_odds(self.classifier_, given) + b))
+
+    def _aim(self, estimate: PriorEstimate | None, target_prior: float) -> ShiftedClassifier:
+        self.estimate_ = estimate
+        self.target_prior_ = target_prior
+        self.threshold_ = shifted_threshold(self.source_prior_, target_prior)
+        return self
+
+    def _predicts_positive(self) -> bool:
+        if self.predicts != "auto":
+            return self.predicts == "positive"
+        return isinstance(self.classifier, FrozenEstimator) or getattr(self.classifier, "predicts_positive", False)
+
+    def _check_parameters(self) -> None:
+        check_choice("predicts", self.predicts, ("auto", "positive", "labeled"))
+        check_count("folds", self.folds, 2)
+        check_random_state(self.random_state)
+        classifier, estimator = self.classifier, self.prior_estimator
+        if isinstance(classifier, type) or not (
+            hasattr(classifier, "fit")
+            and (hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function"))
+        ):
+            raise InputError(
+                f"classifier is {classifier!r}, but it must be a classifier with fit and predict_proba or "
+                "decision_function; some need a setting for it, such as SVC(probability=True)."
+            )
+        if self._predicts_positive() and not hasattr(classifier, "predict_proba"):
+            raise InputError(
+                f"{type(classifier).__name__} has no predict_proba, so nothing tells P(Y=1|x); wrap it in "
+                "scikit-learn's CalibratedClassifierCV, or pass one that has it."
+            )
+        if estimator is not None and (isinstance(estimator, type) or not hasattr(estimator, "estimate")):
+            raise InputError(
+                f"prior_estimator is {estimator!r}, but it must be None or an estimator with fit and estimate, such as "
+                "TCPU()."
+            )
+
+
+def _log_odds(model: Any, X: Any) -> NDArray[np.float64]:
+    """Of the second class: from predict_proba where there is one, else the decision function."""
+    if hasattr(model, "predict_proba"):
+        p = np.asarray(model.predict_proba(X), dtype=float)[:, -1]
+        return np.asarray(logit(np.clip(p, _TINY, 1 - _TINY)))
+    return np.asarray(model.decision_function(X), dtype=float)
 
 
 def _target_prior(prior: Any) -> float:

@@ -14,22 +14,26 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from priorshift import __version__, intervals, kernels, simulate
+from priorshift.adapt import ShiftedClassifier
+from priorshift.cli_tables import add_tables, read_tables, told_of_shared
+from priorshift.decisions import check_output, write_decisions
+from priorshift.drpu import DRPU
 from priorshift.errors import InputError, PriorShiftWarning
-from priorshift.estimate import METHODS, estimate_from_tables
+from priorshift.estimate import METHODS, estimate_from_tables, join_source
 from priorshift.km_ls import KM2LS
-from priorshift.labels import read_labels
-from priorshift.tables import Table, check_dropped, match_columns, read_table
+from priorshift.nnpu import NNPUClassifier
 from priorshift.tcpu import TCPU
 
-# settings of TCPU alone, with what they are when nobody sets them
-_TCPU_ONLY = {
+# settings that not every method has, with what they are when nobody sets them
+_UNSET = {
     "source_prior": None,
     "scenario": "case-control",
     "kernel": "gaussian",
@@ -88,37 +92,24 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Tables are CSV, TSV or Parquet files with the same numeric columns.",
     )
     estimate.set_defaults(run=_estimate)
-
-    add = estimate.add_argument
-    add("--positive", metavar="FILE", help="labelled positives of the source population")
-    add("--unlabeled", metavar="FILE", help="unlabelled sample of the source population")
-    add("--source", metavar="FILE", help="both of them in one table, with --label-column")
-    add("--label-column", metavar="NAME", help="column of --source: the larger of its two values means positive")
-    add("--target", metavar="FILE", required=True, help="unlabelled sample of the target population")
-    add(
-        "--source-prior",
-        metavar="PRIOR",
-        type=_number,
-        help="share of positives in the source population, if it is known; otherwise KM2 estimates it",
+    adapt = commands.add_parser(
+        "adapt",
+        help="classify the rows of the target by a classifier that fits its prior",
+        description="Write the target's table with two more columns: the posterior probability of being positive in "
+        "the target population, and the decision (1: positive).",
+        epilog="Tables are CSV, TSV or Parquet files with the same numeric columns.",
     )
-    add("--scenario", choices=("case-control", "censoring"), default=_TCPU_ONLY["scenario"],
-        help="case-control (default): unlabelled rows are a sample of the whole population; "
-        "censoring: they are its rest after some positives were labelled")  # fmt: skip
-    add("--id-column", metavar="NAME", help="rows with the same id in both source tables are the same observation")
-    add("--identical-rows", action="store_true", help="rows with the same values are the same observation")
-    add("--drop", metavar="NAME", action="append", default=[], help="a column that is not a feature (may be repeated)")
-    add("--no-standardize", action="store_true", help="do not scale columns by the source's mean and spread")
-    add("--method", choices=METHODS, default="auto", help="estimator (default: auto, at present tcpu)")
-    add("--kernel", choices=kernels.KERNELS, default=_TCPU_ONLY["kernel"])
-    add("--bandwidth", default=_TCPU_ONLY["bandwidth"], help="a number, 'dimension' (default) or 'median'")
-    add("--statistic", choices=("unbiased", "plug-in"), default=_TCPU_ONLY["statistic"], help="plug-in is the paper's")
-    add(
-        "--interval",
-        choices=intervals.METHODS,
-        default=_TCPU_ONLY["interval"],
-        help="how the interval is made (default: delta)",
+    adapt.set_defaults(run=_adapt)
+    adapt.add_argument("--output", metavar="FILE", required=True, help="the table to write, of the target's kind")
+    adapt.add_argument("--classifier", choices=("nnpu", "logistic"), default="nnpu",
+        help="nnpu (default) needs the extra torch; logistic is linear and needs nothing")  # fmt: skip
+    adapt.add_argument(
+        "--target-prior", metavar="PRIOR", type=_number, help="share of positives in the target, if it is known"
     )
-    for command in (demo, estimate):
+    for command in (estimate, adapt):
+        add_tables(command)
+        _add_estimator(command.add_argument)
+    for command in (demo, estimate, adapt):
         command.add_argument(
             "--confidence", metavar="LEVEL", type=_number, default=0.95, help="of the interval (default: 0.95)"
         )
@@ -126,8 +117,33 @@ def _parser() -> argparse.ArgumentParser:
             "--random-state", metavar="SEED", type=int, default=0, help="decides everything random (default: 0)"
         )
         command.add_argument("--json", action="store_true", help="print the result as JSON")
-        command.add_argument("--plot", metavar="FILE", help="write a picture of the objective (.png, .svg or .pdf)")
+    for command in (demo, estimate):
+        command.add_argument("--plot", metavar="FILE", help="write a picture of the estimate (.png, .svg or .pdf)")
     return parser
+
+
+def _add_estimator(add: Callable[..., Any]) -> None:
+    """Options of the estimators."""
+    add(
+        "--source-prior",
+        metavar="PRIOR",
+        type=_number,
+        help="share of positives in the source population, if it is known; otherwise KM2 estimates it",
+    )
+    add("--scenario", choices=("case-control", "censoring"), default=_UNSET["scenario"],
+        help="case-control (default): unlabelled rows are a sample of the whole population; "
+        "censoring: they are its rest after some positives were labelled")  # fmt: skip
+    add("--no-standardize", action="store_true", help="do not scale columns by the source's mean and spread")
+    add("--method", choices=METHODS, default="auto", help="estimator (default: auto, at present tcpu)")
+    add("--kernel", choices=kernels.KERNELS, default=_UNSET["kernel"])
+    add("--bandwidth", default=_UNSET["bandwidth"], help="a number, 'dimension' (default) or 'median'")
+    add("--statistic", choices=("unbiased", "plug-in"), default=_UNSET["statistic"], help="plug-in is the paper's")
+    add(
+        "--interval",
+        choices=intervals.METHODS,
+        default=_UNSET["interval"],
+        help="how the interval is made (default: delta)",
+    )
 
 
 def _number(text: str) -> float:
@@ -164,10 +180,12 @@ def _demo(args: argparse.Namespace) -> None:
 def _estimate(args: argparse.Namespace) -> None:
     _check_picture(args.plot)
     estimator = _estimator(args)
-    shared = "identical" if args.identical_rows else args.id_column
-    estimate = estimate_from_tables(estimator, *_tables(args), shared=shared)
+    tables = read_tables(args)
+    estimate = estimate_from_tables(estimator, *tables, shared=told_of_shared(args))
     if args.method == "km2-ls":
         _picture(args.plot, lambda plots: plots.distance_curve(estimator.prior_estimator_))
+    elif args.method == "drpu":
+        _picture(args.plot, lambda plots: plots.level_sets(estimator, tables[2]))
     else:
         _picture(args.plot, lambda plots: plots.objective(estimate))
     if args.json:
@@ -176,7 +194,41 @@ def _estimate(args: argparse.Namespace) -> None:
         print(estimate)
 
 
-def _estimator(args: argparse.Namespace) -> TCPU | KM2LS:
+def _adapt(args: argparse.Namespace) -> None:
+    check_output(args.output, args.target)
+    prior_estimator = _estimator(args)
+    classifier: Any = make_pipeline(StandardScaler(), LogisticRegression())
+    if args.classifier == "nnpu":
+        prior = args.source_prior
+        classifier = NNPUClassifier(prior, scenario=args.scenario, random_state=args.random_state)
+    shifted = ShiftedClassifier(classifier, prior_estimator, random_state=args.random_state)
+    unlabeled, positive, target = read_tables(args)
+    ask = args.scenario == "case-control"
+    X, y, told = join_source(unlabeled, positive, told_of_shared(args), ask=ask)
+    shifted.fit(X, y, **told)
+    if args.target_prior is None:
+        shifted.adapt(target)
+    else:
+        shifted.adapt_to(args.target_prior)
+    p = shifted.predict_proba(target)[:, 1]
+    positive_decision = shifted.predict(target) == 1
+    write_decisions(args.output, args.target, p, positive_decision)
+    said = {
+        "target_prior": shifted.target_prior_,
+        "source_prior": shifted.source_prior_,
+        "threshold": shifted.threshold_,
+        "decided_positive": float(positive_decision.mean()),
+        "output": args.output,
+    }
+    if args.json:
+        _json({**said, "estimate": shifted.estimate_ and shifted.estimate_.to_dict()})
+        return
+    print(shifted.estimate_ or f"target prior {shifted.target_prior_:.3f} (given)")
+    print(f"threshold on the source posterior: {shifted.threshold_:.3f}")
+    print(f"decided positive: {int(positive_decision.sum())} of {len(p)} rows; written to {args.output}")
+
+
+def _estimator(args: argparse.Namespace) -> TCPU | KM2LS | DRPU:
     bandwidth: str | float = args.bandwidth
     with suppress(ValueError):
         bandwidth = float(args.bandwidth)
@@ -185,70 +237,23 @@ def _estimator(args: argparse.Namespace) -> TCPU | KM2LS:
         "confidence": args.confidence,
         "random_state": args.random_state,
     }
-    if args.method != "km2-ls":
-        return TCPU(
-            args.source_prior,
-            kernel=args.kernel,
-            bandwidth=bandwidth,
-            statistic=args.statistic,
-            scenario=args.scenario,
-            interval=args.interval,
-            **same,
-        )
-    for option, unset in _TCPU_ONLY.items():
-        if getattr(args, option) != unset:
-            raise InputError(f"--{option.replace('_', '-')} has no meaning for --method km2-ls; leave it out.")
-    return KM2LS(**same)
-
-
-def _tables(args: argparse.Namespace) -> list[Table]:
-    """Unlabelled, positive and target table, with the same columns."""
-    if args.id_column and args.identical_rows:
-        raise InputError("--id-column and --identical-rows both say which rows are shared; give one of them.")
-    if args.scenario == "censoring" and (args.id_column or args.identical_rows):
-        raise InputError(
-            "under --scenario censoring the shared rows are known; leave --id-column and --identical-rows out."
-        )
-    for option, column in (("--id-column", args.id_column), ("--label-column", args.label_column)):
-        if column is not None and column in args.drop:
-            raise InputError(f"{option} and --drop name the same column, {column!r}; it must be one of them.")
-    if args.label_column and not args.source:
-        raise InputError("--label-column is a column of --source; pass --source, or leave it out.")
-    aside = [args.id_column] if args.id_column else []
-    if args.source:
-        if args.positive or args.unlabeled:
-            raise InputError("--source holds positives and unlabelled rows; leave --positive and --unlabeled out.")
-        if not args.label_column:
-            raise InputError("--source needs --label-column, the column that says which rows are labelled positive.")
-        if args.label_column in aside:
-            raise InputError("--label-column and --id-column name the same column; they must differ.")
-        source = read_table(args.source, "--source", [*aside, args.label_column], args.drop)
-        positive, unlabeled = _split(source, args.label_column)
-    else:
-        if not (args.positive and args.unlabeled):
-            raise InputError("pass --positive and --unlabeled, or --source with --label-column.")
-        positive = read_table(args.positive, "--positive", aside, args.drop)
-        unlabeled = read_table(args.unlabeled, "--unlabeled", aside, args.drop)
-    elsewhere = [name for name in (args.id_column, args.label_column) if name]
-    target = read_table(args.target, "--target", drop=[*args.drop, *elsewhere])
-    check_dropped([positive, unlabeled, target], args.drop)
-    return match_columns([unlabeled, positive, target])
-
-
-def _split(source: Table, label_column: str) -> tuple[Table, Table]:
-    """Labelled positives and unlabelled rows of one table."""
-    labels = source.aside[label_column]
-    if labels.dtype.kind in "OUT":
-        words = np.char.lower(labels.astype(str))
-        with suppress(ValueError):
-            labels = words == "true" if set(words) <= {"true", "false"} else words.astype(float)
-    labeled, _ = read_labels(labels, len(labels), f"column {label_column!r} of {source.name}")
-
-    def part(rows: Any, name: str) -> Table:
-        aside = {key: column[rows] for key, column in source.aside.items()}
-        return replace(source, name=f"{name} ({source.name})", values=source.values[rows], aside=aside)
-
-    return part(labeled, "positive"), part(~labeled, "unlabeled")
+    unused = {"km2-ls": tuple(_UNSET), "drpu": ("kernel", "bandwidth", "statistic", "interval")}
+    for option in unused.get(args.method, ()):
+        if getattr(args, option) != _UNSET[option]:
+            raise InputError(f"--{option.replace('_', '-')} has no meaning for --method {args.method}; leave it out.")
+    if args.method == "km2-ls":
+        return KM2LS(**same)
+    if args.method == "drpu":
+        return DRPU(args.source_prior, scenario=args.scenario, **same)
+    return TCPU(
+        args.source_prior,
+        kernel=args.kernel,
+        bandwidth=bandwidth,
+        statistic=args.statistic,
+        scenario=args.scenario,
+        interval=args.interval,
+        **same,
+    )
 
 
 def _json(result: dict[str, Any]) -> None:

@@ -24,6 +24,10 @@ class InputTypeError(InputError, TypeError):
     """The input is of a kind the library does not read, such as a sparse matrix."""
 
 
+class MissingExtraError(InputError, ImportError):
+    """A package is needed that is not installed; the message names the extra that brings it."""
+
+
 class PriorShiftWarning(UserWarning):
     """Base class of the library's statistical warnings; silence or escalate them all with it."""
 
@@ -42,6 +46,10 @@ class VacuousBoundWarning(PriorShiftWarning):
 
 class SharedRowsWarning(PriorShiftWarning):
     """Many positives also occur in the unlabelled sample, and nobody said whether they are the same rows."""
+
+
+class LabelOrderWarning(PriorShiftWarning):
+    """Which of two words means positive was decided by the alphabet."""
 
 
 class FewPositivesWarning(PriorShiftWarning):

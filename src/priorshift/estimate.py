@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from priorshift.drpu import DRPU
 from priorshift.errors import InputError, SharedRowsWarning, warn
 from priorshift.estimator import check_sizes
 from priorshift.km_ls import KM2LS
@@ -18,7 +19,7 @@ from priorshift.shared_rows import comparable_ids, row_codes
 from priorshift.tables import Table, check_dropped, match_columns, read_table
 from priorshift.tcpu import TCPU
 
-METHODS = ("auto", "tcpu", "km2-ls")
+METHODS = ("auto", "tcpu", "km2-ls", "drpu")
 
 
 def estimate_prior(
@@ -41,7 +42,7 @@ def estimate_prior(
     positive, unlabeled, target : array-like, data frame, or path of a CSV or Parquet file
         Confirmed positives and an unlabelled sample of the source population, and an unlabelled sample of the
         target population. Columns are matched by name where there are names.
-    method : {"auto", "tcpu", "km2-ls"} or estimator
+    method : {"auto", "tcpu", "km2-ls", "drpu"} or estimator
         "auto" is the best estimator the library has, at present TCPU. An estimator, such as
         ``TCPU(0.2, kernel="laplace")``, keeps its own settings; then leave `source_prior`, `confidence`,
         `random_state` and `standardize` alone.
@@ -93,7 +94,18 @@ def estimate_from_tables(
     estimator: Any, unlabeled: Table, positive: Table, target: Table, *, shared: str | None = None
 ) -> PriorEstimate:
     """The same for tables already read, whose columns agree."""
-    check_sizes(**{table.name: len(table.values) for table in (positive, unlabeled, target)})
+    check_sizes(**{target.name: len(target.values)})
+    # KM2-LS has no scenario: it does not use the unlabelled rows
+    X, y, told = join_source(unlabeled, positive, shared, ask=getattr(estimator, "scenario", None) == "case-control")
+    estimate: PriorEstimate = estimator.fit(X, y, **told).estimate(target)
+    return estimate
+
+
+def join_source(
+    unlabeled: Table, positive: Table, shared: str | None, *, ask: bool
+) -> tuple[Table, NDArray[np.intp], dict[str, Any]]:
+    """X and y as `fit` takes them, and what it is told of shared rows; `ask` warns where nobody told."""
+    check_sizes(**{table.name: len(table.values) for table in (positive, unlabeled)})
     if positive.values.shape == unlabeled.values.shape and np.array_equal(positive.values, unlabeled.values):
         raise InputError(
             f"positive and unlabeled are the same {len(positive.values)} rows, so positives cannot be told from the "
@@ -114,10 +126,9 @@ def estimate_from_tables(
                 "or leave shared out.",
                 SharedRowsWarning,
             )
-    elif getattr(estimator, "scenario", None) == "case-control":  # KM2-LS has none: it does not use the unlabelled rows
+    elif ask:
         _warn_of_shared_rows(values, len(positive.values))
-    estimate: PriorEstimate = estimator.fit(X, y, **told).estimate(target)
-    return estimate
+    return X, y, told
 
 
 def _estimator(method: Any, source_prior: Any, confidence: float, random_state: Any, standardize: bool) -> Any:
@@ -132,7 +143,8 @@ def _estimator(method: Any, source_prior: Any, confidence: float, random_state: 
         if source_prior is not None:
             raise InputError("method='km2-ls' uses no source_prior; leave it out.")
         return KM2LS(confidence=confidence, random_state=random_state, standardize=standardize)
-    return TCPU(source_prior, confidence=confidence, random_state=random_state, standardize=standardize)
+    method = DRPU if method == "drpu" else TCPU
+    return method(source_prior, confidence=confidence, random_state=random_state, standardize=standardize)
 
 
 def _warn_of_shared_rows(X: NDArray[Any], m: int) -> None:

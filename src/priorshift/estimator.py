@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import ClassifierTags, Tags
 
 from priorshift.errors import InputError
@@ -23,10 +23,10 @@ class PUEstimator(BaseEstimator):
         tags.classifier_tags = ClassifierTags(multi_class=False)  # y has two values
         return tags
 
-    def _read_source(self, X: Any, y: Any) -> tuple[Table, NDArray[np.bool_]]:
+    def _read_source(self, X: Any, y: Any, *, classifier: bool = False) -> tuple[Table, NDArray[np.bool_]]:
         """The source table and which of its rows are labelled; remembers the columns and the two labels."""
         table = read_table(X, "X")
-        labeled, self.classes_ = read_labels(y, len(table.values))
+        labeled, self.classes_ = read_labels(y, len(table.values), classifier=classifier)
         self.n_features_in_ = table.values.shape[1]
         if table.columns:
             self.feature_names_in_ = np.asarray(table.columns, dtype=object)
@@ -39,6 +39,27 @@ class PUEstimator(BaseEstimator):
         names = tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
         fitted = Table("the fitted source", np.empty((0, self.n_features_in_)), names)
         return match_columns([fitted, read_table(X_target, "target")])[1]
+
+
+class PUClassifier(ClassifierMixin, PUEstimator):
+    """Base of classifiers that are fitted on positive-unlabelled data and predict the class."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True  # 0 means unlabelled: agreement with y is not the aim
+        return tags
+
+    def _read_rows(self, X: Any) -> Table:
+        """Rows to predict, with the fitted columns in their order."""
+        table = read_table(X, "X")
+        given, fitted = table.values.shape[1], self.n_features_in_
+        if given != fitted and not (table.columns and hasattr(self, "feature_names_in_")):
+            raise InputError(
+                f"X has {given} features, but {type(self).__name__} is expecting {fitted} features as input; pass the "
+                "same columns in the same order."
+            )
+        return self._read_target(table)
 
 
 def check_sizes(**rows: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priorshift.drpu import DRPU
 from priorshift.errors import InputError
 from priorshift.km import KM2
 from priorshift.result import PriorEstimate
@@ -53,6 +54,43 @@ def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = 
     ax.set_xlabel("target prior γ")
     ax.set_ylabel("objective above its minimum")
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)  # above, where it hides nothing
+    return ax
+
+
+def level_sets(drpu: DRPU, target: Any = None, ax: Any = None) -> Any:
+    """Draw DRPU's ratio of shares against the share of positives, for the source population and a target.
+
+    Each prior is the lowest point of its curve on the right of the dotted line, where enough positives lie above the
+    threshold to trust it.
+
+    Parameters
+    ----------
+    drpu : DRPU, fitted
+    target : array-like, data frame or None
+        Rows of a target; None draws the source alone.
+    ax : matplotlib Axes or None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = _axes(ax)
+    samples = [("source", GREY, drpu.share_curve())]
+    if target is not None:
+        samples.append(("target", BLUE, drpu.share_curve(target)))
+    for name, colour, curve in samples:
+        best = curve.smallest(drpu.least_share_)
+        ax.plot(curve.positive, curve.population / curve.positive, color=colour, linewidth=1.5)
+        ax.plot(best.positive, best.ratio, "o", color=colour, label=f"{name} prior {best.ratio:.3f}")
+    ax.axvline(
+        drpu.least_share_, color="black", linestyle=":", linewidth=1, label=f"trusted above {drpu.least_share_:.2f}"
+    )
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1.05)
+    ax.set_xlabel("share of positives above the threshold")
+    ax.set_ylabel("share of the population / share of positives")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, ncols=3)
     return ax
 
 

@@ -1,0 +1,334 @@
+"""DRPU: the target prior from the level sets of an estimated density ratio (Nakajima and Sugiyama 2023).
+
+Under label shift the ratio r = p₊/p of the source orders points as that of any target does, so it is trained once;
+each target then costs a pass through the network and a sort.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from priorshift.embeddings import NO_PAIRS, Pairs
+from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning, warn
+from priorshift.estimator import PUEstimator, check_sizes
+from priorshift.kernels import Matrix
+from priorshift.level_sets import ShareCurve, margin
+from priorshift.network import Network, Risk, Split, Training, check_training, import_torch, train
+from priorshift.parameters import check_choice, check_confidence, check_count, check_prior, check_random_state
+from priorshift.result import Interval, PriorEstimate
+from priorshift.scaling import Scaling
+from priorshift.shared_rows import shared_pairs
+from priorshift.source_prior import ask_prior, is_known
+from priorshift.splits import deal
+
+_FALLBACK = 0.5  # of the positives must lie above a threshold where ε allows none
+_LEAST_ALPHA = 0.01
+
+
+class DRPU(PUEstimator):
+    """DRPU: density ratio by a network, prior by its level sets; the paper's first competitor.
+
+    Half of the source rows train the network r = p₊/p by the LSIF divergence with non-negative correction; the
+    other half stops the training and gives the share of positives above each threshold. The prior is the smallest
+    ratio of shares, population to positives, over thresholds above which more than ε of the m held-out positives
+    lie, ε = √(4·log(em/2)/m) + √(log(2m)/(2m)). Where ε ≥ 1 (m ≤ 27) no threshold is left: a warning says so, and
+    thresholds with half of the positives above them are taken instead.
+
+    It aims at an upper bound of the prior, which is sharp where some level set holds no negatives.
+
+    Parameters
+    ----------
+    source_prior : float, estimator or None
+        The α of the non-negative correction, which should not exceed π: a number is π itself, known; an estimator
+        is asked, and None asks :class:`KM2`. A model of your own does not use it.
+    model : classifier or None
+        Anything of scikit-learn's kind to take the network's place: it is fitted to tell labelled (1) from
+        unlabelled rows (0), and its ``decision_function``, ``predict_proba`` or ``predict`` orders the rows.
+    scenario : {"case-control", "censoring"}
+        As in :class:`TCPU`.
+    standardize : bool
+        Scale every column by the mean and spread of the population sample.
+    confidence : float
+        Of the interval, which includes the sampling error of held-out and target rows, and no bias.
+    n_bootstrap : int
+        Replicates behind the standard error.
+    hidden : tuple of int
+        Sizes of the network's hidden layers, each with batch normalisation and ReLU.
+    batch_size, learning_rate, weight_decay, max_epochs
+        Of Adam; the paper's values.
+    patience : int
+        Epochs without a smaller held-out divergence after which training stops.
+    device : str
+        Where torch trains: "cpu", "cuda", "cuda:1", …
+    random_state : int, Generator or None
+        Decides the halves, the network's start, the batches and the bootstrap.
+
+    Attributes
+    ----------
+    source_prior_ : float
+        π as given, or by the level sets.
+    alpha_ : float or None
+        The α in use; None with a model of your own.
+    least_share_ : float
+        ε, or one half where ε leaves no threshold: the share of positives above a threshold that is trusted.
+    held_out_divergence_ : ndarray or None
+        After each epoch.
+    model_ : estimator or None
+        The fitted `model`.
+    classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from priorshift import DRPU, simulate
+    >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
+    >>> drpu = DRPU(model=LogisticRegression(), random_state=0).fit(s.X, s.y, shared=s.ids)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     print(drpu.estimate(s.target))
+    target prior 0.577, 95% interval 0.497 to 0.656 (DRPU, source prior 0.194 by DRPU)
+    """
+
+    def __init__(
+        self,
+        source_prior: Any = None,
+        *,
+        model: Any = None,
+        scenario: Literal["case-control", "censoring"] = "case-control",
+        standardize: bool = True,
+        confidence: float = 0.95,
+        n_bootstrap: int = 200,
+        hidden: tuple[int, ...] = (300, 300, 300),
+        batch_size: int = 100,
+        learning_rate: float = 2e-5,
+        weight_decay: float = 5e-3,
+        max_epochs: int = 1000,
+        patience: int = 30,
+        device: str = "cpu",
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.source_prior = source_prior
+        self.model = model
+        self.scenario = scenario
+        self.standardize = standardize
+        self.confidence = confidence
+        self.n_bootstrap = n_bootstrap
+        self.hidden = hidden
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, shared: Any = None) -> DRPU:
+        """Train the ratio on one half of the source, and score the other half.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, features)
+            Labelled positives and unlabelled rows.
+        y : array-like of shape (rows,)
+            Two values; the larger one means labelled positive.
+        shared : None, "identical" or array-like of shape (rows,)
+            Which labelled and unlabelled rows are the same observation, as in :class:`TCPU`: they stay in the same
+            half, since the network knows the rows that it was trained on.
+        """
+        self.__dict__.pop("_score", None)  # an interrupted fit leaves nothing that could be mistaken for a fit
+        how = self._check_parameters()
+        table, labeled = self._read_source(X, y)
+        positive, population = np.flatnonzero(labeled), np.flatnonzero(~labeled)
+        check_sizes(positive=len(positive), unlabeled=len(population))
+        pairs: Pairs = NO_PAIRS
+        if self.scenario == "censoring":
+            if shared is not None:
+                raise InputError("shared is known under scenario='censoring' (every labelled row); leave it out.")
+            population = np.arange(len(labeled))
+        elif shared is not None:
+            pairs = shared_pairs(table.values, positive, population, shared)
+        rng = np.random.default_rng(self.random_state)
+        scaling = Scaling.of(table.values, population, self.standardize)
+        scaling.warn_of_left_out(table)
+        rows = scaling.rows(table.values)[:]
+        held_out = deal(labeled, positive, population, pairs, 2, rng) == 1
+        halves = Split.of(rows, positive, population, held_out)
+        self.alpha_ = None
+        self.model_ = None
+        self.held_out_divergence_ = None
+        if self.model is None:
+            import_torch()
+            self.alpha_ = self._alpha(rows, labeled, positive, population)
+            score: Network | _Score
+            score, divergence = train(lsif(self.alpha_), halves, how, rng, "DRPU")
+            self.held_out_divergence_ = np.array(divergence)
+        else:
+            self.model_ = self._fit_model(halves)
+            score = _Score(self.model_)
+        self._held_positive, self._held_population = score(halves.held_positive), score(halves.held_unlabeled)
+        self._scaling, self._sizes = scaling, (len(positive), int((~labeled).sum()))
+        self.least_share_ = self._trusted_share(len(self._held_positive))
+        self._seed = int(rng.integers(2**62))
+        known = is_known(self.source_prior)
+        share = ShareCurve.of(self._held_positive, self._held_population).smallest(self.least_share_)
+        self.source_prior_ = check_prior(self.source_prior) if known else share.ratio
+        self._prior_by = "given" if known else "DRPU"
+        self._score = score
+        self._warn_of_source(share.ratio)
+        return self
+
+    def estimate(self, X_target: Any) -> PriorEstimate:
+        """Estimate the prior of the population that `X_target` is a sample of."""
+        check_is_fitted(self, "_score")
+        check_confidence(self.confidence)
+        check_count("n_bootstrap", self.n_bootstrap, 20)
+        curve = self.share_curve(X_target)
+        best = curve.smallest(self.least_share_)
+        error = curve.standard_error(self.least_share_, self.n_bootstrap, np.random.default_rng(self._seed))
+        half = stats.norm.ppf((1 + self.confidence) / 2) * error
+        low, high = max(best.ratio - half, 0.0), min(best.ratio + half, 1.0)
+        warn(
+            f"The interval of DRPU includes sampling error ({error:.2g}), not its bias: it takes the smallest of many "
+            "noisy ratios, which is too small where positives are few, and is an upper bound where classes overlap.",
+            EstimatedPriorWarning,
+        )
+        pi = self.source_prior_
+        return PriorEstimate(
+            value=best.ratio,
+            raw=best.ratio,
+            interval=Interval(float(low), float(high), self.confidence, "bootstrap"),
+            standard_error=error,
+            source_prior=pi,
+            negative_ratio=(1 - best.ratio) / (1 - pi) if pi < 1 else float("nan"),
+            separation=float("nan"),
+            method="DRPU",
+            sizes=(*self._sizes, curve.rows[1]),
+            details={
+                "scenario": self.scenario,
+                "standardize": self.standardize,
+                "source_prior_by": self._prior_by,
+                "alpha": self.alpha_,
+                "held_out_positives": len(self._held_positive),
+                "least_share_of_positives": self.least_share_,
+                "share_of_positives": best.positive,
+                "share_of_target": best.population,
+            },
+        )
+
+    def density_ratio(self, X: Any) -> Matrix:
+        """r(x) = p₊(x)/p(x) of the source for each row, as the network estimates it; it lies between 0 and 1/α."""
+        check_is_fitted(self, "_score")
+        if self.alpha_ is None:
+            raise InputError("a model of your own orders rows and need not be a density ratio; use its own methods.")
+        return _ratio(self._score(self._scaling.rows(self._read_target(X).values)[:]), self.alpha_)
+
+    def share_curve(self, X_target: Any = None) -> ShareCurve:
+        """Shares of positives and of the target (by default, the source population) above each threshold."""
+        check_is_fitted(self, "_score")
+        if X_target is None:
+            return ShareCurve.of(self._held_positive, self._held_population)
+        table = self._read_target(X_target)
+        check_sizes(target=len(table.values))
+        self._scaling.warn_of_left_out(table)
+        return ShareCurve.of(self._held_positive, self._score(self._scaling.rows(table.values)[:]))
+
+    def _alpha(
+        self, X: Matrix, labeled: NDArray[np.bool_], positive: NDArray[np.intp], population: NDArray[np.intp]
+    ) -> float:
+        if is_known(self.source_prior):
+            return check_prior(self.source_prior)
+        asked = ask_prior(self.source_prior, self.scenario, self.random_state, X, labeled, positive, population)
+        return max(asked.value, _LEAST_ALPHA)
+
+    def _fit_model(self, halves: Split) -> Any:
+        X = np.concatenate([halves.positive, halves.unlabeled])
+        return clone(self.model).fit(X, np.repeat([1, 0], [len(halves.positive), len(halves.unlabeled)]))
+
+    def _trusted_share(self, m: int) -> float:
+        if margin(m) < 1:
+            return margin(m)
+        warn(
+            f"{m} held-out positives are too few for DRPU's rule, which trusts a threshold only with more than "
+            f"{margin(m):.2f} of them above it (28 leave one); thresholds with {_FALLBACK:.0%} of them above are taken "
+            "instead. Take the prior as a guess, or label more positives.",
+            FewPositivesWarning,
+        )
+        return _FALLBACK
+
+    def _warn_of_source(self, share: float) -> None:
+        if share > 0.95:
+            warn(
+                f"No level set tells positives from the population: at best {share:.2f} times the share of positives "
+                "lies in it, so every source prior up to that is possible. Take the target's estimate as an upper "
+                "bound; more rows or other features may help.",
+                WeakSeparationWarning,
+            )
+
+    def _check_parameters(self) -> Training:
+        check_choice("scenario", self.scenario, ("case-control", "censoring"))
+        check_confidence(self.confidence)
+        check_count("n_bootstrap", self.n_bootstrap, 20)
+        check_random_state(self.random_state)
+        if is_known(self.source_prior):
+            check_prior(self.source_prior)
+        if self.model is not None:
+            scores = ("decision_function", "predict_proba", "predict")
+            if isinstance(self.model, type) or not (
+                hasattr(self.model, "fit") and any(hasattr(self.model, name) for name in scores)
+            ):
+                raise InputError(
+                    f"model is {self.model!r}, but it must be None or an estimator with fit and one of "
+                    f"{', '.join(scores)}."
+                )
+        names = ("hidden", "batch_size", "learning_rate", "weight_decay", "max_epochs", "patience", "device")
+        return check_training(Training(**{name: getattr(self, name) for name in names}))
+
+
+def lsif(alpha: float) -> Risk:
+    """Least-squares importance fitting of r = σ(output)/α, split for the non-negative correction.
+
+    ½E_U[r²] − E_P[r] = (½αE_P[r²] − E_P[r]) + ½(E_U[r²] − αE_P[r²]); since p − αp₊ ≥ 0 for α ≤ π, the second part
+    is not negative. And r ≤ 1/π ≤ 1/α, which the link takes care of.
+    """
+
+    def risk(positive: Any, unlabeled: Any) -> tuple[Any, Any]:
+        r_p, r_u = positive.sigmoid() / alpha, unlabeled.sigmoid() / alpha
+        shared = alpha / 2 * (r_p**2).mean()
+        return shared - r_p.mean(), (r_u**2).mean() / 2 - shared
+
+    return risk
+
+
+def _ratio(output: Matrix, alpha: float) -> Matrix:
+    return np.asarray(1 / (1 + np.exp(-np.clip(output, -700, 700))) / alpha)
+
+
+@dataclass(frozen=True)
+class _Score:
+    """What orders the rows, of a fitted model."""
+
+    model: Any
+
+    def __call__(self, X: Matrix) -> Matrix:
+        if hasattr(self.model, "decision_function"):
+            score = self.model.decision_function(X)
+        elif hasattr(self.model, "predict_proba"):
+            score = np.asarray(self.model.predict_proba(X))[:, -1]
+        else:
+            score = self.model.predict(X)
+        score = np.asarray(score, dtype=np.float64)
+        if score.shape != (len(X),) or not np.isfinite(score).all():
+            raise InputError(
+                f"{type(self.model).__name__} gave scores of shape {score.shape} for {len(X)} rows, or some that are "
+                "not finite; one number for each row is expected, larger for positives."
+            )
+        return score

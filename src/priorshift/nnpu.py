@@ -1,0 +1,211 @@
+"""nnPU: a classifier from positives and unlabelled rows, by the non-negative risk of Kiryo et al. (2017).
+
+The risk of a classifier g needs no negatives: (1−π)E_N[ℓ(−g)] = E_U[ℓ(−g)] − πE_P[ℓ(−g)].
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.utils.validation import check_is_fitted
+
+from priorshift.calibration import calibrate
+from priorshift.embeddings import NO_PAIRS, Pairs
+from priorshift.errors import FewPositivesWarning, InputError, warn
+from priorshift.estimator import PUClassifier, check_sizes
+from priorshift.kernels import Matrix
+from priorshift.network import Risk, Split, Training, check_training, import_torch, train
+from priorshift.parameters import check_choice, check_count, check_prior, check_random_state
+from priorshift.scaling import Scaling
+from priorshift.shared_rows import shared_pairs
+from priorshift.source_prior import ask_prior, is_known
+from priorshift.splits import deal
+
+_LEAST_PRIOR = 1e-3
+
+
+class NNPUClassifier(PUClassifier):
+    """Classifier trained on labelled positives and unlabelled rows.
+
+    Each of `folds` networks is trained without one fold of the rows, which stops its training and whose outputs
+    calibrate the probabilities; together they predict by their mean output.
+
+    Parameters
+    ----------
+    prior : float, estimator or None
+        π, the share of positives in the source population: a number is taken as known, an estimator is asked
+        (``fit(X, y)``, then ``prior_``), and None asks :class:`KM2`.
+    loss : {"sigmoid", "logistic"}
+        ℓ(z) = 1/(1 + exp(z)), as in the original, or log(1 + exp(−z)).
+    hidden : tuple of int
+        Sizes of the hidden layers, each with batch normalisation and ReLU; ``()`` is a linear model.
+    folds : int
+        Networks to train.
+    scenario : {"case-control", "censoring"}
+        As in :class:`TCPU`.
+    standardize : bool
+        Scale every column by the mean and spread of the population sample.
+    batch_size, learning_rate, weight_decay, max_epochs
+        Of Adam.
+    patience : int
+        Epochs without a smaller held-out risk after which training stops.
+    device : str
+        Where torch trains: "cpu", "cuda", "cuda:1", …
+    random_state : int, Generator or None
+        Decides the folds, the networks' start and the batches.
+
+    Attributes
+    ----------
+    prior_ : float
+        π as given or estimated; probabilities are those of the source population with this prior.
+    classes_ : ndarray of shape (2,)
+        The two values of y; predictions use them too, the larger one for positives. They may be text.
+    calibration_ : tuple of float
+        a, b of P(Y=1|x) = σ(a·g(x) + b).
+    held_out_risk_ : list of ndarray
+        Of each network, after each epoch.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    The sigmoid loss only finds the side of ½; :mod:`priorshift.calibration` makes probabilities of the outputs, of
+    either loss, and says what is true of them.
+
+    Examples
+    --------
+    >>> from priorshift import NNPUClassifier, simulate
+    >>> s = simulate.gaussian(source_prior=0.5, target_prior=0.5, random_state=0)
+    >>> classifier = NNPUClassifier(prior=0.5, random_state=0).fit(s.X, s.y)
+    >>> accuracy = (classifier.predict(s.target) == s.target_labels).mean()
+    >>> bool(accuracy > 0.92)  # the best possible is 0.943
+    True
+    """
+
+    predicts_positive = True  # for ShiftedClassifier: predict_proba is P(Y=1|x), not P(labelled|x)
+
+    def __init__(
+        self,
+        prior: Any = None,
+        *,
+        loss: Literal["sigmoid", "logistic"] = "sigmoid",
+        hidden: tuple[int, ...] = (100, 100),
+        folds: int = 4,
+        scenario: Literal["case-control", "censoring"] = "case-control",
+        standardize: bool = True,
+        batch_size: int = 200,
+        learning_rate: float = 1e-2,
+        weight_decay: float = 5e-3,
+        max_epochs: int = 200,
+        patience: int = 20,
+        device: str = "cpu",
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.prior = prior
+        self.loss = loss
+        self.hidden = hidden
+        self.folds = folds
+        self.scenario = scenario
+        self.standardize = standardize
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, shared: Any = None) -> NNPUClassifier:
+        """Train on labelled positives (the larger value of y) and unlabelled rows; `shared` as in :class:`TCPU`."""
+        self.__dict__.pop("_networks", None)  # an interrupted fit leaves nothing that could be mistaken for a fit
+        how = self._check_parameters()
+        table, labeled = self._read_source(X, y, classifier=True)
+        positive, population = np.flatnonzero(labeled), np.flatnonzero(~labeled)
+        check_sizes(positive=len(positive), unlabeled=len(population))
+        pairs: Pairs = NO_PAIRS
+        if self.scenario == "censoring":
+            if shared is not None:
+                raise InputError("shared is known under scenario='censoring' (every labelled row); leave it out.")
+            population = np.arange(len(labeled))
+        elif shared is not None:
+            pairs = shared_pairs(table.values, positive, population, shared)
+        torch = import_torch()
+        rng = np.random.default_rng(self.random_state)
+        self._scaling = Scaling.of(table.values, population, self.standardize)
+        self._scaling.warn_of_left_out(table)
+        rows = self._scaling.rows(table.values)[:]
+        self.prior_ = self._prior(rows, labeled, positive, population)
+        folds = min(self.folds, len(positive), int((~labeled).sum()))
+        fold = deal(labeled, positive, population, pairs, folds, rng)
+        risk = non_negative(torch, self.prior_, self.loss)
+        networks, curves = [], []
+        outputs = np.empty(len(positive)), np.empty(len(population))
+        for k in range(folds):
+            split = Split.of(rows, positive, population, fold == k)
+            network, curve = train(risk, split, how, rng, f"nnPU {k + 1}/{folds}")
+            outputs[0][fold[positive] == k] = network(split.held_positive)
+            outputs[1][fold[population] == k] = network(split.held_unlabeled)
+            networks.append(network)
+            curves.append(np.array(curve))
+        self.calibration_ = calibrate(*outputs, self.prior_)
+        if len(positive) < 10:
+            warn(
+                f"Probabilities are calibrated on {len(positive)} positive rows; take them as a guess, and label at "
+                "least 10.",
+                FewPositivesWarning,
+            )
+        self.held_out_risk_ = curves
+        self._networks = tuple(networks)
+        return self
+
+    def decision_function(self, X: Any) -> Matrix:
+        """Log odds of being positive in the source population."""
+        check_is_fitted(self, "_networks")
+        table = self._read_rows(X)
+        self._scaling.warn_of_left_out(table)
+        a, b = self.calibration_
+        rows = self._scaling.rows(table.values)[:]
+        return np.asarray(a * np.mean([network(rows) for network in self._networks], axis=0) + b)
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """P(Y=0|x) and P(Y=1|x) in the source population, whose prior is `prior_`."""
+        p = expit(self.decision_function(X))
+        return np.stack([1 - p, p], axis=1)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likelier class in the source population; see :class:`ShiftedClassifier` for a target."""
+        positive = self.decision_function(X) > 0
+        return np.asarray(self.classes_[positive.astype(int)])
+
+    def _prior(
+        self, X: Matrix, labeled: NDArray[np.bool_], positive: NDArray[np.intp], population: NDArray[np.intp]
+    ) -> float:
+        if is_known(self.prior):
+            return check_prior(self.prior, "prior")
+        asked = ask_prior(self.prior, self.scenario, self.random_state, X, labeled, positive, population)
+        return max(asked.value, _LEAST_PRIOR)
+
+    def _check_parameters(self) -> Training:
+        check_count("folds", self.folds, 2)
+        check_choice("loss", self.loss, ("sigmoid", "logistic"))
+        check_choice("scenario", self.scenario, ("case-control", "censoring"))
+        check_random_state(self.random_state)
+        if is_known(self.prior):
+            check_prior(self.prior, "prior")
+        names = ("hidden", "batch_size", "learning_rate", "weight_decay", "max_epochs", "patience", "device")
+        return check_training(Training(**{name: getattr(self, name) for name in names}))
+
+
+def non_negative(torch: Any, prior: float, loss: str) -> Risk:
+    """πE_P[ℓ(g)] + (E_U[ℓ(−g)] − πE_P[ℓ(−g)]); the second part is (1−π)E_N[ℓ(−g)], which is not negative."""
+
+    def ell(z: Any) -> Any:
+        return torch.sigmoid(-z) if loss == "sigmoid" else torch.nn.functional.softplus(-z)
+
+    def risk(positive: Any, unlabeled: Any) -> tuple[Any, Any]:
+        return prior * ell(positive).mean(), ell(-unlabeled).mean() - prior * ell(-positive).mean()
+
+    return risk

@@ -1,0 +1,192 @@
+import sys
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+import priorshift as ps
+from priorshift import network
+from priorshift.drpu import lsif
+from priorshift.errors import (
+    EstimatedPriorWarning,
+    FewPositivesWarning,
+    InputError,
+    MissingExtraError,
+    WeakSeparationWarning,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::priorshift.errors.EstimatedPriorWarning")
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return ps.simulate.gaussian(0.2, 0.6, 1000, 1000, random_state=0)
+
+
+def logistic(**settings):
+    return ps.DRPU(model=LogisticRegression(), random_state=0, **settings)
+
+
+def test_lsif_by_hand_and_its_minimum_is_the_density_ratio():
+    torch = pytest.importorskip("torch")
+    alpha = 0.3
+    g_p, g_u = torch.tensor([0.3, -1.0]), torch.tensor([0.5, -2.0, 1.0])
+    sure, doubtful = lsif(alpha)(g_p, g_u)
+    r_p, r_u = (1 / (1 + np.exp(-g.numpy())) / alpha for g in (g_p, g_u))
+    assert float(sure + doubtful) == pytest.approx((r_u**2).mean() / 2 - r_p.mean(), rel=1e-5)
+    assert float(sure) == pytest.approx(alpha / 2 * (r_p**2).mean() - r_p.mean(), rel=1e-5)
+    # two points: P puts 0.8 and 0.2 on them, U puts 0.5 and 0.5; r = 1.6, 0.4 must be the minimum
+    output = torch.zeros(2, requires_grad=True)
+    optimizer = torch.optim.LBFGS([output], max_iter=200)
+
+    def closure():
+        optimizer.zero_grad()
+        risk = sum(lsif(alpha)(output[[0, 0, 0, 0, 1]], output[[0, 1]]))
+        risk.backward()
+        return risk
+
+    optimizer.step(closure)
+    np.testing.assert_allclose(output.sigmoid().detach() / alpha, [1.6, 0.4], rtol=1e-3)
+
+
+def test_network_finds_both_priors_and_the_ratio():
+    pytest.importorskip("torch")
+    s = ps.simulate.gaussian(0.2, 0.6, 1000, 1000, dimension=2, distance=3, random_state=0)
+    drpu = ps.DRPU(random_state=0, learning_rate=1e-3, max_epochs=60).fit(s.X, s.y, shared=s.ids)
+    estimate = drpu.estimate(s.target)
+    # 42 held-out positives know a share to 0.07, and the smallest of many ratios is too small by about as much
+    assert estimate.value == pytest.approx(0.6, abs=0.15)
+    assert drpu.source_prior_ == pytest.approx(0.2, abs=0.07)
+    assert estimate.negative_ratio == pytest.approx((1 - estimate.value) / (1 - drpu.source_prior_))
+    r = drpu.density_ratio([[0.0, 0.0], [3.0, 3.0]])
+    assert r[0] < 0.5 and 2 < r[1] <= 1 / drpu.alpha_
+    assert np.argmin(drpu.held_out_divergence_) >= len(drpu.held_out_divergence_) - 31
+
+
+def test_same_seed_same_answer_and_one_training_for_many_targets(monkeypatch, sample):
+    pytest.importorskip("torch")
+    trainings = []
+    real = network.train
+
+    def counted(*args, **named):
+        trainings.append(1)
+        return real(*args, **named)
+
+    monkeypatch.setattr("priorshift.drpu.train", counted)
+    settings = dict(source_prior=0.2, hidden=(20,), learning_rate=1e-3, max_epochs=10, random_state=3)
+    first = ps.DRPU(**settings).fit(sample.X, sample.y)
+    targets = [sample.target[k::4] for k in range(4)]
+    answers = [first.estimate(target).to_dict() for target in targets]
+    assert len(trainings) == 1
+    again = ps.DRPU(**settings).fit(sample.X, sample.y)
+    assert [again.estimate(target).to_dict() for target in targets] == answers
+    assert first.estimate(targets[0]).to_dict() == answers[0]
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), RandomForestClassifier(random_state=0), LinearRegression()])
+def test_any_score_can_take_the_networks_place(model, sample):
+    drpu = ps.DRPU(model=model, random_state=0).fit(sample.X, sample.y, shared=sample.ids)
+    assert drpu.estimate(sample.target).value == pytest.approx(0.6, abs=0.15)  # as above, and a forest is weaker
+    assert drpu.alpha_ is None and type(drpu.model_) is type(model)
+    with pytest.raises(InputError, match="a model of your own orders rows and need not be a density ratio"):
+        drpu.density_ratio(sample.target)
+
+
+def test_a_known_prior_is_reported_and_an_estimated_one_named(sample):
+    known = logistic(source_prior=0.2).fit(sample.X, sample.y).estimate(sample.target)
+    assert known.source_prior == 0.2 and "by" not in str(known)
+    assert "by DRPU" in str(logistic().fit(sample.X, sample.y).estimate(sample.target))
+
+
+def test_interval_warns_of_what_it_leaves_out(sample):
+    drpu = logistic().fit(sample.X, sample.y)
+    with pytest.warns(
+        EstimatedPriorWarning, match=r"The interval of DRPU includes sampling error \(0\.\d+\), not its bias"
+    ):
+        estimate = drpu.estimate(sample.target)
+    assert estimate.interval.low < estimate.value < estimate.interval.high
+    half = estimate.interval.high - estimate.value
+    assert half == pytest.approx(1.96 * estimate.standard_error, rel=1e-3)
+
+
+def test_few_positives_fall_back_with_numbers():
+    s = ps.simulate.gaussian(0.2, 0.6, 200, 200, random_state=0)
+    with pytest.warns(
+        FewPositivesWarning, match=r"16 held-out positives are too few .* more than 1\.21 .* with 50% of them"
+    ):
+        drpu = logistic().fit(s.X, s.y)
+    assert drpu.least_share_ == 0.5
+    assert 0 < drpu.estimate(s.target).value < 1
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.FewPositivesWarning")
+def test_positives_like_the_population_are_an_upper_bound_and_said_so():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 2)), np.repeat([1, 0], [200, 200])
+    constant = ps.DRPU(model=LogisticRegression(C=1e-12), random_state=0)
+    with pytest.warns(WeakSeparationWarning, match=r"No level set tells positives from the population: at best 0\.9"):
+        constant.fit(X, y)
+
+
+def test_censoring_counts_the_labelled_rows_in_the_population():
+    rng = np.random.default_rng(0)
+    truth = rng.random(3000) < 0.4
+    X = rng.normal(size=(3000, 2)) + 4 * truth[:, None]
+    labeled = truth & (rng.random(3000) < 0.5)
+    drpu = logistic(scenario="censoring").fit(X, labeled)
+    assert drpu.source_prior_ == pytest.approx(0.4, abs=0.05)  # without them it would be 0.25
+
+
+def test_an_interrupted_fit_is_no_fit(monkeypatch, sample):
+    pytest.importorskip("torch")
+    drpu = ps.DRPU(0.2, hidden=(5,), max_epochs=2, random_state=0).fit(sample.X, sample.y)
+
+    def interrupted(*args, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("priorshift.drpu.train", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        drpu.fit(sample.X, sample.y)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        drpu.estimate(sample.target)
+
+
+def test_without_torch_the_network_says_how_to_get_it_and_models_work(monkeypatch, sample):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r'run pip install "priorshift\[torch\]", or pass DRPU a scikit-learn'):
+        ps.DRPU().fit(sample.X, sample.y)
+    assert np.isfinite(logistic().fit(sample.X, sample.y).estimate(sample.target).value)
+
+
+class BadScores(LogisticRegression):
+    def decision_function(self, X):
+        return np.full(len(X), np.nan)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"source_prior": 1.5}, "source_prior is 1.5, but it must be a number strictly between 0 and 1"),
+        ({"model": 3}, "model is 3, but it must be None or an estimator with fit and one of decision_function"),
+        ({"model": LogisticRegression}, "but it must be None or an estimator with fit"),
+        ({"model": BadScores()}, "BadScores gave scores of shape .* not finite"),
+        ({"scenario": "both"}, "scenario is 'both', but it must be one of"),
+        ({"n_bootstrap": 3}, "n_bootstrap is 3"),
+        ({"confidence": 1}, "confidence is 1"),
+        ({"hidden": 7}, "hidden is 7"),
+    ],
+)
+def test_settings_that_cannot_be_used(settings, message, sample):
+    with pytest.raises(InputError, match=message):
+        ps.DRPU(**settings).fit(sample.X, sample.y)
+
+
+def test_rows_that_cannot_be_used(sample):
+    with pytest.raises(InputError, match="positive has 1 row, but at least 2 are needed"):
+        logistic().fit(sample.X, np.arange(len(sample.X)) == 0)
+    with pytest.raises(InputError, match="shared is known under scenario='censoring'"):
+        logistic(scenario="censoring").fit(sample.X, sample.y, shared=sample.ids)
+    with pytest.raises(InputError, match="target has 1 row, but at least 2 are needed"):
+        logistic().fit(sample.X, sample.y).estimate(sample.target[:1])

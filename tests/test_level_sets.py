@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from priorshift.level_sets import ShareCurve, margin
+
+
+def brute(positive, population, least):
+    """Every set {score ≥ t}, over all thresholds that any score gives."""
+    ratios = []
+    for t in np.concatenate([positive, population]):
+        tpr, share = np.mean(positive >= t), np.mean(population >= t)
+        if tpr > least:
+            ratios.append(share / tpr)
+    return min(ratios)
+
+
+scores = st.lists(st.integers(0, 8).map(float), min_size=1, max_size=15).map(np.array)
+
+
+@given(scores, scores, st.sampled_from([0.0, 0.3, 0.5, 0.9]))
+def test_smallest_ratio_is_that_of_all_thresholds(positive, population, least):
+    assert ShareCurve.of(positive, population).smallest(least).ratio == pytest.approx(
+        brute(positive, population, least)
+    )
+
+
+@pytest.mark.parametrize("prior", [0.1, 0.25, 0.5, 1.0])
+def test_a_score_that_separates_finds_the_prior_exactly(prior):
+    """Copies of the positives' scores among lower ones: every level set above them has just the share of positives."""
+    positive = np.arange(10.0, 20.0)
+    population = np.concatenate([np.tile(positive, round(20 * prior)), np.zeros(200 - 10 * round(20 * prior))])
+    assert ShareCurve.of(positive, population).smallest(0.3).ratio == pytest.approx(prior, rel=1e-12)
+
+
+def test_equal_scores_leave_only_the_trivial_bound():
+    assert ShareCurve.of(np.zeros(5), np.zeros(9)).smallest(0.9).ratio == 1
+
+
+def test_margin_by_hand():
+    m = 50
+    assert margin(m) == pytest.approx(np.sqrt(4 * (1 + np.log(25)) / 50) + np.sqrt(np.log(100) / 100), rel=1e-12)
+    assert margin(28) < 1 < margin(27)
+
+
+def test_standard_error_is_that_of_resampled_scores():
+    rng = np.random.default_rng(0)
+    positive, population = rng.normal(2, 1, 80), rng.normal(0, 1, 300)
+    population[:100] += 2
+    found = ShareCurve.of(positive, population).standard_error(0.5, 4000, np.random.default_rng(1))
+    slow = [brute_curve(rng.choice(positive, 80), rng.choice(population, 300)) for _ in range(1000)]
+    # 1000 and 4000 draws know a standard deviation to 2.5 % together
+    assert found == pytest.approx(np.std(slow), rel=0.1)
+
+
+def brute_curve(positive, population):
+    return ShareCurve.of(positive, population).smallest(0.5).ratio

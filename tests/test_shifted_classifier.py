@@ -1,0 +1,188 @@
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import roc_auc_score
+from sklearn.svm import LinearSVC
+
+import priorshift as ps
+from priorshift.adapt import target_metrics
+from priorshift.errors import InputError
+
+
+class Oracle(ClassifierMixin, BaseEstimator):
+    """The true posterior of the paper's synthetic data, as a classifier that was fitted on true classes."""
+
+    def __init__(self, prior):
+        self.prior = prior
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def fit(self, X, y):
+        raise AssertionError("a frozen classifier must not be fitted")
+
+    def predict_proba(self, X):
+        p = expit(X.sum(axis=1) - X.shape[1] / 2 + np.log(self.prior / (1 - self.prior)))
+        return np.stack([1 - p, p], axis=1)
+
+
+def frozen(prior):
+    return FrozenEstimator(Oracle(prior))
+
+
+@pytest.mark.parametrize("source", [0.1, 0.2, 0.5])
+@pytest.mark.parametrize("target", [0.2, 0.4, 0.6, 0.8])
+def test_adapted_decisions_are_never_worse_over_the_papers_grid(source, target):
+    """With a fitted, imperfect classifier and an estimated target prior; noise of 4000 rows is 0.007 (one sd)."""
+    s = ps.simulate.gaussian(source, target, 2000, 4000, random_state=5)
+    shifted = ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(source), random_state=0)
+    shifted.fit(s.X, s.y, shared=s.ids)
+
+    def accuracy():
+        return (shifted.predict(s.target) == s.target_labels).mean()
+
+    before = accuracy()
+    after = shifted.adapt(s.target)
+    assert after is shifted
+    ours = accuracy()
+    # the same rows are decided: only those between the two thresholds differ, a few hundred, so 0.005 is generous
+    assert ours >= before - 0.005
+    if abs(source - target) >= 0.3:
+        assert ours > before
+        pi, new = shifted.source_prior_, shifted.target_prior_
+        shifted.threshold_ = (1 - pi) * new / ((1 - new) * pi + (1 - pi) * new)  # as the paper prints it
+        assert accuracy() < before < ours
+
+
+def test_frozen_classifier_keeps_its_fit_and_gets_the_targets_posterior():
+    s = ps.simulate.gaussian(0.2, 0.6, 500, 500, random_state=0)
+    shifted = ps.ShiftedClassifier(frozen(0.2), ps.TCPU(0.2)).fit(s.X, s.y)
+    np.testing.assert_allclose(
+        shifted.predict_proba(s.target), Oracle(0.2).predict_proba(s.target), rtol=1e-9, atol=1e-12
+    )
+    shifted.adapt_to(0.6)
+    np.testing.assert_allclose(
+        shifted.predict_proba(s.target), Oracle(0.6).predict_proba(s.target), rtol=1e-9, atol=1e-12
+    )
+    assert shifted.estimate_ is None and shifted.target_prior_ == 0.6
+    shifted.adapt(s.target)
+    assert shifted.target_prior_ == shifted.estimate_.value == ps.TCPU(0.2).fit(s.X, s.y).estimate(s.target).value
+    positive = shifted.predict_proba(s.target)[:, 1] > 0.5
+    np.testing.assert_array_equal(positive, shifted.predict(s.target) == 1)
+    shifted.adapt_to(shifted.source_prior_)
+    assert shifted.threshold_ == 0.5
+
+
+@pytest.mark.parametrize("classifier", [LogisticRegression(), LogisticRegression(class_weight="balanced"), LinearSVC()])
+def test_an_ordinary_classifier_is_calibrated_to_the_class(classifier):
+    s = ps.simulate.gaussian(0.2, 0.2, 2000, 10_000, shared=False, random_state=0)
+    shifted = ps.ShiftedClassifier(classifier, ps.TCPU(0.2), random_state=0).fit(s.X, s.y)
+    p = shifted.predict_proba(s.target)[:, 1]
+    assert p.mean() == pytest.approx(0.2, abs=0.02)
+    assert np.abs(p - Oracle(0.2).predict_proba(s.target)[:, 1]).mean() < 0.04
+    best = ((Oracle(0.2).predict_proba(s.target)[:, 1] > 0.5) == s.target_labels).mean()
+    assert (shifted.predict(s.target) == s.target_labels).mean() > best - 0.01
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.EstimatedPriorWarning")
+def test_the_source_prior_comes_from_whoever_knows_it():
+    s = ps.simulate.gaussian(0.2, 0.6, 400, 400, random_state=0)
+    asked = ps.ShiftedClassifier(LogisticRegression(), ps.KM2LS()).fit(s.X, s.y)
+    assert asked.source_prior_ == pytest.approx(ps.KM2().fit(s.X, s.y).prior_, rel=1e-9)
+    default = ps.ShiftedClassifier(LogisticRegression()).fit(s.X, s.y)
+    assert default.source_prior_ == pytest.approx(ps.KM2(standardize=True).fit(s.X, s.y).prior_, rel=1e-9)
+    assert asked.adapt(s.target).target_prior_ == ps.KM2LS().fit(s.X, s.y).estimate(s.target).value
+
+
+def test_nnpu_is_taken_as_a_pu_classifier():
+    pytest.importorskip("torch")
+    s = ps.simulate.gaussian(0.2, 0.8, 1000, 2000, random_state=0)
+    nnpu = ps.NNPUClassifier(0.25, hidden=(), folds=2, random_state=0)
+    shifted = ps.ShiftedClassifier(nnpu, ps.TCPU(0.2)).fit(s.X, s.y, shared=s.ids)
+    assert shifted.source_prior_ == 0.25  # what its probabilities were calibrated to
+    plain = nnpu.fit(s.X, s.y, shared=s.ids).predict_proba(s.target)
+    np.testing.assert_allclose(shifted.predict_proba(s.target), plain, rtol=1e-6, atol=1e-9)
+    before = (shifted.predict(s.target) == s.target_labels).mean()
+    assert (shifted.adapt(s.target).predict(s.target) == s.target_labels).mean() > before
+
+
+def test_metrics_without_labels_are_those_with_them():
+    rng = np.random.default_rng(0)
+    s = ps.simulate.gaussian(0.2, 0.6, 500, 40_000, random_state=1)
+    shifted = ps.ShiftedClassifier(frozen(0.2), ps.TCPU(0.2)).fit(s.X, s.y).adapt_to(0.6)
+    found = shifted.metrics(rng.normal(1, 1, (40_000, 10)), s.target)
+    decided, truth = shifted.predict(s.target) == 1, s.target_labels
+    # samples of 40,000 rows know each of these to 0.004
+    assert found.recall == pytest.approx(decided[truth].mean(), abs=0.015)
+    assert found.false_positive_rate == pytest.approx(decided[~truth].mean(), abs=0.015)
+    assert found.precision == pytest.approx(truth[decided].mean(), abs=0.015)
+    assert found.accuracy == pytest.approx((decided == truth).mean(), abs=0.015)
+    assert found.auc == pytest.approx(roc_auc_score(truth, shifted.predict_proba(s.target)[:, 1]), abs=0.015)
+    assert found.decided_positive == decided.mean()
+
+
+def test_metrics_of_an_exact_problem():
+    """Target = 2 copies of the positives' scores and 2 negatives: everything by hand."""
+    found = target_metrics([1.0, 3.0], [1.0, 3.0, 0.0, 2.0], target_prior=0.5, threshold=1.5)
+    assert (found.recall, found.false_positive_rate, found.precision) == (0.5, 0.5, 0.5)
+    assert (found.accuracy, found.auc, found.decided_positive) == (0.5, 0.75, 0.5)
+
+
+def test_frames_in_any_order_of_columns():
+    import pandas as pd
+
+    s = ps.simulate.gaussian(0.2, 0.6, 300, 300, dimension=3, random_state=0)
+    frame, target = (pd.DataFrame(X, columns=list("abc")) for X in (s.X, s.target))
+    shifted = ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(0.2), random_state=0).fit(frame, s.y)
+    plain = ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(0.2), random_state=0).fit(s.X, s.y)
+    np.testing.assert_allclose(
+        shifted.adapt(target[["c", "a", "b"]]).predict_proba(target[["b", "c", "a"]]),
+        plain.adapt(s.target).predict_proba(s.target),
+        rtol=1e-12,
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"classifier": Ridge()},
+            r"classifier is Ridge\(\), but it must be a classifier with fit and predict_proba or",
+        ),
+        ({"classifier": LogisticRegression}, "but it must be a classifier with fit and predict_proba"),
+        (
+            {"classifier": LinearSVC(), "predicts": "positive"},
+            r"LinearSVC has no predict_proba, so nothing tells P\(Y=1\|x\)",
+        ),
+        (
+            {"prior_estimator": ps.KM2()},
+            r"prior_estimator is KM2\(\), but it must be None or an estimator with fit and estimate",
+        ),
+        ({"predicts": "maybe"}, "predicts is 'maybe', but it must be one of"),
+        ({"folds": 1}, "folds is 1"),
+    ],
+)
+def test_settings_that_cannot_be_used(settings, message):
+    s = ps.simulate.gaussian(0.2, 0.6, 100, 100, random_state=0)
+    with pytest.raises(InputError, match=message):
+        ps.ShiftedClassifier(**{"classifier": LogisticRegression(), **settings}).fit(s.X, s.y)
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+def test_a_target_without_an_answer_cannot_be_adapted_to():
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(60, 2)), np.repeat([1, 0], 30)
+    X[30:] = X[:30]
+    shifted = ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(0.3)).fit(X, y)
+    with pytest.raises(InputError, match=r"the target prior cannot be estimated from these data .* to adapt_to"):
+        shifted.adapt(X)
+
+
+def test_scores_without_numbers_are_refused():
+    with pytest.raises(InputError, match="positive must hold at least one score, and only finite ones"):
+        target_metrics([], [1.0], 0.5, 0.5)
+    with pytest.raises(InputError, match="target must hold at least one score"):
+        target_metrics([1.0], [np.nan], 0.5, 0.5)

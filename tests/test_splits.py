@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from priorshift.embeddings import NO_PAIRS
+from priorshift.errors import InputError
+from priorshift.splits import deal
+
+
+@given(st.integers(10, 40), st.integers(10, 60), st.integers(0, 8), st.integers(2, 5), st.integers(0, 99))
+def test_shared_rows_share_a_fold_and_folds_are_even(m, n, shared, folds, seed):
+    labeled = np.repeat([True, False], [m, n])
+    positive, population = np.arange(m), np.arange(m, m + n)
+    pairs = np.stack([np.arange(shared), np.arange(shared)[::-1]], axis=1)
+    fold = deal(labeled, positive, population, pairs, folds, np.random.default_rng(seed))
+    assert (fold[positive[pairs[:, 0]]] == fold[population[pairs[:, 1]]]).all()
+    counts = np.bincount(fold[:m], minlength=folds)
+    assert counts.max() - counts.min() <= 1
+    alone = np.bincount(fold[m + shared :], minlength=folds)
+    assert alone.max() - alone.min() <= 1
+
+
+def test_chains_of_identical_rows_stay_together():
+    """Positives 0 and 1 are both identical with unlabelled row 0: all three are one observation."""
+    labeled = np.repeat([True, False], [4, 4])
+    pairs = np.array([[0, 0], [1, 0]])
+    for seed in range(20):
+        fold = deal(labeled, np.arange(4), np.arange(4, 8), pairs, 2, np.random.default_rng(seed))
+        assert fold[0] == fold[1] == fold[4]
+
+
+def test_too_few_observations_for_the_folds():
+    labeled = np.repeat([True, False], [2, 3])
+    with pytest.raises(
+        InputError, match="2 positive and 3 other observations cannot be dealt to 3 parts that hold both"
+    ):
+        deal(labeled, np.arange(2), np.arange(2, 5), NO_PAIRS, 3, np.random.default_rng(0))
