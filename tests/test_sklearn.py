@@ -12,7 +12,15 @@ import priorshift as ps
 
 # as by default, but for the time that training takes
 QUICK = dict(max_epochs=3, hidden=(10,), random_state=0)
-TRAINED = [ps.DRPU(**QUICK), ps.NNPUClassifier(**QUICK, folds=2)] if find_spec("torch") else []
+TRAINED = (
+    [
+        ps.DRPU(**QUICK),
+        ps.NNPUClassifier(**QUICK, folds=2),
+        ps.ShiftedClassifier(ps.NNPUClassifier(max_epochs=3, hidden=(10,), folds=2)),
+    ]
+    if find_spec("torch")
+    else []
+)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")  # array API input, off by default

@@ -154,7 +154,7 @@ class ShiftedClassifier(PUClassifier):
     folds : int
         Of that cross-fitting.
     random_state : int, Generator or None
-        Decides the folds.
+        Decides the folds, and what is random in the two estimators where they were given no random_state.
 
     Attributes
     ----------
@@ -205,14 +205,17 @@ class ShiftedClassifier(PUClassifier):
         self._check_parameters()
         table, labeled = self._read_source(X, y, classifier=True)
         told = {} if shared is None else {"shared": shared}
+        rng = np.random.default_rng(self.random_state)
         prior_estimator = TCPU(standardize=True) if self.prior_estimator is None else clone(self.prior_estimator)
+        _seed(prior_estimator, rng)
         scenario = getattr(prior_estimator, "scenario", "case-control")
         positive = np.flatnonzero(labeled)
         population = np.flatnonzero(~labeled) if scenario == "case-control" else np.arange(len(labeled))
         self.prior_estimator_ = prior_estimator.fit(table, labeled.astype(int), **told)
         y_fit = labeled.astype(int)
         takes_shared = shared is not None and isinstance(self.classifier, NNPUClassifier)
-        self.classifier_ = clone(self.classifier).fit(table.values, y_fit, **(told if takes_shared else {}))
+        classifier = _seed(clone(self.classifier), rng)
+        self.classifier_ = clone(classifier).fit(table.values, y_fit, **(told if takes_shared else {}))
         prior = getattr(self.classifier_, "prior_", None) or getattr(self.prior_estimator_, "source_prior_", None)
         if prior is None:
             prior = ask_prior(None, scenario, self.random_state, table.values, labeled, positive, population).value
@@ -220,12 +223,11 @@ class ShiftedClassifier(PUClassifier):
         self.calibration_ = (1.0, 0.0)
         if not self._predicts_positive():
             pairs = NO_PAIRS if shared is None else shared_pairs(table.values, positive, population, shared)
-            rng = np.random.default_rng(self.random_state)
             folds = min(self.folds, len(positive), int((~labeled).sum()))
             fold = deal(labeled, positive, population, pairs, folds, rng)
             scores = np.empty(len(labeled))
             for k in range(folds):
-                model = clone(self.classifier).fit(table.values[fold != k], y_fit[fold != k])
+                model = clone(classifier).fit(table.values[fold != k], y_fit[fold != k])
                 scores[fold == k] = _log_odds(model, table.values[fold == k])
             self.calibration_ = calibrate(scores[positive], scores[population], prior)
         self.source_prior_ = prior
@@ -306,6 +308,14 @@ class ShiftedClassifier(PUClassifier):
                 f"prior_estimator is {estimator!r}, but it must be None or an estimator with fit and estimate, such as "
                 "TCPU()."
             )
+
+
+def _seed(estimator: Any, rng: np.random.Generator) -> Any:
+    """The estimator with a number wherever it has a random_state of None."""
+    names = [
+        key for key, value in estimator.get_params().items() if key.split("__")[-1] == "random_state" and value is None
+    ]
+    return estimator.set_params(**{name: int(rng.integers(2**31)) for name in sorted(names)}) if names else estimator
 
 
 def _log_odds(model: Any, X: Any) -> NDArray[np.float64]:
