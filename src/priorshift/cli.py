@@ -7,6 +7,7 @@ exit code 2, and leaves no file half written.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import sys
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     try:
         with _warnings_as_sentences():
-            args.run(args)
+            return args.run(args) or 0
     except InputError as error:
         return _fail(str(error))
     except OSError as error:
@@ -59,7 +60,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail("the data do not fit into memory; use fewer rows.")
     except KeyboardInterrupt:
         return _fail("interrupted; nothing was written.", 130)
-    return 0
 
 
 def _fail(message: str, code: int = 2) -> int:
@@ -106,6 +106,11 @@ def _parser() -> argparse.ArgumentParser:
     adapt.add_argument(
         "--target-prior", metavar="PRIOR", type=_number, help="share of positives in the target, if it is known"
     )
+    experiment = commands.add_parser(
+        "experiment", help="run, tabulate and draw the paper's experiments (in the repository)", add_help=False
+    )
+    experiment.add_argument("rest", nargs=argparse.REMAINDER)
+    experiment.set_defaults(run=_experiment)
     for command in (estimate, adapt):
         add_tables(command)
         _add_estimator(command.add_argument)
@@ -226,6 +231,21 @@ def _adapt(args: argparse.Namespace) -> None:
     print(shifted.estimate_ or f"target prior {shifted.target_prior_:.3f} (given)")
     print(f"threshold on the source posterior: {shifted.threshold_:.3f}")
     print(f"decided positive: {int(positive_decision.sum())} of {len(p)} rows; written to {args.output}")
+
+
+def _experiment(args: argparse.Namespace) -> int:
+    """The experiments are no part of the package: they import it as a user would."""
+    here = Path.cwd()
+    for root in (here, *here.parents, Path(__file__).parents[2]):
+        if (root / "experiments" / "grids.py").exists():
+            break
+    else:
+        raise InputError(
+            "the experiments are part of the repository and not of the installed package; clone it and run this inside."
+        )
+    sys.path.insert(0, str(root))
+    main: Callable[[Sequence[str]], int] = importlib.import_module("experiments.__main__").main
+    return main(args.rest)
 
 
 def _estimator(args: argparse.Namespace) -> TCPU | KM2LS | DRPU:

@@ -1,0 +1,66 @@
+"""The paper's image features: ResNet18 (ImageNet weights), average pool, the 30 most correlated with the class."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from priorshift.datasets import IMAGES, most_correlated, positive_images
+from priorshift.errors import InputError
+
+_FILES = {"CIFAR": "CIFAR10"}
+_BATCH = 256
+
+
+def write_features(folder: Path) -> None:
+    """``NAME_resnet18.npz`` for each image set; needs torchvision, and a network for weights and images."""
+    try:
+        import torch
+        import torchvision
+    except ImportError:
+        raise InputError(
+            "image features need torchvision; run pip install torchvision beside priorshift[torch]."
+        ) from None
+    try:
+        weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1
+        network = torchvision.models.resnet18(weights=weights)
+    except Exception as error:  # whatever a download can do
+        raise InputError(f"the ResNet18 weights cannot be had ({error}); run this where there is a network.") from None
+    network.fc = torch.nn.Identity()
+    network.eval()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in IMAGES:
+        parts = {}
+        for part in ("train", "test"):
+            images = _images(torchvision, name, folder / "downloads", part == "train", weights.transforms())
+            parts[part] = _features(torch, network, images)
+        sel = most_correlated(parts["train"][0], positive_images(name, parts["train"][1]))
+        made = {f"X_{part}": X[:, sel].astype(np.float32) for part, (X, _) in parts.items()}
+        made |= {f"y_{part}": positive_images(name, labels).astype(int) for part, (_, labels) in parts.items()}
+        draft = folder / f".{name}.npz"
+        np.savez_compressed(draft, **made, sel=sel)
+        os.replace(draft, folder / f"{_FILES.get(name, name)}_resnet18.npz")
+
+
+def _images(torchvision: Any, name: str, folder: Path, train: bool, transform: Any) -> Any:
+    kind = {"MNIST": "MNIST", "CIFAR": "CIFAR10", "Fashion": "FashionMNIST"}[name]
+
+    def prepare(image: Any) -> Any:
+        return transform(image.convert("RGB"))
+
+    try:
+        return getattr(torchvision.datasets, kind)(str(folder), train=train, download=True, transform=prepare)
+    except Exception as error:  # whatever a download can do
+        raise InputError(f"{name} cannot be downloaded ({error}); run this where there is a network.") from None
+
+
+def _features(torch: Any, network: Any, images: Any) -> tuple[np.ndarray, np.ndarray]:
+    outputs, labels = [], []
+    with torch.no_grad():
+        for batch, label in torch.utils.data.DataLoader(images, batch_size=_BATCH):
+            outputs.append(network(batch).numpy())
+            labels.append(label.numpy())
+    return np.concatenate(outputs), np.concatenate(labels)

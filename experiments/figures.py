@@ -1,0 +1,208 @@
+"""The paper's figures in its layout: colours that every eye tells apart, the truth as a red line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+import priorshift as ps
+from experiments.grids import Experiment
+from experiments.tables import lines_of
+from priorshift import simulate
+from priorshift.errors import InputError
+from priorshift.plots import BLUE, GREY, ORANGE
+
+matplotlib.use("agg")
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+# Okabe and Ito
+COLOURS = {"TCPU": BLUE, "TCPU-true": "#56B4E9", "TCPU-unbiased": "#009E73", "KM2-LS": ORANGE, "DRPU": "#CC79A7"}
+TRUTH = "#C00000"
+
+
+def draw_experiment(experiment: Experiment, results: Path, folder: Path) -> list[Path]:
+    """One file for each data set and label frequency, or one for the whole."""
+    lines = lines_of(experiment, results)
+    if not lines:
+        raise InputError(
+            f"there are no lines of {experiment.name} yet; run 'priorshift experiment run {experiment.name}'."
+        )
+    if experiment.name.startswith("times"):
+        return [_save(_times(experiment, lines), folder, experiment.name)]
+    if experiment.name == "size":
+        return [_save(_lines_by_size(lines), folder, "size")]
+    if experiment.varies:
+        names = sorted({line["dataset"] for line in lines})
+        return [_save(_by_setting(experiment, _of(lines, dataset=d)), folder, f"{experiment.name}-{d}") for d in names]
+    kinds = sorted({(line["dataset"], line["label_frequency"]) for line in lines})
+    return [
+        _save(
+            _boxes(_of(lines, dataset=d, label_frequency=c), f"{d}, c = {c:g}"), folder, f"{experiment.name}-{d}-{c:g}"
+        )
+        for d, c in kinds
+    ]
+
+
+def _boxes(lines: list[dict[str, Any]], title: str) -> Figure:
+    """The estimates by target prior: a panel for each source prior, a box for each method."""
+    priors = sorted({line["source_prior"] for line in lines})
+    methods = [m for m in COLOURS if any(line["method"] == m for line in lines)]
+    figure, axes = plt.subplots(1, len(priors), figsize=(4.2 * len(priors), 3.4), sharey=True, squeeze=False)
+    for ax, prior in zip(axes[0], priors, strict=True):
+        targets = sorted({line["target_prior"] for line in lines})
+        for k, target in enumerate(targets):
+            ax.plot([k - 0.45, k + 0.45], [target, target], color=TRUTH, linewidth=1.2, zorder=3)
+            for j, method in enumerate(methods):
+                values = [x["estimate"] for x in _of(lines, source_prior=prior, target_prior=target, method=method)
+                          if "estimate" in x]  # fmt: skip
+                if values:
+                    _box(
+                        ax,
+                        values,
+                        k + (j - (len(methods) - 1) / 2) * 0.8 / len(methods),
+                        0.6 / len(methods),
+                        COLOURS[method],
+                    )
+        ax.set_xticks(range(len(targets)), [f"{t:g}" for t in targets])
+        ax.set_xlabel("target prior π′")
+        ax.set_title(f"{title}, π = {prior:g}", fontsize=10)
+        ax.set_ylim(0, 1)
+    axes[0][0].set_ylabel("estimate")
+    _legend(figure, methods)
+    return figure
+
+
+def _by_setting(experiment: Experiment, lines: list[dict[str, Any]]) -> Figure:
+    """Absolute errors against what varies; rows are source priors, columns target priors."""
+    priors, targets = (sorted({line[name] for line in lines}) for name in ("source_prior", "target_prior"))
+    settings = sorted({line["setting"] for line in lines})
+    method = experiment.methods[0]
+    figure, axes = plt.subplots(len(priors), len(targets), figsize=(3 * len(targets), 2.4 * len(priors)), sharex=True,
+                                sharey=True, squeeze=False)  # fmt: skip
+    for row, prior in zip(axes, priors, strict=True):
+        for ax, target in zip(row, targets, strict=True):
+            for k, setting in enumerate(settings):
+                some = _of(lines, source_prior=prior, target_prior=target, setting=setting, method=method)
+                _box(ax, [abs(x["estimate"] - target) for x in some if "estimate" in x], k, 0.5, BLUE)
+            met = {"τ·p": 1.0}.get(experiment.varies or "", 0.0)
+            if met in settings:
+                ax.axvline(settings.index(met), color=GREY, linestyle="--", linewidth=1, zorder=0)
+            ax.set_title(f"π = {prior:g}, π′ = {target:g}", fontsize=9)
+            ax.set_xticks(range(len(settings)), [f"{s:g}" for s in settings], fontsize=8)
+    for ax in axes[-1]:
+        ax.set_xlabel(experiment.varies or "")
+    for row in axes:
+        row[0].set_ylabel("absolute error")
+    figure.suptitle(f"{method}: {lines[0]['dataset']}", fontsize=10)
+    figure.tight_layout()
+    return figure
+
+
+def _lines_by_size(lines: list[dict[str, Any]]) -> Figure:
+    """Mean error against the number of rows; rows are source priors, columns target priors."""
+    priors, targets = (sorted({line[name] for line in lines}) for name in ("source_prior", "target_prior"))
+    methods = [m for m in COLOURS if any(line["method"] == m for line in lines)]
+    figure, axes = plt.subplots(len(priors), len(targets), figsize=(3 * len(targets), 2.4 * len(priors)), sharex=True,
+                                sharey=True, squeeze=False)  # fmt: skip
+    for row, prior in zip(axes, priors, strict=True):
+        for ax, target in zip(row, targets, strict=True):
+            for method in methods:
+                some = _of(lines, source_prior=prior, target_prior=target, method=method)
+                sizes = sorted({line["rows"] for line in some})
+                means = [np.mean([abs(x["estimate"] - target) if "estimate" in x else 1.0 for x in _of(some, rows=n)])
+                         for n in sizes]  # fmt: skip
+                ax.plot(sizes, means, marker="o", markersize=3, color=COLOURS[method])
+            ax.set_title(f"π = {prior:g}, π′ = {target:g}", fontsize=9)
+    for ax in axes[-1]:
+        ax.set_xlabel("rows")
+    for row in axes:
+        row[0].set_ylabel("mean absolute error")
+    _legend(figure, methods)
+    return figure
+
+
+def _times(experiment: Experiment, lines: list[dict[str, Any]]) -> Figure:
+    """Seconds by data set or size."""
+    by = "rows" if experiment.name.endswith("size") else "dataset"
+    values = sorted({line[by] for line in lines}, key=lambda v: (isinstance(v, str), v))
+    figure, ax = plt.subplots(figsize=(7, 3.4))
+    for j, method in enumerate(m for m in COLOURS if any(line["method"] == m for line in lines)):
+        means = [np.mean([x["seconds"] for x in _of(lines, method=method, **{by: v})] or [np.nan]) for v in values]
+        ax.plot(range(len(values)), means, "os^Dv"[j], color=COLOURS[method], label=method)
+    ax.set_yscale("log")
+    ax.set_xticks(range(len(values)), [str(v) for v in values], rotation=0 if by == "rows" else 30)
+    ax.set_ylabel("seconds")
+    ax.set_title(experiment.title, fontsize=10)
+    ax.legend(frameon=False)
+    figure.tight_layout()
+    return figure
+
+
+def figure_1(folder: Path) -> Path:
+    """Source and target under label shift, π = 0.2 and π′ = 0.8, in two dimensions."""
+    s = simulate.gaussian(0.2, 0.8, 500, 500, dimension=2, distance=3, random_state=0)
+    axes = ps.plots.label_shift(s.positive, s.unlabeled, s.target)
+    return _save(np.ravel(axes)[0].figure, folder, "figure-1")
+
+
+def figure_2(folder: Path) -> Path:
+    """The objective of 20 runs for π′ = 0.2, 0.5 and 0.8; separation a = 3, 1000 rows; the grey band is their range."""
+    gamma = np.linspace(0, 1, 201)
+    figure, axes = plt.subplots(1, 3, figsize=(10.5, 3.2))
+    for ax, target in zip(axes, (0.2, 0.5, 0.8), strict=True):
+        curves, estimates = [], []
+        for seed in range(20):
+            s = simulate.gaussian(0.2, target, 1000, 1000, distance=3, random_state=seed)
+            tcpu = ps.TCPU(0.2, statistic="plug-in").fit(s.X, s.y)
+            curves.append(tcpu.objective(s.target, gamma))
+            estimates.append(tcpu.estimate(s.target).raw)
+        ax.axvspan(min(estimates), max(estimates), color=GREY, alpha=0.4, linewidth=0)
+        ax.plot(gamma, np.transpose(curves), color=BLUE, linewidth=0.5, alpha=0.5)
+        ax.axvline(target, color=TRUTH, linewidth=1.2)
+        ax.set_title(f"π = 0.2, π′ = {target:g}", fontsize=10)
+        ax.set_xlabel("γ")
+    axes[0].set_ylabel("objective")
+    figure.tight_layout()
+    return _save(figure, folder, "figure-2")
+
+
+PAPER: dict[str, Callable[[Path], Path]] = {"1": figure_1, "2": figure_2}
+
+
+def _box(ax: Any, values: Sequence[float], position: float, width: float, colour: str) -> None:
+    ax.boxplot(
+        values,
+        positions=[position],
+        widths=width,
+        manage_ticks=False,
+        patch_artist=True,
+        boxprops={"facecolor": colour, "alpha": 0.6, "linewidth": 0.6},
+        medianprops={"color": "black", "linewidth": 1},
+        whiskerprops={"linewidth": 0.6},
+        capprops={"linewidth": 0.6},
+        flierprops={"marker": ".", "markersize": 2},
+    )
+
+
+def _legend(figure: Figure, methods: Sequence[str]) -> None:
+    handles = [plt.Rectangle((0, 0), 1, 1, color=COLOURS[m], alpha=0.6) for m in methods]
+    figure.tight_layout(rect=(0, 0, 1, 0.93))
+    figure.legend(handles, methods, loc="upper center", ncols=len(methods), frameon=False)
+
+
+def _of(lines: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:
+    return [line for line in lines if all(line.get(name) == value for name, value in wanted.items())]
+
+
+def _save(figure: Any, folder: Path, name: str) -> Path:
+    """Beside the wanted file, then renamed: all of it or nothing."""
+    path, draft = folder / f"{name}.png", folder / f".{name}.png"
+    figure.savefig(draft, dpi=90)
+    plt.close(figure)
+    draft.replace(path)
+    return path

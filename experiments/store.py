@@ -1,0 +1,91 @@
+"""Lines of results in a file that survives being killed: whole lines are kept, a torn last one is cut off."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from priorshift.errors import InputError
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """All whole lines."""
+    if not path.exists():
+        return []
+    lines = []
+    for number, text in enumerate(path.read_bytes().split(b"\n")[:-1], 1):
+        try:
+            line = json.loads(text)
+        except ValueError:
+            line = None
+        if not isinstance(line, dict):
+            raise InputError(f"{path} holds something else than a result in line {number}; mend or remove that line.")
+        lines.append(line)
+    return lines
+
+
+class Store:
+    """Appends lines, several at once or none of them; one process at a time.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from experiments.store import Store, read_lines
+    >>> with TemporaryDirectory() as folder, Store(Path(folder) / "x.jsonl") as store:
+    ...     store.append([{"seed": 1}, {"seed": 2}])
+    ...     len(read_lines(store.path))
+    2
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            self._lock()
+            whole = path.read_bytes().rfind(b"\n") + 1
+            if whole < os.fstat(self._file).st_size:  # the process before was killed while it wrote
+                os.ftruncate(self._file, whole)
+            self.lines = read_lines(path)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def append(self, lines: Iterable[dict[str, Any]]) -> None:
+        """Write all the lines, or none where the disk is full."""
+        text = "".join(
+            json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n" for line in lines
+        ).encode()
+        size = os.fstat(self._file).st_size
+        try:
+            written = os.write(self._file, text)
+            if written < len(text):
+                os.write(self._file, text[written:])
+        except OSError as error:
+            os.ftruncate(self._file, size)
+            raise InputError(
+                f"{self.path} cannot be written ({error.strerror}); what was done before is kept: run again to go on."
+            ) from None
+
+    def _lock(self) -> None:
+        with contextlib.suppress(ImportError):  # not on Windows, where two runs must be kept apart by their user
+            import fcntl
+
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError(f"another run is writing {self.path}; wait for it or stop it.") from None
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._file)

@@ -1,0 +1,183 @@
+"""The paper's data sets, one function for each kind, with its preprocessing as named steps.
+
+A folder named by the environment variable PRIORSHIFT_DATA is looked at first (``NAME.npz``); otherwise the tables come
+from OpenML and the images from torchvision.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priorshift.errors import InputError
+from priorshift.kernels import Matrix
+from priorshift.parameters import check_choice
+
+OPENML = {
+    "Diabetes": 37,
+    "Spambase": 44,
+    "Segment": 36,
+    "Waveform": 60,
+    "Vehicle": 54,
+    "Yeast": 181,
+    "Banknote": 1462,
+}
+IMAGES = ("MNIST", "CIFAR", "Fashion")
+_FILES = {"Waveform": "Waveform-5000", "Banknote": "Banknote-authentication", "CIFAR": "CIFAR10"}
+_POSITIVE = {"MNIST": (0, 2, 4, 6, 8), "CIFAR": (0, 1, 8, 9), "Fashion": (0, 2, 3, 4, 6)}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Rows and their class; images come in two parts, tables in one.
+
+    Attributes
+    ----------
+    name : str
+    X, y : ndarray
+        Features, as they are, and True for positives. Of images, the training part.
+    X_target, y_target : ndarray or None
+        The test part of images.
+    origin : str
+        What the features are and where they came from; say it wherever a result is shown.
+    """
+
+    name: str
+    X: Matrix
+    y: NDArray[np.bool_]
+    X_target: Matrix | None
+    y_target: NDArray[np.bool_] | None
+    origin: str
+
+
+def load_table(name: str) -> Dataset:
+    """One of the paper's seven UCI tables, after its two filters and with two classes.
+
+    Parameters
+    ----------
+    name : {"Diabetes", "Spambase", "Segment", "Waveform", "Vehicle", "Yeast", "Banknote"}
+    """
+    check_choice("name", name, tuple(OPENML))
+    path = _find(f"{_FILES.get(name, name)}.npz")
+    if path is not None:
+        stored = _read(path, ("X", "y_raw"))
+        X, classes, origin = np.asarray(stored["X"], dtype=float), stored["y_raw"], f"{path.name} in PRIORSHIFT_DATA"
+    else:
+        X, classes = _openml(name)
+        origin = f"OpenML {OPENML[name]}"
+    y = most_common_class(classes)
+    X = X[:, not_collinear(X)]
+    X = X[:, most_informative(X, y)]
+    return Dataset(name, X, y, None, None, origin)
+
+
+def load_images(name: str, features: str = "resnet18ft") -> Dataset:
+    """Thirty network features of one of the paper's three image sets.
+
+    The paper uses the 30 of 512 ResNet18 features (ImageNet weights, average pool) that are most correlated with the
+    class. ``PRIORSHIFT_DATA/NAME_resnet18.npz`` is that, as ``python -m experiments features`` writes it; other files
+    of the kind ``NAME_{features}.npz`` are stand-ins, and `origin` says so.
+
+    Parameters
+    ----------
+    name : {"MNIST", "CIFAR", "Fashion"}
+    features : str
+        The stand-in to take where the paper's own features are not there.
+    """
+    check_choice("name", name, IMAGES)
+    stem = _FILES.get(name, name)
+    real = _find(f"{stem}_resnet18.npz")
+    path = real or _find(f"{stem}_{features}.npz")
+    if path is None:
+        raise InputError(_three_ways(name, f"{stem}_resnet18.npz", "run 'python -m experiments features' where "
+                                     "torchvision can download weights and images"))  # fmt: skip
+    kind = "ResNet18 (ImageNet) features" if real else f"{features} features, a stand-in for the paper's ResNet18"
+    stored = _read(path, ("X_train", "y_train", "X_test", "y_test"))
+    parts = [np.asarray(stored[key], dtype=float) for key in ("X_train", "X_test")]
+    labels = [np.asarray(stored[key]) == 1 for key in ("y_train", "y_test")]
+    return Dataset(name, parts[0], labels[0], parts[1], labels[1], f"{kind} ({path.name})")
+
+
+def most_common_class(classes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Positive is the most common of several classes (of equals the first); of two, the larger value."""
+    values, counts = np.unique(classes, return_counts=True)
+    if len(values) == 2:
+        return np.asarray(classes == values[1])
+    return np.asarray(classes == values[np.argmax(counts)])
+
+
+def not_collinear(X: Matrix, limit: float = 0.95) -> NDArray[np.intp]:
+    """Columns that are not correlated by `limit` or more with an earlier one."""
+    with np.errstate(invalid="ignore", divide="ignore"):  # constant columns have no correlation
+        correlation = np.corrcoef(X, rowvar=False)
+    later = np.triu(correlation >= limit, 1).any(axis=0) if X.shape[1] > 1 else np.array([False])
+    return np.flatnonzero(~later)
+
+
+def most_informative(X: Matrix, y: NDArray[np.bool_], most: int = 30) -> NDArray[np.intp]:
+    """The `most` columns of highest mutual information with the class, in their order."""
+    from sklearn.feature_selection import mutual_info_classif
+
+    if X.shape[1] <= most:
+        return np.arange(X.shape[1])
+    information = mutual_info_classif(X, y.astype(int), random_state=0)
+    return np.sort(np.argsort(-information, kind="stable")[:most])
+
+
+def most_correlated(X: Matrix, y: NDArray[np.bool_], most: int = 30) -> NDArray[np.intp]:
+    """The `most` columns of largest absolute correlation with the class, in their order."""
+    centred, label = X - X.mean(axis=0), y - y.mean()
+    spread = np.sqrt((centred**2).sum(axis=0))
+    correlation = np.abs(label @ centred) / np.where(spread > 0, spread, np.inf)
+    return np.sort(np.argsort(-correlation, kind="stable")[:most])
+
+
+def positive_images(name: str, labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Even digits, vehicles, clothes of the upper body."""
+    check_choice("name", name, IMAGES)
+    return np.isin(labels, _POSITIVE[name])
+
+
+def _find(file: str) -> Path | None:
+    folder = os.environ.get("PRIORSHIFT_DATA")
+    if not folder:
+        return None
+    if not Path(folder).is_dir():
+        raise InputError(
+            f"PRIORSHIFT_DATA is {folder!r}, which is not a folder; set it to the folder of the data sets."
+        )
+    path = Path(folder) / file
+    return path if path.exists() else None
+
+
+def _read(path: Path, keys: tuple[str, ...]) -> Any:
+    try:
+        stored = np.load(path, allow_pickle=False)
+        return {key: stored[key] for key in keys}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        raise InputError(
+            f"{path} is not a data set: an .npz file with the arrays {', '.join(keys)} is expected; get it again."
+        ) from None
+
+
+def _openml(name: str) -> tuple[Matrix, NDArray[Any]]:
+    from sklearn.datasets import fetch_openml
+
+    try:
+        found = fetch_openml(data_id=OPENML[name], as_frame=False, parser="liac-arff")
+    except Exception as error:  # whatever a network can do
+        raise InputError(_three_ways(name, f"{_FILES.get(name, name)}.npz", "connect to OpenML")) from error
+    return np.asarray(found.data, dtype=float), np.unique(found.target, return_inverse=True)[1]
+
+
+def _three_ways(name: str, file: str, online: str) -> str:
+    return (
+        f"{name} is not here. Three ways to get it: set PRIORSHIFT_DATA to a folder with {file}; {online}; or take "
+        "another data set (the synthetic experiments need none)."
+    )

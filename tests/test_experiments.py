@@ -1,0 +1,252 @@
+"""The experiments: resumed after every end, checked against their grids, small enough to run here from end to end."""
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import priorshift as ps
+from priorshift.cli import main as priorshift
+from priorshift.errors import InputError
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from experiments.__main__ import RESULTS, main
+from experiments.draws import draw
+from experiments.grids import EXPERIMENTS, Source, Target, key, small, units, wanted
+from experiments.runner import run, run_unit
+from experiments.store import Store, read_lines
+from experiments.tables import published, summary, table
+
+
+def without_clock(path):
+    """Lines as a sorted list, without what differs between two runs of the same work."""
+    lines = [{k: v for k, v in line.items() if k != "seconds"} for line in read_lines(path)]
+    return sorted(json.dumps(line, sort_keys=True) for line in lines)
+
+
+def test_grids_are_the_papers():
+    assert len(EXPERIMENTS["uci"].sources) * 4 == 84
+    assert len(EXPERIMENTS["images"].sources) * 4 == 72
+    assert len(EXPERIMENTS["synthetic"].sources) * 4 == 24
+    for experiment in EXPERIMENTS.values():
+        asked = [k for unit in units(experiment, experiment.methods, 2) for k in wanted(unit)]
+        assert (
+            len(asked)
+            == len(set(asked))
+            == 2 * len(experiment.sources) * len(experiment.targets) * len(experiment.methods)
+        )
+
+
+def test_a_unit_makes_just_the_lines_that_are_wanted():
+    experiment = small(EXPERIMENTS["violation"])
+    (unit,) = units(experiment, ("TCPU-true",), 1)
+    lines = run_unit(unit)
+    assert {key(line) for line in lines} == wanted(unit)
+    line = next(x for x in lines if x["target_prior"] == 0.6 and x["setting"] == 0.0)
+    drawn = draw(unit.source, 0)
+    told = ps.TCPU(0.1, statistic="plug-in").fit(drawn.X, drawn.y).estimate(drawn.target(0.6))
+    assert line["estimate"] == pytest.approx(told.value, abs=1e-5)
+    assert line["interval"][0] <= line["estimate"] <= line["interval"][1]
+
+
+def test_the_same_target_for_every_method_and_another_for_every_seed():
+    source = Source("Synthetic", 0.5, 0.2, 300)
+    np.testing.assert_array_equal(draw(source, 1).target(0.4), draw(source, 1).target(0.4))
+    assert not np.array_equal(draw(source, 1).target(0.4), draw(source, 2).target(0.4))
+    moved = draw(source, 1).target(0.4, violation=0.5) - draw(source, 1).target(0.4)
+    assert set(np.unique(moved.round(9))) == {0.0, 0.5}
+
+
+@pytest.mark.filterwarnings("ignore")  # matplotlib's boxes in other releases
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_smoke(name, tmp_path, capsys):
+    methods = ",".join(
+        m for m in EXPERIMENTS[name].methods if m != "DRPU" or (find_spec("torch") and name == "synthetic")
+    )
+    where = ["--smoke", "--results", str(tmp_path)]
+    assert main(["run", name, *where, "--methods", methods, "--processes", "1"]) == 0
+    assert main(["table", name, *where, "--json"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    rows = json.loads(said[-1])
+    assert len(rows) == len(EXPERIMENTS[name].targets) * len(methods.split(","))
+    assert main(["figure", name, *where, "--output", str(tmp_path)]) == 0
+    for path in capsys.readouterr().out.split():
+        assert Path(path).stat().st_size > 5000
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_figures_1_and_2(tmp_path, capsys):
+    assert main(["figure", "1", "--output", str(tmp_path)]) == main(["figure", "2", "--output", str(tmp_path)]) == 0
+    assert (tmp_path / "figure-1.png").stat().st_size > 5000 < (tmp_path / "figure-2.png").stat().st_size
+
+
+def test_killed_ten_times_and_resumed_it_makes_the_same_lines(tmp_path):
+    command = [sys.executable, "-m", "experiments", "run", "size", "--methods", "TCPU-true", "--repetitions", "2"]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    subprocess.run([*command, "--results", str(whole)], cwd=ROOT, check=True, capture_output=True)
+    rng = random.Random(0)
+    path = broken / "size.jsonl"
+    sizes = []
+    for _ in range(10):
+        process = subprocess.Popen([*command, "--results", str(broken)], cwd=ROOT, stdout=-3, stderr=-3)
+        # wait until it writes, then kill it a moment later, in the midst of something
+        before = path.stat().st_size if path.exists() else 0
+        deadline = time.monotonic() + 30
+        while (
+            process.poll() is None
+            and time.monotonic() < deadline
+            and not (path.exists() and path.stat().st_size > before)
+        ):
+            time.sleep(0.005)
+        time.sleep(rng.uniform(0, 0.05))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        sizes.append(path.stat().st_size)
+        if rng.random() < 0.5:  # and sometimes it was writing
+            with path.open("ab") as file:
+                file.write(b'{"experiment":"size","data')
+    assert sizes == sorted(sizes) and sizes[0] < sizes[-1]
+    subprocess.run([*command, "--results", str(broken)], cwd=ROOT, check=True, capture_output=True)
+    lines = without_clock(path)
+    assert lines == without_clock(whole / "size.jsonl")
+    assert len(lines) == len(set(lines)) == 2 * 18 * 4
+
+
+def test_a_full_disk_ends_with_a_sentence_and_whole_lines(tmp_path):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+
+    command = [sys.executable, "-m", "experiments", "run", "size", "--methods", "TCPU-true", "--repetitions", "1"]
+    command += ["--results", str(tmp_path), "--processes", "1"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, preexec_fn=limit)
+    assert ended.returncode == 2
+    assert ended.stderr.strip().startswith("priorshift: ") and "what was done before is kept" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    text = (tmp_path / "size.jsonl").read_bytes()
+    assert text.endswith(b"\n") and len(read_lines(tmp_path / "size.jsonl")) >= 8
+    assert len(text) <= 3000
+
+
+def test_a_second_run_of_the_same_waits_outside(tmp_path):
+    with Store(tmp_path / "x.jsonl"), pytest.raises(InputError, match=r"another run is writing .*x\.jsonl"):
+        Store(tmp_path / "x.jsonl")
+    Store(tmp_path / "x.jsonl").__exit__(None, None, None)
+
+
+def test_a_file_of_something_else_is_left_alone(tmp_path):
+    path = tmp_path / "size.jsonl"
+    path.write_text('{"a": 1}\nhello\n')
+    with pytest.raises(InputError, match="holds something else than a result in line 2; mend or remove that line"):
+        Store(path)
+    assert path.read_text() == '{"a": 1}\nhello\n'
+
+
+def test_nothing_is_run_twice(tmp_path):
+    experiment = small(EXPERIMENTS["prior"])
+    path = tmp_path / "prior.jsonl"
+    assert run(experiment, path, processes=1) == 56
+    assert run(experiment, path, processes=1) == 0
+    kept = path.read_text().splitlines()
+    path.write_text("\n".join(kept[:-3]) + "\n")
+    assert run(experiment, path, processes=1) == 3
+    assert without_clock(path) == sorted(
+        json.dumps({k: v for k, v in json.loads(x).items() if k != "seconds"}, sort_keys=True) for x in kept
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "nothing"], "there is no experiment 'nothing'; there are synthetic, uci"),
+        (["run", "uci", "--methods", "magic"], "uci has no method 'magic'; it has TCPU"),
+        (["run", "uci", "--repetitions", "0"], "--repetitions is 0, but it must be at least 1"),
+        (["figure", "uci", "--results", "/nowhere"], "there are no lines of uci yet; run"),
+    ],
+)
+def test_wrong_use_ends_with_a_sentence(arguments, message, capsys, tmp_path):
+    where = [] if "--results" in arguments else ["--results", str(tmp_path)]
+    output = ["--output", str(tmp_path)] if arguments[0] == "figure" else []
+    assert priorshift(["experiment", *arguments, *where, *output]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_data_that_are_not_there_are_said_with_three_ways(tmp_path, monkeypatch, capsys):
+    from experiments import draws
+
+    draws.load.cache_clear()
+    monkeypatch.setenv("PRIORSHIFT_DATA", str(tmp_path))
+    assert main(["run", "images", "--results", str(tmp_path), "--processes", "1", "--methods", "TCPU-true"]) == 2
+    said = capsys.readouterr().err
+    assert "MNIST is not here. Three ways to get it: set PRIORSHIFT_DATA to a folder with MNIST_resnet18.npz" in said
+    (tmp_path / "Diabetes.npz").write_bytes(b"not a zip")
+    assert main(["run", "uci", "--results", str(tmp_path), "--processes", "1", "--methods", "TCPU-true"]) == 2
+    assert (
+        "Diabetes.npz is not a data set: an .npz file with the arrays X, y_raw is expected" in capsys.readouterr().err
+    )
+    assert read_lines(tmp_path / "uci.jsonl") == []
+    draws.load.cache_clear()
+
+
+def test_published_figures_are_those_of_the_paper():
+    known = published()
+    assert len(known) == (84 + 72) * 3
+    uci = [v[0] for k, v in known.items() if k[0] in {s.dataset for s in EXPERIMENTS["uci"].sources} and k[4] == "TCPU"]
+    assert len(uci) == 84 and np.mean(uci) == pytest.approx(0.0622, abs=5e-5)
+
+
+def test_table_by_hand(tmp_path):
+    """Three lines of one cell: errors 0.1, 0.2 and, without an estimate, 1."""
+    line = dict(experiment="uci", dataset="Yeast", label_frequency=0.5, source_prior=0.1, rows=2000, target_prior=0.2)
+    lines = [
+        {**line, "method": "TCPU", "seed": 0, "estimate": 0.3, "interval": [0.1, 0.4], "seconds": 1.0},
+        {**line, "method": "TCPU", "seed": 1, "estimate": 0.0, "interval": [0.0, 0.1], "seconds": 3.0},
+        {**line, "method": "TCPU", "seed": 2, "seconds": 2.0},
+    ]
+    with Store(tmp_path / "uci.jsonl") as store:
+        store.append(lines)
+    (row,) = table(EXPERIMENTS["uci"], tmp_path)
+    assert row["mean_abs_error"] == pytest.approx(1.3 / 3, abs=1e-5) and row["repetitions"] == 3
+    assert row["sd"] == pytest.approx(np.std([0.1, 0.2, 1.0], ddof=1), abs=1e-5)
+    assert (row["coverage"], row["mean_seconds"]) == (0.5, 2.0)
+    assert row["difference_in_standard_errors"] == pytest.approx(
+        (row["mean_abs_error"] - row["published"]) / np.sqrt(row["sd"] ** 2 / 3 + row["published_sd"] ** 2 / 20),
+        abs=0.01,
+    )
+    assert summary([row])[0]["lower_than_published"] == 0
+
+
+def test_targets_of_settings_are_kept_apart():
+    assert Target(0.2, 0.0) != Target(0.2)
+    for experiment in EXPERIMENTS.values():
+        assert all((t.setting is None) == (experiment.varies is None) for t in experiment.targets)
+
+
+def test_list_says_how_much_is_done(capsys):
+    assert priorshift(["experiment", "list"]) == 0
+    assert "uci            Errors on UCI data" in capsys.readouterr().out
+    assert RESULTS.is_relative_to(ROOT)
+
+
+def test_experiments_outside_the_repository_are_said_to_be_in_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("priorshift.cli.__file__", str(tmp_path / "a" / "b" / "cli.py"))
+    assert priorshift(["experiment", "list"]) == 2
+    assert "the experiments are part of the repository and not of the installed package" in capsys.readouterr().err
+
+
+@pytest.mark.skipif("PRIORSHIFT_DATA" not in os.environ, reason="PRIORSHIFT_DATA names no folder of data sets")
+@pytest.mark.parametrize("name", ["uci", "images"])
+def test_real_data_run_from_end_to_end(name, tmp_path):
+    experiment = small(EXPERIMENTS[name], EXPERIMENTS[name].sources[0].dataset)
+    assert run(experiment, tmp_path / f"{name}.jsonl", methods=("TCPU", "KM2-LS"), processes=1) == 8
