@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check format bench coverage study clean
+.PHONY: demo test check format bench coverage study paper drpu classifier clean
 
 demo: .venv/plot
 	$(BIN)/priorshift demo --plot demo.png
@@ -31,6 +31,18 @@ coverage: .venv/test
 # PRIORSHIFT_DATA names the folder of the paper's data sets
 study: .venv/test
 	$(BIN)/python experiments/source_prior.py
+
+# All tables and figures of the paper but DRPU's trainings, which take hours: `make drpu`
+paper: .venv/test
+	$(BIN)/priorshift experiment run all --methods TCPU,TCPU-true,TCPU-unbiased,TCPU-given,TCPU-given-unbiased,KM2-LS
+	$(BIN)/priorshift experiment table all
+	$(BIN)/priorshift experiment figure all
+
+drpu: .venv/test
+	$(BIN)/priorshift experiment run all --methods DRPU
+
+classifier: .venv/test
+	$(BIN)/python -m experiments.classifier
 
 # One stamp for each extra, made anew when what is to be installed changes.
 .venv/%: pyproject.toml constraints.txt | .venv/bin/python

@@ -60,7 +60,10 @@ def draw(source: Source, seed: int) -> Draw:
     else:
         halves = (data.X, data.y), (data.X_target, data.y_target)
     (X, y), (pool, classes) = halves
-    kept = rng.permutation(simulate.downsample(y, pi, random_state=rng))[: source.rows]
+    kept = rng.permutation(simulate.downsample(y, pi, random_state=rng))
+    if len(kept) > source.rows:  # as many of each class as the prior says: the scheme labels almost all positives
+        positives = round(source.rows * pi)
+        kept = np.concatenate([kept[y[kept]][:positives], kept[~y[kept]][: source.rows - positives]])
     scaled = _standardized(X)[kept]
     some = simulate.label_some(scaled, y[kept], pi, c, random_state=rng)
     labels = np.repeat([1, 0], [len(some.positive), len(some.unlabeled)])

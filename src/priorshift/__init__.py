@@ -4,7 +4,7 @@ Estimates the class prior of an unlabelled target population under label shift, 
 unlabelled data of a source population.
 """
 
-from priorshift import adapt, errors, intervals, kernels, plots, simulate
+from priorshift import adapt, datasets, errors, intervals, kernels, plots, simulate
 from priorshift.adapt import ShiftedClassifier
 from priorshift.drpu import DRPU
 from priorshift.estimate import estimate_prior
@@ -28,6 +28,7 @@ __all__ = [
     "PriorEstimate",
     "ShiftedClassifier",
     "adapt",
+    "datasets",
     "errors",
     "estimate_prior",
     "intervals",
