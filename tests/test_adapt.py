@@ -63,7 +63,7 @@ def test_priors_at_the_ends_decide_for_everything():
     ("call", "message"),
     [
         (lambda: shifted_threshold(0, 0.5), "source_prior is 0, but it must be a number strictly between 0 and 1"),
-        (lambda: shifted_threshold(0.5, 1.5), "target_prior is 1.5, but it must be a number strictly between 0 and 1"),
+        (lambda: shifted_threshold(0.5, 1.5), "target_prior is 1.5, but it must be a number from 0 to 1"),
         (lambda: shifted_posterior([0.5, 1.5], 0.2, 0.5), r"p holds numbers outside \[0, 1\] or NaN; pass posterior"),
         (lambda: shifted_posterior([np.nan], 0.2, 0.5), "p holds numbers outside"),
     ],

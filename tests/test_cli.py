@@ -9,6 +9,7 @@ from exact_problems import random_problem
 
 import priorshift as ps
 from priorshift.cli import main
+from priorshift.errors import InputError
 
 
 def write(path, X, names, **more):
@@ -235,7 +236,7 @@ def test_adapt_with_nnpu_and_parquet(sample, tmp_path, capsys, monkeypatch):
         ("x.png", "must end in .csv or .tsv or .txt"),
         ("nowhere/x.csv", "lies in a folder that does not exist; make it first"),
         ("folder.csv", "is a folder; name a file"),
-        ("t.csv", "is the target's own file; name another"),
+        ("t.csv", "is one of the tables that are read; name another file"),
     ],
 )
 def test_adapt_refuses_what_it_cannot_write(files, tmp_path, capsys, output, message):
@@ -251,3 +252,61 @@ def test_adapt_refuses_columns_of_its_own_name_and_leaves_nothing(files, sample,
     assert main([*command, "--classifier", "logistic", "--output", str(tmp_path / "out.csv")]) == 2
     assert "has a column 'decision' already; rename it" in capsys.readouterr().err
     assert set(tmp_path.iterdir()) == before
+
+
+def test_adapt_reads_what_estimate_reads(files, sample, tmp_path, capsys):
+    """A first line of spaces, quotes after a space, CRLF, a byte order mark, no end of line."""
+    rows = "\r\n".join(", ".join(map(str, row)) for row in sample.target.tolist())
+    target = tmp_path / "t4.csv"
+    target.write_bytes(b"\xef\xbb\xbf" + f'  \r\n"a", "b", "c"\r\n{rows}'.encode())
+    command = ["adapt", *files[:4], "--target", str(target), *files[6:], "--drop", "id", "--classifier", "logistic"]
+    assert main([*command, "--target-prior", "0.5", "--output", str(tmp_path / "o.csv")]) == 0
+    made = adapted(tmp_path / "o.csv")
+    assert list(made[0]) == ["a", "b", "c", "posterior", "decision"] and len(made) == len(sample.target)
+
+
+def test_adapt_never_overwrites_a_source_table(files, tmp_path, capsys):
+    before = (tmp_path / "p.csv").read_bytes()
+    assert main(["adapt", *files, "--drop", "id", "--output", str(tmp_path / "p.csv")]) == 2
+    assert "is one of the tables that are read" in capsys.readouterr().err
+    assert (tmp_path / "p.csv").read_bytes() == before
+
+
+def test_adapt_refuses_a_bad_prior_before_the_work(files, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("priorshift.cli.read_tables", lambda args: pytest.fail("read"))
+    assert main(["adapt", *files, "--target-prior", "1.5", "--output", str(tmp_path / "o.csv")]) == 2
+    assert "target_prior is 1.5, but it must be a number from 0 to 1" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+def test_adapt_options_reach_both_estimators(files, tmp_path, capsys, monkeypatch):
+    made = []
+
+    class Watched(ps.ShiftedClassifier):
+        def fit(self, *args, **named):
+            made.append(self)
+            raise InputError("seen")
+
+    monkeypatch.setattr("priorshift.cli.ShiftedClassifier", Watched)
+    rest = ["--drop", "id", "--output", str(tmp_path / "o.csv"), "--no-standardize"]
+    assert main(["adapt", *files, *rest, "--scenario", "censoring"]) == 2
+    assert main(["adapt", *files, *rest, "--method", "km2-ls"]) == 2
+    assert main(["adapt", *files, *rest, "--classifier", "logistic"]) == 2
+    first, second, third = made
+    assert first.classifier.scenario == first.prior_estimator.scenario == "censoring"
+    assert not (first.classifier.standardize or first.prior_estimator.standardize)
+    assert first.classifier.prior == second.classifier.prior == second.source_prior == third.source_prior == 0.2
+    assert type(second.prior_estimator).__name__ == "KM2LS" and not third.classifier[0].with_std
+
+
+def test_a_closed_pipe_is_no_error(files):
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys; from priorshift.cli import main; sys.exit(main({['estimate', *files, '--drop', 'id']!r}))",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    said = process.stderr.read().decode()
+    process.stderr.close()
+    assert process.wait() in (0, 120) and "cannot be used" not in said and "Traceback" not in said

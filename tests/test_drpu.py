@@ -169,7 +169,7 @@ class BadScores(LogisticRegression):
     ("settings", "message"),
     [
         ({"source_prior": 1.5}, "source_prior is 1.5, but it must be a number strictly between 0 and 1"),
-        ({"model": 3}, "model is 3, but it must be None or an estimator with fit and one of decision_function"),
+        ({"model": 3}, "model is 3, but it must be None or an estimator with fit, get_params, predict"),
         ({"model": LogisticRegression}, "but it must be None or an estimator with fit"),
         ({"model": BadScores()}, "BadScores gave scores of shape .* not finite"),
         ({"scenario": "both"}, "scenario is 'both', but it must be one of"),
@@ -190,3 +190,21 @@ def test_rows_that_cannot_be_used(sample):
         logistic(scenario="censoring").fit(sample.X, sample.y, shared=sample.ids)
     with pytest.raises(InputError, match="target has 1 row, but at least 2 are needed"):
         logistic().fit(sample.X, sample.y).estimate(sample.target[:1])
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.FewPositivesWarning")
+def test_no_interval_pretends():
+    """Too few positives: none. No row of the target above the threshold: the exact upper bound, not [0, 0]."""
+    rng = np.random.default_rng(0)
+    far = np.concatenate([rng.normal(6, 1, (8, 2)), rng.normal(6, 1, (20, 2)), rng.normal(0, 1, (80, 2))])
+    assert logistic().fit(far, np.arange(108) < 8).estimate(far).interval is None
+    X = np.concatenate([rng.normal(9, 1, (40, 2)), rng.normal(9, 1, (20, 2)), rng.normal(0, 1, (80, 2))])
+    estimate = logistic().fit(X, np.arange(140) < 40).estimate(rng.normal(0, 1, (50, 2)))
+    assert estimate.value == 0 and estimate.interval.low == 0
+    at = estimate.details["share_of_positives"]
+    assert estimate.interval.high == pytest.approx((1 - 0.025 ** (1 / 50)) / at)
+    same = np.zeros((60, 2))
+    nothing = ps.DRPU(model=LogisticRegression(), standardize=False, random_state=0)
+    with pytest.warns(WeakSeparationWarning, match="No level set tells positives"):
+        nothing.fit(same, np.arange(60) < 30)
+    assert (nothing.estimate(same).interval.low, nothing.estimate(same).interval.high) == (0, 1)

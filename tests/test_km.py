@@ -293,7 +293,8 @@ def test_a_scenario_that_contradicts_is_refused_and_the_default_follows():
     tcpu = ps.TCPU(scenario="censoring").fit(X, y)
     assert tcpu.prior_estimator_.prior_ == pytest.approx(0.5, abs=0.08)
     with pytest.raises(
-        InputError, match=r"KM2 has scenario='case-control' but TCPU has 'censoring'; the population is"
+        InputError,
+        match=r"KM2 has scenario='case-control' but is asked for the prior under 'censoring'; the population is",
     ):
         ps.TCPU(ps.KM2(), scenario="censoring").fit(X, y)
     with pytest.raises(InputError, match="shared is known under scenario='censoring'"):

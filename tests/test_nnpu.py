@@ -54,8 +54,8 @@ def test_calibration_finds_the_log_odds_whatever_share_the_sample_holds(held):
     unlabeled = np.concatenate([rng.normal(1, 1, round(20_000 * held)), rng.normal(-1, 1, round(20_000 * (1 - held)))])
     a, b = calibrate(rng.normal(1, 1, 20_000), unlabeled, 0.3)
     wrong = abs(held - 0.3)
-    assert a == pytest.approx(2, abs=0.1 + 12 * wrong)
-    assert b == pytest.approx(np.log(0.3 / 0.7), abs=0.1 + 8 * wrong)
+    assert a == pytest.approx(2, abs=0.05 + 4 * wrong)
+    assert b == pytest.approx(np.log(0.3 / 0.7), abs=0.05 + 2 * wrong)
 
 
 def test_calibration_is_the_maximum_of_its_likelihood():

@@ -1,7 +1,10 @@
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
@@ -10,6 +13,7 @@ from sklearn.svm import LinearSVC
 import priorshift as ps
 from priorshift.adapt import target_metrics
 from priorshift.errors import InputError
+from priorshift.splits import deal
 
 
 class Oracle(ClassifierMixin, BaseEstimator):
@@ -150,16 +154,18 @@ def test_frames_in_any_order_of_columns():
     [
         (
             {"classifier": Ridge()},
-            r"classifier is Ridge\(\), but it must be a classifier with fit and predict_proba or",
+            r"classifier is Ridge\(\), but it must be a classifier with fit, get_params, decision_function",
         ),
-        ({"classifier": LogisticRegression}, "but it must be a classifier with fit and predict_proba"),
-        (
-            {"classifier": LinearSVC(), "predicts": "positive"},
-            r"LinearSVC has no predict_proba, so nothing tells P\(Y=1\|x\)",
-        ),
+        ({"classifier": LogisticRegression}, "but it must be a classifier with fit, get_params, predict_proba"),
+        ({"classifier": LinearSVC(), "predicts": "positive"}, r"classifier is LinearSVC\(\), but .* predict_proba"),
         (
             {"prior_estimator": ps.KM2()},
-            r"prior_estimator is KM2\(\), but it must be None or an estimator with fit and estimate",
+            r"prior_estimator is KM2\(\), but it must be None or an estimator with .* estimate",
+        ),
+        ({"source_prior": 1.0}, "source_prior is 1.0, but it must be a number strictly between 0 and 1"),
+        (
+            {"prior_estimator": ps.TCPU(0.2, scenario="censoring"), "classifier": ps.NNPUClassifier(0.2)},
+            "the classifier and the prior estimator have scenario 'case-control' and 'censoring'; the population is the same",
         ),
         ({"predicts": "maybe"}, "predicts is 'maybe', but it must be one of"),
         ({"folds": 1}, "folds is 1"),
@@ -186,3 +192,106 @@ def test_scores_without_numbers_are_refused():
         target_metrics([], [1.0], 0.5, 0.5)
     with pytest.raises(InputError, match="target must hold at least one score"):
         target_metrics([1.0], [np.nan], 0.5, 0.5)
+
+
+class Odd(LogisticRegression):
+    """A classifier whose answers have the wrong shape or are no numbers."""
+
+    def __init__(self, answer=None):
+        super().__init__()
+        self.answer = answer
+
+    def predict_proba(self, X):
+        return self.answer(super().predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda p: p[:, 1], lambda p: p[:, :1], lambda p: p * np.nan, lambda p: np.c_[p, p[:, 0]]]
+)
+def test_answers_that_are_no_probabilities_are_refused_in_fit(answer):
+    s = ps.simulate.gaussian(0.2, 0.6, 100, 100, random_state=0)
+    with pytest.raises(
+        InputError, match=r"Odd gave probabilities of shape .* a classifier of two classes that knows both"
+    ):
+        ps.ShiftedClassifier(Odd(answer), ps.TCPU(0.2)).fit(s.X, s.y)
+
+
+def test_a_classifier_frozen_on_a_frame_gets_its_columns_in_its_order(tmp_path):
+    import pandas as pd
+
+    s = ps.simulate.gaussian(0.2, 0.6, 300, 300, dimension=3, random_state=0)
+    scale = np.array([3.0, 1.0, 1.0])  # so that columns cannot be exchanged unnoticed
+    source, target = (pd.DataFrame(X * scale, columns=list("abc")) for X in (s.X, s.target))
+    model = LogisticRegression().fit(source, s.y)
+    told = model.predict_proba(target)[:, 1]
+    target.to_csv(tmp_path / "t.csv", index=False)
+    for order in (["a", "b", "c"], ["c", "a", "b"]):
+        shifted = ps.ShiftedClassifier(FrozenEstimator(model), ps.TCPU(0.2)).fit(source[order], s.y)
+        for given in (target[order], target[["b", "c", "a"]], target[order].to_numpy(), str(tmp_path / "t.csv")):
+            np.testing.assert_allclose(shifted.predict_proba(given)[:, 1], told, rtol=1e-9)
+    with pytest.raises(
+        InputError, match=r"was fitted on 3 columns \(a, …\), but X has 2 \(a, …\); pass the same columns"
+    ):
+        ps.ShiftedClassifier(FrozenEstimator(model), ps.TCPU(0.2)).fit(source[["a", "b"]], s.y)
+
+
+def test_calibration_rests_on_scores_of_rows_held_out():
+    """A tree knows the rows that it was fitted on by heart: their scores would say that labelled means positive."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    s = ps.simulate.gaussian(0.3, 0.3, 1500, 3000, shared=False, random_state=0)
+    shifted = ps.ShiftedClassifier(
+        DecisionTreeClassifier(min_samples_leaf=5, random_state=0), ps.TCPU(0.3), random_state=0
+    )
+    p = shifted.fit(s.X, s.y).predict_proba(s.target)[:, 1]
+    assert p.mean() == pytest.approx(0.3, abs=0.06)
+
+
+def test_shared_rows_are_dealt_together_by_every_estimator(monkeypatch):
+    """What `deal` is given is what was told."""
+    pytest.importorskip("torch")
+    s = ps.simulate.gaussian(0.3, 0.6, 200, 100, random_state=0)
+    shared = len(set(s.positive_ids) & set(s.unlabeled_ids))
+    assert shared > 20
+    given = []
+
+    def watched(labeled, positive, population, pairs, *rest):
+        given.append(len(pairs))
+        return deal(labeled, positive, population, pairs, *rest)
+
+    for room in ("drpu", "nnpu", "adapt"):
+        monkeypatch.setattr(f"priorshift.{room}.deal", watched)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.errors.PriorShiftWarning)
+        ps.DRPU(model=LogisticRegression()).fit(s.X, s.y, shared=s.ids)
+        nnpu = ps.NNPUClassifier(0.3, max_epochs=1, folds=2, hidden=())
+        nnpu.fit(s.X, s.y, shared=s.ids)
+        ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(0.3)).fit(s.X, s.y, shared=s.ids)
+        ps.ShiftedClassifier(nnpu, ps.TCPU(0.3)).fit(s.X, s.y, shared=s.ids)
+    assert given == [shared] * 4
+
+
+def test_random_models_are_decided_by_random_state():
+    s = ps.simulate.gaussian(0.3, 0.6, 300, 100, random_state=0)
+    forest = RandomForestClassifier(n_estimators=30)
+    answers = [ps.DRPU(model=forest, random_state=0).fit(s.X, s.y).source_prior_ for _ in range(2)]
+    assert answers[0] == answers[1]
+    shifted = [ps.ShiftedClassifier(forest, ps.TCPU(0.3), random_state=0).fit(s.X, s.y) for _ in range(2)]
+    np.testing.assert_array_equal(*(x.predict_proba(s.target) for x in shifted))
+
+
+def test_few_positives_are_said():
+    s = ps.simulate.gaussian(0.2, 0.6, 100, 100, random_state=0)
+    with pytest.warns(ps.errors.FewPositivesWarning, match="Probabilities are calibrated on 5 positive rows"):
+        ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(0.2)).fit(s.X[-88:], s.y[-88:])
+
+
+def test_text_and_thresholds_that_are_no_numbers():
+    with pytest.raises(InputError, match="p holds something else than numbers"):
+        ps.adapt.shifted_posterior(["a"], 0.2, 0.5)
+    with pytest.raises(InputError, match="positive holds something else than numbers"):
+        target_metrics(["a"], [1.0], 0.5, 0.5)
+    with pytest.raises(InputError, match="threshold is nan, but it must be a finite number"):
+        target_metrics([1.0], [1.0], 0.5, np.nan)
+    with pytest.raises(InputError, match="target_prior is True, but it must be a number from 0 to 1"):
+        target_metrics([1.0], [1.0], True, 0.5)

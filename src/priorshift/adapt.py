@@ -11,6 +11,7 @@ would raise the threshold when positives become more common.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,13 +25,21 @@ from sklearn.utils.validation import check_is_fitted
 from priorshift.calibration import calibrate
 from priorshift.embeddings import NO_PAIRS
 from priorshift.errors import InputError
-from priorshift.estimator import PUClassifier
-from priorshift.nnpu import NNPUClassifier
-from priorshift.parameters import check_choice, check_count, check_prior, check_random_state
+from priorshift.estimator import PUClassifier, check_estimator, seeded
+from priorshift.nnpu import NNPUClassifier, warn_of_few
+from priorshift.parameters import (
+    check_choice,
+    check_count,
+    check_number,
+    check_prior,
+    check_random_state,
+    is_number,
+)
 from priorshift.result import PriorEstimate
 from priorshift.shared_rows import shared_pairs
 from priorshift.source_prior import ask_prior
 from priorshift.splits import deal
+from priorshift.tables import Table
 from priorshift.tcpu import TCPU
 
 _LEAST_PRIOR = 1e-3  # an estimate of 0 or 1 would leave no odds to correct
@@ -63,7 +72,7 @@ def shifted_posterior(p: ArrayLike, source_prior: float, target_prior: float) ->
     >>> shifted_posterior([0.0, 0.2, 0.5, 1.0], source_prior=0.2, target_prior=0.5).round(3)
     array([0. , 0.5, 0.8, 1. ])
     """
-    posterior = np.asarray(p, dtype=float)
+    posterior = _numbers("p", p)
     if not ((posterior >= 0) & (posterior <= 1)).all():
         raise InputError("p holds numbers outside [0, 1] or NaN; pass posterior probabilities P(Y=1|x) of the source.")
     pi, target = check_prior(source_prior), _target_prior(target_prior)
@@ -117,7 +126,9 @@ def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, 
     0.85 0.84
     """
     prior = _target_prior(target_prior)
-    p, t = (np.asarray(scores, dtype=float).ravel() for scores in (positive, target))
+    p, t = _numbers("positive", positive).ravel(), _numbers("target", target).ravel()
+    if not np.isfinite(check_number("threshold", threshold)):
+        raise InputError(f"threshold is {threshold!r}, but it must be a finite number.")
     for name, scores in (("positive", p), ("target", t)):
         if not len(scores) or not np.isfinite(scores).all():
             raise InputError(f"{name} must hold at least one score, and only finite ones; leave out rows without.")
@@ -145,6 +156,9 @@ class ShiftedClassifier(PUClassifier):
         With ``fit(X, y)`` and ``predict_proba`` or ``decision_function``. See `predicts`.
     prior_estimator : estimator or None
         With ``fit(X, y)`` and ``estimate(X_target)``; None is :class:`TCPU` on standardised columns.
+    source_prior : float or None
+        π, where it is known; None takes the classifier's ``prior_``, the prior estimator's ``source_prior_``, or, where
+        there is neither, asks KM2.
     predicts : {"auto", "positive", "labeled"}
         What the classifier tells after it was fitted on labelled (1) and unlabelled (0) rows. A PU classifier tells
         P(Y=1|x), "positive"; so does one that was fitted on true classes of the source before and comes in
@@ -161,7 +175,7 @@ class ShiftedClassifier(PUClassifier):
     classifier_, prior_estimator_
         The fitted estimators.
     source_prior_ : float
-        π: the classifier's ``prior_``, the prior estimator's ``source_prior_``, or, where there is neither, KM2's.
+        π in use.
     estimate_ : PriorEstimate or None
         Of the target that `adapt` was given last.
     target_prior_ : float
@@ -189,12 +203,14 @@ class ShiftedClassifier(PUClassifier):
         classifier: Any,
         prior_estimator: Any = None,
         *,
+        source_prior: float | None = None,
         predicts: Literal["auto", "positive", "labeled"] = "auto",
         folds: int = 5,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.classifier = classifier
         self.prior_estimator = prior_estimator
+        self.source_prior = source_prior
         self.predicts = predicts
         self.folds = folds
         self.random_state = random_state
@@ -204,19 +220,24 @@ class ShiftedClassifier(PUClassifier):
         self.__dict__.pop("source_prior_", None)
         self._check_parameters()
         table, labeled = self._read_source(X, y, classifier=True)
+        y_fit = labeled.astype(int)
         told = {} if shared is None else {"shared": shared}
         rng = np.random.default_rng(self.random_state)
         prior_estimator = TCPU(standardize=True) if self.prior_estimator is None else clone(self.prior_estimator)
-        _seed(prior_estimator, rng)
-        scenario = getattr(prior_estimator, "scenario", "case-control")
+        classifier = clone(self.classifier)
+        scenario = self._scenario(prior_estimator, classifier)
+        if self.random_state is not None:
+            for part in (prior_estimator, classifier):
+                seeded(part, rng.integers(2**31))
         positive = np.flatnonzero(labeled)
         population = np.flatnonzero(~labeled) if scenario == "case-control" else np.arange(len(labeled))
-        self.prior_estimator_ = prior_estimator.fit(table, labeled.astype(int), **told)
-        y_fit = labeled.astype(int)
-        takes_shared = shared is not None and isinstance(self.classifier, NNPUClassifier)
-        classifier = _seed(clone(self.classifier), rng)
-        self.classifier_ = clone(classifier).fit(table.values, y_fit, **(told if takes_shared else {}))
-        prior = getattr(self.classifier_, "prior_", None) or getattr(self.prior_estimator_, "source_prior_", None)
+        self.prior_estimator_ = prior_estimator.fit(table, y_fit, **told)
+        takes_shared = told if isinstance(self.classifier, NNPUClassifier) else {}
+        self.classifier_ = clone(classifier).fit(table.values, y_fit, **takes_shared)
+        self._order = self._column_order(table)
+        _log_odds(self.classifier_, table.values[:2, self._order])  # better now than when it is needed
+        prior = self.source_prior or getattr(self.classifier_, "prior_", None)
+        prior = prior or getattr(self.prior_estimator_, "source_prior_", None)
         if prior is None:
             prior = ask_prior(None, scenario, self.random_state, table.values, labeled, positive, population).value
         prior = float(np.clip(prior, _LEAST_PRIOR, 1 - _LEAST_PRIOR))
@@ -230,6 +251,7 @@ class ShiftedClassifier(PUClassifier):
                 model = clone(classifier).fit(table.values[fold != k], y_fit[fold != k])
                 scores[fold == k] = _log_odds(model, table.values[fold == k])
             self.calibration_ = calibrate(scores[positive], scores[population], prior)
+            warn_of_few(len(positive))
         self.source_prior_ = prior
         self._aim(None, prior)
         return self
@@ -268,11 +290,33 @@ class ShiftedClassifier(PUClassifier):
 
     def _source_posterior(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "source_prior_")
-        rows = self._read_rows(X).values
+        rows = self._read_rows(X).values[:, self._order]
         a, b = self.calibration_
-        # a frozen classifier may have been fitted on a frame, and wants one again
-        given = X if hasattr(self.classifier_, "feature_names_in_") else rows
-        return np.asarray(expit(a * _log_odds(self.classifier_, given) + b))
+        return np.asarray(expit(a * _log_odds(self.classifier_, rows) + b))
+
+    def _column_order(self, table: Table) -> NDArray[np.intp]:
+        """Of our columns, as the classifier knows them: a frozen one may have been fitted on a frame."""
+        n = table.values.shape[1]
+        names = list(getattr(self.classifier_, "feature_names_in_", []))
+        expected = len(names) or getattr(self.classifier_, "n_features_in_", n)
+        if expected != n or (names and table.columns and set(names) != set(table.columns)):
+            raise InputError(
+                f"{type(self.classifier).__name__} was fitted on {expected} columns"
+                f"{f' ({names[0]}, …)' if names else ''}, but X has {n}"
+                f"{f' ({table.columns[0]}, …)' if table.columns else ''}; pass the same columns to both."
+            )
+        order = [table.columns.index(name) for name in names] if names and table.columns else range(n)
+        return np.array(order, dtype=np.intp)
+
+    def _scenario(self, prior_estimator: Any, classifier: Any) -> str:
+        """That of the two estimators, which speak of the same population."""
+        said = {getattr(e, "scenario", None) for e in (prior_estimator, classifier)} - {None}
+        if len(said) > 1:
+            raise InputError(
+                f"the classifier and the prior estimator have scenario {' and '.join(sorted(map(repr, said)))}; the "
+                "population is the same, so set both alike."
+            )
+        return str(*said) if said else "case-control"
 
     def _aim(self, estimate: PriorEstimate | None, target_prior: float) -> ShiftedClassifier:
         self.estimate_ = estimate
@@ -289,44 +333,39 @@ class ShiftedClassifier(PUClassifier):
         check_choice("predicts", self.predicts, ("auto", "positive", "labeled"))
         check_count("folds", self.folds, 2)
         check_random_state(self.random_state)
-        classifier, estimator = self.classifier, self.prior_estimator
-        if isinstance(classifier, type) or not (
-            hasattr(classifier, "fit")
-            and (hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function"))
-        ):
-            raise InputError(
-                f"classifier is {classifier!r}, but it must be a classifier with fit and predict_proba or "
-                "decision_function; some need a setting for it, such as SVC(probability=True)."
-            )
-        if self._predicts_positive() and not hasattr(classifier, "predict_proba"):
-            raise InputError(
-                f"{type(classifier).__name__} has no predict_proba, so nothing tells P(Y=1|x); wrap it in "
-                "scikit-learn's CalibratedClassifierCV, or pass one that has it."
-            )
-        if estimator is not None and (isinstance(estimator, type) or not hasattr(estimator, "estimate")):
-            raise InputError(
-                f"prior_estimator is {estimator!r}, but it must be None or an estimator with fit and estimate, such as "
-                "TCPU()."
-            )
+        if self.source_prior is not None:
+            check_prior(self.source_prior)
+        score = "predict_proba" if hasattr(self.classifier, "predict_proba") else "decision_function"
+        if self._predicts_positive():
+            score = "predict_proba"
+        check_estimator("classifier", self.classifier, (score,), "a classifier")
+        if self.prior_estimator is not None:
+            check_estimator("prior_estimator", self.prior_estimator, ("estimate",), "None or an estimator")
 
 
-def _seed(estimator: Any, rng: np.random.Generator) -> Any:
-    """The estimator with a number wherever it has a random_state of None."""
-    names = [
-        key for key, value in estimator.get_params().items() if key.split("__")[-1] == "random_state" and value is None
-    ]
-    return estimator.set_params(**{name: int(rng.integers(2**31)) for name in sorted(names)}) if names else estimator
+def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} holds something else than numbers; pass an array of them.") from None
 
 
-def _log_odds(model: Any, X: Any) -> NDArray[np.float64]:
+def _log_odds(model: Any, X: NDArray[Any]) -> NDArray[np.float64]:
     """Of the second class: from predict_proba where there is one, else the decision function."""
-    if hasattr(model, "predict_proba"):
-        p = np.asarray(model.predict_proba(X), dtype=float)[:, -1]
-        return np.asarray(logit(np.clip(p, _TINY, 1 - _TINY)))
-    return np.asarray(model.decision_function(X), dtype=float)
+    name, proba = type(model).__name__, hasattr(model, "predict_proba")
+    with warnings.catch_warnings():  # a model that was fitted on a frame: the columns are in its order
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        told = np.asarray(model.predict_proba(X) if proba else model.decision_function(X), dtype=float)
+    if told.shape != ((len(X), 2) if proba else (len(X),)) or not np.isfinite(told).all():
+        raise InputError(
+            f"{name} gave {'probabilities' if proba else 'scores'} of shape {told.shape} for {len(X)} rows, or some "
+            "that are not finite; a classifier of two classes that knows both is expected."
+        )
+    return np.asarray(logit(np.clip(told[:, 1], _TINY, 1 - _TINY))) if proba else told
 
 
 def _target_prior(prior: Any) -> float:
-    if isinstance(prior, (int, float, np.number)) and prior in (0, 1):
-        return float(prior)
-    return check_prior(prior, "target_prior")
+    """An estimate can be 0 or 1."""
+    if not (is_number(prior) and 0 <= prior <= 1):
+        raise InputError(f"target_prior is {prior!r}, but it must be a number from 0 to 1, such as 0.2.")
+    return float(prior)

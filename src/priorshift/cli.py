@@ -23,14 +23,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from priorshift import __version__, intervals, kernels, simulate
-from priorshift.adapt import ShiftedClassifier
+from priorshift.adapt import ShiftedClassifier, shifted_threshold
 from priorshift.cli_tables import add_tables, read_tables, told_of_shared
-from priorshift.decisions import check_output, write_decisions
+from priorshift.decisions import check_names, check_output, write_decisions
 from priorshift.drpu import DRPU
 from priorshift.errors import InputError, PriorShiftWarning
 from priorshift.estimate import METHODS, estimate_from_tables, join_source
 from priorshift.km_ls import KM2LS
 from priorshift.nnpu import NNPUClassifier
+from priorshift.parameters import check_prior
 from priorshift.tcpu import TCPU
 
 # settings that not every method has, with what they are when nobody sets them
@@ -54,6 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return args.run(args) or 0
     except InputError as error:
         return _fail(str(error))
+    except BrokenPipeError:  # whoever read our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except OSError as error:
         return _fail(f"{error.filename or 'a file'} cannot be used ({error.strerror or error}).")
     except MemoryError:
@@ -200,16 +204,21 @@ def _estimate(args: argparse.Namespace) -> None:
 
 
 def _adapt(args: argparse.Namespace) -> None:
-    check_output(args.output, args.target)
-    prior_estimator = _estimator(args)
-    classifier: Any = make_pipeline(StandardScaler(), LogisticRegression())
+    check_output(args.output, args.target, (args.target, args.positive, args.unlabeled, args.source))
+    known, scale = args.source_prior, not args.no_standardize
+    if known is not None:
+        check_prior(known)
+    if args.target_prior is not None:
+        shifted_threshold(0.5, args.target_prior)  # refused before the work rather than after it
+    if args.method == "km2-ls":
+        args.source_prior = None  # it has no use for it, but the classifier has
+    classifier: Any = make_pipeline(StandardScaler(with_mean=scale, with_std=scale), LogisticRegression(max_iter=1000))
     if args.classifier == "nnpu":
-        prior = args.source_prior
-        classifier = NNPUClassifier(prior, scenario=args.scenario, random_state=args.random_state)
-    shifted = ShiftedClassifier(classifier, prior_estimator, random_state=args.random_state)
+        classifier = NNPUClassifier(known, scenario=args.scenario, standardize=scale)
+    shifted = ShiftedClassifier(classifier, _estimator(args), source_prior=known, random_state=args.random_state)
     unlabeled, positive, target = read_tables(args)
-    ask = args.scenario == "case-control"
-    X, y, told = join_source(unlabeled, positive, told_of_shared(args), ask=ask)
+    check_names([*(target.columns or ()), *target.dropped], args.target)
+    X, y, told = join_source(unlabeled, positive, told_of_shared(args), ask=args.scenario == "case-control")
     shifted.fit(X, y, **told)
     if args.target_prior is None:
         shifted.adapt(target)

@@ -36,7 +36,7 @@ def read_csv(
             while first and not first.strip():
                 first, line = file.readline(), line + 1
             separator = max(",;\t", key=first.count)
-            cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator))]
+            cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator, skipinitialspace=True))]
             header = None if all(_is_float(cell) for cell in cells) else cells
             if len(cells) > 1 and cells == [str(k) for k in range(len(cells))]:
                 raise InputError(
@@ -83,7 +83,7 @@ def _cell_by_cell(
 ) -> list[Column]:
     columns: list[list[Any]] = [[] for _ in wanted]
     text = [header is not None and header[k] in aside for k in wanted]
-    reader = csv.reader(file, delimiter=separator)
+    reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
     for row in reader:
         line = before + reader.line_num
         if not row:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
 
 
-def check_output(output: str, target: str) -> None:
-    """Before any work: can the copy be written?"""
+def check_output(output: str, target: str, inputs: Sequence[str | None]) -> None:
+    """Before any work: can the copy be written, and would it overwrite one of the inputs?"""
     kinds = [next((kind for kind in (_TEXT, _PARQUET) if Path(path).suffix.lower() in kind), None)
              for path in (output, target)]  # fmt: skip
     if kinds[0] is None or (kinds[1] is not None and kinds[0] != kinds[1]):
@@ -30,8 +31,16 @@ def check_output(output: str, target: str) -> None:
         raise InputError(f"--output {output} lies in a folder that does not exist; make it first.")
     if Path(output).is_dir():
         raise InputError(f"--output {output} is a folder; name a file.")
-    if Path(output).exists() and Path(target).exists() and Path(output).samefile(target):
-        raise InputError(f"--output {output} is the target's own file; name another.")
+    for path in inputs:
+        if path and Path(output).exists() and Path(path).exists() and Path(output).samefile(path):
+            raise InputError(f"--output {output} is one of the tables that are read; name another file.")
+
+
+def check_names(names: Sequence[str], target: str) -> None:
+    """The two columns must be new."""
+    for column in COLUMNS:
+        if column in names:
+            raise InputError(f"{target} has a column {column!r} already; rename it, since the output adds one.")
 
 
 def write_decisions(output: str, target: str, posterior: Matrix, decision: NDArray[np.bool_]) -> None:
@@ -48,10 +57,8 @@ def _text(made: Path, target: Path, posterior: Matrix, decision: NDArray[np.bool
         first = next(line for line in file if line.strip())
         separator = max(",;\t", key=first.count)
         file.seek(0)
-        rows = [row for row in csv.reader(file, delimiter=separator) if row]
+        rows = [row for row in csv.reader(file, delimiter=separator, skipinitialspace=True) if any(map(str.strip, row))]
     header = len(rows) > len(posterior)
-    if header:
-        _check_names([name.strip() for name in rows[0]], target)
     with made.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter=separator, lineterminator="\n")
         if header:
@@ -65,13 +72,6 @@ def _parquet(made: Path, target: Path, posterior: Matrix, decision: NDArray[np.b
     from pyarrow import parquet
 
     table: Any = parquet.read_table(target)
-    _check_names(table.column_names, target)
     for name, column in zip(COLUMNS, (posterior, decision.astype(np.int8)), strict=True):
         table = table.append_column(name, pyarrow.array(column))
     parquet.write_table(table, made)
-
-
-def _check_names(names: list[str], target: Path) -> None:
-    for column in COLUMNS:
-        if column in names:
-            raise InputError(f"{target} has a column {column!r} already; rename it, since the output adds one.")

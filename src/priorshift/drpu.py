@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift.embeddings import NO_PAIRS, Pairs
 from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning, warn
-from priorshift.estimator import PUEstimator, check_sizes
+from priorshift.estimator import PUEstimator, check_estimator, check_sizes, seeded
 from priorshift.kernels import Matrix
-from priorshift.level_sets import ShareCurve, margin
+from priorshift.level_sets import LevelSet, ShareCurve, margin
 from priorshift.network import Network, Risk, Split, Training, check_training, import_torch, train
 from priorshift.parameters import check_choice, check_confidence, check_count, check_prior, check_random_state
 from priorshift.result import Interval, PriorEstimate
@@ -30,6 +30,7 @@ from priorshift.splits import deal
 
 _FALLBACK = 0.5  # of the positives must lie above a threshold where ε allows none
 _LEAST_ALPHA = 0.01
+_LEAST_POSITIVES = 5  # held out, for an interval
 
 
 class DRPU(PUEstimator):
@@ -56,7 +57,8 @@ class DRPU(PUEstimator):
     standardize : bool
         Scale every column by the mean and spread of the population sample.
     confidence : float
-        Of the interval, which includes the sampling error of held-out and target rows, and no bias.
+        Of the interval, which includes the sampling error of held-out and target rows, and no bias. With fewer than
+        5 held-out positives there is none.
     n_bootstrap : int
         Replicates behind the standard error.
     hidden : tuple of int
@@ -172,7 +174,7 @@ class DRPU(PUEstimator):
             score, divergence = train(lsif(self.alpha_), halves, how, rng, "DRPU")
             self.held_out_divergence_ = np.array(divergence)
         else:
-            self.model_ = self._fit_model(halves)
+            self.model_ = self._fit_model(halves, rng)
             score = _Score(self.model_)
         self._held_positive, self._held_population = score(halves.held_positive), score(halves.held_unlabeled)
         self._scaling, self._sizes = scaling, (len(positive), int((~labeled).sum()))
@@ -194,8 +196,7 @@ class DRPU(PUEstimator):
         curve = self.share_curve(X_target)
         best = curve.smallest(self.least_share_)
         error = curve.standard_error(self.least_share_, self.n_bootstrap, np.random.default_rng(self._seed))
-        half = stats.norm.ppf((1 + self.confidence) / 2) * error
-        low, high = max(best.ratio - half, 0.0), min(best.ratio + half, 1.0)
+        interval = self._interval(best, error, curve.rows[1])
         warn(
             f"The interval of DRPU includes sampling error ({error:.2g}), not its bias: it takes the smallest of many "
             "noisy ratios, which is too small where positives are few, and is an upper bound where classes overlap.",
@@ -205,7 +206,7 @@ class DRPU(PUEstimator):
         return PriorEstimate(
             value=best.ratio,
             raw=best.ratio,
-            interval=Interval(float(low), float(high), self.confidence, "bootstrap"),
+            interval=interval,
             standard_error=error,
             source_prior=pi,
             negative_ratio=(1 - best.ratio) / (1 - pi) if pi < 1 else float("nan"),
@@ -223,6 +224,18 @@ class DRPU(PUEstimator):
                 "share_of_target": best.population,
             },
         )
+
+    def _interval(self, best: LevelSet, error: float, n: int) -> Interval | None:
+        """None with so few positives that resampling them shows no spread; never of no width where nothing was seen."""
+        if len(self._held_positive) < _LEAST_POSITIVES:
+            return None
+        half = stats.norm.ppf((1 + self.confidence) / 2) * error
+        low, high = max(best.ratio - half, 0.0), best.ratio + half
+        if best.population == 0:  # no row of n: the exact upper bound of a share that was never seen
+            high = (1 - ((1 - self.confidence) / 2) ** (1 / n)) / best.positive
+        if best.ratio >= 1:  # no level set says anything
+            low = 0.0
+        return Interval(float(low), float(min(high, 1.0)), self.confidence, "bootstrap")
 
     def density_ratio(self, X: Any) -> Matrix:
         """r(x) = p₊(x)/p(x) of the source for each row, as the network estimates it; it lies between 0 and 1/α."""
@@ -249,9 +262,9 @@ class DRPU(PUEstimator):
         asked = ask_prior(self.source_prior, self.scenario, self.random_state, X, labeled, positive, population)
         return max(asked.value, _LEAST_ALPHA)
 
-    def _fit_model(self, halves: Split) -> Any:
+    def _fit_model(self, halves: Split, rng: np.random.Generator) -> Any:
         X = np.concatenate([halves.positive, halves.unlabeled])
-        return clone(self.model).fit(X, np.repeat([1, 0], [len(halves.positive), len(halves.unlabeled)]))
+        return seeded(clone(self.model), rng).fit(X, np.repeat([1, 0], [len(halves.positive), len(halves.unlabeled)]))
 
     def _trusted_share(self, m: int) -> float:
         if margin(m) < 1:
@@ -281,14 +294,8 @@ class DRPU(PUEstimator):
         if is_known(self.source_prior):
             check_prior(self.source_prior)
         if self.model is not None:
-            scores = ("decision_function", "predict_proba", "predict")
-            if isinstance(self.model, type) or not (
-                hasattr(self.model, "fit") and any(hasattr(self.model, name) for name in scores)
-            ):
-                raise InputError(
-                    f"model is {self.model!r}, but it must be None or an estimator with fit and one of "
-                    f"{', '.join(scores)}."
-                )
+            score = next((s for s in ("decision_function", "predict_proba") if hasattr(self.model, s)), "predict")
+            check_estimator("model", self.model, (score,), "None or an estimator")
         names = ("hidden", "batch_size", "learning_rate", "weight_decay", "max_epochs", "patience", "device")
         return check_training(Training(**{name: getattr(self, name) for name in names}))
 

@@ -62,6 +62,24 @@ class PUClassifier(ClassifierMixin, PUEstimator):
         return self._read_target(table)
 
 
+def seeded(estimator: Any, random_state: Any) -> Any:
+    """The estimator with a number wherever it has a random_state of None, so that ours decides it."""
+    rng = np.random.default_rng(random_state)
+    params = estimator.get_params()
+    unset = [key for key, value in params.items() if key.split("__")[-1] == "random_state" and value is None]
+    return estimator.set_params(**{key: int(rng.integers(2**31)) for key in sorted(unset)}) if unset else estimator
+
+
+def check_estimator(name: str, estimator: Any, methods: tuple[str, ...], otherwise: str) -> None:
+    """Refuse what is no estimator of scikit-learn's kind, or lacks a method."""
+    needed = ("fit", "get_params", *methods)
+    if isinstance(estimator, type) or not all(hasattr(estimator, method) for method in needed):
+        raise InputError(
+            f"{name} is {estimator!r}, but it must be {otherwise} with {', '.join(needed)}; BaseEstimator of "
+            "scikit-learn brings get_params."
+        )
+
+
 def check_sizes(**rows: int) -> None:
     """Two rows at least of each sample."""
     for name, size in rows.items():

@@ -26,6 +26,7 @@ from priorshift.progress import Progress
 Risk = Callable[[Any, Any], tuple[Any, Any]]  # outputs at positive and at unlabelled rows -> sure, doubtful
 _ROWS = 8192  # evaluated together
 _BN_EPS = 1e-5
+_LARGEST = 1e6  # of a feature: beyond it float32 has no digits left for the rest
 
 
 def import_torch() -> Any:
@@ -81,10 +82,10 @@ def check_training(how: Training) -> Training:
     check_count("batch_size", how.batch_size, 2)
     check_count("max_epochs", how.max_epochs, 1)
     check_count("patience", how.patience, 1)
-    if check_number("learning_rate", how.learning_rate) <= 0:
-        raise InputError(f"learning_rate is {how.learning_rate!r}, but it must be positive; try 1e-4.")
-    if check_number("weight_decay", how.weight_decay) < 0:
-        raise InputError(f"weight_decay is {how.weight_decay!r}, but it must not be negative.")
+    if not 0 < check_number("learning_rate", how.learning_rate) <= 10:
+        raise InputError(f"learning_rate is {how.learning_rate!r}, but it must be positive, and at most 10; try 1e-4.")
+    if not 0 <= check_number("weight_decay", how.weight_decay) <= 1e3:
+        raise InputError(f"weight_decay is {how.weight_decay!r}, but it must lie between 0 and 1000; try 5e-3.")
     if not isinstance(how.device, str):
         raise InputError(
             f"device is {how.device!r}, but it must be the name of a torch device, such as 'cpu' or 'cuda'."
@@ -116,7 +117,15 @@ def train(risk: Risk, rows: Split, how: Training, rng: np.random.Generator, name
     """
     torch = import_torch()
     _check_device(torch, how.device)
-    net = _build(torch, rows.positive.shape[1], how, rng)
+    largest = max(float(np.abs(part).max()) for part in (rows.positive, rows.unlabeled))
+    if largest > _LARGEST:
+        raise InputError(
+            f"the features reach {largest:.3g}, too much for a network; set standardize=True or rescale them."
+        )
+    try:
+        net = _build(torch, rows.positive.shape[1], how, rng)
+    except (RuntimeError, MemoryError):
+        raise MemoryError(f"a network with hidden={how.hidden} does not fit into memory") from None
     optimizer = torch.optim.Adam(net.parameters(), lr=how.learning_rate, weight_decay=how.weight_decay)
     P, U, held_P, held_U = (
         torch.as_tensor(np.asarray(part, dtype=np.float32), device=how.device)
@@ -152,7 +161,7 @@ def train(risk: Risk, rows: Split, how: Training, rng: np.random.Generator, name
 
 def _check_device(torch: Any, device: str) -> None:
     try:
-        torch.zeros(1, device=device)
+        torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"torch cannot use device {device!r} here ({reason}); use 'cpu'.") from None

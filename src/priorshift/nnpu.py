@@ -151,12 +151,7 @@ class NNPUClassifier(PUClassifier):
             networks.append(network)
             curves.append(np.array(curve))
         self.calibration_ = calibrate(*outputs, self.prior_)
-        if len(positive) < 10:
-            warn(
-                f"Probabilities are calibrated on {len(positive)} positive rows; take them as a guess, and label at "
-                "least 10.",
-                FewPositivesWarning,
-            )
+        warn_of_few(len(positive))
         self.held_out_risk_ = curves
         self._networks = tuple(networks)
         return self
@@ -197,6 +192,15 @@ class NNPUClassifier(PUClassifier):
             check_prior(self.prior, "prior")
         names = ("hidden", "batch_size", "learning_rate", "weight_decay", "max_epochs", "patience", "device")
         return check_training(Training(**{name: getattr(self, name) for name in names}))
+
+
+def warn_of_few(positives: int) -> None:
+    """A calibration of two numbers needs more than a few rows."""
+    if positives < 10:
+        warn(
+            f"Probabilities are calibrated on {positives} positive rows; take them as a guess, and label at least 10.",
+            FewPositivesWarning,
+        )
 
 
 def non_negative(torch: Any, prior: float, loss: str) -> Risk:

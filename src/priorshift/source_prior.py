@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from priorshift.embeddings import Pairs, PriorInfluence
 from priorshift.errors import EstimatedPriorWarning, InputError, warn
+from priorshift.estimator import seeded
 from priorshift.kernels import Matrix
 from priorshift.km import KM2
 from priorshift.parameters import is_number
@@ -71,11 +72,13 @@ def ask_prior(
         estimator: Any = KM2(scenario=scenario, random_state=random_state)  # type: ignore[arg-type]
     else:
         estimator = clone(source_prior, safe=False)
+        if random_state is not None and hasattr(estimator, "get_params"):
+            seeded(estimator, random_state)
     name = type(estimator).__name__
     if getattr(estimator, "scenario", scenario) != scenario:
         raise InputError(
-            f"{name} has scenario={estimator.scenario!r} but TCPU has {scenario!r}; the population is the same, so set "
-            "both alike."
+            f"{name} has scenario={estimator.scenario!r} but is asked for the prior under {scenario!r}; the "
+            "population is the same, so set both alike."
         )
     estimator.fit(X, labeled)
     value = _estimated_prior(estimator)
