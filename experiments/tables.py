@@ -70,8 +70,8 @@ def table(experiment: Experiment, results: Path) -> list[dict[str, Any]]:
         n, sd = len(errors), float(np.std(errors, ddof=1)) if len(errors) > 1 else 0.0
         row |= {"experiment": experiment.name, "mean_abs_error": round(float(np.mean(errors)), 5), "sd": round(sd, 5)}
         row |= {"repetitions": n, "mean_seconds": round(float(np.mean([line["seconds"] for line in lines])), 4)}
-        covers = [low <= line["target_prior"] <= high for line in lines if "interval" in line
-                  for low, high in [line["interval"]]]  # fmt: skip
+        ends = [line["interval"] for line in lines if "interval" in line and None not in line["interval"]]
+        covers = [low <= row["target_prior"] <= high for low, high in ends]
         row["coverage"] = round(float(np.mean(covers)), 4) if covers else None
         there = known.get(
             (row["dataset"], row["label_frequency"], row["source_prior"], row["target_prior"], row["method"])

@@ -136,8 +136,21 @@ def test_exact_problem_through_files(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["raw"] == pytest.approx(problem.target_prior, abs=1e-12)
 
 
-def test_without_a_source_prior_km2_is_asked(files, sample, capsys):
-    assert main(["estimate", *files[:6], "--id-column", "id", "--json"]) == 0
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+def test_without_a_source_prior_the_mixture_answers_with_its_own_picture(files, sample, tmp_path, capsys):
+    picture = tmp_path / "m.png"
+    assert main(["estimate", *files[:6], "--id-column", "id", "--json", "--plot", str(picture)]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    told = ps.MixtureShift(random_state=0).fit(sample.X, sample.y, shared=sample.ids).estimate(sample.target)
+    assert answer["method"] == "Mixture" and answer["value"] == pytest.approx(told.value, abs=1e-6)
+    assert picture.stat().st_size > 5000
+    assert main(["estimate", *files[:6], "--id-column", "id", "--kernel", "laplace", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["method"] == "TCPU"  # an option of TCPU asks for TCPU
+    assert main(["estimate", *files[:6], "--method", "mixture", "--kernel", "laplace"]) == 2
+
+
+def test_tcpu_without_a_source_prior_asks_km2(files, sample, capsys):
+    assert main(["estimate", *files[:6], "--id-column", "id", "--json", "--method", "tcpu"]) == 0
     said = capsys.readouterr()
     answer = json.loads(said.out)
     tcpu = ps.TCPU(standardize=True).fit(sample.X, sample.y, shared=sample.ids)

@@ -6,6 +6,7 @@ from exact_problems import random_problem
 
 import priorshift as ps
 from priorshift.errors import InputError
+from priorshift.scaling import Scaling
 
 PROBLEM = random_problem(copies=(2, 3, 2, 1))
 GOOD = {"positive": PROBLEM.positive, "unlabeled": PROBLEM.unlabeled, "target": PROBLEM.target}
@@ -86,3 +87,12 @@ def test_energy_kernel_does_not_care_for_units(unit):
     plain, scaled = (ps.TCPU(0.2, kernel="energy").fit(s.X * u, s.y).estimate(s.target * u) for u in (1.0, unit))
     assert scaled.raw == pytest.approx(plain.raw, rel=1e-9)
     assert scaled.interval.low == pytest.approx(plain.interval.low, rel=1e-9)
+
+
+def test_a_constant_column_is_left_out_however_its_mean_is_rounded():
+    """The mean of 400 equal numbers may differ from them by rounding; scaled by that, another value would be 1e15."""
+    rng = np.random.default_rng(0)
+    for value in (-0.09028939, 0.1, 1 / 3, 1e5 / 7):
+        X = np.column_stack([rng.normal(size=(421, 2)), np.full(421, value)])
+        scaling = Scaling.of(X, np.arange(421), standardize=True)
+        assert scaling.factor[2] == 0 and scaling.features == 2

@@ -35,6 +35,8 @@ TRAINED = (
         ps.KM2(scenario="censoring", standardize=True),
         ps.KM2LS(),
         ps.DRPU(model=LogisticRegression(), random_state=0),
+        ps.MixturePrior(random_state=0),
+        ps.MixtureShift(random_state=0),
         ps.ShiftedClassifier(LogisticRegression(), random_state=0),
         *TRAINED,
     ]

@@ -399,7 +399,7 @@ def test_identical_rows_that_are_too_many_to_be_the_same_are_refused():
 @pytest.mark.parametrize("method", ["km", None, 3])
 def test_an_unknown_method_is_refused(method):
     problem = random_problem()
-    with pytest.raises(InputError, match=r"method is .*, but it must be one of 'auto', 'tcpu', 'km2-ls'"):
+    with pytest.raises(InputError, match=r"method is .*, but it must be one of 'auto', 'mixture', 'tcpu', 'km2-ls'"):
         ps.estimate_prior(problem.positive, problem.unlabeled, problem.target, source_prior=0.2, method=method)
 
 

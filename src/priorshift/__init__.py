@@ -11,6 +11,8 @@ from priorshift.estimate import estimate_prior
 from priorshift.intervals import required_sample_size
 from priorshift.km import KM1, KM2
 from priorshift.km_ls import KM2LS
+from priorshift.mixture_prior import MixturePrior
+from priorshift.mixture_shift import MixtureShift
 from priorshift.nnpu import NNPUClassifier
 from priorshift.result import Interval, PriorEstimate
 from priorshift.tcpu import TCPU
@@ -24,6 +26,8 @@ __all__ = [
     "KM2LS",
     "TCPU",
     "Interval",
+    "MixturePrior",
+    "MixtureShift",
     "NNPUClassifier",
     "PriorEstimate",
     "ShiftedClassifier",

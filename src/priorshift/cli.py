@@ -30,6 +30,7 @@ from priorshift.drpu import DRPU
 from priorshift.errors import InputError, PriorShiftWarning
 from priorshift.estimate import METHODS, estimate_from_tables, join_source
 from priorshift.km_ls import KM2LS
+from priorshift.mixture_shift import MixtureShift
 from priorshift.nnpu import NNPUClassifier
 from priorshift.parameters import check_prior
 from priorshift.tcpu import TCPU
@@ -137,13 +138,18 @@ def _add_estimator(add: Callable[..., Any]) -> None:
         "--source-prior",
         metavar="PRIOR",
         type=_number,
-        help="share of positives in the source population, if it is known; otherwise KM2 estimates it",
+        help="share of positives in the source population, if it is known; otherwise it is estimated",
     )
     add("--scenario", choices=("case-control", "censoring"), default=_UNSET["scenario"],
         help="case-control (default): unlabelled rows are a sample of the whole population; "
         "censoring: they are its rest after some positives were labelled")  # fmt: skip
     add("--no-standardize", action="store_true", help="do not scale columns by the source's mean and spread")
-    add("--method", choices=METHODS, default="auto", help="estimator (default: auto, at present tcpu)")
+    add(
+        "--method",
+        choices=METHODS,
+        default="auto",
+        help="estimator (default: auto, which is tcpu with a known source prior and mixture without)",
+    )
     add("--kernel", choices=kernels.KERNELS, default=_UNSET["kernel"])
     add("--bandwidth", default=_UNSET["bandwidth"], help="a number, 'dimension' (default) or 'median'")
     add("--statistic", choices=("unbiased", "plug-in"), default=_UNSET["statistic"], help="plug-in is the paper's")
@@ -195,6 +201,8 @@ def _estimate(args: argparse.Namespace) -> None:
         _picture(args.plot, lambda plots: plots.distance_curve(estimator.prior_estimator_))
     elif args.method == "drpu":
         _picture(args.plot, lambda plots: plots.level_sets(estimator, tables[2]))
+    elif args.method == "mixture":
+        _picture(args.plot, lambda plots: plots.mixture(estimator, tables[2]))
     else:
         _picture(args.plot, lambda plots: plots.objective(estimate))
     if args.json:
@@ -257,7 +265,7 @@ def _experiment(args: argparse.Namespace) -> int:
     return main(args.rest)
 
 
-def _estimator(args: argparse.Namespace) -> TCPU | KM2LS | DRPU:
+def _estimator(args: argparse.Namespace) -> Any:
     bandwidth: str | float = args.bandwidth
     with suppress(ValueError):
         bandwidth = float(args.bandwidth)
@@ -266,14 +274,18 @@ def _estimator(args: argparse.Namespace) -> TCPU | KM2LS | DRPU:
         "confidence": args.confidence,
         "random_state": args.random_state,
     }
-    unused = {"km2-ls": tuple(_UNSET), "drpu": ("kernel", "bandwidth", "statistic", "interval")}
+    kernel = ("kernel", "bandwidth", "statistic", "interval")
+    if args.method == "auto":  # as estimate_prior; an option of TCPU asks for TCPU
+        asked = args.source_prior is not None or any(getattr(args, option) != _UNSET[option] for option in kernel)
+        args.method = "tcpu" if asked else "mixture"
+    unused = {"km2-ls": tuple(_UNSET), "drpu": kernel, "mixture": kernel}
     for option in unused.get(args.method, ()):
         if getattr(args, option) != _UNSET[option]:
             raise InputError(f"--{option.replace('_', '-')} has no meaning for --method {args.method}; leave it out.")
     if args.method == "km2-ls":
         return KM2LS(**same)
-    if args.method == "drpu":
-        return DRPU(args.source_prior, scenario=args.scenario, **same)
+    if args.method in ("drpu", "mixture"):
+        return {"drpu": DRPU, "mixture": MixtureShift}[args.method](args.source_prior, scenario=args.scenario, **same)
     return TCPU(
         args.source_prior,
         kernel=args.kernel,

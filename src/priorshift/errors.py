@@ -68,6 +68,10 @@ class EstimatedPriorWarning(PriorShiftWarning):
     """The source prior was estimated, and the interval cannot include all of its error."""
 
 
+class OverlapWarning(PriorShiftWarning):
+    """The classes overlap, so that the source prior is only an upper bound."""
+
+
 class NotConvergedWarning(PriorShiftWarning, ConvergenceWarning):
     """A solver stopped short of its tolerance."""
 

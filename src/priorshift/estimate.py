@@ -13,13 +13,14 @@ from priorshift.drpu import DRPU
 from priorshift.errors import InputError, SharedRowsWarning, warn
 from priorshift.estimator import check_sizes
 from priorshift.km_ls import KM2LS
+from priorshift.mixture_shift import MixtureShift
 from priorshift.parameters import check_choice
 from priorshift.result import PriorEstimate
 from priorshift.shared_rows import comparable_ids, row_codes
 from priorshift.tables import Table, check_dropped, match_columns, read_table
 from priorshift.tcpu import TCPU
 
-METHODS = ("auto", "tcpu", "km2-ls", "drpu")
+METHODS = ("auto", "mixture", "tcpu", "km2-ls", "drpu")
 
 
 def estimate_prior(
@@ -42,12 +43,14 @@ def estimate_prior(
     positive, unlabeled, target : array-like, data frame, or path of a CSV or Parquet file
         Confirmed positives and an unlabelled sample of the source population, and an unlabelled sample of the
         target population. Columns are matched by name where there are names.
-    method : {"auto", "tcpu", "km2-ls", "drpu"} or estimator
-        "auto" is the best estimator the library has, at present TCPU. An estimator, such as
+    method : {"auto", "mixture", "tcpu", "km2-ls", "drpu"} or estimator
+        "auto" is :class:`TCPU` where the source prior is given, and :class:`MixtureShift` ("mixture") where it is to be
+        estimated: the smallest error in the library's studies (see the guide). An estimator, such as
         ``TCPU(0.2, kernel="laplace")``, keeps its own settings; then leave `source_prior`, `confidence`,
         `random_state` and `standardize` alone.
     source_prior : float, estimator or None
-        Share of positives in the source population, if it is known; None estimates it by :class:`KM2`.
+        Share of positives in the source population, if it is known; None estimates it: "auto" and "mixture" by
+        :class:`MixturePrior`, "tcpu" by :class:`KM2`.
     confidence : float
         Of the interval.
     random_state : int, Generator or None
@@ -143,8 +146,10 @@ def _estimator(method: Any, source_prior: Any, confidence: float, random_state: 
         if source_prior is not None:
             raise InputError("method='km2-ls' uses no source_prior; leave it out.")
         return KM2LS(confidence=confidence, random_state=random_state, standardize=standardize)
-    method = DRPU if method == "drpu" else TCPU
-    return method(source_prior, confidence=confidence, random_state=random_state, standardize=standardize)
+    if method == "auto":
+        method = "mixture" if source_prior is None else "tcpu"
+    chosen = {"mixture": MixtureShift, "drpu": DRPU, "tcpu": TCPU}[method]
+    return chosen(source_prior, confidence=confidence, random_state=random_state, standardize=standardize)
 
 
 def _warn_of_shared_rows(X: NDArray[Any], m: int) -> None:

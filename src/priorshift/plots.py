@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from priorshift.drpu import DRPU
 from priorshift.errors import InputError
 from priorshift.km import KM2
+from priorshift.mixture import density
+from priorshift.mixture_shift import MixtureShift
 from priorshift.result import PriorEstimate
 from priorshift.tables import match_columns, read_table
 
@@ -54,6 +56,46 @@ def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = 
     ax.set_xlabel("target prior γ")
     ax.set_ylabel("objective above its minimum")
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)  # above, where it hides nothing
+    return ax
+
+
+def mixture(estimator: MixtureShift, target: Any = None, ax: Any = None) -> Any:
+    """Draw the p-values of population and target, with the fitted mixtures and the level of their positives.
+
+    Positives are spread evenly, negatives pile up at 0: each curve ends at the prior of its sample.
+
+    Parameters
+    ----------
+    estimator : MixtureShift, fitted
+    target : array-like, data frame or None
+        Rows of a target; None draws the source alone.
+    ax : matplotlib Axes or None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = _axes(ax)
+    found = estimator.prior_estimator_
+    g = density(found.weights_).mean(axis=0)
+    centre = (np.arange(len(g)) + 0.5) / len(g)
+    samples = [("source", GREY, found.p_values_, found.mixture_prior_)]
+    if target is not None:
+        ratio = estimator.estimate(target).details["ratio_of_mixture"]
+        samples.append(("target", BLUE, estimator.p_values(target), 1 - (1 - found.mixture_prior_) * ratio))
+    for name, colour, values, prior in samples:
+        ax.hist(np.ravel(values), bins=25, range=(0, 1), density=True, histtype="stepfilled", color=colour, alpha=0.35)
+        ax.plot(
+            centre, prior + (1 - prior) * g, color=colour, linewidth=1.5, label=f"{name}: mixture prior {prior:.3f}"
+        )
+        ax.axhline(prior, color=colour, linestyle=":", linewidth=1)
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 4)
+    ax.set_xlabel("p-value among the positives")
+    ax.set_ylabel("density")
+    ax.set_title(f"overlap {found.overlap_:.2f}; source prior in use {estimator.source_prior_:.3f}", fontsize=10)
+    ax.legend(frameon=False)
     return ax
 
 

@@ -100,6 +100,10 @@ class PriorEstimate:
         if np.isfinite(self.source_prior):
             by = self.details.get("source_prior_by", "given")
             words += f", source prior {self.source_prior:.3g}" + (f" by {by}" if by != "given" else "")
+        if self.details.get("verdict") == "upper bound":
+            words += ", an upper bound"
+        elif self.details.get("verdict") == "nothing":
+            words += ", the data cannot tell"
         return words + ")"
 
 

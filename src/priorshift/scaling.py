@@ -40,7 +40,8 @@ class Scaling:
         if standardize:
             spread = np.sqrt(sum(((X[block] - shift) ** 2).sum(axis=0) for block in blocks) / len(index))
             largest = np.max([np.abs(X[block].astype(np.float64)).max(axis=0) for block in blocks], axis=0)
-            flat = spread <= np.maximum(_ROUNDING * largest, 1e-150)
+            same = np.all([(X[block] == X[index[0]]).all(axis=0) for block in blocks], axis=0)
+            flat = same | (spread <= np.maximum(_ROUNDING * largest, 1e-150))  # a mean of equals may be off by rounding
             if flat.all():
                 raise InputError(
                     "every column of the population sample is constant, so nothing tells its rows apart; "

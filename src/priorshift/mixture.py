@@ -1,0 +1,114 @@
+"""Conformal p-values of scores, and the mixture that they follow.
+
+v(x), the rank of a row's score among those of the positives, is uniform for positives, whatever the score; negatives
+pile up near 0. So v has the density π + (1−π)g in the population and π′ + (1−π′)g in the target, with the same g: π is
+the "proportion of true nulls" of multiple testing. Irreducibility, some scores that positives alone have, is g(1) = 0.
+Here g = Σ w_k Beta(1, k), k ≥ 3, which is decreasing, convex and zero at 1; π and w maximise the likelihood of binned
+values, by EM, which is concave in (π, (1−π)w).
+
+All functions work on one histogram (bins,) or on many (…, bins).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priorshift.kernels import Matrix
+
+BINS = 200
+_ORDERS = np.array([3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256])
+_EDGES = np.linspace(0, 1, BINS + 1)
+_BETA = BINS * np.diff(1 - (1 - _EDGES[:, None]) ** _ORDERS, axis=0)  # mean density in each bin
+ITERATIONS = 400
+_LEAST = 1e-12
+
+
+def p_values(positive: Matrix, scores: Matrix) -> Matrix:
+    """(rank + ½)/(m + 1) of each score among the positives', ties counted half.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.mixture import p_values
+    >>> p_values(np.array([1.0, 2.0, 3.0]), np.array([0.0, 2.0, 9.0]))
+    array([0.125, 0.5  , 0.875])
+    """
+    ranked = np.sort(positive)
+    below = (np.searchsorted(ranked, scores, "left") + np.searchsorted(ranked, scores, "right")) / 2
+    return np.asarray((below + 0.5) / (len(positive) + 1))
+
+
+def histogram(values: Matrix, weights: Matrix | None = None) -> Matrix:
+    """Counts of p-values in the bins."""
+    at = np.minimum((values * BINS).astype(np.intp), BINS - 1)
+    return np.bincount(at, weights, BINS).astype(float)
+
+
+def density(weights: Matrix) -> Matrix:
+    """g in each bin."""
+    return np.asarray(weights @ _BETA.T)
+
+
+def fit_one(
+    counts: Matrix, iterations: int = ITERATIONS, start: tuple[Matrix, Matrix] | None = None
+) -> tuple[Matrix, Matrix]:
+    """π and w of each histogram.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.mixture import fit_one, histogram
+    >>> rng = np.random.default_rng(0)
+    >>> v = np.concatenate([rng.random(4000), rng.beta(1, 20, 6000)])
+    >>> print(fit_one(histogram(v))[0].round(1))
+    0.4
+    """
+    pi, w = _begin(counts, start)
+    n = counts.sum(axis=-1)
+    for _ in range(iterations):
+        share = counts / _mixed(pi, density(w))
+        w = _shares(w * (share @ _BETA), w)
+        pi = pi * share.sum(axis=-1) / n
+    return pi, w
+
+
+def fit_two(
+    population: Matrix, target: Matrix, iterations: int = ITERATIONS, start: tuple[Matrix, Matrix, Matrix] | None = None
+) -> tuple[Matrix, Matrix, Matrix]:
+    """π, π′ and the shared w of each pair of histograms; the ratio (1−π′)/(1−π) hardly depends on the level of g."""
+    if start is None:
+        pi, w = _begin(population, None)
+        new = pi.copy()
+    else:
+        pi, new, w = start
+    n, n_target = population.sum(axis=-1), target.sum(axis=-1)
+    for _ in range(iterations):
+        g = density(w)
+        share, share_new = population / _mixed(pi, g), target / _mixed(new, g)
+        w = _shares(w * (((1 - pi)[..., None] * share + (1 - new)[..., None] * share_new) @ _BETA), w)
+        pi, new = pi * share.sum(axis=-1) / n, new * share_new.sum(axis=-1) / n_target
+    return pi, new, w
+
+
+def overlap(mean: NDArray[np.float64] | float, prior: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """o: the mean p-value of negatives, 1 − AUC, that the mean p-value of the population and its prior imply."""
+    return np.maximum((np.asarray(mean) - np.asarray(prior) / 2) / np.maximum(1 - np.asarray(prior), 1e-3), 0.0)
+
+
+def _mixed(prior: Matrix, g: Matrix) -> Matrix:
+    """The density of a sample, kept from vanishing where it has neither positives nor, in a bin, negatives."""
+    return np.maximum(prior[..., None] + (1 - prior)[..., None] * g, _LEAST)
+
+
+def _shares(mass: Matrix, before: Matrix) -> Matrix:
+    """Of the components; as before where no negatives are left to divide."""
+    total = mass.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, mass / np.where(total > 0, total, 1.0), before)
+
+
+def _begin(counts: Matrix, start: tuple[Matrix, Matrix] | None) -> tuple[Matrix, Matrix]:
+    if start is not None:
+        return start
+    shape = counts.shape[:-1]
+    return np.full(shape, 0.5), np.full((*shape, len(_ORDERS)), 1 / len(_ORDERS))

@@ -1,0 +1,178 @@
+"""Cross-fitted scores: how much each row looks like a labelled positive, by a model that has not seen it.
+
+Rows are dealt to folds, rows of one observation to the same fold; a row is scored by the model that was fitted without
+its fold. Rows of a target are dealt to the models at random and not averaged over them, so that their noise is that of
+source rows. The whole is repeated with other folds (and other random features), and each repetition keeps its scores.
+
+The model is kernel ridge regression of "labelled" (1) against "population" (−1), both of weight one half, with a
+Gaussian kernel exp(−c‖x−y‖²/p) by random Fourier features; c and the ridge are chosen by cross-validation. A
+scikit-learn classifier can take its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.base import clone
+
+from priorshift.embeddings import Pairs
+from priorshift.errors import InputError
+from priorshift.estimator import seeded
+from priorshift.kernels import Matrix
+from priorshift.splits import deal
+
+_FREQUENCIES = 100
+_SCALES = (0.1, 0.3, 0.5, 1.0)  # c of the kernel
+_RIDGES = (1e-3, 1e-2, 1e-1)
+_BLOCK = 8192  # rows whose features are held together
+
+Model = Callable[[Matrix], Matrix]  # rows -> scores
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """Scores of the two source samples, and the models of the folds for a target."""
+
+    positive: Matrix
+    population: Matrix
+    models: tuple[Model, ...]
+
+    def target(self, rows: Matrix, rng: np.random.Generator) -> Matrix:
+        """Each row by one of the models, dealt at random."""
+        fold = rng.permutation(np.arange(len(rows)) % len(self.models))
+        scores = np.empty(len(rows))
+        for k, model in enumerate(self.models):
+            scores[fold == k] = model(rows[fold == k])
+        return scores
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The source: rows, and which of them make up P and U."""
+
+    rows: Matrix
+    labeled: NDArray[np.bool_]
+    positive: NDArray[np.intp]
+    population: NDArray[np.intp]
+    shared: Pairs
+
+
+def cross_fit(sample: Sample, model: Any, repeats: int, folds: int, rng: np.random.Generator) -> list[Repetition]:
+    """Fit and score `repeats` times; the ridge regression is tuned once."""
+    folds = min(folds, len(sample.positive), int((~sample.labeled).sum()))
+    chosen: tuple[float, float] | None = None
+    found = []
+    for _ in range(repeats):
+        fold = deal(sample.labeled, sample.positive, sample.population, sample.shared, folds, rng)
+        if model is not None:
+            found.append(_by_model(sample, model, fold, folds, rng))
+            continue
+        frequencies = rng.normal(size=(sample.rows.shape[1], _FREQUENCIES))
+        repetition, chosen = _by_ridge(sample, fold, folds, frequencies, chosen)
+        found.append(repetition)
+    return found
+
+
+def _by_ridge(
+    sample: Sample, fold: NDArray[np.intp], folds: int, frequencies: Matrix, chosen: tuple[float, float] | None
+) -> tuple[Repetition, tuple[float, float]]:
+    """The regression of smallest cross-validated error among all settings, or with the one that was chosen."""
+    best_error, best = np.inf, None
+    for scale in _SCALES if chosen is None else (chosen[0],):
+        features = _Features(frequencies * np.sqrt(2 * scale / sample.rows.shape[1]))
+        parts = [_moments(sample, fold == k, features) for k in range(folds)]
+        gram, moment = sum(part[0] for part in parts), sum(part[1] for part in parts)
+        for ridge in _RIDGES if chosen is None else (chosen[1],):
+            models = []
+            for left_out, its_moment in parts:
+                A = gram - left_out
+                A[np.diag_indices_from(A)] += ridge * (1 - 1 / folds)
+                models.append(_Ridge(features, cho_solve(cho_factor(A, check_finite=False), moment - its_moment)))
+            scores = [_held_out(sample.rows, rows, fold, models) for rows in (sample.positive, sample.population)]
+            error = ((scores[0] - 1) ** 2).mean() + ((scores[1] + 1) ** 2).mean()
+            if error < best_error:
+                best_error, best = error, (Repetition(scores[0], scores[1], tuple(models)), (scale, ridge))
+    if best is None:  # infinite or no numbers
+        raise InputError("the score cannot be fitted: its error is not a number; rescale the features.")
+    return best
+
+
+@dataclass(frozen=True)
+class _Features:
+    """cos and sin of random projections, and a constant."""
+
+    frequencies: Matrix
+
+    def __call__(self, rows: Matrix) -> Matrix:
+        angle = rows @ self.frequencies
+        made = np.concatenate([np.cos(angle), np.sin(angle)], axis=1) / np.sqrt(self.frequencies.shape[1])
+        return np.concatenate([made, np.ones((len(rows), 1))], axis=1)
+
+
+@dataclass(frozen=True)
+class _Ridge:
+    features: _Features
+    beta: Matrix
+
+    def __call__(self, rows: Matrix) -> Matrix:
+        return np.concatenate([np.empty(0), *(self.features(block) @ self.beta for block in _blocks(rows))])
+
+
+def _moments(sample: Sample, inside: NDArray[np.bool_], features: _Features) -> tuple[Matrix, Matrix]:
+    """Weighted Gram matrix and moment with the label of the rows of a fold."""
+    size = 2 * features.frequencies.shape[1] + 1
+    gram, moment = np.zeros((size, size)), np.zeros(size)
+    for rows, label in ((sample.positive, 1.0), (sample.population, -1.0)):
+        weight = 0.5 / len(rows)
+        for block in _blocks(sample.rows[rows[inside[rows]]]):
+            F = features(block)
+            gram += weight * (F.T @ F)
+            moment += weight * label * F.sum(axis=0)
+    return gram, moment
+
+
+def _held_out(X: Matrix, rows: NDArray[np.intp], fold: NDArray[np.intp], models: list[Any]) -> Matrix:
+    scores = np.empty(len(rows))
+    for k, model in enumerate(models):
+        inside = fold[rows] == k
+        scores[inside] = model(X[rows[inside]])
+    return scores
+
+
+def _by_model(sample: Sample, model: Any, fold: NDArray[np.intp], folds: int, rng: np.random.Generator) -> Repetition:
+    """A scikit-learn classifier, fitted to tell labelled (1) from population rows (0)."""
+    models = []
+    for k in range(folds):
+        P, U = (rows[fold[rows] != k] for rows in (sample.positive, sample.population))
+        y = np.repeat([1, 0], [len(P), len(U)])
+        models.append(_Classifier(seeded(clone(model), rng).fit(sample.rows[np.concatenate([P, U])], y)))
+    scores = [_held_out(sample.rows, rows, fold, models) for rows in (sample.positive, sample.population)]
+    return Repetition(scores[0], scores[1], tuple(models))
+
+
+@dataclass(frozen=True)
+class _Classifier:
+    model: Any
+
+    def __call__(self, rows: Matrix) -> Matrix:
+        if not len(rows):
+            return np.empty(0)
+        if hasattr(self.model, "decision_function"):
+            scores = np.asarray(self.model.decision_function(rows), dtype=float)
+        else:
+            scores = np.asarray(self.model.predict_proba(rows), dtype=float)[:, -1]
+        if scores.shape != (len(rows),) or not np.isfinite(scores).all():
+            raise InputError(
+                f"{type(self.model).__name__} gave scores of shape {scores.shape} for {len(rows)} rows, or some that "
+                "are not finite; one number for each row is expected, larger for positives."
+            )
+        return scores
+
+
+def _blocks(rows: Matrix) -> list[Matrix]:
+    return [rows[k : k + _BLOCK] for k in range(0, len(rows), _BLOCK)]
