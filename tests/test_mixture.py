@@ -1,3 +1,6 @@
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -7,7 +10,13 @@ from sklearn.tree import DecisionTreeClassifier
 import priorshift as ps
 from priorshift import mixture
 from priorshift.embeddings import NO_PAIRS
-from priorshift.errors import FewPositivesWarning, InputError, OverlapWarning, WeakSeparationWarning
+from priorshift.errors import (
+    DuplicateRowsWarning,
+    FewPositivesWarning,
+    InputError,
+    OverlapWarning,
+    WeakSeparationWarning,
+)
 from priorshift.mixture_prior import Ranks, _guarded
 from priorshift.score import Sample, cross_fit
 from priorshift.splits import deal
@@ -160,8 +169,7 @@ def test_target_equal_to_the_source_has_its_prior(fitted, sample):
 def test_a_known_prior_is_used(sample):
     estimate = ps.MixtureShift(0.2, random_state=0).fit(sample.X, sample.y, shared=sample.ids).estimate(sample.target)
     assert estimate.source_prior == 0.2 and "by" not in str(estimate)
-    free = ps.MixtureShift(random_state=0).fit(sample.X, sample.y, shared=sample.ids).estimate(sample.target)
-    assert estimate.standard_error < free.standard_error  # the error of an estimated prior is in the other
+    assert estimate.raw == pytest.approx(1 - 0.8 * estimate.negative_ratio) and 0.6 in estimate.interval
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.OverlapWarning")
@@ -269,3 +277,28 @@ class BadScores(LogisticRegression):
 def test_scores_that_are_no_numbers_are_refused(sample):
     with pytest.raises(InputError, match=r"BadScores gave scores of shape .* not finite"):
         ps.MixturePrior(model=BadScores()).fit(sample.X, sample.y)
+
+
+def test_copies_are_one_observation_and_said():
+    """Three copies of every row know no more than one: the answer is that of the rows, not three times as sure."""
+    s = ps.simulate.gaussian(0.3, 0.6, 300, 300, shared=False, random_state=0)
+    once = ps.MixtureShift(random_state=0).fit(s.X, s.y).estimate(s.target)
+    X, y, target = (np.repeat(part, 3, axis=0) for part in (s.X, s.y, s.target))
+    with pytest.warns(
+        DuplicateRowsWarning, match="600 of 900 source rows are copies of others, in columns that do not repeat"
+    ):
+        tripled = ps.MixtureShift(random_state=0).fit(X, y).estimate(target)
+    assert tripled.value == pytest.approx(once.value, abs=0.08)
+    assert tripled.standard_error == pytest.approx(once.standard_error, rel=0.4)
+
+
+def test_hard_problems_get_a_value_an_interval_and_a_verdict():
+    """A few of each kind; experiments/hard.py has 200."""
+    sys.path.insert(0, str(Path(__file__).parent.parent))
+    from experiments.hard import KINDS, one
+
+    lines = [one(number) for number in range(2 * len(KINDS))]
+    assert all(0 <= line["low"] <= line["value"] <= line["high"] <= 1 for line in lines)
+    assert not any(line["other_warnings"] for line in lines)
+    assert {line["verdict"] for line in lines} <= {"estimate", "upper bound", "nothing"}
+    assert np.mean([line["holds"] for line in lines]) > 0.7

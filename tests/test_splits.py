@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from priorshift.embeddings import NO_PAIRS
 from priorshift.errors import InputError
-from priorshift.splits import deal
+from priorshift.splits import deal, find_copies
 
 
 @given(st.integers(10, 40), st.integers(10, 60), st.integers(0, 8), st.integers(2, 5), st.integers(0, 99))
@@ -36,3 +36,18 @@ def test_too_few_observations_for_the_folds():
         InputError, match="2 positive and 3 other observations cannot be dealt to 3 parts that hold both"
     ):
         deal(labeled, np.arange(2), np.arange(2, 5), NO_PAIRS, 3, np.random.default_rng(0))
+
+
+def test_copies_are_found_where_they_cannot_be_chance():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3))
+    assert len(find_copies(X)) == 0
+    tripled = np.repeat(X, 3, axis=0)
+    pairs = find_copies(tripled)
+    assert len(pairs) == 40 and (tripled[pairs[:, 0]] == tripled[pairs[:, 1]]).all()
+    assert len(find_copies(rng.integers(0, 4, (60, 3)).astype(float))) == 0  # discrete rows repeat themselves
+    assert len(find_copies(np.ones((9, 2)))) == 0
+    rows = np.arange(60)
+    labeled = rows < 30
+    fold = deal(labeled, rows[labeled], rows[~labeled], NO_PAIRS, 2, rng, pairs)
+    assert (fold[pairs[:, 0]] == fold[pairs[:, 1]]).all()

@@ -68,6 +68,10 @@ class EstimatedPriorWarning(PriorShiftWarning):
     """The source prior was estimated, and the interval cannot include all of its error."""
 
 
+class DuplicateRowsWarning(PriorShiftWarning):
+    """Many rows are copies of others."""
+
+
 class OverlapWarning(PriorShiftWarning):
     """The classes overlap, so that the source prior is only an upper bound."""
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from priorshift import mixture
 from priorshift.embeddings import NO_PAIRS, Pairs
 from priorshift.errors import (
+    DuplicateRowsWarning,
     FewPositivesWarning,
     InputError,
     OverlapWarning,
@@ -26,6 +27,7 @@ from priorshift.progress import Progress
 from priorshift.scaling import Scaling
 from priorshift.score import Sample, cross_fit
 from priorshift.shared_rows import shared_pairs
+from priorshift.splits import find_copies
 from priorshift.threads import one_blas_thread
 
 _SOFT = 0.05  # the overlap at which KM2 begins to count
@@ -131,7 +133,10 @@ class MixturePrior(PUEstimator):
         self._scaling.warn_of_left_out(table)
         rows = self._scaling.rows(table.values)[:]
         self._spread = float(np.sqrt(rows[population].var(axis=0).mean())) or 1.0
-        sample = Sample(self._scaled(rows), labeled, positive, population, pairs)
+        # within each sample: what P and U have in common is told by `shared`
+        samples = positive, np.flatnonzero(~labeled)
+        copies = np.concatenate([part[find_copies(table.values[part])] for part in samples])
+        sample = Sample(self._scaled(rows), labeled, positive, population, pairs, copies)
         with one_blas_thread(), Progress("MixturePrior", 4) as step:
             step()
             self._repetitions = cross_fit(sample, self.model, self.repeats, self.folds, rng)
@@ -143,7 +148,7 @@ class MixturePrior(PUEstimator):
             step()
             self._bootstrap(sample, km2, rng)
         self._sizes = len(positive), int((~labeled).sum())
-        self._warn()
+        self._warn(len(copies))
         return self
 
     def _fit_mixture(self) -> None:
@@ -160,18 +165,19 @@ class MixturePrior(PUEstimator):
 
     def _bootstrap(self, sample: Sample, km2: _Guard, rng: np.random.Generator) -> None:
         """Replicates of the prior, and what a target's replicates need: weights of the positives, histograms of U."""
-        B, m = self.n_bootstrap, len(sample.positive)
-        observation = m + np.arange(len(sample.population))
-        observation[sample.shared[:, 1]] = sample.shared[:, 0]
-        weights = rng.poisson(1.0, (B, m + len(sample.population)))
-        self._weights = weights[:, :m]
-        self._weights[self._weights.sum(axis=1) == 0] = 1
+        B = self.n_bootstrap
+        known = sample.observations
+        weights = rng.poisson(1.0, (B, int(known.max()) + 1))
+        of_population = weights[:, known[sample.population]]
+        self._weights = weights[:, known[sample.positive]]
+        for part in (self._weights, of_population):
+            part[part.sum(axis=1) == 0] = 1
         counts = np.empty((B, len(self._repetitions), mixture.BINS))
         means = np.empty(counts.shape[:2])
         for r, repetition in enumerate(self._repetitions):
             ranks = Ranks(repetition.positive, repetition.population)
             for b in range(B):
-                w = weights[b, observation]
+                w = of_population[b]
                 v = ranks.p_values(self._weights[b])
                 counts[b, r], means[b, r] = mixture.histogram(v, w), (w @ v) / max(w.sum(), 1)
         self._population_counts = counts
@@ -181,7 +187,7 @@ class MixturePrior(PUEstimator):
         )
         priors, _ = mixture.fit_one(counts, _WARM, start)
         overlap = mixture.overlap(means, priors).mean(axis=1)
-        moved = km2.prior + (weights[:, :m] - 1) @ km2.of_positive + (weights[:, observation] - 1) @ km2.of_population
+        moved = km2.prior + (self._weights - 1) @ km2.of_positive + (of_population - 1) @ km2.of_population
         self._priors = _guarded(priors.mean(axis=1), moved, overlap)
         self.standard_error_ = float(self._priors.std(ddof=1))
 
@@ -212,8 +218,14 @@ class MixturePrior(PUEstimator):
         """
         return np.asarray(np.clip(rows[:, self._scaling.factor != 0] / self._spread, -_FAR, _FAR))
 
-    def _warn(self) -> None:
+    def _warn(self, copies: int) -> None:
         m, n = self._sizes
+        if copies:
+            warn(
+                f"{copies} of {m + n} source rows are copies of others, in columns that do not repeat by chance; "
+                "they are taken as one observation. Leave them out, unless they mean something.",
+                DuplicateRowsWarning,
+            )
         if m < _FEW:
             warn(
                 f"The prior rests on {m} positive rows; take it as a guess, and label at least {_FEW}.",

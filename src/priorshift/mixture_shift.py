@@ -6,10 +6,12 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift import mixture
+from priorshift.embeddings import NO_PAIRS
 from priorshift.errors import PriorShiftWarning
 from priorshift.estimator import PUEstimator, check_sizes
 from priorshift.kernels import Matrix
@@ -17,6 +19,7 @@ from priorshift.mixture_prior import MixturePrior, Ranks, soft
 from priorshift.parameters import check_confidence, check_prior
 from priorshift.result import Interval, PriorEstimate
 from priorshift.source_prior import is_known
+from priorshift.splits import find_copies, observations
 from priorshift.tcpu import TCPU
 from priorshift.threads import one_blas_thread
 
@@ -55,7 +58,7 @@ class MixtureShift(PUEstimator):
     >>> from priorshift import MixtureShift, simulate
     >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
     >>> print(MixtureShift(random_state=0).fit(s.X, s.y, shared=s.ids).estimate(s.target))
-    target prior 0.607, 95% interval 0.573 to 0.641 (Mixture, source prior 0.201 by MixturePrior)
+    target prior 0.607, 95% interval 0.575 to 0.639 (Mixture, source prior 0.201 by MixturePrior)
     """
 
     def __init__(
@@ -117,7 +120,7 @@ class MixtureShift(PUEstimator):
         with one_blas_thread():
             rows = found._scaled(found._scaling.rows(table.values)[:])
             scores = [repetition.target(rows, rng) for repetition in found._repetitions]
-            R, replicates = self._ratio(scores, rng)
+            R, replicates = self._ratio(scores, _observations(table.values), rng)
         weight = float(1 - soft(found.overlap_)) / 2
         kernel, kernel_error = self._kernel_ratio(table.values, rng) if weight > _LEAST_WEIGHT else (np.nan, np.nan)
         spread = float(replicates.std(ddof=1))
@@ -168,7 +171,9 @@ class MixtureShift(PUEstimator):
         rows = found._scaled(found._scaling.rows(self._read_target(X_target).values)[:])
         return np.stack([mixture.p_values(r.positive, r.target(rows, rng)) for r in found._repetitions])
 
-    def _ratio(self, scores: list[Matrix], rng: np.random.Generator) -> tuple[float, Matrix]:
+    def _ratio(
+        self, scores: list[Matrix], observation: NDArray[np.intp], rng: np.random.Generator
+    ) -> tuple[float, Matrix]:
         """R of the mixture, the mean over repetitions, and its bootstrap replicates."""
         found = self.prior_estimator_
         counts = np.stack(
@@ -179,8 +184,9 @@ class MixtureShift(PUEstimator):
         )
         pi, new, w = mixture.fit_two(found._counts, counts)
         B = len(found._weights)
-        weights = rng.poisson(1.0, (B, len(scores[0])))
+        weights = rng.poisson(1.0, (B, int(observation.max()) + 1))
         weights[weights.sum(axis=1) == 0] = 1
+        weights = weights[:, observation]
         resampled = np.empty((B, *counts.shape))
         for r, (repetition, s) in enumerate(zip(found._repetitions, scores, strict=True)):
             ranks = Ranks(repetition.positive, s)
@@ -229,6 +235,12 @@ class MixtureShift(PUEstimator):
         if found.mixture_prior_ > 0.97:
             return "nothing"
         return "upper bound" if found.upper_bound_ and not is_known(self.source_prior) else "estimate"
+
+
+def _observations(rows: NDArray[Any]) -> NDArray[np.intp]:
+    """Of each row of the target: copies are one."""
+    none = np.empty(0, dtype=np.intp)
+    return observations(len(rows), none, none, NO_PAIRS, find_copies(rows))
 
 
 def _negatives(pi: Matrix, new: Matrix) -> Matrix:

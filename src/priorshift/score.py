@@ -12,7 +12,7 @@ scikit-learn classifier can take its place.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 
-from priorshift.embeddings import Pairs
+from priorshift.embeddings import NO_PAIRS, Pairs
 from priorshift.errors import InputError
 from priorshift.estimator import seeded
 from priorshift.kernels import Matrix
-from priorshift.splits import deal
+from priorshift.splits import deal, observations
 
 _FREQUENCIES = 100
 _SCALES = (0.1, 0.3, 0.5, 1.0)  # c of the kernel
@@ -60,15 +60,23 @@ class Sample:
     positive: NDArray[np.intp]
     population: NDArray[np.intp]
     shared: Pairs
+    copies: Pairs = field(default_factory=lambda: NO_PAIRS)
+
+    @property
+    def observations(self) -> NDArray[np.intp]:
+        """Of each row."""
+        return observations(len(self.rows), self.positive, self.population, self.shared, self.copies)
 
 
 def cross_fit(sample: Sample, model: Any, repeats: int, folds: int, rng: np.random.Generator) -> list[Repetition]:
     """Fit and score `repeats` times; the ridge regression is tuned once."""
-    folds = min(folds, len(sample.positive), int((~sample.labeled).sum()))
+    known = sample.observations
+    positives = len(np.unique(known[sample.positive]))
+    folds = min(folds, positives, len(np.unique(known[sample.population])))
     chosen: tuple[float, float] | None = None
     found = []
     for _ in range(repeats):
-        fold = deal(sample.labeled, sample.positive, sample.population, sample.shared, folds, rng)
+        fold = deal(sample.labeled, sample.positive, sample.population, sample.shared, folds, rng, sample.copies)
         if model is not None:
             found.append(_by_model(sample, model, fold, folds, rng))
             continue

@@ -1,0 +1,108 @@
+"""200 hard problems for the default: does it always give a value, an interval and a truthful verdict?
+
+    python -m experiments.hard [--problems 200] [--output experiments/results/hard.csv]
+
+Tiny, unseparated, one-dimensional, discrete, duplicated, heavy-tailed, with constant columns or huge values; the priors
+are random. "holds" says whether the interval covers the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import priorshift as ps
+
+KINDS = (
+    "tiny",
+    "unseparated",
+    "one column",
+    "discrete",
+    "duplicated",
+    "heavy tails",
+    "constant columns",
+    "huge values",
+)
+
+
+def problem(kind: str, rng: np.random.Generator) -> tuple[Any, ...]:
+    """P, U, T and the two priors."""
+    pi, target = rng.uniform(0.1, 0.6), rng.uniform(0.05, 0.95)
+    small = kind == "tiny"
+    m, n, n_target = (int(rng.integers(*(low if small else high))) for low, high in
+                      (((2, 12), (15, 80)), ((6, 40), (40, 300)), ((5, 40), (40, 300))))  # fmt: skip
+    p = 1 if kind == "one column" else int(rng.integers(2, 8))
+    distance = (
+        0.0 if kind == "unseparated" and rng.random() < 0.5 else rng.uniform(0.2, 0.5 if kind == "unseparated" else 3)
+    )
+
+    def draw(labels: np.ndarray) -> np.ndarray:
+        noise = rng.standard_cauchy((len(labels), p)) if kind == "heavy tails" else rng.normal(size=(len(labels), p))
+        X = noise + distance * labels[:, None]
+        if kind == "discrete":
+            X = np.round(X)
+        if kind == "constant columns":
+            X[:, ::2] = 3.7
+        if kind == "huge values":
+            X = X * 10.0 ** rng.integers(-20, 20) + 10.0 ** rng.integers(0, 5)
+        return np.repeat(X[: max(2, len(X) // 3)], 3, axis=0) if kind == "duplicated" else X
+
+    scale = rng.bit_generator.state  # the same scale for all three samples
+    samples = []
+    for size, prior in ((m, 1.0), (n, pi), (n_target, target)):
+        labels = rng.random(size) < prior
+        if kind == "huge values":
+            after = rng.bit_generator.state
+            rng.bit_generator.state = scale
+            factor, shift = 10.0 ** rng.integers(-20, 20), 10.0 ** rng.integers(0, 5)
+            rng.bit_generator.state = after
+            samples.append((rng.normal(size=(size, p)) + distance * labels[:, None] + shift) * factor)
+        else:
+            samples.append(draw(labels))
+    return (*samples, pi, target)
+
+
+def one(number: int) -> dict[str, Any]:
+    kind = KINDS[number % len(KINDS)]
+    rng = np.random.default_rng((7, number))
+    P, U, T, pi, target = problem(kind, rng)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        estimate = ps.estimate_prior(P, U, T, random_state=number)
+    others = [w for w in said if not issubclass(w.category, ps.errors.PriorShiftWarning)]
+    low, high = estimate.interval.low, estimate.interval.high
+    return {
+        "number": number, "kind": kind, "positives": len(P), "unlabeled": len(U), "target": len(T),
+        "source_prior": round(pi, 4), "target_prior": round(target, 4), "value": round(estimate.value, 4),
+        "low": round(low, 4), "high": round(high, 4), "verdict": estimate.details["verdict"],
+        "warnings": len(said) - len(others), "other_warnings": len(others), "holds": low <= target <= high,
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--problems", type=int, default=200)
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "hard.csv")
+    args = parser.parse_args()
+    with ProcessPoolExecutor() as pool:
+        lines = list(pool.map(one, range(args.problems), chunksize=4))
+    with args.output.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(lines[0]))
+        writer.writeheader()
+        writer.writerows(lines)
+    for verdict in ("estimate", "upper bound", "nothing"):
+        some = [line for line in lines if line["verdict"] == verdict]
+        holds = np.mean([line["holds"] for line in some]) if some else float("nan")
+        print(f"{verdict}: {len(some)} problems, the interval holds in {holds:.1%}")
+    print(f"values in [0, 1]: {all(0 <= line['value'] <= 1 for line in lines)}")
+    print(f"warnings that are not ours: {sum(line['other_warnings'] for line in lines)}")
+
+
+if __name__ == "__main__":
+    main()
