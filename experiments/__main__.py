@@ -1,4 +1,4 @@
-"""The command line of the experiments: list, run, table, figure, features.
+"""The command line of the experiments: list, run, table, figure, compare, features.
 
 python -m experiments run uci            what is missing of it; killed at any moment, it goes on where it was
 priorshift experiment table uci --json   the same, from anywhere inside the repository
@@ -56,12 +56,15 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("name", help="an experiment" + ", 1 or 2" * (command is figures) + ", or all")
     tables.add_argument("--json", action="store_true", help="rows as JSON")
     figures.add_argument("--output", metavar="FOLDER", type=Path, default=HOME / "figures", help="where to draw")
+    compare = commands.add_parser("compare", help="the page that sets our figures beside the published ones")
+    compare.set_defaults(run=_compare)
+    compare.add_argument("--output", metavar="FILE", type=Path, default=HOME / "COMPARISON.md", help="the page")
     features = commands.add_parser("features", help="the paper's image features, where torchvision can download")
     features.set_defaults(run=_features)
     features.add_argument("--output", metavar="FOLDER", type=Path, required=True, help="becomes PRIORSHIFT_DATA")
     for command in (runs, tables, figures):
         command.add_argument("--smoke", action="store_true", help="a small part, in a folder of its own")
-    for command in (lists, runs, tables, figures):
+    for command in (lists, runs, tables, figures, compare):
         command.add_argument("--results", metavar="FOLDER", type=Path, default=RESULTS, help="where the lines are")
     return parser
 
@@ -132,6 +135,16 @@ def _figure(args: argparse.Namespace) -> None:
         for experiment in _asked(args):
             for path in draw_experiment(experiment, args.results, args.output):
                 print(path)
+
+
+def _compare(args: argparse.Namespace) -> None:
+    from experiments.compare import page
+
+    text = page(args.results)
+    draft = args.output.with_name(f".{args.output.name}")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(args.output)
+    print(args.output)
 
 
 def _features(args: argparse.Namespace) -> None:

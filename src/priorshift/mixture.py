@@ -67,7 +67,7 @@ def fit_one(
     pi, w = _begin(counts, start)
     n = counts.sum(axis=-1)
     for _ in range(iterations):
-        share = counts / _mixed(pi, density(w))
+        share = counts / _mixed(pi, np.maximum(density(w), _LEAST))
         w = _shares(w * (share @ _BETA), w)
         pi = pi * share.sum(axis=-1) / n
     return pi, w
@@ -85,9 +85,16 @@ def fit_two(
     n, n_target = population.sum(axis=-1), target.sum(axis=-1)
     for _ in range(iterations):
         g = density(w)
-        share, share_new = population / _mixed(pi, g), target / _mixed(new, g)
-        w = _shares(w * (((1 - pi)[..., None] * share + (1 - new)[..., None] * share_new) @ _BETA), w)
-        pi, new = pi * share.sum(axis=-1) / n, new * share_new.sum(axis=-1) / n_target
+        np.maximum(g, _LEAST, out=g)
+        share, share_new = _mixed(pi, g), _mixed(new, g)
+        np.divide(population, share, out=share)
+        np.divide(target, share_new, out=share_new)
+        total, total_new = share.sum(axis=-1), share_new.sum(axis=-1)
+        share *= (1 - pi)[..., None]
+        share_new *= (1 - new)[..., None]
+        share += share_new
+        w = _shares(w * (share @ _BETA), w)
+        pi, new = pi * total / n, new * total_new / n_target
     return pi, new, w
 
 
@@ -97,8 +104,10 @@ def overlap(mean: NDArray[np.float64] | float, prior: NDArray[np.float64] | floa
 
 
 def _mixed(prior: Matrix, g: Matrix) -> Matrix:
-    """The density of a sample, kept from vanishing where it has neither positives nor, in a bin, negatives."""
-    return np.maximum(prior[..., None] + (1 - prior)[..., None] * g, _LEAST)
+    """The density of a sample; it cannot vanish, since g is kept from it."""
+    mixed = g * (1 - prior)[..., None]
+    mixed += prior[..., None]
+    return np.asarray(mixed)
 
 
 def _shares(mass: Matrix, before: Matrix) -> Matrix:

@@ -117,9 +117,13 @@ class _Features:
     frequencies: Matrix
 
     def __call__(self, rows: Matrix) -> Matrix:
+        D = self.frequencies.shape[1]
         angle = rows @ self.frequencies
-        made = np.concatenate([np.cos(angle), np.sin(angle)], axis=1) / np.sqrt(self.frequencies.shape[1])
-        return np.concatenate([made, np.ones((len(rows), 1))], axis=1)
+        made = np.ones((len(rows), 2 * D + 1))
+        np.cos(angle, out=made[:, :D])
+        np.sin(angle, out=made[:, D : 2 * D])
+        made[:, : 2 * D] /= np.sqrt(D)
+        return made
 
 
 @dataclass(frozen=True)
