@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -28,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(f"priorshift: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         print(f"priorshift: {error.filename or 'a file'} cannot be used ({error.strerror or error}).", file=sys.stderr)
         return 2
@@ -118,6 +121,8 @@ def _table(args: argparse.Namespace) -> None:
     from experiments.tables import table, words
 
     rows = [row for experiment in _asked(args) for row in table(experiment, args.results)]
+    if not rows:
+        raise InputError(f"there are no lines of {args.name} yet; run 'priorshift experiment run {args.name}'.")
     print(json.dumps(rows, ensure_ascii=False, allow_nan=False) if args.json else words(rows))
 
 
@@ -133,6 +138,8 @@ def _figure(args: argparse.Namespace) -> None:
                 print(draw(args.output))
     if args.name not in PAPER:
         for experiment in _asked(args):
+            if args.name == "all" and not (args.results / f"{experiment.name}.jsonl").exists():
+                continue
             for path in draw_experiment(experiment, args.results, args.output):
                 print(path)
 

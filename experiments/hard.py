@@ -96,7 +96,7 @@ def main() -> None:
         writer = csv.DictWriter(file, list(lines[0]))
         writer.writeheader()
         writer.writerows(lines)
-    for verdict in ("estimate", "upper bound", "nothing"):
+    for verdict in ("estimate", "upper bound", "few positives", "nothing"):
         some = [line for line in lines if line["verdict"] == verdict]
         holds = np.mean([line["holds"] for line in some]) if some else float("nan")
         print(f"{verdict}: {len(some)} problems, the interval holds in {holds:.1%}")

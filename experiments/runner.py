@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -23,6 +24,7 @@ from experiments.draws import draw
 from experiments.grids import EXPERIMENTS, Experiment, Unit, key, units, wanted
 from experiments.methods import Fitted
 from experiments.store import Store
+from priorshift.errors import InputError
 from priorshift.threads import available
 
 VERSIONS = f"{ps.__version__} numpy {np.__version__} py {platform.python_version()}"
@@ -58,6 +60,7 @@ def run_unit(unit: Unit) -> list[dict[str, Any]]:
                     "estimate": _short(answer.value),
                     "interval": interval and [_short(interval.low), _short(interval.high)],
                     "source_estimate": _short(answer.source_prior),
+                    "verdict": answer.details.get("verdict"),
                     "seconds": round(seconds, 4),
                     "versions": VERSIONS,
                 }
@@ -108,6 +111,11 @@ def _results(todo: list[Unit], processes: int) -> Iterator[list[dict[str, Any]]]
                 under_way |= {pool.submit(run_unit, unit) for unit in islice(queue, len(finished))}
                 for future in finished:
                     yield future.result()
+        except BrokenProcessPool:
+            raise InputError(
+                "a process of the run was killed, perhaps for memory; what was done is kept: run again to go on, with "
+                "fewer --processes."
+            ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -49,8 +49,11 @@ class Store:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             self._lock()
-            whole = path.read_bytes().rfind(b"\n") + 1
-            if whole < os.fstat(self._file).st_size:  # the process before was killed while it wrote
+            text = path.read_bytes()
+            whole = text.rfind(b"\n") + 1
+            if not b'{"experiment":'.startswith(text[whole:][:14]):
+                raise InputError(f"{path} ends with something else than a result; mend or remove its last line.")
+            if whole < len(text):  # the process before was killed while it wrote
                 os.ftruncate(self._file, whole)
             self.lines = read_lines(path)
         except BaseException:

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.grids import Experiment, Source, Target, key, units, wanted
+from experiments.grids import KEYS, Experiment, Source, Target, key, units, wanted
 from experiments.store import read_lines
+from priorshift.errors import InputError
 
 PUBLISHED = Path(__file__).parent / "published"
 PUBLISHED_REPETITIONS = 20
@@ -21,7 +22,11 @@ _CELL = ("dataset", "label_frequency", "source_prior", "rows", "target_prior", "
 
 def lines_of(experiment: Experiment, results: Path) -> list[dict[str, Any]]:
     """The lines of the experiment's own grid; a file may hold more repetitions than asked."""
-    lines = read_lines(results / f"{experiment.name}.jsonl")
+    path = results / f"{experiment.name}.jsonl"
+    lines = read_lines(path)
+    for number, line in enumerate(lines, 1):
+        if not set(KEYS) - {"setting"} <= set(line):
+            raise InputError(f"{path} holds a line that is no result, line {number}; remove it.")
     sources = set(experiment.sources)
     return [
         line

@@ -1,6 +1,7 @@
 """What the README and the guide say of coverage is what the committed figures say."""
 
 import csv
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -159,3 +160,96 @@ def test_guide_quotes_the_decisions(decisions):
         assert f"| {words} | {row} | {best}|" in guide
         names = ("nnPU", "adapted", "adapted_to_truth", "as_printed")
         assert f"| {words} | " + " | ".join(f"{column(target, name).mean():.4f}" for name in names) + " |" in guide
+
+
+PAPER = ROOT / "experiments" / "results" / "paper"
+
+
+@pytest.fixture(scope="module")
+def study():
+    """Mean errors by experiment and method, and the cells behind them."""
+    sys.path.insert(0, str(ROOT))
+    from experiments.grids import EXPERIMENTS
+    from experiments.tables import table
+
+    return {name: table(EXPERIMENTS[name], PAPER) for name in ("uci", "disjoint", "keel", "unseen", "synthetic")}
+
+
+def mean_error(rows, method, **wanted):
+    some = [
+        row["mean_abs_error"] for row in rows if row["method"] == method and all(row[k] == v for k, v in wanted.items())
+    ]
+    return float(np.mean(some))
+
+
+def test_tcpu_is_the_papers_on_its_own_tables(study):
+    from experiments.tables import summary
+
+    tcpu = next(entry for entry in summary(study["uci"]) if entry["method"] == "TCPU")
+    assert (tcpu["cells"], tcpu["repetitions"]) == (84, 20)
+    assert tcpu["mean_abs_error"] == pytest.approx(0.0622, abs=0.010)
+    assert tcpu["within_three_standard_errors"] >= 70
+
+
+def test_drpu_beats_its_published_figures(study):
+    assert mean_error(study["uci"], "DRPU") < 0.2007
+    assert mean_error(study["synthetic"], "DRPU", label_frequency=0.5) <= 0.08
+
+
+def test_the_default_beats_the_paper(study):
+    from experiments.tables import published
+
+    known = published()
+    rows = [row for row in study["uci"] if row["method"] == "Mixture"]
+    assert len(rows) == 84 and {row["repetitions"] for row in rows} == {20}
+    assert mean_error(study["uci"], "Mixture") <= 0.046
+    names = ("dataset", "label_frequency", "source_prior", "target_prior")
+    assert sum(row["mean_abs_error"] < known[(*(row[n] for n in names), "TCPU")][0] for row in rows) >= 60
+    for dataset in {row["dataset"] for row in rows}:
+        ours, theirs = (mean_error(study["uci"], method, dataset=dataset) for method in ("Mixture", "TCPU"))
+        assert ours < theirs + 0.01
+    assert mean_error(study["disjoint"], "Mixture") < 0.8 * mean_error(study["disjoint"], "TCPU")
+
+
+def test_guide_quotes_the_study_of_the_default(study):
+    guide = (ROOT / "docs" / "guide.md").read_text()
+    for words, name in (
+        ("UCI, the paper's protocol", "uci"),
+        ("UCI, P and U disjoint, standardised by the source", "disjoint"),
+        ("ten KEEL sets, the same", "keel"),
+        ("thirteen KEEL sets never looked at, the same", "unseen"),
+    ):
+        figures = [
+            f"{mean_error(study[name], method):.4f}" for method in ("TCPU", "TCPU-unbiased", "Mixture", "TCPU-true")
+        ]
+        assert f"| {words} | {' | '.join(figures)} |" in guide
+
+
+def test_the_defaults_interval_covers_with_an_unknown_prior():
+    guide = (ROOT / "docs" / "guide.md").read_text()
+    with (ROOT / "experiments" / "results" / "coverage_mixture.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 24
+    for rows, least in (("200", 0.88), ("2000", 0.92)):
+        values = column([line for line in lines if line["rows"] == rows], "coverage")
+        assert values.min() >= least
+        assert (
+            f"| {rows} | {100 * values.mean():.1f}% | {100 * values.min():.1f}% | {100 * values.max():.1f}% |" in guide
+        )
+
+
+def test_hard_problems_are_quoted():
+    guide = (ROOT / "docs" / "guide.md").read_text()
+    with (ROOT / "experiments" / "results" / "hard.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 200 and all(0 <= float(line["value"]) <= 1 for line in lines)
+    for verdict in ("estimate", "upper bound", "few positives", "nothing"):
+        some = [line["holds"] == "True" for line in lines if line["verdict"] == verdict]
+        assert f"{np.mean(some):.1%} of {len(some)} called" in guide
+
+
+def test_the_comparison_is_that_of_the_lines():
+    sys.path.insert(0, str(ROOT))
+    from experiments.compare import page
+
+    assert page(PAPER) == (ROOT / "experiments" / "COMPARISON.md").read_text(encoding="utf-8")

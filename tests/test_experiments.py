@@ -250,3 +250,43 @@ def test_experiments_outside_the_repository_are_said_to_be_in_it(tmp_path, monke
 def test_real_data_run_from_end_to_end(name, tmp_path):
     experiment = small(EXPERIMENTS[name], EXPERIMENTS[name].sources[0].dataset)
     assert run(experiment, tmp_path / f"{name}.jsonl", methods=("TCPU", "KM2-LS"), processes=1) == 8
+
+
+def test_a_file_of_notes_is_not_cut_off(tmp_path, capsys):
+    path = tmp_path / "prior.jsonl"
+    path.write_text("my precious notes")
+    assert main(["run", "prior", "--results", str(tmp_path), "--processes", "1"]) == 2
+    assert "ends with something else than a result; mend or remove its last line" in capsys.readouterr().err
+    assert path.read_text() == "my precious notes"
+
+
+def test_a_foreign_line_is_said(tmp_path, capsys):
+    (tmp_path / "size.jsonl").write_text('{"a": 1}\n')
+    for command in ("table", "figure"):
+        more = ["--output", str(tmp_path)] if command == "figure" else []
+        assert main([command, "size", "--results", str(tmp_path), *more]) == 2
+        assert "holds a line that is no result, line 1; remove it" in capsys.readouterr().err
+
+
+def test_no_lines_no_table(tmp_path, capsys):
+    assert main(["table", "uci", "--results", str(tmp_path)]) == 2
+    assert "there are no lines of uci yet" in capsys.readouterr().err
+
+
+def test_a_killed_process_of_the_pool_ends_with_a_sentence(tmp_path, monkeypatch, capsys):
+    from concurrent.futures.process import BrokenProcessPool
+
+    from experiments import runner
+
+    def broken(*args, **named):
+        raise BrokenProcessPool
+
+    monkeypatch.setattr(runner, "wait", broken)
+    assert main(["run", "prior", "--results", str(tmp_path), "--processes", "2", "--repetitions", "1"]) == 2
+    assert "a process of the run was killed, perhaps for memory; what was done is kept" in capsys.readouterr().err
+
+
+def test_help_of_the_experiments(capsys):
+    with pytest.raises(SystemExit) as ended:
+        priorshift(["experiment", "--help"])
+    assert ended.value.code == 0 and "priorshift experiment" in capsys.readouterr().out

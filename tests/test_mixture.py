@@ -1,4 +1,5 @@
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -220,7 +221,9 @@ def test_positives_like_the_population_give_an_answer_that_says_nothing():
 def test_few_positives_are_said(sample):
     few = np.r_[:5, len(sample.positive) : len(sample.X)]
     with pytest.warns(FewPositivesWarning, match="The prior rests on 5 positive rows; take it as a guess"):
-        ps.MixturePrior(random_state=0).fit(sample.X[few], sample.y[few])
+        shift = ps.MixtureShift(random_state=0).fit(sample.X[few], sample.y[few])
+    estimate = shift.estimate(sample.target)
+    assert estimate.details["verdict"] == "few positives" and str(estimate).endswith(", a guess from few positives)")
 
 
 def test_bootstrap_shares_the_weight_of_a_shared_row():
@@ -300,5 +303,113 @@ def test_hard_problems_get_a_value_an_interval_and_a_verdict():
     lines = [one(number) for number in range(2 * len(KINDS))]
     assert all(0 <= line["low"] <= line["value"] <= line["high"] <= 1 for line in lines)
     assert not any(line["other_warnings"] for line in lines)
-    assert {line["verdict"] for line in lines} <= {"estimate", "upper bound", "nothing"}
+    assert {line["verdict"] for line in lines} <= {"estimate", "upper bound", "few positives", "nothing"}
     assert np.mean([line["holds"] for line in lines]) > 0.7
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+@pytest.mark.parametrize(("rows", "prior"), [(20, 0.05), (20, 0.95), (50, 0.97)])
+def test_intervals_near_the_ends_are_never_of_no_width_and_cover(rows, prior):
+    s = ps.simulate.gaussian(0.3, 0.5, 600, 10, distance=3, shared=False, random_state=1)
+    shift = ps.MixtureShift(random_state=0).fit(s.X, s.y)
+    rng = np.random.default_rng(0)
+    covered = []
+    for _ in range(30):
+        labels = rng.random(rows) < prior
+        ends = shift.estimate(rng.normal(size=(rows, 10)) + 3 * labels[:, None]).interval
+        assert ends.width > 0.05
+        covered.append(prior in ends)
+    assert np.mean(covered) >= 0.83  # at 95%, 25 of 30 or fewer happen once in a hundred times
+    whole = shift.estimate(s.positive)
+    assert whole.interval.low < 1 == whole.interval.high and np.isfinite(whole.standard_error)
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+def test_the_interval_covers_in_small_samples():
+    """36 draws over the grid; experiments/coverage_mixture.py has thousands."""
+    covered = []
+    for seed, (pi, target) in enumerate([(0.1, 0.8), (0.2, 0.4), (0.5, 0.2)] * 12):
+        s = ps.simulate.gaussian(pi, target, 200, 200, random_state=seed)
+        shift = ps.MixtureShift(repeats=2, random_state=seed).fit(s.X, s.y, shared=s.ids)
+        covered.append(target in shift.estimate(s.target).interval)
+    assert np.mean(covered) >= 0.83  # at 95%, 30 of 36 or fewer happen once in a hundred times
+
+
+def test_one_discrete_column_repeats_itself_by_chance():
+    rng = np.random.default_rng(0)
+
+    def draw(n, prior):
+        y = rng.random(n) < prior
+        return np.round(np.where(y, rng.beta(6, 2, n), rng.beta(2, 6, n)), 2)[:, None]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DuplicateRowsWarning)
+        warnings.simplefilter("ignore", OverlapWarning)
+        estimate = ps.estimate_prior(draw(300, 1.0), draw(1000, 0.2), draw(1000, 0.5), random_state=0)
+    assert 0.5 in estimate.interval and estimate.interval.width < 0.3
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+def test_rows_that_km2_cannot_use_leave_the_mixture_alone():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.random(100) < 0.9, rng.random(300) < 0.3])[:, None].astype(float)
+    found = ps.MixturePrior(random_state=0).fit(X, np.repeat([1, 0], [100, 300]))
+    assert np.isnan(found.km2_prior_) and 0 <= found.prior_ <= 1
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+def test_the_kernel_ratio_of_thinned_rows_is_that_of_all():
+    """Under censoring labelled and unlabelled rows are the population together, so both are thinned alike."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(3000) < 0.5
+    X = rng.normal(size=(3000, 2)) + 1.5 * truth[:, None]
+    labeled = truth & (rng.random(3000) < 0.8)
+    labels = rng.random(1000) < 0.2
+    target = rng.normal(size=(1000, 2)) + 1.5 * labels[:, None]
+    ratios = [
+        ps.MixtureShift(scenario="censoring", max_rows=rows, random_state=0).fit(X, labeled).estimate(target)
+        .details["ratio_of_kernel"] for rows in (4000, 600)
+    ]  # fmt: skip
+    assert ratios[0] == pytest.approx(1.6, abs=0.15)
+    assert ratios[1] == pytest.approx(ratios[0], abs=0.2)
+
+
+def test_settings_changed_after_fit(fitted, sample):
+    shift = ps.MixtureShift(random_state=0).fit(sample.X, sample.y, shared=sample.ids)
+    known = shift.set_params(source_prior=0.2).estimate(sample.target)
+    assert known.source_prior == 0.2 and known.raw == pytest.approx(1 - 0.8 * known.negative_ratio)
+    other = (
+        ps.MixtureShift(0.2, random_state=0).fit(sample.X, sample.y, shared=sample.ids).set_params(source_prior=None)
+    )
+    with pytest.raises(
+        InputError, match="source_prior was a number when MixtureShift was fitted and is none now; fit again"
+    ):
+        other.estimate(sample.target)
+
+
+def test_a_picture_of_the_wrong_kind_is_refused(fitted, sample):
+    with pytest.raises(InputError, match=r"Mixture has no objective to draw; plots\.mixture, plots\.level_sets"):
+        ps.plots.objective(fitted.estimate(sample.target))
+
+
+def test_positives_that_are_one_observation_are_refused(sample):
+    X = np.concatenate([sample.unlabeled[:1], sample.unlabeled[:1], sample.unlabeled])
+    with pytest.raises(InputError, match="the 2 positive rows are one observation, but at least 2 are needed"):
+        ps.MixturePrior().fit(X, np.arange(len(X)) < 2, shared="identical")
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+def test_more_positives_than_others_are_dealt_to_fewer_folds(sample):
+    X = np.concatenate([sample.positive[:40], sample.positive[:3], sample.unlabeled[:3]])
+    ids = np.r_[:40, :3, 100:103]
+    assert np.isfinite(ps.MixturePrior(random_state=0).fit(X, np.arange(46) < 40, shared=ids).prior_)
+
+
+class OneColumn(DecisionTreeClassifier):
+    def predict_proba(self, X):
+        return super().predict_proba(X)[:, :1]
+
+
+def test_probabilities_of_one_column_are_refused(sample):
+    with pytest.raises(InputError, match=r"OneColumn gave scores of shape \(\d+, 1\)"):
+        ps.MixturePrior(model=OneColumn()).fit(sample.X, sample.y)

@@ -50,7 +50,10 @@ _PICTURES = (".png", ".svg", ".pdf")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 0, or 2 for wrong use or unusable data."""
     parser = _parser()
-    args = parser.parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["experiment"]:  # has a command line of its own, with its own --help
+        given[1:] = ["--", *given[1:]]
+    args = parser.parse_args(given)
     try:
         with _warnings_as_sentences():
             return args.run(args) or 0
@@ -262,7 +265,7 @@ def _experiment(args: argparse.Namespace) -> int:
         )
     sys.path.insert(0, str(root))
     main: Callable[[Sequence[str]], int] = importlib.import_module("experiments.__main__").main
-    return main(args.rest)
+    return main([word for word in args.rest if word != "--"])
 
 
 def _estimator(args: argparse.Namespace) -> Any:

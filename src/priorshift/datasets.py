@@ -67,7 +67,7 @@ def load_table(name: str) -> Dataset:
     path = _find(f"{_FILES.get(name, name)}.npz")
     if path is not None:
         stored = _read(path, ("X", "y_raw"))
-        X, classes, origin = np.asarray(stored["X"], dtype=float), stored["y_raw"], f"{path.name} in PRIORSHIFT_DATA"
+        X, classes, origin = stored["X"], stored["y_raw"], f"{path.name} in PRIORSHIFT_DATA"
     else:
         X, classes = _openml(name)
         origin = f"OpenML {OPENML[name]}"
@@ -159,7 +159,7 @@ def _find(file: str) -> Path | None:
 def _read(path: Path, keys: tuple[str, ...]) -> Any:
     try:
         stored = np.load(path, allow_pickle=False)
-        return {key: stored[key] for key in keys}
+        return {key: stored[key].astype(float) if key.startswith("X") else stored[key] for key in keys}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         raise InputError(
             f"{path} is not a data set: an .npz file with the arrays {', '.join(keys)} is expected; get it again."

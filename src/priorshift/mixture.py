@@ -11,6 +11,8 @@ All functions work on one histogram (bins,) or on many (…, bins).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +24,7 @@ _EDGES = np.linspace(0, 1, BINS + 1)
 _BETA = BINS * np.diff(1 - (1 - _EDGES[:, None]) ** _ORDERS, axis=0)  # mean density in each bin
 ITERATIONS = 400
 _LEAST = 1e-12
+_ENDS = (1e-4, 1 - 1e-4)  # of a prior: at 0 and 1 themselves EM stands still
 
 
 def p_values(positive: Matrix, scores: Matrix) -> Matrix:
@@ -39,7 +42,7 @@ def p_values(positive: Matrix, scores: Matrix) -> Matrix:
     return np.asarray((below + 0.5) / (len(positive) + 1))
 
 
-def histogram(values: Matrix, weights: Matrix | None = None) -> Matrix:
+def histogram(values: Matrix, weights: NDArray[Any] | None = None) -> Matrix:
     """Counts of p-values in the bins."""
     at = np.minimum((values * BINS).astype(np.intp), BINS - 1)
     return np.bincount(at, weights, BINS).astype(float)
@@ -69,7 +72,7 @@ def fit_one(
     for _ in range(iterations):
         share = counts / _mixed(pi, np.maximum(density(w), _LEAST))
         w = _shares(w * (share @ _BETA), w)
-        pi = pi * share.sum(axis=-1) / n
+        pi = np.clip(pi * share.sum(axis=-1) / n, *_ENDS)
     return pi, w
 
 
@@ -94,7 +97,7 @@ def fit_two(
         share_new *= (1 - new)[..., None]
         share += share_new
         w = _shares(w * (share @ _BETA), w)
-        pi, new = pi * total / n, new * total_new / n_target
+        pi, new = np.clip(pi * total / n, *_ENDS), np.clip(new * total_new / n_target, *_ENDS)
     return pi, new, w
 
 
@@ -114,6 +117,11 @@ def _shares(mass: Matrix, before: Matrix) -> Matrix:
     """Of the components; as before where no negatives are left to divide."""
     total = mass.sum(axis=-1, keepdims=True)
     return np.where(total > 0, mass / np.where(total > 0, total, 1.0), before)
+
+
+def warm(prior: Matrix, replicates: int) -> Matrix:
+    """A start for `replicates` fits near the one that is known, away from the ends, which EM is slow to leave."""
+    return np.broadcast_to(np.clip(prior, 0.01, 0.99), (replicates, *prior.shape))
 
 
 def _begin(counts: Matrix, start: tuple[Matrix, Matrix] | None) -> tuple[Matrix, Matrix]:

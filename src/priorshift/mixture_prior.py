@@ -34,7 +34,7 @@ _SOFT = 0.05  # the overlap at which KM2 begins to count
 _UPPER_BOUND = 0.1  # the overlap above which the prior is only an upper bound
 _NOTHING = 0.97  # a mixture prior from which on P and U are alike
 _WARM = 100  # EM iterations from a good start
-_FEW = 10
+_FEW = 20
 _FAR = 8.0  # standard deviations of the population
 
 
@@ -72,11 +72,13 @@ class MixturePrior(PUEstimator):
     mixture_prior_ : float
         π of the mixture, without the guard.
     km2_prior_ : float
-        NaN without the guard.
+        NaN without the guard, or where KM2 cannot use the rows.
     overlap_ : float
         o.
     upper_bound_ : bool
         o > 0.1: the prior is only an upper bound, and a warning says so.
+    few_positives_ : bool
+        Fewer than 20: the prior is a guess, and a warning says so.
     p_values_ : ndarray of shape (repeats, rows of the population)
     weights_ : ndarray of shape (repeats, components)
         Of the negatives' density; ``mixture.density(weights_)`` is g in each bin.
@@ -115,6 +117,7 @@ class MixturePrior(PUEstimator):
 
     def fit(self, X: Any, y: Any, shared: Any = None) -> MixturePrior:
         """Estimate the prior of the population sample; `shared` as in :class:`TCPU`."""
+        self.__dict__.pop("prior_", None)
         self._check_parameters()
         table, labeled = self._read_source(X, y)
         positive, population = np.flatnonzero(labeled), np.flatnonzero(~labeled)
@@ -148,6 +151,7 @@ class MixturePrior(PUEstimator):
             step()
             self._bootstrap(sample, km2, rng)
         self._sizes = len(positive), int((~labeled).sum())
+        self.few_positives_ = len(positive) < _FEW
         self._warn(len(copies))
         return self
 
@@ -167,27 +171,22 @@ class MixturePrior(PUEstimator):
         """Replicates of the prior, and what a target's replicates need: weights of the positives, histograms of U."""
         B = self.n_bootstrap
         known = sample.observations
-        weights = rng.poisson(1.0, (B, int(known.max()) + 1))
-        of_population = weights[:, known[sample.population]]
-        self._weights = weights[:, known[sample.positive]]
-        for part in (self._weights, of_population):
-            part[part.sum(axis=1) == 0] = 1
-        counts = np.empty((B, len(self._repetitions), mixture.BINS))
-        means = np.empty(counts.shape[:2])
-        for r, repetition in enumerate(self._repetitions):
-            ranks = Ranks(repetition.positive, repetition.population)
-            for b in range(B):
-                w = of_population[b]
-                v = ranks.p_values(self._weights[b])
-                counts[b, r], means[b, r] = mixture.histogram(v, w), (w @ v) / max(w.sum(), 1)
+        self._weights = np.empty((B, len(sample.positive)), dtype=np.uint8)
+        ranks = [Ranks(repetition.positive, repetition.population) for repetition in self._repetitions]
+        counts = np.empty((B, len(ranks), mixture.BINS))
+        means, moved = np.empty(counts.shape[:2]), np.empty(B)
+        for b in range(B):
+            drawn = rng.poisson(1.0, int(known.max()) + 1)
+            w, w_p = (_some(drawn[known[rows]]) for rows in (sample.population, sample.positive))
+            self._weights[b] = w_p
+            moved[b] = km2.prior + (w_p - 1) @ km2.of_positive + (w - 1) @ km2.of_population
+            for r, ranked in enumerate(ranks):
+                v = ranked.p_values(w_p)
+                counts[b, r], means[b, r] = mixture.histogram(v, w), (w @ v) / w.sum()
         self._population_counts = counts
-        start = (
-            np.broadcast_to(self._each_prior, means.shape),
-            np.broadcast_to(self.weights_, (B, *self.weights_.shape)),
-        )
+        start = mixture.warm(self._each_prior, B), np.broadcast_to(self.weights_, (B, *self.weights_.shape))
         priors, _ = mixture.fit_one(counts, _WARM, start)
         overlap = mixture.overlap(means, priors).mean(axis=1)
-        moved = km2.prior + (self._weights - 1) @ km2.of_positive + (of_population - 1) @ km2.of_population
         self._priors = _guarded(priors.mean(axis=1), moved, overlap)
         self.standard_error_ = float(self._priors.std(ddof=1))
 
@@ -202,9 +201,12 @@ class MixturePrior(PUEstimator):
         if not self.guard:
             return _Guard(float("nan"), np.zeros(len(positive)), np.zeros(len(population)))
         km2 = KM2(scenario=self.scenario, max_rows=self.max_rows, random_state=int(rng.integers(2**31)))
-        with warnings.catch_warnings():  # its own doubts are not the user's: the smaller of two estimates is taken
-            warnings.simplefilter("ignore", PriorShiftWarning)
-            km2.fit(rows, labeled)
+        try:
+            with warnings.catch_warnings():  # its own doubts are not the user's: the smaller of two estimates is taken
+                warnings.simplefilter("ignore", PriorShiftWarning)
+                km2.fit(rows, labeled)
+        except InputError:  # rows that KM2 cannot use, such as one binary column: no guard
+            return _Guard(float("nan"), np.zeros(len(positive)), np.zeros(len(population)))
         influence = np.nan_to_num(km2.prior_influence_)
         # under censoring a labelled row is in both samples, and its influence counts once
         of_positive = influence[positive] if self.scenario == "case-control" else np.zeros(len(positive))
@@ -228,7 +230,8 @@ class MixturePrior(PUEstimator):
             )
         if m < _FEW:
             warn(
-                f"The prior rests on {m} positive rows; take it as a guess, and label at least {_FEW}.",
+                f"The prior rests on {m} positive rows; take it as a guess, for all that the interval is wider. "
+                f"Label at least {_FEW}.",
                 FewPositivesWarning,
             )
         if self.mixture_prior_ > _NOTHING:
@@ -275,6 +278,11 @@ class Ranks:
     def p_values(self, weights: NDArray[np.intp]) -> Matrix:
         below = np.concatenate([[0], np.cumsum(weights[self.order])])
         return np.asarray(((below[self.low] + below[self.high]) / 2 + 0.5) / (below[-1] + 1))
+
+
+def _some(weights: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Weights of a replicate; all rows once where none was drawn."""
+    return weights if weights.any() else np.ones_like(weights)
 
 
 def _guarded(mixed: Any, km2: Any, overlap: Any) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift import mixture
 from priorshift.embeddings import NO_PAIRS
-from priorshift.errors import PriorShiftWarning
+from priorshift.errors import InputError, OverlapWarning, PriorShiftWarning
 from priorshift.estimator import PUEstimator, check_sizes
 from priorshift.kernels import Matrix
 from priorshift.mixture_prior import MixturePrior, Ranks, soft
@@ -25,6 +25,7 @@ from priorshift.threads import one_blas_thread
 
 _WARM = 100  # EM iterations from a good start
 _SCORE_NOISE = 1.15  # the bootstrap keeps the fitted scores; their own noise adds so much to a standard error
+_FEW_POSITIVES = 4.0  # and with m positives this over m: their own scores are then noise
 _LEAST_WEIGHT = 0.01  # of the kernel ratio, below which it is not computed
 _MOST_PRIOR = 0.99
 
@@ -58,7 +59,7 @@ class MixtureShift(PUEstimator):
     >>> from priorshift import MixtureShift, simulate
     >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
     >>> print(MixtureShift(random_state=0).fit(s.X, s.y, shared=s.ids).estimate(s.target))
-    target prior 0.607, 95% interval 0.575 to 0.639 (Mixture, source prior 0.201 by MixturePrior)
+    target prior 0.607, 95% interval 0.575 to 0.640 (Mixture, source prior 0.201 by MixturePrior)
     """
 
     def __init__(
@@ -100,11 +101,12 @@ class MixtureShift(PUEstimator):
         found = MixturePrior(**{name: getattr(self, name) for name in names}, guard=self.guard and not known)
         with warnings.catch_warnings():
             if known:  # what is said of an estimated prior is of no concern
-                warnings.simplefilter("ignore", PriorShiftWarning)
+                warnings.simplefilter("ignore", OverlapWarning)
             found.fit(table, labeled.astype(int), **({} if shared is None else {"shared": shared}))
         self._rows, self._labeled = table.values, labeled
         self._kernel: TCPU | None = None
         self.source_prior_ = check_prior(self.source_prior) if known else found.prior_
+        self._estimated = not known
         self.prior_estimator_ = found
         return self
 
@@ -133,15 +135,18 @@ class MixtureShift(PUEstimator):
             weight = 0.0
         ratios = ratio + (replicates - R) * widen
         known = is_known(self.source_prior)
-        pi = self.source_prior_
+        if not (known or self._estimated):
+            raise InputError("source_prior was a number when MixtureShift was fitted and is none now; fit again.")
+        pi = check_prior(self.source_prior) if known else found.prior_
         priors = np.full(len(ratios), pi) if known else found._priors
-        error = _SCORE_NOISE * float((1 - (1 - priors) * ratios).std(ddof=1))
+        noise = _SCORE_NOISE * (1 + _FEW_POSITIVES / found._sizes[0])
+        error = noise * float((1 - (1 - priors) * ratios).std(ddof=1))
         raw = 1 - (1 - pi) * ratio
         value = float(np.clip(raw, 0, 1))
         return PriorEstimate(
             value=value,
             raw=float(raw),
-            interval=self._interval(value, error, ratio, _SCORE_NOISE * float(ratios.std(ddof=1))),
+            interval=self._interval(value, error, ratio, noise * float(ratios.std(ddof=1)), len(table.values)),
             standard_error=error,
             source_prior=pi,
             negative_ratio=float(ratio),
@@ -184,16 +189,15 @@ class MixtureShift(PUEstimator):
         )
         pi, new, w = mixture.fit_two(found._counts, counts)
         B = len(found._weights)
-        weights = rng.poisson(1.0, (B, int(observation.max()) + 1))
-        weights[weights.sum(axis=1) == 0] = 1
-        weights = weights[:, observation]
+        ranks = [Ranks(r.positive, s) for r, s in zip(found._repetitions, scores, strict=True)]
         resampled = np.empty((B, *counts.shape))
-        for r, (repetition, s) in enumerate(zip(found._repetitions, scores, strict=True)):
-            ranks = Ranks(repetition.positive, s)
-            for b in range(B):
-                resampled[b, r] = mixture.histogram(ranks.p_values(found._weights[b]), weights[b])
-        start = tuple(np.broadcast_to(part, (B, *part.shape)) for part in (pi, new, w))
-        again = mixture.fit_two(found._population_counts, resampled, _WARM, start)  # type: ignore[arg-type]
+        for b in range(B):
+            drawn = rng.poisson(1.0, int(observation.max()) + 1)
+            weights = (drawn if drawn.any() else np.ones_like(drawn))[observation]
+            for r, ranked in enumerate(ranks):
+                resampled[b, r] = mixture.histogram(ranked.p_values(found._weights[b]), weights)
+        start = mixture.warm(pi, B), mixture.warm(new, B), np.broadcast_to(w, (B, *w.shape))
+        again = mixture.fit_two(found._population_counts, resampled, _WARM, start)
         return float(_negatives(pi, new).mean()), _negatives(again[0], again[1]).mean(axis=1)
 
     def _kernel_ratio(self, target: Any, rng: np.random.Generator) -> tuple[float, float]:
@@ -207,8 +211,9 @@ class MixtureShift(PUEstimator):
             warnings.simplefilter("ignore", PriorShiftWarning)
             if self._kernel is None:
                 fixed = np.random.default_rng(found._seed)
+                share = min(1.0, self.max_rows / len(self._labeled))  # of both: together they may be the population
                 P, U = (
-                    np.sort(fixed.permutation(part)[: self.max_rows])
+                    np.sort(fixed.permutation(part)[: max(2, round(share * len(part)))])
                     for part in (np.flatnonzero(self._labeled), np.flatnonzero(~self._labeled))
                 )
                 made = TCPU(
@@ -219,22 +224,30 @@ class MixtureShift(PUEstimator):
             answer = self._kernel.estimate(some(target))
         return answer.negative_ratio, answer.standard_error / 0.5
 
-    def _interval(self, value: float, error: float, ratio: float, ratio_error: float) -> Interval:
-        z = float(stats.norm.ppf((1 + self.confidence) / 2))
-        low, high = value - z * error, value + z * error
-        verdict = self._verdict()
-        if verdict == "upper bound":  # any source prior from 0 on is possible
+    def _interval(self, value: float, error: float, ratio: float, ratio_error: float, n: int) -> Interval:
+        """Normal, but never narrower than if the classes of all n target rows were known (Clopper and Pearson)."""
+        tail = (1 - self.confidence) / 2
+        z = float(stats.norm.ppf(1 - tail))
+        k = value * n
+        low = min(value - z * error, float(stats.beta.ppf(tail, k, n - k + 1)) if k > 0 else 0.0)
+        high = max(value + z * error, float(stats.beta.ppf(1 - tail, k + 1, n - k)) if k < n else 1.0)
+        if self._may_be_less():  # any source prior from 0 on is possible
             low = min(low, 1 - (ratio + z * ratio_error))
-        elif verdict == "nothing":
+        if self._verdict() == "nothing":
             low, high = 0.0, 1.0
         return Interval(float(max(low, 0.0)), float(min(high, 1.0)), self.confidence, "bootstrap")
 
+    def _may_be_less(self) -> bool:
+        return self.prior_estimator_.upper_bound_ and not is_known(self.source_prior)
+
     def _verdict(self) -> str:
-        """What the data can tell: the prior, an upper bound of it, or nothing."""
+        """What the data can tell: the prior, an upper bound of it, a guess or nothing."""
         found = self.prior_estimator_
         if found.mixture_prior_ > 0.97:
             return "nothing"
-        return "upper bound" if found.upper_bound_ and not is_known(self.source_prior) else "estimate"
+        if found.few_positives_:
+            return "few positives"
+        return "upper bound" if self._may_be_less() else "estimate"
 
 
 def _observations(rows: NDArray[Any]) -> NDArray[np.intp]:

@@ -37,6 +37,11 @@ def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = 
     matplotlib Axes
     """
     ax = _axes(ax)
+    if np.isnan(estimate.separation) and np.isfinite(estimate.raw):
+        raise InputError(
+            f"{estimate.method} has no objective to draw; plots.mixture, plots.level_sets and plots.distance_curve "
+            "draw other estimators."
+        )
     if np.isnan(estimate.raw):
         raise InputError("there is no estimate to draw: the separation is not positive; see estimate.separation.")
     low, high = min(0.0, estimate.raw), max(1.0, estimate.raw)

@@ -8,6 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+_VERDICTS = {
+    "upper bound": ", an upper bound",
+    "few positives": ", a guess from few positives",
+    "nothing": ", the data cannot tell",
+}
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -47,14 +53,14 @@ class PriorEstimate:
     interval : Interval or None
         None where none was asked for.
     standard_error : float
-        Of `raw`, from the influence of every row; NaN where there is no estimate.
+        Of `raw`, from the influence of every row or a bootstrap of them; NaN where there is no estimate.
     source_prior : float
         The π that was used; NaN for a method that needs none.
     negative_ratio : float
         R = (1−π′)/(1−π), the share of negatives in the target over that in the source. It does not
         depend on π.
     separation : float
-        ‖μ_U − μ_P‖², how far the positives lie from the source population.
+        ‖μ_U − μ_P‖², how far the positives lie from the source population; NaN for a method without a kernel.
     method : str
         Name of the estimator.
     sizes : tuple of three int
@@ -100,10 +106,7 @@ class PriorEstimate:
         if np.isfinite(self.source_prior):
             by = self.details.get("source_prior_by", "given")
             words += f", source prior {self.source_prior:.3g}" + (f" by {by}" if by != "given" else "")
-        if self.details.get("verdict") == "upper bound":
-            words += ", an upper bound"
-        elif self.details.get("verdict") == "nothing":
-            words += ", the data cannot tell"
+        words += _VERDICTS.get(self.details.get("verdict", ""), "")
         return words + ")"
 
 

@@ -72,7 +72,13 @@ def cross_fit(sample: Sample, model: Any, repeats: int, folds: int, rng: np.rand
     """Fit and score `repeats` times; the ridge regression is tuned once."""
     known = sample.observations
     positives = len(np.unique(known[sample.positive]))
-    folds = min(folds, positives, len(np.unique(known[sample.population])))
+    if positives < 2:
+        raise InputError(
+            f"the {len(sample.positive)} positive rows are one observation, but at least 2 are needed to score one by "
+            "the others; add rows."
+        )
+    others = len(np.setdiff1d(known, known[sample.positive]))
+    folds = min(folds, positives, max(others, 2))
     chosen: tuple[float, float] | None = None
     found = []
     for _ in range(repeats):
@@ -177,7 +183,8 @@ class _Classifier:
         if hasattr(self.model, "decision_function"):
             scores = np.asarray(self.model.decision_function(rows), dtype=float)
         else:
-            scores = np.asarray(self.model.predict_proba(rows), dtype=float)[:, -1]
+            told = np.asarray(self.model.predict_proba(rows), dtype=float)
+            scores = told[:, 1] if told.shape == (len(rows), 2) else told
         if scores.shape != (len(rows),) or not np.isfinite(scores).all():
             raise InputError(
                 f"{type(self.model).__name__} gave scores of shape {scores.shape} for {len(rows)} rows, or some that "

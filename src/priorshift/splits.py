@@ -57,13 +57,14 @@ def deal(
 def find_copies(X: NDArray[Any]) -> Pairs:
     """Pairs of identical rows, where they cannot be equal by chance.
 
-    They cannot where some column alone tells almost all distinct rows apart, and yet one row in ten is a copy.
+    They cannot where each of two columns alone tells almost all distinct rows apart, and yet one row in ten is a copy.
     """
     codes = row_codes(X)
     distinct = int(codes.max()) + 1
     if distinct > 0.9 * len(X):
         return NO_PAIRS
-    if max(len(np.unique(column)) for column in X.T) < 0.9 * distinct or distinct < 3:
+    telling = sum(len(np.unique(column)) >= 0.9 * distinct for column in X.T)
+    if telling < 2 or distinct < 3:
         return NO_PAIRS
     order = np.argsort(codes, kind="stable")
     same = codes[order][1:] == codes[order][:-1]
