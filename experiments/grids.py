@@ -72,11 +72,11 @@ EXPERIMENTS = {
         Experiment("images", "Errors on image data, c = 0.25 and 0.5", _grid(IMAGES, (0.25, 0.5)), _SHIFTS, _ALL),
         Experiment("size", "Error against the number of rows", _grid(("Synthetic",), (0.5,), SIZES), _SHIFTS, _ALL),
         Experiment("disjoint", "UCI data, P and U disjoint, standardised by the source", _grid(tuple(OPENML), (0.5,)),
-                   _SHIFTS, QUICK, repetitions=10, protocol="disjoint"),
+                   _SHIFTS, QUICK, repetitions=6, protocol="disjoint"),
         Experiment("keel", "Ten KEEL sets, P and U disjoint, standardised by the source", _grid(KEEL, (0.5,)),
-                   _SHIFTS, QUICK, repetitions=5, protocol="disjoint"),
+                   _SHIFTS, QUICK, repetitions=3, protocol="disjoint"),
         Experiment("unseen", "KEEL sets that no rule was looked at on, as before", _grid(UNSEEN, (0.5,)),
-                   _SHIFTS, QUICK, repetitions=5, protocol="disjoint"),
+                   _SHIFTS, QUICK, repetitions=3, protocol="disjoint"),
         Experiment(
             "prior",
             "TCPU with a wrong source prior",
@@ -107,7 +107,7 @@ EXPERIMENTS = {
             tuple(Source(d, 0.5, 0.2) for d in ("Synthetic", *IMAGES, *OPENML)),
             (Target(0.6),),
             ("TCPU", "KM2-LS", "DRPU"),
-            repetitions=5,
+            repetitions=3,
             alone=True,
         ),
         Experiment(

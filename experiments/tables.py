@@ -62,6 +62,18 @@ def published() -> dict[tuple[Any, ...], tuple[float, float]]:
         }
 
 
+def published_seconds() -> dict[tuple[str, int, str], float]:
+    """By data set, rows and method; times by size are of synthetic data."""
+    found = {}
+    with (PUBLISHED / "published_times.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            found[row["dataset"], 2000, row["method"]] = float(row["seconds"])
+    with (PUBLISHED / "published_times_by_size.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            found["Synthetic", int(row["n"]), row["method"]] = float(row["seconds"])
+    return found
+
+
 def table(experiment: Experiment, results: Path) -> list[dict[str, Any]]:
     """A row for each cell that has lines; a missing estimate counts as an error of 1, which it cannot exceed."""
     cells: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
@@ -85,6 +97,8 @@ def table(experiment: Experiment, results: Path) -> list[dict[str, Any]]:
             error = sqrt(sd**2 / n + there[1] ** 2 / PUBLISHED_REPETITIONS)
             row |= {"published": there[0], "published_sd": there[1]}
             row["difference_in_standard_errors"] = round((row["mean_abs_error"] - there[0]) / max(error, 1e-12), 2)
+        if experiment.name.startswith("times"):
+            row["published_seconds"] = published_seconds().get((row["dataset"], row["rows"], row["method"]))
         rows.append(row)
     return sorted(rows, key=lambda r: tuple(str(r[name]) for name in _CELL))
 
@@ -98,6 +112,9 @@ def words(rows: list[dict[str, Any]]) -> str:
             f"{row['dataset']:10} c={row['label_frequency']:<4} π={row['source_prior']:<3} π′={row['target_prior']:<3} "
             f"n={row['rows']}{setting} {row['method']:14} {row['mean_abs_error']:.3f} ± {row['sd']:.3f}"
         )
+        if "published_seconds" in row:
+            text = text.rsplit(" ", 3)[0] + f" {row['mean_seconds']:.3f} s"
+            text += f"   published {row['published_seconds']:.3f} s" if row["published_seconds"] else ""
         if "published" in row:
             text += f"   published {row['published']:.3f} ± {row['published_sd']:.3f}"
             text += f" ({row['difference_in_standard_errors']:+.1f})"
