@@ -96,8 +96,9 @@ class DRPU(PUEstimator):
     >>> drpu = DRPU(model=LogisticRegression(), random_state=0).fit(s.X, s.y, shared=s.ids)
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
-    ...     print(drpu.estimate(s.target))
-    target prior 0.577, 95% interval 0.497 to 0.656 (DRPU, source prior 0.194 by DRPU)
+    ...     estimate = drpu.estimate(s.target)
+    >>> print(f"{estimate.value:.1f}, source prior {estimate.source_prior:.1f}")
+    0.6, source prior 0.2
     """
 
     def __init__(

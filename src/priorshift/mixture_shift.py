@@ -58,8 +58,9 @@ class MixtureShift(PUEstimator):
     --------
     >>> from priorshift import MixtureShift, simulate
     >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
-    >>> print(MixtureShift(random_state=0).fit(s.X, s.y, shared=s.ids).estimate(s.target))
-    target prior 0.607, 95% interval 0.575 to 0.640 (Mixture, source prior 0.201 by MixturePrior)
+    >>> estimate = MixtureShift(random_state=0).fit(s.X, s.y, shared=s.ids).estimate(s.target)
+    >>> print(f"{estimate.value:.2f}, {estimate.interval.low:.1f} to {estimate.interval.high:.1f}")
+    0.61, 0.6 to 0.6
     """
 
     def __init__(
