@@ -15,7 +15,6 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from priorshift.embeddings import NO_PAIRS, Pairs
 from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning, warn
 from priorshift.estimator import PUEstimator, check_estimator, check_sizes, seeded
 from priorshift.kernels import Matrix
@@ -24,7 +23,6 @@ from priorshift.network import Network, Risk, Split, Training, check_training, i
 from priorshift.parameters import check_choice, check_confidence, check_count, check_prior, check_random_state
 from priorshift.result import Interval, PriorEstimate
 from priorshift.scaling import Scaling
-from priorshift.shared_rows import shared_pairs
 from priorshift.source_prior import ask_prior, is_known
 from priorshift.splits import deal
 
@@ -149,21 +147,13 @@ class DRPU(PUEstimator):
         """
         self.__dict__.pop("_score", None)  # an interrupted fit leaves nothing that could be mistaken for a fit
         how = self._check_parameters()
-        table, labeled = self._read_source(X, y)
-        positive, population = np.flatnonzero(labeled), np.flatnonzero(~labeled)
-        check_sizes(positive=len(positive), unlabeled=len(population))
-        pairs: Pairs = NO_PAIRS
-        if self.scenario == "censoring":
-            if shared is not None:
-                raise InputError("shared is known under scenario='censoring' (every labelled row); leave it out.")
-            population = np.arange(len(labeled))
-        elif shared is not None:
-            pairs = shared_pairs(table.values, positive, population, shared)
+        source = self._read_samples(X, y, shared)
+        table, labeled, positive, population = source.table, source.labeled, source.positive, source.population
         rng = np.random.default_rng(self.random_state)
         scaling = Scaling.of(table.values, population, self.standardize)
         scaling.warn_of_left_out(table)
         rows = scaling.rows(table.values)[:]
-        held_out = deal(labeled, positive, population, pairs, 2, rng) == 1
+        held_out = deal(labeled, positive, population, source.shared, 2, rng) == 1
         halves = Split.of(rows, positive, population, held_out)
         self.alpha_ = None
         self.model_ = None

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift import mixture
-from priorshift.embeddings import NO_PAIRS, Pairs
 from priorshift.errors import (
     DuplicateRowsWarning,
     FewPositivesWarning,
@@ -19,14 +18,13 @@ from priorshift.errors import (
     WeakSeparationWarning,
     warn,
 )
-from priorshift.estimator import PUEstimator, check_estimator, check_sizes
+from priorshift.estimator import PUEstimator, check_estimator
 from priorshift.kernels import Matrix
 from priorshift.km import KM2
 from priorshift.parameters import check_choice, check_count, check_random_state
 from priorshift.progress import Progress
 from priorshift.scaling import Scaling
 from priorshift.score import Sample, cross_fit
-from priorshift.shared_rows import shared_pairs
 from priorshift.splits import find_copies
 from priorshift.threads import one_blas_thread
 
@@ -119,17 +117,8 @@ class MixturePrior(PUEstimator):
         """Estimate the prior of the population sample; `shared` as in :class:`TCPU`."""
         self.__dict__.pop("prior_", None)
         self._check_parameters()
-        table, labeled = self._read_source(X, y)
-        positive, population = np.flatnonzero(labeled), np.flatnonzero(~labeled)
-        check_sizes(positive=len(positive), unlabeled=len(population))
-        pairs: Pairs = NO_PAIRS
-        if self.scenario == "censoring":
-            if shared is not None:
-                raise InputError("shared is known under scenario='censoring' (every labelled row); leave it out.")
-            pairs = np.stack([np.arange(len(positive)), positive], axis=1)
-            population = np.arange(len(labeled))
-        elif shared is not None:
-            pairs = shared_pairs(table.values, positive, population, shared)
+        source = self._read_samples(X, y, shared)
+        table, labeled, positive, population = source.table, source.labeled, source.positive, source.population
         rng = np.random.default_rng(self.random_state)
         self._seed = int(rng.integers(2**62))
         self._scaling = Scaling.of(table.values, population, self.standardize)
@@ -139,7 +128,7 @@ class MixturePrior(PUEstimator):
         # within each sample: what P and U have in common is told by `shared`
         samples = positive, np.flatnonzero(~labeled)
         copies = np.concatenate([part[find_copies(table.values[part])] for part in samples])
-        sample = Sample(self._scaled(rows), labeled, positive, population, pairs, copies)
+        sample = Sample(self._scaled(rows), labeled, positive, population, source.shared, copies)
         with one_blas_thread(), Progress("MixturePrior", 4) as step:
             step()
             self._repetitions = cross_fit(sample, self.model, self.repeats, self.folds, rng)

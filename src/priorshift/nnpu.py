@@ -13,14 +13,12 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift.calibration import calibrate
-from priorshift.embeddings import NO_PAIRS, Pairs
-from priorshift.errors import FewPositivesWarning, InputError, warn
-from priorshift.estimator import PUClassifier, check_sizes
+from priorshift.errors import FewPositivesWarning, warn
+from priorshift.estimator import PUClassifier
 from priorshift.kernels import Matrix
 from priorshift.network import Risk, Split, Training, check_training, import_torch, train
 from priorshift.parameters import check_choice, check_count, check_prior, check_random_state
 from priorshift.scaling import Scaling
-from priorshift.shared_rows import shared_pairs
 from priorshift.source_prior import ask_prior, is_known
 from priorshift.splits import deal
 
@@ -122,16 +120,8 @@ class NNPUClassifier(PUClassifier):
         """Train on labelled positives (the larger value of y) and unlabelled rows; `shared` as in :class:`TCPU`."""
         self.__dict__.pop("_networks", None)  # an interrupted fit leaves nothing that could be mistaken for a fit
         how = self._check_parameters()
-        table, labeled = self._read_source(X, y, classifier=True)
-        positive, population = np.flatnonzero(labeled), np.flatnonzero(~labeled)
-        check_sizes(positive=len(positive), unlabeled=len(population))
-        pairs: Pairs = NO_PAIRS
-        if self.scenario == "censoring":
-            if shared is not None:
-                raise InputError("shared is known under scenario='censoring' (every labelled row); leave it out.")
-            population = np.arange(len(labeled))
-        elif shared is not None:
-            pairs = shared_pairs(table.values, positive, population, shared)
+        source = self._read_samples(X, y, shared, classifier=True)
+        table, labeled, positive, population = source.table, source.labeled, source.positive, source.population
         torch = import_torch()
         rng = np.random.default_rng(self.random_state)
         self._scaling = Scaling.of(table.values, population, self.standardize)
@@ -139,7 +129,7 @@ class NNPUClassifier(PUClassifier):
         rows = self._scaling.rows(table.values)[:]
         self.prior_ = self._prior(rows, labeled, positive, population)
         folds = min(self.folds, len(positive), int((~labeled).sum()))
-        fold = deal(labeled, positive, population, pairs, folds, rng)
+        fold = deal(labeled, positive, population, source.shared, folds, rng)
         risk = non_negative(torch, self.prior_, self.loss)
         networks, curves = [], []
         outputs = np.empty(len(positive)), np.empty(len(population))
