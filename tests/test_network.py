@@ -3,6 +3,7 @@ import sys
 import numpy as np
 import pytest
 
+import priorshift as ps
 from priorshift.errors import InputError, MissingExtraError
 from priorshift.network import Split, Training, _build, _fold, check_training, import_torch, train
 
@@ -136,3 +137,32 @@ def test_networks_and_features_too_large_are_said():
         train(simple_risk, huge, Training(**HOW), np.random.default_rng(0), "x")
     with pytest.raises(InputError, match="torch cannot use device 'meta' here"):
         train(simple_risk, rows, Training(**{**HOW, "device": "meta"}), np.random.default_rng(0), "x")
+
+
+def cuda():
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.cuda.is_available()
+
+
+@pytest.mark.skipif(not cuda(), reason="no CUDA device")
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+def test_training_on_cuda_is_training_on_the_cpu():
+    """The same start and batches; what differs is rounding, which Adam makes visible.
+
+    A bias before batch normalisation has no gradient but rounding, and Adam's steps have the size of the learning rate
+    whatever the gradient's; on an H200 held-out risks differed by up to 0.9%.
+    """
+    rows = split(np.random.default_rng(0))
+    on = [
+        train(simple_risk, rows, Training(**{**HOW, "device": d}), np.random.default_rng(1), "x")
+        for d in ("cpu", "cuda")
+    ]
+    np.testing.assert_allclose(on[1][1], on[0][1], rtol=0.02)
+    s = ps.simulate.gaussian(0.2, 0.6, 1000, 1000, random_state=0)
+    drpu = ps.DRPU(0.2, device="cuda", learning_rate=1e-3, max_epochs=20, random_state=0).fit(s.X, s.y, shared=s.ids)
+    assert drpu.estimate(s.target).value == pytest.approx(0.6, abs=0.15)
+    nnpu = ps.NNPUClassifier(0.2, device="cuda", folds=2, random_state=0).fit(s.X, s.y, shared=s.ids)
+    assert (nnpu.predict(s.target) == s.target_labels).mean() > 0.85
