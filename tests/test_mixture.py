@@ -10,7 +10,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 import priorshift as ps
 from priorshift import mixture
-from priorshift.embeddings import NO_PAIRS
 from priorshift.errors import (
     DuplicateRowsWarning,
     FewPositivesWarning,
@@ -19,7 +18,8 @@ from priorshift.errors import (
     WeakSeparationWarning,
 )
 from priorshift.mixture_prior import Ranks, _guarded
-from priorshift.score import Sample, cross_fit
+from priorshift.samples import Samples
+from priorshift.score import cross_fit
 from priorshift.splits import deal
 
 
@@ -109,8 +109,8 @@ def test_no_row_is_scored_by_a_model_that_has_seen_it():
     """Labels that are noise, and a model that learns by heart: held-out scores cannot tell them apart."""
     rng = np.random.default_rng(0)
     X, labeled = rng.normal(size=(400, 2)), rng.random(400) < 0.5
-    sample = Sample(X, labeled, np.flatnonzero(labeled), np.flatnonzero(~labeled), NO_PAIRS)
-    (found,) = cross_fit(sample, DecisionTreeClassifier(random_state=0), 1, 5, rng)
+    sample = Samples.of(X, labeled, "case-control", None)
+    (found,) = cross_fit(X, sample, DecisionTreeClassifier(random_state=0), 1, 5, rng)
     assert abs(found.positive.mean() - found.population.mean()) < 0.15  # in-sample it is 1
     assert len(found.models) == 5
 
@@ -120,10 +120,10 @@ def test_ridge_regression_is_the_one_of_its_normal_equations():
     X = rng.normal(size=(120, 3))
     labeled = np.arange(120) < 40
     X[labeled] += 1
-    sample = Sample(X, labeled, np.flatnonzero(labeled), np.flatnonzero(~labeled), NO_PAIRS)
-    (found,) = cross_fit(sample, None, 1, 4, np.random.default_rng(1))
+    sample = Samples.of(X, labeled, "case-control", None)
+    (found,) = cross_fit(X, sample, None, 1, 4, np.random.default_rng(1))
     # the model of a fold is linear in its features, so its score of the rows it left out can be made by hand
-    fold = deal(labeled, sample.positive, sample.population, NO_PAIRS, 4, np.random.default_rng(1))
+    fold = deal(sample, 4, np.random.default_rng(1))
     model = found.models[2]
     F, y = model.features(X), np.where(labeled, 1.0, -1.0)
     w = np.where(labeled, 0.5 / 40, 0.5 / 80) * (fold != 2)
@@ -249,7 +249,7 @@ def test_picture(fitted, sample):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": 3}, "model is 3, but it must be None or a classifier with fit, get_params, predict_proba"),
+        ({"model": 3}, "model is 3, but it must be None or an estimator with fit, get_params, predict"),
         ({"repeats": 0}, "repeats is 0, but it must be a whole number of at least 1"),
         ({"folds": 1}, "folds is 1"),
         ({"n_bootstrap": 5}, "n_bootstrap is 5"),

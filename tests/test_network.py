@@ -1,11 +1,12 @@
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import priorshift as ps
 from priorshift.errors import InputError, MissingExtraError
-from priorshift.network import Split, Training, _build, _fold, check_training, import_torch, train
+from priorshift.network import Split, Training, _build, _fold, import_torch, train, training_of
 
 HOW = dict(hidden=(8, 8), batch_size=20, learning_rate=1e-2, weight_decay=0.0, max_epochs=5, patience=5, device="cpu")
 
@@ -103,7 +104,7 @@ def test_divergence_and_devices_are_said():
 )
 def test_settings_that_cannot_be_used(setting, value, message):
     with pytest.raises(InputError, match=message):
-        check_training(Training(**{**HOW, setting: value}))
+        training_of(SimpleNamespace(**{**HOW, setting: value}))
 
 
 def test_without_torch_a_sentence_says_how_to_get_it(monkeypatch):

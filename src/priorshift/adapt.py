@@ -23,10 +23,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift.calibration import calibrate
-from priorshift.embeddings import NO_PAIRS
 from priorshift.errors import InputError
 from priorshift.estimator import PUClassifier, check_estimator, seeded
-from priorshift.nnpu import NNPUClassifier, warn_of_few
+from priorshift.mixture_shift import MixtureShift
+from priorshift.nnpu import LEAST_PRIOR, NNPUClassifier, warn_of_few
 from priorshift.parameters import (
     check_choice,
     check_count,
@@ -36,13 +36,11 @@ from priorshift.parameters import (
     is_number,
 )
 from priorshift.result import PriorEstimate
-from priorshift.shared_rows import shared_pairs
+from priorshift.samples import Samples
 from priorshift.source_prior import ask_prior
 from priorshift.splits import deal
 from priorshift.tables import Table
-from priorshift.tcpu import TCPU
 
-_LEAST_PRIOR = 1e-3  # an estimate of 0 or 1 would leave no odds to correct
 _TINY = 1e-15  # what a probability of 0 or 1 is taken for
 
 
@@ -155,7 +153,7 @@ class ShiftedClassifier(PUClassifier):
     classifier : classifier
         With ``fit(X, y)`` and ``predict_proba`` or ``decision_function``. See `predicts`.
     prior_estimator : estimator or None
-        With ``fit(X, y)`` and ``estimate(X_target)``; None is :class:`TCPU` on standardised columns.
+        With ``fit(X, y)`` and ``estimate(X_target)``; None is :class:`MixtureShift`.
     source_prior : float or None
         π, where it is known; None takes the classifier's ``prior_``, the prior estimator's ``source_prior_``, or, where
         there is neither, asks KM2.
@@ -223,14 +221,13 @@ class ShiftedClassifier(PUClassifier):
         y_fit = labeled.astype(int)
         told = {} if shared is None else {"shared": shared}
         rng = np.random.default_rng(self.random_state)
-        prior_estimator = TCPU(standardize=True) if self.prior_estimator is None else clone(self.prior_estimator)
+        prior_estimator = MixtureShift() if self.prior_estimator is None else clone(self.prior_estimator)
         classifier = clone(self.classifier)
         scenario = self._scenario(prior_estimator, classifier)
         if self.random_state is not None:
             for part in (prior_estimator, classifier):
                 seeded(part, rng.integers(2**31))
-        positive = np.flatnonzero(labeled)
-        population = np.flatnonzero(~labeled) if scenario == "case-control" else np.arange(len(labeled))
+        source = Samples.of(table.values, labeled, scenario, shared)
         self.prior_estimator_ = prior_estimator.fit(table, y_fit, **told)
         takes_shared = told if isinstance(self.classifier, NNPUClassifier) else {}
         self.classifier_ = clone(classifier).fit(table.values, y_fit, **takes_shared)
@@ -239,19 +236,18 @@ class ShiftedClassifier(PUClassifier):
         prior = self.source_prior or getattr(self.classifier_, "prior_", None)
         prior = prior or getattr(self.prior_estimator_, "source_prior_", None)
         if prior is None:
-            prior = ask_prior(None, scenario, self.random_state, table.values, labeled, positive, population).value
-        prior = float(np.clip(prior, _LEAST_PRIOR, 1 - _LEAST_PRIOR))
+            prior = ask_prior(None, scenario, self.random_state, table.values, source).value
+        prior = float(np.clip(prior, LEAST_PRIOR, 1 - LEAST_PRIOR))
         self.calibration_ = (1.0, 0.0)
         if not self._predicts_positive():
-            pairs = NO_PAIRS if shared is None else shared_pairs(table.values, positive, population, shared)
-            folds = min(self.folds, len(positive), int((~labeled).sum()))
-            fold = deal(labeled, positive, population, pairs, folds, rng)
+            folds = min(self.folds, len(source.positive), int((~labeled).sum()))
+            fold = deal(source, folds, rng)
             scores = np.empty(len(labeled))
             for k in range(folds):
                 model = clone(classifier).fit(table.values[fold != k], y_fit[fold != k])
                 scores[fold == k] = _log_odds(model, table.values[fold == k])
-            self.calibration_ = calibrate(scores[positive], scores[population], prior)
-            warn_of_few(len(positive))
+            self.calibration_ = calibrate(scores[source.positive], scores[source.population], prior)
+            warn_of_few(len(source.positive))
         self.source_prior_ = prior
         self._aim(None, prior)
         return self

@@ -6,23 +6,23 @@ each target then costs a pass through the network and a sort.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning, warn
-from priorshift.estimator import PUEstimator, check_estimator, check_sizes, seeded
+from priorshift.estimator import PUEstimator, check_sizes, seeded
 from priorshift.kernels import Matrix
 from priorshift.level_sets import LevelSet, ShareCurve, margin
-from priorshift.network import Network, Risk, Split, Training, check_training, import_torch, train
+from priorshift.network import Risk, Split, Training, import_torch, train, training_of
 from priorshift.parameters import check_choice, check_confidence, check_count, check_prior, check_random_state
 from priorshift.result import Interval, PriorEstimate
+from priorshift.samples import Samples
 from priorshift.scaling import Scaling
+from priorshift.score import Model, ModelScore, check_model
 from priorshift.source_prior import ask_prior, is_known
 from priorshift.splits import deal
 
@@ -147,28 +147,30 @@ class DRPU(PUEstimator):
         """
         self.__dict__.pop("_score", None)  # an interrupted fit leaves nothing that could be mistaken for a fit
         how = self._check_parameters()
-        source = self._read_samples(X, y, shared)
-        table, labeled, positive, population = source.table, source.labeled, source.positive, source.population
+        table, source = self._read_samples(X, y, shared)
+        positive, population = source.positive, source.population
+        sizes = len(positive), int((~source.labeled).sum())
+        check_sizes(positive=sizes[0], unlabeled=sizes[1])
         rng = np.random.default_rng(self.random_state)
         scaling = Scaling.of(table.values, population, self.standardize)
         scaling.warn_of_left_out(table)
         rows = scaling.rows(table.values)[:]
-        held_out = deal(labeled, positive, population, source.shared, 2, rng) == 1
+        held_out = deal(source, 2, rng) == 1
         halves = Split.of(rows, positive, population, held_out)
         self.alpha_ = None
         self.model_ = None
         self.held_out_divergence_ = None
         if self.model is None:
             import_torch()
-            self.alpha_ = self._alpha(rows, labeled, positive, population)
-            score: Network | _Score
+            self.alpha_ = self._alpha(rows, source)
+            score: Model
             score, divergence = train(lsif(self.alpha_), halves, how, rng, "DRPU")
             self.held_out_divergence_ = np.array(divergence)
         else:
             self.model_ = self._fit_model(halves, rng)
-            score = _Score(self.model_)
+            score = ModelScore(self.model_)
         self._held_positive, self._held_population = score(halves.held_positive), score(halves.held_unlabeled)
-        self._scaling, self._sizes = scaling, (len(positive), int((~labeled).sum()))
+        self._scaling, self._sizes = scaling, sizes
         self.least_share_ = self._trusted_share(len(self._held_positive))
         self._seed = int(rng.integers(2**62))
         known = is_known(self.source_prior)
@@ -245,13 +247,10 @@ class DRPU(PUEstimator):
         self._scaling.warn_of_left_out(table)
         return ShareCurve.of(self._held_positive, self._score(self._scaling.rows(table.values)[:]))
 
-    def _alpha(
-        self, X: Matrix, labeled: NDArray[np.bool_], positive: NDArray[np.intp], population: NDArray[np.intp]
-    ) -> float:
+    def _alpha(self, X: Matrix, source: Samples) -> float:
         if is_known(self.source_prior):
             return check_prior(self.source_prior)
-        asked = ask_prior(self.source_prior, self.scenario, self.random_state, X, labeled, positive, population)
-        return max(asked.value, _LEAST_ALPHA)
+        return max(ask_prior(self.source_prior, self.scenario, self.random_state, X, source).value, _LEAST_ALPHA)
 
     def _fit_model(self, halves: Split, rng: np.random.Generator) -> Any:
         X = np.concatenate([halves.positive, halves.unlabeled])
@@ -285,10 +284,8 @@ class DRPU(PUEstimator):
         if is_known(self.source_prior):
             check_prior(self.source_prior)
         if self.model is not None:
-            score = next((s for s in ("decision_function", "predict_proba") if hasattr(self.model, s)), "predict")
-            check_estimator("model", self.model, (score,), "None or an estimator")
-        names = ("hidden", "batch_size", "learning_rate", "weight_decay", "max_epochs", "patience", "device")
-        return check_training(Training(**{name: getattr(self, name) for name in names}))
+            check_model(self.model)
+        return training_of(self)
 
 
 def lsif(alpha: float) -> Risk:
@@ -308,25 +305,3 @@ def lsif(alpha: float) -> Risk:
 
 def _ratio(output: Matrix, alpha: float) -> Matrix:
     return np.asarray(1 / (1 + np.exp(-np.clip(output, -700, 700))) / alpha)
-
-
-@dataclass(frozen=True)
-class _Score:
-    """What orders the rows, of a fitted model."""
-
-    model: Any
-
-    def __call__(self, X: Matrix) -> Matrix:
-        if hasattr(self.model, "decision_function"):
-            score = self.model.decision_function(X)
-        elif hasattr(self.model, "predict_proba"):
-            score = np.asarray(self.model.predict_proba(X))[:, -1]
-        else:
-            score = self.model.predict(X)
-        score = np.asarray(score, dtype=np.float64)
-        if score.shape != (len(X),) or not np.isfinite(score).all():
-            raise InputError(
-                f"{type(self.model).__name__} gave scores of shape {score.shape} for {len(X)} rows, or some that are "
-                "not finite; one number for each row is expected, larger for positives."
-            )
-        return score

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -10,22 +9,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import ClassifierTags, Tags
 
-from priorshift.embeddings import NO_PAIRS, Pairs
 from priorshift.errors import InputError
 from priorshift.labels import read_labels
-from priorshift.shared_rows import shared_pairs
+from priorshift.samples import Samples
 from priorshift.tables import Table, match_columns, read_table
-
-
-@dataclass(frozen=True)
-class Samples:
-    """The source's table, which rows of it are labelled and which make up P and U, and pairs of shared positions."""
-
-    table: Table
-    labeled: NDArray[np.bool_]
-    positive: NDArray[np.intp]
-    population: NDArray[np.intp]
-    shared: Pairs
 
 
 class PUEstimator(BaseEstimator):
@@ -50,20 +37,10 @@ class PUEstimator(BaseEstimator):
             del self.feature_names_in_
         return table, labeled
 
-    def _read_samples(self, X: Any, y: Any, shared: Any, *, classifier: bool = False) -> Samples:
-        """P and U of the source, for an estimator that has a `scenario`."""
+    def _read_samples(self, X: Any, y: Any, shared: Any, *, classifier: bool = False) -> tuple[Table, Samples]:
+        """The source table and its P and U, for an estimator that has a `scenario`."""
         table, labeled = self._read_source(X, y, classifier=classifier)
-        positive, population = np.flatnonzero(labeled), np.flatnonzero(~labeled)
-        check_sizes(positive=len(positive), unlabeled=len(population))
-        pairs: Pairs = NO_PAIRS
-        if self.scenario == "censoring":
-            if shared is not None:
-                raise InputError("shared is known under scenario='censoring' (every labelled row); leave it out.")
-            pairs = np.stack([np.arange(len(positive)), positive], axis=1)
-            population = np.arange(len(labeled))
-        elif shared is not None:
-            pairs = shared_pairs(table.values, positive, population, shared)
-        return Samples(table, labeled, positive, population, pairs)
+        return table, Samples.of(table.values, labeled, self.scenario, shared)
 
     def _read_target(self, X_target: Any) -> Table:
         """The target's table, with the fitted columns in their order."""

@@ -23,6 +23,7 @@ _ORDERS = np.array([3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256])
 _EDGES = np.linspace(0, 1, BINS + 1)
 _BETA = BINS * np.diff(1 - (1 - _EDGES[:, None]) ** _ORDERS, axis=0)  # mean density in each bin
 ITERATIONS = 400
+WARM = 100  # iterations from a good start
 _LEAST = 1e-12
 _ENDS = (1e-4, 1 - 1e-4)  # of a prior: at 0 and 1 themselves EM stands still
 

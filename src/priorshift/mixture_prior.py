@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,20 +19,20 @@ from priorshift.errors import (
     WeakSeparationWarning,
     warn,
 )
-from priorshift.estimator import PUEstimator, check_estimator
+from priorshift.estimator import PUEstimator, check_sizes
 from priorshift.kernels import Matrix
 from priorshift.km import KM2
 from priorshift.parameters import check_choice, check_count, check_random_state
 from priorshift.progress import Progress
+from priorshift.samples import Samples, find_copies
 from priorshift.scaling import Scaling
-from priorshift.score import Sample, cross_fit
-from priorshift.splits import find_copies
+from priorshift.score import check_model, cross_fit
+from priorshift.source_prior import ask_prior
 from priorshift.threads import one_blas_thread
 
 _SOFT = 0.05  # the overlap at which KM2 begins to count
 _UPPER_BOUND = 0.1  # the overlap above which the prior is only an upper bound
 _NOTHING = 0.97  # a mixture prior from which on P and U are alike
-_WARM = 100  # EM iterations from a good start
 _FEW = 20
 _FAR = 8.0  # standard deviations of the population
 
@@ -77,6 +78,8 @@ class MixturePrior(PUEstimator):
         o > 0.1: the prior is only an upper bound, and a warning says so.
     few_positives_ : bool
         Fewer than 20: the prior is a guess, and a warning says so.
+    tells_nothing_ : bool
+        `mixture_prior_` > 0.97, the population looks like the positives: every prior is possible; a warning says so.
     p_values_ : ndarray of shape (repeats, rows of the population)
     weights_ : ndarray of shape (repeats, components)
         Of the negatives' density; ``mixture.density(weights_)`` is g in each bin.
@@ -117,30 +120,31 @@ class MixturePrior(PUEstimator):
         """Estimate the prior of the population sample; `shared` as in :class:`TCPU`."""
         self.__dict__.pop("prior_", None)
         self._check_parameters()
-        source = self._read_samples(X, y, shared)
-        table, labeled, positive, population = source.table, source.labeled, source.positive, source.population
+        table, source = self._read_samples(X, y, shared)
+        rest = np.flatnonzero(~source.labeled)
+        self._sizes = len(source.positive), len(rest)
+        check_sizes(positive=self._sizes[0], unlabeled=self._sizes[1])
         rng = np.random.default_rng(self.random_state)
         self._seed = int(rng.integers(2**62))
-        self._scaling = Scaling.of(table.values, population, self.standardize)
+        self._scaling = Scaling.of(table.values, source.population, self.standardize)
         self._scaling.warn_of_left_out(table)
         rows = self._scaling.rows(table.values)[:]
-        self._spread = float(np.sqrt(rows[population].var(axis=0).mean())) or 1.0
+        self._spread = float(np.sqrt(rows[source.population].var(axis=0).mean())) or 1.0
         # within each sample: what P and U have in common is told by `shared`
-        samples = positive, np.flatnonzero(~labeled)
-        copies = np.concatenate([part[find_copies(table.values[part])] for part in samples])
-        sample = Sample(self._scaled(rows), labeled, positive, population, source.shared, copies)
+        copies = np.concatenate([part[find_copies(table.values[part])] for part in (source.positive, rest)])
+        source = replace(source, copies=copies)
         with one_blas_thread(), Progress("MixturePrior", 4) as step:
             step()
-            self._repetitions = cross_fit(sample, self.model, self.repeats, self.folds, rng)
+            self._repetitions = cross_fit(self._scaled(rows), source, self.model, self.repeats, self.folds, rng)
             step()
-            km2 = self._ask_km2(rows, labeled, positive, population, rng)
+            km2 = self._ask_km2(rows, source, rng)
             step()
             self._fit_mixture()
             self._combine(km2)
             step()
-            self._bootstrap(sample, km2, rng)
-        self._sizes = len(positive), int((~labeled).sum())
-        self.few_positives_ = len(positive) < _FEW
+            self._bootstrap(source, km2, rng)
+        self.few_positives_ = self._sizes[0] < _FEW
+        self.tells_nothing_ = self.mixture_prior_ > _NOTHING
         self._warn(len(copies))
         return self
 
@@ -156,17 +160,17 @@ class MixturePrior(PUEstimator):
         self.upper_bound_ = self.overlap_ > _UPPER_BOUND
         self.prior_ = float(_guarded(self.mixture_prior_, km2.prior, self.overlap_))
 
-    def _bootstrap(self, sample: Sample, km2: _Guard, rng: np.random.Generator) -> None:
+    def _bootstrap(self, source: Samples, km2: _Guard, rng: np.random.Generator) -> None:
         """Replicates of the prior, and what a target's replicates need: weights of the positives, histograms of U."""
         B = self.n_bootstrap
-        known = sample.observations
-        self._weights = np.empty((B, len(sample.positive)), dtype=np.uint8)
+        known = source.observations
+        self._weights = np.empty((B, len(source.positive)), dtype=np.uint8)
         ranks = [Ranks(repetition.positive, repetition.population) for repetition in self._repetitions]
         counts = np.empty((B, len(ranks), mixture.BINS))
         means, moved = np.empty(counts.shape[:2]), np.empty(B)
         for b in range(B):
             drawn = rng.poisson(1.0, int(known.max()) + 1)
-            w, w_p = (_some(drawn[known[rows]]) for rows in (sample.population, sample.positive))
+            w, w_p = (_some(drawn[known[rows]]) for rows in (source.population, source.positive))
             self._weights[b] = w_p
             moved[b] = km2.prior + (w_p - 1) @ km2.of_positive + (w - 1) @ km2.of_population
             for r, ranked in enumerate(ranks):
@@ -174,32 +178,25 @@ class MixturePrior(PUEstimator):
                 counts[b, r], means[b, r] = mixture.histogram(v, w), (w @ v) / w.sum()
         self._population_counts = counts
         start = mixture.warm(self._each_prior, B), np.broadcast_to(self.weights_, (B, *self.weights_.shape))
-        priors, _ = mixture.fit_one(counts, _WARM, start)
+        priors, _ = mixture.fit_one(counts, mixture.WARM, start)
         overlap = mixture.overlap(means, priors).mean(axis=1)
         self._priors = _guarded(priors.mean(axis=1), moved, overlap)
         self.standard_error_ = float(self._priors.std(ddof=1))
 
-    def _ask_km2(
-        self,
-        rows: Matrix,
-        labeled: NDArray[np.bool_],
-        positive: NDArray[np.intp],
-        population: NDArray[np.intp],
-        rng: np.random.Generator,
-    ) -> _Guard:
+    def _ask_km2(self, rows: Matrix, source: Samples, rng: np.random.Generator) -> _Guard:
+        none = _Guard(float("nan"), np.zeros(len(source.positive)), np.zeros(len(source.population)))
         if not self.guard:
-            return _Guard(float("nan"), np.zeros(len(positive)), np.zeros(len(population)))
+            return none
         km2 = KM2(scenario=self.scenario, max_rows=self.max_rows, random_state=int(rng.integers(2**31)))
         try:
             with warnings.catch_warnings():  # its own doubts are not the user's: the smaller of two estimates is taken
                 warnings.simplefilter("ignore", PriorShiftWarning)
-                km2.fit(rows, labeled)
-        except InputError:  # rows that KM2 cannot use, such as one binary column: no guard
-            return _Guard(float("nan"), np.zeros(len(positive)), np.zeros(len(population)))
-        influence = np.nan_to_num(km2.prior_influence_)
-        # under censoring a labelled row is in both samples, and its influence counts once
-        of_positive = influence[positive] if self.scenario == "case-control" else np.zeros(len(positive))
-        return _Guard(km2.prior_, of_positive, influence[population])
+                asked = ask_prior(km2, self.scenario, None, rows, source)
+        except InputError:  # rows that KM2 cannot use, such as one binary column
+            return none
+        if asked.influence is None:
+            return replace(none, prior=asked.value)
+        return _Guard(asked.value, asked.influence.positive, asked.influence.unlabeled)
 
     def _scaled(self, rows: Matrix) -> Matrix:
         """Without columns that were left out, and of unit spread on average, which the kernel's scales assume.
@@ -217,13 +214,13 @@ class MixturePrior(PUEstimator):
                 "they are taken as one observation. Leave them out, unless they mean something.",
                 DuplicateRowsWarning,
             )
-        if m < _FEW:
+        if self.few_positives_:
             warn(
                 f"The prior rests on {m} positive rows; take it as a guess, for all that the interval is wider. "
                 f"Label at least {_FEW}.",
                 FewPositivesWarning,
             )
-        if self.mixture_prior_ > _NOTHING:
+        if self.tells_nothing_:
             warn(
                 f"The {n} unlabelled rows look like the {m} positives (mixture prior {self.mixture_prior_:.2f}): "
                 "nothing tells the classes apart, and every prior is possible. Add rows or features.",
@@ -232,8 +229,8 @@ class MixturePrior(PUEstimator):
         elif self.upper_bound_:
             warn(
                 f"The classes overlap (o = {self.overlap_:.2f}, the implied 1 − AUC), so the source prior "
-                f"{self.prior_:.3f} is only an upper bound, and so is a target prior that rests on it; the ratio of "
-                "negatives does not. Pass a known source_prior, or add features that tell the classes apart.",
+                f"{self.prior_:.3f} is only an upper bound, and so is a target prior that rests on it; the ratio "
+                "of negatives is none. Pass a known source_prior, or add features that tell the classes apart.",
                 OverlapWarning,
             )
 
@@ -245,15 +242,16 @@ class MixturePrior(PUEstimator):
         check_count("max_rows", self.max_rows, 10)
         check_random_state(self.random_state)
         if self.model is not None:
-            score = "decision_function" if hasattr(self.model, "decision_function") else "predict_proba"
-            check_estimator("model", self.model, (score,), "None or a classifier")
+            check_model(self.model)
 
 
+@dataclass(frozen=True)
 class _Guard:
     """KM2's prior and the influence of each row of P and U on it."""
 
-    def __init__(self, prior: float, of_positive: Matrix, of_population: Matrix) -> None:
-        self.prior, self.of_positive, self.of_population = prior, of_positive, of_population
+    prior: float
+    of_positive: Matrix
+    of_population: Matrix
 
 
 class Ranks:

@@ -11,19 +11,17 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift import mixture
-from priorshift.embeddings import NO_PAIRS
 from priorshift.errors import InputError, OverlapWarning, PriorShiftWarning
 from priorshift.estimator import PUEstimator, check_sizes
 from priorshift.kernels import Matrix
 from priorshift.mixture_prior import MixturePrior, Ranks, soft
 from priorshift.parameters import check_confidence, check_prior
 from priorshift.result import Interval, PriorEstimate
+from priorshift.samples import find_copies, linked
 from priorshift.source_prior import is_known
-from priorshift.splits import find_copies, observations
 from priorshift.tcpu import TCPU
 from priorshift.threads import one_blas_thread
 
-_WARM = 100  # EM iterations from a good start
 _SCORE_NOISE = 1.15  # the bootstrap keeps the fitted scores; their own noise adds so much to a standard error
 _FEW_POSITIVES = 4.0  # and with m positives this over m: their own scores are then noise
 _LEAST_WEIGHT = 0.01  # of the kernel ratio, below which it is not computed
@@ -44,8 +42,9 @@ class MixtureShift(PUEstimator):
     model, repeats, folds, guard, scenario, standardize, n_bootstrap, max_rows, random_state
         As in :class:`MixturePrior`; `max_rows` limits the rows of the kernel ratio too.
     confidence : float
-        Of the interval: a bootstrap of observations that keeps the scores, widened for the scores' own noise. Where the
-        source prior is only an upper bound, the interval reaches down to what a source prior of 0 would give.
+        Of the interval: a bootstrap of observations that keeps the scores, widened by 15% for their own noise and by
+        4/m with m positives, and never narrower than if the classes of all target rows were known. Where the source
+        prior is only an upper bound, it reaches down to what a source prior of 0 would give.
 
     Attributes
     ----------
@@ -123,7 +122,7 @@ class MixtureShift(PUEstimator):
         with one_blas_thread():
             rows = found._scaled(found._scaling.rows(table.values)[:])
             scores = [repetition.target(rows, rng) for repetition in found._repetitions]
-            R, replicates = self._ratio(scores, _observations(table.values), rng)
+            R, replicates = self._ratio(scores, linked(len(rows), find_copies(table.values)), rng)
         weight = float(1 - soft(found.overlap_)) / 2
         kernel, kernel_error = self._kernel_ratio(table.values, rng) if weight > _LEAST_WEIGHT else (np.nan, np.nan)
         spread = float(replicates.std(ddof=1))
@@ -198,7 +197,7 @@ class MixtureShift(PUEstimator):
             for r, ranked in enumerate(ranks):
                 resampled[b, r] = mixture.histogram(ranked.p_values(found._weights[b]), weights)
         start = mixture.warm(pi, B), mixture.warm(new, B), np.broadcast_to(w, (B, *w.shape))
-        again = mixture.fit_two(found._population_counts, resampled, _WARM, start)
+        again = mixture.fit_two(found._population_counts, resampled, mixture.WARM, start)
         return float(_negatives(pi, new).mean()), _negatives(again[0], again[1]).mean(axis=1)
 
     def _kernel_ratio(self, target: Any, rng: np.random.Generator) -> tuple[float, float]:
@@ -244,17 +243,11 @@ class MixtureShift(PUEstimator):
     def _verdict(self) -> str:
         """What the data can tell: the prior, an upper bound of it, a guess or nothing."""
         found = self.prior_estimator_
-        if found.mixture_prior_ > 0.97:
+        if found.tells_nothing_:
             return "nothing"
         if found.few_positives_:
             return "few positives"
         return "upper bound" if self._may_be_less() else "estimate"
-
-
-def _observations(rows: NDArray[Any]) -> NDArray[np.intp]:
-    """Of each row of the target: copies are one."""
-    none = np.empty(0, dtype=np.intp)
-    return observations(len(rows), none, none, NO_PAIRS, find_copies(rows))
 
 
 def _negatives(pi: Matrix, new: Matrix) -> Matrix:

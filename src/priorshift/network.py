@@ -10,7 +10,7 @@ torch is needed to train; what is trained is plain arrays.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from math import ceil, sqrt
 from typing import Any
@@ -71,8 +71,9 @@ class Training:
     device: str
 
 
-def check_training(how: Training) -> Training:
-    """The settings, if they can be used."""
+def training_of(estimator: Any) -> Training:
+    """The settings of an estimator that has them as parameters, if they can be used."""
+    how = Training(**{part.name: getattr(estimator, part.name) for part in fields(Training)})
     if not isinstance(how.hidden, (tuple, list)):
         raise InputError(
             f"hidden is {how.hidden!r}, but it must hold the sizes of the hidden layers, such as (300, 300)."

@@ -14,15 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift.calibration import calibrate
 from priorshift.errors import FewPositivesWarning, warn
-from priorshift.estimator import PUClassifier
+from priorshift.estimator import PUClassifier, check_sizes
 from priorshift.kernels import Matrix
-from priorshift.network import Risk, Split, Training, check_training, import_torch, train
+from priorshift.network import Risk, Split, Training, import_torch, train, training_of
 from priorshift.parameters import check_choice, check_count, check_prior, check_random_state
+from priorshift.samples import Samples
 from priorshift.scaling import Scaling
 from priorshift.source_prior import ask_prior, is_known
 from priorshift.splits import deal
 
-_LEAST_PRIOR = 1e-3
+LEAST_PRIOR = 1e-3  # an estimate of 0 would leave no odds
 
 
 class NNPUClassifier(PUClassifier):
@@ -120,16 +121,18 @@ class NNPUClassifier(PUClassifier):
         """Train on labelled positives (the larger value of y) and unlabelled rows; `shared` as in :class:`TCPU`."""
         self.__dict__.pop("_networks", None)  # an interrupted fit leaves nothing that could be mistaken for a fit
         how = self._check_parameters()
-        source = self._read_samples(X, y, shared, classifier=True)
-        table, labeled, positive, population = source.table, source.labeled, source.positive, source.population
+        table, source = self._read_samples(X, y, shared, classifier=True)
+        positive, population = source.positive, source.population
+        rest = int((~source.labeled).sum())
+        check_sizes(positive=len(positive), unlabeled=rest)
         torch = import_torch()
         rng = np.random.default_rng(self.random_state)
         self._scaling = Scaling.of(table.values, population, self.standardize)
         self._scaling.warn_of_left_out(table)
         rows = self._scaling.rows(table.values)[:]
-        self.prior_ = self._prior(rows, labeled, positive, population)
-        folds = min(self.folds, len(positive), int((~labeled).sum()))
-        fold = deal(labeled, positive, population, source.shared, folds, rng)
+        self.prior_ = self._prior(rows, source)
+        folds = min(self.folds, len(positive), rest)
+        fold = deal(source, folds, rng)
         risk = non_negative(torch, self.prior_, self.loss)
         networks, curves = [], []
         outputs = np.empty(len(positive)), np.empty(len(population))
@@ -165,13 +168,10 @@ class NNPUClassifier(PUClassifier):
         positive = self.decision_function(X) > 0
         return np.asarray(self.classes_[positive.astype(int)])
 
-    def _prior(
-        self, X: Matrix, labeled: NDArray[np.bool_], positive: NDArray[np.intp], population: NDArray[np.intp]
-    ) -> float:
+    def _prior(self, X: Matrix, source: Samples) -> float:
         if is_known(self.prior):
             return check_prior(self.prior, "prior")
-        asked = ask_prior(self.prior, self.scenario, self.random_state, X, labeled, positive, population)
-        return max(asked.value, _LEAST_PRIOR)
+        return max(ask_prior(self.prior, self.scenario, self.random_state, X, source).value, LEAST_PRIOR)
 
     def _check_parameters(self) -> Training:
         check_count("folds", self.folds, 2)
@@ -180,8 +180,7 @@ class NNPUClassifier(PUClassifier):
         check_random_state(self.random_state)
         if is_known(self.prior):
             check_prior(self.prior, "prior")
-        names = ("hidden", "batch_size", "learning_rate", "weight_decay", "max_epochs", "patience", "device")
-        return check_training(Training(**{name: getattr(self, name) for name in names}))
+        return training_of(self)
 
 
 def warn_of_few(positives: int) -> None:

@@ -12,7 +12,7 @@ scikit-learn classifier can take its place.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,16 +20,17 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 
-from priorshift.embeddings import NO_PAIRS, Pairs
 from priorshift.errors import InputError
-from priorshift.estimator import seeded
+from priorshift.estimator import check_estimator, seeded
 from priorshift.kernels import Matrix
-from priorshift.splits import deal, observations
+from priorshift.samples import Samples
+from priorshift.splits import deal
 
 _FREQUENCIES = 100
 _SCALES = (0.1, 0.3, 0.5, 1.0)  # c of the kernel
 _RIDGES = (1e-3, 1e-2, 1e-1)
 _BLOCK = 8192  # rows whose features are held together
+_SCORES = ("decision_function", "predict_proba", "predict")  # of a model, the first that it has
 
 Model = Callable[[Matrix], Matrix]  # rows -> scores
 
@@ -51,55 +52,45 @@ class Repetition:
         return scores
 
 
-@dataclass(frozen=True)
-class Sample:
-    """The source: rows, and which of them make up P and U."""
-
-    rows: Matrix
-    labeled: NDArray[np.bool_]
-    positive: NDArray[np.intp]
-    population: NDArray[np.intp]
-    shared: Pairs
-    copies: Pairs = field(default_factory=lambda: NO_PAIRS)
-
-    @property
-    def observations(self) -> NDArray[np.intp]:
-        """Of each row."""
-        return observations(len(self.rows), self.positive, self.population, self.shared, self.copies)
-
-
-def cross_fit(sample: Sample, model: Any, repeats: int, folds: int, rng: np.random.Generator) -> list[Repetition]:
+def cross_fit(
+    rows: Matrix, source: Samples, model: Any, repeats: int, folds: int, rng: np.random.Generator
+) -> list[Repetition]:
     """Fit and score `repeats` times; the ridge regression is tuned once."""
-    known = sample.observations
-    positives = len(np.unique(known[sample.positive]))
+    known = source.observations
+    positives = len(np.unique(known[source.positive]))
     if positives < 2:
         raise InputError(
-            f"the {len(sample.positive)} positive rows are one observation, but at least 2 are needed to score one by "
+            f"the {len(source.positive)} positive rows are one observation, but at least 2 are needed to score one by "
             "the others; add rows."
         )
-    others = len(np.setdiff1d(known, known[sample.positive]))
+    others = len(np.setdiff1d(known, known[source.positive]))
     folds = min(folds, positives, max(others, 2))
     chosen: tuple[float, float] | None = None
     found = []
     for _ in range(repeats):
-        fold = deal(sample.labeled, sample.positive, sample.population, sample.shared, folds, rng, sample.copies)
+        fold = deal(source, folds, rng)
         if model is not None:
-            found.append(_by_model(sample, model, fold, folds, rng))
+            found.append(_by_model(rows, source, model, fold, folds, rng))
             continue
-        frequencies = rng.normal(size=(sample.rows.shape[1], _FREQUENCIES))
-        repetition, chosen = _by_ridge(sample, fold, folds, frequencies, chosen)
+        frequencies = rng.normal(size=(rows.shape[1], _FREQUENCIES))
+        repetition, chosen = _by_ridge(rows, source, fold, folds, frequencies, chosen)
         found.append(repetition)
     return found
 
 
 def _by_ridge(
-    sample: Sample, fold: NDArray[np.intp], folds: int, frequencies: Matrix, chosen: tuple[float, float] | None
+    X: Matrix,
+    source: Samples,
+    fold: NDArray[np.intp],
+    folds: int,
+    frequencies: Matrix,
+    chosen: tuple[float, float] | None,
 ) -> tuple[Repetition, tuple[float, float]]:
     """The regression of smallest cross-validated error among all settings, or with the one that was chosen."""
     best_error, best = np.inf, None
     for scale in _SCALES if chosen is None else (chosen[0],):
-        features = _Features(frequencies * np.sqrt(2 * scale / sample.rows.shape[1]))
-        parts = [_moments(sample, fold == k, features) for k in range(folds)]
+        features = _Features(frequencies * np.sqrt(2 * scale / X.shape[1]))
+        parts = [_moments(X, source, fold == k, features) for k in range(folds)]
         gram, moment = sum(part[0] for part in parts), sum(part[1] for part in parts)
         for ridge in _RIDGES if chosen is None else (chosen[1],):
             models = []
@@ -107,7 +98,7 @@ def _by_ridge(
                 A = gram - left_out
                 A[np.diag_indices_from(A)] += ridge * (1 - 1 / folds)
                 models.append(_Ridge(features, cho_solve(cho_factor(A, check_finite=False), moment - its_moment)))
-            scores = [_held_out(sample.rows, rows, fold, models) for rows in (sample.positive, sample.population)]
+            scores = [_held_out(X, rows, fold, models) for rows in (source.positive, source.population)]
             error = ((scores[0] - 1) ** 2).mean() + ((scores[1] + 1) ** 2).mean()
             if error < best_error:
                 best_error, best = error, (Repetition(scores[0], scores[1], tuple(models)), (scale, ridge))
@@ -141,13 +132,13 @@ class _Ridge:
         return np.concatenate([np.empty(0), *(self.features(block) @ self.beta for block in _blocks(rows))])
 
 
-def _moments(sample: Sample, inside: NDArray[np.bool_], features: _Features) -> tuple[Matrix, Matrix]:
+def _moments(X: Matrix, source: Samples, inside: NDArray[np.bool_], features: _Features) -> tuple[Matrix, Matrix]:
     """Weighted Gram matrix and moment with the label of the rows of a fold."""
     size = 2 * features.frequencies.shape[1] + 1
     gram, moment = np.zeros((size, size)), np.zeros(size)
-    for rows, label in ((sample.positive, 1.0), (sample.population, -1.0)):
+    for rows, label in ((source.positive, 1.0), (source.population, -1.0)):
         weight = 0.5 / len(rows)
-        for block in _blocks(sample.rows[rows[inside[rows]]]):
+        for block in _blocks(X[rows[inside[rows]]]):
             F = features(block)
             gram += weight * (F.T @ F)
             moment += weight * label * F.sum(axis=0)
@@ -162,29 +153,38 @@ def _held_out(X: Matrix, rows: NDArray[np.intp], fold: NDArray[np.intp], models:
     return scores
 
 
-def _by_model(sample: Sample, model: Any, fold: NDArray[np.intp], folds: int, rng: np.random.Generator) -> Repetition:
-    """A scikit-learn classifier, fitted to tell labelled (1) from population rows (0)."""
+def _by_model(
+    X: Matrix, source: Samples, model: Any, fold: NDArray[np.intp], folds: int, rng: np.random.Generator
+) -> Repetition:
+    """A scikit-learn model, fitted to tell labelled (1) from population rows (0)."""
     models = []
     for k in range(folds):
-        P, U = (rows[fold[rows] != k] for rows in (sample.positive, sample.population))
+        P, U = (rows[fold[rows] != k] for rows in (source.positive, source.population))
         y = np.repeat([1, 0], [len(P), len(U)])
-        models.append(_Classifier(seeded(clone(model), rng).fit(sample.rows[np.concatenate([P, U])], y)))
-    scores = [_held_out(sample.rows, rows, fold, models) for rows in (sample.positive, sample.population)]
+        models.append(ModelScore(seeded(clone(model), rng).fit(X[np.concatenate([P, U])], y)))
+    scores = [_held_out(X, rows, fold, models) for rows in (source.positive, source.population)]
     return Repetition(scores[0], scores[1], tuple(models))
 
 
+def check_model(model: Any) -> None:
+    """Refuse what is no estimator that can score rows."""
+    score = next((name for name in _SCORES if hasattr(model, name)), _SCORES[-1])
+    check_estimator("model", model, (score,), "None or an estimator")
+
+
 @dataclass(frozen=True)
-class _Classifier:
+class ModelScore:
+    """What orders the rows, of a fitted scikit-learn model; larger for positives."""
+
     model: Any
 
     def __call__(self, rows: Matrix) -> Matrix:
         if not len(rows):
             return np.empty(0)
-        if hasattr(self.model, "decision_function"):
-            scores = np.asarray(self.model.decision_function(rows), dtype=float)
-        else:
-            told = np.asarray(self.model.predict_proba(rows), dtype=float)
-            scores = told[:, 1] if told.shape == (len(rows), 2) else told
+        name = next(name for name in _SCORES if hasattr(self.model, name))
+        scores = np.asarray(getattr(self.model, name)(rows), dtype=np.float64)
+        if name == "predict_proba" and scores.shape == (len(rows), 2):
+            scores = scores[:, 1]
         if scores.shape != (len(rows),) or not np.isfinite(scores).all():
             raise InputError(
                 f"{type(self.model).__name__} gave scores of shape {scores.shape} for {len(rows)} rows, or some that "

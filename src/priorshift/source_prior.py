@@ -7,7 +7,6 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from priorshift.embeddings import Pairs, PriorInfluence
@@ -16,6 +15,7 @@ from priorshift.estimator import seeded
 from priorshift.kernels import Matrix
 from priorshift.km import KM2
 from priorshift.parameters import is_number
+from priorshift.samples import Samples
 
 
 def is_known(source_prior: Any) -> bool:
@@ -55,19 +55,8 @@ class AskedPrior:
         return True
 
 
-def ask_prior(
-    source_prior: Any,
-    scenario: str,
-    random_state: Any,
-    X: Matrix,
-    labeled: NDArray[np.bool_],
-    positive: NDArray[np.intp],
-    population: NDArray[np.intp],
-) -> AskedPrior:
-    """Fit the estimator, KM2 where none is given, to the source rows.
-
-    `positive` and `population` are the rows of X that make up P and U.
-    """
+def ask_prior(source_prior: Any, scenario: str, random_state: Any, X: Matrix, source: Samples) -> AskedPrior:
+    """Fit the estimator, KM2 where none is given, to the source rows."""
     if source_prior is None:
         estimator: Any = KM2(scenario=scenario, random_state=random_state)  # type: ignore[arg-type]
     else:
@@ -80,22 +69,22 @@ def ask_prior(
             f"{name} has scenario={estimator.scenario!r} but is asked for the prior under {scenario!r}; the "
             "population is the same, so set both alike."
         )
-    estimator.fit(X, labeled)
+    estimator.fit(X, source.labeled)
     value = _estimated_prior(estimator)
     influence = getattr(estimator, "prior_influence_", None)
     if influence is None:
         return AskedPrior(estimator, value, None)
     influence = np.asarray(influence, dtype=float)
-    if influence.shape != (len(labeled),):
+    if influence.shape != (len(X),):
         raise InputError(
-            f"{name} has a prior_influence_ of shape {influence.shape}, but one number for each of {len(labeled)} rows "
+            f"{name} has a prior_influence_ of shape {influence.shape}, but one number for each of {len(X)} rows "
             "is expected."
         )
     if not np.isfinite(influence).all():
         return AskedPrior(estimator, value, None)
     # under censoring a labelled row is in both samples, and its influence counts once, with the population's
-    of_positive = influence[positive] if scenario == "case-control" else np.zeros(len(positive))
-    return AskedPrior(estimator, value, PriorInfluence(of_positive, influence[population]))
+    of_positive = influence[source.positive] if scenario == "case-control" else np.zeros(len(source.positive))
+    return AskedPrior(estimator, value, PriorInfluence(of_positive, influence[source.population]))
 
 
 def _estimated_prior(estimator: Any) -> float:

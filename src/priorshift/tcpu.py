@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift import intervals
-from priorshift.embeddings import NO_PAIRS, Embeddings, P, Pairs, PriorInfluence, Source, U
+from priorshift.embeddings import Embeddings, P, PriorInfluence, Source, U
 from priorshift.errors import InputError, OutOfRangeWarning, WeakSeparationWarning, warn
 from priorshift.estimator import PUEstimator, check_sizes
 from priorshift.kernels import make_kernel
@@ -32,7 +32,6 @@ from priorshift.parameters import (
 from priorshift.projection import objective, project, separation
 from priorshift.result import Interval, PriorEstimate
 from priorshift.scaling import Scaling
-from priorshift.shared_rows import shared_pairs
 from priorshift.source_prior import AskedPrior, ask_prior, is_known
 from priorshift.tiles import Rows
 
@@ -149,16 +148,8 @@ class TCPU(PUEstimator):
             those with the same id. (Under ``scenario="censoring"`` this is known and must be left out.)
         """
         self._check_parameters()
-        table, labeled = self._read_source(X, y)
-        positive, population = np.flatnonzero(labeled), np.flatnonzero(~labeled)
-        pairs: Pairs = NO_PAIRS
-        if self.scenario == "censoring":
-            if shared is not None:
-                raise InputError("shared is known under scenario='censoring' (every labelled row); leave it out.")
-            pairs = np.stack([np.arange(len(positive)), positive], axis=1)
-            population = np.arange(len(labeled))
-        elif shared is not None:
-            pairs = shared_pairs(table.values, positive, population, shared)
+        table, source = self._read_samples(X, y, shared)
+        positive, population = source.positive, source.population
         self._scaling = Scaling.of(table.values, population, self.standardize)
         self._scaling.warn_of_left_out(table)
         rows = self._scaling.rows(table.values, population)
@@ -166,11 +157,12 @@ class TCPU(PUEstimator):
         everything = self._scaling.rows(table.values)
         self._asked: AskedPrior | None = None
         if not is_known(self.source_prior):
-            given = (self.source_prior, self.scenario, self.random_state)
-            self._asked = ask_prior(*given, everything[:], labeled, positive, population)
+            self._asked = ask_prior(self.source_prior, self.scenario, self.random_state, everything[:], source)
         self.prior_estimator_ = self._asked.estimator if self._asked else None
         self.source_prior_ = self._prior_in_use()
-        self._source = Source(self.kernel_, replace(everything, index=positive), rows, pairs, np.dtype(self.precision))
+        self._source = Source(
+            self.kernel_, replace(everything, index=positive), rows, source.shared, np.dtype(self.precision)
+        )
         self._fitted_with = {name: getattr(self, name) for name in ("scenario", "standardize", "precision")}
         if self.pairs is None:
             self._source.sums  # noqa: B018 (computed now, kept for every target)
