@@ -16,6 +16,8 @@ check: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/numpydoc lint src/priorshift/*.py
 
 format: .venv/dev
 	$(BIN)/ruff check --fix .

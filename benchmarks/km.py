@@ -26,8 +26,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 import priorshift as ps
-from priorshift.km_matrix import gram_matrix
-from priorshift.simplex import Hull
+from priorshift.hull.hull import Hull
+from priorshift.hull.kernel_matrix import gram_matrix
 
 SIZES = {500: (3, 9), 1000: (2, 9), 2000: (1, 9)}  # rows: problems, rounds of ours for each
 LARGE = (5_000, 10_000, 40_000)

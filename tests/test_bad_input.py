@@ -321,23 +321,6 @@ def test_a_header_of_numbers_is_not_taken_for_a_row(tmp_path, command):
         ),
         (lambda: ps.TCPU(0.2, kernel=["g"]).fit(PROBLEM.X, PROBLEM.y), r"kernel is \['g'\], but it must be one of"),
         (
-            lambda: ps.TCPU(0.2, weak_separation="x").fit(PROBLEM.X, PROBLEM.y),
-            "weak_separation is 'x', but it must be a num",
-        ),
-        (
-            lambda: ps.TCPU(0.2, weak_separation_fallback="km2").fit(PROBLEM.X, PROBLEM.y),
-            "weak_separation_fallback is 'km2', but it must be None or an estimator with fit and estimate",
-        ),
-        (
-            lambda: (
-                ps.TCPU(0.2)
-                .fit(PROBLEM.X, PROBLEM.y)
-                .set_params(weak_separation_fallback=ps.KM2LS(), weak_separation=9.0)
-                .estimate(PROBLEM.target)
-            ),
-            "weak_separation_fallback was set after TCPU was fitted; fit again",
-        ),
-        (
             lambda: ps.estimate_prior(**GOOD, source_prior=0.2, shared=[1, 2]),
             "shared is list, but it must be None, 'ident",
         ),
@@ -405,13 +388,13 @@ def test_a_permission_that_is_missing_and_too_little_memory_end_with_a_sentence(
         patch.setattr("pathlib.Path.open", refuse)
         command(good, r"cannot be read \(Permission denied\); check its permissions")
     with monkeypatch.context() as patch:
-        patch.setattr("priorshift.cli.estimate_from_tables", refuse)
+        patch.setattr("priorshift.cli.estimate.estimate_from_tables", refuse)
         command(good, r"secret.csv cannot be used \(Permission denied\)")
 
     def exhausted(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("priorshift.cli.estimate_from_tables", exhausted)
+    monkeypatch.setattr("priorshift.cli.estimate.estimate_from_tables", exhausted)
     command(good, "the data do not fit into memory; use fewer rows")
 
 
@@ -460,7 +443,7 @@ def test_bounds_need_all_pairs_of_rows():
     from priorshift import intervals
 
     tcpu = ps.TCPU(0.2, pairs=500, random_state=0).fit(PROBLEM.X, PROBLEM.y)
-    sampled = tcpu._embed(tcpu._target(PROBLEM.target))[0]
+    sampled = tcpu._embed(tcpu._read_target(PROBLEM.target).rows, None)[0]
     with pytest.raises(
         InputError, match="bounds the estimate from all pairs of rows, but a sample of pairs was asked for"
     ):

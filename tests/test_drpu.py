@@ -7,7 +7,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import priorshift as ps
-from priorshift import network
 from priorshift.drpu import lsif
 from priorshift.errors import (
     EstimatedPriorWarning,
@@ -16,6 +15,7 @@ from priorshift.errors import (
     MissingExtraError,
     WeakSeparationWarning,
 )
+from priorshift.training import trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore::priorshift.errors.EstimatedPriorWarning")
 
@@ -68,7 +68,7 @@ def test_network_finds_both_priors_and_the_ratio():
 def test_same_seed_same_answer_and_one_training_for_many_targets(monkeypatch, sample):
     pytest.importorskip("torch")
     trainings = []
-    real = network.train
+    real = trainer.train
 
     def counted(*args, **named):
         trainings.append(1)

@@ -6,7 +6,7 @@ from exact_problems import random_problem
 
 import priorshift as ps
 from priorshift.errors import InputError
-from priorshift.scaling import Scaling
+from priorshift.input.scaling import Scaling
 
 PROBLEM = random_problem(copies=(2, 3, 2, 1))
 GOOD = {"positive": PROBLEM.positive, "unlabeled": PROBLEM.unlabeled, "target": PROBLEM.target}
@@ -71,12 +71,14 @@ def test_ids_are_compared_as_what_they_mean():
 @pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")  # few rows
 def test_degenerate_variances_give_neither_a_point_nor_a_false_alarm():
     X, y = np.array([[0.0], [1], [2], [0], [0], [0]]), [1, 1, 1, 0, 0, 0]
-    one = ps.TCPU(0.2).fit(X, y, shared="identical").estimate([[0.0], [1], [0.5]])
+    one = ps.TCPU(0.2, standardize=False).fit(X, y, shared="identical").estimate([[0.0], [1], [0.5]])
     assert one.interval.width > 0.1
     sure = ps.TCPU(0.2, confidence=0.9999999999999999).fit(PROBLEM.X, PROBLEM.y).estimate(PROBLEM.target).interval
     assert (sure.low, sure.high) == (0, 1)
     X, y = np.repeat([[1.0], [0.0]], 5, axis=0), np.repeat([1, 0], 5)
-    exact = ps.TCPU(0.2).fit(X, y).estimate(np.full((5, 1), 0.3))  # no warning: the estimate is inside
+    exact = (
+        ps.TCPU(0.2, standardize=False).fit(X, y).estimate(np.full((5, 1), 0.3))
+    )  # no warning: the estimate is inside
     assert 0 < exact.raw < 1
 
 

@@ -6,10 +6,10 @@ from scipy import stats
 
 import priorshift as ps
 from priorshift import intervals
-from priorshift.embeddings import Embeddings
+from priorshift.embedding.gram import Embeddings
+from priorshift.embedding.projection import numerator, separation
 from priorshift.errors import InputError, VacuousBoundWarning
 from priorshift.kernels import Energy, Gaussian
-from priorshift.projection import numerator, separation
 
 
 def embeddings(gram, sizes=(100, 400, 400), parts=None, plug_in=None, shared=0, kernel=None):
@@ -62,7 +62,7 @@ def test_standard_error_is_the_formula_of_the_influence_values():
     """ψ_U = ⟨φ−μ_U, b−2Ra⟩/D, ψ_P = ⟨φ−μ_P, (2R−1)a−b⟩/D, ψ_T = ⟨φ−μ_T, a⟩/D, written out."""
     s = ps.simulate.gaussian(0.2, 0.6, 120, 100, shared=False, random_state=0)
     pi = 0.2
-    estimate = ps.TCPU(pi, statistic="plug-in").fit(s.X, s.y).estimate(s.target)
+    estimate = ps.TCPU(pi, statistic="plug-in", standardize=False).fit(s.X, s.y).estimate(s.target)
     kernel, samples = Gaussian(np.sqrt(5)), (s.positive, s.unlabeled, s.target)
     P, U, T = (lambda x, sample=sample: kernel(x, sample).mean(axis=1) for sample in samples)
 
@@ -114,7 +114,7 @@ def test_delta_interval_is_a_test_inverted():
     s = ps.simulate.gaussian(0.2, 0.5, 200, 200, shared=False, random_state=0)
     pi = 0.2
     tcpu = ps.TCPU(pi, confidence=0.9).fit(s.X, s.y)
-    made = tcpu._embed(tcpu._target(s.target))[0]
+    made = tcpu._embed(tcpu._read_target(s.target).rows, None)[0]
     interval = tcpu.estimate(s.target).interval
     N, D = numerator(made.gram), separation(made.gram)
     freedom = made.variance(intervals._N - N / D * intervals._D)[1]

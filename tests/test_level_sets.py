@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priorshift.level_sets import ShareCurve, margin
+from priorshift.scores.level_sets import ShareCurve, margin
 
 
 def brute(positive, population, least):

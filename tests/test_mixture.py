@@ -9,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import priorshift as ps
-from priorshift import mixture
 from priorshift.errors import (
     DuplicateRowsWarning,
     FewPositivesWarning,
@@ -17,10 +16,11 @@ from priorshift.errors import (
     OverlapWarning,
     WeakSeparationWarning,
 )
-from priorshift.mixture_prior import Ranks, _guarded
-from priorshift.samples import Samples
-from priorshift.score import cross_fit
-from priorshift.splits import deal
+from priorshift.input.source import Source
+from priorshift.mixture_prior import _guarded
+from priorshift.scores import mixture
+from priorshift.scores.cross_fitting import cross_fit
+from priorshift.scores.p_values import Ranks, p_values
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_p_values_of_positives_are_uniform_whatever_the_score():
     rng = np.random.default_rng(0)
     positive, more = rng.exponential(size=400), rng.exponential(size=100_000)
     # over draws of the positives v is uniform on (k + ½)/(m + 1); of one draw the mean is known to 0.5/√(3·400)
-    v = mixture.p_values(positive, more)
+    v = p_values(positive, more)
     assert v.mean() == pytest.approx(0.5, abs=3 * 0.5 / np.sqrt(1200))
     assert np.abs(np.sort(v) - np.linspace(0, 1, len(v))).max() < 1.7 / np.sqrt(400)  # Kolmogorov, one in a thousand
 
@@ -50,7 +50,7 @@ def test_weighted_ranks_are_p_values_of_repeated_rows():
     positive, scores = rng.integers(0, 9, 12).astype(float), rng.integers(-1, 10, 30).astype(float)
     weights = rng.poisson(1.0, 12)
     np.testing.assert_allclose(
-        Ranks(positive, scores).p_values(weights), mixture.p_values(np.repeat(positive, weights), scores), rtol=1e-12
+        Ranks(positive, scores).p_values(weights), p_values(np.repeat(positive, weights), scores), rtol=1e-12
     )
 
 
@@ -91,7 +91,7 @@ def test_overlap_is_one_minus_auc():
     """The mean p-value of negatives: N(1, 1) against N(-1, 1) has 1 − AUC = Φ(−√2)."""
     rng = np.random.default_rng(0)
     population = np.concatenate([rng.normal(1, 1, 3000), rng.normal(-1, 1, 7000)])
-    v = mixture.p_values(rng.normal(1, 1, 10_000), population)
+    v = p_values(rng.normal(1, 1, 10_000), population)
     assert mixture.overlap(v.mean(), 0.3) == pytest.approx(stats.norm.cdf(-np.sqrt(2)), abs=0.01)
 
 
@@ -109,7 +109,7 @@ def test_no_row_is_scored_by_a_model_that_has_seen_it():
     """Labels that are noise, and a model that learns by heart: held-out scores cannot tell them apart."""
     rng = np.random.default_rng(0)
     X, labeled = rng.normal(size=(400, 2)), rng.random(400) < 0.5
-    sample = Samples.of(X, labeled, "case-control", None)
+    sample = Source.read(X, labeled, None, scenario="case-control", standardize=False)
     (found,) = cross_fit(X, sample, DecisionTreeClassifier(random_state=0), 1, 5, rng)
     assert abs(found.positive.mean() - found.population.mean()) < 0.15  # in-sample it is 1
     assert len(found.models) == 5
@@ -120,10 +120,10 @@ def test_ridge_regression_is_the_one_of_its_normal_equations():
     X = rng.normal(size=(120, 3))
     labeled = np.arange(120) < 40
     X[labeled] += 1
-    sample = Samples.of(X, labeled, "case-control", None)
+    sample = Source.read(X, labeled, None, scenario="case-control", standardize=False)
     (found,) = cross_fit(X, sample, None, 1, 4, np.random.default_rng(1))
     # the model of a fold is linear in its features, so its score of the rows it left out can be made by hand
-    fold = deal(sample, 4, np.random.default_rng(1))
+    fold = sample.deal(4, np.random.default_rng(1))
     model = found.models[2]
     F, y = model.features(X), np.where(labeled, 1.0, -1.0)
     w = np.where(labeled, 0.5 / 40, 0.5 / 80) * (fold != 2)
@@ -135,9 +135,9 @@ def test_ridge_regression_is_the_one_of_its_normal_equations():
 
 def test_a_target_is_dealt_to_the_models_and_repeats_with_the_seed(fitted, sample):
     first, again = (
-        fitted.prior_estimator_._repetitions[0].target(sample.target, np.random.default_rng(s)) for s in (1, 1)
+        fitted.prior_estimator_.scored_.repetitions[0].target(sample.target, np.random.default_rng(s)) for s in (1, 1)
     )
-    other = fitted.prior_estimator_._repetitions[0].target(sample.target, np.random.default_rng(2))
+    other = fitted.prior_estimator_.scored_.repetitions[0].target(sample.target, np.random.default_rng(2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).mean() > 0.5
 
@@ -151,7 +151,7 @@ def test_both_priors_are_found(fitted, sample):
     assert estimate.value == pytest.approx(0.6, abs=0.07)
     assert 0.6 in estimate.interval and estimate.interval.width < 0.2
     assert estimate.raw == pytest.approx(1 - (1 - estimate.source_prior) * estimate.negative_ratio)
-    assert estimate.details["verdict"] == "estimate"
+    assert estimate.verdict == "estimate"
     assert str(estimate).endswith(f"(Mixture, source prior {estimate.source_prior:.3g} by MixturePrior)")
 
 
@@ -197,13 +197,13 @@ def test_overlap_makes_it_an_upper_bound_that_is_said():
     ):
         shift = ps.MixtureShift(random_state=0).fit(s.X, s.y, shared=s.ids)
     estimate = shift.estimate(s.target)
-    assert shift.prior_estimator_.upper_bound_ and estimate.details["verdict"] == "upper bound"
+    assert shift.prior_estimator_.upper_bound_ and estimate.verdict == "upper bound"
     assert str(estimate).endswith(", an upper bound)")
     assert estimate.interval.high > 0.6 and 0.6 in estimate.interval
     assert estimate.interval.low < 1 - estimate.negative_ratio < estimate.value
-    assert 0.3 < estimate.details["kernel_weight"] <= 0.5
+    assert 0.3 < estimate.ratio_parts.kernel_weight <= 0.5
     known = ps.MixtureShift(0.3, random_state=0).fit(s.X, s.y, shared=s.ids).estimate(s.target)
-    assert known.details["verdict"] == "estimate" and 0.6 in known.interval
+    assert known.verdict == "estimate" and 0.6 in known.interval
 
 
 def test_positives_like_the_population_give_an_answer_that_says_nothing():
@@ -223,7 +223,7 @@ def test_few_positives_are_said(sample):
     with pytest.warns(FewPositivesWarning, match="The prior rests on 5 positive rows; take it as a guess"):
         shift = ps.MixtureShift(random_state=0).fit(sample.X[few], sample.y[few])
     estimate = shift.estimate(sample.target)
-    assert estimate.details["verdict"] == "few positives" and str(estimate).endswith(", a guess from few positives)")
+    assert estimate.verdict == "few positives" and str(estimate).endswith(", a guess from few positives)")
 
 
 def test_bootstrap_shares_the_weight_of_a_shared_row():
@@ -368,7 +368,7 @@ def test_the_kernel_ratio_of_thinned_rows_is_that_of_all():
     target = rng.normal(size=(1000, 2)) + 1.5 * labels[:, None]
     ratios = [
         ps.MixtureShift(scenario="censoring", max_rows=rows, random_state=0).fit(X, labeled).estimate(target)
-        .details["ratio_of_kernel"] for rows in (4000, 600)
+        .ratio_parts.kernel for rows in (4000, 600)
     ]  # fmt: skip
     assert ratios[0] == pytest.approx(1.6, abs=0.15)
     assert ratios[1] == pytest.approx(ratios[0], abs=0.2)

@@ -6,9 +6,9 @@ from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 
 import priorshift as ps
-from priorshift.calibration import calibrate
 from priorshift.errors import FewPositivesWarning, InputError, LabelOrderWarning, MissingExtraError
 from priorshift.nnpu import non_negative
+from priorshift.scores.calibration import calibrate
 
 QUICK = dict(hidden=(10,), folds=2, max_epochs=5, random_state=0)
 

@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 import priorshift as ps
 from priorshift.adapt import target_metrics
 from priorshift.errors import InputError
-from priorshift.splits import deal
+from priorshift.input.source import Source
 
 
 class Oracle(ClassifierMixin, BaseEstimator):
@@ -249,19 +249,20 @@ def test_calibration_rests_on_scores_of_rows_held_out():
 
 
 def test_shared_rows_are_dealt_together_by_every_estimator(monkeypatch):
-    """What `deal` is given is what was told."""
+    """What is dealt is what was said."""
     pytest.importorskip("torch")
     s = ps.simulate.gaussian(0.3, 0.6, 200, 100, random_state=0)
     shared = len(set(s.positive_ids) & set(s.unlabeled_ids))
     assert shared > 20
     given = []
 
+    deal = Source.deal
+
     def watched(source, *rest):
         given.append(len(source.shared))
         return deal(source, *rest)
 
-    for room in ("drpu", "nnpu", "adapt"):
-        monkeypatch.setattr(f"priorshift.{room}.deal", watched)
+    monkeypatch.setattr(Source, "deal", watched)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ps.errors.PriorShiftWarning)
         ps.DRPU(model=LogisticRegression()).fit(s.X, s.y, shared=s.ids)

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from priorshift.errors import InputError
-from priorshift.tables import read_table
+from priorshift.input.tables import read_table
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from priorshift import threads
+from priorshift.embedding.tiles import Rows, kernel_sums, weighted_kernel_sums
 from priorshift.kernels import Energy, Gaussian, Laplace
-from priorshift.tiles import Rows, kernel_sums, weighted_kernel_sums
 
 KERNELS = [Gaussian(1.5), Laplace(2.0), Energy()]
 SIZES = [(1, 1), (3, 700), (383, 385), (384, 384), (600, 300), (4200, 1300)]  # around the tile's 384 and 1152

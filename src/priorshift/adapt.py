@@ -22,24 +22,26 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from priorshift.calibration import calibrate
+from priorshift.base import PUClassifier
 from priorshift.errors import InputError
-from priorshift.estimator import PUClassifier, check_estimator, seeded
-from priorshift.mixture_shift import MixtureShift
-from priorshift.nnpu import LEAST_PRIOR, NNPUClassifier, warn_of_few
-from priorshift.parameters import (
+from priorshift.input.parameters import (
     check_choice,
     check_count,
+    check_estimator,
     check_number,
     check_prior,
     check_random_state,
     is_number,
+    seeded,
 )
+from priorshift.input.source import Source
+from priorshift.input.tables import Table
+from priorshift.km import KM2
+from priorshift.mixture_shift import MixtureShift
+from priorshift.nnpu import NNPUClassifier, warn_of_few
 from priorshift.result import PriorEstimate
-from priorshift.samples import Samples
-from priorshift.source_prior import ask_prior
-from priorshift.splits import deal
-from priorshift.tables import Table
+from priorshift.scores.calibration import calibrate
+from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
 
 _TINY = 1e-15  # what a probability of 0 or 1 is taken for
 
@@ -161,7 +163,7 @@ class ShiftedClassifier(PUClassifier):
         What the classifier tells after it was fitted on labelled (1) and unlabelled (0) rows. A PU classifier tells
         P(Y=1|x), "positive"; so does one that was fitted on true classes of the source before and comes in
         scikit-learn's ``FrozenEstimator``. An ordinary classifier tells who is "labeled"; then its cross-fitted
-        scores are made probabilities of the class by :mod:`priorshift.calibration`. "auto" is "positive" for
+        scores are made probabilities of the class by :mod:`priorshift.scores.calibration`. "auto" is "positive" for
         :class:`NNPUClassifier` and frozen classifiers, and "labeled" for others.
     folds : int
         Of that cross-fitting.
@@ -213,50 +215,45 @@ class ShiftedClassifier(PUClassifier):
         self.folds = folds
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, shared: Any = None) -> ShiftedClassifier:
-        """Fit the classifier and the prior estimator to the source; `shared` as in :class:`TCPU`."""
-        self.__dict__.pop("source_prior_", None)
-        self._check_parameters()
-        table, labeled = self._read_source(X, y, classifier=True)
-        y_fit = labeled.astype(int)
-        told = {} if shared is None else {"shared": shared}
-        rng = np.random.default_rng(self.random_state)
+    def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        table, y = source.table, source.labeled.astype(int)
+        shared = {} if source.shared_by is None else {"shared": source.shared_by}
         prior_estimator = MixtureShift() if self.prior_estimator is None else clone(self.prior_estimator)
         classifier = clone(self.classifier)
-        scenario = self._scenario(prior_estimator, classifier)
         if self.random_state is not None:
             for part in (prior_estimator, classifier):
                 seeded(part, rng.integers(2**31))
-        source = Samples.of(table.values, labeled, scenario, shared)
-        self.prior_estimator_ = prior_estimator.fit(table, y_fit, **told)
-        takes_shared = told if isinstance(self.classifier, NNPUClassifier) else {}
-        self.classifier_ = clone(classifier).fit(table.values, y_fit, **takes_shared)
+        self.prior_estimator_ = prior_estimator.fit(table, y, **shared)
+        takes_shared = shared if isinstance(self.classifier, NNPUClassifier) else {}
+        self.classifier_ = clone(classifier).fit(table.values, y, **takes_shared)
         self._order = self._column_order(table)
         _log_odds(self.classifier_, table.values[:2, self._order])  # better now than when it is needed
-        prior = self.source_prior or getattr(self.classifier_, "prior_", None)
-        prior = prior or getattr(self.prior_estimator_, "source_prior_", None)
-        if prior is None:
-            prior = ask_prior(None, scenario, self.random_state, table.values, source).value
-        prior = float(np.clip(prior, LEAST_PRIOR, 1 - LEAST_PRIOR))
+        prior = self._prior(source)
         self.calibration_ = (1.0, 0.0)
         if not self._predicts_positive():
-            folds = min(self.folds, len(source.positive), int((~labeled).sum()))
-            fold = deal(source, folds, rng)
-            scores = np.empty(len(labeled))
+            folds = min(self.folds, *source.sizes)
+            fold = source.deal(folds, rng)
+            scores = np.empty(len(y))
             for k in range(folds):
-                model = clone(classifier).fit(table.values[fold != k], y_fit[fold != k])
+                model = clone(classifier).fit(table.values[fold != k], y[fold != k])
                 scores[fold == k] = _log_odds(model, table.values[fold == k])
             self.calibration_ = calibrate(scores[source.positive], scores[source.population], prior)
             warn_of_few(len(source.positive))
         self.source_prior_ = prior
         self._aim(None, prior)
-        return self
+
+    def _prior(self, source: Source) -> float:
+        """π as given, the classifier's, the prior estimator's, or KM2's."""
+        prior = self.source_prior or getattr(self.classifier_, "prior_", None)
+        prior = prior or getattr(self.prior_estimator_, "source_prior_", None)
+        if prior is None:
+            prior = estimate_source_prior(KM2(scenario=source.scenario), source, self.random_state).value  # type: ignore[arg-type]
+        return float(np.clip(prior, LEAST_PRIOR, 1 - LEAST_PRIOR))
 
     def adapt(self, X_target: Any) -> ShiftedClassifier:
         """Estimate the prior of the population that `X_target` is a sample of; predictions are for it from now on."""
-        check_is_fitted(self, "source_prior_")
-        table = self._read_target(X_target)
-        estimate = self.prior_estimator_.estimate(table)
+        check_is_fitted(self)
+        estimate = self.prior_estimator_.estimate(self._layout.read(X_target).table)
         if not np.isfinite(estimate.value):
             raise InputError(
                 "the target prior cannot be estimated from these data (see the warning), so there is nothing to adapt "
@@ -266,7 +263,7 @@ class ShiftedClassifier(PUClassifier):
 
     def adapt_to(self, target_prior: float) -> ShiftedClassifier:
         """Predict for a target whose prior is known; the source's own prior undoes an earlier `adapt`."""
-        check_is_fitted(self, "source_prior_")
+        check_is_fitted(self)
         return self._aim(None, _target_prior(target_prior))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -285,8 +282,7 @@ class ShiftedClassifier(PUClassifier):
         return target_metrics(positive, target, self.target_prior_, self.threshold_)
 
     def _source_posterior(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self, "source_prior_")
-        rows = self._read_rows(X).values[:, self._order]
+        rows = self._read_rows(X).table.values[:, self._order]
         a, b = self.calibration_
         return np.asarray(expit(a * _log_odds(self.classifier_, rows) + b))
 
@@ -304,9 +300,10 @@ class ShiftedClassifier(PUClassifier):
         order = [table.columns.index(name) for name in names] if names and table.columns else range(n)
         return np.array(order, dtype=np.intp)
 
-    def _scenario(self, prior_estimator: Any, classifier: Any) -> str:
+    def _scenario(self) -> str:
         """That of the two estimators, which speak of the same population."""
-        said = {getattr(e, "scenario", None) for e in (prior_estimator, classifier)} - {None}
+        parts = MixtureShift() if self.prior_estimator is None else self.prior_estimator, self.classifier
+        said = {getattr(part, "scenario", None) for part in parts} - {None}
         if len(said) > 1:
             raise InputError(
                 f"the classifier and the prior estimator have scenario {' and '.join(sorted(map(repr, said)))}; the "
@@ -351,13 +348,13 @@ def _log_odds(model: Any, X: NDArray[Any]) -> NDArray[np.float64]:
     name, proba = type(model).__name__, hasattr(model, "predict_proba")
     with warnings.catch_warnings():  # a model that was fitted on a frame: the columns are in its order
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        told = np.asarray(model.predict_proba(X) if proba else model.decision_function(X), dtype=float)
-    if told.shape != ((len(X), 2) if proba else (len(X),)) or not np.isfinite(told).all():
+        answer = np.asarray(model.predict_proba(X) if proba else model.decision_function(X), dtype=float)
+    if answer.shape != ((len(X), 2) if proba else (len(X),)) or not np.isfinite(answer).all():
         raise InputError(
-            f"{name} gave {'probabilities' if proba else 'scores'} of shape {told.shape} for {len(X)} rows, or some "
+            f"{name} gave {'probabilities' if proba else 'scores'} of shape {answer.shape} for {len(X)} rows, or some "
             "that are not finite; a classifier of two classes that knows both is expected."
         )
-    return np.asarray(logit(np.clip(told[:, 1], _TINY, 1 - _TINY))) if proba else told
+    return np.asarray(logit(np.clip(answer[:, 1], _TINY, 1 - _TINY))) if proba else answer
 
 
 def _target_prior(prior: Any) -> float:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from priorshift.arrays import Floats
 from priorshift.errors import InputError
-from priorshift.kernels import Matrix
-from priorshift.parameters import check_choice
+from priorshift.input.parameters import check_choice
 
 OPENML = {
     "Diabetes": 37,
@@ -49,9 +49,9 @@ class Dataset:
     """
 
     name: str
-    X: Matrix
+    X: Floats
     y: NDArray[np.bool_]
-    X_target: Matrix | None
+    X_target: Floats | None
     y_target: NDArray[np.bool_] | None
     origin: str
 
@@ -112,7 +112,7 @@ def most_common_class(classes: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(classes == values[np.argmax(counts)])
 
 
-def not_collinear(X: Matrix, limit: float = 0.95) -> NDArray[np.intp]:
+def not_collinear(X: Floats, limit: float = 0.95) -> NDArray[np.intp]:
     """Columns that are not correlated by `limit` or more with an earlier one."""
     with np.errstate(invalid="ignore", divide="ignore"):  # constant columns have no correlation
         correlation = np.corrcoef(X, rowvar=False)
@@ -120,7 +120,7 @@ def not_collinear(X: Matrix, limit: float = 0.95) -> NDArray[np.intp]:
     return np.flatnonzero(~later)
 
 
-def most_informative(X: Matrix, y: NDArray[np.bool_], most: int = 30) -> NDArray[np.intp]:
+def most_informative(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray[np.intp]:
     """The `most` columns of highest mutual information with the class, in their order."""
     from sklearn.feature_selection import mutual_info_classif
 
@@ -130,7 +130,7 @@ def most_informative(X: Matrix, y: NDArray[np.bool_], most: int = 30) -> NDArray
     return np.sort(np.argsort(-information, kind="stable")[:most])
 
 
-def most_correlated(X: Matrix, y: NDArray[np.bool_], most: int = 30) -> NDArray[np.intp]:
+def most_correlated(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray[np.intp]:
     """The `most` columns of largest absolute correlation with the class, in their order."""
     centred, label = X - X.mean(axis=0), y - y.mean()
     spread = np.sqrt((centred**2).sum(axis=0))
@@ -166,7 +166,7 @@ def _read(path: Path, keys: tuple[str, ...]) -> Any:
         ) from None
 
 
-def _openml(name: str) -> tuple[Matrix, NDArray[Any]]:
+def _openml(name: str) -> tuple[Floats, NDArray[Any]]:
     from sklearn.datasets import fetch_openml
 
     try:

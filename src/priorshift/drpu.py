@@ -13,25 +13,30 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from priorshift.arrays import Floats
+from priorshift.base import TargetPriorEstimator
 from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning, warn
-from priorshift.estimator import PUEstimator, check_sizes, seeded
-from priorshift.kernels import Matrix
-from priorshift.level_sets import LevelSet, ShareCurve, margin
-from priorshift.network import Risk, Split, Training, import_torch, train, training_of
-from priorshift.parameters import check_choice, check_confidence, check_count, check_prior, check_random_state
+from priorshift.input.parameters import (
+    check_choice,
+    check_confidence,
+    check_count,
+    check_prior,
+    check_random_state,
+    seeded,
+)
+from priorshift.input.source import Source, Target
 from priorshift.result import Interval, PriorEstimate
-from priorshift.samples import Samples
-from priorshift.scaling import Scaling
-from priorshift.score import Model, ModelScore, check_model
-from priorshift.source_prior import ask_prior, is_known
-from priorshift.splits import deal
+from priorshift.scores.cross_fitting import Model, ModelScore, check_model
+from priorshift.scores.level_sets import LevelSet, ShareCurve, margin
+from priorshift.source_prior import estimate_source_prior, is_known
+from priorshift.training.trainer import Risk, Split, import_torch, train, training_of
 
 _FALLBACK = 0.5  # of the positives must lie above a threshold where ε allows none
-_LEAST_ALPHA = 0.01
+_LEAST_ALPHA = 0.01  # r ≤ 1/α: a smaller α lets single rows weigh more than a hundred
 _LEAST_POSITIVES = 5  # held out, for an interval
 
 
-class DRPU(PUEstimator):
+class DRPU(TargetPriorEstimator):
     """DRPU: density ratio by a network, prior by its level sets; the paper's first competitor.
 
     Half of the source rows train the network r = p₊/p by the LSIF divergence with non-negative correction; the
@@ -67,6 +72,8 @@ class DRPU(PUEstimator):
         Epochs without a smaller held-out divergence after which training stops.
     device : str
         Where torch trains: "cpu", "cuda", "cuda:1", …
+    verbose : bool
+        Whether a terminal shows how far the training is.
     random_state : int, Generator or None
         Decides the halves, the network's start, the batches and the bootstrap.
 
@@ -99,6 +106,8 @@ class DRPU(PUEstimator):
     0.6, source prior 0.2
     """
 
+    label = "DRPU"
+
     def __init__(
         self,
         source_prior: Any = None,
@@ -115,6 +124,7 @@ class DRPU(PUEstimator):
         max_epochs: int = 1000,
         patience: int = 30,
         device: str = "cpu",
+        verbose: bool = False,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.source_prior = source_prior
@@ -130,65 +140,42 @@ class DRPU(PUEstimator):
         self.max_epochs = max_epochs
         self.patience = patience
         self.device = device
+        self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, shared: Any = None) -> DRPU:
+    def _fit(self, source: Source, rng: np.random.Generator) -> None:
         """Train the ratio on one half of the source, and score the other half.
 
-        Parameters
-        ----------
-        X : array-like or data frame of shape (rows, features)
-            Labelled positives and unlabelled rows.
-        y : array-like of shape (rows,)
-            Two values; the larger one means labelled positive.
-        shared : None, "identical" or array-like of shape (rows,)
-            Which labelled and unlabelled rows are the same observation, as in :class:`TCPU`: they stay in the same
-            half, since the network knows the rows that it was trained on.
+        Rows of one observation stay in one half, since the network knows the rows that it was trained on.
         """
-        self.__dict__.pop("_score", None)  # an interrupted fit leaves nothing that could be mistaken for a fit
-        how = self._check_parameters()
-        table, source = self._read_samples(X, y, shared)
-        positive, population = source.positive, source.population
-        sizes = len(positive), int((~source.labeled).sum())
-        check_sizes(positive=sizes[0], unlabeled=sizes[1])
-        rng = np.random.default_rng(self.random_state)
-        scaling = Scaling.of(table.values, population, self.standardize)
-        scaling.warn_of_left_out(table)
-        rows = scaling.rows(table.values)[:]
-        held_out = deal(source, 2, rng) == 1
-        halves = Split.of(rows, positive, population, held_out)
+        rows = source.rows[:]
+        halves = Split.of(rows, source, source.deal(2, rng) == 1)
+        known = is_known(self.source_prior)
         self.alpha_ = None
         self.model_ = None
         self.held_out_divergence_ = None
         if self.model is None:
             import_torch()
-            self.alpha_ = self._alpha(rows, source)
+            self.alpha_ = check_prior(self.source_prior) if known else self._ask_alpha(source)
             score: Model
-            score, divergence = train(lsif(self.alpha_), halves, how, rng, "DRPU")
+            score, divergence = train(lsif(self.alpha_), halves, training_of(self), rng, "DRPU")
             self.held_out_divergence_ = np.array(divergence)
         else:
             self.model_ = self._fit_model(halves, rng)
             score = ModelScore(self.model_)
-        self._held_positive, self._held_population = score(halves.held_positive), score(halves.held_unlabeled)
-        self._scaling, self._sizes = scaling, sizes
-        self.least_share_ = self._trusted_share(len(self._held_positive))
-        self._seed = int(rng.integers(2**62))
-        known = is_known(self.source_prior)
-        share = ShareCurve.of(self._held_positive, self._held_population).smallest(self.least_share_)
+        self._positive, self._population = score(halves.held_positive), score(halves.held_unlabeled)
+        self._score, self._sizes = score, source.sizes
+        self.least_share_ = self._trusted_share(len(self._positive))
+        self._entropy = int(rng.integers(2**62))
+        share = ShareCurve.of(self._positive, self._population).smallest(self.least_share_)
         self.source_prior_ = check_prior(self.source_prior) if known else share.ratio
-        self._prior_by = "given" if known else "DRPU"
-        self._score = score
+        self._prior_by = "given" if known else self.label
         self._warn_of_source(share.ratio)
-        return self
 
-    def estimate(self, X_target: Any) -> PriorEstimate:
-        """Estimate the prior of the population that `X_target` is a sample of."""
-        check_is_fitted(self, "_score")
-        check_confidence(self.confidence)
-        check_count("n_bootstrap", self.n_bootstrap, 20)
-        curve = self.share_curve(X_target)
+    def _estimate(self, target: Target) -> PriorEstimate:
+        curve = ShareCurve.of(self._positive, self._score(target.rows[:]))
         best = curve.smallest(self.least_share_)
-        error = curve.standard_error(self.least_share_, self.n_bootstrap, np.random.default_rng(self._seed))
+        error = curve.standard_error(self.least_share_, self.n_bootstrap, np.random.default_rng(self._entropy))
         interval = self._interval(best, error, curve.rows[1])
         warn(
             f"The interval of DRPU includes sampling error ({error:.2g}), not its bias: it takes the smallest of many "
@@ -204,23 +191,24 @@ class DRPU(PUEstimator):
             source_prior=pi,
             negative_ratio=(1 - best.ratio) / (1 - pi) if pi < 1 else float("nan"),
             separation=float("nan"),
-            method="DRPU",
+            method=self.label,
             sizes=(*self._sizes, curve.rows[1]),
+            source_prior_by=self._prior_by,
             details={
                 "scenario": self.scenario,
                 "standardize": self.standardize,
-                "source_prior_by": self._prior_by,
                 "alpha": self.alpha_,
-                "held_out_positives": len(self._held_positive),
+                "held_out_positives": len(self._positive),
                 "least_share_of_positives": self.least_share_,
                 "share_of_positives": best.positive,
                 "share_of_target": best.population,
             },
+            evidence=curve,
         )
 
     def _interval(self, best: LevelSet, error: float, n: int) -> Interval | None:
         """None with so few positives that resampling them shows no spread; never of no width where nothing was seen."""
-        if len(self._held_positive) < _LEAST_POSITIVES:
+        if len(self._positive) < _LEAST_POSITIVES:
             return None
         half = stats.norm.ppf((1 + self.confidence) / 2) * error
         low, high = max(best.ratio - half, 0.0), best.ratio + half
@@ -230,27 +218,42 @@ class DRPU(PUEstimator):
             low = 0.0
         return Interval(float(low), float(min(high, 1.0)), self.confidence, "bootstrap")
 
-    def density_ratio(self, X: Any) -> Matrix:
-        """r(x) = p₊(x)/p(x) of the source for each row, as the network estimates it; it lies between 0 and 1/α."""
-        check_is_fitted(self, "_score")
+    def density_ratio(self, X: Any) -> Floats:
+        """Estimate r(x) = p₊(x)/p(x) of the source, by the network.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, features)
+            With the columns of the source.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            Between 0 and 1/α.
+        """
+        check_is_fitted(self)
         if self.alpha_ is None:
             raise InputError("a model of your own orders rows and need not be a density ratio; use its own methods.")
-        return _ratio(self._score(self._scaling.rows(self._read_target(X).values)[:]), self.alpha_)
+        return _ratio(self._score(self._layout.read(X, "X", least=1).rows[:]), self.alpha_)
 
     def share_curve(self, X_target: Any = None) -> ShareCurve:
-        """Shares of positives and of the target (by default, the source population) above each threshold."""
-        check_is_fitted(self, "_score")
-        if X_target is None:
-            return ShareCurve.of(self._held_positive, self._held_population)
-        table = self._read_target(X_target)
-        check_sizes(target=len(table.values))
-        self._scaling.warn_of_left_out(table)
-        return ShareCurve.of(self._held_positive, self._score(self._scaling.rows(table.values)[:]))
+        """Count the shares of positives and of a target above each threshold.
 
-    def _alpha(self, X: Matrix, source: Samples) -> float:
-        if is_known(self.source_prior):
-            return check_prior(self.source_prior)
-        return max(ask_prior(self.source_prior, self.scenario, self.random_state, X, source).value, _LEAST_ALPHA)
+        Parameters
+        ----------
+        X_target : array-like, data frame or None
+            Rows of a target; None is the source population.
+
+        Returns
+        -------
+        ShareCurve
+        """
+        check_is_fitted(self)
+        scores = self._population if X_target is None else self._score(self._read_target(X_target).rows[:])
+        return ShareCurve.of(self._positive, scores)
+
+    def _ask_alpha(self, source: Source) -> float:
+        return max(estimate_source_prior(self.source_prior, source, self.random_state).value, _LEAST_ALPHA)
 
     def _fit_model(self, halves: Split, rng: np.random.Generator) -> Any:
         X = np.concatenate([halves.positive, halves.unlabeled])
@@ -276,7 +279,7 @@ class DRPU(PUEstimator):
                 WeakSeparationWarning,
             )
 
-    def _check_parameters(self) -> Training:
+    def _check_parameters(self) -> None:
         check_choice("scenario", self.scenario, ("case-control", "censoring"))
         check_confidence(self.confidence)
         check_count("n_bootstrap", self.n_bootstrap, 20)
@@ -285,7 +288,7 @@ class DRPU(PUEstimator):
             check_prior(self.source_prior)
         if self.model is not None:
             check_model(self.model)
-        return training_of(self)
+        training_of(self)
 
 
 def lsif(alpha: float) -> Risk:
@@ -303,5 +306,5 @@ def lsif(alpha: float) -> Risk:
     return risk
 
 
-def _ratio(output: Matrix, alpha: float) -> Matrix:
+def _ratio(output: Floats, alpha: float) -> Floats:
     return np.asarray(1 / (1 + np.exp(-np.clip(output, -700, 700))) / alpha)

@@ -1,7 +1,7 @@
 """What the library says when an input or a result cannot be trusted."""
 
+import inspect
 import os
-import sys
 import warnings
 
 from sklearn.exceptions import ConvergenceWarning
@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the first line outside this package: the line that the user wrote."""
     home = os.path.dirname(__file__)
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(home):
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_back is not None and frame.f_code.co_filename.startswith(home):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 

@@ -9,18 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from priorshift.drpu import DRPU
+from priorshift import methods
 from priorshift.errors import InputError, SharedRowsWarning, warn
-from priorshift.estimator import check_sizes
-from priorshift.km_ls import KM2LS
-from priorshift.mixture_shift import MixtureShift
-from priorshift.parameters import check_choice
+from priorshift.input.observations import comparable_ids, row_codes
+from priorshift.input.source import check_sizes
+from priorshift.input.tables import Table, check_dropped, match_columns, read_table
 from priorshift.result import PriorEstimate
-from priorshift.shared_rows import comparable_ids, row_codes
-from priorshift.tables import Table, check_dropped, match_columns, read_table
-from priorshift.tcpu import TCPU
-
-METHODS = ("auto", "mixture", "tcpu", "km2-ls", "drpu")
 
 
 def estimate_prior(
@@ -30,9 +24,9 @@ def estimate_prior(
     *,
     method: Any = "auto",
     source_prior: Any = None,
-    confidence: float = 0.95,
+    confidence: float | None = None,
     random_state: int | np.random.Generator | None = None,
-    standardize: bool = True,
+    standardize: bool | None = None,
     shared: str | None = None,
     drop: Sequence[str] = (),
 ) -> PriorEstimate:
@@ -47,17 +41,17 @@ def estimate_prior(
         "auto" is :class:`TCPU` where the source prior is given, and :class:`MixtureShift` ("mixture") where it is to be
         estimated: the smallest error in the library's studies (see the guide). An estimator, such as
         ``TCPU(0.2, kernel="laplace")``, keeps its own settings; then leave `source_prior`, `confidence`,
-        `random_state` and `standardize` alone.
+        `random_state` and `standardize` out.
     source_prior : float, estimator or None
         Share of positives in the source population, if it is known; None estimates it: "auto" and "mixture" by
         :class:`MixturePrior`, "tcpu" by :class:`KM2`.
-    confidence : float
-        Of the interval.
+    confidence : float or None
+        Of the interval; None is 0.95.
     random_state : int, Generator or None
         Decides everything random. (TCPU with a known prior and its default interval draws nothing.)
-    standardize : bool
-        Scale every column by the mean and spread of the unlabelled source sample; columns are rarely on one
-        scale. The target is never scaled by itself: that would remove the shift.
+    standardize : bool or None
+        Scale every column by the mean and spread of the unlabelled source sample, which None does; columns are rarely
+        on one scale. The target is never scaled by itself: that would remove the shift.
     shared : None, "identical" or name of an id column
         Whether some positives are also rows of the unlabelled sample, and how to recognise them.
     drop : sequence of str
@@ -66,6 +60,7 @@ def estimate_prior(
     Returns
     -------
     PriorEstimate
+        Which prints as one line.
 
     Examples
     --------
@@ -74,7 +69,9 @@ def estimate_prior(
     >>> print(ps.estimate_prior(s.positive, s.unlabeled, s.target, source_prior=0.2))
     target prior 0.607, 95% interval 0.549 to 0.675 (TCPU, source prior 0.2)
     """
-    estimator = _estimator(method, source_prior, confidence, random_state, standardize)
+    settings = {"source_prior": source_prior, "confidence": confidence, "random_state": random_state,
+                "standardize": standardize}  # fmt: skip
+    estimator = _estimator(method, {name: value for name, value in settings.items() if value is not None})
     drop = [drop] if isinstance(drop, str) else list(drop)
     if shared is not None and not isinstance(shared, str):
         raise InputError(
@@ -96,18 +93,51 @@ def estimate_prior(
 def estimate_from_tables(
     estimator: Any, unlabeled: Table, positive: Table, target: Table, *, shared: str | None = None
 ) -> PriorEstimate:
-    """The same for tables already read, whose columns agree."""
+    """Estimate from tables that were read before, whose columns agree.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Of a target prior; it is fitted.
+    unlabeled, positive, target : Table
+        The three samples.
+    shared : None, "identical" or str
+        As in `estimate_prior`.
+
+    Returns
+    -------
+    PriorEstimate
+    """
     check_sizes(**{target.name: len(target.values)})
-    # KM2-LS has no scenario: it does not use the unlabelled rows
-    X, y, told = join_source(unlabeled, positive, shared, ask=getattr(estimator, "scenario", None) == "case-control")
-    estimate: PriorEstimate = estimator.fit(X, y, **told).estimate(target)
+    X, y, known = join_source(unlabeled, positive, shared)
+    # one without a scenario, KM2-LS, does not use the unlabelled rows
+    if not known and getattr(estimator, "scenario", None) == "case-control":
+        warn_of_shared_rows(X, y)
+    estimate: PriorEstimate = estimator.fit(X, y, **known).estimate(target)
     return estimate
 
 
 def join_source(
-    unlabeled: Table, positive: Table, shared: str | None, *, ask: bool
+    unlabeled: Table, positive: Table, shared: str | None
 ) -> tuple[Table, NDArray[np.intp], dict[str, Any]]:
-    """X and y as `fit` takes them, and what it is told of shared rows; `ask` warns where nobody told."""
+    """Put the two source tables together, as `fit` takes them.
+
+    Parameters
+    ----------
+    unlabeled, positive : Table
+        With the same columns.
+    shared : None, "identical" or str
+        As in `estimate_prior`.
+
+    Returns
+    -------
+    X : Table
+        All rows.
+    y : ndarray of int
+        1 for the positives.
+    known : dict
+        The argument `shared` of `fit`, where something is known of shared rows.
+    """
     check_sizes(**{table.name: len(table.values) for table in (positive, unlabeled)})
     if positive.values.shape == unlabeled.values.shape and np.array_equal(positive.values, unlabeled.values):
         raise InputError(
@@ -117,50 +147,49 @@ def join_source(
     values = np.concatenate([positive.values, unlabeled.values])
     X = Table("the positive and unlabeled rows", values, unlabeled.columns)
     y = np.repeat([1, 0], [len(positive.values), len(unlabeled.values)])
-    told: dict[str, Any] = {}
+    if shared is None:
+        return X, y, {}
     if shared == "identical":
-        told["shared"] = "identical"
-    elif shared is not None:
-        ids = [comparable_ids(table.aside[shared]) for table in (positive, unlabeled)]
-        told["shared"] = np.concatenate(ids)
-        if not np.isin(ids[0], ids[1]).any():
-            warn(
-                f"No id of column {shared!r} stands in both source tables, so no row is taken as shared; check them, "
-                "or leave shared out.",
-                SharedRowsWarning,
-            )
-    elif ask:
-        _warn_of_shared_rows(values, len(positive.values))
-    return X, y, told
-
-
-def _estimator(method: Any, source_prior: Any, confidence: float, random_state: Any, standardize: bool) -> Any:
-    if hasattr(method, "estimate") and hasattr(method, "fit") and not isinstance(method, type):
-        given = {"source_prior": source_prior is not None, "confidence": confidence != 0.95}
-        given |= {"random_state": random_state is not None, "standardize": standardize is not True}
-        for name in (name for name, passed in given.items() if passed):
-            raise InputError(f"{name} was passed beside an estimator as method; set it in the estimator.")
-        return clone(method)
-    check_choice("method", method, METHODS)
-    if method == "km2-ls":
-        if source_prior is not None:
-            raise InputError("method='km2-ls' uses no source_prior; leave it out.")
-        return KM2LS(confidence=confidence, random_state=random_state, standardize=standardize)
-    if method == "auto":
-        method = "mixture" if source_prior is None else "tcpu"
-    chosen = {"mixture": MixtureShift, "drpu": DRPU, "tcpu": TCPU}[method]
-    return chosen(source_prior, confidence=confidence, random_state=random_state, standardize=standardize)
-
-
-def _warn_of_shared_rows(X: NDArray[Any], m: int) -> None:
-    """Most positives found again in an otherwise distinct sample are hardly there by chance: ask."""
-    codes = row_codes(X)
-    if len(np.unique(codes[m:])) < 0.9 * (len(X) - m):
-        return  # discrete data repeat themselves
-    found = int(np.isin(codes[:m], codes[m:]).sum())
-    if found > m / 2:
+        return X, y, {"shared": "identical"}
+    ids = [comparable_ids(table.aside[shared]) for table in (positive, unlabeled)]
+    if not np.isin(ids[0], ids[1]).any():
         warn(
-            f"{found} of {m} positive rows also stand in the unlabeled table. If they are the same observations, pass "
+            f"No id of column {shared!r} stands in both source tables, so no row is taken as shared; check them, "
+            "or leave shared out.",
+            SharedRowsWarning,
+        )
+    return X, y, {"shared": np.concatenate(ids)}
+
+
+def warn_of_shared_rows(X: Table, y: NDArray[np.intp]) -> None:
+    """Ask about positives that are found again: most of them in an otherwise distinct sample are hardly chance.
+
+    Parameters
+    ----------
+    X : Table
+        Positives, then unlabelled rows.
+    y : ndarray of int
+        1 for the positives.
+    """
+    m = int(y.sum())
+    codes = row_codes(X.values)
+    if len(np.unique(codes[m:])) < 0.9 * (len(codes) - m):
+        return  # discrete data repeat themselves
+    again = int(np.isin(codes[:m], codes[m:]).sum())
+    if again > m / 2:
+        warn(
+            f"{again} of {m} positive rows also stand in the unlabeled table. If they are the same observations, pass "
             "shared='identical' or the name of an id column; otherwise the estimate and its interval are off.",
             SharedRowsWarning,
         )
+
+
+def _estimator(method: Any, settings: dict[str, Any]) -> Any:
+    if hasattr(method, "estimate") and hasattr(method, "fit") and not isinstance(method, type):
+        for name in settings:
+            raise InputError(f"{name} was passed beside an estimator as method; set it in the estimator.")
+        return clone(method)
+    chosen = methods.choose(method, settings)
+    for name in chosen.missing(settings):
+        raise InputError(f"method={chosen.name!r} uses no {name}; leave it out.")
+    return chosen.estimator(**settings)

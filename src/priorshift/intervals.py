@@ -1,6 +1,6 @@
 """How sure an estimate is: the delta method, the bootstrap, the paper's bound and a sharper one.
 
-Everything here is a function of the :class:`~priorshift.embeddings.Embeddings` and of the source
+Everything here is a function of the :class:`~priorshift.embedding.gram.Embeddings` and of the source
 prior π. With a = μ_U − μ_P and b = μ_T − μ_P, the ratio is R = N/D, N = ⟨a, b⟩, D = ⟨a, a⟩, and
 π′ = 1 − (1−π)R.
 """
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from priorshift.embeddings import Embeddings
+from priorshift.embedding.gram import Embeddings
+from priorshift.embedding.projection import numerator, separation
 from priorshift.errors import InputError, VacuousBoundWarning, warn
-from priorshift.parameters import check_number
-from priorshift.projection import numerator, separation
+from priorshift.input.parameters import check_number
 from priorshift.result import Interval
 
 METHODS = ("delta", "bootstrap", "paper-bound", "sharp-bound")
@@ -50,6 +50,36 @@ def standard_error(embeddings: Embeddings, source_prior: float) -> float:
     n, c, d = _variances(embeddings, source_prior)
     kept = (1 - source_prior) * N / D
     return sqrt(max(n - 2 * kept * c + kept**2 * d, 0.0)) / abs(D)
+
+
+def ratio(embeddings: Embeddings, confidence: float) -> tuple[float, Interval]:
+    """Compute the standard error and Fieller's interval of R = N/D, as `delta` does for the target prior.
+
+    Parameters
+    ----------
+    embeddings : Embeddings
+        Of the three samples.
+    confidence : float
+        Of the interval.
+
+    Returns
+    -------
+    error : float
+        √Var(N − RD)/D.
+    interval : Interval
+        Every R from 0 on that the data do not reject; its upper end can be infinite.
+    """
+    N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
+    n, c, d = _variances(embeddings, 0.0)
+    q = float(stats.t.ppf((1 + confidence) / 2, max(embeddings.variance(_N - N / D * _D)[1], 1.0)))
+    error = standard_error(embeddings, 0.0)
+    if not np.isfinite([q, n, c, d]).all():
+        return error, Interval(0.0, float("inf"), confidence, "delta")
+    a, b, e = D * D - q * q * d, -2 * (N * D - q * q * c), N * N - q * q * n  # (N − RD)² − q²Var(N − RD)
+    if a <= 0:  # a separation that may be zero allows any ratio
+        return error, Interval(0.0, float("inf"), confidence, "delta")
+    half = sqrt(max(b * b - 4 * a * e, 0.0))
+    return error, Interval(max((-b - half) / (2 * a), 0.0), max((-b + half) / (2 * a), 0.0), confidence, "delta")
 
 
 def separation_error(embeddings: Embeddings) -> float:

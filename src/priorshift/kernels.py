@@ -1,12 +1,13 @@
 """Kernels k(x, y), the rules for their bandwidth, and how each one fills a tile.
 
 A kernel is asked in three ways: ``kernel(X, Y)`` gives the plain matrix, ``kernel.paired(X, Y)`` the
-values k(x_i, y_i), and ``strip`` with ``tile`` are the fast route of :mod:`priorshift.tiles`: a strip
+values k(x_i, y_i), and ``strip`` with ``tile`` are the fast route of :mod:`priorshift.embedding.tiles`: a strip
 is prepared once and used in many tiles, and a tile holds E with ``k(x_i, y_j) = w_i E_ij w_j``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -14,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from priorshift.arrays import Floats
 from priorshift.errors import InputError
-from priorshift.parameters import check_bandwidth, check_choice
-
-Matrix = NDArray[np.float64]
+from priorshift.input.parameters import check_bandwidth, check_choice
 
 _LOG2_E = float(np.log2(np.e))
 # The product x·y of a Gaussian tile is exponentiated before the norms are taken off, so it must
 # neither overflow nor lose digits: 2**1000 fits a double; in single precision an exponent of 32
 # still leaves the kernel value exact to 2e-6, and typical data stay below 5.
 _REACH = {np.dtype(np.float64): 1000.0, np.dtype(np.float32): 32.0}
+_PAIRED_ROWS = 64  # of a function that only knows matrices: so many times more work than pairs
 _MEDIAN_ROWS = 1000  # rows from which a median distance is taken: about half a million pairs
 
 
@@ -40,21 +41,23 @@ class SomeRows(Protocol):
     """Rows that can be counted and indexed: a matrix, or a view of one."""
 
     def __len__(self) -> int: ...
-    def __getitem__(self, at: Any, /) -> Matrix: ...
+    def __getitem__(self, at: Any, /) -> Floats: ...
 
 
 class Kernel(Protocol):
     """What embeddings ask of a kernel."""
 
-    name: ClassVar[str]
     bound: ClassVar[float]  # M = sup k(x, x)
     nonnegative: ClassVar[bool]
+    stationary: ClassVar[bool]  # whether k(x, x) is the same for every x
 
     @property
+    def name(self) -> str: ...
+    @property
     def bandwidth(self) -> float | None: ...
-    def __call__(self, X: Matrix, Y: Matrix) -> Matrix: ...
-    def paired(self, X: Matrix, Y: Matrix) -> Matrix: ...
-    def strip(self, X: Matrix, dtype: np.dtype[Any]) -> Strip: ...
+    def __call__(self, X: Floats, Y: Floats) -> Floats: ...
+    def paired(self, X: Floats, Y: Floats) -> Floats: ...
+    def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip: ...
     def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool: ...
 
 
@@ -72,17 +75,18 @@ class Gaussian:
 
     bandwidth: float
     name: ClassVar[str] = "gaussian"
+    stationary: ClassVar[bool] = True
     metric: ClassVar[Any] = "euclidean"
     bound: ClassVar[float] = 1.0
     nonnegative: ClassVar[bool] = True
 
-    def __call__(self, X: Matrix, Y: Matrix) -> Matrix:
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
         return np.exp(cdist(X, Y, "sqeuclidean") / (-2 * self.bandwidth**2))
 
-    def paired(self, X: Matrix, Y: Matrix) -> Matrix:
+    def paired(self, X: Floats, Y: Floats) -> Floats:
         return np.exp(((X - Y) ** 2).sum(axis=1) / (-2 * self.bandwidth**2))
 
-    def strip(self, X: Matrix, dtype: np.dtype[Any]) -> Strip:
+    def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
         rows = X * (np.sqrt(_LOG2_E) / self.bandwidth)
         half = np.einsum("ij,ij->i", rows, rows) / 2
         reach = float(half.max())
@@ -104,10 +108,10 @@ class Gaussian:
         return False
 
 
-class _DistanceKernel:
-    """Kernels of a distance that are not smooth at zero: tiles are made from exact differences."""
+class _PlainKernel:
+    """Kernels without a faster route: a tile is the plain matrix. (Distances need exact differences near zero.)"""
 
-    def strip(self, X: Matrix, dtype: np.dtype[Any]) -> Strip:
+    def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
         return Strip(X, np.ones(len(X), dtype), 0.0)
 
     def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
@@ -116,7 +120,7 @@ class _DistanceKernel:
 
 
 @dataclass(frozen=True)
-class Laplace(_DistanceKernel):
+class Laplace(_PlainKernel):
     """Laplace kernel k(x, y) = exp(−‖x − y‖₁ / h), scikit-learn's ``laplacian`` with gamma = 1/h.
 
     Examples
@@ -129,19 +133,20 @@ class Laplace(_DistanceKernel):
 
     bandwidth: float
     name: ClassVar[str] = "laplace"
+    stationary: ClassVar[bool] = True
     metric: ClassVar[Any] = "cityblock"
     bound: ClassVar[float] = 1.0
     nonnegative: ClassVar[bool] = True
 
-    def __call__(self, X: Matrix, Y: Matrix) -> Matrix:
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
         return np.exp(cdist(X, Y, "cityblock") / -self.bandwidth)
 
-    def paired(self, X: Matrix, Y: Matrix) -> Matrix:
+    def paired(self, X: Floats, Y: Floats) -> Floats:
         return np.exp(np.abs(X - Y).sum(axis=1) / -self.bandwidth)
 
 
 @dataclass(frozen=True)
-class Energy(_DistanceKernel):
+class Energy(_PlainKernel):
     """Kernel of the energy distance, k(x, y) = −‖x − y‖; it has no bandwidth.
 
     It is positive definite on differences of means, and only those are ever used. It is unbounded,
@@ -157,15 +162,73 @@ class Energy(_DistanceKernel):
 
     bandwidth: None = None
     name: ClassVar[str] = "energy"
+    stationary: ClassVar[bool] = True
     metric: ClassVar[Any] = "euclidean"
     bound: ClassVar[float] = np.inf
     nonnegative: ClassVar[bool] = False
 
-    def __call__(self, X: Matrix, Y: Matrix) -> Matrix:
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
         return -cdist(X, Y)
 
-    def paired(self, X: Matrix, Y: Matrix) -> Matrix:
+    def paired(self, X: Floats, Y: Floats) -> Floats:
         return -np.sqrt(((X - Y) ** 2).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class FromFunction(_PlainKernel):
+    """A kernel of your own: a function k(X, Y) that gives the matrix of all pairs of rows, such as scikit-learn's.
+
+    Nothing is known of its bound, so the finite-sample bounds do not apply. It must be symmetric and give the same
+    answer from several threads at once.
+
+    Parameters
+    ----------
+    function : callable
+        Of two matrices of rows; returns an array of shape (rows of X, rows of Y).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.kernels import FromFunction
+    >>> FromFunction(lambda X, Y: X @ Y.T)(np.array([[2.0]]), np.array([[3.0], [4.0]]))
+    array([[6., 8.]])
+    """
+
+    function: Callable[[Floats, Floats], Any]
+    bandwidth: ClassVar[None] = None
+    bound: ClassVar[float] = np.inf
+    nonnegative: ClassVar[bool] = False
+    stationary: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
+
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        values = np.asarray(self.function(X, Y), dtype=float)
+        if values.shape != (len(X), len(Y)) or not np.isfinite(values).all():
+            raise InputError(
+                f"the kernel {self.name} gave an array of shape {values.shape} for {len(X)} and {len(Y)} rows, or "
+                f"values that are not finite; a finite number for each pair, shape {(len(X), len(Y))}, is expected."
+            )
+        return values
+
+    def paired(self, X: Floats, Y: Floats) -> Floats:
+        blocks = (slice(k, k + _PAIRED_ROWS) for k in range(0, len(X), _PAIRED_ROWS))
+        return np.concatenate([np.empty(0), *(np.diagonal(self(X[block], Y[block])) for block in blocks)])
+
+    def check_symmetry(self, rows: Floats) -> None:
+        """Refuse a function that is no kernel, as far as a few rows show it.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (rows, features)
+            Some of the source.
+        """
+        values = self(rows, rows)
+        if not np.allclose(values, values.T, rtol=1e-6, atol=1e-9 * float(np.abs(values).max())):
+            raise InputError(f"the kernel {self.name} is not symmetric: k(x, y) and k(y, x) must be the same number.")
 
 
 _KERNELS: dict[str, type[Any]] = {"gaussian": Gaussian, "laplace": Laplace, "energy": Energy}
@@ -191,33 +254,79 @@ def bandwidth_from_gamma(gamma: float, kernel: str = "gaussian") -> float:
     return float(1 / np.sqrt(2 * gamma)) if kernel == "gaussian" else float(1 / gamma)
 
 
-def make_kernel(kernel: str, bandwidth: str | float, rows: SomeRows, features: int) -> Kernel:
-    """Kernel by name, with its bandwidth found from the source `rows` where a rule is asked for.
+def make_kernel(kernel: Any, bandwidth: str | float, rows: SomeRows, features: int) -> Kernel:
+    """The kernel, with its bandwidth found from the source where a rule is asked for.
 
-    ``"dimension"`` is the paper's τ = 1/p with p the number of `features`; ``"median"`` is the median distance
-    between rows.
+    Parameters
+    ----------
+    kernel : str, kernel or callable
+        A name, an object such as ``Laplace(3.0)``, which brings its bandwidth, or a function k(X, Y).
+    bandwidth : float or {"dimension", "median"}
+        ``"dimension"`` is the paper's τ = 1/p; ``"median"`` is the median distance between rows.
+    rows : matrix or view of one
+        Of the population sample.
+    features : int
+        p, columns that are not left out.
+
+    Returns
+    -------
+    Kernel
+        Ready for tiles.
     """
+    if not isinstance(kernel, str):
+        return _own_kernel(kernel, bandwidth, rows)
     check_choice("kernel", kernel, KERNELS)
     made = _KERNELS[kernel]
     if made is Energy:
         return Energy()
-    if isinstance(bandwidth, str):
-        if bandwidth not in BANDWIDTHS:
-            raise InputError(
-                f"bandwidth is {bandwidth!r}, but it must be a positive number or one of "
-                f"{', '.join(map(repr, BANDWIDTHS))}."
-            )
-        if bandwidth == "dimension":
-            h = bandwidth_from_gamma(1 / features, kernel)
-        else:
-            some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MEDIAN_ROWS)).astype(int)]
-            distances = cdist(some, some, made.metric)[np.triu_indices(len(some), 1)]
-            h = float(np.median(distances)) if distances.size else 0.0
-            if h == 0:
-                raise InputError(
-                    "bandwidth='median' gives 0, because at least half of the pairs of source rows are identical; "
-                    "pass a number or bandwidth='dimension'."
-                )
-    else:
-        h = check_bandwidth(bandwidth, "a rule's name")
+    if not isinstance(bandwidth, str):
+        return made(check_bandwidth(bandwidth, "a rule's name"))
+    if bandwidth not in BANDWIDTHS:
+        raise InputError(
+            f"bandwidth is {bandwidth!r}, but it must be a positive number or one of "
+            f"{', '.join(map(repr, BANDWIDTHS))}."
+        )
+    if bandwidth == "dimension":
+        return made(bandwidth_from_gamma(1 / features, kernel))
+    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MEDIAN_ROWS)).astype(int)]
+    distances = cdist(some, some, made.metric)[np.triu_indices(len(some), 1)]
+    h = float(np.median(distances)) if distances.size else 0.0
+    if h == 0:
+        raise InputError(
+            "bandwidth='median' gives 0, because at least half of the pairs of source rows are identical; "
+            "pass a number or bandwidth='dimension'."
+        )
     return made(h)
+
+
+def is_kernel(kernel: Any) -> bool:
+    """Whether it is a kernel object, ready for tiles.
+
+    Parameters
+    ----------
+    kernel : object
+        What was passed.
+
+    Returns
+    -------
+    bool
+    """
+    return not isinstance(kernel, type) and all(hasattr(kernel, name) for name in ("paired", "strip", "tile", "bound"))
+
+
+def _own_kernel(kernel: Any, bandwidth: str | float, rows: SomeRows) -> Kernel:
+    if isinstance(kernel, type) or not callable(kernel):
+        raise InputError(
+            f"kernel is {kernel!r}, but it must be one of {', '.join(map(repr, KERNELS))}, a kernel such as "
+            "kernels.Laplace(3.0), or a function k(X, Y)."
+        )
+    if not isinstance(bandwidth, str):
+        raise InputError(f"bandwidth is {bandwidth!r} beside a kernel of its own; set it there.")
+    if not is_kernel(kernel):
+        kernel = FromFunction(kernel)
+        kernel.check_symmetry(rows[: min(len(rows), _PAIRED_ROWS)])
+        return kernel
+    own = kernel.bandwidth
+    if own is not None:
+        check_bandwidth(own, "None")
+    return kernel

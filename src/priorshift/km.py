@@ -13,11 +13,13 @@ from math import sqrt
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift import threads
-from priorshift.embeddings import NO_PAIRS, PriorInfluence
+from priorshift.arrays import NO_PAIRS, Floats, Index, Mask
+from priorshift.base import PUEstimator
+from priorshift.embedding.gram import PriorInfluence
 from priorshift.errors import (
     FewPositivesWarning,
     InputError,
@@ -27,16 +29,12 @@ from priorshift.errors import (
     WeakSeparationWarning,
     warn,
 )
-from priorshift.estimator import PUEstimator
-from priorshift.influence import Push
-from priorshift.kernels import Matrix
-from priorshift.km_matrix import RIDGE, gram_matrix, pair_distances, search_bandwidth
-from priorshift.parameters import check_bandwidth, check_choice, check_count, check_random_state
+from priorshift.hull.hull import Hull, NearestPoint
+from priorshift.hull.influence import Push
+from priorshift.hull.kernel_matrix import RIDGE, gram_matrix, pair_distances, search_bandwidth
+from priorshift.input.parameters import check_bandwidth, check_choice, check_count, check_random_state
+from priorshift.input.source import Source
 from priorshift.progress import Progress
-from priorshift.scaling import Scaling
-from priorshift.shared_rows import shared_pairs
-from priorshift.simplex import Hull, Projection
-from priorshift.tables import Table
 
 _START = 1.05  # where d begins: KM2's threshold rests on the slope from 1 to here
 _LARGEST_PRIOR = 0.99
@@ -48,13 +46,13 @@ _SMALL = 4000  # rows up to which one BLAS thread is the faster choice
 class DistanceCurve:
     """d(λ) and its slope at some λ, with the slope at which each rule reads off its prior."""
 
-    ratio: Matrix
-    distance: Matrix
-    slope: Matrix
+    ratio: Floats
+    distance: Floats
+    slope: Floats
     thresholds: dict[str, float]
 
     @property
-    def prior(self) -> Matrix:
+    def prior(self) -> Floats:
         """1 − 1/λ, the prior that each λ stands for."""
         return 1 - 1 / self.ratio
 
@@ -77,6 +75,8 @@ class KM2(PUEstimator):
     max_rows : int
         Larger data are thinned to so many rows, at random and alike in both samples, with a warning: the method
         stores a matrix of rows by rows.
+    verbose : bool
+        Whether a terminal shows how far long work is.
     random_state : int, Generator or None
         Decides the thinning, and nothing else.
 
@@ -101,7 +101,7 @@ class KM2(PUEstimator):
     >>> from priorshift import KM2, simulate
     >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, n_source=500, random_state=0)
     >>> round(KM2().fit(s.X, s.y).prior_, 3)
-    0.267
+    0.268
     """
 
     rule: ClassVar[str] = "KM2"
@@ -113,9 +113,10 @@ class KM2(PUEstimator):
         *,
         scenario: Literal["case-control", "censoring"] = "case-control",
         bandwidth: str | float = "search",
-        standardize: bool = False,
+        standardize: bool = True,
         components: int | None = 50,
         max_rows: int = 10_000,
+        verbose: bool = False,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.scenario = scenario
@@ -123,35 +124,12 @@ class KM2(PUEstimator):
         self.standardize = standardize
         self.components = components
         self.max_rows = max_rows
+        self.verbose = verbose
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, shared: Any = None) -> KM2:
-        """Estimate the prior of the population sample.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (rows, features)
-            Labelled positives and unlabelled rows.
-        y : array-like of shape (rows,)
-            Two values; the larger one means labelled positive.
-        shared : None, "identical" or array-like of shape (rows,)
-            Which labelled and unlabelled rows are the same observation, as in :class:`TCPU`; it enters the
-            standard error only.
-        """
-        self._check_parameters()
-        table, labeled = self._read_source(X, y)
-        positive, unlabeled = np.flatnonzero(labeled), np.flatnonzero(~labeled)
-        if self.scenario == "censoring" and shared is not None:
-            raise InputError("shared is known under scenario='censoring' (every labelled row); leave it out.")
-        pairs = NO_PAIRS if shared is None else shared_pairs(table.values, positive, unlabeled, shared)
-        self._fit(table, labeled)
-        moves = PriorInfluence(self.prior_influence_[positive], self.prior_influence_[unlabeled])
-        self.standard_error_ = float(np.sqrt(moves.variance(pairs)))
-        return self
 
     def curve(self, prior: ArrayLike | None = None) -> DistanceCurve:
         """The distance curve at the given priors, for a picture; by default around the estimate."""
-        check_is_fitted(self, "prior_")
+        check_is_fitted(self)
         if prior is None:
             top = min(_LARGEST_PRIOR, max(2 * self.prior_, self.prior_ + 0.2, 0.3), 0.5 + self.prior_ / 2)
             prior = np.linspace(0.01, top, 30)
@@ -170,12 +148,11 @@ class KM2(PUEstimator):
                     distance[k], slope[k], start = at.distance, at.slope, at.weights > 0
         return DistanceCurve(ratios, distance, slope, self.thresholds_)
 
-    def _fit(self, table: Table, labeled: NDArray[np.bool_]) -> None:
-        keep, positive = self._thin(labeled)
+    def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        keep = self._thin(source.labeled, rng)
+        positive = source.labeled[keep]
         population = np.flatnonzero(~positive) if self.scenario == "case-control" else np.arange(len(keep))
-        scaling = Scaling.of(table.values, keep[population], self.standardize)
-        scaling.warn_of_left_out(table)
-        rows = self._project(scaling.rows(table.values, keep)[:])
+        rows = self._project(source.scaling.rows(source.table.values, keep)[:])
         m, n = int(positive.sum()), len(population)
         p = np.where(positive, 1 / m, 0.0)
         a = -p
@@ -183,7 +160,7 @@ class KM2(PUEstimator):
         self._problem = rows, (p, a)
         if m < 5:
             warn(
-                f"The prior rests on {m} positive row{'s' * (m > 1)}, too few for {type(self).__name__} to see how "
+                f"The prior rests on {m} positive rows, too few for {type(self).__name__} to see how "
                 "positives are spread; take it as a guess, and collect at least 5.",
                 FewPositivesWarning,
             )
@@ -219,27 +196,33 @@ class KM2(PUEstimator):
         self.prior_ = 1 - 1 / end.ratio
         self.converged_ = start.converged and end.converged
         influence = _influence(hull, end, threshold, push) if found else np.full(len(keep), np.nan)
-        self.prior_influence_ = np.zeros(len(labeled))
+        self.prior_influence_ = np.zeros(len(source.labeled))
         self.prior_influence_[keep] = influence
+        self.standard_error_ = self._standard_error(source)
         self._warn(m, n, found, noise=float((1 - hull.K.mean()) * (1 / m + 1 / n)))
 
-    def _thin(self, labeled: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Rows in use, and which of them are positive."""
-        keep = np.arange(len(labeled))
-        if len(labeled) > self.max_rows:
-            rng = np.random.default_rng(self.random_state)
-            share = self.max_rows / len(labeled)
-            parts = [rows[rng.permutation(len(rows))[: max(2, round(share * len(rows)))]] for rows in
-                     (np.flatnonzero(labeled), np.flatnonzero(~labeled))]  # fmt: skip
-            keep = np.sort(np.concatenate(parts))
-            warn(
-                f"{type(self).__name__} uses {len(keep)} of {len(labeled)} rows, drawn at random, since it stores a "
-                "matrix of rows by rows; raise max_rows if there is memory for more.",
-                SubsampleWarning,
-            )
-        return keep, labeled[keep]
+    def _standard_error(self, source: Source) -> float:
+        """Each row's influence is that of one observation: under censoring a labelled row has one, not two."""
+        positive, rest = (self.prior_influence_[rows] for rows in (source.labeled, ~source.labeled))
+        shared = source.shared if source.scenario == "case-control" else NO_PAIRS
+        return float(np.sqrt(PriorInfluence(positive, rest).variance(shared)))
 
-    def _project(self, rows: Matrix) -> Matrix:
+    def _thin(self, labeled: Mask, rng: np.random.Generator) -> Index:
+        """Rows in use."""
+        if len(labeled) <= self.max_rows:
+            return np.arange(len(labeled))
+        share = self.max_rows / len(labeled)
+        samples = np.flatnonzero(labeled), np.flatnonzero(~labeled)
+        keep = [rows[rng.permutation(len(rows))[: max(2, round(share * len(rows)))]] for rows in samples]
+        total = sum(map(len, keep))
+        warn(
+            f"{type(self).__name__} uses {total} of {len(labeled)} rows, drawn at random, since it stores a "
+            "matrix of rows by rows; raise max_rows if there is memory for more.",
+            SubsampleWarning,
+        )
+        return np.sort(np.concatenate(keep))
+
+    def _project(self, rows: Floats) -> Floats:
         """Principal components of all rows, where there are more features than `components`."""
         self.components_ = None
         if self.components is None or rows.shape[1] <= self.components:
@@ -278,12 +261,7 @@ class KM2(PUEstimator):
 
     def _check_parameters(self) -> None:
         check_choice("scenario", self.scenario, ("case-control", "censoring"))
-        check_count("max_rows", self.max_rows, 10)
-        if self.components is not None:
-            check_count("components", self.components, 1)
-        if not (isinstance(self.bandwidth, str) and self.bandwidth == "search"):
-            check_bandwidth(self.bandwidth, "'search'")
-        check_random_state(self.random_state)
+        check_km_settings(self)
 
 
 class KM1(KM2):
@@ -296,7 +274,7 @@ class KM1(KM2):
     >>> from priorshift import KM1, simulate
     >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, n_source=500, random_state=0)
     >>> round(KM1().fit(s.X, s.y).prior_, 3)
-    0.283
+    0.284
     """
 
     rule = "KM1"
@@ -307,10 +285,10 @@ class _Threshold:
     """A slope of d, and how much each row moves it."""
 
     slope: float
-    influence: Matrix
+    influence: Floats
 
 
-def _thresholds(hull: Hull, start: Projection, push: Push, rows: int) -> dict[str, _Threshold]:
+def _thresholds(hull: Hull, start: NearestPoint, push: Push, rows: int) -> dict[str, _Threshold]:
     """The slopes at which d is taken to have left zero; `rows` is min(m, n)."""
     begin = np.zeros(len(hull.K))
     if start.distance > 1e-5 * hull.separation:  # else still inside the hull, up to rounding, where no row moves it
@@ -323,7 +301,7 @@ def _thresholds(hull: Hull, start: Projection, push: Push, rows: int) -> dict[st
     return {"KM1": km1 if km1.slope <= 0.9 * hull.separation else km2, "KM2": km2}
 
 
-def _influence(hull: Hull, end: Projection, threshold: _Threshold, push: Push) -> Matrix:
+def _influence(hull: Hull, end: NearestPoint, threshold: _Threshold, push: Push) -> Floats:
     """First-order change of the prior when a row counts a little more.
 
     On its face the distance is a smooth function of μ_U and μ_P. With δu and δa the changes of u and a,
@@ -335,3 +313,19 @@ def _influence(hull: Hull, end: Projection, threshold: _Threshold, push: Push) -
     slope = (push.line(end.residual) + push.point(end.ratio, end.across)) / end.distance
     slope -= end.slope * push.point(end.ratio, end.residual) / end.distance**2
     return np.asarray((threshold.influence - slope) / bend / end.ratio**2)
+
+
+def check_km_settings(estimator: Any) -> None:
+    """Check what KM2 and KM2-LS have in common.
+
+    Parameters
+    ----------
+    estimator : KM2 or KM2LS
+        With bandwidth, components, max_rows and random_state.
+    """
+    check_count("max_rows", estimator.max_rows, 10)
+    if estimator.components is not None:
+        check_count("components", estimator.components, 1)
+    if not (isinstance(estimator.bandwidth, str) and estimator.bandwidth == "search"):
+        check_bandwidth(estimator.bandwidth, "'search'")
+    check_random_state(estimator.random_state)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import stats
-from sklearn.utils.validation import check_is_fitted
 
+from priorshift.base import TargetPriorEstimator
 from priorshift.errors import EstimatedPriorWarning, warn
-from priorshift.estimator import PUEstimator, check_sizes
-from priorshift.km import KM2
-from priorshift.parameters import check_confidence
+from priorshift.input.parameters import check_confidence
+from priorshift.input.source import Source, Target
+from priorshift.km import KM2, check_km_settings
 from priorshift.result import Interval, PriorEstimate
-from priorshift.scaling import Scaling
 
 
-class KM2LS(PUEstimator):
+class KM2LS(TargetPriorEstimator):
     """KM2-LS: KM2 with the target in place of the source population; the paper's second competitor.
 
     It needs no source prior and does not use the unlabelled source rows, except to scale columns.
@@ -25,10 +22,16 @@ class KM2LS(PUEstimator):
     ----------
     confidence : float
         Of the interval, which includes sampling error and not KM2's bias.
-    bandwidth, components, max_rows, random_state
+    bandwidth : "search" or float
         As in :class:`KM2`.
     standardize : bool
         Scale every column by the mean and spread of the unlabelled source rows.
+    components, max_rows : int
+        As in :class:`KM2`.
+    verbose : bool
+        Whether a terminal shows how far long work is.
+    random_state : int, Generator or None
+        As in :class:`KM2`.
 
     Examples
     --------
@@ -38,17 +41,20 @@ class KM2LS(PUEstimator):
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
     ...     print(KM2LS().fit(s.X, s.y).estimate(s.target))
-    target prior 0.536, 95% interval 0.440 to 0.631 (KM2-LS)
+    target prior 0.539, 95% interval 0.443 to 0.635 (KM2-LS)
     """
+
+    label = "KM2-LS"
 
     def __init__(
         self,
         *,
         confidence: float = 0.95,
         bandwidth: str | float = "search",
-        standardize: bool = False,
+        standardize: bool = True,
         components: int | None = 50,
         max_rows: int = 10_000,
+        verbose: bool = False,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.confidence = confidence
@@ -56,29 +62,20 @@ class KM2LS(PUEstimator):
         self.standardize = standardize
         self.components = components
         self.max_rows = max_rows
+        self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, shared: Any = None) -> KM2LS:
-        """Keep the labelled positives; `shared` is accepted, as by the other estimators, and of no consequence."""
-        check_confidence(self.confidence)
-        self._km2()._check_parameters()
-        table, labeled = self._read_source(X, y)
-        self._scaling = Scaling.of(table.values, np.flatnonzero(~labeled), self.standardize)
-        self._scaling.warn_of_left_out(table)
-        self._positive = self._scaling.rows(table.values, np.flatnonzero(labeled))[:]
-        self._unlabeled = int((~labeled).sum())
-        return self
+    def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        """Keep the labelled positives; shared rows are of no consequence, since U is not used."""
+        self._positive = source.rows[source.positive]
+        self._unlabeled = source.sizes[1]
+        self._entropy = self._seed(rng)
 
-    def estimate(self, X_target: Any) -> PriorEstimate:
-        """Estimate the prior of the population that `X_target` is a sample of."""
-        check_is_fitted(self, "classes_")
-        table = self._read_target(X_target)
-        self._scaling.warn_of_left_out(table)
-        target = self._scaling.rows(table.values)[:]
+    def _estimate(self, target: Target) -> PriorEstimate:
         sizes = (len(self._positive), self._unlabeled, len(target))
-        check_sizes(target=len(target))
-        X, y = np.concatenate([self._positive, target]), np.repeat([1, 0], [sizes[0], sizes[2]])
-        km2 = self._km2().fit(X, y)
+        X, y = np.concatenate([self._positive, target.rows[:]]), np.repeat([1, 0], [sizes[0], sizes[2]])
+        settings = {name: getattr(self, name) for name in ("bandwidth", "components", "max_rows")}
+        km2 = KM2(**settings, standardize=False, random_state=self._entropy).fit(X, y)
         self.prior_estimator_ = km2
         half = stats.norm.ppf((1 + self.confidence) / 2) * km2.standard_error_
         low, high = (km2.prior_ - half, km2.prior_ + half) if np.isfinite(half) else (0.0, 1.0)
@@ -94,11 +91,12 @@ class KM2LS(PUEstimator):
             source_prior=float("nan"),
             negative_ratio=float("nan"),
             separation=km2.separation_**2,
-            method="KM2-LS",
+            method=self.label,
             sizes=sizes,
             details={"kernel": "gaussian", "bandwidth": km2.bandwidth_, "standardize": self.standardize},
+            evidence=km2,
         )
 
-    def _km2(self) -> KM2:
-        names = ("bandwidth", "components", "max_rows", "random_state")
-        return KM2(**{name: getattr(self, name) for name in names})
+    def _check_parameters(self) -> None:
+        check_confidence(self.confidence)
+        check_km_settings(self)

@@ -6,29 +6,24 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
-from sklearn.utils.validation import check_is_fitted
 
-from priorshift import mixture
+from priorshift.arrays import Floats
+from priorshift.base import TargetPriorEstimator
 from priorshift.errors import InputError, OverlapWarning, PriorShiftWarning
-from priorshift.estimator import PUEstimator, check_sizes
-from priorshift.kernels import Matrix
-from priorshift.mixture_prior import MixturePrior, Ranks, soft
-from priorshift.parameters import check_confidence, check_prior
-from priorshift.result import Interval, PriorEstimate
-from priorshift.samples import find_copies, linked
-from priorshift.source_prior import is_known
+from priorshift.input.parameters import check_confidence, check_prior
+from priorshift.input.source import Source, Target
+from priorshift.mixture_prior import MixturePrior, mixture_share
+from priorshift.result import Interval, NegativeRatio, PriorEstimate, RatioParts
 from priorshift.tcpu import TCPU
 from priorshift.threads import one_blas_thread
 
 _SCORE_NOISE = 1.15  # the bootstrap keeps the fitted scores; their own noise adds so much to a standard error
 _FEW_POSITIVES = 4.0  # and with m positives this over m: their own scores are then noise
 _LEAST_WEIGHT = 0.01  # of the kernel ratio, below which it is not computed
-_MOST_PRIOR = 0.99
 
 
-class MixtureShift(PUEstimator):
+class MixtureShift(TargetPriorEstimator):
     """Target prior by a mixture of p-values; the library's default where the source prior is not known.
 
     π comes from :class:`MixturePrior` (or is given), the ratio R = (1−π′)/(1−π) from the joint mixture of population
@@ -39,12 +34,16 @@ class MixtureShift(PUEstimator):
     ----------
     source_prior : float or None
         π, where it is known.
-    model, repeats, folds, guard, scenario, standardize, n_bootstrap, max_rows, random_state
-        As in :class:`MixturePrior`; `max_rows` limits the rows of the kernel ratio too.
+    model : classifier or None
+        As in :class:`MixturePrior`.
+    repeats, folds, guard, scenario, standardize
+        As in :class:`MixturePrior`.
     confidence : float
         Of the interval: a bootstrap of observations that keeps the scores, widened by 15% for their own noise and by
         4/m with m positives, and never narrower than if the classes of all target rows were known. Where the source
         prior is only an upper bound, it reaches down to what a source prior of 0 would give.
+    n_bootstrap, max_rows, verbose, random_state
+        As in :class:`MixturePrior`; `max_rows` limits the rows of the kernel ratio too.
 
     Attributes
     ----------
@@ -62,6 +61,9 @@ class MixtureShift(PUEstimator):
     0.61, 0.6 to 0.6
     """
 
+    label = "Mixture"
+    _kernel: TCPU | None  # fitted when it is first needed
+
     def __init__(
         self,
         source_prior: float | None = None,
@@ -75,6 +77,7 @@ class MixtureShift(PUEstimator):
         confidence: float = 0.95,
         n_bootstrap: int = 60,
         max_rows: int = 4000,
+        verbose: bool = False,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.source_prior = source_prior
@@ -87,142 +90,103 @@ class MixtureShift(PUEstimator):
         self.confidence = confidence
         self.n_bootstrap = n_bootstrap
         self.max_rows = max_rows
+        self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, shared: Any = None) -> MixtureShift:
-        """Fit the scores and the source prior, once for all targets; `shared` as in :class:`TCPU`."""
-        self.__dict__.pop("prior_estimator_", None)
-        check_confidence(self.confidence)
+    def p_values(self, X_target: Any) -> Floats:
+        """Rank the scores of a target's rows among those of the positives.
+
+        Parameters
+        ----------
+        X_target : array-like or data frame of shape (rows, features)
+            Unlabelled rows with the columns of the source.
+
+        Returns
+        -------
+        ndarray of shape (repeats, rows)
+            Uniform for positives; small for negatives.
+        """
+        target = self._read_target(X_target)
+        scored = self.prior_estimator_.scored_
+        return scored.target_p_values(scored.score(target.rows, np.random.default_rng(scored.seed)))
+
+    def _fit(self, source: Source, rng: np.random.Generator) -> None:
         known = self.source_prior is not None
-        if known:
-            check_prior(self.source_prior)  # an estimator belongs to TCPU, whose ratio needs none
-        table, labeled = self._read_source(X, y)
         names = ("model", "repeats", "folds", "scenario", "standardize", "n_bootstrap", "max_rows", "random_state")
-        found = MixturePrior(**{name: getattr(self, name) for name in names}, guard=self.guard and not known)
+        prior = MixturePrior(**{name: getattr(self, name) for name in names}, guard=self.guard and not known)
         with warnings.catch_warnings():
             if known:  # what is said of an estimated prior is of no concern
                 warnings.simplefilter("ignore", OverlapWarning)
-            found.fit(table, labeled.astype(int), **({} if shared is None else {"shared": shared}))
-        self._rows, self._labeled = table.values, labeled
-        self._kernel: TCPU | None = None
-        self.source_prior_ = check_prior(self.source_prior) if known else found.prior_
-        self._estimated = not known
-        self.prior_estimator_ = found
-        return self
+            self.prior_estimator_ = prior.fit_source(source)
+        self.source_prior_ = check_prior(self.source_prior) if known else prior.prior_
+        self._source, self._kernel, self._prior_was_known = source, None, known
 
-    def estimate(self, X_target: Any) -> PriorEstimate:
-        """Estimate the prior of the population that `X_target` is a sample of."""
-        check_is_fitted(self, "prior_estimator_")
-        check_confidence(self.confidence)
-        table = self._read_target(X_target)
-        check_sizes(target=len(table.values))
-        found = self.prior_estimator_
-        found._scaling.warn_of_left_out(table)
-        rng = np.random.default_rng(found._seed)
+    def _estimate(self, target: Target) -> PriorEstimate:
+        prior = self.prior_estimator_
+        scored, rng = prior.scored_, np.random.default_rng(prior.scored_.seed)
         with one_blas_thread():
-            rows = found._scaled(found._scaling.rows(table.values)[:])
-            scores = [repetition.target(rows, rng) for repetition in found._repetitions]
-            R, replicates = self._ratio(scores, linked(len(rows), find_copies(table.values)), rng)
-        weight = float(1 - soft(found.overlap_)) / 2
-        kernel, kernel_error = self._kernel_ratio(table.values, rng) if weight > _LEAST_WEIGHT else (np.nan, np.nan)
+            scores = scored.score(target.rows, rng)
+            R, replicates, counts = scored.ratio(scores, target.observation, prior.replicates_, rng)
+        weight = float(1 - mixture_share(prior.overlap_)) / 2
+        kernel = self._kernel_ratio(target.table.values, rng) if weight > _LEAST_WEIGHT else None
         spread = float(replicates.std(ddof=1))
         ratio, widen = R, 1.0
-        if np.isfinite(kernel) and np.isfinite(kernel_error) and spread > 0:
-            ratio = R + weight * (kernel - R)
+        if kernel and np.isfinite([kernel.value, kernel.standard_error]).all() and spread > 0:
+            ratio = R + weight * (kernel.value - R)
             # the two ratios' errors are taken as going together, which their sum cannot exceed
-            widen = (1 - weight) + weight * kernel_error / spread
+            widen = (1 - weight) + weight * kernel.standard_error / spread
         else:
             weight = 0.0
         ratios = ratio + (replicates - R) * widen
-        known = is_known(self.source_prior)
-        if not (known or self._estimated):
+        known = self.source_prior is not None
+        if self._prior_was_known and not known:
             raise InputError("source_prior was a number when MixtureShift was fitted and is none now; fit again.")
-        pi = check_prior(self.source_prior) if known else found.prior_
-        priors = np.full(len(ratios), pi) if known else found._priors
-        noise = _SCORE_NOISE * (1 + _FEW_POSITIVES / found._sizes[0])
+        pi = check_prior(self.source_prior) if known else prior.prior_
+        priors = np.full(len(ratios), pi) if known else prior.prior_replicates_
+        noise = _SCORE_NOISE * (1 + _FEW_POSITIVES / scored.sizes[0])
         error = noise * float((1 - (1 - priors) * ratios).std(ddof=1))
         raw = 1 - (1 - pi) * ratio
         value = float(np.clip(raw, 0, 1))
         return PriorEstimate(
             value=value,
             raw=float(raw),
-            interval=self._interval(value, error, ratio, noise * float(ratios.std(ddof=1)), len(table.values)),
+            interval=self._interval(value, error, ratio, noise * float(ratios.std(ddof=1)), len(target)),
             standard_error=error,
             source_prior=pi,
             negative_ratio=float(ratio),
             separation=float("nan"),
-            method="Mixture",
-            sizes=(*found._sizes, len(table.values)),
+            method=self.label,
+            sizes=(*scored.sizes, len(target)),
+            source_prior_by="given" if known else type(prior).__name__,
+            verdict=self._verdict(),
+            ratio_parts=RatioParts(R, kernel.value if kernel else float("nan"), weight),
             details={
                 "scenario": self.scenario,
                 "standardize": self.standardize,
-                "source_prior_by": "given" if known else "MixturePrior",
-                "source_prior_standard_error": None if known else found.standard_error_,
-                "mixture_prior": found.mixture_prior_,
-                "km2_prior": found.km2_prior_,
-                "overlap": found.overlap_,
-                "ratio_of_mixture": R,
-                "ratio_of_kernel": float(kernel),
-                "kernel_weight": weight,
-                "verdict": self._verdict(),
+                "source_prior_standard_error": None if known else prior.standard_error_,
+                "mixture_prior": prior.mixture_prior_,
+                "km2_prior": prior.km2_prior_,
+                "overlap": prior.overlap_,
             },
+            evidence=counts,
         )
 
-    def p_values(self, X_target: Any) -> Matrix:
-        """Of the target's rows, (repeats, rows): what `plots.mixture` draws."""
-        check_is_fitted(self, "prior_estimator_")
-        found = self.prior_estimator_
-        rng = np.random.default_rng(found._seed)
-        rows = found._scaled(found._scaling.rows(self._read_target(X_target).values)[:])
-        return np.stack([mixture.p_values(r.positive, r.target(rows, rng)) for r in found._repetitions])
-
-    def _ratio(
-        self, scores: list[Matrix], observation: NDArray[np.intp], rng: np.random.Generator
-    ) -> tuple[float, Matrix]:
-        """R of the mixture, the mean over repetitions, and its bootstrap replicates."""
-        found = self.prior_estimator_
-        counts = np.stack(
-            [
-                mixture.histogram(mixture.p_values(r.positive, s))
-                for r, s in zip(found._repetitions, scores, strict=True)
-            ]
-        )
-        pi, new, w = mixture.fit_two(found._counts, counts)
-        B = len(found._weights)
-        ranks = [Ranks(r.positive, s) for r, s in zip(found._repetitions, scores, strict=True)]
-        resampled = np.empty((B, *counts.shape))
-        for b in range(B):
-            drawn = rng.poisson(1.0, int(observation.max()) + 1)
-            weights = (drawn if drawn.any() else np.ones_like(drawn))[observation]
-            for r, ranked in enumerate(ranks):
-                resampled[b, r] = mixture.histogram(ranked.p_values(found._weights[b]), weights)
-        start = mixture.warm(pi, B), mixture.warm(new, B), np.broadcast_to(w, (B, *w.shape))
-        again = mixture.fit_two(found._population_counts, resampled, mixture.WARM, start)
-        return float(_negatives(pi, new).mean()), _negatives(again[0], again[1]).mean(axis=1)
-
-    def _kernel_ratio(self, target: Any, rng: np.random.Generator) -> tuple[float, float]:
-        """TCPU's plug-in ratio and its standard error, on at most `max_rows` rows of each sample."""
-        found = self.prior_estimator_
-
-        def some(rows: Any) -> Any:
-            return rows if len(rows) <= self.max_rows else rows[np.sort(rng.permutation(len(rows))[: self.max_rows])]
-
+    def _kernel_ratio(self, target: Any, rng: np.random.Generator) -> NegativeRatio:
+        """TCPU's plug-in ratio, on at most `max_rows` rows of each sample."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PriorShiftWarning)
             if self._kernel is None:
-                fixed = np.random.default_rng(found._seed)
-                share = min(1.0, self.max_rows / len(self._labeled))  # of both: together they may be the population
-                P, U = (
-                    np.sort(fixed.permutation(part)[: max(2, round(share * len(part)))])
-                    for part in (np.flatnonzero(self._labeled), np.flatnonzero(~self._labeled))
-                )
-                made = TCPU(
-                    0.5, statistic="plug-in", scenario=self.scenario, standardize=self.standardize, interval=None
-                )
-                kept = np.concatenate([P, U])
-                self._kernel = made.fit(self._rows[kept], self._labeled[kept])
-            answer = self._kernel.estimate(some(target))
-        return answer.negative_ratio, answer.standard_error / 0.5
+                labeled = self._source.labeled
+                fixed = np.random.default_rng(self.prior_estimator_.scored_.seed)
+                share = min(1.0, self.max_rows / len(labeled))  # of both: together they may be the population
+                samples = np.flatnonzero(labeled), np.flatnonzero(~labeled)
+                some = [np.sort(fixed.permutation(part)[: max(2, round(share * len(part)))]) for part in samples]
+                rows = np.concatenate(some)
+                tcpu = TCPU(statistic="plug-in", scenario=self.scenario, standardize=self.standardize)
+                self._kernel = tcpu.fit(self._source.table.values[rows], labeled[rows])
+            if len(target) > self.max_rows:
+                target = target[np.sort(rng.permutation(len(target))[: self.max_rows])]
+            return self._kernel.negative_ratio(target)
 
     def _interval(self, value: float, error: float, ratio: float, ratio_error: float, n: int) -> Interval:
         """Normal, but never narrower than if the classes of all n target rows were known (Clopper and Pearson)."""
@@ -238,7 +202,7 @@ class MixtureShift(PUEstimator):
         return Interval(float(max(low, 0.0)), float(min(high, 1.0)), self.confidence, "bootstrap")
 
     def _may_be_less(self) -> bool:
-        return self.prior_estimator_.upper_bound_ and not is_known(self.source_prior)
+        return self.prior_estimator_.upper_bound_ and self.source_prior is None
 
     def _verdict(self) -> str:
         """What the data can tell: the prior, an upper bound of it, a guess or nothing."""
@@ -249,7 +213,7 @@ class MixtureShift(PUEstimator):
             return "few positives"
         return "upper bound" if self._may_be_less() else "estimate"
 
-
-def _negatives(pi: Matrix, new: Matrix) -> Matrix:
-    """(1−π′)/(1−π), with priors of one kept from it."""
-    return np.asarray((1 - new) / (1 - np.minimum(pi, _MOST_PRIOR)))
+    def _check_parameters(self) -> None:
+        check_confidence(self.confidence)
+        if self.source_prior is not None:
+            check_prior(self.source_prior)  # an estimator belongs to TCPU, whose ratio needs none

@@ -10,20 +10,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted
 
-from priorshift.calibration import calibrate
+from priorshift.arrays import Floats
+from priorshift.base import PUClassifier
 from priorshift.errors import FewPositivesWarning, warn
-from priorshift.estimator import PUClassifier, check_sizes
-from priorshift.kernels import Matrix
-from priorshift.network import Risk, Split, Training, import_torch, train, training_of
-from priorshift.parameters import check_choice, check_count, check_prior, check_random_state
-from priorshift.samples import Samples
-from priorshift.scaling import Scaling
-from priorshift.source_prior import ask_prior, is_known
-from priorshift.splits import deal
-
-LEAST_PRIOR = 1e-3  # an estimate of 0 would leave no odds
+from priorshift.input.parameters import check_choice, check_count, check_prior, check_random_state
+from priorshift.input.source import Source
+from priorshift.scores.calibration import calibrate
+from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior, is_known
+from priorshift.training.trainer import Risk, Split, import_torch, train, training_of
 
 
 class NNPUClassifier(PUClassifier):
@@ -34,7 +29,7 @@ class NNPUClassifier(PUClassifier):
 
     Parameters
     ----------
-    prior : float, estimator or None
+    source_prior : float, estimator or None
         π, the share of positives in the source population: a number is taken as known, an estimator is asked
         (``fit(X, y)``, then ``prior_``), and None asks :class:`KM2`.
     loss : {"sigmoid", "logistic"}
@@ -53,8 +48,12 @@ class NNPUClassifier(PUClassifier):
         Epochs without a smaller held-out risk after which training stops.
     device : str
         Where torch trains: "cpu", "cuda", "cuda:1", …
+    verbose : bool
+        Whether a terminal shows how far the training is.
     random_state : int, Generator or None
         Decides the folds, the networks' start and the batches.
+    prior : float, estimator or None
+        The old name of `source_prior`; it warns, and will go with version 0.3.
 
     Attributes
     ----------
@@ -71,14 +70,14 @@ class NNPUClassifier(PUClassifier):
 
     Notes
     -----
-    The sigmoid loss only finds the side of ½; :mod:`priorshift.calibration` makes probabilities of the outputs, of
-    either loss, and says what is true of them.
+    The sigmoid loss only finds the side of ½; :mod:`priorshift.scores.calibration` makes probabilities of the outputs,
+    of either loss, and says what is true of them.
 
     Examples
     --------
     >>> from priorshift import NNPUClassifier, simulate
     >>> s = simulate.gaussian(source_prior=0.5, target_prior=0.5, random_state=0)
-    >>> classifier = NNPUClassifier(prior=0.5, random_state=0).fit(s.X, s.y)
+    >>> classifier = NNPUClassifier(source_prior=0.5, random_state=0).fit(s.X, s.y)
     >>> accuracy = (classifier.predict(s.target) == s.target_labels).mean()
     >>> bool(accuracy > 0.92)  # the best possible is 0.943
     True
@@ -88,7 +87,7 @@ class NNPUClassifier(PUClassifier):
 
     def __init__(
         self,
-        prior: Any = None,
+        source_prior: Any = None,
         *,
         loss: Literal["sigmoid", "logistic"] = "sigmoid",
         hidden: tuple[int, ...] = (100, 100),
@@ -101,9 +100,11 @@ class NNPUClassifier(PUClassifier):
         max_epochs: int = 200,
         patience: int = 20,
         device: str = "cpu",
+        verbose: bool = False,
         random_state: int | np.random.Generator | None = None,
+        prior: Any = "deprecated",
     ) -> None:
-        self.prior = prior
+        self.source_prior = source_prior
         self.loss = loss
         self.hidden = hidden
         self.folds = folds
@@ -115,50 +116,49 @@ class NNPUClassifier(PUClassifier):
         self.max_epochs = max_epochs
         self.patience = patience
         self.device = device
+        self.verbose = verbose
         self.random_state = random_state
+        self.prior = prior
 
-    def fit(self, X: Any, y: Any, shared: Any = None) -> NNPUClassifier:
-        """Train on labelled positives (the larger value of y) and unlabelled rows; `shared` as in :class:`TCPU`."""
-        self.__dict__.pop("_networks", None)  # an interrupted fit leaves nothing that could be mistaken for a fit
-        how = self._check_parameters()
-        table, source = self._read_samples(X, y, shared, classifier=True)
-        positive, population = source.positive, source.population
-        rest = int((~source.labeled).sum())
-        check_sizes(positive=len(positive), unlabeled=rest)
+    def _fit(self, source: Source, rng: np.random.Generator) -> None:
         torch = import_torch()
-        rng = np.random.default_rng(self.random_state)
-        self._scaling = Scaling.of(table.values, population, self.standardize)
-        self._scaling.warn_of_left_out(table)
-        rows = self._scaling.rows(table.values)[:]
-        self.prior_ = self._prior(rows, source)
-        folds = min(self.folds, len(positive), rest)
-        fold = deal(source, folds, rng)
-        risk = non_negative(torch, self.prior_, self.loss)
+        rows = source.rows[:]
+        self.prior_ = self._prior(source)
+        folds = min(self.folds, *source.sizes)
+        fold = source.deal(folds, rng)
+        risk, settings = non_negative(torch, self.prior_, self.loss), training_of(self)
         networks, curves = [], []
-        outputs = np.empty(len(positive)), np.empty(len(population))
+        outputs = np.empty(len(source.positive)), np.empty(len(source.population))
         for k in range(folds):
-            split = Split.of(rows, positive, population, fold == k)
-            network, curve = train(risk, split, how, rng, f"nnPU {k + 1}/{folds}")
-            outputs[0][fold[positive] == k] = network(split.held_positive)
-            outputs[1][fold[population] == k] = network(split.held_unlabeled)
+            split = Split.of(rows, source, fold == k)
+            network, curve = train(risk, split, settings, rng, f"nnPU {k + 1}/{folds}")
+            outputs[0][fold[source.positive] == k] = network(split.held_positive)
+            outputs[1][fold[source.population] == k] = network(split.held_unlabeled)
             networks.append(network)
             curves.append(np.array(curve))
         self.calibration_ = calibrate(*outputs, self.prior_)
-        warn_of_few(len(positive))
+        warn_of_few(len(source.positive))
         self.held_out_risk_ = curves
         self._networks = tuple(networks)
-        return self
 
-    def decision_function(self, X: Any) -> Matrix:
-        """Log odds of being positive in the source population."""
-        check_is_fitted(self, "_networks")
-        table = self._read_rows(X)
-        self._scaling.warn_of_left_out(table)
+    def decision_function(self, X: Any) -> Floats:
+        """Compute the log odds of being positive in the source population.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, features)
+            With the columns of the source.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            Above 0 where positive is the likelier class.
+        """
+        rows = self._read_rows(X).rows[:]
         a, b = self.calibration_
-        rows = self._scaling.rows(table.values)[:]
         return np.asarray(a * np.mean([network(rows) for network in self._networks], axis=0) + b)
 
-    def predict_proba(self, X: Any) -> Matrix:
+    def predict_proba(self, X: Any) -> Floats:
         """P(Y=0|x) and P(Y=1|x) in the source population, whose prior is `prior_`."""
         p = expit(self.decision_function(X))
         return np.stack([1 - p, p], axis=1)
@@ -168,19 +168,29 @@ class NNPUClassifier(PUClassifier):
         positive = self.decision_function(X) > 0
         return np.asarray(self.classes_[positive.astype(int)])
 
-    def _prior(self, X: Matrix, source: Samples) -> float:
-        if is_known(self.prior):
-            return check_prior(self.prior, "prior")
-        return max(ask_prior(self.prior, self.scenario, self.random_state, X, source).value, LEAST_PRIOR)
+    def _prior(self, source: Source) -> float:
+        prior = self._given_prior()
+        if is_known(prior):
+            return check_prior(prior)
+        return max(estimate_source_prior(prior, source, self.random_state).value, LEAST_PRIOR)
 
-    def _check_parameters(self) -> Training:
+    def _given_prior(self) -> Any:
+        """`source_prior`, or what came under its old name."""
+        if isinstance(self.prior, str) and self.prior == "deprecated":
+            return self.source_prior
+        warn("NNPUClassifier(prior=…) is called source_prior now, as in the other estimators.", FutureWarning)
+        return self.prior
+
+    def _check_parameters(self) -> None:
         check_count("folds", self.folds, 2)
         check_choice("loss", self.loss, ("sigmoid", "logistic"))
         check_choice("scenario", self.scenario, ("case-control", "censoring"))
         check_random_state(self.random_state)
-        if is_known(self.prior):
-            check_prior(self.prior, "prior")
-        return training_of(self)
+        for name in ("source_prior", "prior"):
+            prior = getattr(self, name)
+            if is_known(prior) and not (isinstance(prior, str) and prior == "deprecated"):
+                check_prior(prior, name)
+        training_of(self)
 
 
 def warn_of_few(positives: int) -> None:

@@ -10,14 +10,16 @@ from numpy.typing import ArrayLike
 
 from priorshift.drpu import DRPU
 from priorshift.errors import InputError
+from priorshift.input.tables import match_columns, read_table
 from priorshift.km import KM2
-from priorshift.mixture import density
 from priorshift.mixture_shift import MixtureShift
 from priorshift.result import PriorEstimate
-from priorshift.tables import match_columns, read_table
+from priorshift.scores.level_sets import ShareCurve
+from priorshift.scores.mixture import density
 
 # Okabe and Ito's colours, told apart with every kind of colour vision
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#999999"
+_BARS = 25  # of a histogram of p-values
 _POINTS = 3000  # rows drawn of each sample; more make a picture heavy, not clearer
 
 
@@ -27,6 +29,7 @@ def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = 
     Parameters
     ----------
     estimate : PriorEstimate
+        Of a method with a kernel.
     ax : matplotlib Axes or None
         Where to draw; a new figure by default.
     truth : float or None
@@ -71,9 +74,10 @@ def mixture(estimator: MixtureShift, target: Any = None, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    estimator : MixtureShift, fitted
-    target : array-like, data frame or None
-        Rows of a target; None draws the source alone.
+    estimator : MixtureShift
+        Fitted.
+    target : array-like, data frame, PriorEstimate or None
+        Rows of a target, or what the estimator said of them; None draws the source alone.
     ax : matplotlib Axes or None
         Where to draw; a new figure by default.
 
@@ -82,24 +86,28 @@ def mixture(estimator: MixtureShift, target: Any = None, ax: Any = None) -> Any:
     matplotlib Axes
     """
     ax = _axes(ax)
-    found = estimator.prior_estimator_
-    g = density(found.weights_).mean(axis=0)
-    centre = (np.arange(len(g)) + 0.5) / len(g)
-    samples = [("source", GREY, found.p_values_, found.mixture_prior_)]
+    source = estimator.prior_estimator_
+    g = density(source.weights_).mean(axis=0)
+    edges = np.linspace(0, 1, len(g) + 1)
+    samples = [("source", GREY, source.scored_.counts, source.mixture_prior_)]
     if target is not None:
-        ratio = estimator.estimate(target).details["ratio_of_mixture"]
-        samples.append(("target", BLUE, estimator.p_values(target), 1 - (1 - found.mixture_prior_) * ratio))
-    for name, colour, values, prior in samples:
-        ax.hist(np.ravel(values), bins=25, range=(0, 1), density=True, histtype="stepfilled", color=colour, alpha=0.35)
-        ax.plot(
-            centre, prior + (1 - prior) * g, color=colour, linewidth=1.5, label=f"{name}: mixture prior {prior:.3f}"
-        )
+        estimate = target if isinstance(target, PriorEstimate) else estimator.estimate(target)
+        if estimate.ratio_parts is None or estimate.evidence is None:
+            raise InputError(f"an estimate by {estimate.method} has no p-values to draw; pass one by MixtureShift.")
+        prior = 1 - (1 - source.mixture_prior_) * estimate.ratio_parts.mixture
+        samples.append(("target", BLUE, estimate.evidence, prior))
+    for name, colour, counts, prior in samples:
+        bars = counts.sum(axis=0).reshape(_BARS, -1).sum(axis=1)
+        height = bars * _BARS / bars.sum()
+        ax.stairs(height, edges[:: len(g) // _BARS], fill=True, color=colour, alpha=0.35)
+        label = f"{name}: mixture prior {prior:.3f}"
+        ax.plot((edges[1:] + edges[:-1]) / 2, prior + (1 - prior) * g, color=colour, linewidth=1.5, label=label)
         ax.axhline(prior, color=colour, linestyle=":", linewidth=1)
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 4)
     ax.set_xlabel("p-value among the positives")
     ax.set_ylabel("density")
-    ax.set_title(f"overlap {found.overlap_:.2f}; source prior in use {estimator.source_prior_:.3f}", fontsize=10)
+    ax.set_title(f"overlap {source.overlap_:.2f}; source prior in use {estimator.source_prior_:.3f}", fontsize=10)
     ax.legend(frameon=False)
     return ax
 
@@ -112,9 +120,10 @@ def level_sets(drpu: DRPU, target: Any = None, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    drpu : DRPU, fitted
-    target : array-like, data frame or None
-        Rows of a target; None draws the source alone.
+    drpu : DRPU
+        Fitted.
+    target : array-like, data frame, PriorEstimate or None
+        Rows of a target, or what the estimator said of them; None draws the source alone.
     ax : matplotlib Axes or None
         Where to draw; a new figure by default.
 
@@ -125,7 +134,10 @@ def level_sets(drpu: DRPU, target: Any = None, ax: Any = None) -> Any:
     ax = _axes(ax)
     samples = [("source", GREY, drpu.share_curve())]
     if target is not None:
-        samples.append(("target", BLUE, drpu.share_curve(target)))
+        curve = target.evidence if isinstance(target, PriorEstimate) else drpu.share_curve(target)
+        if not isinstance(curve, ShareCurve):
+            raise InputError(f"an estimate by {target.method} has no level sets to draw; pass one by DRPU.")
+        samples.append(("target", BLUE, curve))
     for name, colour, curve in samples:
         best = curve.smallest(drpu.least_share_)
         ax.plot(curve.positive, curve.population / curve.positive, color=colour, linewidth=1.5)
@@ -146,7 +158,8 @@ def distance_curve(km: KM2, ax: Any = None, *, prior: ArrayLike | None = None) -
 
     Parameters
     ----------
-    km : KM1 or KM2, fitted
+    km : KM1 or KM2
+        Fitted.
     ax : matplotlib Axes or None
         Where to draw; a new figure by default.
     prior : array-like or None

@@ -1,16 +1,46 @@
-"""A bar on a terminal for work that takes longer than a moment; nothing in a pipe."""
+"""A bar on a terminal for work that takes longer than a moment; nothing in a pipe, and nothing unless asked for.
+
+Estimators ask by ``verbose=True``, the command line by :func:`shown`; what they call inherits it.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 
 _PATIENCE = 2.0  # seconds before a bar appears
+_wanted = ContextVar("progress is shown", default=False)
+
+
+@contextmanager
+def shown(verbose: bool) -> Iterator[None]:
+    """Within it, bars are drawn, if `verbose` or if they were before.
+
+    Parameters
+    ----------
+    verbose : bool
+        Whether to draw.
+    """
+    token = _wanted.set(verbose or _wanted.get())
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
 
 
 class Progress:
-    """Counts steps; from the second second on, and only on a terminal, it draws them.
+    """Counts steps; from the second second on, where bars are wanted and stderr is a terminal, it draws them.
+
+    Parameters
+    ----------
+    name : str
+        Of the work.
+    steps : int
+        How many there are.
 
     Examples
     --------
@@ -22,7 +52,7 @@ class Progress:
     def __init__(self, name: str, steps: int) -> None:
         self.name, self.steps, self.done = name, steps, 0
         self.start = time.monotonic()
-        self.shown = False
+        self.drawn = False
 
     def __enter__(self) -> Progress:
         return self
@@ -30,15 +60,15 @@ class Progress:
     def __call__(self) -> None:
         """Begin the next step."""
         self.done += 1
-        if sys.stderr.isatty() and time.monotonic() - self.start > _PATIENCE:
+        if _wanted.get() and sys.stderr.isatty() and time.monotonic() - self.start > _PATIENCE:
             filled = 20 * (self.done - 1) // self.steps
             sys.stderr.write(f"\r{self.name} [{'#' * filled}{'.' * (20 - filled)}] step {self.done} of {self.steps}")
             sys.stderr.flush()
-            self.shown = True
+            self.drawn = True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.shown:
+        if self.drawn:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,15 @@ _VERDICTS = {
 class Interval:
     """Interval for the target prior, inside [0, 1].
 
+    Attributes
+    ----------
+    low, high : float
+        Its ends.
+    confidence : float
+        The nominal share of samples in which such an interval holds the target prior.
+    method : str
+        How it was made; see :mod:`priorshift.intervals`.
+
     Examples
     --------
     >>> from priorshift import Interval
@@ -34,10 +43,53 @@ class Interval:
 
     @property
     def width(self) -> float:
+        """Upper less lower end."""
         return self.high - self.low
 
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class NegativeRatio:
+    """Estimated ratio of the shares of negatives, R = (1−π′)/(1−π), which needs no source prior.
+
+    Attributes
+    ----------
+    value : float
+        R̂; 1 is no shift, and NaN where the data give none.
+    standard_error : float
+        From the influence of every row.
+    interval : Interval or None
+        Of R, from 0 on; its upper end can be infinite.
+    separation : float
+        ‖μ_U − μ_P‖².
+    sizes : tuple of three int
+        Rows of the positive, the unlabelled and the target sample.
+    """
+
+    value: float
+    standard_error: float
+    interval: Interval | None
+    separation: float
+    sizes: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class RatioParts:
+    """What a ratio of negatives was put together from.
+
+    Attributes
+    ----------
+    mixture, kernel : float
+        The ratio by the mixture of p-values and by TCPU; NaN where it was not computed.
+    kernel_weight : float
+        Of the second in the sum.
+    """
+
+    mixture: float
+    kernel: float
+    kernel_weight: float
 
 
 @dataclass(frozen=True)
@@ -65,8 +117,17 @@ class PriorEstimate:
         Name of the estimator.
     sizes : tuple of three int
         Rows of the positive, the unlabelled and the target sample.
+    source_prior_by : str
+        "given", or the name of the estimator that was asked for the source prior.
+    verdict : {"estimate", "upper bound", "few positives", "nothing"} or None
+        What the data can tell, of a method that judges it: the prior, an upper bound of it, a guess or nothing.
+    ratio_parts : RatioParts or None
+        Of a method that puts its ratio together from two.
     details : dict
         Settings behind the number: kernel, bandwidth, statistic and so on.
+    evidence : object
+        What a picture of the estimate is drawn from (:mod:`priorshift.plots`), where that is more than these numbers;
+        it is no part of `to_dict`.
 
     Examples
     --------
@@ -86,15 +147,37 @@ class PriorEstimate:
     separation: float
     method: str
     sizes: tuple[int, int, int]
+    source_prior_by: str = "given"
+    verdict: str | None = None
+    ratio_parts: RatioParts | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    evidence: Any = field(default=None, repr=False, compare=False)
 
     def excess(self, gamma: ArrayLike) -> NDArray[np.float64]:
-        """L(γ) − min L = ‖a‖²(γ − π̂′)²: the paper's objective above its minimum."""
+        """Compute the paper's objective above its minimum, L(γ) − min L = ‖a‖²(γ − π̂′)².
+
+        Parameters
+        ----------
+        gamma : array-like
+            Where.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of `gamma`.
+        """
         return np.asarray(self.separation * (np.asarray(gamma, dtype=float) - self.raw) ** 2)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, ready for JSON; a number that does not exist is None."""
-        plain: dict[str, Any] = _plain(asdict(self))
+        """Give plain numbers and strings, ready for JSON; a number that does not exist is None.
+
+        Returns
+        -------
+        dict
+            With the names of the attributes.
+        """
+        plain: dict[str, Any] = _plain(asdict(replace(self, evidence=None)))
+        del plain["evidence"]
         return plain
 
     def __str__(self) -> str:
@@ -104,10 +187,9 @@ class PriorEstimate:
             words += f", {share} interval {self.interval.low:.3f} to {self.interval.high:.3f}"
         words += f" ({self.method}"
         if np.isfinite(self.source_prior):
-            by = self.details.get("source_prior_by", "given")
-            words += f", source prior {self.source_prior:.3g}" + (f" by {by}" if by != "given" else "")
-        words += _VERDICTS.get(self.details.get("verdict", ""), "")
-        return words + ")"
+            by = f" by {self.source_prior_by}" if self.source_prior_by != "given" else ""
+            words += f", source prior {self.source_prior:.3g}{by}"
+        return words + _VERDICTS.get(self.verdict or "", "") + ")"
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Asking an estimator for the source prior, and how much of its error is known."""
+"""The source prior π: a number that is known, or an estimator that is asked, and how much of its error is known."""
 
 from __future__ import annotations
 
@@ -9,23 +9,44 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from priorshift.embeddings import Pairs, PriorInfluence
+from priorshift.arrays import Pairs
+from priorshift.embedding.gram import PriorInfluence
 from priorshift.errors import EstimatedPriorWarning, InputError, warn
-from priorshift.estimator import seeded
-from priorshift.kernels import Matrix
+from priorshift.input.parameters import is_number, seeded
+from priorshift.input.source import Source
 from priorshift.km import KM2
-from priorshift.parameters import is_number
-from priorshift.samples import Samples
+
+LEAST_PRIOR = 1e-3  # what an estimate of 0 is taken for where odds are needed, and 1 less this, an estimate of 1
 
 
 def is_known(source_prior: Any) -> bool:
-    """Anything but None and an estimator is meant as a number, and checked as one."""
+    """Whether it is meant as a number, and to be checked as one: anything but None and an estimator is.
+
+    Parameters
+    ----------
+    source_prior : object
+        What a user passed.
+
+    Returns
+    -------
+    bool
+    """
     return source_prior is not None and (isinstance(source_prior, type) or not hasattr(source_prior, "fit"))
 
 
 @dataclass(frozen=True)
-class AskedPrior:
-    """An estimated source prior; `influence` is None where the estimator cannot tell its error."""
+class EstimatedPrior:
+    """An estimated source prior.
+
+    Attributes
+    ----------
+    estimator : estimator
+        The one that was asked, fitted.
+    value : float
+        π̂.
+    influence : PriorInfluence or None
+        How much each row moves it; None where the estimator cannot tell its error.
+    """
 
     estimator: Any
     value: float
@@ -33,61 +54,95 @@ class AskedPrior:
 
     @property
     def name(self) -> str:
+        """Of the estimator's class."""
         return type(self.estimator).__name__
 
-    def can_tell(self, shared: Pairs) -> bool:
-        """Say what an interval with this prior includes; no interval pretends that π̂ is π."""
+    def warn_of_error(self, shared: Pairs) -> None:
+        """Say what an interval with this prior includes; no interval pretends that π̂ is π.
+
+        Parameters
+        ----------
+        shared : ndarray of shape (pairs, 2)
+            Positions in P and in U of one observation.
+        """
+        caveat = getattr(self.estimator, "caveat", "")
         if self.influence is None:
             warn(
                 f"No interval: the source prior {self.value:.3f} was estimated by {self.name}, which cannot tell its "
                 "error here (prior_influence_), and an interval without it would pretend. Pass a known source_prior.",
                 EstimatedPriorWarning,
             )
-            return False
-        caveat = getattr(self.estimator, "caveat", "")
-        if caveat:
+        elif caveat:
             error = sqrt(self.influence.variance(shared))
             warn(
                 f"The source prior {self.value:.3f} was estimated by {self.name}. The interval includes the sampling "
                 f"error of the three samples and of that estimate ({error:.2g}), but not its bias: {caveat}",
                 EstimatedPriorWarning,
             )
-        return True
 
 
-def ask_prior(source_prior: Any, scenario: str, random_state: Any, X: Matrix, source: Samples) -> AskedPrior:
-    """Fit the estimator, KM2 where none is given, to the source rows."""
-    if source_prior is None:
-        estimator: Any = KM2(scenario=scenario, random_state=random_state)  # type: ignore[arg-type]
+def estimate_source_prior(estimator: Any, source: Source, random_state: Any = None) -> EstimatedPrior:
+    """Fit an estimator of the prior to the source's scaled rows.
+
+    Parameters
+    ----------
+    estimator : estimator or None
+        Anything with ``fit(X, y)`` and then ``prior_``; None is :class:`KM2`.
+    source : Source
+        The population is that of its scenario.
+    random_state : int, Generator or None
+        Decides what is random in the estimator where it was given no random_state.
+
+    Returns
+    -------
+    EstimatedPrior
+    """
+    if estimator is None:
+        estimator = KM2(scenario=source.scenario, standardize=False, random_state=random_state)  # type: ignore[arg-type]
     else:
-        estimator = clone(source_prior, safe=False)
+        estimator = clone(estimator, safe=False)
         if random_state is not None and hasattr(estimator, "get_params"):
             seeded(estimator, random_state)
     name = type(estimator).__name__
-    if getattr(estimator, "scenario", scenario) != scenario:
-        raise InputError(
-            f"{name} has scenario={estimator.scenario!r} but is asked for the prior under {scenario!r}; the "
-            "population is the same, so set both alike."
-        )
-    estimator.fit(X, source.labeled)
-    value = _estimated_prior(estimator)
+    check_scenario(estimator, source.scenario)
+    estimator.fit(source.rows[:], source.labeled)
+    value = _prior_of(estimator)
     influence = getattr(estimator, "prior_influence_", None)
     if influence is None:
-        return AskedPrior(estimator, value, None)
+        return EstimatedPrior(estimator, value, None)
     influence = np.asarray(influence, dtype=float)
-    if influence.shape != (len(X),):
+    if influence.shape != source.labeled.shape:
         raise InputError(
-            f"{name} has a prior_influence_ of shape {influence.shape}, but one number for each of {len(X)} rows "
-            "is expected."
+            f"{name} has a prior_influence_ of shape {influence.shape}, but one number for each of "
+            f"{len(source.labeled)} rows is expected."
         )
     if not np.isfinite(influence).all():
-        return AskedPrior(estimator, value, None)
+        return EstimatedPrior(estimator, value, None)
     # under censoring a labelled row is in both samples, and its influence counts once, with the population's
-    of_positive = influence[source.positive] if scenario == "case-control" else np.zeros(len(source.positive))
-    return AskedPrior(estimator, value, PriorInfluence(of_positive, influence[source.population]))
+    alone = source.scenario == "case-control"
+    of_positive = influence[source.positive] if alone else np.zeros(len(source.positive))
+    return EstimatedPrior(estimator, value, PriorInfluence(of_positive, influence[source.population]))
 
 
-def _estimated_prior(estimator: Any) -> float:
+def check_scenario(source_prior: Any, scenario: str) -> None:
+    """Refuse an estimator that would be asked about another population.
+
+    Parameters
+    ----------
+    source_prior : float, estimator or None
+        Only an estimator can have a scenario.
+    scenario : str
+        Of who asks.
+    """
+    own = getattr(source_prior, "scenario", scenario)
+    if own != scenario:
+        raise InputError(
+            f"{type(source_prior).__name__} has scenario={own!r} but is asked for the prior under {scenario!r}; the "
+            "population is the same, so set both alike."
+        )
+
+
+def _prior_of(estimator: Any) -> float:
     """The ``prior_`` of a fitted estimator, if it can be a source prior."""
     prior = getattr(estimator, "prior_", None)
     if not (is_number(prior) and 0 <= prior < 1):  # type: ignore[operator]

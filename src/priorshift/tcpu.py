@@ -6,52 +6,50 @@ Letters, once: P, U, T are the positive, the unlabelled (population) and the tar
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift import intervals
-from priorshift.embeddings import Embeddings, P, PriorInfluence, Source, U
+from priorshift.base import TargetPriorEstimator
+from priorshift.embedding.gram import Embeddings, P, PriorInfluence, SourceEmbedding, U
+from priorshift.embedding.incomplete import embed_pairs
+from priorshift.embedding.projection import objective, ratio, separation
 from priorshift.errors import InputError, OutOfRangeWarning, WeakSeparationWarning, warn
-from priorshift.estimator import PUEstimator, check_sizes
-from priorshift.kernels import make_kernel
-from priorshift.pairs import embed_pairs
-from priorshift.parameters import (
+from priorshift.input.parameters import (
     check_choice,
     check_confidence,
     check_count,
-    check_number,
     check_prior,
     check_random_state,
 )
-from priorshift.projection import objective, project, separation
-from priorshift.result import Interval, PriorEstimate
-from priorshift.scaling import Scaling
-from priorshift.source_prior import AskedPrior, ask_prior, is_known
-from priorshift.tiles import Rows
+from priorshift.input.scaling import Rows
+from priorshift.input.source import Source, Target
+from priorshift.kernels import make_kernel
+from priorshift.result import Interval, NegativeRatio, PriorEstimate
+from priorshift.source_prior import LEAST_PRIOR, EstimatedPrior, check_scenario, estimate_source_prior, is_known
 
 _REPLICATE_BYTES = 2**25  # of bootstrap counts held at a time
 _NO_SEPARATION = 1e-12  # of the kernel's scale: what rounding leaves of a separation that is zero
 
 
-class TCPU(PUEstimator):
+class TCPU(TargetPriorEstimator):
     """Target prior from positive-unlabelled source data under label shift.
 
     Parameters
     ----------
     source_prior : float, estimator or None
         π, the share of positives in the source population: a number strictly between 0 and 1 is taken as known; an
-        estimator is asked (anything with ``fit(X, y)`` and then ``prior_``); None asks :class:`KM2`.
-    kernel : {"gaussian", "laplace", "energy"}
-        See :mod:`priorshift.kernels`.
+        estimator is asked (anything with ``fit(X, y)`` and then ``prior_``); None asks :class:`KM2`. It is asked when
+        π is first needed: `negative_ratio` needs none.
+    kernel : {"gaussian", "laplace", "energy"}, kernel or callable
+        A name, an object such as ``kernels.Laplace(3.0)``, or a function k(X, Y) that gives the matrix of all pairs.
     bandwidth : float or {"dimension", "median"}
         h in exp(−‖x−y‖²/(2h²)). ``"dimension"`` is the paper's τ = 1/p, ``"median"`` the median distance
-        between rows of the population sample.
+        between rows of the population sample. A kernel object brings its own.
     statistic : {"unbiased", "plug-in"}
         Whether pairs of one observation with itself are left out. The paper keeps them (``"plug-in"``), which
         with few positives shrinks the estimate towards no shift.
@@ -72,11 +70,8 @@ class TCPU(PUEstimator):
         Type of the kernel tiles; sums over tiles are always kept in double precision.
     n_bootstrap : int
         Replicates of the bootstrap.
-    weak_separation_fallback : estimator or None
-        Asked instead when the separation is below `weak_separation`; anything with
-        ``fit(X, y).estimate(X_target)``. The authors' code falls back on KM2-LS.
-    weak_separation : float
-        See `weak_separation_fallback`; 0.02 is the authors' value.
+    verbose : bool
+        Whether a terminal shows how far long work is.
     random_state : int, Generator or None
         Decides the bootstrap's draws, the sampled pairs and the rows that KM2 thins large data to; nothing else.
 
@@ -91,31 +86,38 @@ class TCPU(PUEstimator):
     source_prior_ : float
         π, as given or as estimated by `prior_estimator_`, which is None for a known one.
 
+    References
+    ----------
+    Mielniczuk, Rejchel and Teisseyre (2026). Class prior estimation under label shift from positive-unlabelled data.
+    AISTATS.
+
     Examples
     --------
     >>> from priorshift import TCPU, simulate
     >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, n_source=1000, n_target=1000, random_state=0)
     >>> tcpu = TCPU(source_prior=0.2).fit(s.X, s.y, shared=s.ids)  # y is 1 for the labelled positives
     >>> print(tcpu.estimate(s.target))
-    target prior 0.583, 95% interval 0.537 to 0.632 (TCPU, source prior 0.2)
+    target prior 0.585, 95% interval 0.539 to 0.633 (TCPU, source prior 0.2)
     """
+
+    label = "TCPU"
+    _asked: tuple[Any, EstimatedPrior] | None  # for which source_prior, and the answer
 
     def __init__(
         self,
         source_prior: Any = None,
         *,
-        kernel: str = "gaussian",
+        kernel: Any = "gaussian",
         bandwidth: str | float = "dimension",
         statistic: Literal["unbiased", "plug-in"] = "unbiased",
         scenario: Literal["case-control", "censoring"] = "case-control",
-        standardize: bool = False,
+        standardize: bool = True,
         interval: Literal["delta", "bootstrap", "paper-bound", "sharp-bound"] | None = "delta",
         confidence: float = 0.95,
         pairs: int | None = None,
         precision: Literal["float64", "float32"] = "float64",
         n_bootstrap: int = 500,
-        weak_separation_fallback: Any = None,
-        weak_separation: float = 0.02,
+        verbose: bool = False,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.source_prior = source_prior
@@ -129,105 +131,153 @@ class TCPU(PUEstimator):
         self.pairs = pairs
         self.precision = precision
         self.n_bootstrap = n_bootstrap
-        self.weak_separation_fallback = weak_separation_fallback
-        self.weak_separation = weak_separation
+        self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, shared: Any = None) -> TCPU:
-        """Take in the source data; the kernel sums among source rows are computed here, once.
+    def negative_ratio(self, X_target: Any) -> NegativeRatio:
+        """Estimate R = (1−π′)/(1−π), the ratio of the shares of negatives; no source prior is used or asked for.
 
         Parameters
         ----------
-        X : array-like or data frame of shape (rows, features)
-            Labelled positives and unlabelled rows. An array is kept, not copied, as by scikit-learn's nearest
-            neighbours: do not change it in place before `estimate`.
-        y : array-like of shape (rows,)
-            Two values; the larger one means labelled positive.
-        shared : None, "identical" or array-like of shape (rows,)
-            Which labelled and unlabelled rows are the same observation: none, those with identical values, or
-            those with the same id. (Under ``scenario="censoring"`` this is known and must be left out.)
-        """
-        self._check_parameters()
-        table, source = self._read_samples(X, y, shared)
-        positive, population = source.positive, source.population
-        self._scaling = Scaling.of(table.values, population, self.standardize)
-        self._scaling.warn_of_left_out(table)
-        rows = self._scaling.rows(table.values, population)
-        self.kernel_ = make_kernel(self.kernel, self.bandwidth, rows, self._scaling.features)
-        everything = self._scaling.rows(table.values)
-        self._asked: AskedPrior | None = None
-        if not is_known(self.source_prior):
-            self._asked = ask_prior(self.source_prior, self.scenario, self.random_state, everything[:], source)
-        self.prior_estimator_ = self._asked.estimator if self._asked else None
-        self.source_prior_ = self._prior_in_use()
-        self._source = Source(
-            self.kernel_, replace(everything, index=positive), rows, source.shared, np.dtype(self.precision)
-        )
-        self._fitted_with = {name: getattr(self, name) for name in ("scenario", "standardize", "precision")}
-        if self.pairs is None:
-            self._source.sums  # noqa: B018 (computed now, kept for every target)
-        if self.weak_separation_fallback is not None:
-            self.fallback_ = clone(self.weak_separation_fallback).fit(X, y)
-        return self
-
-    def estimate(self, X_target: Any) -> PriorEstimate:
-        """Estimate the prior of the population that `X_target` is a sample of.
+        X_target : array-like or data frame of shape (rows, features)
+            Unlabelled rows with the columns of the source.
 
         Returns
         -------
-        PriorEstimate
-            With ``value`` NaN and the interval [0, 1], and a warning, where the separation is not positive.
+        NegativeRatio
+            With ``value`` NaN and a warning where the separation is not positive.
+
+        Examples
+        --------
+        >>> from priorshift import TCPU, simulate
+        >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
+        >>> R = TCPU().fit(s.X, s.y, shared=s.ids).negative_ratio(s.target)
+        >>> print(f"{R.value:.2f} ± {R.standard_error:.2f}")  # 0.4/0.8 is the truth
+        0.49 ± 0.02
         """
-        check_is_fitted(self, "kernel_")
-        self._check_parameters()
-        pi = self._prior_in_use()
-        target = self._target(X_target)
-        embeddings, rng = self._embed(target)
-        raw, R, D = project(embeddings.gram, pi)
-        if self.weak_separation_fallback is not None and self.weak_separation > D:
-            if not hasattr(self, "fallback_"):
-                raise InputError("weak_separation_fallback was set after TCPU was fitted; fit again.")
-            answer: PriorEstimate = self.fallback_.estimate(X_target)
-            return answer
-        scale = float(np.nanmax(np.abs(embeddings.gram)))
-        if not _NO_SEPARATION * scale < D:
-            return self._no_answer(embeddings, pi, D)
+        embeddings, _ = self._embed(self._read_target(X_target).rows, None)
+        D = float(separation(embeddings.gram))
+        if not self._is_apart(embeddings):
+            self._warn_of_no_separation(embeddings)
+            nothing = Interval(0.0, float("inf"), self.confidence, "none")
+            return NegativeRatio(float("nan"), float("nan"), nothing, D, embeddings.sizes)
+        error, interval = intervals.ratio(embeddings, self.confidence)
+        return NegativeRatio(ratio(embeddings.gram), error, interval, D, embeddings.sizes)
+
+    def objective(self, X_target: Any, gamma: ArrayLike) -> NDArray[np.float64]:
+        """Compute the objective L(γ); its minimiser is the raw estimate, its minimum a measure of misfit.
+
+        Parameters
+        ----------
+        X_target : array-like or data frame of shape (rows, features)
+            Unlabelled rows with the columns of the source.
+        gamma : array-like
+            Target priors to try.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of `gamma`.
+        """
+        embeddings, _ = self._embed(self._read_target(X_target).rows, None, target_norm=True)
+        return objective(embeddings.gram, self.source_prior_, gamma)
+
+    @property
+    def source_prior_(self) -> float:
+        """π as it is set now: known, or estimated."""
+        check_is_fitted(self)
+        estimated = self._estimated_prior
+        return estimated.value if estimated else check_prior(self.source_prior)
+
+    @property
+    def prior_estimator_(self) -> Any:
+        """What was asked for π; None where it is known."""
+        check_is_fitted(self)
+        estimated = self._estimated_prior
+        return estimated.estimator if estimated else None
+
+    @property
+    def _estimated_prior(self) -> EstimatedPrior | None:
+        """None for a known prior; otherwise asked once, and again only if another estimator is set."""
+        if is_known(self.source_prior):
+            return None
+        if self._asked is None or self._asked[0] is not self.source_prior:
+            found = estimate_source_prior(self.source_prior, self._source, self.random_state)
+            self._asked = self.source_prior, found
+        return self._asked[1]
+
+    def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        """The kernel sums among source rows are computed here, once."""
+        check_scenario(self.source_prior, self.scenario)
+        population = source.scaling.rows(source.table.values, source.population)
+        self.kernel_ = make_kernel(self.kernel, self.bandwidth, population, source.scaling.features)
+        self._source = source
+        self._embedding = SourceEmbedding.of(source, self.kernel_, self.precision)
+        self._asked = None
+        self._fitted_with = {name: getattr(self, name) for name in ("scenario", "standardize", "precision")}
+        self._entropy = self._seed(rng)
+        if self.pairs is None:
+            self._embedding.sums  # noqa: B018 (computed now, kept for every target)
+
+    def _estimate(self, target: Target) -> PriorEstimate:
+        pi, estimated = self.source_prior_, self._estimated_prior
+        embeddings, rng = self._embed(target.rows, estimated.influence if estimated else None)
+        R, nan = ratio(embeddings.gram), float("nan")
+        raw, interval, error = 1 - (1 - pi) * R, None, nan
+        apart = self._is_apart(embeddings)
+        if apart:
+            interval = self._interval(embeddings, target.rows, estimated, pi, rng)
+            if not (estimated and estimated.influence is None):  # whose error is not known
+                error = intervals.standard_error(embeddings, pi)
+        else:
+            self._warn_of_no_separation(embeddings)
+            raw = R = nan
+            interval = None if self.interval is None else Interval(0.0, 1.0, self.confidence, "none")
         return PriorEstimate(
             value=float(np.clip(raw, 0, 1)),
             raw=raw,
-            interval=self._interval(embeddings, target, pi, raw, rng),
-            standard_error=self._standard_error(embeddings, pi),
+            interval=interval,
+            standard_error=error,
             source_prior=pi,
             negative_ratio=R,
-            separation=D,
-            method="TCPU",
+            separation=float(separation(embeddings.gram)),
+            method=self.label,
             sizes=embeddings.sizes,
-            details=self._details(embeddings),
+            source_prior_by=estimated.name if estimated else "given",
+            details={
+                "kernel": self.kernel_.name,
+                "bandwidth": self.kernel_.bandwidth,
+                "statistic": self.statistic,
+                **self._fitted_with,
+                "source_prior_standard_error": sqrt(embeddings.prior_variance)
+                if estimated and estimated.influence
+                else None,
+                "shared_rows": embeddings.shared,
+                "pairs": self.pairs,
+            },
         )
 
-    def objective(self, X_target: Any, gamma: ArrayLike) -> NDArray[np.float64]:
-        """The objective L(γ) at each γ; its minimiser is the raw estimate, its minimum a measure of misfit."""
-        check_is_fitted(self, "kernel_")
-        self._check_parameters()
-        pi = self._prior_in_use()
-        embeddings, _ = self._embed(self._target(X_target), target_norm=True)
-        return objective(embeddings.gram, pi, gamma)
-
-    def _embed(self, target: Rows, *, target_norm: bool = False) -> tuple[Embeddings, np.random.Generator]:
-        rng = np.random.default_rng(self.random_state)
-        source = self._source
+    def _embed(
+        self, target: Rows, prior: PriorInfluence | None, *, target_norm: bool = False
+    ) -> tuple[Embeddings, np.random.Generator]:
+        rng, source = np.random.default_rng(self._entropy), self._embedding
         if self.pairs is None:
-            return source.embed(target, self.statistic, target_norm=target_norm, prior=self._prior_influence), rng
+            return source.embed(target, self.statistic, target_norm=target_norm, prior=prior), rng
         rows = (source.positive, source.unlabeled, target)
-        made = embed_pairs(
-            source.kernel, rows, source.shared, self.pairs, rng, target_norm=target_norm, prior=self._prior_influence
-        )
-        return made, rng
+        return embed_pairs(
+            source.kernel, rows, source.shared, self.pairs, rng, target_norm=target_norm, prior=prior
+        ), rng
 
     def _interval(
-        self, embeddings: Embeddings, target: Rows, pi: float, raw: float, rng: np.random.Generator
+        self,
+        embeddings: Embeddings,
+        target: Rows,
+        estimated: EstimatedPrior | None,
+        pi: float,
+        rng: np.random.Generator,
     ) -> Interval | None:
         fieller, plausible = intervals.delta(embeddings, pi, self.confidence)
+        raw = 1 - (1 - pi) * ratio(embeddings.gram)
         D, error = float(separation(embeddings.gram)), intervals.separation_error(embeddings)
         if 2 * error > D:
             warn(
@@ -243,93 +293,50 @@ class TCPU(PUEstimator):
                 "classes look the same in source and target.",
                 OutOfRangeWarning,
             )
-        if self.interval is None or (self._prior_asked and not self._prior_asked.can_tell(self._source.shared)):
+        if self.interval is None:
             return None
+        if estimated:
+            estimated.warn_of_error(self._embedding.shared)
+            if estimated.influence is None:
+                return None
         if self.interval == "delta":
             return fieller
         if self.interval == "bootstrap":
+            influence = estimated.influence if estimated else None
             batch = max(1, min(self.n_bootstrap, _REPLICATE_BYTES // sum(embeddings.sizes)))
             batches = [min(batch, self.n_bootstrap - k) for k in range(0, self.n_bootstrap, batch)]
-            drawn = [self._source.bootstrap(target, self.statistic, b, rng, self._prior_influence) for b in batches]
+            drawn = [self._embedding.bootstrap(target, self.statistic, b, rng, influence) for b in batches]
             grams, moved = (np.concatenate(part) for part in zip(*drawn, strict=True))
-            return intervals.bootstrap(
-                grams, np.clip(pi + moved, 0.0, 0.999), self.confidence, float(np.clip(raw, 0, 1))
-            )
+            priors = np.clip(pi + moved, 0.0, 1 - LEAST_PRIOR)
+            return intervals.bootstrap(grams, priors, self.confidence, float(np.clip(raw, 0, 1)))
         bound = intervals.paper_bound if self.interval == "paper-bound" else intervals.sharp_bound
         return bound(embeddings, pi, self.confidence)
 
-    def _no_answer(self, embeddings: Embeddings, pi: float, D: float) -> PriorEstimate:
-        m, n, _ = embeddings.sizes
+    def _is_apart(self, embeddings: Embeddings) -> bool:
+        scale = float(np.nanmax(np.abs(embeddings.gram)))
+        return bool(_NO_SEPARATION * scale < separation(embeddings.gram))
+
+    def _warn_of_no_separation(self, embeddings: Embeddings) -> None:
+        (m, n, _), D = embeddings.sizes, float(separation(embeddings.gram))
         warn(
             f"No estimate: the separation of {m} positive from {n} unlabeled rows is {D:.2g}, not positive, so the "
             "data cannot tell positives from the source population; every prior in [0, 1] is possible. Collect more "
             "positives, or features that tell the classes apart.",
             WeakSeparationWarning,
         )
-        nothing = None if self.interval is None else Interval(0.0, 1.0, self.confidence, "none")
-        nan = float("nan")
-        return PriorEstimate(nan, nan, nothing, nan, pi, nan, D, "TCPU", embeddings.sizes, self._details(embeddings))
-
-    def _details(self, embeddings: Embeddings) -> dict[str, Any]:
-        return {
-            "kernel": self.kernel_.name,
-            "bandwidth": self.kernel_.bandwidth,
-            "statistic": self.statistic,
-            **self._fitted_with,
-            "source_prior_by": self._prior_asked.name if self._prior_asked else "given",
-            "source_prior_standard_error": self._prior_influence and sqrt(embeddings.prior_variance),
-            "shared_rows": embeddings.shared,
-            "pairs": self.pairs,
-        }
-
-    @property
-    def _prior_asked(self) -> AskedPrior | None:
-        """None for a known prior, whatever was asked when TCPU was fitted."""
-        return None if is_known(self.source_prior) else self._asked
-
-    @property
-    def _prior_influence(self) -> PriorInfluence | None:
-        return self._prior_asked.influence if self._prior_asked else None
-
-    def _standard_error(self, embeddings: Embeddings, pi: float) -> float:
-        """NaN where the error of an estimated source prior is not known."""
-        if self._prior_asked and self._prior_asked.influence is None:
-            return float("nan")
-        return intervals.standard_error(embeddings, pi)
-
-    def _prior_in_use(self) -> float:
-        """π as it is set now: a number may replace what was asked, but nothing is asked again without fit."""
-        if is_known(self.source_prior):
-            return check_prior(self.source_prior)
-        if self._asked is None:
-            raise InputError("source_prior was a number when TCPU was fitted and is none now; fit again.")
-        return self._asked.value
-
-    def _target(self, X_target: Any) -> Rows:
-        table = self._read_target(X_target)
-        source = self._source
-        check_sizes(positive=len(source.positive), unlabeled=len(source.unlabeled), target=len(table.values))
-        self._scaling.warn_of_left_out(table)
-        return self._scaling.rows(table.values)
 
     def _check_parameters(self) -> None:
         check_choice("statistic", self.statistic, ("unbiased", "plug-in"))
         check_choice("scenario", self.scenario, ("case-control", "censoring"))
         check_choice("precision", self.precision, ("float64", "float32"))
         check_choice("interval", self.interval, (*intervals.METHODS, None))
-        if self.interval in ("paper-bound", "sharp-bound") and self.kernel == "energy":
+        if self.interval in ("paper-bound", "sharp-bound") and isinstance(self.kernel, str) and self.kernel == "energy":
             raise InputError(
                 f"interval={self.interval!r} needs a bounded kernel, but 'energy' is not; "
                 "use 'gaussian' or 'laplace', or interval='delta'."
             )
         check_confidence(self.confidence)
         check_random_state(self.random_state)
-        check_number("weak_separation", self.weak_separation)
-        fallback = self.weak_separation_fallback
-        if fallback is not None and not (hasattr(fallback, "fit") and hasattr(fallback, "estimate")):
-            raise InputError(
-                f"weak_separation_fallback is {fallback!r}, but it must be None or an estimator with fit and estimate."
-            )
         check_count("n_bootstrap", self.n_bootstrap, 20)
         if is_known(self.source_prior):
             check_prior(self.source_prior)

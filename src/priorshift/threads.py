@@ -9,12 +9,19 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import joblib
 import threadpoolctl
 
 
 def available() -> int:
-    """Cores this process may use, or fewer where OMP_NUM_THREADS says so."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Cores this process may use, by its affinity and its container, or fewer where OMP_NUM_THREADS says so.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
+    cores: int = joblib.cpu_count()
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return min(cores, int(asked)) if asked.isdigit() and int(asked) > 0 else cores
 

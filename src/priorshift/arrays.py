@@ -1,0 +1,12 @@
+"""Names of the arrays that the library passes around; their shapes are said where they are used."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.intp]  # positions of rows
+Mask = NDArray[np.bool_]  # a truth value for each row
+Pairs = NDArray[np.intp]  # shape (pairs, 2): positions of two rows
+NO_PAIRS: Pairs = np.empty((0, 2), dtype=np.intp)

@@ -1,0 +1,161 @@
+"""The template of every estimator: what `fit` and `estimate` do before and after what is special to a method.
+
+`fit` checks the parameters, forgets an earlier fit, reads and scales the source and calls ``_fit(source, rng)``;
+`estimate` reads, checks and scales the target and calls ``_estimate(target)``. scikit-learn's contract is kept here.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils.validation import check_is_fitted
+
+from priorshift import progress
+from priorshift.errors import InputError
+from priorshift.input.source import Layout, Source, Target
+from priorshift.input.tables import read_table
+from priorshift.result import PriorEstimate
+
+
+class PUEstimator(BaseEstimator):
+    """Base of estimators that are fitted on positive-unlabelled data."""
+
+    _layout: Layout  # set last: what marks a finished fit
+    _word_labels: ClassVar[bool] = False
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.classifier_tags = ClassifierTags(multi_class=False)  # y has two values
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_layout")
+
+    def fit(self, X: Any, y: Any, shared: Any = None) -> Self:
+        """Fit the estimator to the source, once for all targets.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, features)
+            Labelled positives and unlabelled rows. Where the rows themselves are needed later, an array is kept and not
+            copied, as by scikit-learn's nearest neighbours: do not change it in place before `estimate`.
+        y : array-like of shape (rows,)
+            Two values; the larger one means labelled positive.
+        shared : None, "identical" or array-like of shape (rows,)
+            Which labelled and unlabelled rows are the same observation: none, those with identical values, or those
+            with the same id. (Under ``scenario="censoring"`` this is known and must be left out.)
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+        """
+        self._check_parameters()
+        self._forget()
+        scenario, standardize = self._scenario(), getattr(self, "standardize", False)
+        source = Source.read(X, y, shared, scenario=scenario, standardize=standardize, words=self._word_labels)
+        return self.fit_source(source)
+
+    def fit_source(self, source: Source) -> Self:
+        """As `fit`, to a source that was read before.
+
+        Parameters
+        ----------
+        source : Source
+            Rows, labels and scale, as :class:`priorshift.input.source.Source` reads them.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+        """
+        self._check_parameters()
+        self._forget()
+        self.classes_ = source.classes
+        self.n_features_in_ = source.table.values.shape[1]
+        if source.table.columns:
+            self.feature_names_in_ = np.asarray(source.table.columns, dtype=object)
+        with progress.shown(getattr(self, "verbose", False)):
+            self._fit(source, np.random.default_rng(self.random_state))
+        self._layout = source.layout
+        return self
+
+    def _forget(self) -> None:
+        """An interrupted fit must leave nothing that could be mistaken for a fit."""
+        for name in [name for name in vars(self) if name == "_layout" or (name[0] != "_" and name[-1] == "_")]:
+            delattr(self, name)
+
+    def _scenario(self) -> str:
+        """Of estimators that have none, the unlabelled rows are the population sample."""
+        return getattr(self, "scenario", "case-control")
+
+    def _seed(self, rng: np.random.Generator) -> int:
+        """What `estimate` draws with: decided at fit, so that it answers alike each time."""
+        state = self.random_state
+        return int(state if isinstance(state, (int, np.integer)) else rng.integers(2**62))
+
+    @abstractmethod
+    def _check_parameters(self) -> None: ...
+
+    @abstractmethod
+    def _fit(self, source: Source, rng: np.random.Generator) -> None: ...
+
+
+class TargetPriorEstimator(PUEstimator):
+    """Base of estimators of a target's prior."""
+
+    label: ClassVar[str]  # what results and tables call the method
+
+    def estimate(self, X_target: Any) -> PriorEstimate:
+        """Estimate the prior of the population that `X_target` is a sample of.
+
+        Parameters
+        ----------
+        X_target : array-like or data frame of shape (rows, features)
+            Unlabelled rows with the columns of the source.
+
+        Returns
+        -------
+        PriorEstimate
+            With ``value`` NaN, the interval [0, 1] and a warning where the data give no estimate.
+        """
+        target = self._read_target(X_target)
+        with progress.shown(getattr(self, "verbose", False)):
+            return self._estimate(target)
+
+    def _read_target(self, X_target: Any) -> Target:
+        check_is_fitted(self)
+        self._check_parameters()
+        return self._layout.read(X_target)
+
+    @abstractmethod
+    def _estimate(self, target: Target) -> PriorEstimate: ...
+
+
+class PUClassifier(ClassifierMixin, PUEstimator):
+    """Base of classifiers that are fitted on positive-unlabelled data and predict the class."""
+
+    _word_labels = True
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True  # 0 means unlabelled: agreement with y is not the aim
+        return tags
+
+    def _read_rows(self, X: Any) -> Target:
+        """Rows to predict, with the fitted columns in their order."""
+        check_is_fitted(self)
+        table = read_table(X, "X")
+        given, fitted = table.values.shape[1], self.n_features_in_
+        if given != fitted and not (table.columns and hasattr(self, "feature_names_in_")):
+            raise InputError(
+                f"X has {given} features, but {type(self).__name__} is expecting {fitted} features as input; pass the "
+                "same columns in the same order."
+            )
+        return self._layout.read(table, "X", least=1)

@@ -1,0 +1,80 @@
+"""`priorshift adapt`: the target's rows, decided by a classifier that fits its prior."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from priorshift.adapt import ShiftedClassifier, shifted_threshold
+from priorshift.cli.decided_table import check_names, check_output, write_decided_table
+from priorshift.cli.options import add_options, add_output, given, make_estimator, number
+from priorshift.cli.output import print_json
+from priorshift.cli.tables import add_tables, read_tables, scenario, shared_rows
+from priorshift.estimate import join_source, warn_of_shared_rows
+from priorshift.input.parameters import check_prior
+from priorshift.nnpu import NNPUClassifier
+
+
+def add_command(commands: Any) -> None:
+    """Add it to the parser."""
+    command = commands.add_parser(
+        "adapt",
+        help="classify the rows of the target by a classifier that fits its prior",
+        description="Write the target's table with two more columns: the posterior probability of being positive in "
+        "the target population, and the decision (1: positive).",
+        epilog="Tables are CSV, TSV or Parquet files with the same numeric columns.",
+    )
+    add = command.add_argument
+    add("--output", metavar="FILE", required=True, help="the table to write, of the target's kind")
+    add("--classifier", choices=("nnpu", "logistic"), default="nnpu",
+        help="nnpu (default) needs the extra torch; logistic is linear and needs nothing")  # fmt: skip
+    add("--target-prior", metavar="PRIOR", type=number, help="share of positives in the target, if it is known")
+    add_tables(command)
+    add_options(command)
+    add_output(command)
+    command.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> None:
+    check_output(args.output, args.target, (args.target, args.positive, args.unlabeled, args.source))
+    settings = given(args)
+    known, scale = settings.get("source_prior"), settings.get("standardize", True)
+    if known is not None:
+        check_prior(known)
+    if args.target_prior is not None:
+        shifted_threshold(0.5, args.target_prior)  # refused before the work rather than after it
+    classifier: Any = make_pipeline(StandardScaler(with_mean=scale, with_std=scale), LogisticRegression(max_iter=1000))
+    if args.classifier == "nnpu":
+        classifier = NNPUClassifier(known, scenario=scenario(args), standardize=scale)  # type: ignore[arg-type]
+    _, estimator = make_estimator(args, optional=("source_prior",))  # the classifier has use for it
+    shifted = ShiftedClassifier(classifier, estimator, source_prior=known, random_state=args.random_state)
+    unlabeled, positive, target = read_tables(args)
+    check_names([*(target.columns or ()), *target.dropped], args.target)
+    X, y, shared = join_source(unlabeled, positive, shared_rows(args))
+    if not shared and scenario(args) == "case-control":
+        warn_of_shared_rows(X, y)
+    shifted.fit(X, y, **shared)
+    if args.target_prior is None:
+        shifted.adapt(target)
+    else:
+        shifted.adapt_to(args.target_prior)
+    p = shifted.predict_proba(target)[:, 1]
+    decided = shifted.predict(target) == 1
+    write_decided_table(args.output, args.target, p, decided)
+    if args.json:
+        print_json({
+            "target_prior": shifted.target_prior_,
+            "source_prior": shifted.source_prior_,
+            "threshold": shifted.threshold_,
+            "decided_positive": float(decided.mean()),
+            "output": args.output,
+            "estimate": shifted.estimate_ and shifted.estimate_.to_dict(),
+        })  # fmt: skip
+        return
+    print(shifted.estimate_ or f"target prior {shifted.target_prior_:.3f} (given)")
+    print(f"threshold on the source posterior: {shifted.threshold_:.3f}")
+    print(f"decided positive: {int(decided.sum())} of {len(p)} rows; written to {args.output}")

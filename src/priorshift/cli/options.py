@@ -1,0 +1,89 @@
+"""Options that set up an estimator: the parameters of the methods' own classes, whose defaults they show."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from contextlib import suppress
+from typing import Any
+
+from priorshift import intervals, kernels, methods
+from priorshift.errors import InputError
+
+
+def number(text: str) -> float:
+    """A number of the command line, or a sentence."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def _bandwidth(text: str) -> str | float:
+    with suppress(ValueError):
+        return float(text)
+    return text
+
+
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "source_prior": {"metavar": "PRIOR", "type": number,
+        "help": "share of positives in the source population, if it is known; otherwise it is estimated"},
+    "scenario": {"choices": ("case-control", "censoring"),
+        "help": "case-control: unlabelled rows are a sample of the whole population; "
+        "censoring: they are its rest after some positives were labelled"},
+    "kernel": {"choices": kernels.KERNELS, "help": "what measures how alike two rows are"},
+    "bandwidth": {"type": _bandwidth, "help": "of the kernel: a number, 'dimension' or 'median'"},
+    "statistic": {"choices": ("unbiased", "plug-in"), "help": "plug-in is the paper's"},
+    "interval": {"choices": intervals.METHODS, "help": "how the interval is made"},
+}  # fmt: skip
+_NAMES = (*_SETTINGS, "standardize", "confidence", "random_state")
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Options of the estimators; one that is not given is not in the namespace."""
+    add = command.add_argument
+    names = methods.names()
+    add("--method", choices=names, default=names[0],
+        help="estimator (default: auto, which is tcpu with a known source prior and mixture without)")  # fmt: skip
+    add("--no-standardize", dest="standardize", action="store_false", default=argparse.SUPPRESS,
+        help="do not scale columns by the source's mean and spread")  # fmt: skip
+    for name, settings in _SETTINGS.items():
+        words = settings["help"]
+        takers = [method for method in methods.METHODS if name in method.options]
+        default = inspect.signature(takers[0].estimator).parameters[name].default
+        if default is not None:
+            words += f" (default: {default})"
+        if len(takers) == 1:
+            words += f"; of --method {takers[0].name}"
+        add(_option(name), **settings | {"help": words}, default=argparse.SUPPRESS)
+
+
+def add_output(command: argparse.ArgumentParser, *, picture: bool = False) -> None:
+    """Options of what is shown, and how sure and how repeatable it is."""
+    add = command.add_argument
+    add("--confidence", metavar="LEVEL", type=number, default=argparse.SUPPRESS,
+        help="of the interval (default: 0.95)")  # fmt: skip
+    add("--random-state", metavar="SEED", type=int, default=0, help="decides everything random (default: 0)")
+    add("--json", action="store_true", help="print the result as JSON")
+    if picture:
+        add("--plot", metavar="FILE", help="write a picture of the estimate (.png, .svg or .pdf)")
+
+
+def given(args: argparse.Namespace) -> dict[str, Any]:
+    """The settings of an estimator that the user gave."""
+    return {name: getattr(args, name) for name in _NAMES if hasattr(args, name)}
+
+
+def make_estimator(args: argparse.Namespace, optional: tuple[str, ...] = ()) -> tuple[methods.Method, Any]:
+    """The method and its estimator; settings that it has no use for are refused, unless they are `optional`."""
+    settings = given(args)
+    method = methods.choose(args.method, settings)
+    for name in method.missing(settings):
+        if name not in optional:
+            raise InputError(f"{_option(name)} has no meaning for --method {method.name}; leave it out.")
+        del settings[name]
+    return method, method.estimator(**settings)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

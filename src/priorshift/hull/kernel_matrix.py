@@ -1,0 +1,71 @@
+"""The Gram matrix that KM works on: distances of all pairs, the bandwidth, the matrix itself."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from priorshift.arrays import Floats, Index, Mask
+from priorshift.embedding.tiles import kernel_sums
+from priorshift.errors import InputError
+from priorshift.input.scaling import Rows
+from priorshift.kernels import Gaussian
+
+_WIDTHS = np.logspace(-1, 1, 5)  # of the median distance
+_BLOCK = 256  # rows of the matrix that are filled at a time
+RIDGE = 1e-8  # keeps faces with repeated rows solvable; 1e-7 to 1e-11 move a prior by less than 0.001
+
+
+def pair_distances(rows: Floats) -> Floats:
+    """Squared distances of all pairs of rows, in scipy's condensed form."""
+    return np.asarray(pdist(rows, "sqeuclidean"))
+
+
+def gram_matrix(rows: Floats, bandwidth: float) -> Floats:
+    """Gaussian kernel of all rows, with a ridge on its diagonal."""
+    kernel = Gaussian(bandwidth)
+    K = np.empty((len(rows), len(rows)))
+    whole = kernel.strip(rows, K.dtype)
+    for at in range(0, len(rows), _BLOCK):
+        block = K[at : at + _BLOCK]
+        part = kernel.strip(rows[at : at + _BLOCK], K.dtype)
+        if kernel.tile(part, whole, block):
+            block *= part.weights[:, None]
+            block *= whole.weights
+    K.flat[:: len(K) + 1] = 1 + RIDGE
+    return K
+
+
+def search_bandwidth(rows: Floats, distances: Floats, positive: Mask, population: Index) -> float:
+    """Of five multiples of the median distance, the bandwidth under which ‖μ_U − μ_P‖ is largest."""
+    middle = median_distance(distances, len(rows))
+    if middle == 0:
+        raise InputError(
+            "at least half of the pairs of rows are identical, so KM finds no bandwidth; pass a known source_prior, or "
+            "KM2(bandwidth=…) as source_prior."
+        )
+    zero, one = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+    P, U = Rows(rows, zero, one, np.flatnonzero(positive)), Rows(rows, zero, one, population)
+    separations = []
+    for width in _WIDTHS * middle:
+        kernel = Gaussian(width)
+        pp, uu, pu = (kernel_sums(kernel, x, y)[0].mean() / len(y or x) for x, y in ((P, None), (U, None), (P, U)))
+        separations.append(uu - 2 * pu + pp)
+    return float(_WIDTHS[int(np.argmax(separations))] * middle)
+
+
+def median_distance(distances: Floats, n: int) -> float:
+    """Median of the whole n × n matrix of distances: its diagonal adds n zeros, and every pair counts twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.hull.kernel_matrix import median_distance, pair_distances
+    >>> median_distance(pair_distances(np.array([[0.0], [3.0], [7.0]])), 3)
+    3.0
+    """
+    middle = ((n * n - 1) // 2, n * n // 2)  # the same where n² is odd
+    at = [(k - n) // 2 if k >= n else None for k in middle]
+    ranks = sorted({k for k in at if k is not None})
+    parted = np.partition(distances, ranks) if ranks else distances
+    return float(np.mean([0.0 if k is None else np.sqrt(parted[k]) for k in at]))

@@ -1,0 +1,110 @@
+"""Checks of what users pass as settings: numbers, names, and estimators of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from priorshift.errors import InputError
+
+
+def check_prior(prior: Any, name: str = "source_prior") -> float:
+    """The prior as a float, if it lies strictly between 0 and 1."""
+    if not (is_number(prior) and 0 < prior < 1):
+        raise InputError(f"{name} is {prior!r}, but it must be a number strictly between 0 and 1, such as 0.2.")
+    return float(prior)
+
+
+def check_confidence(confidence: Any) -> float:
+    """The confidence level as a float, if it lies strictly between 0 and 1."""
+    if not (is_number(confidence) and 0 < confidence < 1):
+        raise InputError(f"confidence is {confidence!r}, but it must lie strictly between 0 and 1; try 0.95.")
+    return float(confidence)
+
+
+def check_number(name: str, value: Any) -> float:
+    """A number as a float."""
+    if not is_number(value):
+        raise InputError(f"{name} is {value!r}, but it must be a number.")
+    return float(value)
+
+
+def check_random_state(random_state: Any) -> None:
+    """None, a whole number from 0 on, or what numpy.random.default_rng takes besides."""
+    try:
+        np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"random_state is {random_state!r}, but it must be None, a whole number from 0 on or a numpy Generator."
+        ) from None
+
+
+def check_bandwidth(bandwidth: Any, otherwise: str) -> float:
+    """A bandwidth whose square neither overflows nor vanishes."""
+    if not (is_number(bandwidth) and 1e-100 < bandwidth < 1e100):
+        raise InputError(
+            f"bandwidth is {bandwidth!r}, but it must be a positive number (1e-100 to 1e100) or {otherwise}."
+        )
+    return float(bandwidth)
+
+
+def check_count(name: str, value: Any, least: int) -> int:
+    """A whole number, if it is at least that."""
+    if isinstance(value, bool) or not (isinstance(value, (int, np.integer)) and value >= least):
+        raise InputError(f"{name} is {value!r}, but it must be a whole number of at least {least}.")
+    return int(value)
+
+
+def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    """Refuse a setting that is none of those allowed."""
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
+        raise InputError(f"{name} is {value!r}, but it must be one of {', '.join(map(repr, allowed))}.")
+
+
+def is_number(value: Any) -> bool:
+    """A real number; True and False are none."""
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def seeded(estimator: Any, random_state: Any) -> Any:
+    """Set a number wherever an estimator has a random_state of None, so that ours decides it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Of scikit-learn's kind; it is changed.
+    random_state : int, Generator or None
+        Decides the numbers.
+
+    Returns
+    -------
+    estimator
+        The same one.
+    """
+    rng = np.random.default_rng(random_state)
+    params = estimator.get_params()
+    unset = [key for key, value in params.items() if key.split("__")[-1] == "random_state" and value is None]
+    return estimator.set_params(**{key: int(rng.integers(2**31)) for key in sorted(unset)}) if unset else estimator
+
+
+def check_estimator(name: str, estimator: Any, methods: tuple[str, ...], otherwise: str) -> None:
+    """Refuse what is no estimator of scikit-learn's kind, or lacks a method.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter, for the message.
+    estimator : object
+        What was passed.
+    methods : tuple of str
+        Methods that it needs besides fit and get_params.
+    otherwise : str
+        What is expected, for the message.
+    """
+    needed = ("fit", "get_params", *methods)
+    if isinstance(estimator, type) or not all(hasattr(estimator, method) for method in needed):
+        raise InputError(
+            f"{name} is {estimator!r}, but it must be {otherwise} with {', '.join(needed)}; BaseEstimator of "
+            "scikit-learn brings get_params."
+        )

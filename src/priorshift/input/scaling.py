@@ -1,0 +1,86 @@
+"""One shift and one factor for every column, from the population sample alone.
+
+The target must never be scaled by its own statistics: a different prior moves its means and spreads, and
+removing that would remove the very shift that is to be measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priorshift.arrays import Floats, Index
+from priorshift.errors import ColumnWarning, InputError, warn
+from priorshift.input.tables import Table
+
+_ROUNDING = 8 * np.finfo(float).eps  # a spread below this, relative to the values, is rounding alone
+_BLOCK = 4096  # rows looked at together
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a matrix, seen through a shift and a factor for each column; made block by block, never whole."""
+
+    X: NDArray[Any]
+    shift: Floats
+    factor: Floats
+    index: Index | None = None  # which rows; None: all
+
+    def __len__(self) -> int:
+        return len(self.X) if self.index is None else len(self.index)
+
+    def __getitem__(self, at: Any) -> Floats:
+        return (self.X[at if self.index is None else self.index[at]] - self.shift) * self.factor
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """x ↦ (x − shift) · factor; a column without spread in the population has factor 0, so it is left out."""
+
+    shift: Floats
+    factor: Floats
+    constant: Index  # columns without spread
+    value: NDArray[Any]  # what they hold
+
+    @classmethod
+    def of(cls, X: NDArray[Any], index: Index, standardize: bool) -> Scaling:
+        """From the rows `index` of X; without `standardize` columns are only centred, which keeps digits."""
+        blocks = [index[k : k + _BLOCK] for k in range(0, len(index), _BLOCK)]
+        shift = sum(X[block].sum(axis=0, dtype=np.float64) for block in blocks) / len(index)
+        factor = np.ones(X.shape[1])
+        constant = np.empty(0, dtype=np.intp)
+        if standardize:
+            spread = np.sqrt(sum(((X[block] - shift) ** 2).sum(axis=0) for block in blocks) / len(index))
+            largest = np.max([np.abs(X[block].astype(np.float64)).max(axis=0) for block in blocks], axis=0)
+            same = np.all([(X[block] == X[index[0]]).all(axis=0) for block in blocks], axis=0)
+            flat = same | (spread <= np.maximum(_ROUNDING * largest, 1e-150))  # a mean of equals may be off by rounding
+            if flat.all():
+                raise InputError(
+                    "every column of the population sample is constant, so nothing tells its rows apart; "
+                    "pass features that vary."
+                )
+            constant = np.flatnonzero(flat)
+            factor = np.where(flat, 0.0, 1 / np.where(flat, 1.0, spread))
+        return cls(shift, factor, constant, X[index[0], constant].astype(np.float64))
+
+    @property
+    def features(self) -> int:
+        """Columns that are not left out."""
+        return int(np.count_nonzero(self.factor))
+
+    def rows(self, X: NDArray[Any], index: Index | None = None) -> Rows:
+        return Rows(X, self.shift, self.factor, index)
+
+    def warn_of_left_out(self, table: Table) -> None:
+        """A column that is constant in the population but not in another sample contradicts label shift."""
+        gap = np.abs(table.values[:, self.constant].astype(np.float64) - self.value)
+        varies = self.constant[(gap > _ROUNDING * np.abs(self.value)).any(axis=0)]
+        if len(varies):
+            warn(
+                f"Left out {', '.join(table.column(k) for k in varies)}: constant in the population sample but not in "
+                f"{table.name}, which label shift does not allow; check how these columns were made.",
+                ColumnWarning,
+            )

@@ -1,0 +1,113 @@
+"""The one table of methods: what `estimate_prior`, the command line and the experiments know of each.
+
+A new estimator is one file and one line here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from priorshift import plots
+from priorshift.base import TargetPriorEstimator
+from priorshift.drpu import DRPU
+from priorshift.input.parameters import check_choice
+from priorshift.km_ls import KM2LS
+from priorshift.mixture_shift import MixtureShift
+from priorshift.result import PriorEstimate
+from priorshift.tcpu import TCPU
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of estimating the target prior.
+
+    Attributes
+    ----------
+    name : str
+        In ``estimate_prior(method=…)`` and ``--method``.
+    estimator : type
+        Its class.
+    picture : callable
+        Draws an estimate, given the fitted estimator and the estimate; returns Axes.
+    """
+
+    name: str
+    estimator: type[TargetPriorEstimator]
+    picture: Callable[[Any, PriorEstimate], Any]
+
+    @property
+    def label(self) -> str:
+        """What results and tables call it."""
+        return self.estimator.label
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Settings that it takes, the parameters of its class."""
+        return tuple(inspect.signature(self.estimator).parameters)
+
+    def missing(self, settings: Iterable[str]) -> list[str]:
+        """List the settings that it does not have.
+
+        Parameters
+        ----------
+        settings : iterable of str
+            Names.
+
+        Returns
+        -------
+        list of str
+            In their order.
+        """
+        return [name for name in settings if name not in self.options]
+
+
+METHODS: tuple[Method, ...] = (
+    Method("mixture", MixtureShift, plots.mixture),
+    Method("tcpu", TCPU, lambda _, estimate: plots.objective(estimate)),
+    Method("km2-ls", KM2LS, lambda _, estimate: plots.distance_curve(estimate.evidence)),
+    Method("drpu", DRPU, plots.level_sets),
+)
+
+
+def names() -> tuple[str, ...]:
+    """List what a user can ask for.
+
+    Returns
+    -------
+    tuple of str
+        "auto", then the names of the methods.
+    """
+    return ("auto", *(method.name for method in METHODS))
+
+
+def choose(name: str, settings: Iterable[str]) -> Method:
+    """Find a method by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`. "auto" is the one of smallest error in the library's studies, TCPU where the source prior is
+        given and MixtureShift where it is not, or else the first that has all the settings.
+    settings : iterable of str
+        Names of those that the user gave.
+
+    Returns
+    -------
+    Method
+
+    Examples
+    --------
+    >>> from priorshift.methods import choose
+    >>> choose("auto", []).name, choose("auto", ["source_prior"]).name, choose("auto", ["kernel"]).name
+    ('mixture', 'tcpu', 'tcpu')
+    """
+    check_choice("method", name, names())
+    by_name = {method.name: method for method in METHODS}
+    if name != "auto":
+        return by_name[name]
+    settings = list(settings)
+    best = by_name["tcpu" if "source_prior" in settings else "mixture"]
+    return next((method for method in (best, *METHODS) if not method.missing(settings)), best)

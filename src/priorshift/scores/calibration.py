@@ -1,0 +1,54 @@
+"""Probabilities from scores, without negatives: Platt's scaling for positive-unlabelled data.
+
+Let P(Y=1|score) = p = σ(a·score + b) in a population of prior π. Of m positive and n unlabelled rows thrown together, a
+row of that score is then a positive one with odds ρp, ρ = m/(nπ), whatever the law of the scores (Lancaster and Imbens
+1996); a and b maximise the likelihood of this. (The moments of the PU risk, E_U[p] = π and E_U[p·score] = πE_P[score],
+are simpler, but where the unlabelled sample happens to hold fewer positives than π, no slope is steep enough for them.)
+Scores must be of rows held out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from priorshift.arrays import Floats
+
+_RIDGE = 1e-3  # of a²/2 against the sum over rows: keeps a finite where the samples do not overlap
+
+
+def calibrate(positive: Floats, unlabeled: Floats, prior: float) -> tuple[float, float]:
+    """a ≥ 0 and b that make σ(a·score + b) a probability of the population.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.scores.calibration import calibrate
+    >>> rng = np.random.default_rng(0)  # N(1, 1) among N(-1, 1): the log odds are 2x + log(0.3/0.7)
+    >>> positive = rng.normal(1, 1, 20_000)
+    >>> unlabeled = np.concatenate([rng.normal(1, 1, 30_000), rng.normal(-1, 1, 70_000)])
+    >>> a, b = calibrate(positive, unlabeled, prior=0.3)
+    >>> print(round(a, 1), round(b, 1))
+    2.0 -0.8
+    """
+    centre, spread = float(unlabeled.mean()), float(unlabeled.std()) or 1.0
+    s_p, s_u = (positive - centre) / spread, (unlabeled - centre) / spread
+    both = np.concatenate([s_p, s_u])
+    ratio = len(s_p) / (len(s_u) * prior)
+
+    def loss(ab: Floats) -> tuple[float, Floats]:
+        """−Σ_P log p + Σ log(1 + ρp), up to a constant, and its slope."""
+        z, z_p = ab[0] * both + ab[1], ab[0] * s_p + ab[1]
+        p = expit(z)
+        value = np.log1p(ratio * p).sum() + np.logaddexp(0, -z_p).sum() + _RIDGE / 2 * ab[0] ** 2
+        pull, push = ratio * p * (1 - p) / (1 + ratio * p), expit(-z_p)
+        slope = np.array([pull @ both - push @ s_p + _RIDGE * ab[0], pull.sum() - push.sum()])
+        return float(value) / len(both), slope / len(both)
+
+    start = np.array([1.0, np.log(prior / (1 - prior))])
+    options = {"maxiter": 1000, "ftol": 1e-14, "gtol": 1e-9}
+    bounds = [(0, None), (None, None)]
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)  # type: ignore[call-overload]
+    a, b = found.x
+    return float(a / spread), float(b - a * centre / spread)
