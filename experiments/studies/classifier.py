@@ -1,7 +1,5 @@
 """How good are the decisions? nnPU beside the best possible and a supervised classifier, adapted or not.
 
-    PRIORSHIFT_DATA=folder python -m experiments.classifier [--output experiments/results/classifier.csv] [--seeds 5]
-
 Source and target are those of the paper's experiments, c = 0.5, but for one thing: both are standardised by the
 source, as a user must. For every (data set, π, seed): accuracy in the source population (a fresh sample of prior π)
 of nnPU with the true prior and of logistic regression and boosting fitted to true labels of as many rows; then, for
@@ -11,12 +9,8 @@ rule as the paper prints it.
 
 from __future__ import annotations
 
-import argparse
-import csv
-import sys
 import warnings
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,12 +18,16 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 import priorshift as ps
+from experiments.columns import markdown
 from experiments.draws import load
 from experiments.grids import PRIORS, TARGETS
+from experiments.study import Line, Trial
 from priorshift import simulate
 from priorshift.datasets import OPENML
 
 SETS = ("Synthetic", *OPENML)
+_IN_SOURCE = ("nnPU", "logistic", "boosting", "best")
+_IN_TARGET = ("nnPU", "adapted", "adapted_to_truth", "as_printed")
 
 
 def problem(name: str, pi: float, seed: int) -> tuple[Any, ...]:
@@ -61,69 +59,79 @@ def posterior(X: np.ndarray, prior: float) -> np.ndarray:
     return np.asarray(1 / (1 + (1 - prior) / prior * np.exp(5 - X.sum(axis=1))))
 
 
-def run(job: tuple[str, float, int]) -> list[dict[str, Any]]:
-    name, pi, seed = job
-    warnings.simplefilter("ignore")
+def _accuracy(decisions: np.ndarray, truth: np.ndarray) -> float:
+    return round(float(np.mean(decisions == truth)), 4)
+
+
+def measure(dataset: str, source_prior: float, seed: int) -> list[Line]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a boosting or a regression that has not converged
+        return _lines(dataset, source_prior, seed)
+
+
+def _lines(name: str, pi: float, seed: int) -> list[Line]:
     X, y, pool, classes, some, rng = problem(name, pi, seed)
     rows = np.concatenate([some.positive, some.unlabeled])
     labels = np.repeat([1, 0], [len(some.positive), len(some.unlabeled)])
     ids = np.concatenate([some.positive_ids, some.unlabeled_ids])
     nnpu = ps.NNPUClassifier(pi, random_state=seed)
-    shifted = ps.ShiftedClassifier(nnpu, ps.TCPU(pi), random_state=seed).fit(rows, labels, shared=ids)
+    tcpu = ps.TCPU(pi, standardize=False)
+    shifted = ps.ShiftedClassifier(nnpu, tcpu, random_state=seed).fit(rows, labels, shared=ids)
     supervised = {
         "logistic": LogisticRegression(max_iter=1000).fit(X, y),
         "boosting": HistGradientBoostingClassifier(random_state=0).fit(X, y),
     }
     same = simulate.downsample(classes, pi, random_state=rng)
-
-    def accuracy(decided: np.ndarray, truth: np.ndarray) -> str:
-        return f"{np.mean(decided == truth):.4f}"
-
-    base = {"dataset": name, "source_prior": pi, "seed": seed}
-    line = {**base, "target_prior": pi, "nnPU": accuracy(shifted.predict(pool[same]), classes[same])}
-    line |= {key: accuracy(model.predict(pool[same]), classes[same]) for key, model in supervised.items()}
+    T, truth = pool[same], classes[same]
+    line = {"population": "source", "target_prior": pi, "nnPU": _accuracy(shifted.predict(T), truth)}
+    line |= {key: _accuracy(model.predict(T), truth) for key, model in supervised.items()}
     if name == "Synthetic":
-        line["best"] = accuracy(posterior(pool[same], pi) > 0.5, classes[same])
+        line["best"] = _accuracy(posterior(T, pi) > 0.5, truth)
     lines = [line]
     for target in TARGETS:
         at = simulate.downsample(classes, target, random_state=rng)
         T, truth = pool[at], classes[at]
-        line = {**base, "target_prior": target, "nnPU": accuracy(shifted.adapt_to(pi).predict(T), truth)}
-        line["adapted"] = accuracy(shifted.adapt(T).predict(T), truth)
-        line["estimate"] = f"{shifted.target_prior_:.4f}"
-        line["adapted_to_truth"] = accuracy(shifted.adapt_to(target).predict(T), truth)
+        line = {"population": "target", "target_prior": target}
+        line["nnPU"] = _accuracy(shifted.adapt_to(pi).predict(T), truth)
+        line["adapted"] = _accuracy(shifted.adapt(T).predict(T), truth)
+        line["estimate"] = round(float(shifted.target_prior_), 4)
+        line["adapted_to_truth"] = _accuracy(shifted.adapt_to(target).predict(T), truth)
         printed = (1 - pi) * target / ((1 - target) * pi + (1 - pi) * target)
         source = ps.adapt.shifted_posterior(shifted.predict_proba(T)[:, 1], target, pi)
-        line["as_printed"] = accuracy(source > printed, truth)
+        line["as_printed"] = _accuracy(source > printed, truth)
         if name == "Synthetic":
-            line["best"] = accuracy(posterior(T, target) > 0.5, truth)
+            line["best"] = _accuracy(posterior(T, target) > 0.5, truth)
         lines.append(line)
     return lines
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "classifier.csv")
-    parser.add_argument("--seeds", type=int, default=5)
-    args = parser.parse_args()
-    jobs = [(name, pi, seed) for name in SETS for pi in PRIORS for seed in range(args.seeds)]
-    try:
-        load("Diabetes")
-    except ps.errors.InputError as error:
-        sys.exit(str(error))
-    with ProcessPoolExecutor() as pool:
-        lines = [line for lines in pool.map(run, jobs) for line in lines]
-    names = ("dataset", "source_prior", "seed", "target_prior", "best", "nnPU", "logistic", "boosting", "adapted",
-             "estimate", "adapted_to_truth", "as_printed")  # fmt: skip
-    with args.output.open("w", newline="") as file:
-        writer = csv.DictWriter(file, names, restval="")
-        writer.writeheader()
-        writer.writerows(lines)
-    for kind, of in (("Synthetic", ("Synthetic",)), ("UCI", tuple(OPENML))):
-        for group in (("nnPU", "logistic", "boosting"), ("nnPU", "adapted", "adapted_to_truth", "as_printed")):
-            some = [line for line in lines if line["dataset"] in of and group[1] in line]
-            print(kind, {name: f"{np.mean([float(line[name]) for line in some]):.4f}" for name in group})
+def texts(lines: list[Line]) -> dict[str, str]:
+    def rows(population: str, names: tuple[str, ...]) -> list[tuple[str, ...]]:
+        made = []
+        for words, synthetic in (("synthetic", True), ("seven UCI sets", False)):
+            some = [x for x in lines if x["population"] == population and (x["dataset"] == "Synthetic") == synthetic]
+            means = (f"{np.mean([line[n] for line in some]):.4f}" if n in some[0] else "" for n in names)
+            made.append((words, *means))
+        return made
+
+    in_target = ("in the target", "nnPU, not adapted", "adapted to the estimate", "adapted to the true π′")
+    return {
+        "classifier-source": markdown(
+            ("in the source population", "nnPU", "logistic", "boosting", "best possible"), rows("source", _IN_SOURCE)
+        ),
+        "classifier-target": markdown((*in_target, "by the rule as printed"), rows("target", _IN_TARGET)),
+    }
 
 
-if __name__ == "__main__":
-    main()
+TRIAL = Trial(
+    "classifier",
+    "Accuracy of decisions, adapted or not",
+    tuple(
+        {"dataset": d, "source_prior": pi, "seed": seed, "population": population, "target_prior": target}
+        for d, pi, seed in product(SETS, PRIORS, range(5))
+        for population, target in (("source", pi), *(("target", t) for t in TARGETS))
+    ),
+    ("dataset", "source_prior", "seed"),
+    measure,
+    texts,
+)
