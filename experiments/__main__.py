@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments import own
@@ -22,6 +22,7 @@ from priorshift.errors import InputError
 
 HOME = Path(__file__).parent
 RESULTS = HOME / "results"
+DOCUMENTS = (HOME.parent / "docs" / "guide.md", HOME.parent / "README.md")
 _SMOKE = Path(tempfile.gettempdir()) / "priorshift-smoke"
 
 
@@ -47,37 +48,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="priorshift experiment", description="The paper's experiments and ours.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    lists = commands.add_parser("list", help="what there is, and how much of it is done")
-    lists.set_defaults(run=_list)
-    runs = commands.add_parser("run", help="make what is missing of a study")
-    runs.set_defaults(run=_run)
-    runs.add_argument("name", help="a study, or all")
-    runs.add_argument("--methods", metavar="NAMES", help="some of its methods, separated by commas, or a class of yours "
-                      "with fit(X, y) and estimate(X_target), as package.module:Class")  # fmt: skip
+
+    def command(name: str, run: Callable[[argparse.Namespace], None], says: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=says)
+        added.set_defaults(run=run)
+        return added
+
+    lists = command("list", _list, "what there is, and how much of it is done")
+    runs = command("run", _run, "make what is missing of a study")
+    tables = command("table", _table, "its figures, beside the published ones where there are any")
+    figures = command("figure", _figure, "draw an experiment, or one of the paper's figures 1 and 2")
+    compare = command("compare", _compare, "the page that sets our figures beside the published ones")
+    docs = command("docs", _docs, "write the studies' tables into the guide and the README anew")
+    features = command("features", _features, "the paper's image features, where torchvision can download")
+    for named in (runs, tables, figures):
+        named.add_argument("name", help="a study" + ", 1 or 2" * (named is figures) + ", or all")
+        named.add_argument("--smoke", action="store_true", help="a small part, in a folder of its own")
+    runs.add_argument("--methods", metavar="NAMES", help="by commas; package.module:Class is a method of yours")
     runs.add_argument("--repetitions", metavar="N", type=int, help="fewer or more than the study's own number")
     runs.add_argument("--processes", metavar="N", type=int, help="as many as there are cores, by default")
-    tables = commands.add_parser("table", help="its figures, beside the published ones where there are any")
-    tables.set_defaults(run=_table)
-    figures = commands.add_parser("figure", help="draw an experiment, or one of the paper's figures 1 and 2")
-    figures.set_defaults(run=_figure)
-    for command in (tables, figures):
-        command.add_argument("name", help="a study" + ", 1 or 2" * (command is figures) + ", or all")
     tables.add_argument("--json", action="store_true", help="rows as JSON")
     figures.add_argument("--output", metavar="FOLDER", type=Path, default=HOME / "figures", help="where to draw")
-    compare = commands.add_parser("compare", help="the page that sets our figures beside the published ones")
-    compare.set_defaults(run=_compare)
     compare.add_argument("--output", metavar="FILE", type=Path, default=HOME / "COMPARISON.md", help="the page")
-    docs = commands.add_parser("docs", help="write the studies' tables into the guide and the README anew")
-    docs.set_defaults(run=_docs)
-    docs.add_argument("files", nargs="*", type=Path, default=[HOME.parent / "docs" / "guide.md", HOME.parent / "README.md"])
+    docs.add_argument("files", nargs="*", type=Path, default=DOCUMENTS, help="the guide and the README, by default")
     docs.add_argument("--check", action="store_true", help="write nothing; fail where a table is not that of the lines")
-    features = commands.add_parser("features", help="the paper's image features, where torchvision can download")
-    features.set_defaults(run=_features)
     features.add_argument("--output", metavar="FOLDER", type=Path, required=True, help="becomes PRIORSHIFT_DATA")
-    for command in (runs, tables, figures):
-        command.add_argument("--smoke", action="store_true", help="a small part, in a folder of its own")
-    for command in (lists, runs, tables, figures, compare, docs):
-        command.add_argument("--results", metavar="FOLDER", type=Path, default=RESULTS, help="where the lines are")
+    for reads in (lists, runs, tables, figures, compare, docs):
+        reads.add_argument("--results", metavar="FOLDER", type=Path, default=RESULTS, help="where the lines are")
     return parser
 
 
@@ -174,7 +171,9 @@ def _docs(args: argparse.Namespace) -> None:
     for path in args.files:
         names = renew(path, args.results, write=not args.check)
         if names and args.check:
-            raise InputError(f"{path.name} has another table {names[0]} than the lines; run 'python -m experiments docs'.")
+            raise InputError(
+                f"{path.name} has another table {names[0]} than the lines; run 'python -m experiments docs'."
+            )
         print(f"{path}: {len(names)} tables renewed" if names else f"{path}: as the lines are")
 
 

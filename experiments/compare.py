@@ -17,7 +17,7 @@ import priorshift as ps
 from experiments.columns import markdown
 from experiments.grids import EXPERIMENTS
 from experiments.methods import LABEL, TRAINED
-from experiments.tables import FAR, PUBLISHED_REPETITIONS, plus_minus, summary, summary_words
+from experiments.tables import FAR, PUBLISHED_REPETITIONS, filled, summary, summary_words
 
 Rows = list[dict[str, Any]]
 _KM2_LS = LABEL[ps.KM2LS]
@@ -73,14 +73,14 @@ def _readings(uci: Rows) -> str:
     theirs = np.median([row["published_sd"] / row["published"] for row in cells])
     ours = np.median([row["sd"] / row["mean_abs_error"] for row in cells])
     normal, root = sqrt(pi / 2 - 1), sqrt(PUBLISHED_REPETITIONS)
-    near = {reading: next(e for e in summary(cells))[f"near_{reading}"] for reading in ("as_sd", "as_standard_error")}
+    (near,) = summary(cells)
     return (
         "The paper calls it a standard deviation. That of absolute errors in single runs is of the size of their mean: "
         f"{ours:.2f} of it in our lines (median over {len(cells)} cells of TCPU on UCI data), {normal:.2f} of it for estimates "
         f"that are normal around the truth. The published ± is {theirs:.2f} of the mean. A standard error over "
         f"{PUBLISHED_REPETITIONS} runs would be {ours / root:.2f} or {normal / root:.2f} of it, so a standard error is the likelier "
         f"reading. Read as standard deviations, the published figures leave TCPU within three standard errors of ours in "
-        f"{near['as_sd']} of {len(cells)} cells; read as standard errors, in {near['as_standard_error']}."
+        f"{near['near_as_sd']} of {len(cells)} cells; read as standard errors, in {near['near_as_standard_error']}."
     )
 
 
@@ -90,24 +90,16 @@ def _differences(rows: Rows) -> list[str]:
     for row in rows:
         if "published" in row and abs(row["difference_as_standard_error"]) > FAR:
             groups[reason(row)].append(row)
-    names = ("data set", "c", "π", "π′", "method", "ours", "published", "standard errors")
+    columns = {
+        "data set": "{dataset}", "c": "{label_frequency:g}", "π": "{source_prior:g}", "π′": "{target_prior:g}",
+        "method": "{method}", "ours": "{mean_abs_error:.3f} ± {sd:.3f}", "published": "{published:.3f} ± {published_sd:.3f}",
+        "standard errors": "{difference_as_standard_error:+.1f}",
+    }  # fmt: skip
     parts = []
     for why, cells in groups.items():
-        lines = [
-            (
-                *(f"{r[name]:g}" if name != "dataset" else r[name] for name in _AT),
-                r["method"],
-                plus_minus(r["mean_abs_error"], r["sd"]),
-                plus_minus(r["published"], r["published_sd"]),
-                f"{r['difference_as_standard_error']:+.1f}",
-            )
-            for r in cells
-        ]
-        parts += [f"**{len(cells)} {'cell' if len(cells) == 1 else 'cells'}: {why}.**", markdown(names, lines)]
+        lines = [[filled(form, row) for form in columns.values()] for row in cells]
+        parts += [f"**{len(cells)} {'cell' if len(cells) == 1 else 'cells'}: {why}.**", markdown(list(columns), lines)]
     return parts
-
-
-_AT = ("dataset", "label_frequency", "source_prior", "target_prior")
 
 
 def _mean(cells: Rows, **wanted: Any) -> float:
@@ -120,7 +112,9 @@ def _close(rows: Rows) -> str:
     cells: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
     for row in rows:
         if row["method"] in ("TCPU", _KM2_LS, TRAINED):
-            cells[tuple(row[name] for name in _AT)][row["method"]] = row["mean_abs_error"]
+            cells[row["dataset"], row["label_frequency"], row["source_prior"], row["target_prior"]][row["method"]] = (
+                row["mean_abs_error"]
+            )
     whole = [errors for errors in cells.values() if len(errors) == 3]
     return f"{sum(errors['TCPU'] <= min(errors.values()) + 0.01 for errors in whole)} of {len(whole)} cells"
 

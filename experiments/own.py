@@ -40,7 +40,7 @@ def load(name: str) -> type:
         inspect.signature(loaded.estimate).bind(None, None)
     except TypeError as error:
         raise InputError(
-            f"{name} cannot be called as Class(), fit(X, y) and estimate(X_target) ({error}); give what is left a default."
+            f"{name} cannot be called as Class(), fit(X, y) and estimate(X_target) ({error}); give the rest defaults."
         ) from None
     return loaded
 

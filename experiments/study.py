@@ -6,7 +6,6 @@ The runner asks a study for its units and the store keeps their lines, whether i
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,34 +28,19 @@ class Unit:
     work: Callable[[], list[Line]]
 
 
-class Study(ABC):
-    """What the runner and the command line ask of every study."""
+class Study:
+    """What the runner and the command line ask of every study.
+
+    ``units(methods, repetitions)`` is its work, in the order in which it is done; ``small()`` a part of it that runs in
+    seconds; ``own(lines)`` those lines that belong to its grid; ``table(results)`` the rows of its table, and
+    ``words(rows)`` the same as text under a header.
+    """
 
     name: str
     title: str
     keys: tuple[str, ...]  # make a line the only one of its kind; all but "setting" are always there
     methods: tuple[str, ...] = ()
     alone: bool = False  # timed: nothing may run beside it
-
-    @abstractmethod
-    def units(self, methods: tuple[str, ...] | None = None, repetitions: int | None = None) -> Iterator[Unit]:
-        """The work, in the order in which it is done."""
-
-    @abstractmethod
-    def small(self) -> Study:
-        """A part that runs in seconds: does all of it work, from the draw to the table?"""
-
-    @abstractmethod
-    def own(self, lines: list[Line]) -> list[Line]:
-        """Those of the lines that belong to the grid."""
-
-    @abstractmethod
-    def table(self, results: Path) -> list[Line]:
-        """Rows of the table."""
-
-    @abstractmethod
-    def words(self, rows: list[Line]) -> str:
-        """The table as text, under a header."""
 
     def key(self, line: Line) -> Key:
         return tuple(line.get(name) for name in self.keys)
@@ -117,7 +101,7 @@ class Trial(Study):
     def small(self) -> Trial:
         grid = self._grid(2) if "repetitions" in self.keys else self.grid
         first = tuple(e for e in grid if all(e[name] == grid[0][name] for name in self.unit))
-        return replace(self, grid=first, texts=_no_texts)
+        return replace(self, grid=first, texts=lambda lines: {})
 
     def own(self, lines: list[Line]) -> list[Line]:
         """In the grid's order, whatever the order in which they were made."""
@@ -139,10 +123,6 @@ class Trial(Study):
 
 def _measured(measure: Callable[..., list[Line]], at: Line) -> list[Line]:
     return [at | line for line in measure(**at)]
-
-
-def _no_texts(lines: list[Line]) -> dict[str, str]:
-    return {}
 
 
 def _plain(value: Any) -> str:

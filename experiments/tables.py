@@ -1,13 +1,14 @@
 """Errors by cell, beside the published ones.
 
-The paper calls the ± of its tables a standard deviation, but it is of the size of a standard error (`compare` says why),
-so a difference from it is given under both readings, each in standard errors of that difference.
+The paper calls the ± of its tables a standard deviation, but it is of the size of a standard error (`compare` says
+why): a difference from it is given under both readings, each in standard errors of that difference.
 """
 
 from __future__ import annotations
 
 import csv
 from collections import defaultdict
+from contextlib import suppress
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ PUBLISHED = Path(__file__).parent / "published"
 PUBLISHED_REPETITIONS = 20
 _NAMES = {"FASHION": "Fashion"}
 _CELL = ("dataset", "label_frequency", "source_prior", "rows", "target_prior", "setting", "method")
+_PUBLISHED_CELL = ("dataset", "label_frequency", "source_prior", "target_prior", "method")
 # the two readings of the published ±, and what is divided by to have its square as a variance of the mean
 READINGS = {"as_sd": PUBLISHED_REPETITIONS, "as_standard_error": 1}
 FAR = 3.0  # standard errors
@@ -28,16 +30,9 @@ FAR = 3.0  # standard errors
 def published() -> dict[tuple[Any, ...], tuple[float, float]]:
     """Mean absolute error and its standard deviation, by data set, c, π, π′ and method."""
     with (PUBLISHED / "published_errors.csv").open(newline="") as file:
-        return {
-            (
-                _NAMES.get(row["dataset"], row["dataset"]),
-                float(row["label_frequency"]),
-                float(row["source_prior"]),
-                float(row["target_prior"]),
-                row["method"],
-            ): (float(row["mean_abs_error"]), float(row["sd"]))
-            for row in csv.DictReader(file)
-        }
+        rows = [row | {"dataset": _NAMES.get(row["dataset"], row["dataset"])} for row in csv.DictReader(file)]
+    cells = [(row["dataset"], *(float(row[name]) for name in _PUBLISHED_CELL[1:4]), row["method"]) for row in rows]
+    return {cell: (float(row["mean_abs_error"]), float(row["sd"])) for cell, row in zip(cells, rows, strict=True)}
 
 
 def published_seconds() -> dict[tuple[str, int, str], float]:
@@ -69,7 +64,7 @@ def table(experiment: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         ends = [line["interval"] for line in some if "interval" in line and None not in line["interval"]]
         covers = [low <= row["target_prior"] <= high for low, high in ends]
         row["coverage"] = round(float(np.mean(covers)), 4) if covers else None
-        there = known.get(tuple(row[k] for k in ("dataset", "label_frequency", "source_prior", "target_prior", "method")))
+        there = known.get(tuple(row[name] for name in _PUBLISHED_CELL))
         if there is not None and experiment in ("uci", "images"):
             row |= {"published": there[0], "published_sd": there[1]}
             for reading, runs in READINGS.items():
@@ -83,38 +78,32 @@ def table(experiment: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def words(rows: list[dict[str, Any]], varies: str | None = None) -> str:
     """The rows as text under a header, with a summary for each method."""
-    columns: dict[str, list[str]] = {
-        "data set": [row["dataset"] for row in rows],
-        "c": [f"{row['label_frequency']:g}" for row in rows],
-        "π": [f"{row['source_prior']:g}" for row in rows],
-        "π′": [f"{row['target_prior']:g}" for row in rows],
-        "rows": [f"{row['rows']}" for row in rows],
-    }
-    if varies:
-        columns[varies] = [f"{row['setting']:g}" for row in rows]
-    columns |= {"method": [row["method"] for row in rows], "runs": [f"{row['repetitions']}" for row in rows]}
+    columns = {"data set": "{dataset}", "c": "{label_frequency:g}", "π": "{source_prior:g}", "π′": "{target_prior:g}"}
+    columns |= {"rows": "{rows}"} | ({varies: "{setting:g}"} if varies else {})
+    columns |= {"method": "{method}", "runs": "{repetitions}"}
     notes = []
     if any("published_seconds" in row for row in rows):
-        columns["seconds"] = [f"{row['mean_seconds']:.3f}" for row in rows]
-        there = [row["published_seconds"] for row in rows]
-        columns["published"] = [f"{seconds:.3f}" if seconds else "" for seconds in there]
+        columns |= {"seconds": "{mean_seconds:.3f}", "published": "{published_seconds:.3f}"}
     else:
-        columns["mean error"] = [plus_minus(row["mean_abs_error"], row["sd"]) for row in rows]
+        columns |= {"mean error": "{mean_abs_error:.3f} ± {sd:.3f}"}
         notes.append("mean error: of |π̂′ − π′| over the runs, ± their standard deviation.")
     if any("published" in row for row in rows):
-        beside = [row if "published" in row else None for row in rows]
-        columns["published"] = [plus_minus(r["published"], r["published_sd"]) if r else "" for r in beside]
-        for reading in READINGS:
-            name = f"difference, ± {reading.replace('_', ' ')}"
-            columns[name] = [f"({r[f'difference_{reading}']:+.1f})" if r else "" for r in beside]
+        columns |= {
+            "published": "{published:.3f} ± {published_sd:.3f}",
+            "difference, ± as sd": "({difference_as_sd:+.1f})",
+        }
+        columns |= {"difference, ± as standard error": "({difference_as_standard_error:+.1f})"}
         notes.append("difference: ours less published, in standard errors, the published ± read in two ways.")
-    text = aligned(list(columns), list(zip(*columns.values(), strict=True)))
+    text = aligned(list(columns), [[filled(form, row) for form in columns.values()] for row in rows])
     return "\n".join([text, "", *notes, *(summary_words(s) for s in summary(rows))])
 
 
-def plus_minus(mean: float, sd: float | None) -> str:
-    """One run has no standard deviation."""
-    return f"{mean:.3f}" if sd is None else f"{mean:.3f} ± {sd:.3f}"
+def filled(form: str, row: dict[str, Any]) -> str:
+    """The form without what the row does not have: one run has no standard deviation."""
+    for part in (form, form.split(" ± ")[0]):
+        with suppress(KeyError, TypeError):
+            return part.format_map(row)
+    return ""
 
 
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -143,7 +132,7 @@ def summary_words(entry: dict[str, Any]) -> str:
     )
     if "published" in entry:
         said += (
-            f", published {entry['published']:.4f}, lower in {entry['lower_than_published']}; within three standard errors "
-            f"in {entry['near_as_sd']} (± as sd) or {entry['near_as_standard_error']} (± as standard error)"
+            f", published {entry['published']:.4f}, lower in {entry['lower_than_published']}; within three standard "
+            f"errors in {entry['near_as_sd']} (± as sd) or {entry['near_as_standard_error']} (± as standard error)"
         )
     return said

@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 
 import priorshift as ps
 from experiments.columns import markdown
-from experiments.draws import load
+from experiments.draws import halves, load, stacked, standardized
 from experiments.grids import PRIORS, TARGETS
 from experiments.study import Line, Trial
 from priorshift import simulate
@@ -40,11 +40,9 @@ def problem(name: str, pi: float, seed: int) -> tuple[Any, ...]:
         pool = rng.normal(size=(20_000, 10)) + classes[:, None]
     else:
         data = load(name)
-        order = rng.permutation(len(data.X))
-        first, second = order[: len(order) // 2], order[len(order) // 2 :]
+        first, second = halves(len(data.X), rng)
         kept = first[simulate.downsample(data.y[first], pi, random_state=rng)]
-        spread = data.X[kept].std(axis=0)
-        Z = (data.X - data.X[kept].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        Z = standardized(data.X, data.X[kept])
         X, y, pool, classes = Z[kept], data.y[kept], Z[second], data.y[second]
     positives = int(y.sum())
     m, _ = simulate.sample_sizes(len(X), pi, 0.5)
@@ -64,16 +62,10 @@ def _accuracy(decisions: np.ndarray, truth: np.ndarray) -> float:
 
 
 def measure(dataset: str, source_prior: float, seed: int) -> list[Line]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a boosting or a regression that has not converged
-        return _lines(dataset, source_prior, seed)
-
-
-def _lines(name: str, pi: float, seed: int) -> list[Line]:
+    warnings.simplefilter("ignore")  # until the unit is done: of a regression that has not converged
+    name, pi = dataset, source_prior
     X, y, pool, classes, some, rng = problem(name, pi, seed)
-    rows = np.concatenate([some.positive, some.unlabeled])
-    labels = np.repeat([1, 0], [len(some.positive), len(some.unlabeled)])
-    ids = np.concatenate([some.positive_ids, some.unlabeled_ids])
+    rows, labels, ids = stacked(some)
     nnpu = ps.NNPUClassifier(pi, random_state=seed)
     tcpu = ps.TCPU(pi, standardize=False)
     shifted = ps.ShiftedClassifier(nnpu, tcpu, random_state=seed).fit(rows, labels, shared=ids)
@@ -123,15 +115,10 @@ def texts(lines: list[Line]) -> dict[str, str]:
     }
 
 
-TRIAL = Trial(
-    "classifier",
-    "Accuracy of decisions, adapted or not",
-    tuple(
-        {"dataset": d, "source_prior": pi, "seed": seed, "population": population, "target_prior": target}
-        for d, pi, seed in product(SETS, PRIORS, range(5))
-        for population, target in (("source", pi), *(("target", t) for t in TARGETS))
-    ),
-    ("dataset", "source_prior", "seed"),
-    measure,
-    texts,
+_GRID = tuple(
+    {"dataset": d, "source_prior": pi, "seed": seed, "population": population, "target_prior": target}
+    for d, pi, seed in product(SETS, PRIORS, range(5))
+    for population, target in (("source", pi), *(("target", t) for t in TARGETS))
 )
+_UNIT = ("dataset", "source_prior", "seed")
+TRIAL = Trial("classifier", "Accuracy of decisions, adapted or not", _GRID, _UNIT, measure, texts)

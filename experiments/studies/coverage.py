@@ -17,9 +17,7 @@ _BOOTSTRAP_REPLICATES = 200
 _SEED = 2026
 
 
-def measure(
-    source_prior: float, target_prior: float, rows: int, shared_rows: bool, repetitions: int
-) -> list[Line]:
+def measure(source_prior: float, target_prior: float, rows: int, shared_rows: bool, repetitions: int) -> list[Line]:
     """How often each interval holds the true target prior, and how far the estimates are off."""
     setting = (source_prior, target_prior, rows, shared_rows)
     rng = np.random.default_rng([_SEED, *(round(1000 * float(value)) for value in setting)])
@@ -87,14 +85,9 @@ def texts(lines: list[Line]) -> dict[str, str]:
     }
 
 
-TRIAL = Trial(
-    "coverage",
-    "Coverage of the intervals, source prior known",
-    tuple(
-        {"source_prior": pi, "target_prior": target, "rows": rows, "shared_rows": shared, "repetitions": 500}
-        for rows, shared, pi, target in product((200, 2000), (False, True), SOURCE_PRIORS, TARGET_PRIORS)
-    ),
-    ("source_prior", "target_prior", "rows", "shared_rows", "repetitions"),
-    measure,
-    texts,
+_GRID = tuple(
+    {"source_prior": pi, "target_prior": target, "rows": rows, "shared_rows": shared, "repetitions": 500}
+    for rows, shared, pi, target in product((200, 2000), (False, True), SOURCE_PRIORS, TARGET_PRIORS)
 )
+_UNIT = ("source_prior", "target_prior", "rows", "shared_rows", "repetitions")
+TRIAL = Trial("coverage", "Coverage of the intervals, source prior known", _GRID, _UNIT, measure, texts)

@@ -58,14 +58,9 @@ def texts(lines: list[Line]) -> dict[str, str]:
     return {"coverage_km2": markdown((*header, "coverage of π′, lowest to highest"), rows)}
 
 
-TRIAL = Trial(
-    "coverage_km2",
-    "Coverage of the intervals, source prior by KM2",
-    tuple(
-        {"rows": n, "shared_rows": shared, "source_prior": pi, "target_prior": target, "repetitions": _REPETITIONS[n]}
-        for n, shared, pi, target in product(_REPETITIONS, (False, True), SOURCE_PRIORS, TARGET_PRIORS)
-    ),
-    ("rows", "shared_rows", "source_prior", "repetitions"),
-    measure,
-    texts,
+_GRID = tuple(
+    {"rows": n, "shared_rows": shared, "source_prior": pi, "target_prior": target, "repetitions": _REPETITIONS[n]}
+    for n, shared, pi, target in product(_REPETITIONS, (False, True), SOURCE_PRIORS, TARGET_PRIORS)
 )
+_UNIT = ("rows", "shared_rows", "source_prior", "repetitions")
+TRIAL = Trial("coverage_km2", "Coverage of the intervals, source prior by KM2", _GRID, _UNIT, measure, texts)

@@ -53,14 +53,11 @@ def texts(lines: list[Line]) -> dict[str, str]:
     return {"coverage_mixture": markdown(("rows", "mean", "lowest", "highest"), rows)}
 
 
+_GRID = tuple(
+    {"rows": rows, "source_prior": pi, "target_prior": target, "repetitions": 100}
+    for rows, pi, target in product(_ROWS, PRIORS, TARGETS)
+)
+_UNIT = ("rows", "source_prior", "repetitions")
 TRIAL = Trial(
-    "coverage_mixture",
-    "Coverage of the default's interval, source prior unknown",
-    tuple(
-        {"rows": rows, "source_prior": pi, "target_prior": target, "repetitions": 100}
-        for rows, pi, target in product(_ROWS, PRIORS, TARGETS)
-    ),
-    ("rows", "source_prior", "repetitions"),
-    measure,
-    texts,
+    "coverage_mixture", "Coverage of the default's interval, source prior unknown", _GRID, _UNIT, measure, texts
 )

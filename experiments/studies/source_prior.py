@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import priorshift as ps
+from experiments.draws import halves, stacked, standardized
 from experiments.grids import PRIORS
 from experiments.study import Line, Trial
 from priorshift.errors import InputError
@@ -29,19 +30,16 @@ def _draw(name: str, prior: float, seed: int) -> ps.simulate.LabeledSource:
         raise InputError(f"{path} is not there; set PRIORSHIFT_DATA to the folder of the paper's data sets.")
     with np.load(path, allow_pickle=False) as data:
         X, y = data["X"][:, data["sel30"]], data["y"]
-    spread = X.std(axis=0)
-    X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    X = standardized(X)
     rng = np.random.default_rng([seed, round(100 * prior)])
-    half = rng.permutation(len(X))[: len(X) // 2]
+    half, _ = halves(len(X), rng)
     source = half[ps.simulate.downsample(y[half], prior, random_state=rng)]
     source = rng.permutation(source)[:_MOST]
     return ps.simulate.label_some(X[source], y[source], prior, 0.5, random_state=rng)
 
 
 def measure(dataset: str, source_prior: float, seed: int) -> list[Line]:
-    source = _draw(dataset, source_prior, seed)
-    X = np.concatenate([source.positive, source.unlabeled])
-    y = np.repeat([1, 0], [len(source.positive), len(source.unlabeled)])
+    X, y, _ = stacked(_draw(dataset, source_prior, seed))
     start = time.perf_counter()
     km2 = ps.KM2(standardize=False).fit(X, y)
     seconds = time.perf_counter() - start
@@ -57,11 +55,6 @@ def texts(lines: list[Line]) -> dict[str, str]:
     return {"source_prior": f"{said}, over {len(lines)} draws."}
 
 
-TRIAL = Trial(
-    "source_prior",
-    "Error of KM1 and KM2 on real draws",
-    tuple({"dataset": d, "source_prior": pi, "seed": seed} for d, pi, seed in product(_SETS, PRIORS, range(3))),
-    ("dataset", "source_prior", "seed"),
-    measure,
-    texts,
-)
+_GRID = tuple({"dataset": d, "source_prior": pi, "seed": seed} for d, pi, seed in product(_SETS, PRIORS, range(3)))
+_UNIT = ("dataset", "source_prior", "seed")
+TRIAL = Trial("source_prior", "Error of KM1 and KM2 on real draws", _GRID, _UNIT, measure, texts)
