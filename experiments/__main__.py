@@ -174,7 +174,7 @@ def _docs(args: argparse.Namespace) -> None:
             raise InputError(
                 f"{path.name} has another table {names[0]} than the lines; run 'python -m experiments docs'."
             )
-        print(f"{path}: {len(names)} tables renewed" if names else f"{path}: as the lines are")
+        print(f"{path}: {len(names)} table{'s' * (len(names) != 1)} renewed")
 
 
 def _features(args: argparse.Namespace) -> None:
