@@ -109,24 +109,23 @@ def _run(args: argparse.Namespace) -> None:
         made = run(
             study,
             args.results / f"{study.name}.jsonl",
-            methods=_methods(study, args.methods) if study.methods and args.methods else args.methods,
+            methods=args.methods and _methods(study, args.methods.split(",")),
             repetitions=args.repetitions,
             processes=args.processes,
         )
         print(f"{study.name}: {made} new lines")
 
 
-def _methods(study: Study, names: str) -> tuple[str, ...]:
+def _methods(study: Study, names: list[str]) -> tuple[str, ...]:
     """Those of the names that the study has, and everybody's own; a name that no experiment has is a mistake."""
-    methods = []
-    for name in names.split(","):
+    if not study.methods:
+        raise InputError(f"{study.name} has no methods to choose from; leave --methods out.")
+    for name in names:
         if own.is_own(name):
             own.load(name)  # refused before the work rather than in the midst of it
         elif not any(name in experiment.methods for experiment in EXPERIMENTS.values()):
             raise InputError(f"{study.name} has no method {name!r}; it has {', '.join(study.methods)}.")
-        if own.is_own(name) or name in study.methods:
-            methods.append(name)
-    return tuple(methods)
+    return tuple(name for name in names if own.is_own(name) or name in study.methods)
 
 
 def _table(args: argparse.Namespace) -> None:
@@ -171,10 +170,9 @@ def _docs(args: argparse.Namespace) -> None:
     for path in args.files:
         names = renew(path, args.results, write=not args.check)
         if names and args.check:
-            raise InputError(
-                f"{path.name} has another table {names[0]} than the lines; run 'python -m experiments docs'."
-            )
-        print(f"{path}: {len(names)} table{'s' * (len(names) != 1)} renewed")
+            raise InputError(f"{path.name}: the table {names[0]} is not that of the lines; run 'make docs-tables'.")
+        if not args.check:
+            print(f"{path}: {len(names)} table{'s' * (len(names) != 1)} renewed")
 
 
 def _features(args: argparse.Namespace) -> None:

@@ -80,8 +80,6 @@ class Trial(Study):
         return tuple(self.grid[0])
 
     def units(self, methods: tuple[str, ...] | None = None, repetitions: int | None = None) -> Iterator[Unit]:
-        if methods:
-            raise InputError(f"{self.name} has no methods to choose from; leave --methods out.")
         groups: dict[Key, set[Key]] = {}
         for entry in self._grid(repetitions):
             groups.setdefault(tuple(entry[name] for name in self.unit), set()).add(self.key(entry))

@@ -89,7 +89,9 @@ def test_smoke(name, tmp_path, capsys):
         assert Path(path).stat().st_size > 5000
 
 
-@pytest.mark.parametrize("name", TRIALS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "classifier" else name for name in TRIALS]
+)
 def test_a_small_part_of_each_trial_makes_its_lines_and_table(name, tmp_path, capsys):
     if name == "source_prior" and "PRIORSHIFT_DATA" not in os.environ:
         pytest.skip("PRIORSHIFT_DATA names no folder of data sets")
@@ -477,7 +479,10 @@ def test_documents_are_renewed_and_checked_table_by_table(tmp_path, capsys):
     path.write_text(guide.replace("| 200 | 0.2 | +0.032 |", "| 200 | 0.2 | +0.132 |"), encoding="utf-8")
     assert main(["docs", "--check", str(path)]) == 2
     said = capsys.readouterr().err
-    assert "guide.md has another table coverage_km2 than the lines; run" in said and said.count("\n") == 1
+    assert (
+        "guide.md: the table coverage_km2 is not that of the lines; run 'make docs-tables'" in said
+        and said.count("\n") == 1
+    )
     assert path.read_text(encoding="utf-8") != guide
     assert main(["docs", str(path)]) == 0 and "1 table renewed" in capsys.readouterr().out
     assert path.read_text(encoding="utf-8") == guide
