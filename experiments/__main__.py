@@ -1,4 +1,4 @@
-"""The command line of the experiments: list, run, table, figure, compare, features.
+"""The command line of the studies: list, run, table, figure, compare, docs, features.
 
 python -m experiments run uci            what is missing of it; killed at any moment, it goes on where it was
 priorshift experiment table uci --json   the same, from anywhere inside the repository
@@ -11,14 +11,19 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from experiments.grids import EXPERIMENTS, Experiment, small
+from experiments import own
+from experiments.grids import EXPERIMENTS, Experiment
+from experiments.studies import STUDIES
+from experiments.study import Study
 from priorshift.errors import InputError
 
 HOME = Path(__file__).parent
-RESULTS = HOME / "results" / "paper"
+RESULTS = HOME / "results"
+DOCUMENTS = (HOME.parent / "docs" / "guide.md", HOME.parent / "README.md")
+_SMOKE = Path(tempfile.gettempdir()) / "priorshift-smoke"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,56 +46,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="priorshift experiment", description="The paper's experiments.")
+    parser = argparse.ArgumentParser(prog="priorshift experiment", description="The paper's experiments and ours.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    lists = commands.add_parser("list", help="what there is, and how much of it is done")
-    lists.set_defaults(run=_list)
-    runs = commands.add_parser("run", help="make what is missing of an experiment")
-    runs.set_defaults(run=_run)
-    runs.add_argument("name", help="an experiment, or all")
-    runs.add_argument("--methods", metavar="NAMES", help="some of its methods, separated by commas")
-    runs.add_argument("--repetitions", metavar="N", type=int, help="fewer or more than the paper's 20")
+
+    def command(name: str, run: Callable[[argparse.Namespace], None], says: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=says)
+        added.set_defaults(run=run)
+        return added
+
+    lists = command("list", _list, "what there is, and how much of it is done")
+    runs = command("run", _run, "make what is missing of a study")
+    tables = command("table", _table, "its figures, beside the published ones where there are any")
+    figures = command("figure", _figure, "draw an experiment, or one of the paper's figures 1 and 2")
+    compare = command("compare", _compare, "the page that sets our figures beside the published ones")
+    docs = command("docs", _docs, "write the studies' tables into the guide and the README anew")
+    features = command("features", _features, "the paper's image features, where torchvision can download")
+    for named in (runs, tables, figures):
+        named.add_argument("name", help="a study" + ", 1 or 2" * (named is figures) + ", or all")
+        named.add_argument("--smoke", action="store_true", help="a small part, in a folder of its own")
+    runs.add_argument("--methods", metavar="NAMES", help="by commas; package.module:Class is a method of yours")
+    runs.add_argument("--repetitions", metavar="N", type=int, help="fewer or more than the study's own number")
     runs.add_argument("--processes", metavar="N", type=int, help="as many as there are cores, by default")
-    tables = commands.add_parser("table", help="errors, beside the published ones where there are any")
-    tables.set_defaults(run=_table)
-    figures = commands.add_parser("figure", help="draw an experiment, or one of the paper's figures 1 and 2")
-    figures.set_defaults(run=_figure)
-    for command in (tables, figures):
-        command.add_argument("name", help="an experiment" + ", 1 or 2" * (command is figures) + ", or all")
     tables.add_argument("--json", action="store_true", help="rows as JSON")
     figures.add_argument("--output", metavar="FOLDER", type=Path, default=HOME / "figures", help="where to draw")
-    compare = commands.add_parser("compare", help="the page that sets our figures beside the published ones")
-    compare.set_defaults(run=_compare)
     compare.add_argument("--output", metavar="FILE", type=Path, default=HOME / "COMPARISON.md", help="the page")
-    features = commands.add_parser("features", help="the paper's image features, where torchvision can download")
-    features.set_defaults(run=_features)
+    docs.add_argument("files", nargs="*", type=Path, default=DOCUMENTS, help="the guide and the README, by default")
+    docs.add_argument("--check", action="store_true", help="write nothing; fail where a table is not that of the lines")
     features.add_argument("--output", metavar="FOLDER", type=Path, required=True, help="becomes PRIORSHIFT_DATA")
-    for command in (runs, tables, figures):
-        command.add_argument("--smoke", action="store_true", help="a small part, in a folder of its own")
-    for command in (lists, runs, tables, figures, compare):
-        command.add_argument("--results", metavar="FOLDER", type=Path, default=RESULTS, help="where the lines are")
+    for reads in (lists, runs, tables, figures, compare, docs):
+        reads.add_argument("--results", metavar="FOLDER", type=Path, default=RESULTS, help="where the lines are")
     return parser
 
 
-def _asked(args: argparse.Namespace) -> list[Experiment]:
-    """The experiments by their name, or the small part of each; then results and pictures have their own folder."""
-    if args.name != "all" and args.name not in EXPERIMENTS:
-        raise InputError(f"there is no experiment {args.name!r}; there are {', '.join(EXPERIMENTS)} and all.")
-    found = [e for e in EXPERIMENTS.values() if args.name in (e.name, "all")]
+def _asked(args: argparse.Namespace) -> list[Study]:
+    """The studies by their name, or the small part of each; then results and pictures have their own folder."""
+    if args.name != "all" and args.name not in STUDIES:
+        raise InputError(f"there is no study {args.name!r}; there are {', '.join(STUDIES)} and all.")
+    studies = [study for study in STUDIES.values() if args.name in (study.name, "all")]
     if not args.smoke:
-        return found
+        return studies
     if args.results == RESULTS:
-        args.results = Path(tempfile.gettempdir()) / "priorshift-smoke"
-    return [small(e) for e in found]
+        args.results = _SMOKE
+    return [study.small() for study in studies]
 
 
 def _list(args: argparse.Namespace) -> None:
-    from experiments.tables import progress
-
-    for experiment in EXPERIMENTS.values():
-        done = progress(experiment, args.results)
-        print(f"{experiment.name:14} {experiment.title}")
-        print(f"{'':14} " + ", ".join(f"{method} {share:.0%}" for method, share in done.items()))
+    for study in STUDIES.values():
+        print(f"{study.name:17}{study.title}")
+        shares = study.progress(args.results).items()
+        print(f"{'':17}" + ", ".join(f"{method} {share:.0%}".strip() for method, share in shares))
 
 
 def _run(args: argparse.Namespace) -> None:
@@ -99,59 +103,76 @@ def _run(args: argparse.Namespace) -> None:
     for option in ("repetitions", "processes"):
         if getattr(args, option) is not None and getattr(args, option) < 1:
             raise InputError(f"--{option} is {getattr(args, option)}, but it must be at least 1.")
-    for experiment in _asked(args):
-        methods = experiment.methods if args.methods is None else tuple(args.methods.split(","))
-        unknown = [m for m in methods if not any(m in e.methods for e in EXPERIMENTS.values())]
-        if unknown:
-            raise InputError(f"{experiment.name} has no method {unknown[0]!r}; it has {', '.join(experiment.methods)}.")
-        methods = tuple(m for m in methods if m in experiment.methods)
-        if not methods:
+    for study in _asked(args):
+        if args.name == "all" and args.methods and not study.methods:
             continue
         made = run(
-            experiment,
-            args.results / f"{experiment.name}.jsonl",
-            methods=methods,
+            study,
+            args.results / f"{study.name}.jsonl",
+            methods=args.methods and _methods(study, args.methods.split(",")),
             repetitions=args.repetitions,
             processes=args.processes,
         )
-        print(f"{experiment.name}: {made} new lines")
+        print(f"{study.name}: {made} new lines")
+
+
+def _methods(study: Study, names: list[str]) -> tuple[str, ...]:
+    """Those of the names that the study has, and everybody's own; a name that no experiment has is a mistake."""
+    if not study.methods:
+        raise InputError(f"{study.name} has no methods to choose from; leave --methods out.")
+    for name in names:
+        if own.is_own(name):
+            own.load(name)  # refused before the work rather than in the midst of it
+        elif not any(name in experiment.methods for experiment in EXPERIMENTS.values()):
+            raise InputError(f"{study.name} has no method {name!r}; it has {', '.join(study.methods)}.")
+    return tuple(name for name in names if own.is_own(name) or name in study.methods)
 
 
 def _table(args: argparse.Namespace) -> None:
-    from experiments.tables import table, words
-
-    rows = [row for experiment in _asked(args) for row in table(experiment, args.results)]
-    if not rows:
+    tables = [(study, study.table(args.results)) for study in _asked(args)]
+    if not any(rows for _, rows in tables):
         raise InputError(f"there are no lines of {args.name} yet; run 'priorshift experiment run {args.name}'.")
-    print(json.dumps(rows, ensure_ascii=False, allow_nan=False) if args.json else words(rows))
+    if args.json:
+        print(json.dumps([row for _, rows in tables for row in rows], ensure_ascii=False, allow_nan=False))
+    else:
+        print("\n\n".join(f"{study.title}\n\n{study.words(rows)}" for study, rows in tables if rows))
 
 
 def _figure(args: argparse.Namespace) -> None:
     from experiments.figures import PAPER, draw_experiment
 
     if args.smoke and args.output == HOME / "figures":
-        args.output = Path(tempfile.gettempdir()) / "priorshift-smoke"
+        args.output = _SMOKE
     args.output.mkdir(parents=True, exist_ok=True)
-    if args.name in PAPER or args.name == "all":
-        for name, draw in PAPER.items():
-            if args.name in (name, "all"):
-                print(draw(args.output))
-    if args.name not in PAPER:
-        for experiment in _asked(args):
-            if args.name == "all" and not (args.results / f"{experiment.name}.jsonl").exists():
-                continue
-            for path in draw_experiment(experiment, args.results, args.output):
+    for name, draw in PAPER.items():
+        if args.name in (name, "all"):
+            print(draw(args.output))
+    for study in [] if args.name in PAPER else _asked(args):
+        if not isinstance(study, Experiment):
+            if args.name != "all":
+                raise InputError(f"{study.name} has no figure; 'priorshift experiment table {study.name}' prints it.")
+        elif args.name != "all" or (args.results / f"{study.name}.jsonl").exists():
+            for path in draw_experiment(study, args.results, args.output):
                 print(path)
 
 
 def _compare(args: argparse.Namespace) -> None:
     from experiments.compare import page
+    from experiments.documents import replace_text
 
-    text = page(args.results)
-    draft = args.output.with_name(f".{args.output.name}")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(args.output)
+    replace_text(args.output, page(args.results))
     print(args.output)
+
+
+def _docs(args: argparse.Namespace) -> None:
+    from experiments.documents import renew
+
+    for path in args.files:
+        names = renew(path, args.results, write=not args.check)
+        if names and args.check:
+            raise InputError(f"{path.name}: the table {names[0]} is not that of the lines; run 'make docs-tables'.")
+        if not args.check:
+            print(f"{path}: {len(names)} table{'s' * (len(names) != 1)} renewed")
 
 
 def _features(args: argparse.Namespace) -> None:

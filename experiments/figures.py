@@ -11,7 +11,7 @@ import numpy as np
 
 import priorshift as ps
 from experiments.grids import Experiment
-from experiments.tables import lines_of
+from experiments.methods import LABEL
 from priorshift import simulate
 from priorshift.errors import InputError
 from priorshift.plots import BLUE, GREY, ORANGE
@@ -20,21 +20,21 @@ matplotlib.use("agg")
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-# Okabe and Ito
+# Okabe and Ito; black is for methods that are not ours
 COLOURS = {
     "TCPU": BLUE,
     "TCPU-true": "#56B4E9",
     "TCPU-unbiased": "#009E73",
-    "Mixture": "#E69F00",
-    "KM2-LS": ORANGE,
-    "DRPU": "#CC79A7",
+    LABEL[ps.MixtureShift]: "#E69F00",
+    LABEL[ps.KM2LS]: ORANGE,
+    LABEL[ps.DRPU]: "#CC79A7",
 }
 TRUTH = "#C00000"
 
 
 def draw_experiment(experiment: Experiment, results: Path, folder: Path) -> list[Path]:
     """One file for each data set and label frequency, or one for the whole."""
-    lines = lines_of(experiment, results)
+    lines = experiment.lines(results)
     if not lines:
         raise InputError(
             f"there are no lines of {experiment.name} yet; run 'priorshift experiment run {experiment.name}'."
@@ -42,7 +42,7 @@ def draw_experiment(experiment: Experiment, results: Path, folder: Path) -> list
     if experiment.name.startswith("times"):
         return [_save(_times(experiment, lines), folder, experiment.name)]
     if experiment.name == "size":
-        return [_save(_lines_by_size(lines), folder, "size")]
+        return [_save(_by_size(lines), folder, "size")]
     if experiment.varies:
         names = sorted({line["dataset"] for line in lines})
         return [_save(_by_setting(experiment, _of(lines, dataset=d)), folder, f"{experiment.name}-{d}") for d in names]
@@ -58,7 +58,7 @@ def draw_experiment(experiment: Experiment, results: Path, folder: Path) -> list
 def _boxes(lines: list[dict[str, Any]], title: str) -> Figure:
     """The estimates by target prior: a panel for each source prior, a box for each method."""
     priors = sorted({line["source_prior"] for line in lines})
-    methods = [m for m in COLOURS if any(line["method"] == m for line in lines)]
+    methods = _methods(lines)
     figure, axes = plt.subplots(1, len(priors), figsize=(4.2 * len(priors), 3.4), sharey=True, squeeze=False)
     for ax, prior in zip(axes[0], priors, strict=True):
         targets = sorted({line["target_prior"] for line in lines})
@@ -68,13 +68,8 @@ def _boxes(lines: list[dict[str, Any]], title: str) -> Figure:
                 values = [x["estimate"] for x in _of(lines, source_prior=prior, target_prior=target, method=method)
                           if "estimate" in x]  # fmt: skip
                 if values:
-                    _box(
-                        ax,
-                        values,
-                        k + (j - (len(methods) - 1) / 2) * 0.8 / len(methods),
-                        0.6 / len(methods),
-                        COLOURS[method],
-                    )
+                    at = k + (j - (len(methods) - 1) / 2) * 0.8 / len(methods)
+                    _box(ax, values, at, 0.6 / len(methods), COLOURS.get(method, "black"))
         ax.set_xticks(range(len(targets)), [f"{t:g}" for t in targets])
         ax.set_xlabel("target prior π′")
         ax.set_title(f"{title}, π = {prior:g}", fontsize=10)
@@ -84,51 +79,53 @@ def _boxes(lines: list[dict[str, Any]], title: str) -> Figure:
     return figure
 
 
-def _by_setting(experiment: Experiment, lines: list[dict[str, Any]]) -> Figure:
-    """Absolute errors against what varies; rows are source priors, columns target priors."""
+def _panels(lines: list[dict[str, Any]], x: str, y: str) -> tuple[Figure, list[tuple[Any, list[dict[str, Any]]]]]:
+    """A panel and its lines for each pair of priors; rows are source priors, columns target priors."""
     priors, targets = (sorted({line[name] for line in lines}) for name in ("source_prior", "target_prior"))
-    settings = sorted({line["setting"] for line in lines})
-    method = experiment.methods[0]
     figure, axes = plt.subplots(len(priors), len(targets), figsize=(3 * len(targets), 2.4 * len(priors)), sharex=True,
                                 sharey=True, squeeze=False)  # fmt: skip
+    panels = []
     for row, prior in zip(axes, priors, strict=True):
+        row[0].set_ylabel(y)
         for ax, target in zip(row, targets, strict=True):
-            for k, setting in enumerate(settings):
-                some = _of(lines, source_prior=prior, target_prior=target, setting=setting, method=method)
-                _box(ax, [abs(x["estimate"] - target) for x in some if "estimate" in x], k, 0.5, BLUE)
-            met = {"τ·p": 1.0}.get(experiment.varies or "", 0.0)
-            if met in settings:
-                ax.axvline(settings.index(met), color=GREY, linestyle="--", linewidth=1, zorder=0)
             ax.set_title(f"π = {prior:g}, π′ = {target:g}", fontsize=9)
-            ax.set_xticks(range(len(settings)), [f"{s:g}" for s in settings], fontsize=8)
+            panels.append((ax, _of(lines, source_prior=prior, target_prior=target)))
     for ax in axes[-1]:
-        ax.set_xlabel(experiment.varies or "")
-    for row in axes:
-        row[0].set_ylabel("absolute error")
+        ax.set_xlabel(x)
+    return figure, panels
+
+
+def _by_setting(experiment: Experiment, lines: list[dict[str, Any]]) -> Figure:
+    """Absolute errors against what varies; the dashed line is where the method's assumptions are met."""
+    settings = sorted({line["setting"] for line in lines})
+    method = experiment.methods[0]
+    met = {"τ·p": 1.0}.get(experiment.varies or "", 0.0)
+    figure, panels = _panels(lines, experiment.varies or "", "absolute error")
+    for ax, some in panels:
+        for k, setting in enumerate(settings):
+            errors = [abs(x["estimate"] - x["target_prior"]) for x in _of(some, setting=setting, method=method)
+                      if "estimate" in x]  # fmt: skip
+            _box(ax, errors, k, 0.5, BLUE)
+        if met in settings:
+            ax.axvline(settings.index(met), color=GREY, linestyle="--", linewidth=1, zorder=0)
+        ax.set_xticks(range(len(settings)), [f"{s:g}" for s in settings], fontsize=8)
     figure.suptitle(f"{method}: {lines[0]['dataset']}", fontsize=10)
     figure.tight_layout()
     return figure
 
 
-def _lines_by_size(lines: list[dict[str, Any]]) -> Figure:
-    """Mean error against the number of rows; rows are source priors, columns target priors."""
-    priors, targets = (sorted({line[name] for line in lines}) for name in ("source_prior", "target_prior"))
-    methods = [m for m in COLOURS if any(line["method"] == m for line in lines)]
-    figure, axes = plt.subplots(len(priors), len(targets), figsize=(3 * len(targets), 2.4 * len(priors)), sharex=True,
-                                sharey=True, squeeze=False)  # fmt: skip
-    for row, prior in zip(axes, priors, strict=True):
-        for ax, target in zip(row, targets, strict=True):
-            for method in methods:
-                some = _of(lines, source_prior=prior, target_prior=target, method=method)
-                sizes = sorted({line["rows"] for line in some})
-                means = [np.mean([abs(x["estimate"] - target) if "estimate" in x else 1.0 for x in _of(some, rows=n)])
-                         for n in sizes]  # fmt: skip
-                ax.plot(sizes, means, marker="o", markersize=3, color=COLOURS[method])
-            ax.set_title(f"π = {prior:g}, π′ = {target:g}", fontsize=9)
-    for ax in axes[-1]:
-        ax.set_xlabel("rows")
-    for row in axes:
-        row[0].set_ylabel("mean absolute error")
+def _by_size(lines: list[dict[str, Any]]) -> Figure:
+    """Mean error against the number of rows."""
+    methods = _methods(lines)
+    figure, panels = _panels(lines, "rows", "mean absolute error")
+    for ax, some in panels:
+        for method in methods:
+            errors: dict[int, list[float]] = {}
+            for x in _of(some, method=method):
+                error = abs(x["estimate"] - x["target_prior"]) if "estimate" in x else 1.0
+                errors.setdefault(x["rows"], []).append(error)
+            means = [np.mean(errors[n]) for n in sorted(errors)]
+            ax.plot(sorted(errors), means, marker="o", markersize=3, color=COLOURS.get(method, "black"))
     _legend(figure, methods)
     return figure
 
@@ -138,9 +135,9 @@ def _times(experiment: Experiment, lines: list[dict[str, Any]]) -> Figure:
     by = "rows" if experiment.name.endswith("size") else "dataset"
     values = sorted({line[by] for line in lines}, key=lambda v: (isinstance(v, str), v))
     figure, ax = plt.subplots(figsize=(7, 3.4))
-    for j, method in enumerate(m for m in COLOURS if any(line["method"] == m for line in lines)):
+    for j, method in enumerate(_methods(lines)):
         means = [np.mean([x["seconds"] for x in _of(lines, method=method, **{by: v})] or [np.nan]) for v in values]
-        ax.plot(range(len(values)), means, "os^Dv"[j], color=COLOURS[method], label=method)
+        ax.plot(range(len(values)), means, "os^Dv"[j % 5], color=COLOURS.get(method, "black"), label=method)
     ax.set_yscale("log")
     ax.set_xticks(range(len(values)), [str(v) for v in values], rotation=0 if by == "rows" else 30)
     ax.set_ylabel("seconds")
@@ -165,7 +162,7 @@ def figure_2(folder: Path) -> Path:
         curves, estimates = [], []
         for seed in range(20):
             s = simulate.gaussian(0.2, target, 1000, 1000, distance=3, random_state=seed)
-            tcpu = ps.TCPU(0.2, statistic="plug-in").fit(s.X, s.y)
+            tcpu = ps.TCPU(0.2, statistic="plug-in", standardize=False).fit(s.X, s.y)
             curves.append(tcpu.objective(s.target, gamma))
             estimates.append(tcpu.estimate(s.target).raw)
         ax.axvspan(min(estimates), max(estimates), color=GREY, alpha=0.4, linewidth=0)
@@ -182,24 +179,21 @@ PAPER: dict[str, Callable[[Path], Path]] = {"1": figure_1, "2": figure_2}
 
 
 def _box(ax: Any, values: Sequence[float], position: float, width: float, colour: str) -> None:
-    ax.boxplot(
-        values,
-        positions=[position],
-        widths=width,
-        manage_ticks=False,
-        patch_artist=True,
-        boxprops={"facecolor": colour, "alpha": 0.6, "linewidth": 0.6},
-        medianprops={"color": "black", "linewidth": 1},
-        whiskerprops={"linewidth": 0.6},
-        capprops={"linewidth": 0.6},
-        flierprops={"marker": ".", "markersize": 2},
-    )
+    thin = {"linewidth": 0.6}
+    ax.boxplot(values, positions=[position], widths=width, manage_ticks=False, patch_artist=True,
+               boxprops={"facecolor": colour, "alpha": 0.6, **thin}, medianprops={"color": "black", "linewidth": 1},
+               whiskerprops=thin, capprops=thin, flierprops={"marker": ".", "markersize": 2})  # fmt: skip
 
 
 def _legend(figure: Figure, methods: Sequence[str]) -> None:
-    handles = [plt.Rectangle((0, 0), 1, 1, color=COLOURS[m], alpha=0.6) for m in methods]
+    handles = [plt.Rectangle((0, 0), 1, 1, color=COLOURS.get(m, "black"), alpha=0.6) for m in methods]
     figure.tight_layout(rect=(0, 0, 1, 0.93))
     figure.legend(handles, methods, loc="upper center", ncols=len(methods), frameon=False)
+
+
+def _methods(lines: list[dict[str, Any]]) -> list[str]:
+    """Those that have lines, ours first and in the order of their colours."""
+    return [m for m in dict.fromkeys([*COLOURS, *(x["method"] for x in lines)]) if _of(lines, method=m)]
 
 
 def _of(lines: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:

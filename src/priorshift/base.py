@@ -94,10 +94,9 @@ class PUEstimator(BaseEstimator):
         """Of estimators that have none, the unlabelled rows are the population sample."""
         return getattr(self, "scenario", "case-control")
 
-    def _seed(self, rng: np.random.Generator) -> int:
-        """What `estimate` draws with: decided at fit, so that it answers alike each time."""
-        state = self.random_state
-        return int(state if isinstance(state, (int, np.integer)) else rng.integers(2**62))
+    def _seed(self, rng: np.random.Generator) -> Any:
+        """What `estimate` draws with: decided at fit, so that it answers alike each time; a Generator goes on."""
+        return int(rng.integers(2**62)) if self.random_state is None else self.random_state
 
     @abstractmethod
     def _check_parameters(self) -> None: ...

@@ -1,24 +1,26 @@
 """200 hard problems for the default: does it always give a value, an interval and a truthful verdict?
 
-    python -m experiments.hard [--problems 200] [--output experiments/results/hard.csv]
-
 Tiny, unseparated, one-dimensional, discrete, duplicated, heavy-tailed, with constant columns or huge values; the priors
 are random. "holds" says whether the interval covers the truth.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
 import warnings
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import priorshift as ps
+from experiments.methods import verdict
+from experiments.study import Line, Trial
 
+_VERDICTS = {
+    "estimate": "an estimate",
+    "upper bound": "an upper bound",
+    "few positives": "a guess from few positives",
+    "nothing": "nothing",
+}
 KINDS = (
     "tiny",
     "unseparated",
@@ -49,8 +51,6 @@ def problem(kind: str, rng: np.random.Generator) -> tuple[Any, ...]:
             X = np.round(X)
         if kind == "constant columns":
             X[:, ::2] = 3.7
-        if kind == "huge values":
-            X = X * 10.0 ** rng.integers(-20, 20) + 10.0 ** rng.integers(0, 5)
         return np.repeat(X[: max(2, len(X) // 3)], 3, axis=0) if kind == "duplicated" else X
 
     scale = rng.bit_generator.state  # the same scale for all three samples
@@ -68,7 +68,7 @@ def problem(kind: str, rng: np.random.Generator) -> tuple[Any, ...]:
     return (*samples, pi, target)
 
 
-def one(number: int) -> dict[str, Any]:
+def measure(number: int) -> list[Line]:
     kind = KINDS[number % len(KINDS)]
     rng = np.random.default_rng((7, number))
     P, U, T, pi, target = problem(kind, rng)
@@ -77,32 +77,21 @@ def one(number: int) -> dict[str, Any]:
         estimate = ps.estimate_prior(P, U, T, random_state=number)
     others = [w for w in said if not issubclass(w.category, ps.errors.PriorShiftWarning)]
     low, high = estimate.interval.low, estimate.interval.high
-    return {
-        "number": number, "kind": kind, "positives": len(P), "unlabeled": len(U), "target": len(T),
-        "source_prior": round(pi, 4), "target_prior": round(target, 4), "value": round(estimate.value, 4),
-        "low": round(low, 4), "high": round(high, 4), "verdict": estimate.details["verdict"],
-        "warnings": len(said) - len(others), "other_warnings": len(others), "holds": low <= target <= high,
-    }  # fmt: skip
+    line = {"kind": kind, "positives": len(P), "unlabeled": len(U), "target": len(T)}
+    figures = {"source_prior": pi, "target_prior": target, "value": estimate.value, "low": low, "high": high}
+    line |= {name: round(float(value), 4) for name, value in figures.items()}
+    line |= {"verdict": verdict(estimate), "warnings": len(said) - len(others), "other_warnings": len(others)}
+    return [line | {"holds": bool(low <= target <= high)}]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", type=int, default=200)
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "hard.csv")
-    args = parser.parse_args()
-    with ProcessPoolExecutor() as pool:
-        lines = list(pool.map(one, range(args.problems), chunksize=4))
-    with args.output.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(lines[0]))
-        writer.writeheader()
-        writer.writerows(lines)
-    for verdict in ("estimate", "upper bound", "few positives", "nothing"):
-        some = [line for line in lines if line["verdict"] == verdict]
-        holds = np.mean([line["holds"] for line in some]) if some else float("nan")
-        print(f"{verdict}: {len(some)} problems, the interval holds in {holds:.1%}")
-    print(f"values in [0, 1]: {all(0 <= line['value'] <= 1 for line in lines)}")
-    print(f"warnings that are not ours: {sum(line['other_warnings'] for line in lines)}")
+def texts(lines: list[Line]) -> dict[str, str]:
+    parts = []
+    for name, words in _VERDICTS.items():
+        holds = [line["holds"] for line in lines if line["verdict"] == name]
+        if holds:
+            parts.append(f"{np.mean(holds):.1%} of {len(holds)} called {words}")
+    return {"hard": "the interval held in " + ", ".join(parts)}
 
 
-if __name__ == "__main__":
-    main()
+_GRID = tuple({"number": number} for number in range(200))
+TRIAL = Trial("hard", "200 hard problems for the default", _GRID, ("number",), measure, texts)
