@@ -24,16 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift.base import PUClassifier
 from priorshift.errors import InputError
-from priorshift.input.parameters import (
-    check_choice,
-    check_count,
-    check_estimator,
-    check_number,
-    check_prior,
-    check_random_state,
-    is_number,
-    seeded,
-)
+from priorshift.input.parameters import check_estimator, check_number, check_prior, is_number, seeded
 from priorshift.input.source import Source
 from priorshift.input.tables import Table
 from priorshift.km import KM2
@@ -323,9 +314,7 @@ class ShiftedClassifier(PUClassifier):
         return isinstance(self.classifier, FrozenEstimator) or getattr(self.classifier, "predicts_positive", False)
 
     def _check_parameters(self) -> None:
-        check_choice("predicts", self.predicts, ("auto", "positive", "labeled"))
-        check_count("folds", self.folds, 2)
-        check_random_state(self.random_state)
+        super()._check_parameters()
         if self.source_prior is not None:
             check_prior(self.source_prior)
         score = "predict_proba" if hasattr(self.classifier, "predict_proba") else "decision_function"

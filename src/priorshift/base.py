@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift import progress
 from priorshift.errors import InputError
+from priorshift.input.parameters import check_settings
 from priorshift.input.source import Layout, Source, Target
 from priorshift.input.tables import read_table
 from priorshift.result import PriorEstimate
@@ -98,8 +99,9 @@ class PUEstimator(BaseEstimator):
         """What `estimate` draws with: decided at fit, so that it answers alike each time; a Generator goes on."""
         return int(rng.integers(2**62)) if self.random_state is None else self.random_state
 
-    @abstractmethod
-    def _check_parameters(self) -> None: ...
+    def _check_parameters(self) -> None:
+        """What a name tells of a setting is checked here; a method adds what is special to it."""
+        check_settings(self.get_params(deep=False))
 
     @abstractmethod
     def _fit(self, source: Source, rng: np.random.Generator) -> None: ...

@@ -16,19 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from priorshift.arrays import Floats
 from priorshift.base import TargetPriorEstimator
 from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning, warn
-from priorshift.input.parameters import (
-    check_choice,
-    check_confidence,
-    check_count,
-    check_prior,
-    check_random_state,
-    seeded,
-)
+from priorshift.input.parameters import check_prior, is_known, seeded
 from priorshift.input.source import Source, Target
 from priorshift.result import Interval, PriorEstimate
 from priorshift.scores.cross_fitting import Model, ModelScore, check_model
 from priorshift.scores.level_sets import LevelSet, ShareCurve, margin
-from priorshift.source_prior import estimate_source_prior, is_known
+from priorshift.source_prior import estimate_source_prior
 from priorshift.training.trainer import Risk, Split, import_torch, train, training_of
 
 _FALLBACK = 0.5  # of the positives must lie above a threshold where ε allows none
@@ -280,12 +273,7 @@ class DRPU(TargetPriorEstimator):
             )
 
     def _check_parameters(self) -> None:
-        check_choice("scenario", self.scenario, ("case-control", "censoring"))
-        check_confidence(self.confidence)
-        check_count("n_bootstrap", self.n_bootstrap, 20)
-        check_random_state(self.random_state)
-        if is_known(self.source_prior):
-            check_prior(self.source_prior)
+        super()._check_parameters()
         if self.model is not None:
             check_model(self.model)
         training_of(self)

@@ -299,21 +299,6 @@ def make_kernel(kernel: Any, bandwidth: str | float, rows: SomeRows, features: i
     return made(h)
 
 
-def is_kernel(kernel: Any) -> bool:
-    """Whether it is a kernel object, ready for tiles.
-
-    Parameters
-    ----------
-    kernel : object
-        What was passed.
-
-    Returns
-    -------
-    bool
-    """
-    return not isinstance(kernel, type) and all(hasattr(kernel, name) for name in ("paired", "strip", "tile", "bound"))
-
-
 def _own_kernel(kernel: Any, bandwidth: str | float, rows: SomeRows) -> Kernel:
     if isinstance(kernel, type) or not callable(kernel):
         raise InputError(
@@ -322,11 +307,10 @@ def _own_kernel(kernel: Any, bandwidth: str | float, rows: SomeRows) -> Kernel:
         )
     if not isinstance(bandwidth, str):
         raise InputError(f"bandwidth is {bandwidth!r} beside a kernel of its own; set it there.")
-    if not is_kernel(kernel):
+    if not all(hasattr(kernel, name) for name in ("paired", "strip", "tile", "bound")):
         kernel = FromFunction(kernel)
         kernel.check_symmetry(rows[: min(len(rows), _PAIRED_ROWS)])
         return kernel
-    own = kernel.bandwidth
-    if own is not None:
-        check_bandwidth(own, "None")
+    if kernel.bandwidth is not None:
+        check_bandwidth(kernel.bandwidth, "None")
     return kernel

@@ -32,7 +32,7 @@ from priorshift.errors import (
 from priorshift.hull.hull import Hull, NearestPoint
 from priorshift.hull.influence import Push
 from priorshift.hull.kernel_matrix import RIDGE, gram_matrix, pair_distances, search_bandwidth
-from priorshift.input.parameters import check_bandwidth, check_choice, check_count, check_random_state
+from priorshift.input.parameters import check_bandwidth
 from priorshift.input.source import Source
 from priorshift.progress import Progress
 
@@ -260,8 +260,8 @@ class KM2(PUEstimator):
             )
 
     def _check_parameters(self) -> None:
-        check_choice("scenario", self.scenario, ("case-control", "censoring"))
-        check_km_settings(self)
+        super()._check_parameters()
+        check_km_bandwidth(self.bandwidth)
 
 
 class KM1(KM2):
@@ -315,17 +315,13 @@ def _influence(hull: Hull, end: NearestPoint, threshold: _Threshold, push: Push)
     return np.asarray((threshold.influence - slope) / bend / end.ratio**2)
 
 
-def check_km_settings(estimator: Any) -> None:
-    """Check what KM2 and KM2-LS have in common.
+def check_km_bandwidth(bandwidth: Any) -> None:
+    """Refuse what is neither "search" nor a bandwidth.
 
     Parameters
     ----------
-    estimator : KM2 or KM2LS
-        With bandwidth, components, max_rows and random_state.
+    bandwidth : object
+        What a user passed.
     """
-    check_count("max_rows", estimator.max_rows, 10)
-    if estimator.components is not None:
-        check_count("components", estimator.components, 1)
-    if not (isinstance(estimator.bandwidth, str) and estimator.bandwidth == "search"):
-        check_bandwidth(estimator.bandwidth, "'search'")
-    check_random_state(estimator.random_state)
+    if not (isinstance(bandwidth, str) and bandwidth == "search"):
+        check_bandwidth(bandwidth, "'search'")

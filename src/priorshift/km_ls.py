@@ -7,9 +7,8 @@ from scipy import stats
 
 from priorshift.base import TargetPriorEstimator
 from priorshift.errors import EstimatedPriorWarning, warn
-from priorshift.input.parameters import check_confidence
 from priorshift.input.source import Source, Target
-from priorshift.km import KM2, check_km_settings
+from priorshift.km import KM2, check_km_bandwidth
 from priorshift.result import Interval, PriorEstimate
 
 
@@ -98,5 +97,5 @@ class KM2LS(TargetPriorEstimator):
         )
 
     def _check_parameters(self) -> None:
-        check_confidence(self.confidence)
-        check_km_settings(self)
+        super()._check_parameters()
+        check_km_bandwidth(self.bandwidth)

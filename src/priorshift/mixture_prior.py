@@ -17,7 +17,6 @@ from priorshift.errors import (
     WeakSeparationWarning,
     warn,
 )
-from priorshift.input.parameters import check_choice, check_count, check_random_state
 from priorshift.input.source import Source
 from priorshift.km import KM2
 from priorshift.progress import Progress
@@ -191,12 +190,7 @@ class MixturePrior(PUEstimator):
             )
 
     def _check_parameters(self) -> None:
-        check_choice("scenario", self.scenario, ("case-control", "censoring"))
-        check_count("repeats", self.repeats, 1)
-        check_count("folds", self.folds, 2)
-        check_count("n_bootstrap", self.n_bootstrap, 20)
-        check_count("max_rows", self.max_rows, 10)
-        check_random_state(self.random_state)
+        super()._check_parameters()
         if self.model is not None:
             check_model(self.model)
 

@@ -11,7 +11,7 @@ from scipy import stats
 from priorshift.arrays import Floats
 from priorshift.base import TargetPriorEstimator
 from priorshift.errors import InputError, OverlapWarning, PriorShiftWarning
-from priorshift.input.parameters import check_confidence, check_prior
+from priorshift.input.parameters import check_prior
 from priorshift.input.source import Source, Target
 from priorshift.mixture_prior import MixturePrior, mixture_share
 from priorshift.result import Interval, NegativeRatio, PriorEstimate, RatioParts
@@ -214,6 +214,6 @@ class MixtureShift(TargetPriorEstimator):
         return "upper bound" if self._may_be_less() else "estimate"
 
     def _check_parameters(self) -> None:
-        check_confidence(self.confidence)
+        super()._check_parameters()
         if self.source_prior is not None:
             check_prior(self.source_prior)  # an estimator belongs to TCPU, whose ratio needs none

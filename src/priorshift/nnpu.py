@@ -14,10 +14,10 @@ from scipy.special import expit
 from priorshift.arrays import Floats
 from priorshift.base import PUClassifier
 from priorshift.errors import FewPositivesWarning, warn
-from priorshift.input.parameters import check_choice, check_count, check_prior, check_random_state
+from priorshift.input.parameters import check_prior, is_known
 from priorshift.input.source import Source
 from priorshift.scores.calibration import calibrate
-from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior, is_known
+from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
 from priorshift.training.trainer import Risk, Split, import_torch, train, training_of
 
 
@@ -176,20 +176,18 @@ class NNPUClassifier(PUClassifier):
 
     def _given_prior(self) -> Any:
         """`source_prior`, or what came under its old name."""
-        if isinstance(self.prior, str) and self.prior == "deprecated":
+        if not self._is_old_name_used():
             return self.source_prior
         warn("NNPUClassifier(prior=…) is called source_prior now, as in the other estimators.", FutureWarning)
         return self.prior
 
+    def _is_old_name_used(self) -> bool:
+        return not (isinstance(self.prior, str) and self.prior == "deprecated")
+
     def _check_parameters(self) -> None:
-        check_count("folds", self.folds, 2)
-        check_choice("loss", self.loss, ("sigmoid", "logistic"))
-        check_choice("scenario", self.scenario, ("case-control", "censoring"))
-        check_random_state(self.random_state)
-        for name in ("source_prior", "prior"):
-            prior = getattr(self, name)
-            if is_known(prior) and not (isinstance(prior, str) and prior == "deprecated"):
-                check_prior(prior, name)
+        super()._check_parameters()
+        if self._is_old_name_used() and is_known(self.prior):
+            check_prior(self.prior, "prior")
         training_of(self)
 
 

@@ -19,21 +19,6 @@ from priorshift.km import KM2
 LEAST_PRIOR = 1e-3  # what an estimate of 0 is taken for where odds are needed, and 1 less this, an estimate of 1
 
 
-def is_known(source_prior: Any) -> bool:
-    """Whether it is meant as a number, and to be checked as one: anything but None and an estimator is.
-
-    Parameters
-    ----------
-    source_prior : object
-        What a user passed.
-
-    Returns
-    -------
-    bool
-    """
-    return source_prior is not None and (isinstance(source_prior, type) or not hasattr(source_prior, "fit"))
-
-
 @dataclass(frozen=True)
 class EstimatedPrior:
     """An estimated source prior.

@@ -19,18 +19,12 @@ from priorshift.embedding.gram import Embeddings, P, PriorInfluence, SourceEmbed
 from priorshift.embedding.incomplete import embed_pairs
 from priorshift.embedding.projection import objective, ratio, separation
 from priorshift.errors import InputError, OutOfRangeWarning, WeakSeparationWarning, warn
-from priorshift.input.parameters import (
-    check_choice,
-    check_confidence,
-    check_count,
-    check_prior,
-    check_random_state,
-)
+from priorshift.input.parameters import check_choice, check_prior, is_known
 from priorshift.input.scaling import Rows
 from priorshift.input.source import Source, Target
 from priorshift.kernels import make_kernel
 from priorshift.result import Interval, NegativeRatio, PriorEstimate
-from priorshift.source_prior import LEAST_PRIOR, EstimatedPrior, check_scenario, estimate_source_prior, is_known
+from priorshift.source_prior import LEAST_PRIOR, EstimatedPrior, check_scenario, estimate_source_prior
 
 _REPLICATE_BYTES = 2**25  # of bootstrap counts held at a time
 _NO_SEPARATION = 1e-12  # of the kernel's scale: what rounding leaves of a separation that is zero
@@ -326,27 +320,19 @@ class TCPU(TargetPriorEstimator):
         )
 
     def _check_parameters(self) -> None:
-        check_choice("statistic", self.statistic, ("unbiased", "plug-in"))
-        check_choice("scenario", self.scenario, ("case-control", "censoring"))
-        check_choice("precision", self.precision, ("float64", "float32"))
+        super()._check_parameters()
         check_choice("interval", self.interval, (*intervals.METHODS, None))
         if self.interval in ("paper-bound", "sharp-bound") and isinstance(self.kernel, str) and self.kernel == "energy":
             raise InputError(
                 f"interval={self.interval!r} needs a bounded kernel, but 'energy' is not; "
                 "use 'gaussian' or 'laplace', or interval='delta'."
             )
-        check_confidence(self.confidence)
-        check_random_state(self.random_state)
-        check_count("n_bootstrap", self.n_bootstrap, 20)
-        if is_known(self.source_prior):
-            check_prior(self.source_prior)
-        elif self.interval in ("paper-bound", "sharp-bound"):
+        if not is_known(self.source_prior) and self.interval in ("paper-bound", "sharp-bound"):
             raise InputError(
                 f"interval={self.interval!r} is proved for a known source prior, but it is to be estimated; "
                 "pass source_prior as a number, or use interval='delta'."
             )
         if self.pairs is not None:
-            check_count("pairs", self.pairs, 100)
             if self.statistic != "unbiased":
                 raise InputError("pairs gives an incomplete U-statistic, which is unbiased; set statistic='unbiased'.")
             if self.interval not in ("delta", None):

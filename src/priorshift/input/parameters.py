@@ -62,6 +62,39 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
         raise InputError(f"{name} is {value!r}, but it must be one of {', '.join(map(repr, allowed))}.")
 
 
+# A setting of one name has one rule, in every estimator that has it.
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "scenario": ("case-control", "censoring"),
+    "statistic": ("unbiased", "plug-in"),
+    "precision": ("float64", "float32"),
+    "loss": ("sigmoid", "logistic"),
+    "predicts": ("auto", "positive", "labeled"),
+}
+# A spread needs 20 replicates to be known to a sixth; a sample of pairs, a hundred to have a variance.
+_LEAST = {"n_bootstrap": 20, "pairs": 100, "max_rows": 10, "components": 1, "repeats": 1, "folds": 2}
+_MAY_BE_NONE = ("pairs", "components")
+
+
+def check_settings(settings: dict[str, Any]) -> None:
+    """Refuse settings of an estimator that cannot be, as far as their names tell."""
+    for name, value in settings.items():
+        if name in _CHOICES:
+            check_choice(name, value, _CHOICES[name])
+        elif name in _LEAST and not (value is None and name in _MAY_BE_NONE):
+            check_count(name, value, _LEAST[name])
+        elif name == "confidence":
+            check_confidence(value)
+        elif name == "random_state":
+            check_random_state(value)
+        elif name == "source_prior" and is_known(value):
+            check_prior(value)
+
+
+def is_known(source_prior: Any) -> bool:
+    """Whether it is meant as a number, and to be checked as one: anything but None and an estimator is."""
+    return source_prior is not None and (isinstance(source_prior, type) or not hasattr(source_prior, "fit"))
+
+
 def is_number(value: Any) -> bool:
     """A real number; True and False are none."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
