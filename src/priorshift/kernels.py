@@ -52,13 +52,65 @@ class Kernel(Protocol):
     stationary: ClassVar[bool]  # whether k(x, x) is the same for every x
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:  # numpydoc ignore=RT01
+        """What results call it."""
+
     @property
-    def bandwidth(self) -> float | None: ...
-    def __call__(self, X: Floats, Y: Floats) -> Floats: ...
-    def paired(self, X: Floats, Y: Floats) -> Floats: ...
-    def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip: ...
-    def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool: ...
+    def bandwidth(self) -> float | None:  # numpydoc ignore=RT01
+        """h; None where there is none."""
+
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_j) for all pairs of rows.
+
+        Parameters
+        ----------
+        X, Y : ndarray of shape (rows, features)
+
+        Returns
+        -------
+        ndarray of shape (rows of X, rows of Y)
+        """
+
+    def paired(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_i), row by row.
+
+        Parameters
+        ----------
+        X, Y : ndarray of shape (rows, features)
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+        """
+
+    def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
+        """Prepare consecutive rows, once for many tiles.
+
+        Parameters
+        ----------
+        X : ndarray of shape (rows, features)
+        dtype : dtype
+            Of the tiles.
+
+        Returns
+        -------
+        Strip
+        """
+
+    def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
+        """Fill `out` with E, k(x_i, y_j) = w_i E_ij w_j, or with k itself.
+
+        Parameters
+        ----------
+        A, B : Strip
+            Of the rows x_i and y_j.
+        out : ndarray of shape (rows of A, rows of B)
+
+        Returns
+        -------
+        bool
+            Whether the strips' weights still have to be applied.
+        """
 
 
 @dataclass(frozen=True)
@@ -81,12 +133,44 @@ class Gaussian:
     nonnegative: ClassVar[bool] = True
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_j) for all pairs of rows.
+
+        Parameters
+        ----------
+        X, Y : ndarray of shape (rows, features)
+
+        Returns
+        -------
+        ndarray of shape (rows of X, rows of Y)
+        """
         return np.exp(cdist(X, Y, "sqeuclidean") / (-2 * self.bandwidth**2))
 
     def paired(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_i), row by row.
+
+        Parameters
+        ----------
+        X, Y : ndarray of shape (rows, features)
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+        """
         return np.exp(((X - Y) ** 2).sum(axis=1) / (-2 * self.bandwidth**2))
 
     def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
+        """Scale rows by √(log₂e)/h, so that 2^(x·y − ‖x‖²/2 − ‖y‖²/2) is the kernel, with the weights 2^(−‖x‖²/2).
+
+        Parameters
+        ----------
+        X : ndarray of shape (rows, features)
+        dtype : dtype
+            Of the tiles.
+
+        Returns
+        -------
+        Strip
+        """
         rows = X * (np.sqrt(_LOG2_E) / self.bandwidth)
         half = np.einsum("ij,ij->i", rows, rows) / 2
         reach = float(half.max())
@@ -95,10 +179,20 @@ class Gaussian:
         return Strip(rows, np.exp2(-half).astype(dtype), reach)
 
     def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
-        """Fill `out`; True if the strips' weights still have to be applied.
+        """Fill `out` with 2^(x·y), or with the kernel itself where that could overflow or lose digits.
 
         exp(−‖x−y‖²/2h²) = w_x · 2^(x·y) · w_y: the norms cost nothing, since the weights enter the
         sums. (Base 2, because numpy's ``exp2`` is the faster of the two.)
+
+        Parameters
+        ----------
+        A, B : Strip
+        out : ndarray of shape (rows of A, rows of B)
+
+        Returns
+        -------
+        bool
+            Whether the strips' weights still have to be applied.
         """
         if A.reach + B.reach <= _REACH[out.dtype]:
             np.dot(A.rows, B.rows.T, out=out)
@@ -112,9 +206,11 @@ class _PlainKernel:
     """Kernels without a faster route: a tile is the plain matrix. (Distances need exact differences near zero.)"""
 
     def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
+        """Keep the rows as they are, with weights of 1."""
         return Strip(X, np.ones(len(X), dtype), 0.0)
 
     def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
+        """Fill `out` with the kernel itself; False, since no weights have to be applied."""
         out[...] = self(A.rows, B.rows)  # type: ignore[operator]
         return False
 
@@ -139,9 +235,29 @@ class Laplace(_PlainKernel):
     nonnegative: ClassVar[bool] = True
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_j) for all pairs of rows.
+
+        Parameters
+        ----------
+        X, Y : ndarray of shape (rows, features)
+
+        Returns
+        -------
+        ndarray of shape (rows of X, rows of Y)
+        """
         return np.exp(cdist(X, Y, "cityblock") / -self.bandwidth)
 
     def paired(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_i), row by row.
+
+        Parameters
+        ----------
+        X, Y : ndarray of shape (rows, features)
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+        """
         return np.exp(np.abs(X - Y).sum(axis=1) / -self.bandwidth)
 
 
@@ -168,9 +284,29 @@ class Energy(_PlainKernel):
     nonnegative: ClassVar[bool] = False
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_j) for all pairs of rows.
+
+        Parameters
+        ----------
+        X, Y : ndarray of shape (rows, features)
+
+        Returns
+        -------
+        ndarray of shape (rows of X, rows of Y)
+        """
         return -cdist(X, Y)
 
     def paired(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_i), row by row.
+
+        Parameters
+        ----------
+        X, Y : ndarray of shape (rows, features)
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+        """
         return -np.sqrt(((X - Y) ** 2).sum(axis=1))
 
 
@@ -181,7 +317,7 @@ class FromFunction(_PlainKernel):
     Nothing is known of its bound, so the finite-sample bounds do not apply. It must be symmetric and give the same
     answer from several threads at once.
 
-    Parameters
+    Attributes
     ----------
     function : callable
         Of two matrices of rows; returns an array of shape (rows of X, rows of Y).
@@ -201,11 +337,21 @@ class FromFunction(_PlainKernel):
     stationary: ClassVar[bool] = False
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # numpydoc ignore=RT01
         """The function's name."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
+        """Ask the function for all pairs of rows, and check what it gives.
+
+        Parameters
+        ----------
+        X, Y : ndarray of shape (rows, features)
+
+        Returns
+        -------
+        ndarray of shape (rows of X, rows of Y)
+        """
         values = np.asarray(self.function(X, Y), dtype=float)
         if values.shape != (len(X), len(Y)) or not np.isfinite(values).all():
             raise InputError(
@@ -215,6 +361,16 @@ class FromFunction(_PlainKernel):
         return values
 
     def paired(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_i), from small matrices: the function knows no pairs.
+
+        Parameters
+        ----------
+        X, Y : ndarray of shape (rows, features)
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+        """
         blocks = (slice(k, k + _PAIRED_ROWS) for k in range(0, len(X), _PAIRED_ROWS))
         return np.concatenate([np.empty(0), *(np.diagonal(self(X[block], Y[block])) for block in blocks)])
 
@@ -237,9 +393,18 @@ BANDWIDTHS = ("dimension", "median")
 
 
 def bandwidth_from_gamma(gamma: float, kernel: str = "gaussian") -> float:
-    """Bandwidth h that means the same as scikit-learn's or the paper's gamma (its τ).
+    """Compute the bandwidth h that means the same as scikit-learn's or the paper's gamma (its τ).
 
-    Gaussian: exp(−γd²) = exp(−d²/(2h²)), so h = 1/√(2γ). Laplace: h = 1/γ.
+    Parameters
+    ----------
+    gamma : float
+        γ > 0.
+    kernel : {"gaussian", "laplace"}
+
+    Returns
+    -------
+    float
+        1/√(2γ) for the Gaussian kernel, since exp(−γd²) = exp(−d²/(2h²)), and 1/γ for the Laplace kernel.
 
     Examples
     --------
@@ -255,7 +420,7 @@ def bandwidth_from_gamma(gamma: float, kernel: str = "gaussian") -> float:
 
 
 def make_kernel(kernel: Any, bandwidth: str | float, rows: SomeRows, features: int) -> Kernel:
-    """The kernel, with its bandwidth found from the source where a rule is asked for.
+    """Make the kernel, with its bandwidth found from the source where a rule is asked for.
 
     Parameters
     ----------
@@ -300,7 +465,7 @@ def make_kernel(kernel: Any, bandwidth: str | float, rows: SomeRows, features: i
 
 
 def is_kernel(kernel: Any) -> bool:
-    """Whether it is a kernel object, ready for tiles.
+    """Tell whether it is a kernel object, ready for tiles.
 
     Parameters
     ----------

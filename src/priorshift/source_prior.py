@@ -20,7 +20,7 @@ LEAST_PRIOR = 1e-3  # what an estimate of 0 is taken for where odds are needed, 
 
 
 def is_known(source_prior: Any) -> bool:
-    """Whether it is meant as a number, and to be checked as one: anything but None and an estimator is.
+    """Tell whether it is meant as a number, and to be checked as one: anything but None and an estimator is.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class EstimatedPrior:
     influence: PriorInfluence | None
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # numpydoc ignore=RT01
         """Of the estimator's class."""
         return type(self.estimator).__name__
 
