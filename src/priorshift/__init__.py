@@ -1,4 +1,4 @@
-"""priorshift: how common is the positive class in a new population?
+"""How common the positive class is in a new population.
 
 Estimates the class prior of an unlabelled target population under label shift, from labelled positives and
 unlabelled data of a source population.

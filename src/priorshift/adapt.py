@@ -38,9 +38,19 @@ _TINY = 1e-15  # what a probability of 0 or 1 is taken for
 
 
 def shifted_threshold(source_prior: float, target_prior: float) -> float:
-    """Threshold on the source posterior that decides for the target: π(1−π′)/(π(1−π′) + π′(1−π)).
+    """Compute the threshold on the source posterior that decides for the target: π(1−π′)/(π(1−π′) + π′(1−π)).
 
-    A target prior of 0 or 1, which an estimate can be, gives 1 or 0.
+    Parameters
+    ----------
+    source_prior : float
+        π, strictly between 0 and 1.
+    target_prior : float
+        π′, from 0 to 1, which an estimate can be.
+
+    Returns
+    -------
+    float
+        1 for a target prior of 0, and 0 for one of 1.
 
     Examples
     --------
@@ -55,9 +65,26 @@ def shifted_threshold(source_prior: float, target_prior: float) -> float:
 
 
 def shifted_posterior(p: ArrayLike, source_prior: float, target_prior: float) -> NDArray[np.float64]:
-    """Posterior of the target population, P′(Y=1|x), from the source posterior p = P(Y=1|x).
+    """Compute the posterior of the target population, P′(Y=1|x).
 
-    Examples
+    Parameters
+    ----------
+    p : array-like
+        The source posterior, P(Y=1|x).
+    source_prior, target_prior : float
+        π and π′, as in `shifted_threshold`.
+
+    Returns
+    -------
+    ndarray
+        Of the shape of `p`.
+
+    References
+    ----------
+    Saerens, Latinne and Decaestecker (2002). Adjusting the outputs of a classifier to new a priori probabilities: a
+    simple procedure. Neural Computation 14.
+
+        Examples
     --------
     >>> from priorshift.adapt import shifted_posterior
     >>> shifted_posterior([0.0, 0.2, 0.5, 1.0], source_prior=0.2, target_prior=0.5).round(3)
@@ -92,7 +119,7 @@ class TargetMetrics:
 
 
 def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, threshold: float) -> TargetMetrics:
-    """Metrics of the decision "score > threshold" in the target, from scores of held-out positives and of the target.
+    """Compute metrics of the decision "score > threshold" in the target, without its labels.
 
     Under label shift the positives' scores have one law in source and target, so with q the share of the target
     decided positive, q = π′·recall + (1−π′)·FPR; precision = π′·recall/q, accuracy = 1 − π′ − q + 2π′·recall, and
@@ -105,6 +132,15 @@ def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, 
         Scores of positives that the classifier was not fitted on: of others, recall is too high.
     target : array-like of shape (rows,)
         Scores of target rows.
+    target_prior : float
+        π′, from 0 to 1.
+    threshold : float
+        On the scores.
+
+    Returns
+    -------
+    TargetMetrics
+        A metric that would divide by 0 is NaN.
 
     Examples
     --------
@@ -176,6 +212,11 @@ class ShiftedClassifier(PUClassifier):
     classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
+    References
+    ----------
+    Saerens, Latinne and Decaestecker (2002). Adjusting the outputs of a classifier to new a priori probabilities: a
+    simple procedure. Neural Computation 14.
+
     Examples
     --------
     >>> import warnings
@@ -242,7 +283,18 @@ class ShiftedClassifier(PUClassifier):
         return float(np.clip(prior, LEAST_PRIOR, 1 - LEAST_PRIOR))
 
     def adapt(self, X_target: Any) -> ShiftedClassifier:
-        """Estimate the prior of the population that `X_target` is a sample of; predictions are for it from now on."""
+        """Estimate the prior of the population that `X_target` is a sample of; predictions are for it from now on.
+
+        Parameters
+        ----------
+        X_target : array-like or data frame of shape (rows, features)
+            Unlabelled rows with the columns of the source.
+
+        Returns
+        -------
+        ShiftedClassifier
+            Itself.
+        """
         check_is_fitted(self)
         estimate = self.prior_estimator_.estimate(self._layout.read(X_target).table)
         if not np.isfinite(estimate.value):
@@ -253,22 +305,67 @@ class ShiftedClassifier(PUClassifier):
         return self._aim(estimate, estimate.value)
 
     def adapt_to(self, target_prior: float) -> ShiftedClassifier:
-        """Predict for a target whose prior is known; the source's own prior undoes an earlier `adapt`."""
+        """Aim the predictions at a target whose prior is known.
+
+        Parameters
+        ----------
+        target_prior : float
+            π′, from 0 to 1; the source's own prior undoes an earlier `adapt`.
+
+        Returns
+        -------
+        ShiftedClassifier
+            Itself.
+        """
         check_is_fitted(self)
         return self._aim(None, _target_prior(target_prior))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """P′(Y=0|x) and P′(Y=1|x) in the target adapted to, or in the source before `adapt`."""
+        """Compute the posterior in the target adapted to, or in the source before `adapt`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, features)
+            With the columns of the source.
+
+        Returns
+        -------
+        ndarray of shape (rows, 2)
+            P′(Y=0|x) and P′(Y=1|x).
+        """
         p = shifted_posterior(self._source_posterior(X), self.source_prior_, self.target_prior_)
         return np.stack([1 - p, p], axis=1)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likelier class, in `classes_`: the larger value means positive."""
+        """Predict the likelier class in the target adapted to, or in the source before `adapt`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, features)
+            With the columns of the source.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            Values of `classes_`; the larger one means positive.
+        """
         p = self._source_posterior(X)
         return np.asarray(self.classes_[(p > self.threshold_).astype(int)])
 
     def metrics(self, X_positive: Any, X_target: Any) -> TargetMetrics:
-        """Of the decisions in the target, without its labels; `X_positive` are positives that `fit` has not seen."""
+        """Compute metrics of the decisions in the target, without its labels.
+
+        Parameters
+        ----------
+        X_positive : array-like or data frame of shape (rows, features)
+            Positives that `fit` has not seen.
+        X_target : array-like or data frame of shape (rows, features)
+            Rows of the target adapted to.
+
+        Returns
+        -------
+        TargetMetrics
+        """
         positive, target = self._source_posterior(X_positive), self._source_posterior(X_target)
         return target_metrics(positive, target, self.target_prior_, self.threshold_)
 

@@ -63,7 +63,7 @@ class PUEstimator(BaseEstimator):
         return self.fit_source(source)
 
     def fit_source(self, source: Source) -> Self:
-        """As `fit`, to a source that was read before.
+        """Fit the estimator to a source that was read before.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class TargetPriorEstimator(PUEstimator):
         Returns
         -------
         PriorEstimate
-            With ``value`` NaN, the interval [0, 1] and a warning where the data give no estimate.
+            With ``value`` NaN, the interval [0, 1] if one is asked for, and a warning, where the data give no estimate.
         """
         target = self._read_target(X_target)
         with progress.shown(getattr(self, "verbose", False)):

@@ -1,7 +1,7 @@
 """The paper's data sets, one function for each kind, with its preprocessing as named steps.
 
-A folder named by the environment variable PRIORSHIFT_DATA is looked at first (``NAME.npz``); otherwise the tables come
-from OpenML and the images from torchvision.
+A folder named by the environment variable PRIORSHIFT_DATA is looked at first; tables that are not there come from
+OpenML, features of images from ``python -m experiments features``.
 """
 
 from __future__ import annotations
@@ -57,11 +57,15 @@ class Dataset:
 
 
 def load_table(name: str) -> Dataset:
-    """One of the paper's seven UCI tables, after its two filters and with two classes.
+    """Load one of the paper's seven UCI tables, after its two filters and with two classes.
 
     Parameters
     ----------
     name : {"Diabetes", "Spambase", "Segment", "Waveform", "Vehicle", "Yeast", "Banknote"}
+
+    Returns
+    -------
+    Dataset
     """
     check_choice("name", name, tuple(OPENML))
     path = _find(f"{_FILES.get(name, name)}.npz")
@@ -78,7 +82,7 @@ def load_table(name: str) -> Dataset:
 
 
 def load_images(name: str, features: str = "resnet18ft") -> Dataset:
-    """Thirty network features of one of the paper's three image sets.
+    """Load thirty network features of one of the paper's three image sets.
 
     The paper uses the 30 of 512 ResNet18 features (ImageNet weights, average pool) that are most correlated with the
     class. ``PRIORSHIFT_DATA/NAME_resnet18.npz`` is that, as ``python -m experiments features`` writes it; other files
@@ -89,6 +93,10 @@ def load_images(name: str, features: str = "resnet18ft") -> Dataset:
     name : {"MNIST", "CIFAR", "Fashion"}
     features : str
         The stand-in to take where the paper's own features are not there.
+
+    Returns
+    -------
+    Dataset
     """
     check_choice("name", name, IMAGES)
     stem = _FILES.get(name, name)
@@ -105,7 +113,17 @@ def load_images(name: str, features: str = "resnet18ft") -> Dataset:
 
 
 def most_common_class(classes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Positive is the most common of several classes (of equals the first); of two, the larger value."""
+    """Take as positive the most common of several classes (of equals the first); of two, the larger value.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (rows,)
+
+    Returns
+    -------
+    ndarray of bool
+        True for positives.
+    """
     values, counts = np.unique(classes, return_counts=True)
     if len(values) == 2:
         return np.asarray(classes == values[1])
@@ -113,7 +131,18 @@ def most_common_class(classes: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def not_collinear(X: Floats, limit: float = 0.95) -> NDArray[np.intp]:
-    """Columns that are not correlated by `limit` or more with an earlier one."""
+    """Find the columns that are not correlated by `limit` or more with an earlier one.
+
+    Parameters
+    ----------
+    X : ndarray of shape (rows, features)
+    limit : float
+        Of the correlation, not of its absolute value.
+
+    Returns
+    -------
+    ndarray of int
+    """
     with np.errstate(invalid="ignore", divide="ignore"):  # constant columns have no correlation
         correlation = np.corrcoef(X, rowvar=False)
     later = np.triu(correlation >= limit, 1).any(axis=0) if X.shape[1] > 1 else np.array([False])
@@ -121,7 +150,19 @@ def not_collinear(X: Floats, limit: float = 0.95) -> NDArray[np.intp]:
 
 
 def most_informative(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray[np.intp]:
-    """The `most` columns of highest mutual information with the class, in their order."""
+    """Find the `most` columns of highest mutual information with the class.
+
+    Parameters
+    ----------
+    X : ndarray of shape (rows, features)
+    y : ndarray of bool
+    most : int
+
+    Returns
+    -------
+    ndarray of int
+        Columns in their order.
+    """
     from sklearn.feature_selection import mutual_info_classif
 
     if X.shape[1] <= most:
@@ -131,7 +172,19 @@ def most_informative(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray
 
 
 def most_correlated(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray[np.intp]:
-    """The `most` columns of largest absolute correlation with the class, in their order."""
+    """Find the `most` columns of largest absolute correlation with the class.
+
+    Parameters
+    ----------
+    X : ndarray of shape (rows, features)
+    y : ndarray of bool
+    most : int
+
+    Returns
+    -------
+    ndarray of int
+        Columns in their order.
+    """
     centred, label = X - X.mean(axis=0), y - y.mean()
     spread = np.sqrt((centred**2).sum(axis=0))
     correlation = np.abs(label @ centred) / np.where(spread > 0, spread, np.inf)
@@ -139,7 +192,19 @@ def most_correlated(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray[
 
 
 def positive_images(name: str, labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Even digits, vehicles, clothes of the upper body."""
+    """Take as positive even digits, vehicles or clothes of the upper body.
+
+    Parameters
+    ----------
+    name : {"MNIST", "CIFAR", "Fashion"}
+    labels : ndarray of int
+        Classes, as the data set numbers them.
+
+    Returns
+    -------
+    ndarray of bool
+        True for positives.
+    """
     check_choice("name", name, IMAGES)
     return np.isin(labels, _POSITIVE[name])
 

@@ -44,7 +44,7 @@ class DRPU(TargetPriorEstimator):
     ----------
     source_prior : float, estimator or None
         The α of the non-negative correction, which should not exceed π: a number is π itself, known; an estimator
-        is asked, and None asks :class:`KM2`. A model of your own does not use it.
+        is asked, and None asks :class:`KM2`. With a model of your own there is no α; a number is π all the same.
     model : classifier or None
         Anything of scikit-learn's kind to take the network's place: it is fitted to tell labelled (1) from
         unlabelled rows (0), and its ``decision_function``, ``predict_proba`` or ``predict`` orders the rows.
@@ -59,8 +59,12 @@ class DRPU(TargetPriorEstimator):
         Replicates behind the standard error.
     hidden : tuple of int
         Sizes of the network's hidden layers, each with batch normalisation and ReLU.
-    batch_size, learning_rate, weight_decay, max_epochs
-        Of Adam; the paper's values.
+    batch_size : int
+        Rows in a step of Adam; this and the next three are the paper's values.
+    learning_rate, weight_decay : float
+        Of Adam.
+    max_epochs : int
+        Epochs after which training stops at the latest.
     patience : int
         Epochs without a smaller held-out divergence after which training stops.
     device : str
@@ -84,6 +88,11 @@ class DRPU(TargetPriorEstimator):
         The fitted `model`.
     classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
+
+    References
+    ----------
+    Nakajima and Sugiyama (2023). Positive-unlabeled classification under class-prior shift: a prior-invariant approach
+    based on density ratio estimation. Machine Learning 112.
 
     Examples
     --------
@@ -280,13 +289,23 @@ class DRPU(TargetPriorEstimator):
 
 
 def lsif(alpha: float) -> Risk:
-    """Least-squares importance fitting of r = σ(output)/α, split for the non-negative correction.
+    """Make the risk of least-squares importance fitting of r = σ(output)/α, split for the non-negative correction.
 
     ½E_U[r²] − E_P[r] = (½αE_P[r²] − E_P[r]) + ½(E_U[r²] − αE_P[r²]); since p − αp₊ ≥ 0 for α ≤ π, the second part
     is not negative. And r ≤ 1/π ≤ 1/α, which the link takes care of.
+
+    Parameters
+    ----------
+    alpha : float
+        α.
+
+    Returns
+    -------
+    callable
+        From the outputs at positive and at unlabelled rows to the two parts.
     """
 
-    def risk(positive: Any, unlabeled: Any) -> tuple[Any, Any]:
+    def risk(positive: Any, unlabeled: Any) -> tuple[Any, Any]:  # numpydoc ignore=GL08
         r_p, r_u = positive.sigmoid() / alpha, unlabeled.sigmoid() / alpha
         shared = alpha / 2 * (r_p**2).mean()
         return shared - r_p.mean(), (r_u**2).mean() / 2 - shared

@@ -8,7 +8,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the first line outside this package: the line that the user wrote."""
+    """Warn at the first line outside this package: the line that the user wrote.
+
+    Parameters
+    ----------
+    message : str
+    category : type
+        A class of warnings.
+    """
     home = os.path.dirname(__file__)
     frame, level = inspect.currentframe(), 1
     while frame is not None and frame.f_back is not None and frame.f_code.co_filename.startswith(home):
@@ -53,7 +60,7 @@ class LabelOrderWarning(PriorShiftWarning):
 
 
 class FewPositivesWarning(PriorShiftWarning):
-    """So few positives that an estimate of the source prior is a guess."""
+    """So few positives that an estimate of the source prior, or a calibration, is a guess."""
 
 
 class SubsampleWarning(PriorShiftWarning):
@@ -65,7 +72,7 @@ class ProjectionWarning(PriorShiftWarning):
 
 
 class EstimatedPriorWarning(PriorShiftWarning):
-    """The source prior was estimated, and the interval cannot include all of its error."""
+    """A prior was estimated by a method whose bias the interval cannot include, or whose error is not known."""
 
 
 class DuplicateRowsWarning(PriorShiftWarning):

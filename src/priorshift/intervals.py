@@ -45,7 +45,19 @@ def _variances(embeddings: Embeddings, source_prior: float) -> tuple[float, floa
 
 
 def standard_error(embeddings: Embeddings, source_prior: float) -> float:
-    """Standard error of the raw estimate, √Var((1−π)N − (1−π′)D)/D."""
+    """Compute the standard error of the raw estimate, √Var((1−π)N − (1−π′)D)/D.
+
+    Parameters
+    ----------
+    embeddings : Embeddings
+        Of the three samples.
+    source_prior : float
+        π.
+
+    Returns
+    -------
+    float
+    """
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
     n, c, d = _variances(embeddings, source_prior)
     kept = (1 - source_prior) * N / D
@@ -83,23 +95,46 @@ def ratio(embeddings: Embeddings, confidence: float) -> tuple[float, Interval]:
 
 
 def separation_error(embeddings: Embeddings) -> float:
-    """Standard error of the separation."""
+    """Compute the standard error of the separation D.
+
+    Parameters
+    ----------
+    embeddings : Embeddings
+        Of the three samples.
+
+    Returns
+    -------
+    float
+    """
     return sqrt(embeddings.variance(_D)[0])
 
 
 def delta(embeddings: Embeddings, source_prior: float, confidence: float) -> tuple[Interval, bool]:
-    """Interval by inverting the delta-method test of every π′ in [0, 1] (Fieller's form).
+    """Compute the interval that inverts the delta-method test of every π′ in [0, 1] (Fieller's form).
 
     π′ is kept when S² ≤ q² Var(S), with S = (1−π)N − (1−π′)D and q Student's quantile with Satterthwaite's
     degrees of freedom. Var(S) includes the error of π where it is an estimate, and is taken at the π′ that is
     tested, so that a poorly known D widens the interval, up to [0, 1]. A raw estimate outside [0, 1] gets the
     interval of the nearer end, which is the wider one.
 
+    Parameters
+    ----------
+    embeddings : Embeddings
+        Of the three samples.
+    source_prior : float
+        π.
+    confidence : float
+        Of the interval.
+
     Returns
     -------
     interval : Interval
     plausible : bool
         False when no π′ in [0, 1] passes the test.
+
+    References
+    ----------
+    Fieller (1954). Some problems in interval estimation. Journal of the Royal Statistical Society B 16.
     """
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
     n, c, d = (variance / D / D for variance in _variances(embeddings, source_prior))  # of N̂/D and so on
@@ -108,7 +143,7 @@ def delta(embeddings: Embeddings, source_prior: float, confidence: float) -> tup
     if not np.isfinite([q, n, c, d]).all():
         return Interval(0.0, 1.0, confidence, "delta"), True
 
-    def kept(negatives: float) -> tuple[float, float] | None:
+    def kept(negatives: float) -> tuple[float, float] | None:  # numpydoc ignore=PR01,RT01
         """Smallest and largest 1 − π′ that pass, where the estimate is `negatives`."""
         return _where_not_positive(1 - q * q * d, -2 * (negatives - q * q * c), negatives**2 - q * q * n, 0.0, 1.0)
 
@@ -122,12 +157,29 @@ def delta(embeddings: Embeddings, source_prior: float, confidence: float) -> tup
 
 
 def bootstrap(grams: NDArray[np.float64], source_prior: ArrayLike, confidence: float, value: float) -> Interval:
-    """Percentile interval from the Gram matrices of bootstrap samples, shape (replicates, 3, 3).
-
-    `source_prior` is one number, or one for each replicate where it is an estimate.
+    """Compute the percentile interval from bootstrap samples.
 
     A replicate whose separation is not positive has no estimate; it counts as arbitrarily low at the lower
-    end and arbitrarily high at the upper one. The interval is widened, if need be, to hold the estimate.
+    end and arbitrarily high at the upper one.
+
+    Parameters
+    ----------
+    grams : ndarray of shape (replicates, 3, 3)
+        Gram matrices of the samples.
+    source_prior : float or array-like of shape (replicates,)
+        π, or one for each replicate where it is an estimate.
+    confidence : float
+        Of the interval.
+    value : float
+        The estimate of π′; the interval is widened, if need be, to hold it.
+
+    Returns
+    -------
+    Interval
+
+    References
+    ----------
+    Efron (1979). Bootstrap methods: another look at the jackknife. Annals of Statistics 7.
     """
     D = separation(grams)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -140,9 +192,22 @@ def bootstrap(grams: NDArray[np.float64], source_prior: ArrayLike, confidence: f
 
 
 def paper_bound(embeddings: Embeddings, source_prior: float, confidence: float) -> Interval:
-    """Theorem 2 of the paper: |π̂′ − π′| ≤ 4√(M log(1/δ)/N)/‖a‖ with probability 1 − 3δ, N = min(m, n, n′).
+    """Apply the paper's Theorem 2: |π̂′ − π′| ≤ 4√(M log(1/δ)/N)/‖a‖ with probability 1 − 3δ, N = min(m, n, n′).
 
     It bounds the plug-in estimate, which is the interval's centre, whatever statistic is in use.
+
+    Parameters
+    ----------
+    embeddings : Embeddings
+        Of the three samples.
+    source_prior : float
+        π.
+    confidence : float
+        1 − 3δ; at least 0.837, where the theorem begins to hold.
+
+    Returns
+    -------
+    Interval
     """
     delta = (1 - confidence) / 3
     if delta > _LARGEST_DELTA:
@@ -156,14 +221,27 @@ def paper_bound(embeddings: Embeddings, source_prior: float, confidence: float) 
 
 
 def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float) -> Interval:
-    """The sharpest bound that the proof of Theorem 2 gives; valid for every sample size and confidence.
+    """Apply the sharpest bound that the proof of Theorem 2 gives; valid for every sample size and confidence.
 
     The error of the plug-in estimate is at most F/‖a‖ with F = ‖(1−π′)e_U − (1−π)e_T + (π′−π)e_P‖ and e the
     errors of the three means. For a kernel with values in [0, M], one use of McDiarmid's inequality on F
     gives F ≤ √(MV)(1 + √log(1/δ)) with probability 1 − δ and
     V = (1−π′)²/n + (1−π)²/n′ + (π′−π)²/m. Where P and U share rows they are not independent, and the bounds
-    of the three means, each with probability 1 − δ/3, are added instead. The interval holds every π′ that
-    satisfies its own bound.
+    of the three means, each with probability 1 − δ/3, are added instead.
+
+    Parameters
+    ----------
+    embeddings : Embeddings
+        Of the three samples.
+    source_prior : float
+        π.
+    confidence : float
+        1 − δ.
+
+    Returns
+    -------
+    Interval
+        Every π′ that satisfies its own bound.
     """
     raw, length = _plug_in(embeddings, source_prior, "sharp-bound")
     pi, delta = source_prior, 1 - confidence
@@ -197,7 +275,7 @@ def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float) 
 def required_sample_size(
     accuracy: float, separation: float, *, confidence: float = 0.95, kernel_bound: float = 1.0
 ) -> int:
-    """Rows needed in each sample for |π̂′ − π′| ≤ accuracy, by Theorem 1(ii) of the paper.
+    """Count the rows needed in each sample for |π̂′ − π′| ≤ accuracy, by Theorem 1(ii) of the paper.
 
     With δ = (1 − confidence)/3 the theorem asks for N ≥ 16M log(1/δ)/((1−α)²‖a‖²) and promises an error of at
     most 4√(M log(1/δ)/N)/(α‖a‖). The α in (0, 1) that needs the fewest rows is 1/(1 + accuracy), which gives
@@ -214,6 +292,11 @@ def required_sample_size(
         At least 0.837, where the theorem begins to hold.
     kernel_bound : float
         M = sup k(x, x); 1 for the Gaussian and the Laplace kernel.
+
+    Returns
+    -------
+    int
+        The smallest such N.
 
     Examples
     --------

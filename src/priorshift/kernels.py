@@ -52,13 +52,65 @@ class Kernel(Protocol):
     stationary: ClassVar[bool]  # whether k(x, x) is the same for every x
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:  # numpydoc ignore=RT01
+        """What results call it."""
+
     @property
-    def bandwidth(self) -> float | None: ...
-    def __call__(self, X: Floats, Y: Floats) -> Floats: ...
-    def paired(self, X: Floats, Y: Floats) -> Floats: ...
-    def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip: ...
-    def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool: ...
+    def bandwidth(self) -> float | None:  # numpydoc ignore=RT01
+        """h; None where there is none."""
+
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_j) for all pairs of rows.
+
+        Parameters
+        ----------
+        X, Y : ndarray of shape (rows, features)
+
+        Returns
+        -------
+        ndarray of shape (rows of X, rows of Y)
+        """
+
+    def paired(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_i), row by row.
+
+        Parameters
+        ----------
+        X, Y : ndarray of shape (rows, features)
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+        """
+
+    def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
+        """Prepare consecutive rows, once for many tiles.
+
+        Parameters
+        ----------
+        X : ndarray of shape (rows, features)
+        dtype : dtype
+            Of the tiles.
+
+        Returns
+        -------
+        Strip
+        """
+
+    def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
+        """Fill `out` with E, k(x_i, y_j) = w_i E_ij w_j, or with k itself.
+
+        Parameters
+        ----------
+        A, B : Strip
+            Of the rows x_i and y_j.
+        out : ndarray of shape (rows of A, rows of B)
+
+        Returns
+        -------
+        bool
+            Whether the strips' weights still have to be applied.
+        """
 
 
 @dataclass(frozen=True)
@@ -95,11 +147,8 @@ class Gaussian:
         return Strip(rows, np.exp2(-half).astype(dtype), reach)
 
     def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
-        """Fill `out`; True if the strips' weights still have to be applied.
-
-        exp(−‖x−y‖²/2h²) = w_x · 2^(x·y) · w_y: the norms cost nothing, since the weights enter the
-        sums. (Base 2, because numpy's ``exp2`` is the faster of the two.)
-        """
+        # exp(−‖x−y‖²/2h²) = w_x · 2^(x·y) · w_y: the norms cost nothing, since the weights enter the sums.
+        # (Base 2, because numpy's exp2 is the faster of the two.)
         if A.reach + B.reach <= _REACH[out.dtype]:
             np.dot(A.rows, B.rows.T, out=out)
             np.exp2(out, out=out)
@@ -181,7 +230,7 @@ class FromFunction(_PlainKernel):
     Nothing is known of its bound, so the finite-sample bounds do not apply. It must be symmetric and give the same
     answer from several threads at once.
 
-    Parameters
+    Attributes
     ----------
     function : callable
         Of two matrices of rows; returns an array of shape (rows of X, rows of Y).
@@ -201,11 +250,21 @@ class FromFunction(_PlainKernel):
     stationary: ClassVar[bool] = False
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # numpydoc ignore=RT01
         """The function's name."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
+        """Ask the function for all pairs of rows, and check what it gives.
+
+        Parameters
+        ----------
+        X, Y : ndarray of shape (rows, features)
+
+        Returns
+        -------
+        ndarray of shape (rows of X, rows of Y)
+        """
         values = np.asarray(self.function(X, Y), dtype=float)
         if values.shape != (len(X), len(Y)) or not np.isfinite(values).all():
             raise InputError(
@@ -237,9 +296,18 @@ BANDWIDTHS = ("dimension", "median")
 
 
 def bandwidth_from_gamma(gamma: float, kernel: str = "gaussian") -> float:
-    """Bandwidth h that means the same as scikit-learn's or the paper's gamma (its τ).
+    """Compute the bandwidth h that means the same as scikit-learn's or the paper's gamma (its τ).
 
-    Gaussian: exp(−γd²) = exp(−d²/(2h²)), so h = 1/√(2γ). Laplace: h = 1/γ.
+    Parameters
+    ----------
+    gamma : float
+        γ > 0.
+    kernel : {"gaussian", "laplace"}
+
+    Returns
+    -------
+    float
+        1/√(2γ) for the Gaussian kernel, since exp(−γd²) = exp(−d²/(2h²)), and 1/γ for the Laplace kernel.
 
     Examples
     --------
@@ -255,7 +323,7 @@ def bandwidth_from_gamma(gamma: float, kernel: str = "gaussian") -> float:
 
 
 def make_kernel(kernel: Any, bandwidth: str | float, rows: SomeRows, features: int) -> Kernel:
-    """The kernel, with its bandwidth found from the source where a rule is asked for.
+    """Make the kernel, with its bandwidth found from the source where a rule is asked for.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ class DistanceCurve:
     thresholds: dict[str, float]
 
     @property
-    def prior(self) -> Floats:
+    def prior(self) -> Floats:  # numpydoc ignore=RT01
         """1 − 1/λ, the prior that each λ stands for."""
         return 1 - 1 / self.ratio
 
@@ -96,6 +96,10 @@ class KM2(PUEstimator):
         Principal components in use.
     converged_ : bool
 
+    References
+    ----------
+    Ramaswamy, Scott and Tewari (2016). Mixture proportion estimation via kernel embeddings of distributions. ICML.
+
     Examples
     --------
     >>> from priorshift import KM2, simulate
@@ -128,7 +132,17 @@ class KM2(PUEstimator):
         self.random_state = random_state
 
     def curve(self, prior: ArrayLike | None = None) -> DistanceCurve:
-        """The distance curve at the given priors, for a picture; by default around the estimate."""
+        """Compute the distance curve, for a picture.
+
+        Parameters
+        ----------
+        prior : array-like or None
+            Priors 1 − 1/λ, from 0 to below 1; around the estimate by default.
+
+        Returns
+        -------
+        DistanceCurve
+        """
         check_is_fitted(self)
         if prior is None:
             top = min(_LARGEST_PRIOR, max(2 * self.prior_, self.prior_ + 0.2, 0.3), 0.5 + self.prior_ / 2)
@@ -268,6 +282,10 @@ class KM1(KM2):
     """KM1 estimate of the source prior: as KM2, with the threshold 1/√min(m, n).
 
     Where that exceeds 0.9‖μ_U − μ_P‖, which the slope may never reach, KM2's threshold is taken.
+
+    References
+    ----------
+    Ramaswamy, Scott and Tewari (2016). Mixture proportion estimation via kernel embeddings of distributions. ICML.
 
     Examples
     --------

@@ -16,21 +16,23 @@ class KM2LS(TargetPriorEstimator):
     """KM2-LS: KM2 with the target in place of the source population; the paper's second competitor.
 
     It needs no source prior and does not use the unlabelled source rows, except to scale columns.
+    What is not described here is as in :class:`KM2`.
 
     Parameters
     ----------
     confidence : float
         Of the interval, which includes sampling error and not KM2's bias.
     bandwidth : "search" or float
-        As in :class:`KM2`.
     standardize : bool
         Scale every column by the mean and spread of the unlabelled source rows.
-    components, max_rows : int
-        As in :class:`KM2`.
+    components : int or None
+    max_rows : int
     verbose : bool
-        Whether a terminal shows how far long work is.
     random_state : int, Generator or None
-        As in :class:`KM2`.
+
+    References
+    ----------
+    Mielniczuk, Rejchel and Teisseyre (2026); see :class:`TCPU`.
 
     Examples
     --------

@@ -39,12 +39,12 @@ class Method:
     picture: Callable[[Any, PriorEstimate], Any]
 
     @property
-    def label(self) -> str:
+    def label(self) -> str:  # numpydoc ignore=RT01
         """What results and tables call it."""
         return self.estimator.label
 
     @property
-    def options(self) -> tuple[str, ...]:
+    def options(self) -> tuple[str, ...]:  # numpydoc ignore=RT01
         """Settings that it takes, the parameters of its class."""
         return tuple(inspect.signature(self.estimator).parameters)
 

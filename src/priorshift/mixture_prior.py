@@ -86,6 +86,12 @@ class MixturePrior(PUEstimator):
     scored_, replicates_ : ScoredSource, Replicates
         What a target is compared with.
 
+    References
+    ----------
+    The share of true nulls: Storey (2002). A direct approach to false discovery rates. Journal of the Royal
+    Statistical Society B 64. What is identified: Blanchard, Lee and Scott (2010). Semi-supervised novelty detection.
+    Journal of Machine Learning Research 11.
+
     Examples
     --------
     >>> from priorshift import MixturePrior, simulate
@@ -141,7 +147,7 @@ class MixturePrior(PUEstimator):
         self._warn(*source.sizes)
 
     @property
-    def p_values_(self) -> Floats:
+    def p_values_(self) -> Floats:  # numpydoc ignore=RT01
         """Of the population's rows, in each repetition."""
         return self.scored_.p_values
 

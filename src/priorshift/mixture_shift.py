@@ -29,21 +29,26 @@ class MixtureShift(TargetPriorEstimator):
     π comes from :class:`MixturePrior` (or is given), the ratio R = (1−π′)/(1−π) from the joint mixture of population
     and target, whose negatives have one density. Where classes overlap, up to half of the weight moves to TCPU's
     plug-in ratio: R = R_mixture + (1−ω)/2·(R_kernel − R_mixture), with ω of :class:`MixturePrior`; π′ = 1 − (1−π)R.
+    Parameters that are not described here are those of :class:`MixturePrior`.
 
     Parameters
     ----------
     source_prior : float or None
         π, where it is known.
     model : classifier or None
-        As in :class:`MixturePrior`.
-    repeats, folds, guard, scenario, standardize
-        As in :class:`MixturePrior`.
+    repeats, folds : int
+    guard : bool
+    scenario : {"case-control", "censoring"}
+    standardize : bool
     confidence : float
         Of the interval: a bootstrap of observations that keeps the scores, widened by 15% for their own noise and by
         4/m with m positives, and never narrower than if the classes of all target rows were known. Where the source
         prior is only an upper bound, it reaches down to what a source prior of 0 would give.
-    n_bootstrap, max_rows, verbose, random_state
-        As in :class:`MixturePrior`; `max_rows` limits the rows of the kernel ratio too.
+    n_bootstrap : int
+    max_rows : int
+        Limits the rows of the kernel ratio too.
+    verbose : bool
+    random_state : int, Generator or None
 
     Attributes
     ----------

@@ -42,8 +42,12 @@ class NNPUClassifier(PUClassifier):
         As in :class:`TCPU`.
     standardize : bool
         Scale every column by the mean and spread of the population sample.
-    batch_size, learning_rate, weight_decay, max_epochs
+    batch_size : int
+        Rows in a step of Adam.
+    learning_rate, weight_decay : float
         Of Adam.
+    max_epochs : int
+        Epochs after which training stops at the latest.
     patience : int
         Epochs without a smaller held-out risk after which training stops.
     device : str
@@ -72,6 +76,12 @@ class NNPUClassifier(PUClassifier):
     -----
     The sigmoid loss only finds the side of ½; :mod:`priorshift.scores.calibration` makes probabilities of the outputs,
     of either loss, and says what is true of them.
+
+    References
+    ----------
+    Kiryo, Niu, du Plessis and Sugiyama (2017). Positive-unlabeled learning with non-negative risk estimator. NeurIPS.
+    The calibration: Lancaster and Imbens (1996). Case-control studies with contaminated controls. Journal of
+    Econometrics 71.
 
     Examples
     --------
@@ -159,12 +169,34 @@ class NNPUClassifier(PUClassifier):
         return np.asarray(a * np.mean([network(rows) for network in self._networks], axis=0) + b)
 
     def predict_proba(self, X: Any) -> Floats:
-        """P(Y=0|x) and P(Y=1|x) in the source population, whose prior is `prior_`."""
+        """Compute the posterior in the source population, whose prior is `prior_`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, features)
+            With the columns of the source.
+
+        Returns
+        -------
+        ndarray of shape (rows, 2)
+            P(Y=0|x) and P(Y=1|x).
+        """
         p = expit(self.decision_function(X))
         return np.stack([1 - p, p], axis=1)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likelier class in the source population; see :class:`ShiftedClassifier` for a target."""
+        """Predict the likelier class in the source population; see :class:`ShiftedClassifier` for a target.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, features)
+            With the columns of the source.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            Values of `classes_`.
+        """
         positive = self.decision_function(X) > 0
         return np.asarray(self.classes_[positive.astype(int)])
 
@@ -192,7 +224,13 @@ class NNPUClassifier(PUClassifier):
 
 
 def warn_of_few(positives: int) -> None:
-    """A calibration of two numbers needs more than a few rows."""
+    """Warn where a calibration of two numbers rests on fewer than 10 positives.
+
+    Parameters
+    ----------
+    positives : int
+        How many there are.
+    """
     if positives < 10:
         warn(
             f"Probabilities are calibrated on {positives} positive rows; take them as a guess, and label at least 10.",
@@ -201,12 +239,28 @@ def warn_of_few(positives: int) -> None:
 
 
 def non_negative(torch: Any, prior: float, loss: str) -> Risk:
-    """πE_P[ℓ(g)] + (E_U[ℓ(−g)] − πE_P[ℓ(−g)]); the second part is (1−π)E_N[ℓ(−g)], which is not negative."""
+    """Make the risk πE_P[ℓ(g)] + (E_U[ℓ(−g)] − πE_P[ℓ(−g)]).
 
-    def ell(z: Any) -> Any:
+    The second part is (1−π)E_N[ℓ(−g)], which is not negative.
+
+    Parameters
+    ----------
+    torch : module
+    prior : float
+        π.
+    loss : {"sigmoid", "logistic"}
+        ℓ.
+
+    Returns
+    -------
+    callable
+        From the outputs at positive and at unlabelled rows to the two parts.
+    """
+
+    def ell(z: Any) -> Any:  # numpydoc ignore=GL08
         return torch.sigmoid(-z) if loss == "sigmoid" else torch.nn.functional.softplus(-z)
 
-    def risk(positive: Any, unlabeled: Any) -> tuple[Any, Any]:
+    def risk(positive: Any, unlabeled: Any) -> tuple[Any, Any]:  # numpydoc ignore=GL08
         return prior * ell(positive).mean(), ell(-unlabeled).mean() - prior * ell(-positive).mean()
 
     return risk

@@ -18,7 +18,7 @@ _wanted = ContextVar("progress is shown", default=False)
 
 @contextmanager
 def shown(verbose: bool) -> Iterator[None]:
-    """Within it, bars are drawn, if `verbose` or if they were before.
+    """Draw bars within it, if `verbose` or if they were drawn before.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def shown(verbose: bool) -> Iterator[None]:
 
 
 class Progress:
-    """Counts steps; from the second second on, where bars are wanted and stderr is a terminal, it draws them.
+    """Counts steps; after two seconds, where bars are wanted and stderr is a terminal, it draws them.
 
     Parameters
     ----------

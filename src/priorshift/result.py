@@ -17,14 +17,14 @@ _VERDICTS = {
 
 @dataclass(frozen=True)
 class Interval:
-    """Interval for the target prior, inside [0, 1].
+    """Interval for the target prior, inside [0, 1], or for the ratio of negatives, from 0 on.
 
     Attributes
     ----------
     low, high : float
         Its ends.
     confidence : float
-        The nominal share of samples in which such an interval holds the target prior.
+        The nominal share of samples in which such an interval holds the truth.
     method : str
         How it was made; see :mod:`priorshift.intervals`.
 
@@ -42,7 +42,7 @@ class Interval:
     method: str
 
     @property
-    def width(self) -> float:
+    def width(self) -> float:  # numpydoc ignore=RT01
         """Upper less lower end."""
         return self.high - self.low
 
@@ -103,16 +103,17 @@ class PriorEstimate:
     raw : float
         The same before it was brought into [0, 1].
     interval : Interval or None
-        None where none was asked for.
+        None where none was asked for, or the method cannot tell its error.
     standard_error : float
-        Of `raw`, from the influence of every row or a bootstrap of them; NaN where there is no estimate.
+        Of `raw`, from the influence of every row or a bootstrap of them; NaN where it is not known.
     source_prior : float
         The π that was used; NaN for a method that needs none.
     negative_ratio : float
-        R = (1−π′)/(1−π), the share of negatives in the target over that in the source. It does not
-        depend on π.
+        R = (1−π′)/(1−π), the share of negatives in the target over that in the source; NaN for a method without π.
+        Of TCPU and MixtureShift it does not depend on π.
     separation : float
-        ‖μ_U − μ_P‖², how far the positives lie from the source population; NaN for a method without a kernel.
+        ‖μ_U − μ_P‖², how far the positives lie from the source population, of KM2-LS from the target; NaN for a method
+        without a kernel.
     method : str
         Name of the estimator.
     sizes : tuple of three int

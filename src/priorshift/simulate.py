@@ -40,17 +40,17 @@ class PUSample:
     target_prior: float
 
     @property
-    def X(self) -> NDArray[np.float64]:
+    def X(self) -> NDArray[np.float64]:  # numpydoc ignore=RT01
         """Positives, then unlabelled rows, as `fit` takes them."""
         return np.concatenate([self.positive, self.unlabeled])
 
     @property
-    def y(self) -> NDArray[np.intp]:
+    def y(self) -> NDArray[np.intp]:  # numpydoc ignore=RT01
         """1 for the labelled positives, 0 for the unlabelled rows."""
         return np.repeat([1, 0], [len(self.positive), len(self.unlabeled)])
 
     @property
-    def ids(self) -> NDArray[np.intp]:
+    def ids(self) -> NDArray[np.intp]:  # numpydoc ignore=RT01
         """Observation of each row of `X`; what ``fit(X, y, shared=…)`` takes."""
         return np.concatenate([self.positive_ids, self.unlabeled_ids])
 
@@ -66,10 +66,20 @@ class LabeledSource(NamedTuple):
 
 
 def sample_sizes(n: int, source_prior: float, label_frequency: float) -> tuple[int, int]:
-    """Labelled and unlabelled rows to draw from n source rows (the paper's supplement).
+    """Count the labelled and unlabelled rows to draw from n source rows (the paper's supplement).
 
-    A·c·π·n labelled and A·(1−c)·n unlabelled ones, A = 1/(1 − c(1−π)): n rows in all, of whose positives a
-    share c is labelled.
+    Parameters
+    ----------
+    n : int
+    source_prior : float
+        π.
+    label_frequency : float
+        c, the share of the positives that is labelled; at most 1/(2−π).
+
+    Returns
+    -------
+    labeled, unlabeled : int
+        A·c·π·n and A·(1−c)·n, A = 1/(1 − c(1−π)): n rows in all.
 
     Examples
     --------
@@ -101,7 +111,7 @@ def gaussian(
     shared: bool = True,
     random_state: Random = None,
 ) -> PUSample:
-    """The paper's synthetic data: negatives N(0, I), positives N(a, I) with a = (distance, …, distance).
+    """Draw the paper's synthetic data: negatives N(0, I), positives N(a, I) with a = (distance, …, distance).
 
     Parameters
     ----------
@@ -111,12 +121,24 @@ def gaussian(
         Rows of the source pool and of the target.
     label_frequency : float
         The paper's c.
+    dimension : int
+        Features.
+    distance : float
+        Of the two means, in each feature.
     violation : float
         The paper's g: target positives come from N(a + g, I), which breaks label shift unless it is 0.
     shared : bool
         True is the paper's scheme: labelled and unlabelled rows are drawn from one pool of `n_source` rows and
         may be the same. False draws them from separate pools.
     random_state : int, Generator or None
+
+    Returns
+    -------
+    PUSample
+
+    References
+    ----------
+    Mielniczuk, Rejchel and Teisseyre (2026); see :class:`priorshift.TCPU`.
 
     Examples
     --------
@@ -132,7 +154,7 @@ def gaussian(
     check_count("dimension", dimension, 1)
     m, n = sample_sizes(n_source, source_prior, label_frequency)
 
-    def draw(labels: NDArray[np.bool_], mean: float) -> NDArray[np.float64]:
+    def draw(labels: NDArray[np.bool_], mean: float) -> NDArray[np.float64]:  # numpydoc ignore=GL08
         return rng.normal(size=(len(labels), dimension)) + mean * labels[:, None]
 
     labels_target = rng.random(n_target) < target_prior
@@ -162,9 +184,21 @@ def label_some(
     *,
     random_state: Random = None,
 ) -> LabeledSource:
-    """Positive-unlabelled data from labelled rows, by the sampling scheme of the paper's supplement.
+    """Draw positive-unlabelled data from labelled rows, by the sampling scheme of the paper's supplement.
 
-    The ids are rows of X; the two samples are not necessarily disjoint.
+    Parameters
+    ----------
+    X : ndarray of shape (rows, features)
+    y : ndarray of shape (rows,)
+        Two values; the larger one means positive.
+    source_prior, label_frequency : float
+        π and c, as in `sample_sizes`; the rows are not thinned to π.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    LabeledSource
+        The ids are rows of X; the two samples are not necessarily disjoint.
     """
     rng = np.random.default_rng(random_state)
     X = np.asarray(X)
@@ -187,7 +221,20 @@ def _pick(X: NDArray[Any], labels: NDArray[np.bool_], m: int, n: int, rng: np.ra
 
 
 def downsample(y: NDArray[Any], prior: float, *, random_state: Random = None) -> NDArray[np.intp]:
-    """Rows to keep, at random, so that positives make up `prior` of them: one class is thinned, the other kept.
+    """Choose rows to keep, at random, so that positives make up `prior` of them.
+
+    Parameters
+    ----------
+    y : ndarray of shape (rows,)
+        Two values; the larger one means positive.
+    prior : float
+        Strictly between 0 and 1.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    ndarray of int
+        One class is thinned, the other kept.
 
     Examples
     --------
@@ -222,10 +269,25 @@ def shift_labels(
     label_frequency: float = 0.5,
     random_state: Random = None,
 ) -> PUSample:
-    """A label-shift problem from real labelled data, as in the paper's experiments.
+    """Make a label-shift problem of real labelled data, as in the paper's experiments.
 
     The rows are split into two halves; each is thinned to its prior; the source half is labelled by the
     sampling scheme.
+
+    Parameters
+    ----------
+    X : ndarray of shape (rows, features)
+    y : ndarray of shape (rows,)
+        Two values; the larger one means positive.
+    source_prior, target_prior : float
+        π and π′.
+    label_frequency : float
+        The paper's c.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    PUSample
 
     Examples
     --------

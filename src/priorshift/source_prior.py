@@ -38,7 +38,7 @@ class EstimatedPrior:
     influence: PriorInfluence | None
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # numpydoc ignore=RT01
         """Of the estimator's class."""
         return type(self.estimator).__name__
 

@@ -67,7 +67,8 @@ class TCPU(TargetPriorEstimator):
     verbose : bool
         Whether a terminal shows how far long work is.
     random_state : int, Generator or None
-        Decides the bootstrap's draws, the sampled pairs and the rows that KM2 thins large data to; nothing else.
+        Decides the bootstrap's draws, the sampled pairs and what is random in the estimator of π, such as the rows that
+        KM2 thins large data to, where it was given no random_state; nothing else.
 
     Attributes
     ----------
@@ -82,8 +83,8 @@ class TCPU(TargetPriorEstimator):
 
     References
     ----------
-    Mielniczuk, Rejchel and Teisseyre (2026). Class prior estimation under label shift from positive-unlabelled data.
-    AISTATS.
+    Mielniczuk, Rejchel and Teisseyre (2026). Prior shift estimation for positive unlabeled data through the lens of
+    kernel embedding. AISTATS.
 
     Examples
     --------
@@ -177,14 +178,14 @@ class TCPU(TargetPriorEstimator):
         return objective(embeddings.gram, self.source_prior_, gamma)
 
     @property
-    def source_prior_(self) -> float:
+    def source_prior_(self) -> float:  # numpydoc ignore=RT01
         """π as it is set now: known, or estimated."""
         check_is_fitted(self)
         estimated = self._estimated_prior
         return estimated.value if estimated else check_prior(self.source_prior)
 
     @property
-    def prior_estimator_(self) -> Any:
+    def prior_estimator_(self) -> Any:  # numpydoc ignore=RT01
         """What was asked for π; None where it is known."""
         check_is_fitted(self)
         estimated = self._estimated_prior

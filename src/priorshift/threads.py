@@ -14,7 +14,7 @@ import threadpoolctl
 
 
 def available() -> int:
-    """Cores this process may use, by its affinity and its container, or fewer where OMP_NUM_THREADS says so.
+    """Count the cores this process may use, by its affinity and its container, or fewer by OMP_NUM_THREADS.
 
     Returns
     -------
@@ -33,7 +33,7 @@ _limits: Any = None
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Within it, BLAS runs on the thread that calls it.
+    """Keep BLAS on the thread that calls it, within the context.
 
     The limit belongs to the whole process, so the first to enter sets it and the last to leave lifts it.
     """
