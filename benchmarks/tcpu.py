@@ -45,12 +45,12 @@ def megabytes(field):
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) / 1024 for line in file if line.startswith(field))
 X, y, T = problem(2000)
-ps.TCPU(0.2, precision=precision).fit(X, y).estimate(T)
+ps.TCPU(0.2, standardize=False, precision=precision).fit(X, y).estimate(T)
 X, y, T = problem(rows)
 with open("/proc/self/clear_refs", "w") as file:
     file.write("5")  # the peak counts from here
 before = megabytes("VmRSS")
-ps.TCPU(0.2, precision=precision).fit(X, y).estimate(T)
+ps.TCPU(0.2, standardize=False, precision=precision).fit(X, y).estimate(T)
 print(megabytes("VmHWM") - before)
 """
 
@@ -74,7 +74,7 @@ def baseline(P: np.ndarray, U: np.ndarray, T: np.ndarray, *, margins: bool) -> f
 
 
 def ours(P: np.ndarray, U: np.ndarray, T: np.ndarray, precision: str) -> float:
-    tcpu = ps.TCPU(PRIOR, statistic="plug-in", precision=precision)
+    tcpu = ps.TCPU(PRIOR, statistic="plug-in", standardize=False, precision=precision)
     return tcpu.fit(np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)])).estimate(T).raw
 
 

@@ -89,3 +89,11 @@ def test_distance_curve_shows_both_thresholds_and_the_estimate():
     right = ax.figure.axes[1]
     levels = {line.get_label(): line.get_ydata()[0] for line in right.lines[1:]}
     assert levels == {f"threshold of {rule}": slope for rule, slope in km2.thresholds_.items()}
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+@pytest.mark.parametrize("method", [ps.KM2LS(), ps.MixtureShift(random_state=0)])
+def test_the_objective_is_tcpus_alone(method):
+    s = ps.simulate.gaussian(0.3, 0.6, 100, 100, random_state=0)
+    with pytest.raises(InputError, match="has no objective to draw"):
+        ps.plots.objective(method.fit(s.X, s.y).estimate(s.target))

@@ -297,3 +297,23 @@ def test_text_and_thresholds_that_are_no_numbers():
         target_metrics([1.0], [1.0], 0.5, np.nan)
     with pytest.raises(InputError, match="target_prior is True, but it must be a number from 0 to 1"):
         target_metrics([1.0], [1.0], True, 0.5)
+
+
+class Array(BaseEstimator):
+    """A stranger's estimator: knows arrays alone, and nothing of shared rows."""
+
+    def fit(self, X, y):
+        self.mean_ = np.asarray(X, dtype=float).mean()
+        return self
+
+    def estimate(self, X_target):
+        assert isinstance(X_target, np.ndarray)
+        return ps.PriorEstimate(0.4, 0.4, None, 0.1, 0.3, 0.86, np.nan, "Array", (1, 1, len(X_target)))
+
+
+def test_a_strangers_prior_estimator_is_given_arrays_and_what_it_asks_for():
+    s = ps.simulate.gaussian(0.3, 0.6, 300, 100, random_state=0)
+    frame = pd.DataFrame(s.X).add_prefix("x")
+    shifted = ps.ShiftedClassifier(LogisticRegression(), Array(), source_prior=0.3, random_state=0)
+    shifted.fit(frame, s.y, shared=s.ids).adapt(pd.DataFrame(s.target).add_prefix("x"))
+    assert shifted.target_prior_ == 0.4

@@ -4,8 +4,7 @@ Estimates the class prior of an unlabelled target population under label shift, 
 unlabelled data of a source population.
 """
 
-from priorshift import adapt, datasets, errors, intervals, kernels, plots, simulate
-from priorshift.adapt import ShiftedClassifier
+from priorshift import adapt, datasets, errors, intervals, kernels, methods, plots, simulate
 from priorshift.drpu import DRPU
 from priorshift.estimate import estimate_prior
 from priorshift.intervals import required_sample_size
@@ -15,6 +14,7 @@ from priorshift.mixture_prior import MixturePrior
 from priorshift.mixture_shift import MixtureShift
 from priorshift.nnpu import NNPUClassifier
 from priorshift.result import Interval, PriorEstimate
+from priorshift.shifted_classifier import ShiftedClassifier
 from priorshift.tcpu import TCPU
 
 __version__ = "0.1.0.dev0"
@@ -37,6 +37,7 @@ __all__ = [
     "estimate_prior",
     "intervals",
     "kernels",
+    "methods",
     "plots",
     "required_sample_size",
     "simulate",

@@ -11,30 +11,14 @@ would raise the threshold when positives become more common.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
-from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from priorshift.base import PUClassifier
 from priorshift.errors import InputError
-from priorshift.input.parameters import check_estimator, check_number, check_prior, is_number, seeded
-from priorshift.input.source import Source
-from priorshift.input.tables import Table
-from priorshift.km import KM2
-from priorshift.mixture_shift import MixtureShift
-from priorshift.nnpu import NNPUClassifier, warn_of_few
-from priorshift.result import PriorEstimate
-from priorshift.scores.calibration import calibrate
-from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
-
-_TINY = 1e-15  # what a probability of 0 or 1 is taken for
+from priorshift.input.parameters import check_number, check_prior, is_number
 
 
 def shifted_threshold(source_prior: float, target_prior: float) -> float:
@@ -60,7 +44,7 @@ def shifted_threshold(source_prior: float, target_prior: float) -> float:
     >>> round(shifted_threshold(0.2, 0.5), 3)  # more positives: decide for them earlier
     0.2
     """
-    pi, target = check_prior(source_prior), _target_prior(target_prior)
+    pi, target = check_prior(source_prior), check_target_prior(target_prior)
     return pi * (1 - target) / (pi * (1 - target) + target * (1 - pi))
 
 
@@ -93,7 +77,7 @@ def shifted_posterior(p: ArrayLike, source_prior: float, target_prior: float) ->
     posterior = _numbers("p", p)
     if not ((posterior >= 0) & (posterior <= 1)).all():
         raise InputError("p holds numbers outside [0, 1] or NaN; pass posterior probabilities P(Y=1|x) of the source.")
-    pi, target = check_prior(source_prior), _target_prior(target_prior)
+    pi, target = check_prior(source_prior), check_target_prior(target_prior)
     positive, negative = posterior * (target / pi), (1 - posterior) * ((1 - target) / (1 - pi))
     total = positive + negative
     # with a prior of 0 or 1 a point that only the other class can have is impossible: it keeps the prior's verdict
@@ -152,7 +136,7 @@ def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, 
     >>> print(f"{found.recall:.2f} {found.accuracy:.2f}")  # both are 0.84 in the end
     0.85 0.84
     """
-    prior = _target_prior(target_prior)
+    prior = check_target_prior(target_prior)
     p, t = _numbers("positive", positive).ravel(), _numbers("target", target).ravel()
     if not np.isfinite(check_number("threshold", threshold)):
         raise InputError(f"threshold is {threshold!r}, but it must be a finite number.")
@@ -174,254 +158,6 @@ def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, 
     )
 
 
-class ShiftedClassifier(PUClassifier):
-    """A classifier for one target after the other: fitted once on the source, adapted to each target's prior.
-
-    Parameters
-    ----------
-    classifier : classifier
-        With ``fit(X, y)`` and ``predict_proba`` or ``decision_function``. See `predicts`.
-    prior_estimator : estimator or None
-        With ``fit(X, y)`` and ``estimate(X_target)``; None is :class:`MixtureShift`.
-    source_prior : float or None
-        π, where it is known; None takes the classifier's ``prior_``, the prior estimator's ``source_prior_``, or, where
-        there is neither, asks KM2.
-    predicts : {"auto", "positive", "labeled"}
-        What the classifier tells after it was fitted on labelled (1) and unlabelled (0) rows. A PU classifier tells
-        P(Y=1|x), "positive"; so does one that was fitted on true classes of the source before and comes in
-        scikit-learn's ``FrozenEstimator``. An ordinary classifier tells who is "labeled"; then its cross-fitted
-        scores are made probabilities of the class by :mod:`priorshift.scores.calibration`. "auto" is "positive" for
-        :class:`NNPUClassifier` and frozen classifiers, and "labeled" for others.
-    folds : int
-        Of that cross-fitting.
-    random_state : int, Generator or None
-        Decides the folds, and what is random in the two estimators where they were given no random_state.
-
-    Attributes
-    ----------
-    classifier_, prior_estimator_
-        The fitted estimators.
-    source_prior_ : float
-        π in use.
-    estimate_ : PriorEstimate or None
-        Of the target that `adapt` was given last.
-    target_prior_ : float
-        π′ in use; π before `adapt`.
-    threshold_ : float
-        On the source posterior.
-    classes_, n_features_in_, feature_names_in_
-        As in scikit-learn.
-
-    References
-    ----------
-    Saerens, Latinne and Decaestecker (2002). Adjusting the outputs of a classifier to new a priori probabilities: a
-    simple procedure. Neural Computation 14.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from priorshift import ShiftedClassifier, TCPU, simulate
-    >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.8, random_state=0)
-    >>> shifted = ShiftedClassifier(LogisticRegression(), TCPU(0.2), random_state=0).fit(s.X, s.y, shared=s.ids)
-    >>> before = (shifted.predict(s.target) == s.target_labels).mean()
-    >>> after = (shifted.adapt(s.target).predict(s.target) == s.target_labels).mean()
-    >>> print(f"{shifted.target_prior_:.2f} {shifted.threshold_:.2f} {before:.2f} {after:.2f}")
-    0.79 0.06 0.90 0.96
-    """
-
-    def __init__(
-        self,
-        classifier: Any,
-        prior_estimator: Any = None,
-        *,
-        source_prior: float | None = None,
-        predicts: Literal["auto", "positive", "labeled"] = "auto",
-        folds: int = 5,
-        random_state: int | np.random.Generator | None = None,
-    ) -> None:
-        self.classifier = classifier
-        self.prior_estimator = prior_estimator
-        self.source_prior = source_prior
-        self.predicts = predicts
-        self.folds = folds
-        self.random_state = random_state
-
-    def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        table, y = source.table, source.labeled.astype(int)
-        shared = {} if source.shared_by is None else {"shared": source.shared_by}
-        prior_estimator = MixtureShift() if self.prior_estimator is None else clone(self.prior_estimator)
-        classifier = clone(self.classifier)
-        if self.random_state is not None:
-            for part in (prior_estimator, classifier):
-                seeded(part, rng.integers(2**31))
-        self.prior_estimator_ = prior_estimator.fit(table, y, **shared)
-        takes_shared = shared if isinstance(self.classifier, NNPUClassifier) else {}
-        self.classifier_ = clone(classifier).fit(table.values, y, **takes_shared)
-        self._order = self._column_order(table)
-        _log_odds(self.classifier_, table.values[:2, self._order])  # better now than when it is needed
-        prior = self._prior(source)
-        self.calibration_ = (1.0, 0.0)
-        if not self._predicts_positive():
-            folds = min(self.folds, *source.sizes)
-            fold = source.deal(folds, rng)
-            scores = np.empty(len(y))
-            for k in range(folds):
-                model = clone(classifier).fit(table.values[fold != k], y[fold != k])
-                scores[fold == k] = _log_odds(model, table.values[fold == k])
-            self.calibration_ = calibrate(scores[source.positive], scores[source.population], prior)
-            warn_of_few(len(source.positive))
-        self.source_prior_ = prior
-        self._aim(None, prior)
-
-    def _prior(self, source: Source) -> float:
-        """π as given, the classifier's, the prior estimator's, or KM2's."""
-        prior = self.source_prior or getattr(self.classifier_, "prior_", None)
-        prior = prior or getattr(self.prior_estimator_, "source_prior_", None)
-        if prior is None:
-            prior = estimate_source_prior(KM2(scenario=source.scenario), source, self.random_state).value  # type: ignore[arg-type]
-        return float(np.clip(prior, LEAST_PRIOR, 1 - LEAST_PRIOR))
-
-    def adapt(self, X_target: Any) -> ShiftedClassifier:
-        """Estimate the prior of the population that `X_target` is a sample of; predictions are for it from now on.
-
-        Parameters
-        ----------
-        X_target : array-like or data frame of shape (rows, features)
-            Unlabelled rows with the columns of the source.
-
-        Returns
-        -------
-        ShiftedClassifier
-            Itself.
-        """
-        check_is_fitted(self)
-        estimate = self.prior_estimator_.estimate(self._layout.read(X_target).table)
-        if not np.isfinite(estimate.value):
-            raise InputError(
-                "the target prior cannot be estimated from these data (see the warning), so there is nothing to adapt "
-                "to; pass a prior that you know to adapt_to."
-            )
-        return self._aim(estimate, estimate.value)
-
-    def adapt_to(self, target_prior: float) -> ShiftedClassifier:
-        """Aim the predictions at a target whose prior is known.
-
-        Parameters
-        ----------
-        target_prior : float
-            π′, from 0 to 1; the source's own prior undoes an earlier `adapt`.
-
-        Returns
-        -------
-        ShiftedClassifier
-            Itself.
-        """
-        check_is_fitted(self)
-        return self._aim(None, _target_prior(target_prior))
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Compute the posterior in the target adapted to, or in the source before `adapt`.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (rows, features)
-            With the columns of the source.
-
-        Returns
-        -------
-        ndarray of shape (rows, 2)
-            P′(Y=0|x) and P′(Y=1|x).
-        """
-        p = shifted_posterior(self._source_posterior(X), self.source_prior_, self.target_prior_)
-        return np.stack([1 - p, p], axis=1)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the likelier class in the target adapted to, or in the source before `adapt`.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (rows, features)
-            With the columns of the source.
-
-        Returns
-        -------
-        ndarray of shape (rows,)
-            Values of `classes_`; the larger one means positive.
-        """
-        p = self._source_posterior(X)
-        return np.asarray(self.classes_[(p > self.threshold_).astype(int)])
-
-    def metrics(self, X_positive: Any, X_target: Any) -> TargetMetrics:
-        """Compute metrics of the decisions in the target, without its labels.
-
-        Parameters
-        ----------
-        X_positive : array-like or data frame of shape (rows, features)
-            Positives that `fit` has not seen.
-        X_target : array-like or data frame of shape (rows, features)
-            Rows of the target adapted to.
-
-        Returns
-        -------
-        TargetMetrics
-        """
-        positive, target = self._source_posterior(X_positive), self._source_posterior(X_target)
-        return target_metrics(positive, target, self.target_prior_, self.threshold_)
-
-    def _source_posterior(self, X: Any) -> NDArray[np.float64]:
-        rows = self._read_rows(X).table.values[:, self._order]
-        a, b = self.calibration_
-        return np.asarray(expit(a * _log_odds(self.classifier_, rows) + b))
-
-    def _column_order(self, table: Table) -> NDArray[np.intp]:
-        """Of our columns, as the classifier knows them: a frozen one may have been fitted on a frame."""
-        n = table.values.shape[1]
-        names = list(getattr(self.classifier_, "feature_names_in_", []))
-        expected = len(names) or getattr(self.classifier_, "n_features_in_", n)
-        if expected != n or (names and table.columns and set(names) != set(table.columns)):
-            raise InputError(
-                f"{type(self.classifier).__name__} was fitted on {expected} columns"
-                f"{f' ({names[0]}, …)' if names else ''}, but X has {n}"
-                f"{f' ({table.columns[0]}, …)' if table.columns else ''}; pass the same columns to both."
-            )
-        order = [table.columns.index(name) for name in names] if names and table.columns else range(n)
-        return np.array(order, dtype=np.intp)
-
-    def _scenario(self) -> str:
-        """That of the two estimators, which speak of the same population."""
-        parts = MixtureShift() if self.prior_estimator is None else self.prior_estimator, self.classifier
-        said = {getattr(part, "scenario", None) for part in parts} - {None}
-        if len(said) > 1:
-            raise InputError(
-                f"the classifier and the prior estimator have scenario {' and '.join(sorted(map(repr, said)))}; the "
-                "population is the same, so set both alike."
-            )
-        return str(*said) if said else "case-control"
-
-    def _aim(self, estimate: PriorEstimate | None, target_prior: float) -> ShiftedClassifier:
-        self.estimate_ = estimate
-        self.target_prior_ = target_prior
-        self.threshold_ = shifted_threshold(self.source_prior_, target_prior)
-        return self
-
-    def _predicts_positive(self) -> bool:
-        if self.predicts != "auto":
-            return self.predicts == "positive"
-        return isinstance(self.classifier, FrozenEstimator) or getattr(self.classifier, "predicts_positive", False)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.source_prior is not None:
-            check_prior(self.source_prior)
-        score = "predict_proba" if hasattr(self.classifier, "predict_proba") else "decision_function"
-        if self._predicts_positive():
-            score = "predict_proba"
-        check_estimator("classifier", self.classifier, (score,), "a classifier")
-        if self.prior_estimator is not None:
-            check_estimator("prior_estimator", self.prior_estimator, ("estimate",), "None or an estimator")
-
-
 def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
     try:
         return np.asarray(values, dtype=float)
@@ -429,22 +165,19 @@ def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
         raise InputError(f"{name} holds something else than numbers; pass an array of them.") from None
 
 
-def _log_odds(model: Any, X: NDArray[Any]) -> NDArray[np.float64]:
-    """Of the second class: from predict_proba where there is one, else the decision function."""
-    name, proba = type(model).__name__, hasattr(model, "predict_proba")
-    with warnings.catch_warnings():  # a model that was fitted on a frame: the columns are in its order
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        answer = np.asarray(model.predict_proba(X) if proba else model.decision_function(X), dtype=float)
-    if answer.shape != ((len(X), 2) if proba else (len(X),)) or not np.isfinite(answer).all():
-        raise InputError(
-            f"{name} gave {'probabilities' if proba else 'scores'} of shape {answer.shape} for {len(X)} rows, or some "
-            "that are not finite; a classifier of two classes that knows both is expected."
-        )
-    return np.asarray(logit(np.clip(answer[:, 1], _TINY, 1 - _TINY))) if proba else answer
+def check_target_prior(prior: Any) -> float:
+    """Refuse what is no prior; an estimate can be 0 or 1.
 
+    Parameters
+    ----------
+    prior : object
+        What was passed.
 
-def _target_prior(prior: Any) -> float:
-    """An estimate can be 0 or 1."""
+    Returns
+    -------
+    float
+        From 0 to 1.
+    """
     if not (is_number(prior) and 0 <= prior <= 1):
         raise InputError(f"target_prior is {prior!r}, but it must be a number from 0 to 1, such as 0.2.")
     return float(prior)

@@ -40,7 +40,7 @@ def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = 
     matplotlib Axes
     """
     ax = _axes(ax)
-    if np.isnan(estimate.separation) and np.isfinite(estimate.raw):
+    if np.isfinite(estimate.raw) and (np.isnan(estimate.separation) or estimate.evidence is not None):
         raise InputError(
             f"{estimate.method} has no objective to draw; plots.mixture, plots.level_sets and plots.distance_curve "
             "draw other estimators."

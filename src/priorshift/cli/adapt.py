@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from priorshift.adapt import ShiftedClassifier, shifted_threshold
+from priorshift.adapt import shifted_threshold
 from priorshift.cli.decided_table import check_names, check_output, write_decided_table
 from priorshift.cli.options import add_options, add_output, given, make_estimator, number
 from priorshift.cli.output import print_json
@@ -17,6 +17,7 @@ from priorshift.cli.tables import add_tables, read_tables, scenario, shared_rows
 from priorshift.estimate import join_source, warn_of_shared_rows
 from priorshift.input.parameters import check_prior
 from priorshift.nnpu import NNPUClassifier
+from priorshift.shifted_classifier import ShiftedClassifier
 
 
 def add_command(commands: Any) -> None:
