@@ -1,6 +1,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -137,7 +138,6 @@ def test_metrics_of_an_exact_problem():
 
 
 def test_frames_in_any_order_of_columns():
-    import pandas as pd
 
     s = ps.simulate.gaussian(0.2, 0.6, 300, 300, dimension=3, random_state=0)
     frame, target = (pd.DataFrame(X, columns=list("abc")) for X in (s.X, s.target))
@@ -218,7 +218,6 @@ def test_answers_that_are_no_probabilities_are_refused_in_fit(answer):
 
 
 def test_a_classifier_frozen_on_a_frame_gets_its_columns_in_its_order(tmp_path):
-    import pandas as pd
 
     s = ps.simulate.gaussian(0.2, 0.6, 300, 300, dimension=3, random_state=0)
     scale = np.array([3.0, 1.0, 1.0])  # so that columns cannot be exchanged unnoticed
