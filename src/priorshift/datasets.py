@@ -33,7 +33,7 @@ _FILES = {"Waveform": "Waveform-5000", "Banknote": "Banknote-authentication", "C
 _POSITIVE = {"MNIST": (0, 2, 4, 6, 8), "CIFAR": (0, 1, 8, 9), "Fashion": (0, 2, 3, 4, 6)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dataset:
     """Rows and their class; images come in two parts, tables in one.
 

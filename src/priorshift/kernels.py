@@ -28,7 +28,7 @@ _PAIRED_ROWS = 64  # of a function that only knows matrices: so many times more 
 _MEDIAN_ROWS = 1000  # rows from which a median distance is taken: about half a million pairs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Strip:
     """Consecutive rows made ready for tiles: scaled rows, the weights w, and the largest exponent."""
 

@@ -42,7 +42,7 @@ _NO_SEPARATION = 1e-6
 _SMALL = 4000  # rows up to which one BLAS thread is the faster choice
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DistanceCurve:
     """d(λ) and its slope at some λ, with the slope at which each rule reads off its prior."""
 
@@ -298,7 +298,7 @@ class KM1(KM2):
     rule = "KM1"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Threshold:
     """A slope of d, and how much each row moves it."""
 

@@ -14,7 +14,7 @@ from priorshift.input.parameters import check_count, check_prior
 Random = int | np.random.Generator | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PUSample:
     """Three samples of a problem whose answer is known.
 

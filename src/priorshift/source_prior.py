@@ -19,7 +19,7 @@ from priorshift.km import KM2
 LEAST_PRIOR = 1e-3  # what an estimate of 0 is taken for where odds are needed, and 1 less this, an estimate of 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EstimatedPrior:
     """An estimated source prior.
 

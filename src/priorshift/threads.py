@@ -21,9 +21,14 @@ def available() -> int:
     int
         At least 1.
     """
-    cores: int = joblib.cpu_count()
     asked = os.environ.get("OMP_NUM_THREADS", "")
-    return min(cores, int(asked)) if asked.isdigit() and int(asked) > 0 else cores
+    return min(_cores(), int(asked)) if asked.isdigit() and int(asked) > 0 else _cores()
+
+
+@cache
+def _cores() -> int:
+    """Found once: asking the container takes as long as a small tile."""
+    return int(joblib.cpu_count())
 
 
 _lock = threading.Lock()

@@ -30,7 +30,7 @@ _BLOCK = 4096  # rows whose bootstrap counts are multiplied at a time
 _SYMMETRIC = np.einsum("kj,ql->kqjl", np.eye(3), np.eye(3)) + np.einsum("kl,qj->kqjl", np.eye(3), np.eye(3))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Embeddings:
     """Gram matrix of the means of P, U and T, and the covariance of its entries.
 
@@ -76,7 +76,7 @@ class Embeddings:
         return total, 1 / float(((each / total) ** 2 / self.freedom).sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PriorInfluence:
     """How much each row of P and of U moves an estimate of the source prior."""
 
@@ -96,7 +96,7 @@ class PriorInfluence:
         return p, u
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SourceEmbedding:
     """The source side, computed once and used for every target: rows of P and U and their kernel sums."""
 

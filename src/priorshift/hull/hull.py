@@ -27,7 +27,7 @@ _ROUNDING = 4e-12  # of ⟨a, a⟩: the gap that rounding leaves
 _COARSEST = 100  # points; a smaller level would not be worth its overhead
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NearestPoint:
     """The nearest point of the hull to u(λ).
 

@@ -20,7 +20,7 @@ _ROUNDING = 8 * np.finfo(float).eps  # a spread below this, relative to the valu
 _BLOCK = 4096  # rows looked at together
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Some rows of a matrix, seen through a shift and a factor for each column; made block by block, never whole."""
 
@@ -36,7 +36,7 @@ class Rows:
         return (self.X[at if self.index is None else self.index[at]] - self.shift) * self.factor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scaling:
     """x ↦ (x − shift) · factor; a column without spread in the population has factor 0, so it is left out."""
 

@@ -17,7 +17,7 @@ from priorshift.input.scaling import Rows, Scaling
 from priorshift.input.tables import Table, match_columns, read_table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Target:
     """Rows that were read after the source, with its columns and its scale."""
 
@@ -33,7 +33,7 @@ class Target:
         return linked(len(self), find_copies(self.table.values))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Layout:
     """The columns and the scale of a source: all that is needed to read a target as it was read."""
 
@@ -49,7 +49,7 @@ class Layout:
         return Target(table, self.scaling.rows(table.values))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
     """What is read of the source, once.
 

@@ -22,7 +22,7 @@ from priorshift.input.csv_text import read_csv
 _LARGEST = 1e150  # squares of larger values overflow
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """A named matrix of finite numbers, and the columns set aside from it."""
 

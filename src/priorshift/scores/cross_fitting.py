@@ -33,7 +33,7 @@ _SCORES = ("decision_function", "predict_proba", "predict")  # of a model, the f
 Model = Callable[[Floats], Floats]  # rows -> scores
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Repetition:
     """Scores of the two source samples, and the models of the folds for a target."""
 

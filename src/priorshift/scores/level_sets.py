@@ -27,7 +27,7 @@ class LevelSet:
         return self.population / self.positive
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ShareCurve:
     """Counts of positives and of the population between thresholds, highest first; the last count is below them all.
 

@@ -20,7 +20,7 @@ _FAR = 8.0  # standard deviations of the population, beyond which a value is cut
 _MOST_PRIOR = 0.99  # of the population in a ratio of negatives, which would have no bound
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Preparation:
     """Rows as the models take them: without left-out columns, and of unit spread on average, as the kernel assumes.
 
@@ -40,7 +40,7 @@ class Preparation:
         return np.asarray(np.clip(rows[:, self.used] / self.spread, -_FAR, _FAR))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Replicates:
     """Bootstrap replicates of a scored source: observations are resampled, scores are kept.
 
@@ -62,7 +62,7 @@ class Replicates:
     moved: Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScoredSource:
     """Cross-fitted scores of P and U, and the p-values of U.
 

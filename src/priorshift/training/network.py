@@ -13,7 +13,7 @@ from priorshift.arrays import Floats
 _ROWS = 8192  # evaluated together
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Network:
     """Weights and biases of dense layers with ReLU between them; batch normalisation is folded in."""
 

@@ -77,7 +77,7 @@ def training_of(estimator: Any) -> Training:
     return how
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Split:
     """Positive and unlabelled rows to train on, and those held out."""
 
