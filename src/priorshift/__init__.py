@@ -8,12 +8,13 @@ from priorshift import adapt, datasets, errors, intervals, kernels, methods, plo
 from priorshift.drpu import DRPU
 from priorshift.estimate import estimate_prior
 from priorshift.intervals import required_sample_size
+from priorshift.kernel_ratio import KernelRatio
 from priorshift.km import KM1, KM2
 from priorshift.km_ls import KM2LS
 from priorshift.mixture_prior import MixturePrior
 from priorshift.mixture_shift import MixtureShift
 from priorshift.nnpu import NNPUClassifier
-from priorshift.result import Interval, PriorEstimate
+from priorshift.result import Interval, NegativeRatio, PriorEstimate
 from priorshift.shifted_classifier import ShiftedClassifier
 from priorshift.tcpu import TCPU
 
@@ -26,9 +27,11 @@ __all__ = [
     "KM2LS",
     "TCPU",
     "Interval",
+    "KernelRatio",
     "MixturePrior",
     "MixtureShift",
     "NNPUClassifier",
+    "NegativeRatio",
     "PriorEstimate",
     "ShiftedClassifier",
     "adapt",

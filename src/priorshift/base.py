@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,11 +22,13 @@ from priorshift.input.tables import read_table
 from priorshift.result import PriorEstimate
 
 
-class PUEstimator(BaseEstimator):
+class PUEstimator(BaseEstimator, ABC):
     """Base of estimators that are fitted on positive-unlabelled data."""
 
-    _layout: Layout  # set last: what marks a finished fit
+    reads_tables: ClassVar[bool] = True  # fit and estimate take a Table, with its columns
     _word_labels: ClassVar[bool] = False
+    settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"verbose"})  # they may change after fit
+    _layout: Layout  # set last: what marks a finished fit
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -60,7 +62,7 @@ class PUEstimator(BaseEstimator):
         self._forget()
         scenario, standardize = self._scenario(), getattr(self, "standardize", False)
         source = Source.read(X, y, shared, scenario=scenario, standardize=standardize, words=self._word_labels)
-        return self.fit_source(source)
+        return self._finish(source)
 
     def fit_source(self, source: Source) -> Self:
         """Fit the estimator to a source that was read before.
@@ -77,12 +79,18 @@ class PUEstimator(BaseEstimator):
         """
         self._check_parameters()
         self._forget()
+        if source.scenario != self._scenario():
+            raise InputError(f"the source was read under {source.scenario!r}, but scenario is {self._scenario()!r}.")
+        return self._finish(source)
+
+    def _finish(self, source: Source) -> Self:
         self.classes_ = source.classes
         self.n_features_in_ = source.table.values.shape[1]
         if source.table.columns:
             self.feature_names_in_ = np.asarray(source.table.columns, dtype=object)
         with progress.shown(getattr(self, "verbose", False)):
-            self._fit(source, np.random.default_rng(self.random_state))
+            self._fit(source, np.random.default_rng(getattr(self, "random_state", None)))
+        self._settings = self.get_params(deep=False)
         self._layout = source.layout
         return self
 
@@ -97,11 +105,27 @@ class PUEstimator(BaseEstimator):
 
     def _seed(self, rng: np.random.Generator) -> Any:
         """What `estimate` draws with: decided at fit, so that it answers alike each time; a Generator goes on."""
-        return int(rng.integers(2**62)) if self.random_state is None else self.random_state
+        given = getattr(self, "random_state", None)
+        return int(rng.integers(2**62)) if given is None else given
 
     def _check_parameters(self) -> None:
         """What a name tells of a setting is checked here; a method adds what is special to it."""
         check_settings(self.get_params(deep=False))
+
+    def _read_target(self, X_target: Any) -> Target:
+        self._check_fit()
+        return self._layout.read(X_target)
+
+    def _check_fit(self) -> None:
+        """Refuse to answer without a fit, or with settings that only another fit could heed."""
+        check_is_fitted(self)
+        self._check_parameters()
+        for name, value in self.get_params(deep=False).items():
+            before = self._settings[name]
+            if name not in self.settings_of_estimate and value is not before and repr(value) != repr(before):
+                raise InputError(
+                    f"{name} was {before!r} when {type(self).__name__} was fitted and is {value!r} now; fit again."
+                )
 
     @abstractmethod
     def _fit(self, source: Source, rng: np.random.Generator) -> None: ...
@@ -129,11 +153,6 @@ class TargetPriorEstimator(PUEstimator):
         with progress.shown(getattr(self, "verbose", False)):
             return self._estimate(target)
 
-    def _read_target(self, X_target: Any) -> Target:
-        check_is_fitted(self)
-        self._check_parameters()
-        return self._layout.read(X_target)
-
     @abstractmethod
     def _estimate(self, target: Target) -> PriorEstimate: ...
 
@@ -151,7 +170,7 @@ class PUClassifier(ClassifierMixin, PUEstimator):
 
     def _read_rows(self, X: Any) -> Target:
         """Rows to predict, with the fitted columns in their order."""
-        check_is_fitted(self)
+        self._check_fit()
         table = read_table(X, "X")
         given, fitted = table.values.shape[1], self.n_features_in_
         if given != fitted and not (table.columns and hasattr(self, "feature_names_in_")):

@@ -6,7 +6,7 @@ each target then costs a pass through the network and a sort.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import stats
@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from priorshift.arrays import Floats
 from priorshift.base import TargetPriorEstimator
 from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning, warn
-from priorshift.input.parameters import check_prior, is_known, seeded
+from priorshift.input.estimators import seeded
+from priorshift.input.parameters import check_prior, is_known
 from priorshift.input.source import Source, Target
 from priorshift.result import Interval, PriorEstimate
 from priorshift.scores.cross_fitting import Model, ModelScore, check_model
@@ -109,6 +110,7 @@ class DRPU(TargetPriorEstimator):
     """
 
     label = "DRPU"
+    settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"confidence", "n_bootstrap", "verbose"})
 
     def __init__(
         self,

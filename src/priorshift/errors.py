@@ -16,7 +16,7 @@ def warn(message: str, category: type[Warning]) -> None:
     category : type
         A class of warnings.
     """
-    home = os.path.dirname(__file__)
+    home = os.path.join(os.path.dirname(__file__), "")
     frame, level = inspect.currentframe(), 1
     while frame is not None and frame.f_back is not None and frame.f_code.co_filename.startswith(home):
         frame, level = frame.f_back, level + 1

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from priorshift import methods
 from priorshift.errors import InputError, SharedRowsWarning, warn
+from priorshift.input.estimators import check_estimator, rows_for, shared_for
 from priorshift.input.observations import comparable_ids, row_codes
 from priorshift.input.source import check_sizes
 from priorshift.input.tables import Table, check_dropped, match_columns, read_table
@@ -111,15 +112,14 @@ def estimate_from_tables(
     check_sizes(**{target.name: len(target.values)})
     X, y, known = join_source(unlabeled, positive, shared)
     # one without a scenario, KM2-LS, does not use the unlabelled rows
-    if not known and getattr(estimator, "scenario", None) == "case-control":
+    if known is None and getattr(estimator, "scenario", None) == "case-control":
         warn_of_shared_rows(X, y)
-    estimate: PriorEstimate = estimator.fit(X, y, **known).estimate(target)
+    fitted = estimator.fit(rows_for(estimator, X), y, **shared_for(estimator, known))
+    estimate: PriorEstimate = fitted.estimate(rows_for(estimator, target))
     return estimate
 
 
-def join_source(
-    unlabeled: Table, positive: Table, shared: str | None
-) -> tuple[Table, NDArray[np.intp], dict[str, Any]]:
+def join_source(unlabeled: Table, positive: Table, shared: str | None) -> tuple[Table, NDArray[np.intp], Any]:
     """Put the two source tables together, as `fit` takes them.
 
     Parameters
@@ -135,8 +135,8 @@ def join_source(
         All rows.
     y : ndarray of int
         1 for the positives.
-    known : dict
-        The argument `shared` of `fit`, where something is known of shared rows.
+    known : None, "identical" or ndarray
+        What is known of shared rows, as `fit` takes it.
     """
     check_sizes(**{table.name: len(table.values) for table in (positive, unlabeled)})
     if positive.values.shape == unlabeled.values.shape and np.array_equal(positive.values, unlabeled.values):
@@ -147,10 +147,8 @@ def join_source(
     values = np.concatenate([positive.values, unlabeled.values])
     X = Table("the positive and unlabeled rows", values, unlabeled.columns)
     y = np.repeat([1, 0], [len(positive.values), len(unlabeled.values)])
-    if shared is None:
-        return X, y, {}
-    if shared == "identical":
-        return X, y, {"shared": "identical"}
+    if shared is None or shared == "identical":
+        return X, y, shared
     ids = [comparable_ids(table.aside[shared]) for table in (positive, unlabeled)]
     if not np.isin(ids[0], ids[1]).any():
         warn(
@@ -158,7 +156,7 @@ def join_source(
             "or leave shared out.",
             SharedRowsWarning,
         )
-    return X, y, {"shared": np.concatenate(ids)}
+    return X, y, np.concatenate(ids)
 
 
 def warn_of_shared_rows(X: Table, y: NDArray[np.intp]) -> None:
@@ -188,6 +186,7 @@ def _estimator(method: Any, settings: dict[str, Any]) -> Any:
     if hasattr(method, "estimate") and hasattr(method, "fit") and not isinstance(method, type):
         for name in settings:
             raise InputError(f"{name} was passed beside an estimator as method; set it in the estimator.")
+        check_estimator("method", method, ("estimate",), "the name of a method or an estimator")
         return clone(method)
     chosen = methods.choose(method, settings)
     for name in chosen.missing(settings):

@@ -24,6 +24,7 @@ from priorshift.result import Interval
 METHODS = ("delta", "bootstrap", "paper-bound", "sharp-bound")
 _LARGEST_DELTA = exp(-((sqrt(2) + 1) ** 2) / 2)  # Theorems 1 and 2 hold for no larger δ: 0.0543
 
+_ANY_RATIO = 1e100  # above every ratio, and its square a number
 _a = np.array([-1.0, 1.0, 0.0])
 _b = np.array([-1.0, 0.0, 1.0])
 _N = (np.outer(_a, _b) + np.outer(_b, _a)) / 2  # N = Σ _N_jk G_jk
@@ -81,17 +82,9 @@ def ratio(embeddings: Embeddings, confidence: float) -> tuple[float, Interval]:
     interval : Interval
         Every R from 0 on that the data do not reject; its upper end can be infinite.
     """
-    N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
-    n, c, d = _variances(embeddings, 0.0)
-    q = float(stats.t.ppf((1 + confidence) / 2, max(embeddings.variance(_N - N / D * _D)[1], 1.0)))
-    error = standard_error(embeddings, 0.0)
-    if not np.isfinite([q, n, c, d]).all():
-        return error, Interval(0.0, float("inf"), confidence, "delta")
-    a, b, e = D * D - q * q * d, -2 * (N * D - q * q * c), N * N - q * q * n  # (N − RD)² − q²Var(N − RD)
-    if a <= 0:  # a separation that may be zero allows any ratio
-        return error, Interval(0.0, float("inf"), confidence, "delta")
-    half = sqrt(max(b * b - 4 * a * e, 0.0))
-    return error, Interval(max((-b - half) / (2 * a), 0.0), max((-b + half) / (2 * a), 0.0), confidence, "delta")
+    low, high, _ = _fieller(embeddings, 0.0, confidence, _ANY_RATIO)
+    interval = Interval(low, high if high < _ANY_RATIO else float("inf"), confidence, "delta")
+    return standard_error(embeddings, 0.0), interval
 
 
 def separation_error(embeddings: Embeddings) -> float:
@@ -136,24 +129,33 @@ def delta(embeddings: Embeddings, source_prior: float, confidence: float) -> tup
     ----------
     Fieller (1954). Some problems in interval estimation. Journal of the Royal Statistical Society B 16.
     """
+    low, high, plausible = _fieller(embeddings, source_prior, confidence, 1.0)
+    return Interval(_unit(1 - high), _unit(1 - low), confidence, "delta"), plausible
+
+
+def _fieller(embeddings: Embeddings, source_prior: float, confidence: float, most: float) -> tuple[float, float, bool]:
+    """Smallest and largest (1−π)R from 0 to `most` that pass the test, and whether any does.
+
+    An estimate outside that range gets the interval of the nearer end.
+    """
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
-    n, c, d = (variance / D / D for variance in _variances(embeddings, source_prior))  # of N̂/D and so on
+    n, c, d = (variance / D / D for variance in _variances(embeddings, source_prior))  # of (1−π)N/D and so on
     freedom = embeddings.variance(_N - N / D * _D)[1]
     q = float(stats.t.ppf((1 + confidence) / 2, max(freedom, 1.0)))
     if not np.isfinite([q, n, c, d]).all():
-        return Interval(0.0, 1.0, confidence, "delta"), True
+        return 0.0, most, True
 
-    def kept(negatives: float) -> tuple[float, float] | None:  # numpydoc ignore=PR01,RT01
-        """Smallest and largest 1 − π′ that pass, where the estimate is `negatives`."""
-        return _where_not_positive(1 - q * q * d, -2 * (negatives - q * q * c), negatives**2 - q * q * n, 0.0, 1.0)
+    def passing(negatives: float) -> tuple[float, float] | None:
+        return _where_not_positive(1 - q * q * d, -2 * (negatives - q * q * c), negatives**2 - q * q * n, 0.0, most)
 
     negatives = (1 - source_prior) * N / D
-    found = kept(negatives)
-    inside = _unit(negatives)
-    ends = found if inside == negatives else kept(inside)
+    ends = passing(negatives)
+    inside = float(min(max(negatives, 0.0), most))
+    plausible = ends is not None or inside == negatives
+    if inside != negatives:
+        ends = passing(inside)
     low, high = ends if ends is not None else (inside, inside)  # no variance at all, up to rounding
-    plausible = found is not None or inside == negatives
-    return Interval(_unit(1 - high), _unit(1 - low), confidence, "delta"), plausible
+    return low, high, plausible
 
 
 def bootstrap(grams: NDArray[np.float64], source_prior: ArrayLike, confidence: float, value: float) -> Interval:

@@ -345,15 +345,15 @@ def make_kernel(kernel: Any, bandwidth: str | float, rows: SomeRows, features: i
         return _own_kernel(kernel, bandwidth, rows)
     check_choice("kernel", kernel, KERNELS)
     made = _KERNELS[kernel]
+    rules = " or ".join(map(repr, BANDWIDTHS))
+    if isinstance(bandwidth, str) and bandwidth not in BANDWIDTHS:
+        raise InputError(f"bandwidth is {bandwidth!r}, but it must be a positive number or one of {rules}.")
     if made is Energy:
+        if not isinstance(bandwidth, str):
+            raise InputError(f"bandwidth is {bandwidth!r}, but the kernel 'energy' has none; leave it out.")
         return Energy()
     if not isinstance(bandwidth, str):
-        return made(check_bandwidth(bandwidth, "a rule's name"))
-    if bandwidth not in BANDWIDTHS:
-        raise InputError(
-            f"bandwidth is {bandwidth!r}, but it must be a positive number or one of "
-            f"{', '.join(map(repr, BANDWIDTHS))}."
-        )
+        return made(check_bandwidth(bandwidth, rules))
     if bandwidth == "dimension":
         return made(bandwidth_from_gamma(1 / features, kernel))
     some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MEDIAN_ROWS)).astype(int)]
@@ -373,12 +373,13 @@ def _own_kernel(kernel: Any, bandwidth: str | float, rows: SomeRows) -> Kernel:
             f"kernel is {kernel!r}, but it must be one of {', '.join(map(repr, KERNELS))}, a kernel such as "
             "kernels.Laplace(3.0), or a function k(X, Y)."
         )
-    if not isinstance(bandwidth, str):
+    if bandwidth not in BANDWIDTHS:
         raise InputError(f"bandwidth is {bandwidth!r} beside a kernel of its own; set it there.")
-    if not all(hasattr(kernel, name) for name in ("paired", "strip", "tile", "bound")):
+    needed = ("paired", "strip", "tile", "name", "bandwidth", "bound", "nonnegative", "stationary")
+    if not all(hasattr(kernel, name) for name in needed):
         kernel = FromFunction(kernel)
+    if isinstance(kernel, FromFunction):
         kernel.check_symmetry(rows[: min(len(rows), _PAIRED_ROWS)])
-        return kernel
-    if kernel.bandwidth is not None:
+    elif kernel.bandwidth is not None:
         check_bandwidth(kernel.bandwidth, "None")
     return kernel

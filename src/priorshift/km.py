@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 from priorshift import threads
 from priorshift.arrays import NO_PAIRS, Floats, Index, Mask
 from priorshift.base import PUEstimator
-from priorshift.embedding.gram import PriorInfluence
 from priorshift.errors import (
     FewPositivesWarning,
     InputError,
@@ -32,6 +31,7 @@ from priorshift.errors import (
 from priorshift.hull.hull import Hull, NearestPoint
 from priorshift.hull.influence import Push
 from priorshift.hull.kernel_matrix import RIDGE, gram_matrix, pair_distances, search_bandwidth
+from priorshift.input.observations import PriorInfluence
 from priorshift.input.parameters import check_bandwidth
 from priorshift.input.source import Source
 from priorshift.progress import Progress
@@ -165,7 +165,7 @@ class KM2(PUEstimator):
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         keep = self._thin(source.labeled, rng)
         positive = source.labeled[keep]
-        population = np.flatnonzero(~positive) if self.scenario == "case-control" else np.arange(len(keep))
+        population = np.flatnonzero(~positive) if source.scenario == "case-control" else np.arange(len(keep))
         rows = self._project(source.scaling.rows(source.table.values, keep)[:])
         m, n = int(positive.sum()), len(population)
         p = np.where(positive, 1 / m, 0.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from scipy import stats
 
@@ -46,6 +48,9 @@ class KM2LS(TargetPriorEstimator):
     """
 
     label = "KM2-LS"
+    settings_of_estimate: ClassVar[frozenset[str]] = frozenset(
+        {"bandwidth", "components", "max_rows", "confidence", "verbose"}
+    )
 
     def __init__(
         self,

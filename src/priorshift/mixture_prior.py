@@ -191,7 +191,7 @@ class MixturePrior(PUEstimator):
             warn(
                 f"The classes overlap (o = {self.overlap_:.2f}, the implied 1 − AUC), so the source prior "
                 f"{self.prior_:.3f} is only an upper bound, and so is a target prior that rests on it; the ratio "
-                "of negatives is none. Pass a known source_prior, or add features that tell the classes apart.",
+                "of negatives is not affected. Pass a known source_prior, or add features that tell the classes apart.",
                 OverlapWarning,
             )
 

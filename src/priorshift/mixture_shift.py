@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import stats
+from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Floats
 from priorshift.base import TargetPriorEstimator
 from priorshift.errors import InputError, OverlapWarning, PriorShiftWarning
 from priorshift.input.parameters import check_prior
 from priorshift.input.source import Source, Target
+from priorshift.kernel_ratio import KernelRatio
 from priorshift.mixture_prior import MixturePrior, mixture_share
 from priorshift.result import Interval, NegativeRatio, PriorEstimate, RatioParts
-from priorshift.tcpu import TCPU
 from priorshift.threads import one_blas_thread
 
 _SCORE_NOISE = 1.15  # the bootstrap keeps the fitted scores; their own noise adds so much to a standard error
@@ -67,7 +68,8 @@ class MixtureShift(TargetPriorEstimator):
     """
 
     label = "Mixture"
-    _kernel: TCPU | None  # fitted when it is first needed
+    settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"source_prior", "confidence", "verbose"})
+    _kernel: KernelRatio | None  # fitted when it is first needed
 
     def __init__(
         self,
@@ -115,6 +117,12 @@ class MixtureShift(TargetPriorEstimator):
         scored = self.prior_estimator_.scored_
         return scored.target_p_values(scored.score(target.rows, np.random.default_rng(scored.seed)))
 
+    @property
+    def source_prior_(self) -> float:  # numpydoc ignore=RT01
+        """π as it is set now, or as it was estimated."""
+        check_is_fitted(self)
+        return self.prior_estimator_.prior_ if self.source_prior is None else self.source_prior
+
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         known = self.source_prior is not None
         names = ("model", "repeats", "folds", "scenario", "standardize", "n_bootstrap", "max_rows", "random_state")
@@ -123,10 +131,12 @@ class MixtureShift(TargetPriorEstimator):
             if known:  # what is said of an estimated prior is of no concern
                 warnings.simplefilter("ignore", OverlapWarning)
             self.prior_estimator_ = prior.fit_source(source)
-        self.source_prior_ = check_prior(self.source_prior) if known else prior.prior_
         self._source, self._kernel, self._prior_was_known = source, None, known
 
     def _estimate(self, target: Target) -> PriorEstimate:
+        known = self.source_prior is not None
+        if self._prior_was_known and not known:
+            raise InputError("source_prior was a number when MixtureShift was fitted and is none now; fit again.")
         prior = self.prior_estimator_
         scored, rng = prior.scored_, np.random.default_rng(prior.scored_.seed)
         with one_blas_thread():
@@ -143,9 +153,6 @@ class MixtureShift(TargetPriorEstimator):
         else:
             weight = 0.0
         ratios = ratio + (replicates - R) * widen
-        known = self.source_prior is not None
-        if self._prior_was_known and not known:
-            raise InputError("source_prior was a number when MixtureShift was fitted and is none now; fit again.")
         pi = check_prior(self.source_prior) if known else prior.prior_
         priors = np.full(len(ratios), pi) if known else prior.prior_replicates_
         noise = _SCORE_NOISE * (1 + _FEW_POSITIVES / scored.sizes[0])
@@ -187,8 +194,8 @@ class MixtureShift(TargetPriorEstimator):
                 samples = np.flatnonzero(labeled), np.flatnonzero(~labeled)
                 some = [np.sort(fixed.permutation(part)[: max(2, round(share * len(part)))]) for part in samples]
                 rows = np.concatenate(some)
-                tcpu = TCPU(statistic="plug-in", scenario=self.scenario, standardize=self.standardize)
-                self._kernel = tcpu.fit(self._source.table.values[rows], labeled[rows])
+                kernel = KernelRatio(statistic="plug-in", scenario=self.scenario, standardize=self.standardize)
+                self._kernel = kernel.fit(self._source.table.values[rows], labeled[rows])
             if len(target) > self.max_rows:
                 target = target[np.sort(rng.permutation(len(target))[: self.max_rows])]
             return self._kernel.negative_ratio(target)

@@ -60,7 +60,7 @@ class NegativeRatio:
         R̂; 1 is no shift, and NaN where the data give none.
     standard_error : float
         From the influence of every row.
-    interval : Interval or None
+    interval : Interval
         Of R, from 0 on; its upper end can be infinite.
     separation : float
         ‖μ_U − μ_P‖².
@@ -70,9 +70,26 @@ class NegativeRatio:
 
     value: float
     standard_error: float
-    interval: Interval | None
+    interval: Interval
     separation: float
     sizes: tuple[int, int, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain numbers and strings, ready for JSON; a number that does not exist is None.
+
+        Returns
+        -------
+        dict
+            With the names of the attributes.
+        """
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+    def __str__(self) -> str:
+        if not np.isfinite(self.value):
+            return "no estimate of the ratio of negatives"
+        ends = f"{self.interval.low:.3f} to {self.interval.high:.3f}"
+        return f"ratio of negatives {self.value:.3f}, {100 * self.interval.confidence:g}% interval {ends}"
 
 
 @dataclass(frozen=True)
@@ -200,4 +217,4 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, (float, np.floating)):
         return float(value) if np.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value
+    return value.item() if isinstance(value, np.generic) else value

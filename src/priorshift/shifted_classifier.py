@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from priorshift.adapt import TargetMetrics, check_target_prior, shifted_posterior, shifted_threshold, target_metrics
-from priorshift.base import PUClassifier, PUEstimator
+from priorshift.base import PUClassifier
 from priorshift.errors import InputError
-from priorshift.input.parameters import check_estimator, check_prior, seeded
+from priorshift.input.estimators import check_estimator, rows_for, seeded, shared_for
+from priorshift.input.parameters import check_prior
 from priorshift.input.source import Source
 from priorshift.input.tables import Table
 from priorshift.km import KM2
@@ -115,10 +116,9 @@ class ShiftedClassifier(PUClassifier):
         if self.random_state is not None:
             for part in (prior_estimator, classifier):
                 seeded(part, rng.integers(2**31))
-        self.prior_estimator_ = prior_estimator.fit(
-            _rows(prior_estimator, table), y, **_shared(prior_estimator, source)
-        )
-        self.classifier_ = clone(classifier).fit(table.values, y, **_shared(classifier, source))
+        rows, shared = rows_for(prior_estimator, table), source.shared_by
+        self.prior_estimator_ = prior_estimator.fit(rows, y, **shared_for(prior_estimator, shared))
+        self.classifier_ = clone(classifier).fit(table.values, y, **shared_for(classifier, shared))
         self._order = self._column_order(table)
         _log_odds(self.classifier_, table.values[:2, self._order])  # better now than when it is needed
         prior = self._prior(source)
@@ -157,7 +157,7 @@ class ShiftedClassifier(PUClassifier):
             Itself.
         """
         check_is_fitted(self)
-        estimate = self.prior_estimator_.estimate(_rows(self.prior_estimator_, self._layout.read(X_target).table))
+        estimate = self.prior_estimator_.estimate(rows_for(self.prior_estimator_, self._layout.read(X_target).table))
         if not np.isfinite(estimate.value):
             raise InputError(
                 "the target prior cannot be estimated from these data (see the warning), so there is nothing to adapt "
@@ -281,17 +281,6 @@ class ShiftedClassifier(PUClassifier):
         check_estimator("classifier", self.classifier, (score,), "a classifier")
         if self.prior_estimator is not None:
             check_estimator("prior_estimator", self.prior_estimator, ("estimate",), "None or an estimator")
-
-
-def _rows(estimator: Any, table: Table) -> Any:
-    """As an estimator takes them: ours know a table and its columns, others an array."""
-    return table if isinstance(estimator, PUEstimator) else table.values
-
-
-def _shared(estimator: Any, source: Source) -> dict[str, Any]:
-    """What is known of shared rows, for an estimator that asks."""
-    asks = source.shared_by is not None and has_fit_parameter(estimator, "shared")
-    return {"shared": source.shared_by} if asks else {}
 
 
 def _log_odds(model: Any, X: NDArray[Any]) -> NDArray[np.float64]:

@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.base import clone
 
 from priorshift.arrays import Pairs
-from priorshift.embedding.gram import PriorInfluence
 from priorshift.errors import EstimatedPriorWarning, InputError, warn
-from priorshift.input.parameters import is_number, seeded
+from priorshift.input.estimators import seeded, shared_for
+from priorshift.input.observations import PriorInfluence
+from priorshift.input.parameters import is_number
 from priorshift.input.source import Source
 from priorshift.km import KM2
 
@@ -90,7 +91,7 @@ def estimate_source_prior(estimator: Any, source: Source, random_state: Any = No
             seeded(estimator, random_state)
     name = type(estimator).__name__
     check_scenario(estimator, source.scenario)
-    estimator.fit(source.rows[:], source.labeled)
+    estimator.fit(source.rows[:], source.labeled, **shared_for(estimator, source.shared_by))
     value = _prior_of(estimator)
     influence = getattr(estimator, "prior_influence_", None)
     if influence is None:

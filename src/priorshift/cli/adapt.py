@@ -56,9 +56,9 @@ def _run(args: argparse.Namespace) -> None:
     unlabeled, positive, target = read_tables(args)
     check_names([*(target.columns or ()), *target.dropped], args.target)
     X, y, shared = join_source(unlabeled, positive, shared_rows(args))
-    if not shared and scenario(args) == "case-control":
+    if shared is None and scenario(args) == "case-control":
         warn_of_shared_rows(X, y)
-    shifted.fit(X, y, **shared)
+    shifted.fit(X, y, shared)
     if args.target_prior is None:
         shifted.adapt(target)
     else:

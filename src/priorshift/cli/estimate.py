@@ -29,8 +29,8 @@ def _run(args: argparse.Namespace) -> None:
     check_picture(args.plot)
     method, estimator = make_estimator(args)
     estimate = estimate_from_tables(estimator, *read_tables(args), shared=shared_rows(args))
-    write_picture(args.plot, lambda: method.picture(estimator, estimate))
     if args.json:
         print_json(estimate.to_dict())
     else:
         print(estimate)
+    write_picture(args.plot, lambda: method.picture(estimator, estimate))

@@ -1,4 +1,4 @@
-"""Options that set up an estimator: the parameters of the methods' own classes, whose defaults they show."""
+"""Options that set up an estimator: those of its class's parameters that a shell has use for, with its defaults."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from priorshift import intervals, kernels, methods
 from priorshift.errors import InputError
+from priorshift.input.parameters import CHOICES
 
 
 def number(text: str) -> float:
@@ -28,12 +29,13 @@ def _bandwidth(text: str) -> str | float:
 _SETTINGS: dict[str, dict[str, Any]] = {
     "source_prior": {"metavar": "PRIOR", "type": number,
         "help": "share of positives in the source population, if it is known; otherwise it is estimated"},
-    "scenario": {"choices": ("case-control", "censoring"),
+    "scenario": {"choices": CHOICES["scenario"],
         "help": "case-control: unlabelled rows are a sample of the whole population; "
         "censoring: they are its rest after some positives were labelled"},
     "kernel": {"choices": kernels.KERNELS, "help": "what measures how alike two rows are"},
-    "bandwidth": {"type": _bandwidth, "help": "of the kernel: a number, 'dimension' or 'median'"},
-    "statistic": {"choices": ("unbiased", "plug-in"), "help": "plug-in is the paper's"},
+    "bandwidth": {"type": _bandwidth,
+        "help": "of the kernel: a number; for tcpu also 'dimension' or 'median', for km2-ls 'search'"},
+    "statistic": {"choices": CHOICES["statistic"], "help": "plug-in is the paper's"},
     "interval": {"choices": intervals.METHODS, "help": "how the interval is made"},
 }  # fmt: skip
 _NAMES = (*_SETTINGS, "standardize", "confidence", "random_state")
@@ -44,15 +46,16 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     names = methods.names()
     add("--method", choices=names, default=names[0],
-        help="estimator (default: auto, which is tcpu with a known source prior and mixture without)")  # fmt: skip
+        help="estimator (default: auto, which is tcpu with a known source prior or an option of its own, and else "
+        "mixture)")  # fmt: skip
     add("--no-standardize", dest="standardize", action="store_false", default=argparse.SUPPRESS,
         help="do not scale columns by the source's mean and spread")  # fmt: skip
     for name, settings in _SETTINGS.items():
         words = settings["help"]
         takers = [method for method in methods.METHODS if name in method.options]
-        default = inspect.signature(takers[0].estimator).parameters[name].default
-        if default is not None:
-            words += f" (default: {default})"
+        defaults = {inspect.signature(taker.estimator).parameters[name].default for taker in takers} - {None}
+        if defaults:
+            words += f" (default: {' or '.join(sorted(defaults))})"
         if len(takers) == 1:
             words += f"; of --method {takers[0].name}"
         add(_option(name), **settings | {"help": words}, default=argparse.SUPPRESS)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import NO_PAIRS, Floats, Index, Pairs
 from priorshift.embedding.tiles import kernel_sums, weighted_kernel_sums
+from priorshift.input.observations import PriorInfluence
 from priorshift.input.scaling import Rows
 from priorshift.input.source import Source
 from priorshift.kernels import Kernel
@@ -74,26 +75,6 @@ class Embeddings:
         if not (0 < total < np.inf):
             return total, np.inf
         return total, 1 / float(((each / total) ** 2 / self.freedom).sum())
-
-
-@dataclass(frozen=True, eq=False)
-class PriorInfluence:
-    """How much each row of P and of U moves an estimate of the source prior."""
-
-    positive: Floats
-    unlabeled: Floats
-
-    def variance(self, shared: Pairs) -> float:
-        """A shared row's influence is the sum of its two."""
-        cross = self.positive[shared[:, 0]] @ self.unlabeled[shared[:, 1]]
-        return float((self.positive**2).sum() + (self.unlabeled**2).sum() + 2 * cross)
-
-    def of_observations(self, shared: Pairs) -> tuple[Floats, Floats]:
-        """For each row of P and of U, the influence of the observation that it is."""
-        p, u = self.positive.copy(), self.unlabeled.copy()
-        np.add.at(p, shared[:, 0], self.unlabeled[shared[:, 1]])
-        np.add.at(u, shared[:, 1], self.positive[shared[:, 0]])
-        return p, u
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from priorshift.arrays import Pairs
-from priorshift.embedding.gram import Embeddings, P, PriorInfluence, T, U
+from priorshift.embedding.gram import Embeddings, P, T, U
 from priorshift.errors import InputError
+from priorshift.input.observations import PriorInfluence
 from priorshift.input.scaling import Rows
 from priorshift.kernels import Kernel
 

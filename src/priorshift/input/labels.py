@@ -43,11 +43,9 @@ def read_labels(
             )
     if labels.shape != (rows,):
         raise InputError(f"{name} has shape {labels.shape} but X has {rows} rows; pass one label for each row.")
-    if labels.dtype.kind == "O":
-        try:
-            labels = labels.astype(np.float64)  # None becomes NaN
-        except (TypeError, ValueError):
-            labels = labels.astype(str)
+    given = labels.tolist()
+    if labels.dtype.kind == "O" and all(isinstance(label, str) for label in given):
+        labels = labels.astype(str)
     if labels.dtype.kind in "UT" and classifier and len(np.unique(labels)) == 2:
         words = np.unique(labels)
         warn(
@@ -56,10 +54,13 @@ def read_labels(
             LabelOrderWarning,
         )
     elif labels.dtype.kind not in "biuf":
-        odd = next((label for label in labels.tolist() if not _is_float(label)), labels[0])
-        raise InputError(
-            f"{name} holds {str(odd)!r}, but two numbers are expected; pass 1 for positives and 0 for the rest."
-        )
+        try:
+            labels = labels.astype(np.float64)  # None becomes NaN, "1" a number
+        except (TypeError, ValueError):
+            odd = next((label for label in given if not _is_float(label)), given[0])
+            raise InputError(
+                f"{name} holds {str(odd)!r}, but two numbers are expected; pass 1 for positives and 0 for the rest."
+            ) from None
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InputError(f"{name} contains NaN or inf; pass 1 for positives and 0 for the rest.")
     values = np.unique(labels)

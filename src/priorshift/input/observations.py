@@ -1,10 +1,13 @@
-"""Which rows are one observation: shared rows as the user says, copies that cannot be chance, and folds that keep both.
+"""Which rows are one observation: shared rows as the user says, and copies that cannot be chance.
+
+Folds keep an observation together, and what its rows do to an estimate adds up.
 
 Which labelled and unlabelled rows are the same is never guessed, since discrete data have equal rows by chance.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from priorshift.arrays import NO_PAIRS, Index, Pairs
+from priorshift.arrays import NO_PAIRS, Floats, Index, Pairs
 from priorshift.errors import InputError
 
 
@@ -126,3 +129,23 @@ def deal_folds(observation: Index, positive: Index, population: Index, folds: in
                 f"dealt to {folds} parts that hold both; add rows, or check which rows are shared."
             )
     return dealt
+
+
+@dataclass(frozen=True, eq=False)
+class PriorInfluence:
+    """How much each row of P and of U moves an estimate of the source prior."""
+
+    positive: Floats
+    unlabeled: Floats
+
+    def variance(self, shared: Pairs) -> float:
+        """A shared row's influence is the sum of its two."""
+        cross = self.positive[shared[:, 0]] @ self.unlabeled[shared[:, 1]]
+        return float((self.positive**2).sum() + (self.unlabeled**2).sum() + 2 * cross)
+
+    def of_observations(self, shared: Pairs) -> tuple[Floats, Floats]:
+        """For each row of P and of U, the influence of the observation that it is."""
+        p, u = self.positive.copy(), self.unlabeled.copy()
+        np.add.at(p, shared[:, 0], self.unlabeled[shared[:, 1]])
+        np.add.at(u, shared[:, 1], self.positive[shared[:, 0]])
+        return p, u

@@ -1,4 +1,4 @@
-"""Checks of what users pass as settings: numbers, names, and estimators of their own."""
+"""Checks of the numbers and names that users pass as settings."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ def check_number(name: str, value: Any) -> float:
 def check_random_state(random_state: Any) -> None:
     """None, a whole number from 0 on, or what numpy.random.default_rng takes besides."""
     try:
+        if isinstance(random_state, bool):
+            raise TypeError
         np.random.default_rng(random_state)
     except (TypeError, ValueError):
         raise InputError(
@@ -63,7 +65,7 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
 
 
 # A setting of one name has one rule, in every estimator that has it.
-_CHOICES: dict[str, tuple[str, ...]] = {
+CHOICES: dict[str, tuple[str, ...]] = {
     "scenario": ("case-control", "censoring"),
     "statistic": ("unbiased", "plug-in"),
     "precision": ("float64", "float32"),
@@ -73,13 +75,14 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 # A spread needs 20 replicates to be known to a sixth; a sample of pairs, a hundred to have a variance.
 _LEAST = {"n_bootstrap": 20, "pairs": 100, "max_rows": 10, "components": 1, "repeats": 1, "folds": 2}
 _MAY_BE_NONE = ("pairs", "components")
+_FLAGS = ("standardize", "guard", "verbose")
 
 
 def check_settings(settings: dict[str, Any]) -> None:
     """Refuse settings of an estimator that cannot be, as far as their names tell."""
     for name, value in settings.items():
-        if name in _CHOICES:
-            check_choice(name, value, _CHOICES[name])
+        if name in CHOICES:
+            check_choice(name, value, CHOICES[name])
         elif name in _LEAST and not (value is None and name in _MAY_BE_NONE):
             check_count(name, value, _LEAST[name])
         elif name == "confidence":
@@ -88,6 +91,8 @@ def check_settings(settings: dict[str, Any]) -> None:
             check_random_state(value)
         elif name == "source_prior" and is_known(value):
             check_prior(value)
+        elif name in _FLAGS and not isinstance(value, (bool, np.bool_)):
+            raise InputError(f"{name} is {value!r}, but it must be True or False.")
 
 
 def is_known(source_prior: Any) -> bool:
@@ -98,46 +103,3 @@ def is_known(source_prior: Any) -> bool:
 def is_number(value: Any) -> bool:
     """A real number; True and False are none."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-
-
-def seeded(estimator: Any, random_state: Any) -> Any:
-    """Set a number wherever an estimator has a random_state of None, so that ours decides it.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Of scikit-learn's kind; it is changed.
-    random_state : int, Generator or None
-        Decides the numbers.
-
-    Returns
-    -------
-    estimator
-        The same one.
-    """
-    rng = np.random.default_rng(random_state)
-    params = estimator.get_params()
-    unset = [key for key, value in params.items() if key.split("__")[-1] == "random_state" and value is None]
-    return estimator.set_params(**{key: int(rng.integers(2**31)) for key in sorted(unset)}) if unset else estimator
-
-
-def check_estimator(name: str, estimator: Any, methods: tuple[str, ...], otherwise: str) -> None:
-    """Refuse what is no estimator of scikit-learn's kind, or lacks a method.
-
-    Parameters
-    ----------
-    name : str
-        Of the parameter, for the message.
-    estimator : object
-        What was passed.
-    methods : tuple of str
-        Methods that it needs besides fit and get_params.
-    otherwise : str
-        What is expected, for the message.
-    """
-    needed = ("fit", "get_params", *methods)
-    if isinstance(estimator, type) or not all(hasattr(estimator, method) for method in needed):
-        raise InputError(
-            f"{name} is {estimator!r}, but it must be {otherwise} with {', '.join(needed)}; BaseEstimator of "
-            "scikit-learn brings get_params."
-        )

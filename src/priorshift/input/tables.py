@@ -78,26 +78,27 @@ def read_table(source: Any, name: str, aside: Sequence[str] = (), drop: Sequence
 
 
 def match_columns(tables: Sequence[Table]) -> list[Table]:
-    """The same tables with the columns of the first one, in its order.
+    """The same tables with the columns of the first one that has names, in its order.
 
     Columns are matched by name; a table without names is matched by position.
     """
     first = tables[0]
-    matched = [first]
-    for table in tables[1:]:
-        if table.columns and first.columns:
-            missing = [c for c in first.columns if c not in table.columns]
-            extra = [c for c in table.columns if c not in first.columns]
+    named = next((table for table in tables if table.columns), first)
+    matched = []
+    for table in tables:
+        if table.columns and named.columns:
+            missing = [c for c in named.columns if c not in table.columns]
+            extra = [c for c in table.columns if c not in named.columns]
             if missing or extra:
                 said = [f"lacks {_names(missing)}"] * bool(missing) + [f"has {_names(extra)} besides"] * bool(extra)
                 raise InputError(
-                    f"{table.name} {' and '.join(said)}, compared with {first.name}; pass the same columns "
+                    f"{table.name} {' and '.join(said)}, compared with {named.name}; pass the same columns "
                     "(their order does not matter), or drop those that are not features."
                 )
-            order = [table.columns.index(c) for c in first.columns]
+            order = [table.columns.index(c) for c in named.columns]
             if order != list(range(len(order))):
-                table = replace(table, values=table.values[:, order], columns=first.columns)
-        elif table.values.shape[1] != first.values.shape[1]:
+                table = replace(table, values=table.values[:, order], columns=named.columns)
+        if table.values.shape[1] != first.values.shape[1]:
             raise InputError(
                 f"{table.name} has {table.values.shape[1]} features but {first.name} has {first.values.shape[1]}; "
                 "pass the same columns in the same order."

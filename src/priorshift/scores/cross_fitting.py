@@ -21,7 +21,7 @@ from sklearn.base import clone
 
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError
-from priorshift.input.parameters import check_estimator, seeded
+from priorshift.input.estimators import check_estimator, seeded
 from priorshift.input.source import Source
 
 _FREQUENCIES = 100

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats, Index, Mask
-from priorshift.embedding.gram import PriorInfluence
+from priorshift.input.observations import PriorInfluence
 from priorshift.input.scaling import Rows
 from priorshift.input.source import Source
 from priorshift.scores import mixture

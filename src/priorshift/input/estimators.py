@@ -1,0 +1,64 @@
+"""Estimators that users bring: what they must have, how they are seeded, and what they are given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import has_fit_parameter
+
+from priorshift.errors import InputError
+from priorshift.input.tables import Table
+
+
+def seeded(estimator: Any, random_state: Any) -> Any:
+    """Set a number wherever an estimator has a random_state of None, so that ours decides it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Of scikit-learn's kind; it is changed.
+    random_state : int, Generator or None
+        Decides the numbers.
+
+    Returns
+    -------
+    estimator
+        The same one.
+    """
+    rng = np.random.default_rng(random_state)
+    params = estimator.get_params()
+    unset = [key for key, value in params.items() if key.split("__")[-1] == "random_state" and value is None]
+    return estimator.set_params(**{key: int(rng.integers(2**31)) for key in sorted(unset)}) if unset else estimator
+
+
+def check_estimator(name: str, estimator: Any, methods: tuple[str, ...], otherwise: str) -> None:
+    """Refuse what is no estimator of scikit-learn's kind, or lacks a method.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter, for the message.
+    estimator : object
+        What was passed.
+    methods : tuple of str
+        Methods that it needs besides fit and get_params.
+    otherwise : str
+        What is expected, for the message.
+    """
+    needed = ("fit", "get_params", *methods)
+    if isinstance(estimator, type) or not all(hasattr(estimator, method) for method in needed):
+        raise InputError(
+            f"{name} is {estimator!r}, but it must be {otherwise} with {', '.join(needed)}; BaseEstimator of "
+            "scikit-learn brings get_params."
+        )
+
+
+def rows_for(estimator: Any, table: Table) -> Any:
+    """The rows as an estimator takes them: ours know a table and its columns, others an array."""
+    return table if getattr(estimator, "reads_tables", False) else table.values
+
+
+def shared_for(estimator: Any, shared: Any) -> dict[str, Any]:
+    """The argument `shared` of an estimator's fit, if something is known of shared rows and it asks."""
+    return {"shared": shared} if shared is not None and has_fit_parameter(estimator, "shared") else {}

@@ -1,0 +1,169 @@
+"""The ratio of the shares of negatives by projection of mean embeddings: what needs no source prior.
+
+Letters, once: P, U, T are the positive, the unlabelled (population) and the target sample, of m, n and n′ rows;
+a = μ_U − μ_P, b = μ_T − μ_P, and under label shift b = Ra with R = (1−π′)/(1−π).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from priorshift import intervals
+from priorshift.base import PUEstimator
+from priorshift.embedding.gram import Embeddings, SourceEmbedding
+from priorshift.embedding.incomplete import embed_pairs
+from priorshift.embedding.projection import ratio, separation
+from priorshift.errors import InputError, WeakSeparationWarning, warn
+from priorshift.input.observations import PriorInfluence
+from priorshift.input.scaling import Rows
+from priorshift.input.source import Source
+from priorshift.kernels import make_kernel
+from priorshift.result import Interval, NegativeRatio
+
+_NO_SEPARATION = 1e-12  # of the kernel's scale: what rounding leaves of a separation that is zero
+
+
+class KernelRatio(PUEstimator):
+    """Ratio of the shares of negatives in target and source, R = (1−π′)/(1−π), without a source prior.
+
+    It is what :class:`TCPU` rests on: π′ = 1 − (1−π)R for any π.
+
+    Parameters
+    ----------
+    kernel : str, kernel or callable
+        This and what is not described here are as in :class:`TCPU`.
+    bandwidth : float or str
+    statistic, scenario : str
+    standardize : bool
+    confidence : float
+        Of the interval, which is Fieller's.
+    pairs : int or None
+    precision : str
+    verbose : bool
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel with the bandwidth that was found.
+    classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    Mielniczuk, Rejchel and Teisseyre (2026), as in :class:`TCPU`.
+
+    Examples
+    --------
+    >>> from priorshift import KernelRatio, simulate
+    >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.2, random_state=0)
+    >>> round(KernelRatio().fit(s.X, s.y, shared=s.ids).negative_ratio(s.target).value, 1)  # no shift
+    1.0
+    """
+
+    settings_of_estimate: ClassVar[frozenset[str]] = PUEstimator.settings_of_estimate | {
+        "statistic",
+        "confidence",
+        "pairs",
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "gaussian",
+        bandwidth: str | float = "dimension",
+        statistic: Literal["unbiased", "plug-in"] = "unbiased",
+        scenario: Literal["case-control", "censoring"] = "case-control",
+        standardize: bool = True,
+        confidence: float = 0.95,
+        pairs: int | None = None,
+        precision: Literal["float64", "float32"] = "float64",
+        verbose: bool = False,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.statistic = statistic
+        self.scenario = scenario
+        self.standardize = standardize
+        self.confidence = confidence
+        self.pairs = pairs
+        self.precision = precision
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def negative_ratio(self, X_target: Any) -> NegativeRatio:
+        """Estimate R = (1−π′)/(1−π), the ratio of the shares of negatives.
+
+        Parameters
+        ----------
+        X_target : array-like or data frame of shape (rows, features)
+            Unlabelled rows with the columns of the source.
+
+        Returns
+        -------
+        NegativeRatio
+            With ``value`` NaN and a warning where the separation is not positive.
+
+        Examples
+        --------
+        >>> from priorshift import KernelRatio, simulate
+        >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
+        >>> print(KernelRatio().fit(s.X, s.y, shared=s.ids).negative_ratio(s.target))  # 0.4/0.8 is the truth
+        ratio of negatives 0.491, 95% interval 0.447 to 0.532
+        """
+        embeddings, _ = self._embed(self._read_target(X_target).rows)
+        D, nan = float(separation(embeddings.gram)), float("nan")
+        if not self._is_apart(embeddings):
+            return NegativeRatio(nan, nan, Interval(0.0, np.inf, self.confidence, "none"), D, embeddings.sizes)
+        error, interval = intervals.ratio(embeddings, self.confidence)
+        return NegativeRatio(ratio(embeddings.gram), error, interval, D, embeddings.sizes)
+
+    def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        """The kernel sums among source rows are computed here, once."""
+        population = source.scaling.rows(source.table.values, source.population)
+        self.kernel_ = make_kernel(self.kernel, self.bandwidth, population, source.scaling.features)
+        self._embedding = SourceEmbedding.of(source, self.kernel_, self.precision)
+        self._entropy = self._seed(rng)
+        if self.pairs is None:
+            self._embedding.sums  # noqa: B018 (computed now, kept for every target)
+
+    def _embed(
+        self, target: Rows, prior: PriorInfluence | None = None, *, target_norm: bool = False
+    ) -> tuple[Embeddings, np.random.Generator]:
+        rng, source = np.random.default_rng(self._entropy), self._embedding
+        if self.pairs is None:
+            return source.embed(target, self.statistic, target_norm=target_norm, prior=prior), rng
+        rows = (source.positive, source.unlabeled, target)
+        return embed_pairs(
+            source.kernel, rows, source.shared, self.pairs, rng, target_norm=target_norm, prior=prior
+        ), rng
+
+    def _is_apart(self, embeddings: Embeddings) -> bool:
+        """Whether there is a separation to divide by; a warning says so where there is none, or hardly any."""
+        (m, n, _), D = embeddings.sizes, float(separation(embeddings.gram))
+        scale = float(np.nanmax(np.abs(embeddings.gram)))
+        if not _NO_SEPARATION * scale < D:
+            warn(
+                f"No estimate: the separation of {m} positive from {n} unlabeled rows is {D:.2g}, not positive, so the "
+                "data cannot tell positives from the source population; every prior in [0, 1] is possible. Collect "
+                "more positives, or features that tell the classes apart.",
+                WeakSeparationWarning,
+            )
+            return False
+        error = intervals.separation_error(embeddings)
+        if 2 * error > D:
+            warn(
+                f"Positives and the source population are hardly apart: separation {D:.2g} with a standard error of "
+                f"{error:.2g} ({m} positive, {n} unlabeled rows). The estimate "
+                "rests on noise; rely on the interval, or collect rows or features that tell the classes apart.",
+                WeakSeparationWarning,
+            )
+        return True
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.pairs is not None and self.statistic != "unbiased":
+            raise InputError("pairs gives an incomplete U-statistic, which is unbiased; set statistic='unbiased'.")
