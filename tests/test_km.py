@@ -163,10 +163,7 @@ def test_few_positives_and_noise_are_said(sample):
     [
         ({"bandwidth": "median"}, "bandwidth is 'median', but it must be a positive number .* or 'search'"),
         ({"bandwidth": -1.0}, "bandwidth is -1.0, but it must be a positive number"),
-        ({"scenario": "cohort"}, "scenario is 'cohort', but it must be one of"),
         ({"components": 0}, "components is 0, but it must be a whole number of at least 1"),
-        ({"max_rows": 5}, "max_rows is 5, but it must be a whole number of at least 10"),
-        ({"random_state": -1}, "random_state is -1, but it must be None, a whole number from 0 on"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, message, sample):
@@ -178,13 +175,6 @@ def test_rows_without_a_median_distance_are_refused():
     X = np.repeat([[0.0, 1], [1, 0]], [30, 2], axis=0)
     with pytest.raises(InputError, match="at least half of the pairs of rows are identical, so KM finds no bandwidth"):
         ps.KM2().fit(X, np.repeat([1, 0], [10, 22]))
-
-
-def test_callers_arrays_are_left_alone(sample):
-    X, y = sample.X, sample.y
-    X.setflags(write=False)
-    y.setflags(write=False)
-    ps.KM2(standardize=True).fit(X, y)
 
 
 def test_tcpu_asks_km2_and_says_what_its_interval_lacks(sample):
@@ -299,8 +289,6 @@ def test_a_scenario_that_contradicts_is_refused_and_the_default_follows():
         match=r"KM2 has scenario='case-control' but is asked for the prior under 'censoring'; the population is",
     ):
         ps.TCPU(ps.KM2(), scenario="censoring").fit(X, y)
-    with pytest.raises(InputError, match="shared is known under scenario='censoring'"):
-        ps.KM2(scenario="censoring").fit(X, y, shared="identical")
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.EstimatedPriorWarning")
@@ -312,11 +300,6 @@ def test_standardizing_makes_units_irrelevant(sample):
     plain = ps.KM2LS(standardize=True).fit(sample.X, sample.y).estimate(sample.target).value
     scaled = ps.KM2LS(standardize=True).fit(sample.X * units, sample.y).estimate(sample.target * units).value
     assert scaled == pytest.approx(plain, abs=1e-6)
-    constant = np.column_stack([sample.X, np.where(sample.y == 1, np.arange(len(sample.X)), 7.0)])
-    with pytest.warns(
-        ps.errors.ColumnWarning, match="Left out column 10: constant in the population sample but not in X"
-    ):
-        ps.KM2(standardize=True).fit(constant, sample.y)
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")
@@ -381,8 +364,6 @@ def test_any_object_with_a_prior_works_and_its_influence_is_checked(sample):
         InputError, match=r"Plain has a prior_influence_ of shape \(2,\), but one number for each of 300 rows"
     ):
         ps.TCPU(Plain()).fit(sample.X, sample.y).estimate(sample.target)
-    with pytest.raises(InputError, match="source_prior is <class"):
-        ps.TCPU(ps.KM2).fit(sample.X, sample.y)
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.EstimatedPriorWarning")
@@ -435,11 +416,6 @@ def test_the_prior_is_asked_when_it_is_needed_and_only_then(sample):
     assert R.standard_error == pytest.approx(known.standard_error / 0.7)
     with pytest.warns(EstimatedPriorWarning):
         assert tcpu.set_params(source_prior=ps.KM1()).estimate(sample.target).source_prior_by == "KM1"
-
-
-def test_km2_ls_needs_two_target_rows(sample):
-    with pytest.raises(InputError, match="target has 1 row, but at least 2 are needed to tell signal from noise"):
-        ps.KM2LS().fit(sample.X, sample.y).estimate(sample.target[:1])
 
 
 def test_progress_is_drawn_on_a_terminal_and_nowhere_else(monkeypatch, capsys):

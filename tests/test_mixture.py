@@ -155,13 +155,6 @@ def test_both_priors_are_found(fitted, sample):
     assert str(estimate).endswith(f"(Mixture, source prior {estimate.source_prior:.3g} by MixturePrior)")
 
 
-def test_same_seed_same_answer_and_many_targets_one_fit(fitted, sample):
-    first = fitted.estimate(sample.target).to_dict()
-    assert fitted.estimate(sample.target).to_dict() == first
-    again = ps.MixtureShift(random_state=0).fit(sample.X, sample.y, shared=sample.ids)
-    assert again.estimate(sample.target).to_dict() == first
-
-
 def test_target_equal_to_the_source_has_its_prior(fitted, sample):
     assert fitted.estimate(sample.unlabeled).negative_ratio == pytest.approx(1, abs=0.1)
     assert fitted.estimate(sample.positive).value > 0.85
@@ -250,26 +243,12 @@ def test_picture(fitted, sample):
     ("settings", "message"),
     [
         ({"model": 3}, "model is 3, but it must be None or an estimator with fit, get_params, predict"),
-        ({"repeats": 0}, "repeats is 0, but it must be a whole number of at least 1"),
-        ({"folds": 1}, "folds is 1"),
-        ({"n_bootstrap": 5}, "n_bootstrap is 5"),
-        ({"max_rows": 1}, "max_rows is 1"),
-        ({"scenario": "no"}, "scenario is 'no'"),
-        ({"confidence": 2}, "confidence is 2"),
-        ({"source_prior": 1}, "source_prior is 1, but it must be a number strictly between 0 and 1"),
         ({"source_prior": ps.KM2()}, r"source_prior is KM2\(\), but it must be a number"),
     ],
 )
 def test_settings_that_cannot_be_used(settings, message, sample):
     with pytest.raises(InputError, match=message):
         ps.MixtureShift(**settings).fit(sample.X, sample.y)
-
-
-def test_rows_that_cannot_be_used(fitted, sample):
-    with pytest.raises(InputError, match="target has 1 row, but at least 2 are needed"):
-        fitted.estimate(sample.target[:1])
-    with pytest.raises(InputError, match="shared is known under scenario='censoring'"):
-        ps.MixturePrior(scenario="censoring").fit(sample.X, sample.y, shared=sample.ids)
 
 
 class BadScores(LogisticRegression):

@@ -136,20 +136,6 @@ def test_metrics_of_an_exact_problem():
     assert (found.accuracy, found.auc, found.decided_positive) == (0.5, 0.75, 0.5)
 
 
-def test_frames_in_any_order_of_columns():
-    import pandas as pd
-
-    s = ps.simulate.gaussian(0.2, 0.6, 300, 300, dimension=3, random_state=0)
-    frame, target = (pd.DataFrame(X, columns=list("abc")) for X in (s.X, s.target))
-    shifted = ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(0.2), random_state=0).fit(frame, s.y)
-    plain = ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(0.2), random_state=0).fit(s.X, s.y)
-    np.testing.assert_allclose(
-        shifted.adapt(target[["c", "a", "b"]]).predict_proba(target[["b", "c", "a"]]),
-        plain.adapt(s.target).predict_proba(s.target),
-        rtol=1e-12,
-    )
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -163,13 +149,11 @@ def test_frames_in_any_order_of_columns():
             {"prior_estimator": ps.KM2()},
             r"prior_estimator is KM2\(\), but it must be None or an estimator with .* estimate",
         ),
-        ({"source_prior": 1.0}, "source_prior is 1.0, but it must be a number strictly between 0 and 1"),
         (
             {"prior_estimator": ps.TCPU(0.2, scenario="censoring"), "classifier": ps.NNPUClassifier(0.2)},
             "the classifier and the prior estimator have scenario 'case-control' and 'censoring'; the population is the same",
         ),
         ({"predicts": "maybe"}, "predicts is 'maybe', but it must be one of"),
-        ({"folds": 1}, "folds is 1"),
     ],
 )
 def test_settings_that_cannot_be_used(settings, message):
