@@ -52,6 +52,7 @@ def test_influence_is_the_change_when_a_row_counts_more(rule, sample, monkeypatc
 
     base = rule().fit(sample.X, sample.y)
     rows = np.arange(0, len(sample.X), 23)
+    assert len(rows) > 10
     step = 0.02
     for row in rows:
         moved = []

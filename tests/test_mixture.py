@@ -56,6 +56,7 @@ def test_weighted_ranks_are_p_values_of_repeated_rows():
 
 def test_components_are_beta_densities():
     centre = (np.arange(mixture.BINS) + 0.5) / mixture.BINS
+    assert len(mixture._ORDERS) > 3 and min(mixture._ORDERS) < 20
     for k, order in enumerate(mixture._ORDERS):
         g = mixture.density(np.eye(len(mixture._ORDERS))[k])
         assert g.mean() == pytest.approx(1)
@@ -280,6 +281,7 @@ def test_hard_problems_get_a_value_an_interval_and_a_verdict():
     from experiments.hard import KINDS, one
 
     lines = [one(number) for number in range(2 * len(KINDS))]
+    assert len(lines) > 5
     assert all(0 <= line["low"] <= line["value"] <= line["high"] <= 1 for line in lines)
     assert not any(line["other_warnings"] for line in lines)
     assert {line["verdict"] for line in lines} <= {"estimate", "upper bound", "few positives", "nothing"}
@@ -336,6 +338,7 @@ def test_rows_that_km2_cannot_use_leave_the_mixture_alone():
     assert np.isnan(found.km2_prior_) and 0 <= found.prior_ <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
 def test_the_kernel_ratio_of_thinned_rows_is_that_of_all():
     """Under censoring labelled and unlabelled rows are the population together, so both are thinned alike."""

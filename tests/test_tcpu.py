@@ -1,6 +1,4 @@
-import json
-from pathlib import Path
-
+import authors
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -17,21 +15,8 @@ from priorshift.embedding.projection import objective, target_prior
 from priorshift.errors import ColumnWarning, InputError, OutOfRangeWarning, SharedRowsWarning, WeakSeparationWarning
 from priorshift.kernels import KERNELS, bandwidth_from_gamma
 
-DATA = Path(__file__).parent / "data"
-SHARED = Path(__file__).parents[2] / "shared" / "reference"
 
-
-def authors():
-    """Problems and what the authors' code answers; all six where the reference folder is there, else four."""
-    whole = (SHARED / "problems.npz").exists()
-    problems = np.load(SHARED / "problems.npz" if whole else DATA / "authors_problems.npz", allow_pickle=False)
-    outputs = json.loads((SHARED if whole else DATA).joinpath("authors_outputs.json").read_text())
-    for answer in outputs:
-        i = answer["problem"]
-        yield pytest.param(*(problems[f"{name}{i}"] for name in "PUT"), answer, id=f"problem {i}")
-
-
-@pytest.mark.parametrize(("P", "U", "T", "answer"), list(authors()))
+@pytest.mark.parametrize(("P", "U", "T", "answer"), authors.answered("tcpu_known_prior"))
 def test_plug_in_estimate_is_the_authors(P, U, T, answer):
     X, y = np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)])
     scales = {"tcpu_known_prior": 1, "tcpu_known_prior_tau_0.5_over_p": 0.5, "tcpu_known_prior_tau_2_over_p": 2}
