@@ -126,3 +126,18 @@ def test_settings_that_cannot_be_used(settings, message):
     s = ps.simulate.gaussian(0.3, 0.3, 100, 10, random_state=0)
     with pytest.raises(InputError, match=message):
         ps.NNPUClassifier(**settings).fit(s.X, s.y)
+
+
+def test_the_old_name_of_the_prior_warns_and_means_the_same():
+    pytest.importorskip("torch")
+    s = ps.simulate.gaussian(0.3, 0.3, 200, 50, random_state=0)
+    with pytest.warns(
+        FutureWarning, match=r"NNPUClassifier\(prior=…\) is called source_prior now, as in the other"
+    ) as said:
+        old = ps.NNPUClassifier(prior=0.3, **QUICK).fit(s.X, s.y)
+    assert {warning.filename for warning in said} == {__file__}
+    new = ps.NNPUClassifier(source_prior=0.3, **QUICK).fit(s.X, s.y)  # a warning would be an error here
+    assert old.prior_ == new.prior_ == 0.3
+    np.testing.assert_array_equal(old.predict_proba(s.target), new.predict_proba(s.target))
+    other = ps.NNPUClassifier(source_prior=0.6, **QUICK).fit(s.X, s.y)
+    assert not np.array_equal(other.predict_proba(s.target), new.predict_proba(s.target))
