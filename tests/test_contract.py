@@ -356,6 +356,17 @@ def test_a_source_that_was_read_before_gives_the_same_fit(name, case):
     assert answer(estimator) == answer(fitted(name))
 
 
+def test_an_interrupted_fit_to_a_source_that_was_read_before_leaves_no_fit(case, monkeypatch):
+    estimator = case.make(random_state=0).fit(X, Y)
+    source = Source.read(X, Y, None, scenario="case-control", standardize=getattr(estimator, "standardize", False))
+    interrupt(monkeypatch, case.cls)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.fit_source(source)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(estimator)
+    assert {name for name in vars(estimator) if name.endswith("_")} <= FITTED_BEFORE_WORK
+
+
 # ---- the target
 
 
