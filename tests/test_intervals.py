@@ -335,3 +335,17 @@ def test_without_separation_there_is_no_ratio_and_every_one_is_possible():
         found = tcpu.negative_ratio(T)
     assert np.isnan(found.value) and np.isnan(found.standard_error)
     assert (found.interval.low, found.interval.high) == (0, np.inf)
+
+
+def test_a_ratio_below_zero_gets_the_interval_of_zero():
+    """As an estimate beyond 1 gets that of 1: never one of no width, which would pretend that the data are certain."""
+    rng = np.random.default_rng(0)
+    P, U = rng.normal(size=(200, 2)) + 1, rng.normal(size=(400, 2)) + (rng.random(400) < 0.3)[:, None]
+    T = rng.normal(size=(300, 2)) + 2  # beyond the positives
+    tcpu = ps.TCPU(0.3).fit(np.concatenate([P, U]), np.repeat([1, 0], [200, 400]))
+    with pytest.warns(ps.errors.OutOfRangeWarning):
+        estimate = tcpu.estimate(T)
+    found = tcpu.negative_ratio(T)
+    assert found.value < 0 and estimate.interval.high == 1 > estimate.interval.low
+    assert found.interval.low == 0
+    assert found.interval.high == pytest.approx((1 - estimate.interval.low) / 0.7, abs=1e-9)

@@ -157,6 +157,10 @@ def test_a_linear_kernel_leaves_out_each_rows_own_square(told):
             {"kernel": Laplace},
             r"kernel is <class .*Laplace'>, but it must be one of 'gaussian', .* such as kernels.Laplace\(3.0\), or a func",
         ),
+        (
+            {"kernel": FromFunction(lambda X, Y: X[:, :1] + 0 * Y[:, :1].T)},
+            r"the kernel <lambda> is not symmetric: k\(x, y\) and k\(y, x\) must be the same number",
+        ),
         ({"kernel": 3}, "kernel is 3, but it must be one of 'gaussian', 'laplace', 'energy', a kernel such as"),
         ({"kernel": Laplace(3.0), "bandwidth": 2.0}, "bandwidth is 2.0 beside a kernel of its own; set it there"),
         ({"kernel": linear_kernel, "bandwidth": 2.0}, "bandwidth is 2.0 beside a kernel of its own; set it there"),
@@ -188,8 +192,8 @@ def test_an_estimator_with_a_kernel_of_its_own_can_be_cloned(kernel, sample):
 
 @pytest.mark.parametrize("interval", ["paper-bound", "sharp-bound"])
 @pytest.mark.parametrize("kernel", ["energy", Energy(), linear_kernel], ids=["name", "object", "function"])
-def test_bounds_refuse_a_kernel_that_may_be_unbounded(kernel, interval, sample):
+def test_bounds_refuse_a_kernel_that_may_be_unbounded_at_fit(kernel, interval, sample):
     with pytest.raises(
         InputError, match=f"interval='{interval}' needs a bounded kernel, but '(energy|linear_kernel)' is"
     ):
-        ps.TCPU(0.3, kernel=kernel, interval=interval).fit(sample.X, sample.y).estimate(sample.target)
+        ps.TCPU(0.3, kernel=kernel, interval=interval).fit(sample.X, sample.y)

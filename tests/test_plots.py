@@ -4,6 +4,7 @@ import warnings
 import matplotlib
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 import priorshift as ps
@@ -155,3 +156,12 @@ def test_an_estimate_of_another_method_is_refused(picture, message, drawn_by, es
     for other in others:
         with pytest.raises(InputError, match=message.format(other.method)):
             getattr(plots, picture)(fitted, other)
+
+
+@pytest.mark.parametrize(
+    ("picture", "estimator"),
+    [("mixture", ps.MixtureShift()), ("level_sets", ps.DRPU()), ("distance_curve", ps.KM2())],
+)
+def test_an_estimator_without_a_fit_cannot_be_drawn(picture, estimator):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        getattr(plots, picture)(estimator)

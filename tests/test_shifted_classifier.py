@@ -281,3 +281,23 @@ def test_text_and_thresholds_that_are_no_numbers():
         target_metrics([1.0], [1.0], 0.5, np.nan)
     with pytest.raises(InputError, match="target_prior is True, but it must be a number from 0 to 1"):
         target_metrics([1.0], [1.0], True, 0.5)
+
+
+class Foreign(BaseEstimator):
+    """An estimator of the user's own, with what the documentation asks for: fit(X, y) and estimate(X_target)."""
+
+    def fit(self, X, y):
+        self.threshold_ = np.asarray(X, dtype=float)[np.asarray(y) == 1].mean()
+        return self
+
+    def estimate(self, X_target):
+        share = float((np.asarray(X_target, dtype=float).mean(axis=1) > self.threshold_).mean())
+        return ps.PriorEstimate(share, share, None, 0.1, 0.2, 1.0, 1.0, "Foreign", (1, 1, 1))
+
+
+def test_an_estimator_of_the_users_own_is_given_plain_rows():
+    s = ps.simulate.gaussian(0.2, 0.6, 200, 100, shared=False, random_state=0)
+    told = Foreign().fit(s.X, s.y).estimate(s.target).value
+    assert ps.estimate_prior(s.positive, s.unlabeled, s.target, method=Foreign()).value == told
+    shifted = ps.ShiftedClassifier(LogisticRegression(), Foreign(), source_prior=0.2).fit(s.X, s.y)
+    assert shifted.adapt(s.target).target_prior_ == told

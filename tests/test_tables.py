@@ -120,3 +120,19 @@ def test_a_table_without_a_header_gets_none(tmp_path):
     path.write_text("1;2\n3;4\n")
     add_columns(path, output, {"p": ["0.5", "0.25"]})
     assert output.read_text() == "1;2;0.5\n3;4;0.25\n"
+
+
+def test_separators_inside_quotes_do_not_decide_the_dialect(tmp_path):
+    path, output = tmp_path / "t.csv", tmp_path / "out.csv"
+    path.write_text('"height, cm, barefoot";"weight"\n1;2\n3;4\n')
+    table = read_table(path, "t")
+    assert table.columns == ("height, cm, barefoot", "weight")
+    np.testing.assert_array_equal(table.values, [[1, 2], [3, 4]])
+    add_columns(path, output, {"p": ["0.5", "0.25"]})
+    assert read_table(output, "t").columns == ("height, cm, barefoot", "weight", "p")
+
+
+def test_lines_of_spaces_are_blank_wherever_they_stand(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("  \na,b\n1,2\n   \n3,4\n  \n")
+    np.testing.assert_array_equal(read_table(path, "t").values, [[1, 2], [3, 4]])
