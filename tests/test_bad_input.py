@@ -190,23 +190,6 @@ def test_a_prior_that_is_none_is_refused(prior, tmp_path, command):
         ps.estimate_prior(**GOOD, source_prior=float(prior))
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        ([1] * 36, r"y holds one class \(1\), but labelled positives \(1\) and unlabelled rows \(0\) are both needed"),
-        ([0] * 36, r"y holds one class \(0\)"),
-        (list(range(36)), r"y holds 36 values \(0, 1, 2, 3, 4\), but labelled positives"),
-        (["yes", "no"] * 18, "y holds 'yes', but two numbers are expected; pass 1 for positives and 0 for the rest"),
-        ([np.nan, 1] * 18, "y contains NaN or inf"),
-        ([1, 0], r"y has shape \(2,\) but X has 36 rows; pass one label for each row"),
-        (None, "requires y to be passed, but the target y is None"),
-    ],
-)
-def test_labels_that_do_not_tell_positives_are_refused(labels, message):
-    with pytest.raises(InputError, match=message):
-        ps.TCPU(0.2).fit(PROBLEM.X, labels)
-
-
 @pytest.mark.parametrize("column", [[1] * 36, [0] * 36, ["maybe", "no", "yes"] * 12])
 def test_label_columns_that_do_not_tell_positives_are_refused_by_the_command(column, tmp_path, command):
     path = tmp_path / "source.csv"
@@ -299,18 +282,6 @@ def test_a_header_of_numbers_is_not_taken_for_a_row(tmp_path, command):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ps.TCPU(0.2).fit(np.ma.masked_equal(PROBLEM.X, PROBLEM.X[0, 0]), PROBLEM.y), "X has masked cells"),
-        (
-            lambda: ps.TCPU(0.2).fit(PROBLEM.X, np.ma.masked_equal(PROBLEM.y, 1)),
-            "y has masked cells, which have no value",
-        ),
-        (lambda: ps.TCPU(0.2).fit(PROBLEM.X, [[1], [1, 2]] * 18), "y has entries of different lengths"),
-        (lambda: ps.TCPU(0.2).fit(PROBLEM.X, ["1"] * 7 + [""] * 29), "y holds '', but two numbers are expected"),
-        (
-            lambda: ps.TCPU(0.2, random_state=-1).fit(PROBLEM.X, PROBLEM.y),
-            "random_state is -1, but it must be None, a whole",
-        ),
-        (lambda: ps.TCPU(0.2, random_state="x").fit(PROBLEM.X, PROBLEM.y), "random_state is 'x', but it must be None"),
         (
             lambda: ps.TCPU(0.2, bandwidth=None).fit(PROBLEM.X, PROBLEM.y),
             "bandwidth is None, but it must be a positive",

@@ -1,7 +1,9 @@
 import csv
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -329,3 +331,37 @@ def test_a_closed_pipe_is_no_error(files):
     said = process.stderr.read().decode()
     process.stderr.close()
     assert process.wait() in (0, 120) and "cannot be used" not in said and "Traceback" not in said
+
+
+STRANGERS = """
+from pathlib import Path
+Path({marker!r}).write_text("executed")
+def main(arguments): return 0
+"""
+
+
+@pytest.mark.parametrize("installed", [False, True], ids=["of a checkout", "installed without one"])
+def test_experiments_of_a_stranger_are_never_executed(installed, tmp_path):
+    """A folder that looks like a checkout, and is the working directory: only our own experiments may run."""
+    marker, folder = tmp_path / "marker", tmp_path / "work"
+    (folder / "experiments").mkdir(parents=True)
+    (folder / "src" / "priorshift").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text("")
+    for name in ("__init__.py", "grids.py", "__main__.py"):
+        (folder / "experiments" / name).write_text(STRANGERS.format(marker=str(marker)))
+    # as `python -c` does, and as an unlucky PYTHONPATH would, with the folder on the path
+    elsewhere = f"experiment._CHECKOUT = __import__('pathlib').Path({str(tmp_path)!r});" if installed else ""
+    code = (
+        f"import sys; from priorshift.cli import experiment, main; {elsewhere} sys.exit(main(['experiment', 'list']))"
+    )
+    path = os.pathsep.join([str(Path(ps.__file__).parents[1]), str(folder)])
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert not marker.exists()
+    if installed:
+        assert (
+            run.returncode == 2 and "the experiments are part of the repository and not of the installed" in run.stderr
+        )
+    else:
+        assert run.returncode == 0 and len(run.stdout.splitlines()) > 3, run.stderr

@@ -1,5 +1,4 @@
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,12 +6,7 @@ import pytest
 from priorshift import datasets
 from priorshift.errors import InputError
 
-
-def shared_data():
-    """The folder of data sets: as named, or beside the repository."""
-    named = os.environ.get("PRIORSHIFT_DATA")
-    beside = Path(__file__).parents[2] / "shared" / "data"
-    return named or (str(beside) if beside.is_dir() else None)
+FOLDER = os.environ.get("PRIORSHIFT_DATA")  # of the papers' data sets
 
 
 def write(folder, name="Diabetes", **arrays):
@@ -109,12 +103,11 @@ def test_folders_and_names_that_are_wrong(tmp_path, monkeypatch):
         datasets.load_table("Diabetes")
 
 
-@pytest.mark.skipif(shared_data() is None, reason="no folder of data sets")
+@pytest.mark.skipif(not FOLDER, reason="PRIORSHIFT_DATA names no folder of data sets")
 @pytest.mark.parametrize(("name", "rows", "features", "share"), [
     ("Diabetes", 768, 8, 0.349), ("Spambase", 4601, 30, 0.394), ("Segment", 2310, 15, 0.143), ("Waveform", 5000, 30, 0.338),
     ("Vehicle", 846, 14, 0.258), ("Yeast", 1484, 8, 0.312), ("Banknote", 1372, 4, 0.445),
 ])  # fmt: skip
-def test_the_papers_tables(name, rows, features, share, monkeypatch):
-    monkeypatch.setenv("PRIORSHIFT_DATA", shared_data())
+def test_the_papers_tables(name, rows, features, share):
     data = datasets.load_table(name)
     assert data.X.shape == (rows, features) and data.y.mean() == pytest.approx(share, abs=5e-4)

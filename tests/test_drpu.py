@@ -1,9 +1,6 @@
-import sys
-
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import priorshift as ps
@@ -12,7 +9,6 @@ from priorshift.errors import (
     EstimatedPriorWarning,
     FewPositivesWarning,
     InputError,
-    MissingExtraError,
     WeakSeparationWarning,
 )
 from priorshift.training import trainer
@@ -65,7 +61,7 @@ def test_network_finds_both_priors_and_the_ratio():
     assert np.argmin(drpu.held_out_divergence_) >= len(drpu.held_out_divergence_) - 31
 
 
-def test_same_seed_same_answer_and_one_training_for_many_targets(monkeypatch, sample):
+def test_one_training_serves_many_targets(monkeypatch, sample):
     pytest.importorskip("torch")
     trainings = []
     real = trainer.train
@@ -75,14 +71,9 @@ def test_same_seed_same_answer_and_one_training_for_many_targets(monkeypatch, sa
         return real(*args, **named)
 
     monkeypatch.setattr("priorshift.drpu.train", counted)
-    settings = dict(source_prior=0.2, hidden=(20,), learning_rate=1e-3, max_epochs=10, random_state=3)
-    first = ps.DRPU(**settings).fit(sample.X, sample.y)
-    targets = [sample.target[k::4] for k in range(4)]
-    answers = [first.estimate(target).to_dict() for target in targets]
+    drpu = ps.DRPU(0.2, hidden=(20,), max_epochs=10, random_state=3).fit(sample.X, sample.y)
+    assert len({drpu.estimate(sample.target[k::4]).value for k in range(4)}) > 1
     assert len(trainings) == 1
-    again = ps.DRPU(**settings).fit(sample.X, sample.y)
-    assert [again.estimate(target).to_dict() for target in targets] == answers
-    assert first.estimate(targets[0]).to_dict() == answers[0]
 
 
 @pytest.mark.parametrize("model", [LogisticRegression(), RandomForestClassifier(random_state=0), LinearRegression()])
@@ -139,27 +130,6 @@ def test_censoring_counts_the_labelled_rows_in_the_population():
     assert drpu.source_prior_ == pytest.approx(0.4, abs=0.05)  # without them it would be 0.25
 
 
-def test_an_interrupted_fit_is_no_fit(monkeypatch, sample):
-    pytest.importorskip("torch")
-    drpu = ps.DRPU(0.2, hidden=(5,), max_epochs=2, random_state=0).fit(sample.X, sample.y)
-
-    def interrupted(*args, **named):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("priorshift.drpu.train", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        drpu.fit(sample.X, sample.y)
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        drpu.estimate(sample.target)
-
-
-def test_without_torch_the_network_says_how_to_get_it_and_models_work(monkeypatch, sample):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r'run pip install "priorshift\[torch\]", or pass DRPU a scikit-learn'):
-        ps.DRPU().fit(sample.X, sample.y)
-    assert np.isfinite(logistic().fit(sample.X, sample.y).estimate(sample.target).value)
-
-
 class BadScores(LogisticRegression):
     def decision_function(self, X):
         return np.full(len(X), np.nan)
@@ -168,28 +138,15 @@ class BadScores(LogisticRegression):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"source_prior": 1.5}, "source_prior is 1.5, but it must be a number strictly between 0 and 1"),
         ({"model": 3}, "model is 3, but it must be None or an estimator with fit, get_params, predict"),
         ({"model": LogisticRegression}, "but it must be None or an estimator with fit"),
         ({"model": BadScores()}, "BadScores gave scores of shape .* not finite"),
-        ({"scenario": "both"}, "scenario is 'both', but it must be one of"),
-        ({"n_bootstrap": 3}, "n_bootstrap is 3"),
-        ({"confidence": 1}, "confidence is 1"),
         ({"hidden": 7}, "hidden is 7"),
     ],
 )
 def test_settings_that_cannot_be_used(settings, message, sample):
     with pytest.raises(InputError, match=message):
         ps.DRPU(**settings).fit(sample.X, sample.y)
-
-
-def test_rows_that_cannot_be_used(sample):
-    with pytest.raises(InputError, match="positive has 1 row, but at least 2 are needed"):
-        logistic().fit(sample.X, np.arange(len(sample.X)) == 0)
-    with pytest.raises(InputError, match="shared is known under scenario='censoring'"):
-        logistic(scenario="censoring").fit(sample.X, sample.y, shared=sample.ids)
-    with pytest.raises(InputError, match="target has 1 row, but at least 2 are needed"):
-        logistic().fit(sample.X, sample.y).estimate(sample.target[:1])
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.FewPositivesWarning")

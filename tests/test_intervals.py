@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from exact_problems import random_problem
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -8,8 +9,8 @@ import priorshift as ps
 from priorshift import intervals
 from priorshift.embedding.gram import Embeddings
 from priorshift.embedding.projection import numerator, separation
-from priorshift.errors import InputError, VacuousBoundWarning
-from priorshift.kernels import Energy, Gaussian
+from priorshift.errors import InputError, VacuousBoundWarning, WeakSeparationWarning
+from priorshift.kernels import KERNELS, Energy, Gaussian
 
 
 def embeddings(gram, sizes=(100, 400, 400), parts=None, plug_in=None, shared=0, kernel=None):
@@ -264,3 +265,87 @@ def test_no_other_alpha_needs_fewer_rows():
 def test_required_sample_size_refuses_what_the_theorem_does_not_cover(arguments, message):
     with pytest.raises(InputError, match=message):
         ps.required_sample_size(**({"accuracy": 0.1, "separation": 0.2} | arguments))
+
+
+# ---- the ratio of negatives, without a source prior
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("copies", [(1, 3, 2, 1), (2, 1, 1, 4), (1, 1, 1, 1)])
+@pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")  # a dozen rows
+def test_ratio_of_exact_problems_is_that_of_their_priors(kernel, copies):
+    problem = random_problem(copies=copies)
+    tcpu = ps.TCPU(kernel=kernel, statistic="plug-in").fit(problem.X, problem.y)
+    found = tcpu.negative_ratio(problem.target)
+    assert found.value == pytest.approx((1 - problem.target_prior) / (1 - problem.source_prior), abs=1e-12)
+    assert found.value in found.interval
+    assert found.sizes == (len(problem.positive), len(problem.unlabeled), len(problem.target))
+
+
+@pytest.mark.parametrize("pi", [0.1, 0.2, 0.4])
+@pytest.mark.parametrize("options", [{}, {"pairs": 5000, "random_state": 0}, {"statistic": "plug-in"}])
+def test_interval_of_the_ratio_is_that_of_the_estimate_for_any_known_prior(pi, options):
+    s = ps.simulate.gaussian(0.2, 0.5, 400, 400, random_state=0)
+    tcpu = ps.TCPU(pi, confidence=0.8, **options).fit(s.X, s.y, shared=s.ids)
+    R, estimate = tcpu.negative_ratio(s.target), tcpu.estimate(s.target)
+    assert 0 < estimate.interval.low < estimate.interval.high < 1  # not cut off, where the two would differ
+    assert R.value == estimate.negative_ratio and R.separation == estimate.separation
+    assert R.interval.low < R.value < R.interval.high
+    assert estimate.interval.low == pytest.approx(1 - (1 - pi) * R.interval.high, abs=1e-12)
+    assert estimate.interval.high == pytest.approx(1 - (1 - pi) * R.interval.low, abs=1e-12)
+    assert estimate.standard_error == pytest.approx((1 - pi) * R.standard_error, rel=1e-12)
+    assert R.interval.confidence == 0.8 and R.interval.method == "delta"
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
+def test_interval_of_the_ratio_is_a_test_inverted(confidence):
+    """At each end the studentised statistic is exactly at its quantile."""
+    s = ps.simulate.gaussian(0.2, 0.5, 200, 200, shared=False, random_state=0)
+    tcpu = ps.TCPU(confidence=confidence).fit(s.X, s.y)
+    made = tcpu._embed(tcpu._read_target(s.target).rows, None)[0]
+    found = tcpu.negative_ratio(s.target)
+    N, D = numerator(made.gram), separation(made.gram)
+    freedom = made.variance(intervals._N - N / D * intervals._D)[1]
+    assert 0 < found.interval.low < found.value < found.interval.high < np.inf
+    for end, sign in ((found.interval.low, 1), (found.interval.high, -1)):
+        t = (N - end * D) / np.sqrt(made.variance(intervals._N - end * intervals._D)[0])
+        assert t == pytest.approx(sign * stats.t.ppf((1 + confidence) / 2, freedom), rel=1e-9)
+    spread = np.sqrt(made.variance(intervals._N - found.value * intervals._D)[0])
+    assert found.standard_error == pytest.approx(spread / D, rel=1e-12)
+
+
+def test_a_separation_that_may_be_zero_allows_any_ratio():
+    parts = np.zeros((1, 3, 3, 3, 3))
+    parts[0, 0, 0, 0, 0] = 10.0  # ⟨μ_P, μ_P⟩, and with it the separation, is hardly known
+    _, interval = intervals.ratio(embeddings(line(), parts=parts), 0.95)
+    assert (interval.low, interval.high) == (0, np.inf)
+    rng = np.random.default_rng(1)
+    P, U, T = rng.normal(size=(20, 3)) + 0.2, rng.normal(size=(60, 3)), rng.normal(size=(60, 3))
+    found = ps.TCPU().fit(np.concatenate([P, U]), np.repeat([1, 0], [20, 60])).negative_ratio(T)
+    assert np.isfinite(found.value) and found.separation > 0
+    assert (found.interval.low, found.interval.high) == (0, np.inf)
+
+
+def test_without_separation_there_is_no_ratio_and_every_one_is_possible():
+    rng = np.random.default_rng(0)
+    X, T = rng.normal(size=(60, 3)), rng.normal(size=(40, 3))
+    X[30:] = X[:30]  # P equal to U
+    tcpu = ps.TCPU().fit(X, np.repeat([1, 0], 30))
+    with pytest.warns(WeakSeparationWarning, match="No estimate: the separation of 30 positive from 30 unlabeled rows"):
+        found = tcpu.negative_ratio(T)
+    assert np.isnan(found.value) and np.isnan(found.standard_error)
+    assert (found.interval.low, found.interval.high) == (0, np.inf)
+
+
+def test_a_ratio_below_zero_gets_the_interval_of_zero():
+    """As an estimate beyond 1 gets that of 1: never one of no width, which would pretend that the data are certain."""
+    rng = np.random.default_rng(0)
+    P, U = rng.normal(size=(200, 2)) + 1, rng.normal(size=(400, 2)) + (rng.random(400) < 0.3)[:, None]
+    T = rng.normal(size=(300, 2)) + 2  # beyond the positives
+    tcpu = ps.TCPU(0.3).fit(np.concatenate([P, U]), np.repeat([1, 0], [200, 400]))
+    with pytest.warns(ps.errors.OutOfRangeWarning):
+        estimate = tcpu.estimate(T)
+    found = tcpu.negative_ratio(T)
+    assert found.value < 0 and estimate.interval.high == 1 > estimate.interval.low
+    assert found.interval.low == 0
+    assert found.interval.high == pytest.approx((1 - estimate.interval.low) / 0.7, abs=1e-9)

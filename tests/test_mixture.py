@@ -56,6 +56,7 @@ def test_weighted_ranks_are_p_values_of_repeated_rows():
 
 def test_components_are_beta_densities():
     centre = (np.arange(mixture.BINS) + 0.5) / mixture.BINS
+    assert len(mixture._ORDERS) > 3 and min(mixture._ORDERS) < 20
     for k, order in enumerate(mixture._ORDERS):
         g = mixture.density(np.eye(len(mixture._ORDERS))[k])
         assert g.mean() == pytest.approx(1)
@@ -155,13 +156,6 @@ def test_both_priors_are_found(fitted, sample):
     assert str(estimate).endswith(f"(Mixture, source prior {estimate.source_prior:.3g} by MixturePrior)")
 
 
-def test_same_seed_same_answer_and_many_targets_one_fit(fitted, sample):
-    first = fitted.estimate(sample.target).to_dict()
-    assert fitted.estimate(sample.target).to_dict() == first
-    again = ps.MixtureShift(random_state=0).fit(sample.X, sample.y, shared=sample.ids)
-    assert again.estimate(sample.target).to_dict() == first
-
-
 def test_target_equal_to_the_source_has_its_prior(fitted, sample):
     assert fitted.estimate(sample.unlabeled).negative_ratio == pytest.approx(1, abs=0.1)
     assert fitted.estimate(sample.positive).value > 0.85
@@ -250,26 +244,12 @@ def test_picture(fitted, sample):
     ("settings", "message"),
     [
         ({"model": 3}, "model is 3, but it must be None or an estimator with fit, get_params, predict"),
-        ({"repeats": 0}, "repeats is 0, but it must be a whole number of at least 1"),
-        ({"folds": 1}, "folds is 1"),
-        ({"n_bootstrap": 5}, "n_bootstrap is 5"),
-        ({"max_rows": 1}, "max_rows is 1"),
-        ({"scenario": "no"}, "scenario is 'no'"),
-        ({"confidence": 2}, "confidence is 2"),
-        ({"source_prior": 1}, "source_prior is 1, but it must be a number strictly between 0 and 1"),
         ({"source_prior": ps.KM2()}, r"source_prior is KM2\(\), but it must be a number"),
     ],
 )
 def test_settings_that_cannot_be_used(settings, message, sample):
     with pytest.raises(InputError, match=message):
         ps.MixtureShift(**settings).fit(sample.X, sample.y)
-
-
-def test_rows_that_cannot_be_used(fitted, sample):
-    with pytest.raises(InputError, match="target has 1 row, but at least 2 are needed"):
-        fitted.estimate(sample.target[:1])
-    with pytest.raises(InputError, match="shared is known under scenario='censoring'"):
-        ps.MixturePrior(scenario="censoring").fit(sample.X, sample.y, shared=sample.ids)
 
 
 class BadScores(LogisticRegression):
@@ -301,6 +281,7 @@ def test_hard_problems_get_a_value_an_interval_and_a_verdict():
     from experiments.studies.hard import KINDS, measure
 
     lines = [line for number in range(2 * len(KINDS)) for line in measure(number)]
+    assert len(lines) == 2 * len(KINDS)
     assert all(0 <= line["low"] <= line["value"] <= line["high"] <= 1 for line in lines)
     assert not any(line["other_warnings"] for line in lines)
     assert {line["verdict"] for line in lines} <= {"estimate", "upper bound", "few positives", "nothing"}
@@ -357,6 +338,7 @@ def test_rows_that_km2_cannot_use_leave_the_mixture_alone():
     assert np.isnan(found.km2_prior_) and 0 <= found.prior_ <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
 def test_the_kernel_ratio_of_thinned_rows_is_that_of_all():
     """Under censoring labelled and unlabelled rows are the population together, so both are thinned alike."""

@@ -1,12 +1,9 @@
-import sys
-
 import numpy as np
 import pytest
 from scipy.special import expit
-from sklearn.exceptions import NotFittedError
 
 import priorshift as ps
-from priorshift.errors import FewPositivesWarning, InputError, LabelOrderWarning, MissingExtraError
+from priorshift.errors import FewPositivesWarning, InputError
 from priorshift.nnpu import non_negative
 from priorshift.scores.calibration import calibrate
 
@@ -86,15 +83,13 @@ def test_scores_that_separate_stay_finite():
     assert np.isfinite([a, b]).all() and a > 0
 
 
-def test_classes_prior_and_seed():
+def test_predictions_are_classes_and_an_unknown_prior_is_asked_of_km2():
     pytest.importorskip("torch")
     s = ps.simulate.gaussian(0.3, 0.3, 400, 50, random_state=0)
     y = np.where(s.y, 7, -2)
     classifier = ps.NNPUClassifier(**QUICK).fit(s.X, y)
     assert set(classifier.predict(s.target)) <= {-2, 7}
     assert classifier.prior_ == pytest.approx(ps.KM2(standardize=True).fit(s.X, s.y).prior_, rel=1e-9)
-    again = ps.NNPUClassifier(**QUICK).fit(s.X, y)
-    np.testing.assert_array_equal(again.predict_proba(s.target), classifier.predict_proba(s.target))
     assert ((classifier.decision_function(s.target) > 0) == (classifier.predict(s.target) == 7)).all()
 
 
@@ -109,16 +104,6 @@ def test_censoring_counts_the_labelled_rows_in_the_population():
     assert classifier.predict_proba(X)[:, 1].mean() == pytest.approx(0.4, abs=0.02)
 
 
-def test_words_as_labels_are_taken_by_the_alphabet_with_a_warning():
-    pytest.importorskip("torch")
-    s = ps.simulate.gaussian(0.3, 0.3, 200, 10, random_state=0)
-    with pytest.warns(
-        LabelOrderWarning, match="y holds text: 'yes', the later one in the alphabet, is taken for labelled"
-    ):
-        classifier = ps.NNPUClassifier(0.3, **QUICK).fit(s.X, np.where(s.y, "yes", "no"))
-    assert set(classifier.predict(s.target)) <= {"yes", "no"}
-
-
 def test_few_positives_are_said():
     pytest.importorskip("torch")
     s = ps.simulate.gaussian(0.2, 0.2, 100, 10, random_state=0)
@@ -129,45 +114,30 @@ def test_few_positives_are_said():
         ps.NNPUClassifier(0.2, **QUICK).fit(X, y)
 
 
-def test_an_interrupted_fit_is_no_fit(monkeypatch):
-    pytest.importorskip("torch")
-    s = ps.simulate.gaussian(0.3, 0.3, 200, 10, random_state=0)
-    classifier = ps.NNPUClassifier(0.3, **QUICK).fit(s.X, s.y)
-
-    def interrupted(*args, **named):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("priorshift.nnpu.train", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        classifier.fit(s.X, s.y)
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        classifier.predict(s.target)
-
-
-def test_without_torch_a_sentence_says_how_to_get_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    s = ps.simulate.gaussian(0.3, 0.3, 100, 10, random_state=0)
-    with pytest.raises(MissingExtraError, match=r'NNPUClassifier are trained with torch.* "priorshift\[torch\]"'):
-        ps.NNPUClassifier(0.3).fit(s.X, s.y)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"prior": 0}, "prior is 0, but it must be a number strictly between 0 and 1"),
         ({"loss": "hinge"}, "loss is 'hinge', but it must be one of 'sigmoid', 'logistic'"),
-        ({"folds": 1}, "folds is 1, but it must be a whole number of at least 2"),
-        ({"scenario": None}, "scenario is None, but it must be one of"),
         ({"learning_rate": -1}, "learning_rate is -1, but it must be positive"),
     ],
 )
 def test_settings_that_cannot_be_used(settings, message):
     s = ps.simulate.gaussian(0.3, 0.3, 100, 10, random_state=0)
     with pytest.raises(InputError, match=message):
-        ps.NNPUClassifier(**{"prior": 0.3, **settings}).fit(s.X, s.y)
+        ps.NNPUClassifier(**settings).fit(s.X, s.y)
 
 
-def test_shared_is_known_under_censoring():
-    s = ps.simulate.gaussian(0.3, 0.3, 100, 10, random_state=0)
-    with pytest.raises(InputError, match="shared is known under scenario='censoring'"):
-        ps.NNPUClassifier(0.3, scenario="censoring").fit(s.X, s.y, shared=s.ids)
+def test_the_old_name_of_the_prior_warns_and_means_the_same():
+    pytest.importorskip("torch")
+    s = ps.simulate.gaussian(0.3, 0.3, 200, 50, random_state=0)
+    with pytest.warns(
+        FutureWarning, match=r"NNPUClassifier\(prior=…\) is called source_prior now, as in the other"
+    ) as said:
+        old = ps.NNPUClassifier(prior=0.3, **QUICK).fit(s.X, s.y)
+    assert {warning.filename for warning in said} == {__file__}
+    new = ps.NNPUClassifier(source_prior=0.3, **QUICK).fit(s.X, s.y)  # a warning would be an error here
+    assert old.prior_ == new.prior_ == 0.3
+    np.testing.assert_array_equal(old.predict_proba(s.target), new.predict_proba(s.target))
+    other = ps.NNPUClassifier(source_prior=0.6, **QUICK).fit(s.X, s.y)
+    assert not np.array_equal(other.predict_proba(s.target), new.predict_proba(s.target))

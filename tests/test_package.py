@@ -1,3 +1,5 @@
+import dataclasses
+import json
 import subprocess
 import sys
 
@@ -30,14 +32,55 @@ def test_import_touches_no_random_state_and_sets_no_variables():
     assert run(code).strip() == "True"
 
 
-def test_public_names_are_there():
+ESTIMATORS = [
+    "TCPU",
+    "KM1",
+    "KM2",
+    "KM2LS",
+    "DRPU",
+    "NNPUClassifier",
+    "ShiftedClassifier",
+    "MixturePrior",
+    "MixtureShift",
+]
+RESULTS = ["PriorEstimate", "Interval", "estimate_prior", "required_sample_size"]
+ROOMS = ["adapt", "datasets", "errors", "intervals", "kernels", "plots", "simulate"]
+
+
+def test_public_names_are_those_of_the_design():
+    """Names are added, with a line here, and never taken away."""
+    assert set(ps.__all__) - {"methods"} == {*ESTIMATORS, *RESULTS, *ROOMS}
+    assert len(ps.__all__) == len(set(ps.__all__))
     for name in ps.__all__:
         assert getattr(ps, name) is not None
+    for name in ESTIMATORS:
+        assert isinstance(getattr(ps, name), type) and hasattr(getattr(ps, name), "fit")
+    for name in ROOMS:
+        assert getattr(ps, name).__name__ == f"priorshift.{name}"
+    for name in ("shifted_threshold", "shifted_posterior"):
+        assert callable(getattr(ps.adapt, name))
+
+
+def test_a_verdict_the_parts_of_a_ratio_and_who_knew_the_prior_are_fields_of_an_estimate():
+    s = ps.simulate.gaussian(0.2, 0.6, 200, 100, shared=False, random_state=0)
+    names = [field.name for field in dataclasses.fields(ps.PriorEstimate)]
+    assert {"verdict", "ratio_parts", "source_prior_by", "evidence"} < set(names)
+    shift = ps.MixtureShift(0.2, repeats=1, n_bootstrap=20, random_state=0).fit(s.X, s.y).estimate(s.target)
+    told = shift.to_dict()
+    assert set(told) == set(names) - {"evidence"} and shift.evidence is not None
+    assert (told["verdict"], told["source_prior_by"]) == ("estimate", "given") == (shift.verdict, shift.source_prior_by)
+    assert told["ratio_parts"].keys() == {"mixture", "kernel", "kernel_weight"}
+    assert told["ratio_parts"]["mixture"] == shift.ratio_parts.mixture
+    assert not {"verdict", "ratio_parts", "source_prior_by"} & set(told["details"])
+    tcpu = ps.TCPU(0.2).fit(s.X, s.y).estimate(s.target)
+    assert (tcpu.verdict, tcpu.ratio_parts, tcpu.source_prior_by) == (None, None, "given")
+    assert tcpu.to_dict()["verdict"] is None and tcpu.to_dict()["ratio_parts"] is None
+    json.dumps([told, tcpu.to_dict()], allow_nan=False)
+    assert shift == dataclasses.replace(shift, evidence=None)  # what a picture needs is no part of the answer
+    assert "evidence" not in repr(shift)
 
 
 def test_a_result_is_plain_json():
-    import json
-
     s = ps.simulate.gaussian(0.2, 0.6, 100, 100, random_state=0)
     estimate = ps.TCPU(np.float64(0.2)).fit(s.X, s.y, shared=s.ids).estimate(s.target)
     plain = json.loads(json.dumps(estimate.to_dict(), allow_nan=False))

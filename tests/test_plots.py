@@ -1,12 +1,16 @@
 import sys
+import warnings
 
 import matplotlib
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 import priorshift as ps
 from priorshift import plots
 from priorshift.errors import InputError
+from priorshift.scores.cross_fitting import ModelScore, Repetition
 
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
@@ -97,3 +101,75 @@ def test_the_objective_is_tcpus_alone(method):
     s = ps.simulate.gaussian(0.3, 0.6, 100, 100, random_state=0)
     with pytest.raises(InputError, match="has no objective to draw"):
         ps.plots.objective(method.fit(s.X, s.y).estimate(s.target))
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return ps.simulate.gaussian(0.2, 0.6, 300, 200, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def drawn_by(sample):
+    """An estimator with the picture of its estimates, fitted, and an estimate."""
+    made = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.errors.PriorShiftWarning)
+        for name, estimator in {
+            "mixture": ps.MixtureShift(repeats=2, n_bootstrap=20, random_state=0),
+            "level_sets": ps.DRPU(model=LogisticRegression(), random_state=0),
+        }.items():
+            fitted = estimator.fit(sample.X, sample.y, shared=sample.ids)
+            made[name] = fitted, fitted.estimate(sample.target)
+    return made
+
+
+def shapes(ax):
+    lines = [line.get_xydata() for line in ax.lines]
+    return lines, [patch.get_data().values for patch in ax.patches], [t.get_text() for t in ax.get_legend().get_texts()]
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+@pytest.mark.parametrize("picture", ["mixture", "level_sets"])
+def test_an_estimate_is_drawn_without_scoring_its_rows_again(picture, drawn_by, sample, monkeypatch):
+    estimator, estimate = drawn_by[picture]
+    scored = []
+    for cls in (Repetition, ModelScore):
+        method = "target" if cls is Repetition else "__call__"
+        real = getattr(cls, method)
+        monkeypatch.setattr(cls, method, lambda *args, real=real: scored.append(1) or real(*args))
+    draw = getattr(plots, picture)
+    by_estimate = shapes(draw(estimator, estimate))
+    assert not scored
+    by_rows = shapes(draw(estimator, sample.target))
+    assert scored  # what is counted is what scores
+    source_alone = shapes(draw(estimator))
+    assert len(by_estimate[0]) == len(by_rows[0]) > len(source_alone[0])
+    for part in (0, 1):
+        for one, two in zip(by_estimate[part], by_rows[part], strict=True):
+            np.testing.assert_array_equal(one, two)
+    assert by_estimate[2] == by_rows[2] and any(text.startswith("target") for text in by_rows[2])
+
+
+@pytest.mark.parametrize(
+    ("picture", "message"),
+    [
+        ("mixture", "an estimate by {} has no p-values to draw; pass one by MixtureShift"),
+        ("level_sets", "an estimate by {} has no level sets to draw; pass one by DRPU"),
+    ],
+)
+def test_an_estimate_of_another_method_is_refused(picture, message, drawn_by, estimate):
+    fitted = drawn_by[picture][0]
+    others = [estimate, *(made[1] for name, made in drawn_by.items() if name != picture)]
+    assert [other.method for other in others] == ["TCPU", "DRPU" if picture == "mixture" else "Mixture"]
+    for other in others:
+        with pytest.raises(InputError, match=message.format(other.method)):
+            getattr(plots, picture)(fitted, other)
+
+
+@pytest.mark.parametrize(
+    ("picture", "estimator"),
+    [("mixture", ps.MixtureShift()), ("level_sets", ps.DRPU()), ("distance_curve", ps.KM2())],
+)
+def test_an_estimator_without_a_fit_cannot_be_drawn(picture, estimator):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        getattr(plots, picture)(estimator)

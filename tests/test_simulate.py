@@ -40,6 +40,7 @@ def test_the_papers_scheme_shares_most_positives(pi, share):
     s = simulate.gaussian(pi, 0.6, 20_000, 10, random_state=0)
     inside = np.isin(s.positive_ids, s.unlabeled_ids)
     assert inside.mean() == pytest.approx(share, abs=0.03)
+    assert inside.sum() > 50
     at = {i: k for k, i in enumerate(s.unlabeled_ids)}
     for row, i in zip(s.positive[inside][:50], s.positive_ids[inside][:50], strict=True):
         np.testing.assert_array_equal(row, s.unlabeled[at[i]])

@@ -1,10 +1,6 @@
 from importlib.util import find_spec
 
-import numpy as np
 import pytest
-from exact_problems import random_problem
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -43,24 +39,3 @@ TRAINED = (
 )
 def test_scikit_learns_contract(estimator, check):
     check(estimator)
-
-
-def test_estimate_before_fit_says_so():
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        ps.TCPU(0.2).estimate(np.zeros((3, 2)))
-
-
-def test_parameters_survive_a_clone_and_fit_changes_none():
-    problem = random_problem()
-    tcpu = ps.TCPU(0.2, kernel="laplace", bandwidth=2.0, pairs=1000)
-    before = tcpu.get_params()
-    tcpu.fit(problem.X, problem.y)
-    assert clone(tcpu).get_params() == tcpu.get_params() == before
-
-
-def test_fitting_again_without_names_forgets_the_old_names():
-    import pandas as pd
-
-    problem = random_problem()
-    tcpu = ps.TCPU(0.2).fit(pd.DataFrame(problem.X, columns=list("abc")), problem.y)
-    assert not hasattr(tcpu.fit(problem.X, problem.y), "feature_names_in_")

@@ -1,9 +1,12 @@
+import csv
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 from priorshift.errors import InputError
+from priorshift.input.csv_text import add_columns
 from priorshift.input.tables import read_table
 
 
@@ -84,3 +87,52 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(InputError, match=r'needs pyarrow to be read; run pip install "priorshift\[parquet\]"'):
         read_table(path, "t")
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_table_is_written_in_the_dialect_that_it_was_read_in(separator, tmp_path):
+    """Cells with the separator, quotes, a line break or letters of any alphabet come out as they went in."""
+    rows = [
+        ["who", "a", "b"],
+        [f"Ann{separator} the first", "1", "2.5"],
+        ['said "no"', "3", "-4e1"],
+        ["two\nlines", "5", "6"],
+        ["Zażółć, gęślą; jaźń", "7", "8"],
+    ]
+    path, output = tmp_path / "t.csv", tmp_path / "out.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=separator).writerows([*rows[:3], [], *rows[3:]])  # and a blank line
+    read = read_table(path, "t", aside=["who"])
+    np.testing.assert_array_equal(read.values, [[1, 2.5], [3, -40], [5, 6], [7, 8]])
+    assert read.aside["who"].tolist() == [row[0] for row in rows[1:]]
+    add_columns(path, output, {"p": ["0.1", "0.2", "0.3", "0.4"], "d": ["0", "1", f"x{separator}y", "1"]})
+    with output.open(encoding="utf-8", newline="") as file:
+        written = list(csv.reader(file, delimiter=separator))
+    added = [["p", "d"], ["0.1", "0"], ["0.2", "1"], ["0.3", f"x{separator}y"], ["0.4", "1"]]
+    assert written == [[*row, *more] for row, more in zip(rows, added, strict=True)]
+    again = read_table(output, "t", aside=["who", "d"])
+    assert again.aside["who"].tolist() == read.aside["who"].tolist()
+    np.testing.assert_array_equal(again.values[:, :2], read.values)
+
+
+def test_a_table_without_a_header_gets_none(tmp_path):
+    path, output = tmp_path / "t.csv", tmp_path / "out.csv"
+    path.write_text("1;2\n3;4\n")
+    add_columns(path, output, {"p": ["0.5", "0.25"]})
+    assert output.read_text() == "1;2;0.5\n3;4;0.25\n"
+
+
+def test_separators_inside_quotes_do_not_decide_the_dialect(tmp_path):
+    path, output = tmp_path / "t.csv", tmp_path / "out.csv"
+    path.write_text('"height, cm, barefoot";"weight"\n1;2\n3;4\n')
+    table = read_table(path, "t")
+    assert table.columns == ("height, cm, barefoot", "weight")
+    np.testing.assert_array_equal(table.values, [[1, 2], [3, 4]])
+    add_columns(path, output, {"p": ["0.5", "0.25"]})
+    assert read_table(output, "t").columns == ("height, cm, barefoot", "weight", "p")
+
+
+def test_lines_of_spaces_are_blank_wherever_they_stand(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("  \na,b\n1,2\n   \n3,4\n  \n")
+    np.testing.assert_array_equal(read_table(path, "t").values, [[1, 2], [3, 4]])

@@ -63,6 +63,7 @@ def test_threads_do_not_change_a_single_bit(kernel, monkeypatch):
     for count in (1, 2, 7):
         monkeypatch.setattr("priorshift.threads.available", lambda count=count: count)
         answers.append((*kernel_sums(kernel, X, Y), kernel_sums(kernel, X)[0]))
+    assert len(answers) == 3
     for other in answers[1:]:
         for one, two in zip(answers[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
