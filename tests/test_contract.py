@@ -1,3 +1,6 @@
+import json
+import re
+
 """What every estimator promises, asked of each in the same words; what is special to one is asked in its own file."""
 
 import pickle
@@ -651,3 +654,50 @@ def test_torch_is_needed_by_networks_alone(name, without_torch):
         "DRPU's network and NNPUClassifier are trained with torch, which is not installed; run pip install "
         '"priorshift[torch]", or pass DRPU a scikit-learn classifier as model.'
     )
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+@pytest.mark.parametrize(
+    ("estimator", "change"),
+    [
+        (ps.TCPU(0.3), {"standardize": False}),
+        (ps.TCPU(0.3), {"kernel": "laplace"}),
+        (ps.TCPU(0.3), {"scenario": "censoring"}),
+        (ps.KM2LS(), {"standardize": False}),
+        (ps.MixtureShift(repeats=1, n_bootstrap=20), {"scenario": "censoring"}),
+        (ps.MixtureShift(repeats=1, n_bootstrap=20), {"max_rows": 50}),
+        (ps.DRPU(model=LogisticRegression()), {"source_prior": 0.3}),
+        (ps.DRPU(model=LogisticRegression()), {"random_state": 3}),
+    ],
+)
+def test_a_setting_that_only_a_fit_heeds_is_not_changed_after_it(estimator, change):
+    s = ps.simulate.gaussian(0.3, 0.6, 200, 100, shared=False, random_state=0)
+    fitted = clone(estimator).fit(s.X, s.y)
+    fitted.estimate(s.target)
+    name = next(iter(change))
+    message = (
+        f"{name} was {fitted.get_params()[name]!r} when {type(fitted).__name__} was fitted and is {change[name]!r}"
+    )
+    with pytest.raises(InputError, match=re.escape(f"{message} now; fit again")):
+        fitted.set_params(**change).estimate(s.target)
+    fitted.fit(s.X, s.y).estimate(s.target)
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+def test_showing_a_fitted_estimator_computes_nothing_and_never_fails():
+    s = ps.simulate.gaussian(0.3, 0.6, 200, 100, shared=False, random_state=0)
+    for estimator in (ps.TCPU(), ps.TCPU(0.3), ps.MixtureShift(repeats=1, n_bootstrap=20, random_state=0)):
+        fitted = estimator.fit(s.X, s.y)
+        before = fitted.source_prior_
+        assert "TCPU" in fitted._repr_html_() or "Mixture" in fitted._repr_html_()
+        assert fitted.source_prior_ == before
+        fitted.set_params(source_prior=2)._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["standardize", "verbose"])
+def test_a_flag_is_true_or_false(name):
+    s = ps.simulate.gaussian(0.3, 0.6, 100, 50, random_state=0)
+    with pytest.raises(InputError, match=f"{name} is 'no', but it must be True or False"):
+        ps.TCPU(0.3, **{name: "no"}).fit(s.X, s.y)
+    told = ps.TCPU(0.3, standardize=np.True_).fit(s.X, s.y).estimate(s.target).to_dict()
+    assert json.loads(json.dumps(told)) == told

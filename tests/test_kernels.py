@@ -48,7 +48,7 @@ def test_median_rule_is_the_median_distance_of_the_kernels_own_metric():
 
 def test_energy_kernel_has_no_bandwidth():
     assert make_kernel("energy", "median", np.zeros((3, 1)), 1) == Energy()
-    with pytest.raises(InputError, match="bandwidth is 2.0, but the kernel 'energy' has none; leave it out"):
+    with pytest.raises(InputError, match=r"bandwidth is 2\.0, but the kernel 'energy' has none; leave it out"):
         make_kernel("energy", 2.0, np.zeros((3, 1)), 1)
 
 

@@ -429,7 +429,8 @@ def test_the_estimator_of_the_prior_is_told_of_shared_rows(shared):
     settings = {"repeats": 2, "guard": False, "random_state": 0}
     tcpu = ps.TCPU(ps.MixturePrior(**settings, standardize=False)).fit(s.X, s.y, shared=ids)
     direct = ps.MixturePrior(**settings).fit(s.X, s.y, shared=ids)
-    assert tcpu.source_prior_ == pytest.approx(direct.prior_, abs=1e-9)
+    # equal rows have equal scores up to rounding, which decides their ranks; without the ids it is off by 0.05
+    assert tcpu.source_prior_ == pytest.approx(direct.prior_, abs=2e-3)
 
 
 def test_progress_is_drawn_on_a_terminal_and_nowhere_else(monkeypatch, capsys):

@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.linear_model import LogisticRegression
 
+import priorshift as ps
 from priorshift.errors import InputError
 from priorshift.input.csv_text import add_columns
 from priorshift.input.tables import read_table
@@ -136,3 +138,26 @@ def test_lines_of_spaces_are_blank_wherever_they_stand(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("  \na,b\n1,2\n   \n3,4\n  \n")
     np.testing.assert_array_equal(read_table(path, "t").values, [[1, 2], [3, 4]])
+
+
+def test_named_tables_are_matched_with_each_other_beside_one_without_names():
+    s = ps.simulate.gaussian(0.2, 0.6, 300, 300, dimension=2, shared=False, random_state=0)
+    P, T = (pd.DataFrame(rows * [1, 5], columns=["a", "b"]) for rows in (s.positive, s.target))
+    U = s.unlabeled * [1, 5]
+    plain = ps.estimate_prior(P, U, T, source_prior=0.2)
+    assert ps.estimate_prior(P, U, T[["b", "a"]], source_prior=0.2) == plain
+    with pytest.raises(InputError, match="target lacks 'a' and has 'x' besides, compared with positive"):
+        ps.estimate_prior(P, U, T.rename(columns={"a": "x"}), source_prior=0.2)
+
+
+def test_numbers_as_text_are_labels_and_a_missing_one_is_named():
+    s = ps.simulate.gaussian(0.3, 0.6, 100, 100, random_state=0)
+    plain = ps.TCPU(0.3).fit(s.X, s.y).estimate(s.target)
+    for text in (pd.Series(s.y).astype(str), s.y.astype(str)):
+        assert ps.TCPU(0.3).fit(s.X, text).estimate(s.target) == plain
+    with pytest.raises(InputError, match="y has masked cells, which have no value"):
+        ps.TCPU(0.3).fit(s.X, pd.array([True, *[False] * (len(s.y) - 2), pd.NA], dtype="boolean"))
+    shifted = ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(0.3))
+    with pytest.warns(ps.errors.LabelOrderWarning):
+        shifted.fit(s.X, pd.Series(s.y).astype(str))
+    assert shifted.classes_.tolist() == ["0", "1"]

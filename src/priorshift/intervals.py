@@ -19,6 +19,7 @@ from priorshift.embedding.gram import Embeddings
 from priorshift.embedding.projection import numerator, separation
 from priorshift.errors import InputError, VacuousBoundWarning, warn
 from priorshift.input.parameters import check_number
+from priorshift.kernels import Kernel
 from priorshift.result import Interval
 
 METHODS = ("delta", "bootstrap", "paper-bound", "sharp-bound")
@@ -325,13 +326,26 @@ def required_sample_size(
     return ceil(16 * kernel_bound * log(1 / delta) * (1 + accuracy) ** 2 / (accuracy**2 * separation))
 
 
-def _plug_in(embeddings: Embeddings, source_prior: float, method: str) -> tuple[float, float]:
-    """The plug-in estimate and ‖a‖, for which the bounds hold."""
-    if not (np.isfinite(embeddings.kernel.bound) and embeddings.kernel.nonnegative):
+def check_bounded(kernel: Kernel, method: str) -> None:
+    """Refuse a kernel that the finite-sample bounds are not proved for.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Its values must lie in [0, M].
+    method : str
+        The bound that was asked for.
+    """
+    if not (np.isfinite(kernel.bound) and kernel.nonnegative):
         raise InputError(
-            f"interval={method!r} needs a bounded kernel, but {embeddings.kernel.name!r} is not; "
+            f"interval={method!r} needs a bounded kernel, but {kernel.name!r} is not; "
             "use 'gaussian' or 'laplace', or interval='delta'."
         )
+
+
+def _plug_in(embeddings: Embeddings, source_prior: float, method: str) -> tuple[float, float]:
+    """The plug-in estimate and ‖a‖, for which the bounds hold."""
+    check_bounded(embeddings.kernel, method)
     D = float(separation(embeddings.plug_in))
     if np.isnan(D):
         raise InputError(

@@ -112,7 +112,7 @@ class KernelRatio(PUEstimator):
         >>> from priorshift import KernelRatio, simulate
         >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
         >>> print(KernelRatio().fit(s.X, s.y, shared=s.ids).negative_ratio(s.target))  # 0.4/0.8 is the truth
-        ratio of negatives 0.491, 95% interval 0.447 to 0.532
+        ratio of negatives 0.493, 95% interval 0.450 to 0.535
         """
         embeddings, _ = self._embed(self._read_target(X_target).rows)
         D, nan = float(separation(embeddings.gram)), float("nan")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from priorshift.drpu import DRPU
 from priorshift.errors import InputError
@@ -86,6 +87,7 @@ def mixture(estimator: MixtureShift, target: Any = None, ax: Any = None) -> Any:
     matplotlib Axes
     """
     ax = _axes(ax)
+    check_is_fitted(estimator)
     source = estimator.prior_estimator_
     g = density(source.weights_).mean(axis=0)
     edges = np.linspace(0, 1, len(g) + 1)

@@ -166,6 +166,8 @@ class TCPU(KernelRatio, TargetPriorEstimator):
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         super()._fit(source, rng)
+        if self.interval in ("paper-bound", "sharp-bound"):
+            intervals.check_bounded(self.kernel_, self.interval)
         known = is_known(self.source_prior)
         self._estimated = None if known else estimate_source_prior(self.source_prior, source, self.random_state)
         self._asked = repr(self.source_prior)
@@ -255,11 +257,6 @@ class TCPU(KernelRatio, TargetPriorEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("interval", self.interval, (*intervals.METHODS, None))
-        if self.interval in ("paper-bound", "sharp-bound") and isinstance(self.kernel, str) and self.kernel == "energy":
-            raise InputError(
-                f"interval={self.interval!r} needs a bounded kernel, but 'energy' is not; "
-                "use 'gaussian' or 'laplace', or interval='delta'."
-            )
         if not is_known(self.source_prior) and self.interval in ("paper-bound", "sharp-bound"):
             raise InputError(
                 f"interval={self.interval!r} is proved for a known source prior, but it is to be estimated; "

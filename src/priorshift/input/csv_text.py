@@ -6,6 +6,7 @@ One dialect for reading and writing: comma, semicolon or tab separated text in U
 from __future__ import annotations
 
 import csv
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,7 +39,9 @@ def read_csv(
             first, line = file.readline(), 1
             while first and not first.strip():
                 first, line = file.readline(), line + 1
-            separator = _separator(first)
+            start = file.tell()
+            separator = _separator(first, file.readline())
+            file.seek(start)
             cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator, skipinitialspace=True))]
             header = None if all(_is_float(cell) for cell in cells) else cells
             if len(cells) > 1 and cells == [str(k) for k in range(len(cells))]:
@@ -89,7 +92,7 @@ def _cell_by_cell(
     reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
     for row in reader:
         line = before + reader.line_num
-        if not row:
+        if _is_blank(row):
             continue
         if len(row) != len(cells):
             raise InputError(
@@ -116,10 +119,11 @@ def _cell_by_cell(
 def add_columns(path: Path, output: Path, columns: dict[str, Sequence[str]]) -> None:
     """Write a copy of the file with more columns: a cell for each of its rows, in its dialect."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        separator = _separator(next(line for line in file if line.strip()))
+        lines = (line for line in file if line.strip())
+        separator = _separator(next(lines), next(lines, ""))
         file.seek(0)
         reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
-        rows = [row for row in reader if any(map(str.strip, row))]
+        rows = [row for row in reader if not _is_blank(row)]
     added = list(zip(*columns.values(), strict=True))
     header = [(*columns,)] * (len(rows) - len(added))
     with output.open("w", encoding="utf-8", newline="") as file:
@@ -127,8 +131,14 @@ def add_columns(path: Path, output: Path, columns: dict[str, Sequence[str]]) -> 
         writer.writerows([*row, *more] for row, more in zip(rows, [*header, *added], strict=True))
 
 
-def _separator(line: str) -> str:
-    return max(",;\t", key=line.count)
+def _separator(first: str, second: str) -> str:
+    """The one that stands most often in two lines, outside quotes."""
+    bare = [re.sub('"[^"]*"', "", line) for line in (first, second) if line.strip()]
+    return max(",;\t", key=lambda mark: min(line.count(mark) for line in bare))
+
+
+def _is_blank(row: list[str]) -> bool:
+    return not row or (len(row) == 1 and not row[0].strip())
 
 
 def _is_float(cell: str) -> bool:
