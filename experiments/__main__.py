@@ -104,8 +104,8 @@ def _run(args: argparse.Namespace) -> None:
         if getattr(args, option) is not None and getattr(args, option) < 1:
             raise InputError(f"--{option} is {getattr(args, option)}, but it must be at least 1.")
     for study in _asked(args):
-        if args.name == "all" and args.methods and not study.methods:
-            continue
+        if args.name == "all" and (args.methods or args.repetitions) and not study.methods:
+            continue  # a study of its own kind has neither to choose
         made = run(
             study,
             args.results / f"{study.name}.jsonl",

@@ -90,14 +90,12 @@ class Trial(Study):
     def _grid(self, repetitions: int | None) -> tuple[Line, ...]:
         if repetitions is None:
             return self.grid
-        if "repetitions" in self.keys:
-            return tuple({**entry, "repetitions": repetitions} for entry in self.grid)
-        if "seed" in self.keys:
-            return tuple(entry for entry in self.grid if entry["seed"] < repetitions)
-        raise InputError(f"{self.name} repeats nothing; leave --repetitions out.")
+        if "seed" not in self.keys:
+            raise InputError(f"{self.name} repeats as often as its grid says; leave --repetitions out.")
+        return tuple(entry for entry in self.grid if entry["seed"] < repetitions)
 
     def small(self) -> Trial:
-        grid = self._grid(2) if "repetitions" in self.keys else self.grid
+        grid = tuple(entry | {"repetitions": 2} if "repetitions" in entry else entry for entry in self.grid)
         first = tuple(e for e in grid if all(e[name] == grid[0][name] for name in self.unit))
         return replace(self, grid=first, texts=lambda lines: {})
 

@@ -226,7 +226,8 @@ def test_nothing_is_run_twice(tmp_path):
     [
         (["run", "nothing"], "there is no study 'nothing'; there are synthetic, uci"),
         (["run", "coverage", "--methods", "TCPU"], "coverage has no methods to choose from; leave --methods out"),
-        (["run", "hard", "--repetitions", "3"], "hard repeats nothing; leave --repetitions out"),
+        (["run", "hard", "--repetitions", "3"], "hard repeats as often as its grid says; leave --repetitions out"),
+        (["run", "coverage", "--repetitions", "3"], "coverage repeats as often as its grid says"),
         (["figure", "coverage"], "coverage has no figure; 'priorshift experiment table coverage' prints it"),
         (["run", "uci", "--methods", "magic"], "uci has no method 'magic'; it has TCPU"),
         (["run", "uci", "--repetitions", "0"], "--repetitions is 0, but it must be at least 1"),

@@ -2,6 +2,9 @@
 
 import csv
 import json
+import re
+from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,6 +16,8 @@ from priorshift.base import TargetPriorEstimator
 from priorshift.cli import main
 from priorshift.errors import InputError
 from priorshift.input.parameters import check_confidence
+from priorshift.input.source import Source, Target
+from priorshift.methods import Method
 
 
 class Toy(TargetPriorEstimator):
@@ -132,3 +137,16 @@ def test_every_method_of_the_table_can_be_called_by_its_name(sample):
         assert methods.choose(method.name, []) is method
         assert issubclass(method.estimator, TargetPriorEstimator) and method.label == method.estimator.label
         assert {"confidence", "random_state"} <= set(method.options)
+
+
+def test_the_estimator_of_contributing_is_one_file_and_one_line(monkeypatch):
+    text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    names: dict = {"np": np, "Any": Any, "plots": ps.plots}
+    names |= {"TargetPriorEstimator": TargetPriorEstimator, "Source": Source, "Target": Target}
+    names |= {"PriorEstimate": ps.PriorEstimate, "Method": Method}
+    exec(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1], names)
+    line = eval(re.search(r"`(Method\(.*?\))`\. Then", text, re.DOTALL)[1], names)
+    monkeypatch.setattr(ps.methods, "METHODS", (*ps.methods.METHODS, line))
+    s = ps.simulate.gaussian(0.2, 0.6, 100, 50, shared=False, random_state=0)
+    estimate = ps.estimate_prior(s.positive, s.unlabeled, s.target, method="half-way", source_prior=0.2)
+    assert (estimate.value, estimate.method, estimate.sizes[2]) == (0.6, "Half-way", 50)
