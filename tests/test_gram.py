@@ -138,7 +138,7 @@ def test_bootstrap_grams_are_those_of_the_resampled_rows(statistic):
 def test_incomplete_statistic_approaches_the_complete_one():
     X, pairs = samples(60, 90, 70)
     exact = source(KERNELS[0], X, pairs).embed(rows(X[T]), target_norm=True)
-    some = embed_pairs(KERNELS[0], [rows(x) for x in X], pairs, 400_000, np.random.default_rng(0), target_norm=True)
+    some = embed_pairs(source(KERNELS[0], X, pairs), rows(X[T]), 400_000, np.random.default_rng(0), target_norm=True)
     np.testing.assert_allclose(some.gram, exact.gram, atol=0.002)  # four standard errors of 400,000 pairs
     assert some.parts.sum(axis=0)[U, T, U, T] == pytest.approx(exact.parts.sum(axis=0)[U, T, U, T], rel=0.05)
 
@@ -146,7 +146,7 @@ def test_incomplete_statistic_approaches_the_complete_one():
 def test_incomplete_statistic_never_pairs_an_observation_with_itself():
     """With a kernel that is 1 at zero and 0 elsewhere, every kept pair of distinct rows gives 0."""
     X, pairs = samples()
-    some = embed_pairs(Gaussian(1e-6), [rows(x) for x in X], pairs, 5000, np.random.default_rng(0), target_norm=True)
+    some = embed_pairs(source(Gaussian(1e-6), X, pairs), rows(X[T]), 5000, np.random.default_rng(0), target_norm=True)
     np.testing.assert_array_equal(some.gram, np.zeros((3, 3)))
 
 
@@ -155,7 +155,7 @@ def test_incomplete_statistic_with_no_pair_left_is_refused():
     all_but_one = np.array([[0, 0], [0, 1], [1, 0]])
     draws = np.random.default_rng(3)  # its first pair is one of the three
     with pytest.raises(InputError, match="all 1 sampled pairs of a positive and an unlabeled row are one observation"):
-        embed_pairs(KERNELS[0], [rows(x) for x in X], all_but_one, 1, draws)
+        embed_pairs(source(KERNELS[0], X, all_but_one), rows(X[T]), 1, draws)
 
 
 def test_incomplete_statistic_knows_its_own_spread():
@@ -164,7 +164,7 @@ def test_incomplete_statistic_knows_its_own_spread():
     values, variances = [], []
     for seed in range(400):
         X, _ = samples(40, 60, 50, shared=False, seed=seed)
-        some = embed_pairs(KERNELS[0], [rows(x) for x in X], NO_PAIRS, 500, np.random.default_rng(seed))
+        some = embed_pairs(source(KERNELS[0], X, NO_PAIRS), rows(X[T]), 500, np.random.default_rng(seed))
         values.append(np.nansum(A * np.nan_to_num(some.gram)))
         variances.append(some.variance(A)[0])
     # 400 draws know a variance to 7 %, hence 20 %

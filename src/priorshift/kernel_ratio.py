@@ -136,10 +136,7 @@ class KernelRatio(PUEstimator):
         rng, source = np.random.default_rng(self._entropy), self._embedding
         if self.pairs is None:
             return source.embed(target, self.statistic, target_norm=target_norm, prior=prior), rng
-        rows = (source.positive, source.unlabeled, target)
-        return embed_pairs(
-            source.kernel, rows, source.shared, self.pairs, rng, target_norm=target_norm, prior=prior
-        ), rng
+        return embed_pairs(source, target, self.pairs, rng, target_norm=target_norm, prior=prior), rng
 
     def _is_apart(self, embeddings: Embeddings) -> bool:
         """Whether there is a separation to divide by; a warning says so where there is none, or hardly any."""

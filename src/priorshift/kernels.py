@@ -18,6 +18,7 @@ from scipy.spatial.distance import cdist
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.input.parameters import check_bandwidth, check_choice
+from priorshift.input.scaling import Rows
 
 _LOG2_E = float(np.log2(np.e))
 # The product x·y of a Gaussian tile is exponentiated before the norms are taken off, so it must
@@ -35,13 +36,6 @@ class Strip:
     rows: NDArray[Any]
     weights: NDArray[Any]
     reach: float
-
-
-class SomeRows(Protocol):
-    """Rows that can be counted and indexed: a matrix, or a view of one."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, at: Any, /) -> Floats: ...
 
 
 class Kernel(Protocol):
@@ -322,7 +316,7 @@ def bandwidth_from_gamma(gamma: float, kernel: str = "gaussian") -> float:
     return float(1 / np.sqrt(2 * gamma)) if kernel == "gaussian" else float(1 / gamma)
 
 
-def make_kernel(kernel: Any, bandwidth: str | float, rows: SomeRows, features: int) -> Kernel:
+def make_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats, features: int) -> Kernel:
     """Make the kernel, with its bandwidth found from the source where a rule is asked for.
 
     Parameters
@@ -367,7 +361,7 @@ def make_kernel(kernel: Any, bandwidth: str | float, rows: SomeRows, features: i
     return made(h)
 
 
-def _own_kernel(kernel: Any, bandwidth: str | float, rows: SomeRows) -> Kernel:
+def _own_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats) -> Kernel:
     if isinstance(kernel, type) or not callable(kernel):
         raise InputError(
             f"kernel is {kernel!r}, but it must be one of {', '.join(map(repr, KERNELS))}, a kernel such as "

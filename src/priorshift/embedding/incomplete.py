@@ -7,17 +7,14 @@ pairs of two different observations. The cost is that of the pairs, whatever the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from priorshift.arrays import Pairs
-from priorshift.embedding.gram import Embeddings, P, T, U
+from priorshift.embedding.gram import Embeddings, P, SourceEmbedding, T, U
 from priorshift.errors import InputError
 from priorshift.input.observations import PriorInfluence
 from priorshift.input.scaling import Rows
-from priorshift.kernels import Kernel
 
 _BLOCKS = ((P, P), (U, U), (P, U), (P, T), (U, T), (T, T))
 _BLOCK_OF = np.array([[0, 2, 3], [2, 1, 4], [3, 4, 5]])  # number in _BLOCKS of each entry of the Gram matrix
@@ -25,9 +22,8 @@ _CHUNK = 2**15  # pairs evaluated at a time
 
 
 def embed_pairs(
-    kernel: Kernel,
-    rows: Sequence[Rows],
-    shared: Pairs,
+    source: SourceEmbedding,
+    target: Rows,
     pairs: int,
     rng: np.random.Generator,
     *,
@@ -41,6 +37,7 @@ def embed_pairs(
     estimator for dyadic data (two pairs are dependent when they share an observation). A pair drawn twice counts as
     two, which errs on the safe side.
     """
+    kernel, shared, rows = source.kernel, source.shared, (source.positive, source.unlabeled, target)
     sizes = tuple(len(r) for r in rows)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     observation = np.arange(starts[-1])

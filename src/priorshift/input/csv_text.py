@@ -10,7 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,10 @@ def read_csv(
                     if isinstance(error, UnicodeDecodeError):
                         raise
                 file.seek(start)  # read again, cell by cell, to say what is wrong and where
-            return header, names, _cell_by_cell(file, line, separator, name, cells, header, wanted, aside)
+            reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
+            labels = {k: repr(header[k]) if header else str(k) for k in wanted}
+            text = [header is not None and header[k] in aside for k in wanted]
+            return header, names, _cell_by_cell(reader, name, line, len(cells), labels, text)
     except UnicodeDecodeError:
         raise InputError(f"{name} is not UTF-8 text; save it as UTF-8.") from None
     except csv.Error as error:
@@ -78,32 +81,24 @@ def read_csv(
 
 
 def _cell_by_cell(
-    file: TextIO,
-    before: int,
-    separator: str,
-    name: str,
-    cells: list[str],
-    header: list[str] | None,
-    wanted: list[int],
-    aside: Sequence[str],
+    reader: Any, name: str, before: int, width: int, labels: dict[int, str], text: list[bool]
 ) -> list[Column]:
-    columns: list[list[Any]] = [[] for _ in wanted]
-    text = [header is not None and header[k] in aside for k in wanted]
-    reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
+    """The columns by their positions and labels, some as text; `before` lines were read, of `width` cells."""
+    columns: list[list[Any]] = [[] for _ in labels]
     for row in reader:
         line = before + reader.line_num
         if _is_blank(row):
             continue
-        if len(row) != len(cells):
+        if len(row) != width:
             raise InputError(
-                f"{name} has {len(row)} cells in line {line}, but {len(cells)} in its first line; "
+                f"{name} has {len(row)} cells in line {line}, but {width} in its first line; "
                 "mend the line (a missing cell, or a separator inside a value?)."
             )
-        for column, k, as_text in zip(columns, wanted, text, strict=True):
+        for column, (k, label), as_text in zip(columns, labels.items(), text, strict=True):
             cell = row[k].strip()
             number: Any = cell if as_text else _number(cell)
             if number is None:
-                where = f"line {line}, column {header[k]!r}" if header else f"line {line}, column {k}"
+                where = f"line {line}, column {label}"
                 if not cell:
                     raise InputError(f"{name} has an empty cell in {where}; fill it in or leave the row out.")
                 raise InputError(
