@@ -59,7 +59,7 @@ def page(results: Path) -> str:
         "## What the published ± is",
         _readings(tables["uci"]),
         "## The paper's claims, and what we find",
-        *(f"{number}. {text}" for number, text in enumerate(_claims(tables, results), 1)),
+        *(f"{number}. {_or_missing(text)}" for number, text in enumerate(_claims(tables, results), 1)),
         "## Cells that differ by more than three standard errors",
         "The published ± is read as a standard error.",
         *_differences(tables["uci"] + tables["images"]),
@@ -117,6 +117,13 @@ def _close(rows: Rows) -> str:
             )
     whole = [errors for errors in cells.values() if len(errors) == 3]
     return f"{sum(errors['TCPU'] <= min(errors.values()) + 0.01 for errors in whole)} of {len(whole)} cells"
+
+
+def _or_missing(claim: str) -> str:
+    """The claim with its figures, or without where there are no lines of it."""
+    if "nan" not in claim and "0 of 0 cells" not in claim:
+        return claim
+    return f"{claim[: claim.index('* ') + 1]} Not told yet: `make drpu` makes the lines of {TRAINED}."
 
 
 def _claims(tables: dict[str, Rows], results: Path) -> list[str]:

@@ -206,3 +206,14 @@ def test_hard_problems_get_values_and_verdicts_that_hold():
     for verdict in ("estimate", "upper bound", "few positives", "nothing"):
         holds = [line["holds"] for line in lines if line["verdict"] == verdict]
         assert len(holds) > 0 and np.mean(holds) >= 0.95
+
+
+def test_the_comparison_says_what_has_no_lines_yet(tmp_path):
+    for name in ("synthetic", "uci", "images", "size", "violation", "prior", "tau"):
+        lines = (RESULTS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        rest = [line for line in lines if '"method":"DRPU"' not in line]
+        assert rest
+        (tmp_path / f"{name}.jsonl").write_text("".join(rest), encoding="utf-8")
+    text = page(tmp_path)
+    assert text.count("Not told yet: `make drpu` makes the lines of DRPU.") == 2
+    assert "nan" not in text and "0 of 0" not in text
