@@ -80,9 +80,12 @@ class Experiment(Study):
 
 
 def _grid(
-    datasets: tuple[str, ...], frequencies: tuple[float, ...], rows: tuple[int, ...] = (2000,)
+    datasets: tuple[str, ...],
+    frequencies: tuple[float, ...],
+    rows: tuple[int, ...] = (2000,),
+    priors: tuple[float, ...] = PRIORS,
 ) -> tuple[Source, ...]:
-    return tuple(Source(d, c, pi, n) for d in datasets for c in frequencies for pi in PRIORS for n in rows)
+    return tuple(Source(d, c, pi, n) for d in datasets for c in frequencies for pi in priors for n in rows)
 
 
 def _varied(*settings: float) -> tuple[Target, ...]:
@@ -104,6 +107,9 @@ EXPERIMENTS = {
                    _SHIFTS, QUICK, repetitions=3, protocol="disjoint"),
         Experiment("unseen", "KEEL sets that no rule was looked at on, as before", _grid(UNSEEN, (0.5,)),
                    _SHIFTS, QUICK, repetitions=3, protocol="disjoint"),
+        Experiment("high", "Synthetic and UCI data at high source priors, as before",
+                   _grid(("Synthetic", *OPENML), (0.5,), priors=(0.7, 0.9)),
+                   tuple(Target(prior) for prior in (0.1, 0.5, 0.9)), QUICK, repetitions=3, protocol="disjoint"),
         Experiment("prior", "TCPU with a wrong source prior", _grid(("Synthetic",), (0.5,)),
                    _varied(-0.09, -0.06, -0.03, 0.0, 0.03, 0.06, 0.09), ("TCPU-given", "TCPU-given-unbiased"),
                    varies="error of the source prior"),
