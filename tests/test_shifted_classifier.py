@@ -303,6 +303,53 @@ def test_a_strangers_prior_estimator_is_given_arrays_and_what_it_asks_for():
     assert shifted.target_prior_ == 0.4
 
 
+class Fixed(BaseEstimator):
+    """Answers what it is told to."""
+
+    def __init__(self, raw=0.0, error=0.1):
+        self.raw, self.error = raw, error
+
+    def fit(self, X, y):
+        return self
+
+    def estimate(self, X_target):
+        value = float(np.clip(self.raw, 0, 1))
+        return ps.PriorEstimate(value, self.raw, None, self.error, 0.2, 1.0, 1.0, "Fixed", (1, 1, len(X_target)))
+
+
+@pytest.mark.parametrize("raw", [-0.3, -0.002, 0.0, 1.0, 1.2])
+def test_an_estimate_at_an_end_does_not_decide_all_rows_alike(raw):
+    s = ps.simulate.gaussian(0.2, 0.2, 300, 100, shared=False, random_state=0)
+    shifted = ps.ShiftedClassifier(LogisticRegression(), Fixed(raw), source_prior=0.2, random_state=0).fit(s.X, s.y)
+    with pytest.warns(ps.errors.BoundaryWarning, match="lies at or beyond an end of"):
+        shifted.adapt(s.target)
+    # the mean of the normal density within [0, 1], by a sum over a fine grid
+    grid = (np.arange(200_000) + 0.5) / 200_000
+    density = np.exp(-(((grid - raw) / 0.1) ** 2) / 2)
+    assert shifted.target_prior_ == pytest.approx((grid * density).sum() / density.sum(), rel=1e-6)
+    assert 0 < shifted.threshold_ < 1 and shifted.estimate_.value in (0, 1)
+    assert shifted.adapt_to(0.0).threshold_ == 1  # a prior that is known is taken at its word
+    with pytest.warns(ps.errors.BoundaryWarning, match="standard error nan"):
+        shifted.set_params(prior_estimator=Fixed(raw, np.nan)).fit(s.X, s.y).adapt(s.target)
+    assert min(shifted.target_prior_, 1 - shifted.target_prior_) == pytest.approx(0.5 / 101)
+
+
+@pytest.mark.slow
+def test_rare_positives_are_still_decided():
+    """π′ = 0.004, 20 draws: before, every fourth estimate was clipped to 0 and nothing was decided, without a word."""
+    boundary = []
+    for seed in range(20):
+        s = ps.simulate.gaussian(0.01, 0.004, 10_000, 3000, distance=1.5, shared=False, random_state=seed)
+        shifted = ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(0.01, interval=None), random_state=0).fit(s.X, s.y)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            shifted.adapt(s.target)
+        boundary.append(any(issubclass(w.category, ps.errors.BoundaryWarning) for w in said))
+        assert boundary[-1] == (shifted.estimate_.value == 0)
+        assert 0 < shifted.target_prior_ < 0.05 and shifted.threshold_ < 1
+    assert 0 < sum(boundary) < 20
+
+
 class Foreign(BaseEstimator):
     """An estimator of the user's own, with what the documentation asks for: fit(X, y) and estimate(X_target)."""
 

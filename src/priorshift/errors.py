@@ -47,6 +47,10 @@ class OutOfRangeWarning(PriorShiftWarning):
     """The raw estimate lies outside [0, 1] by more than sampling error explains."""
 
 
+class BoundaryWarning(PriorShiftWarning):
+    """The estimate lies at an end of the unit interval, where every decision would be the same."""
+
+
 class VacuousBoundWarning(PriorShiftWarning):
     """A finite-sample bound is as wide as [0, 1] and says nothing about these data."""
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift.adapt import TargetMetrics, check_target_prior, shifted_posterior, shifted_threshold, target_metrics
 from priorshift.base import PUClassifier
-from priorshift.errors import InputError
+from priorshift.errors import BoundaryWarning, InputError, warn
 from priorshift.input.estimators import check_estimator, rows_for, seeded, shared_for
 from priorshift.input.parameters import check_prior
 from priorshift.input.source import Source
@@ -66,7 +67,8 @@ class ShiftedClassifier(PUClassifier):
     estimate_ : PriorEstimate or None
         Of the target that `adapt` was given last.
     target_prior_ : float
-        π′ in use; π before `adapt`.
+        π′ in use; π before `adapt`. Where the estimate lies at an end of [0, 1], it is what its error leaves inside,
+        and a warning says so.
     threshold_ : float
         On the source posterior.
     classes_, n_features_in_, feature_names_in_
@@ -163,7 +165,7 @@ class ShiftedClassifier(PUClassifier):
                 "the target prior cannot be estimated from these data (see the warning), so there is nothing to adapt "
                 "to; pass a prior that you know to adapt_to."
             )
-        return self._aim(estimate, estimate.value)
+        return self._aim(estimate, _inside(estimate))
 
     def adapt_to(self, target_prior: float) -> ShiftedClassifier:
         """Aim the predictions at a target whose prior is known.
@@ -281,6 +283,27 @@ class ShiftedClassifier(PUClassifier):
         check_estimator("classifier", self.classifier, (score,), "a classifier")
         if self.prior_estimator is not None:
             check_estimator("prior_estimator", self.prior_estimator, ("estimate",), "None or an estimator")
+
+
+def _inside(estimate: PriorEstimate) -> float:
+    """The target prior to decide with: not an end of [0, 1], which no data tell, but what its error leaves inside.
+
+    That is the mean of N(raw, standard error²) within [0, 1]; where no error is known, half a row of the target.
+    """
+    if 0 < estimate.value < 1:
+        return estimate.value
+    error, half_row = estimate.standard_error, 0.5 / (estimate.sizes[2] + 1)
+    inside = abs(estimate.value - half_row)
+    if np.isfinite(error) and error > 0:
+        low, high = (np.array([0.0, 1.0]) - estimate.raw) / error
+        inside = float(np.clip(stats.truncnorm.mean(low, high, estimate.raw, error), half_row, 1 - half_row))
+    warn(
+        f"The estimate {estimate.raw:.2g} (standard error {error:.2g}) lies at or beyond an end of [0, 1], where all "
+        f"rows would be decided alike; decisions are made for a target prior of {inside:.2g}, what the error leaves "
+        "inside. Pass a prior that you know to adapt_to.",
+        BoundaryWarning,
+    )
+    return inside
 
 
 def _log_odds(model: Any, X: NDArray[Any]) -> NDArray[np.float64]:
