@@ -235,7 +235,7 @@ class DRPU(TargetPriorEstimator):
         ndarray of shape (rows,)
             Between 0 and 1/α.
         """
-        check_is_fitted(self)
+        self._check_fit()
         if self.alpha_ is None:
             raise InputError("a model of your own orders rows and need not be a density ratio; use its own methods.")
         return _ratio(self._score(self._layout.read(X, "X", least=1).rows[:]), self.alpha_)

@@ -158,7 +158,7 @@ class ShiftedClassifier(PUClassifier):
         ShiftedClassifier
             Itself.
         """
-        check_is_fitted(self)
+        self._check_fit()
         estimate = self.prior_estimator_.estimate(rows_for(self.prior_estimator_, self._layout.read(X_target).table))
         if not np.isfinite(estimate.value):
             raise InputError(
