@@ -668,6 +668,7 @@ def test_torch_is_needed_by_networks_alone(name, without_torch):
         (ps.MixtureShift(repeats=1, n_bootstrap=20), {"max_rows": 50}),
         (ps.DRPU(model=LogisticRegression()), {"source_prior": 0.3}),
         (ps.DRPU(model=LogisticRegression()), {"random_state": 3}),
+        (ps.DRPU(model=LogisticRegression()), {"model__C": 0.001}),
     ],
 )
 def test_a_setting_that_only_a_fit_heeds_is_not_changed_after_it(estimator, change):

@@ -47,7 +47,7 @@ def test_median_rule_is_the_median_distance_of_the_kernels_own_metric():
 
 
 def test_energy_kernel_has_no_bandwidth():
-    assert make_kernel("energy", "median", np.zeros((3, 1)), 1) == Energy()
+    assert make_kernel("energy", "dimension", np.zeros((3, 1)), 1) == Energy()
     with pytest.raises(InputError, match=r"bandwidth is 2\.0, but the kernel 'energy' has none; leave it out"):
         make_kernel("energy", 2.0, np.zeros((3, 1)), 1)
 
@@ -199,3 +199,20 @@ def test_bounds_refuse_a_kernel_that_may_be_unbounded_at_fit(kernel, interval, s
         InputError, match=f"interval='{interval}' needs a bounded kernel, but '(energy|linear_kernel)' is"
     ):
         ps.TCPU(0.3, kernel=kernel, interval=interval).fit(sample.X, sample.y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kernel": Gaussian(None)}, "bandwidth is None, but it must be a positive number"),
+        ({"kernel": lambda X, Y: "x"}, "cannot be used .*; a matrix of numbers is expected"),
+        (
+            {"kernel": Gaussian(1.0), "bandwidth": "median"},
+            "bandwidth is 'median' beside a kernel of its own; set it there",
+        ),
+        ({"kernel": "energy", "bandwidth": "median"}, "bandwidth is 'median', but the kernel 'energy' has none"),
+    ],
+)
+def test_kernels_and_bandwidths_that_contradict_each_other_are_refused(settings, message, sample):
+    with pytest.raises(InputError, match=message):
+        ps.TCPU(0.3, **settings).fit(sample.X, sample.y)

@@ -1,4 +1,5 @@
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import priorshift as ps
 from priorshift.adapt import target_metrics
 from priorshift.errors import InputError
 from priorshift.input.source import Source
+from priorshift.shifted_classifier import _inside
 
 
 class Oracle(ClassifierMixin, BaseEstimator):
@@ -332,6 +334,13 @@ def test_an_estimate_at_an_end_does_not_decide_all_rows_alike(raw):
     with pytest.warns(ps.errors.BoundaryWarning, match="standard error nan"):
         shifted.set_params(prior_estimator=Fixed(raw, np.nan)).fit(s.X, s.y).adapt(s.target)
     assert min(shifted.target_prior_, 1 - shifted.target_prior_) == pytest.approx(0.5 / 101)
+
+
+def test_an_estimate_that_is_sure_or_bare_is_half_a_row_from_its_end():
+    with pytest.warns(ps.errors.BoundaryWarning):
+        assert _inside(Fixed(1.3, 1e-9).estimate(range(100)), 100) == pytest.approx(1 - 0.5 / 101)
+    with pytest.warns(ps.errors.BoundaryWarning):  # an answer of the user's own kind: a value and nothing else
+        assert _inside(SimpleNamespace(value=0.0), 100) == pytest.approx(0.5 / 101)
 
 
 @pytest.mark.slow

@@ -90,7 +90,7 @@ class PUEstimator(BaseEstimator, ABC):
             self.feature_names_in_ = np.asarray(source.table.columns, dtype=object)
         with progress.shown(getattr(self, "verbose", False)):
             self._fit(source, np.random.default_rng(getattr(self, "random_state", None)))
-        self._settings = self.get_params(deep=False)
+        self._settings = self.get_params()
         self._layout = source.layout
         return self
 
@@ -120,11 +120,12 @@ class PUEstimator(BaseEstimator, ABC):
         """Refuse to answer without a fit, or with settings that only another fit could heed."""
         check_is_fitted(self)
         self._check_parameters()
-        for name, value in self.get_params(deep=False).items():
-            before = self._settings[name]
-            if name not in self.settings_of_estimate and value is not before and repr(value) != repr(before):
+        now, before = self.get_params(), self._settings
+        for name in (name for name in before if name.split("__")[0] not in self.settings_of_estimate):
+            if name in now and now[name] is not before[name] and repr(now[name]) != repr(before[name]):
                 raise InputError(
-                    f"{name} was {before!r} when {type(self).__name__} was fitted and is {value!r} now; fit again."
+                    f"{name} was {before[name]!r} when {type(self).__name__} was fitted and is {now[name]!r} now; fit "
+                    "again."
                 )
 
     @abstractmethod

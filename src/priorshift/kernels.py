@@ -259,7 +259,12 @@ class FromFunction(_PlainKernel):
         -------
         ndarray of shape (rows of X, rows of Y)
         """
-        values = np.asarray(self.function(X, Y), dtype=float)
+        try:
+            values = np.asarray(self.function(X, Y), dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"the kernel {self.name} cannot be used ({error}); a matrix of numbers is expected."
+            ) from error
         if values.shape != (len(X), len(Y)) or not np.isfinite(values).all():
             raise InputError(
                 f"the kernel {self.name} gave an array of shape {values.shape} for {len(X)} and {len(Y)} rows, or "
@@ -343,7 +348,7 @@ def make_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats, featur
     if isinstance(bandwidth, str) and bandwidth not in BANDWIDTHS:
         raise InputError(f"bandwidth is {bandwidth!r}, but it must be a positive number or one of {rules}.")
     if made is Energy:
-        if not isinstance(bandwidth, str):
+        if bandwidth != "dimension":
             raise InputError(f"bandwidth is {bandwidth!r}, but the kernel 'energy' has none; leave it out.")
         return Energy()
     if not isinstance(bandwidth, str):
@@ -367,13 +372,13 @@ def _own_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats) -> Ker
             f"kernel is {kernel!r}, but it must be one of {', '.join(map(repr, KERNELS))}, a kernel such as "
             "kernels.Laplace(3.0), or a function k(X, Y)."
         )
-    if bandwidth not in BANDWIDTHS:
+    if bandwidth != "dimension":  # the default: the kernel has its own
         raise InputError(f"bandwidth is {bandwidth!r} beside a kernel of its own; set it there.")
     needed = ("paired", "strip", "tile", "name", "bandwidth", "bound", "nonnegative", "stationary")
     if not all(hasattr(kernel, name) for name in needed):
         kernel = FromFunction(kernel)
     if isinstance(kernel, FromFunction):
         kernel.check_symmetry(rows[: min(len(rows), _PAIRED_ROWS)])
-    elif kernel.bandwidth is not None:
-        check_bandwidth(kernel.bandwidth, "None")
+    elif kernel.bandwidth is not None or isinstance(kernel, (Gaussian, Laplace)):
+        check_bandwidth(kernel.bandwidth, "of a kernel that has none, None")
     return kernel

@@ -98,6 +98,7 @@ class KM2LS(TargetPriorEstimator):
             negative_ratio=float("nan"),
             separation=km2.separation_**2,
             method=self.label,
+            source_prior_by=None,
             sizes=sizes,
             details={"kernel": "gaussian", "bandwidth": km2.bandwidth_, "standardize": self.standardize},
             evidence=km2,

@@ -135,8 +135,8 @@ class PriorEstimate:
         Name of the estimator.
     sizes : tuple of three int
         Rows of the positive, the unlabelled and the target sample.
-    source_prior_by : str
-        "given", or the name of the estimator that was asked for the source prior.
+    source_prior_by : str or None
+        "given", or the name of the estimator that was asked for the source prior; None for a method that needs none.
     verdict : {"estimate", "upper bound", "few positives", "nothing"} or None
         What the data can tell, of a method that judges it: the prior, an upper bound of it, a guess or nothing.
     ratio_parts : RatioParts or None
@@ -165,7 +165,7 @@ class PriorEstimate:
     separation: float
     method: str
     sizes: tuple[int, int, int]
-    source_prior_by: str = "given"
+    source_prior_by: str | None = "given"
     verdict: str | None = None
     ratio_parts: RatioParts | None = None
     details: dict[str, Any] = field(default_factory=dict)

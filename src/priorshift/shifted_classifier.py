@@ -28,6 +28,7 @@ from priorshift.scores.calibration import calibrate
 from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
 
 _TINY = 1e-15  # what a probability of 0 or 1 is taken for
+_FAR = 30.0  # standard errors beyond an end, of which nothing is left inside but rounding
 
 
 class ShiftedClassifier(PUClassifier):
@@ -159,13 +160,14 @@ class ShiftedClassifier(PUClassifier):
             Itself.
         """
         self._check_fit()
-        estimate = self.prior_estimator_.estimate(rows_for(self.prior_estimator_, self._layout.read(X_target).table))
+        target = self._layout.read(X_target)
+        estimate = self.prior_estimator_.estimate(rows_for(self.prior_estimator_, target.table))
         if not np.isfinite(estimate.value):
             raise InputError(
                 "the target prior cannot be estimated from these data (see the warning), so there is nothing to adapt "
                 "to; pass a prior that you know to adapt_to."
             )
-        return self._aim(estimate, _inside(estimate))
+        return self._aim(estimate, _inside(estimate, len(target)))
 
     def adapt_to(self, target_prior: float) -> ShiftedClassifier:
         """Aim the predictions at a target whose prior is known.
@@ -285,22 +287,27 @@ class ShiftedClassifier(PUClassifier):
             check_estimator("prior_estimator", self.prior_estimator, ("estimate",), "None or an estimator")
 
 
-def _inside(estimate: PriorEstimate) -> float:
+def _inside(estimate: Any, rows: int) -> float:
     """The target prior to decide with: not an end of [0, 1], which no data tell, but what its error leaves inside.
 
-    That is the mean of N(raw, standard error²) within [0, 1]; where no error is known, half a row of the target.
+    That is the mean of N(raw, standard error²) within [0, 1]; where no error is known, or it is far smaller than the
+    distance to the end, half a row of the target.
     """
-    if 0 < estimate.value < 1:
-        return estimate.value
-    error, half_row = estimate.standard_error, 0.5 / (estimate.sizes[2] + 1)
-    inside = abs(estimate.value - half_row)
-    if np.isfinite(error) and error > 0:
-        low, high = (np.array([0.0, 1.0]) - estimate.raw) / error
-        inside = float(np.clip(stats.truncnorm.mean(low, high, estimate.raw, error), half_row, 1 - half_row))
+    value = float(estimate.value)
+    if 0 < value < 1:
+        return value
+    raw, error = (
+        float(getattr(estimate, name, default)) for name, default in (("raw", value), ("standard_error", np.nan))
+    )
+    half_row = 0.5 / (rows + 1)
+    inside = abs(value - half_row)
+    if error > 0 and abs(raw - value) < _FAR * error < np.inf:
+        low, high = (np.array([0.0, 1.0]) - raw) / error
+        inside = float(np.clip(stats.truncnorm.mean(low, high, raw, error), half_row, 1 - half_row))
     warn(
-        f"The estimate {estimate.raw:.2g} (standard error {error:.2g}) lies at or beyond an end of [0, 1], where all "
-        f"rows would be decided alike; decisions are made for a target prior of {inside:.2g}, what the error leaves "
-        "inside. Pass a prior that you know to adapt_to.",
+        f"The estimate {raw:.2g} (standard error {error:.2g}) lies at or beyond an end of [0, 1], where all rows would "
+        f"be decided alike; decisions are made for a target prior of {inside:.2g}, what the error leaves inside. Pass "
+        "a prior that you know to adapt_to.",
         BoundaryWarning,
     )
     return inside

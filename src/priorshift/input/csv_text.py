@@ -40,7 +40,7 @@ def read_csv(
             while first and not first.strip():
                 first, line = file.readline(), line + 1
             start = file.tell()
-            separator = _separator(first, file.readline())
+            separator = _separator(first, next(filter(str.strip, iter(file.readline, "")), ""))
             file.seek(start)
             cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator, skipinitialspace=True))]
             header = None if all(_is_float(cell) for cell in cells) else cells
