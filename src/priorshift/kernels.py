@@ -249,16 +249,6 @@ class FromFunction(_PlainKernel):
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
-        """Ask the function for all pairs of rows, and check what it gives.
-
-        Parameters
-        ----------
-        X, Y : ndarray of shape (rows, features)
-
-        Returns
-        -------
-        ndarray of shape (rows of X, rows of Y)
-        """
         try:
             values = np.asarray(self.function(X, Y), dtype=float)
         except (TypeError, ValueError) as error:
