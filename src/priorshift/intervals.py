@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from priorshift.confidence_curve import ConfidenceCurve
 from priorshift.embedding.gram import Embeddings
 from priorshift.embedding.projection import numerator, separation
 from priorshift.errors import InputError, VacuousBoundWarning, warn
@@ -88,6 +89,23 @@ def ratio(embeddings: Embeddings, confidence: float) -> tuple[float, Interval]:
     return standard_error(embeddings, 0.0), interval
 
 
+def curve(embeddings: Embeddings) -> ConfidenceCurve:
+    """Compute the confidence distribution of R = N/D, whose two-sided test is that of `delta`.
+
+    Parameters
+    ----------
+    embeddings : Embeddings
+        Of the three samples.
+
+    Returns
+    -------
+    ConfidenceCurve
+    """
+    R = float(numerator(embeddings.gram)) / float(separation(embeddings.gram))
+    n, c, d = (variance / separation(embeddings.gram) ** 2 for variance in _variances(embeddings, 0.0))
+    return ConfidenceCurve(R, float(n), float(c), float(d), _freedom(embeddings))
+
+
 def separation_error(embeddings: Embeddings) -> float:
     """Compute the standard error of the separation D.
 
@@ -141,8 +159,7 @@ def _fieller(embeddings: Embeddings, source_prior: float, confidence: float, mos
     """
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
     n, c, d = (variance / D / D for variance in _variances(embeddings, source_prior))  # of (1−π)N/D and so on
-    freedom = embeddings.variance(_N - N / D * _D)[1]
-    q = float(stats.t.ppf((1 + confidence) / 2, max(freedom, 1.0)))
+    q = float(stats.t.ppf((1 + confidence) / 2, _freedom(embeddings)))
     if not np.isfinite([q, n, c, d]).all():
         return 0.0, most, True
 
@@ -157,6 +174,12 @@ def _fieller(embeddings: Embeddings, source_prior: float, confidence: float, mos
         ends = passing(inside)
     low, high = ends if ends is not None else (inside, inside)  # no variance at all, up to rounding
     return low, high, plausible
+
+
+def _freedom(embeddings: Embeddings) -> float:
+    """Satterthwaite's degrees of freedom of N − RD at the estimate, taken for every R that is tested."""
+    N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
+    return max(embeddings.variance(_N - N / D * _D)[1], 1.0)
 
 
 def bootstrap(grams: NDArray[np.float64], source_prior: ArrayLike, confidence: float, value: float) -> Interval:
