@@ -51,6 +51,7 @@ CASES = {
     "TCPU": Case(ps.TCPU, dict(source_prior=0.3)),
     "TCPU asking KM2": Case(ps.TCPU),
     "TCPU asking thinned KM2": Case(ps.TCPU, dict(source_prior=ps.KM2(max_rows=60))),
+    "TCPU range": Case(ps.TCPU, dict(source_prior=(0.2, 0.4))),
     "TCPU bootstrap": Case(ps.TCPU, dict(source_prior=0.3, interval="bootstrap", n_bootstrap=20)),
     "TCPU pairs": Case(ps.TCPU, dict(source_prior=0.3, pairs=500)),
     "TCPU paper bound": Case(ps.TCPU, dict(source_prior=0.3, interval="paper-bound")),
@@ -70,7 +71,16 @@ CASES = {
         dict(classifier=LogisticRegression(), prior_estimator=ps.MixtureShift(**SCORES), folds=2),
     ),
 }
-NOTHING_RANDOM = {"TCPU", "TCPU asking KM2", "TCPU paper bound", "TCPU sharp bound", "KM1", "KM2", "KM2LS"}
+NOTHING_RANDOM = {
+    "TCPU",
+    "TCPU range",
+    "TCPU asking KM2",
+    "TCPU paper bound",
+    "TCPU sharp bound",
+    "KM1",
+    "KM2",
+    "KM2LS",
+}
 # Methods that read rows after fit: of which estimator, and what their messages call the table. A target is a sample,
 # and needs two rows; X are single rows to be scored.
 READERS = [

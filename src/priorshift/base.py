@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift import progress
 from priorshift.errors import InputError
-from priorshift.input.parameters import check_settings
+from priorshift.input.parameters import check_settings, is_known
 from priorshift.input.source import Layout, Source, Target
 from priorshift.input.tables import read_table
+from priorshift.prior_knowledge import Known, read_prior
 from priorshift.result import PriorEstimate
 
 
@@ -27,6 +28,7 @@ class PUEstimator(BaseEstimator, ABC):
 
     reads_tables: ClassVar[bool] = True  # fit and estimate take a Table, with its columns
     _word_labels: ClassVar[bool] = False
+    takes_uncertain_prior: ClassVar[bool] = False  # source_prior may be a range or a distribution, besides a number
     settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"verbose"})  # they may change after fit
     _layout: Layout  # set last: what marks a finished fit
 
@@ -110,7 +112,18 @@ class PUEstimator(BaseEstimator, ABC):
 
     def _check_parameters(self) -> None:
         """What a name tells of a setting is checked here; a method adds what is special to it."""
-        check_settings(self.get_params(deep=False))
+        settings = self.get_params(deep=False)
+        check_settings(settings)
+        if is_known(settings.get("source_prior")):
+            self._check_prior_knowledge(settings["source_prior"])
+
+    def _check_prior_knowledge(self, source_prior: Any) -> None:
+        prior = read_prior(source_prior)
+        if not (self.takes_uncertain_prior or isinstance(prior, Known)):
+            raise InputError(
+                f"source_prior is a {prior.by} ({prior}), but {type(self).__name__} takes only a number, such as "
+                f"{prior.value:.3g}; pass that, or use TCPU, which takes a {prior.by} too."
+            )
 
     def _read_target(self, X_target: Any) -> Target:
         self._check_fit()

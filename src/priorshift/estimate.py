@@ -43,9 +43,10 @@ def estimate_prior(
         estimated: the smallest error in the library's studies (see the guide). An estimator, such as
         ``TCPU(0.2, kernel="laplace")``, keeps its own settings; then leave `source_prior`, `confidence`,
         `random_state` and `standardize` out.
-    source_prior : float, estimator or None
-        Share of positives in the source population, if it is known; None estimates it: "auto" and "mixture" by
-        :class:`MixturePrior`, "tcpu" by :class:`KM2`.
+    source_prior : float, (low, high), distribution, estimator or None
+        Share of positives in the source population, if it is known, or, of TCPU, roughly known: a range such as
+        (0.1, 0.2), or a distribution such as ``scipy.stats.beta(37.5, 213.5)``. None estimates it: "auto" and "mixture"
+        by :class:`MixturePrior`, "tcpu" by :class:`KM2`.
     confidence : float or None
         Of the interval; None is 0.95.
     random_state : int, Generator or None

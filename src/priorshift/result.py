@@ -122,9 +122,10 @@ class PriorEstimate:
     interval : Interval or None
         None where none was asked for, or the method cannot tell its error.
     standard_error : float
-        Of `raw`, from the influence of every row or a bootstrap of them; NaN where it is not known.
+        Of `raw`, from the influence of every row or a bootstrap of them; NaN where it is not known. It includes the
+        spread of a source prior that is a distribution; of a range, it is the sampling error at the middle.
     source_prior : float
-        The π that was used; NaN for a method that needs none.
+        The π that was used, of a range the middle and of a distribution the mean; NaN for a method that needs none.
     negative_ratio : float
         R = (1−π′)/(1−π), the share of negatives in the target over that in the source; NaN for a method without π.
         Of TCPU and MixtureShift it does not depend on π.
@@ -136,7 +137,8 @@ class PriorEstimate:
     sizes : tuple of three int
         Rows of the positive, the unlabelled and the target sample.
     source_prior_by : str or None
-        "given", or the name of the estimator that was asked for the source prior; None for a method that needs none.
+        "given", "range" or "distribution" (whose ends or 2.5 and 97.5 % points are the "source_prior_range" of
+        `details`), or the name of the estimator that was asked; None for a method that needs no source prior.
     verdict : {"estimate", "upper bound", "few positives", "nothing"} or None
         What the data can tell, of a method that judges it: the prior, an upper bound of it, a guess or nothing.
     ratio_parts : RatioParts or None
@@ -205,9 +207,17 @@ class PriorEstimate:
             words += f", {share} interval {self.interval.low:.3f} to {self.interval.high:.3f}"
         words += f" ({self.method}"
         if np.isfinite(self.source_prior):
-            by = f" by {self.source_prior_by}" if self.source_prior_by != "given" else ""
-            words += f", source prior {self.source_prior:.3g}{by}"
+            words += f", source prior {self._source_prior_in_words()}"
         return words + _VERDICTS.get(self.verdict or "", "") + ")"
+
+    def _source_prior_in_words(self) -> str:
+        point, by = f"{self.source_prior:.3g}", self.source_prior_by
+        ends, error = (self.details.get(f"source_prior_{name}") for name in ("range", "standard_error"))
+        if by == "range" and ends:
+            return " to ".join(f"{end:.3g}" for end in ends)
+        if by == "distribution" and error:
+            return f"{point} ± {error:.2g}"
+        return point if by == "given" else f"{point} by {by}"
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The source prior π: a number that is known, or an estimator that is asked, and how much of its error is known."""
+"""The source prior π as an estimator tells it that is asked, and how much of its error is known."""
 
 from __future__ import annotations
 

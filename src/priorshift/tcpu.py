@@ -6,6 +6,9 @@ Letters, once: P, U, T are the positive, the unlabelled (population) and the tar
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from math import sqrt
 from typing import Any, ClassVar, Literal
 
@@ -18,10 +21,11 @@ from priorshift.base import TargetPriorEstimator
 from priorshift.embedding.gram import Embeddings
 from priorshift.embedding.projection import objective, ratio, separation, target_prior
 from priorshift.errors import InputError, OutOfRangeWarning, warn
-from priorshift.input.parameters import check_choice, check_prior, is_known
+from priorshift.input.parameters import check_choice, is_known
 from priorshift.input.scaling import Rows
 from priorshift.input.source import Source, Target
 from priorshift.kernel_ratio import KernelRatio
+from priorshift.prior_knowledge import Between, Distributed, Known, PriorKnowledge, read_prior
 from priorshift.result import Interval, PriorEstimate
 from priorshift.source_prior import LEAST_PRIOR, EstimatedPrior, estimate_source_prior
 
@@ -33,10 +37,13 @@ class TCPU(KernelRatio, TargetPriorEstimator):
 
     Parameters
     ----------
-    source_prior : float, estimator or None
-        π, the share of positives in the source population: a number strictly between 0 and 1 is taken as known; an
-        estimator is asked at `fit` (anything with ``fit(X, y)`` and then ``prior_``); None asks :class:`KM2`. Where R
-        is all that is wanted, :class:`KernelRatio` asks nobody.
+    source_prior : float, (low, high), distribution, estimator or None
+        π, the share of positives in the source population. A number strictly between 0 and 1 is taken as known. With a
+        range within [0, 1] the interval holds for every π in it; the estimate is that of the middle, and so is its
+        standard error, which is of sampling alone. With a frozen distribution of scipy.stats within [0, 1], such as
+        ``stats.beta(37.5, 213.5)`` after 37 positives in a survey of 250, interval and standard error include its
+        spread; the estimate is that of the mean. An estimator is asked at `fit` (anything with ``fit(X, y)`` and then
+        ``prior_``); None asks :class:`KM2`. Where R is all that is wanted, :class:`KernelRatio` asks nobody.
     kernel : {"gaussian", "laplace", "energy"}, kernel or callable
         A name, an object such as ``kernels.Laplace(3.0)``, or a function k(X, Y) that gives the matrix of all pairs.
     bandwidth : float or {"dimension", "median"}
@@ -91,9 +98,12 @@ class TCPU(KernelRatio, TargetPriorEstimator):
     >>> tcpu = TCPU(source_prior=0.2).fit(s.X, s.y, shared=s.ids)  # y is 1 for the labelled positives
     >>> print(tcpu.estimate(s.target))
     target prior 0.585, 95% interval 0.539 to 0.633 (TCPU, source prior 0.2)
+    >>> print(tcpu.set_params(source_prior=(0.15, 0.25)).estimate(s.target))
+    target prior 0.585, 95% interval 0.510 to 0.656 (TCPU, source prior 0.15 to 0.25)
     """
 
     label = "TCPU"
+    takes_uncertain_prior = True
     settings_of_estimate: ClassVar[frozenset[str]] = KernelRatio.settings_of_estimate | {
         "source_prior",
         "interval",
@@ -150,13 +160,17 @@ class TCPU(KernelRatio, TargetPriorEstimator):
             Of the shape of `gamma`.
         """
         embeddings, _ = self._embed(self._read_target(X_target).rows, target_norm=True)
-        return objective(embeddings.gram, self._prior_in_use()[0], gamma)
+        return objective(embeddings.gram, self._prior_in_use()[0].value, gamma)
 
     @property
     def source_prior_(self) -> float:  # numpydoc ignore=RT01
-        """π as it is set now, or as it was estimated."""
+        """π as it is set now, or as it was estimated; of a range the middle, of a distribution the mean."""
         check_is_fitted(self)
-        return self._estimated.value if self._estimated and not is_known(self.source_prior) else self.source_prior
+        if self._estimated and not is_known(self.source_prior):
+            return self._estimated.value
+        with suppress(InputError):  # what cannot be is refused by `estimate`, not by a look
+            return read_prior(self.source_prior).value
+        return self.source_prior
 
     @property
     def prior_estimator_(self) -> Any:  # numpydoc ignore=RT01
@@ -170,33 +184,34 @@ class TCPU(KernelRatio, TargetPriorEstimator):
             intervals.check_bounded(self.kernel_, self.interval)
         known = is_known(self.source_prior)
         self._estimated = None if known else estimate_source_prior(self.source_prior, source, self.random_state)
-        self._asked = repr(self.source_prior)
+        self._asked = str(read_prior(self.source_prior)) if known else repr(self.source_prior)
 
-    def _prior_in_use(self) -> tuple[float, EstimatedPrior | None]:
-        """π as it is set now: a number may replace what was asked, but nothing is asked again without fit."""
+    def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None]:
+        """π as it is set now: knowledge may replace what was asked, but nothing is asked again without fit."""
         if is_known(self.source_prior):
-            return check_prior(self.source_prior), None
+            return read_prior(self.source_prior), None
         if self._estimated is None or repr(self.source_prior) != self._asked:
             raise InputError(
                 f"source_prior was {self._asked} when TCPU was fitted and is {self.source_prior!r} now; fit again."
             )
-        return self._estimated.value, self._estimated
+        return Known(self._estimated.value), self._estimated
 
     def _estimate(self, target: Target) -> PriorEstimate:
-        pi, estimated = self._prior_in_use()
+        prior, estimated = self._prior_in_use()
+        pi = prior.value
         influence = estimated.influence if estimated else None
         embeddings, rng = self._embed(target.rows, influence)
         nan = float("nan")
         R, error = ratio(embeddings.gram), nan
         if self._is_apart(embeddings):
-            interval = self._interval(embeddings, target.rows, estimated, pi, rng)
+            interval = self._interval(embeddings, target.rows, prior, estimated, rng)
             if not (estimated and influence is None):  # whose error is not known
-                error = intervals.standard_error(embeddings, pi)
+                error = float(np.hypot(intervals.standard_error(embeddings, pi), R * prior.error))
         else:
             R = nan
             interval = None if self.interval is None else Interval(0.0, 1.0, self.confidence, "none")
         raw = 1 - (1 - pi) * R
-        prior_error = sqrt(embeddings.prior_variance) if influence else None
+        prior_error = sqrt(embeddings.prior_variance) if influence else prior.error or None
         return PriorEstimate(
             value=float(np.clip(raw, 0, 1)),
             raw=raw,
@@ -207,11 +222,12 @@ class TCPU(KernelRatio, TargetPriorEstimator):
             separation=float(separation(embeddings.gram)),
             method=self.label,
             sizes=embeddings.sizes,
-            source_prior_by=estimated.name if estimated else "given",
+            source_prior_by=estimated.name if estimated else prior.by,
             details={
                 "kernel": self.kernel_.name,
                 "bandwidth": self.kernel_.bandwidth,
                 **{name: getattr(self, name) for name in ("statistic", "scenario", "standardize", "precision")},
+                "source_prior_range": None if isinstance(prior, Known) else list(prior.range),
                 "source_prior_standard_error": prior_error,
                 "shared_rows": embeddings.shared,
                 "pairs": self.pairs,
@@ -222,17 +238,17 @@ class TCPU(KernelRatio, TargetPriorEstimator):
         self,
         embeddings: Embeddings,
         target: Rows,
+        prior: PriorKnowledge,
         estimated: EstimatedPrior | None,
-        pi: float,
         rng: np.random.Generator,
     ) -> Interval | None:
-        fieller, plausible = intervals.delta(embeddings, pi, self.confidence)
-        raw = target_prior(embeddings.gram, pi)
+        most = prior.range[1]  # the largest π makes the largest raw estimate; one above 1 is so for every π
+        _, plausible = intervals.delta(embeddings, most, self.confidence)
         if not plausible and 2 * intervals.separation_error(embeddings) <= separation(embeddings.gram):
             warn(
-                f"The raw estimate {raw:.3f} lies outside [0, 1] by more than its sampling error "
-                f"({intervals.standard_error(embeddings, pi):.2g}); check the source prior ({pi:g}) and whether the "
-                "classes look the same in source and target.",
+                f"The raw estimate {target_prior(embeddings.gram, most):.3f} lies outside [0, 1] by more than its "
+                f"sampling error ({intervals.standard_error(embeddings, most):.2g}); check the source prior ({prior}) "
+                "and whether the classes look the same in source and target.",
                 OutOfRangeWarning,
             )
         if self.interval is None:
@@ -241,28 +257,56 @@ class TCPU(KernelRatio, TargetPriorEstimator):
             estimated.warn_of_error(self._embedding.shared)
             if estimated.influence is None:
                 return None
-        if self.interval == "delta":
-            return fieller
+        given = self._interval_given_prior(embeddings, target, estimated, rng)
+        if isinstance(prior, Known):
+            return given(prior.value)
+        if isinstance(prior, Between):
+            made = given(prior.low)
+            other = given(prior.high) if made.width < 1 else made  # nothing is wider, and no warning needed twice
+            return replace(made, low=min(made.low, other.low), high=max(made.high, other.high))
         if self.interval == "bootstrap":
-            influence = estimated.influence if estimated else None
-            batch = max(1, min(self.n_bootstrap, _REPLICATE_BYTES // sum(embeddings.sizes)))
-            batches = [min(batch, self.n_bootstrap - k) for k in range(0, self.n_bootstrap, batch)]
-            drawn = [self._embedding.bootstrap(target, self.statistic, b, rng, influence) for b in batches]
-            grams, moved = (np.concatenate(part) for part in zip(*drawn, strict=True))
-            priors = np.clip(pi + moved, 0.0, 1 - LEAST_PRIOR)
-            return intervals.bootstrap(grams, priors, self.confidence, float(np.clip(raw, 0, 1)))
-        bound = intervals.paper_bound if self.interval == "paper-bound" else intervals.sharp_bound
-        return bound(embeddings, pi, self.confidence)
+            return given(prior.draw(self.n_bootstrap, rng))
+        low, high = prior.interval(intervals.curve(embeddings), self.confidence)
+        value = _clipped(embeddings, prior.value)  # a mean, which a skew distribution can have beyond a quantile
+        return Interval(min(low, value), max(high, value), self.confidence, "delta")
+
+    def _interval_given_prior(
+        self, embeddings: Embeddings, target: Rows, estimated: EstimatedPrior | None, rng: np.random.Generator
+    ) -> Callable[[Any], Interval]:
+        """The interval that was asked for, as a function of π; the bootstrap's takes one π for each replicate too."""
+        if self.interval == "delta":
+            return lambda pi: intervals.delta(embeddings, pi, self.confidence)[0]
+        if self.interval != "bootstrap":
+            bound = intervals.paper_bound if self.interval == "paper-bound" else intervals.sharp_bound
+            return lambda pi: bound(embeddings, pi, self.confidence)
+        influence = estimated.influence if estimated else None
+        batch = max(1, min(self.n_bootstrap, _REPLICATE_BYTES // sum(embeddings.sizes)))
+        batches = [min(batch, self.n_bootstrap - k) for k in range(0, self.n_bootstrap, batch)]
+        drawn = [self._embedding.bootstrap(target, self.statistic, b, rng, influence) for b in batches]
+        grams, moved = (np.concatenate(part) for part in zip(*drawn, strict=True))
+
+        def bootstrap(pi: Any) -> Interval:
+            priors = np.clip(pi + moved, 0.0, 1 - LEAST_PRIOR) if estimated else pi
+            return intervals.bootstrap(grams, priors, self.confidence, _clipped(embeddings, np.mean(pi)))
+
+        return bootstrap
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("interval", self.interval, (*intervals.METHODS, None))
-        if not is_known(self.source_prior) and self.interval in ("paper-bound", "sharp-bound"):
+        known = is_known(self.source_prior) and not isinstance(read_prior(self.source_prior), Distributed)
+        if not known and self.interval in ("paper-bound", "sharp-bound"):
+            what = "a distribution" if is_known(self.source_prior) else "to be estimated"
             raise InputError(
-                f"interval={self.interval!r} is proved for a known source prior, but it is to be estimated; "
-                "pass source_prior as a number, or use interval='delta'."
+                f"interval={self.interval!r} is proved for a known source prior, but it is {what}; "
+                "pass source_prior as a number or a range, or use interval='delta'."
             )
         if self.pairs is not None and self.interval not in ("delta", None):
             raise InputError(
                 f"interval={self.interval!r} needs all pairs of rows; leave pairs=None or use interval='delta'."
             )
+
+
+def _clipped(embeddings: Embeddings, source_prior: Any) -> float:
+    """The estimate of π′ within [0, 1]."""
+    return float(np.clip(target_prior(embeddings.gram, source_prior), 0, 1))

@@ -89,15 +89,17 @@ def check_settings(settings: dict[str, Any]) -> None:
             check_confidence(value)
         elif name == "random_state":
             check_random_state(value)
-        elif name == "source_prior" and is_known(value):
-            check_prior(value)
         elif name in _FLAGS and not isinstance(value, (bool, np.bool_)):
             raise InputError(f"{name} is {value!r}, but it must be True or False.")
 
 
 def is_known(source_prior: Any) -> bool:
-    """Whether it is meant as a number, and to be checked as one: anything but None and an estimator is."""
-    return source_prior is not None and (isinstance(source_prior, type) or not hasattr(source_prior, "fit"))
+    """Whether it is meant as knowledge, and to be checked as that: anything but None and an estimator is.
+
+    (A distribution of scipy that was given no parameters has a fit of its own, and is no estimator.)
+    """
+    is_estimator = hasattr(source_prior, "fit") and not hasattr(source_prior, "ppf")
+    return source_prior is not None and (isinstance(source_prior, type) or not is_estimator)
 
 
 def is_number(value: Any) -> bool:
