@@ -15,8 +15,8 @@ from priorshift.cli.options import add_options, add_output, given, make_estimato
 from priorshift.cli.output import print_json
 from priorshift.cli.tables import add_tables, read_tables, scenario, shared_rows
 from priorshift.estimate import join_source, warn_of_shared_rows
-from priorshift.input.parameters import check_prior
 from priorshift.nnpu import NNPUClassifier
+from priorshift.prior_knowledge import read_prior
 from priorshift.shifted_classifier import ShiftedClassifier
 
 
@@ -43,9 +43,8 @@ def add_command(commands: Any) -> None:
 def _run(args: argparse.Namespace) -> None:
     check_output(args.output, args.target, (args.target, args.positive, args.unlabeled, args.source))
     settings = given(args)
-    known, scale = settings.get("source_prior"), settings.get("standardize", True)
-    if known is not None:
-        check_prior(known)
+    scale = settings.get("standardize", True)
+    known = read_prior(settings["source_prior"]).value if "source_prior" in settings else None
     if args.target_prior is not None:
         shifted_threshold(0.5, args.target_prior)  # refused before the work rather than after it
     classifier: Any = make_pipeline(StandardScaler(with_mean=scale, with_std=scale), LogisticRegression(max_iter=1000))

@@ -7,6 +7,8 @@ import inspect
 from contextlib import suppress
 from typing import Any
 
+from scipy import stats
+
 from priorshift import intervals, kernels, methods
 from priorshift.errors import InputError
 from priorshift.input.parameters import CHOICES
@@ -20,6 +22,27 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
 
 
+def _prior(text: str) -> float | tuple[float, float]:
+    """A number, or a range of two; a dash can also stand in an exponent."""
+    with suppress(ValueError):
+        return float(text)
+    for dash in (k for k, letter in enumerate(text) if letter == "-"):
+        with suppress(ValueError):
+            return float(text[:dash]), float(text[dash + 1 :])
+    raise argparse.ArgumentTypeError(f"{text!r} is neither a number such as 0.2 nor a range such as 0.1-0.2")
+
+
+def _survey(text: str) -> Any:
+    """What a survey tells of a share, by Jeffreys' prior."""
+    with suppress(ValueError):
+        positives, rows = (int(count) for count in text.split("/"))
+        if 0 <= positives <= rows > 0:
+            return stats.beta(positives + 0.5, rows - positives + 0.5)
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is no survey; pass the positives found and the rows looked at, such as 37/250"
+    )
+
+
 def _bandwidth(text: str) -> str | float:
     with suppress(ValueError):
         return float(text)
@@ -27,8 +50,9 @@ def _bandwidth(text: str) -> str | float:
 
 
 _SETTINGS: dict[str, dict[str, Any]] = {
-    "source_prior": {"metavar": "PRIOR", "type": number,
-        "help": "share of positives in the source population, if it is known; otherwise it is estimated"},
+    "source_prior": {"metavar": "PRIOR", "type": _prior,
+        "help": "share of positives in the source population, if it is known: a number, or for tcpu also a range such "
+        "as 0.1-0.2; otherwise it is estimated"},
     "scenario": {"choices": CHOICES["scenario"],
         "help": "case-control: unlabelled rows are a sample of the whole population; "
         "censoring: they are its rest after some positives were labelled"},
@@ -50,6 +74,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "mixture)")  # fmt: skip
     add("--no-standardize", dest="standardize", action="store_false", default=argparse.SUPPRESS,
         help="do not scale columns by the source's mean and spread")  # fmt: skip
+    priors = command.add_mutually_exclusive_group()
     for name, settings in _SETTINGS.items():
         words = settings["help"]
         takers = [method for method in methods.METHODS if name in method.options]
@@ -58,7 +83,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
             words += f" (default: {' or '.join(sorted(defaults))})"
         if len(takers) == 1:
             words += f"; of --method {takers[0].name}"
-        add(_option(name), **settings | {"help": words}, default=argparse.SUPPRESS)
+        place = priors if name == "source_prior" else command
+        place.add_argument(_option(name), **settings | {"help": words}, default=argparse.SUPPRESS)
+    priors.add_argument(
+        "--source-prior-counts", metavar="POSITIVES/ROWS", dest="source_prior", type=_survey, default=argparse.SUPPRESS,
+        help="instead of --source-prior, what a survey of the source population found, such as 37/250, whose error the "
+        "interval then includes; for tcpu")  # fmt: skip
 
 
 def add_output(command: argparse.ArgumentParser, *, picture: bool = False) -> None:
