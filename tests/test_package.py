@@ -45,7 +45,7 @@ ESTIMATORS = [
     "MixtureShift",
 ]
 RESULTS = ["PriorEstimate", "NegativeRatio", "Interval", "estimate_prior", "required_sample_size"]
-ROOMS = ["adapt", "datasets", "errors", "intervals", "kernels", "methods", "plots", "simulate"]
+ROOMS = ["adapt", "audit", "datasets", "errors", "intervals", "kernels", "methods", "plots", "simulate"]
 
 
 def test_public_names_are_those_of_the_design():

@@ -4,7 +4,7 @@ Estimates the class prior of an unlabelled target population under label shift, 
 unlabelled data of a source population.
 """
 
-from priorshift import adapt, datasets, errors, intervals, kernels, methods, plots, simulate
+from priorshift import adapt, audit, datasets, errors, intervals, kernels, methods, plots, simulate
 from priorshift.drpu import DRPU
 from priorshift.estimate import estimate_prior
 from priorshift.intervals import required_sample_size
@@ -35,6 +35,7 @@ __all__ = [
     "PriorEstimate",
     "ShiftedClassifier",
     "adapt",
+    "audit",
     "datasets",
     "errors",
     "estimate_prior",

@@ -1,0 +1,419 @@
+"""The share of positives from an audit: the true class of some rows, looked up, and predictions for all rows.
+
+Of n rows of a sample, k drawn at random were looked up (y), and all have a prediction f that was made without those
+labels. The prediction-powered mean (Angelopoulos et al. 2023) corrects the audit's share by what its rows' predictions
+tell of the luck of the draw:
+
+    θ̂ = ȳ_k − λ(f̄_k − f̄_n).
+
+What is estimated is the share θ of the population that the n rows are a sample of. With y − λf for residual, and
+r = 1 − Var(y − λf)/Var(y) for the part of the labels' variance that the predictions explain,
+
+    Var(θ̂) = Var(y)/n + (1/k − 1/n)Var(y − λf) = θ(1−θ)/K,    1/K = (1−r)/k + r/n,
+
+so that θ̂ is worth K labels, k of them without predictions and n with perfect ones. λ = Cov(y, f)/Var(f) makes r the
+squared correlation and K the largest, whether f is calibrated, on another scale, or of the wrong sign.
+
+The interval and the likelihood are those of Kθ̂ positives among K labels, as Korn and Graubard (1998) have it for
+surveys; where λ = 0 they are the binomial ones. An r from few labels of one class is too good: it knows nothing of
+positives that the predictions miss, as long as none of them was audited. So for the interval two positives and two
+negatives that are not explained are thought to have been audited besides, as Agresti and Coull (1998) do for a share;
+where rows come in clusters, these four are of clusters that are all of one class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import betainc, xlog1py, xlogy
+
+from priorshift.arrays import Floats, Index, Mask
+from priorshift.errors import InputError
+from priorshift.input.parameters import check_confidence, check_count, check_number, check_prior
+from priorshift.result import Interval
+
+LEAST = 10  # labels, and clusters of them, below which a share is a guess
+_UNEXPLAINED = 2  # labels of each class
+_LARGEST = 1e100
+_MISSING = ("", "nan", "none", "null", "na", "<na>", "nat")
+_CLASSES = {"1": True, "0": False, "true": True, "false": False}
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """Rows whose true class was looked up.
+
+    Attributes
+    ----------
+    index : ndarray of int
+        Where they stand in the sample; drawn at random.
+    positive : ndarray of bool
+        Whether each is positive.
+    """
+
+    index: Index
+    positive: Mask
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+
+@dataclass(frozen=True)
+class AuditedShare:
+    """Share of positives by an audit and predictions.
+
+    Attributes
+    ----------
+    value : float
+        θ̂, no less than the audited positives are of all rows, and likewise for the negatives.
+    standard_error : float
+        √(θ̂(1−θ̂)/K) by the r that the audit shows: too small where it has few labels of a class, and 0 where it has
+        none; the interval is not.
+    weight : float
+        λ; 0 where the predictions do not help for sure.
+    explained : float
+        r, the part of the labels' variance that the predictions explain.
+    labels : float
+        K of the interval: how many labels θ̂ is worth.
+    rows : tuple of two int
+        k and n, rows looked up and all rows.
+    """
+
+    value: float
+    standard_error: float
+    weight: float
+    explained: float
+    labels: float
+    rows: tuple[int, int]
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """Give every share that is not rejected by Kθ̂ positives among K labels (mid-P).
+
+        Parameters
+        ----------
+        confidence : float
+            Its nominal coverage.
+
+        Returns
+        -------
+        Interval
+            Without predictions, the mid-P interval of the audit alone, a little shorter than Clopper and Pearson's.
+        """
+        confidence = check_confidence(confidence)
+        low, high = _mid_p(self.value, self.labels, confidence)
+        return Interval(low, high, confidence, "audit")
+
+    def log_likelihood(self, shares: ArrayLike) -> Floats:
+        """Compute the log-likelihood of shares, less that of θ̂: K[θ̂ log θ + (1−θ̂) log(1−θ)].
+
+        Parameters
+        ----------
+        shares : array-like
+            θ, from 0 to 1.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of `shares`; without predictions, the binomial log-likelihood.
+        """
+        theta = np.asarray(shares, dtype=float)
+        if not ((theta >= 0) & (theta <= 1)).all():
+            raise InputError("shares hold numbers outside [0, 1] or NaN; pass shares of positives.")
+        best = xlogy(self.value, self.value) + xlog1py(1 - self.value, -self.value)
+        return np.asarray(self.labels * (xlogy(self.value, theta) + xlog1py(1 - self.value, -theta) - best))
+
+
+def read_audit(values: Any, rows: int, name: str = "audit") -> Audit:
+    """Read the column of an audit: 1 or 0 where the class was looked up, nothing where it was not.
+
+    Parameters
+    ----------
+    values : array-like
+        One entry for each row: 1 or True for a positive, 0 or False for a negative, which may be text; NaN, None or
+        empty text for a row that was not looked up. A list, an array or a column of any data frame.
+    rows : int
+        Of the sample.
+    name : str
+        What messages call it.
+
+    Returns
+    -------
+    Audit
+
+    Examples
+    --------
+    >>> from priorshift.audit import read_audit
+    >>> audit = read_audit([1, 0, None, 0, 1, 0, 0, None, 0, 1, 0, 0], rows=12)
+    >>> len(audit), int(audit.positive.sum())
+    (10, 3)
+    """
+    if np.ma.isMaskedArray(values):
+        mask, values = np.ma.getmaskarray(values), np.ma.getdata(values).astype(object)
+        values[mask] = None
+    try:
+        column = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name} has entries of different lengths; pass one for each row.") from None
+    if column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
+    if column.shape != (rows,):
+        raise InputError(
+            f"{name} has shape {column.shape} but the sample has {rows} rows; pass one entry for each row, empty where "
+            "the class was not looked up."
+        )
+    if column.dtype.kind not in "biuf":
+        column = np.array([_read(value) for value in column.tolist()], dtype=float)
+        strange = np.isinf(column)
+    else:
+        strange = ~np.isnan(column) & (column != 0) & (column != 1)
+    if strange.any():
+        row = int(strange.argmax())
+        got = np.asarray(values).reshape(-1)[row]
+        got = got.item() if isinstance(got, np.generic) else got
+        raise InputError(
+            f"{name} holds {got!r} in row {row} (counting from 0), but 1 for a positive, 0 for a negative or nothing "
+            "for a class that was not looked up is expected; write it so."
+        )
+    index = np.flatnonzero(~np.isnan(column))
+    if len(index) < LEAST:
+        raise InputError(f"{name} has {len(index)} rows with a class, but at least {LEAST} are needed; look up more.")
+    return Audit(index, np.asarray(column[index] == 1))
+
+
+def audited_share(audit: Audit, predicted: ArrayLike, cluster: ArrayLike | None = None) -> AuditedShare:
+    """Estimate the share of positives from an audit and predictions for all rows.
+
+    λ is the slope of the labels on the predictions, λ̂, shrunk by its noise as the jackknife tells it:
+    λ̂·(1 − Σ(λ̂₍ᵢ₎ − λ̂)²/λ̂²)₊, which is 0 where it rests on a single label. Var(f) is that of the audited rows, but no
+    less than half that of all: else a few rows with low scores, all alike, would be extrapolated to the high ones.
+
+    Parameters
+    ----------
+    audit : Audit
+        Of rows drawn at random from the sample.
+    predicted : array-like of shape (n,)
+        f of all rows of the sample: posteriors or scores on any scale, made without the audit's labels. A constant
+        leaves the audit alone.
+    cluster : array-like of shape (n,), optional
+        A number for each row, equal for rows that are not independent, such as copies of one observation.
+
+    Returns
+    -------
+    AuditedShare
+
+    References
+    ----------
+    Angelopoulos, Bates, Fannjiang, Jordan and Zrnic (2023). Prediction-powered inference. Science 382.
+
+    Angelopoulos, Duchi and Zrnic (2023). PPI++: efficient prediction-powered inference. arXiv:2311.01453.
+
+    Korn and Graubard (1998). Confidence intervals for proportions with small expected number of positive counts
+    estimated from survey data. Survey Methodology 24.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.audit import audited_share, read_audit
+    >>> rng = np.random.default_rng(0)
+    >>> positive = rng.random(2000) < 0.3
+    >>> score = positive + rng.normal(scale=0.5, size=2000)
+    >>> column = np.where(np.arange(2000) < 100, positive, np.nan)  # the rows are in random order
+    >>> audit = read_audit(column, rows=2000)
+    >>> for predicted in (np.zeros(2000), score):
+    ...     share = audited_share(audit, predicted)
+    ...     interval = share.interval()
+    ...     print(f"{share.value:.2f}, {interval.low:.2f} to {interval.high:.2f}: worth {share.labels:.0f} labels")
+    0.25, 0.17 to 0.34: worth 100 labels
+    0.26, 0.20 to 0.34: worth 170 labels
+    """
+    f = _predictions(predicted)
+    k, n = len(audit), len(f)
+    if audit.index.max(initial=-1) >= n:
+        raise InputError(
+            f"predicted has {n} rows, but row {audit.index.max()} (counting from 0) was audited; pass a prediction for "
+            "each row of the sample."
+        )
+    groups = _groups(cluster, n)
+    of_audited = np.unique(groups[audit.index], return_inverse=True)[1].reshape(-1)
+    clusters = int(of_audited.max(initial=-1)) + 1
+    if clusters < LEAST:
+        raise InputError(
+            f"the audited rows are of {clusters} clusters, but at least {LEAST} are needed; look up more rows."
+        )
+    y = audit.positive.astype(float)
+    share, f_k = float(y.mean()), f[audit.index]
+    weight = 0.0
+    if f.std() > 1e-12 * np.abs(f).max() and 0 < share < 1:
+        slope, noise = _slope(f_k, y, of_audited, float(f.var()) / 2)
+        weight = slope * max(0.0, 1 - noise / slope**2) if slope else 0.0
+    raw = share - weight * float(f_k.mean() - f.mean())
+    value = min(max(raw, float(y.sum()) / n), 1 - float((1 - y).sum()) / n)
+
+    residual = (y - share) - weight * (f_k - f_k.mean())
+    total = k * share * (1 - share)
+    explained = max(0.0, 1 - float(residual @ residual) / total) if weight else 0.0
+    influence = weight * (f - f.mean()) / n
+    influence[audit.index] += residual / k
+    effect = _design_effect(influence, groups)
+    alike = float((np.bincount(of_audited) ** 2).sum()) / k  # what it would be if rows of a cluster were of one class
+
+    known = _known(share, k)
+    careful = known * effect + (1 - known) * alike
+    return AuditedShare(
+        value=value,
+        standard_error=sqrt(value * (1 - value) * effect / _worth(k, n, explained)),
+        weight=weight,
+        explained=explained,
+        labels=_worth(k, n, known * explained) / careful,
+        rows=(k, n),
+    )
+
+
+def audit_size(
+    width: float, share: float, *, explained: float = 0.0, rows: int | None = None, confidence: float = 0.95
+) -> int:
+    """Count the labels to look up for an interval of a width.
+
+    Parameters
+    ----------
+    width : float
+        Upper less lower end of the interval, between 0 and 1.
+    share : float
+        The share of positives that is expected, strictly between 0 and 1; the farther from ½, the fewer labels.
+    explained : float
+        The part of the labels' variance that predictions explain, as :attr:`AuditedShare.explained` of a first audit.
+    rows : int, optional
+        n, all rows of the sample; as many as needed where it is left out.
+    confidence : float
+        Of the interval.
+
+    Returns
+    -------
+    int
+        The smallest k for which an estimate of `share` has an interval no wider than `width`; other estimates have
+        others, wider by about as often as narrower.
+
+    Examples
+    --------
+    >>> from priorshift.audit import audit_size
+    >>> audit_size(0.1, share=0.2)
+    246
+    >>> audit_size(0.1, share=0.2, explained=0.6, rows=5000)
+    112
+    """
+    for name, number in {"width": width, "explained": explained}.items():
+        check_number(name, number)
+    share, confidence = check_prior(share, "share"), check_confidence(confidence)
+    if not 0 < width < 1:
+        raise InputError(f"width is {width!r}, but it must lie between 0 and 1; pass the width of the interval.")
+    if not 0 <= explained <= 1:
+        raise InputError(f"explained is {explained!r}, but it is a part of the variance, from 0 to 1.")
+    n = float("inf") if rows is None else check_count("rows", rows, LEAST)
+    few, most = LEAST - 1, LEAST
+    while (wide := _width(share, most, n, explained, confidence)) > width:
+        if most == n:
+            raise InputError(
+                f"width is {width!r}, but with all {rows} rows looked up the interval of a share of {share:g} is still "
+                f"{wide:.3g} wide; ask for no less, or collect more rows."
+            )
+        few, most = most, int(min(2 * most, n))
+    while most - few > 1:
+        k = (few + most) // 2
+        few, most = (k, most) if _width(share, k, n, explained, confidence) > width else (few, k)
+    return most
+
+
+def _read(value: Any) -> float:
+    """1, 0, NaN for nothing, or infinity for anything else."""
+    text = str(value).strip().lower()
+    if text in _MISSING:
+        return float("nan")
+    if text in _CLASSES:
+        return float(_CLASSES[text])
+    try:
+        number = float(text)
+    except ValueError:
+        return float("inf")
+    return number if number in (0, 1) else float("inf")
+
+
+def _predictions(predicted: ArrayLike) -> Floats:
+    try:
+        f = np.asarray(predicted, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError("predicted holds something that is no number; pass one number for each row.") from None
+    if f.ndim != 1:
+        raise InputError(f"predicted has shape {f.shape}, but one number for each row of the sample is expected.")
+    if not (np.abs(f) < _LARGEST).all():
+        raise InputError("predicted holds NaN or numbers too large to square; pass posteriors or scores of all rows.")
+    return f
+
+
+def _groups(cluster: ArrayLike | None, n: int) -> Index:
+    """A number for each row, from 0 on, equal within a cluster."""
+    if cluster is None:
+        return np.arange(n)
+    ids = np.asarray(cluster)
+    if ids.shape != (n,):
+        raise InputError(f"cluster has shape {ids.shape} but predicted has {n} rows; pass one number for each row.")
+    return np.asarray(np.unique(ids, return_inverse=True)[1].reshape(-1))
+
+
+def _slope(f: Floats, y: Floats, cluster: Index, spread: float) -> tuple[float, float]:
+    """λ̂ = Cov(y, f)/Var(f), and its noise: the sum over clusters of its squared change when one is left out.
+
+    `spread` is the least that Var(f) is taken for.
+    """
+    f, y = f - f.mean(), y - y.mean()
+    size, f_sum, y_sum, ff, fy = (np.bincount(cluster, weights) for weights in (None, f, y, f * f, f * y))
+    rest = len(f) - size
+    without = fy.sum() - fy - f_sum * y_sum / rest
+    without /= np.maximum(ff.sum() - ff - f_sum**2 / rest, rest * spread)
+    slope = float(fy.sum() / max(ff.sum(), len(f) * spread))
+    return slope, float(((without - slope) ** 2).sum())
+
+
+def _design_effect(influence: Floats, groups: Index) -> float:
+    """How much larger the variance is than of independent rows; no smaller, which would be noise."""
+    independent = float(influence @ influence)
+    together = np.bincount(groups, influence)
+    return max(1.0, float(together @ together) / independent) if independent else 1.0
+
+
+def _known(share: float, k: int) -> float:
+    """What the audit's part is in a sum of squares with two positives and two negatives besides."""
+    spread = share * (1 - share)
+    return k * spread / (k * spread + _UNEXPLAINED * (1 - 2 * spread))
+
+
+def _worth(k: int, n: float, explained: float) -> float:
+    """K."""
+    return 1 / ((1 - explained) / k + explained / n)
+
+
+def _width(share: float, k: int, n: float, explained: float, confidence: float) -> float:
+    """Of the interval of an audit of k rows that finds that share."""
+    low, high = _mid_p(share, _worth(k, n, _known(share, k) * explained), confidence)
+    return high - low
+
+
+def _mid_p(share: float, labels: float, confidence: float) -> tuple[float, float]:
+    """Least and largest p with α/2 ≤ P(X > x) + P(X = x)/2 ≤ 1 − α/2, X binomial; x = K·share need not be whole."""
+    x, tail = share * labels, (1 - confidence) / 2
+
+    def above(p: float) -> float:
+        as_many = betainc(x, labels - x + 1, p) if x > 0 else 1.0
+        more = betainc(x + 1, labels - x, p) if x < labels else 0.0
+        return float(as_many + more) / 2
+
+    def end(level: float, otherwise: float) -> float:
+        within = above(0.0) < level < above(1.0)
+        return float(brentq(lambda p: above(p) - level, 0.0, 1.0, xtol=1e-15)) if within else otherwise
+
+    low, high = end(tail, 0.0), end(1 - tail, 1.0)
+    return min(low, share), max(high, share)
