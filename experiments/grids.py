@@ -21,6 +21,8 @@ from priorshift.datasets import IMAGES, OPENML
 
 PRIORS = (0.1, 0.2, 0.5)
 TARGETS = (0.2, 0.4, 0.6, 0.8)
+WIDE = (0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95)
+WIDE_TARGETS = (0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95)
 SIZES = (100, 200, 500, 1000, 1500, 2000)
 REPETITIONS = 20
 # what trains a network has a command of its own; the rest is what `make paper` runs
@@ -39,7 +41,8 @@ class Experiment(Study):
     varies: str | None = None  # what `setting` is
     repetitions: int = REPETITIONS
     alone: bool = False
-    protocol: str = "paper"  # or "disjoint": P outside of U, all standardised by the source
+    # or "disjoint": P outside of U, all standardised by the source; "wide": so, and P of one size whatever the prior
+    protocol: str = "paper"
     # no field: the same for every experiment
     keys = ("dataset", "label_frequency", "source_prior", "rows", "target_prior", "setting", "method", "seed")
 
@@ -60,7 +63,7 @@ class Experiment(Study):
     def small(self, dataset: str = "Synthetic") -> Experiment:
         """One source of few rows, one repetition; synthetic data by default, which everybody has."""
         first = replace(self.sources[0], dataset=dataset, rows=min(self.sources[0].rows, 200))
-        return replace(self, sources=(first,), repetitions=1, protocol="paper")
+        return replace(self, sources=(first,), repetitions=1)
 
     def own(self, lines: list[Line]) -> list[Line]:
         """Whatever their method and seed: a file may hold more repetitions than asked, and a researcher's method."""
@@ -110,6 +113,9 @@ EXPERIMENTS = {
         Experiment("high", "Synthetic and UCI data at high source priors, as before",
                    _grid(("Synthetic", *OPENML), (0.5,), priors=(0.7, 0.9)),
                    tuple(Target(prior) for prior in (0.1, 0.5, 0.9)), QUICK, repetitions=3, protocol="disjoint"),
+        Experiment("wide", "Synthetic, UCI and KEEL data over all priors, as many labelled rows at each",
+                   _grid(("Synthetic", *OPENML, *KEEL), (0.5,), priors=WIDE),
+                   tuple(Target(prior) for prior in WIDE_TARGETS), QUICK, repetitions=2, protocol="wide"),
         Experiment("prior", "TCPU with a wrong source prior", _grid(("Synthetic",), (0.5,)),
                    _varied(-0.09, -0.06, -0.03, 0.0, 0.03, 0.06, 0.09), ("TCPU-given", "TCPU-given-unbiased"),
                    varies="error of the source prior"),

