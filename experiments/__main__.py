@@ -165,14 +165,17 @@ def _compare(args: argparse.Namespace) -> None:
 
 
 def _docs(args: argparse.Namespace) -> None:
-    from experiments.documents import renew
+    from experiments.documents import renew, texts
 
+    there = texts(args.results)
     for path in args.files:
         names = renew(path, args.results, write=not args.check)
         if names and args.check:
             raise InputError(f"{path.name}: the table {names[0]} is not that of the lines; run 'make docs-tables'.")
         if not args.check:
-            print(f"{path}: {len(names)} table{'s' * (len(names) != 1)} renewed")
+            renewed, left = ([n for n in names if (n in there) == made] for made in (True, False))
+            waiting = f"; left as they are, for want of lines: {', '.join(left)}" if left else ""
+            print(f"{path}: {len(renewed)} table{'s' * (len(renewed) != 1)} renewed{waiting}")
 
 
 def _features(args: argparse.Namespace) -> None:

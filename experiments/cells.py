@@ -29,6 +29,7 @@ def run_source(experiment: Experiment, source: Source, seed: int, methods: tuple
             answer = fits.answer(method, rows, target, experiment.varies)
             seconds = time.perf_counter() - start
             interval = getattr(answer, "interval", None)
+            overlap = (getattr(answer, "details", None) or {}).get("overlap", np.nan)
             lines.append(
                 {
                     "dataset": source.dataset,
@@ -43,6 +44,7 @@ def run_source(experiment: Experiment, source: Source, seed: int, methods: tuple
                     "interval": interval and [_short(interval.low, method), _short(interval.high, method)],
                     "source_estimate": _short(getattr(answer, "source_prior", np.nan), method),
                     "verdict": verdict(answer),
+                    "overlap": _short(overlap, method),
                     "seconds": round(seconds, 4),
                 }
             )

@@ -151,7 +151,7 @@ def _claims(tables: dict[str, Rows], results: Path) -> list[str]:
         "*TCPU is best or within 0.01 of the best of the three methods in most cells.* It is in "
         f"{_close(tables['uci'])} (uci) and {_close(tables['images'])} (images). Against a {TRAINED} that is trained properly it wins "
         "less often than the paper says, and least where KM2's source prior is off; "
-        f"`{LABEL[ps.MixtureShift]}`, which is ours, is left out of this count.",
+        f"`{LABEL[ps.WitnessShift]}`, which is ours, is left out of this count.",
         f"*{_KM2_LS} underestimates large π′.* Yes: on UCI data its bias is {bias(0.2):+.3f} at π′ = 0.2 and {bias(0.8):+.3f} at "
         "π′ = 0.8, though less than published.",
         f"*{TRAINED} returns values close to zero for small samples.* That is the rule's ε, not the method: with the fallback its "

@@ -93,6 +93,18 @@ def draw(source: Source, seed: int, protocol: str = "paper") -> Draw:
     return Draw(*stacked(some), standardized(pool), classes, source.rows, entropy, data.origin)
 
 
+def gaussian(rows: int, prior: float, rng: np.random.Generator) -> Rows:
+    """A sample of the paper's synthetic population with that prior."""
+    labels = rng.random(rows) < prior
+    return np.asarray(rng.normal(size=(rows, 10)) + labels[:, None])
+
+
+def gaussian_source(positives: int, rows: int, prior: float, rng: np.random.Generator) -> tuple[Rows, NDArray[np.intp]]:
+    """X and y as `fit` takes them: P, and U without a common row."""
+    X = np.concatenate([gaussian(positives, 1.0, rng), gaussian(rows, prior, rng)])
+    return X, np.repeat([1, 0], [positives, rows])
+
+
 def _disjoint(source: Source, seed: int) -> Draw:
     """Half of the positives are labelled, the others and as many negatives as the prior says are U; U scales all."""
     entropy = (1, zlib.crc32(source.dataset.encode()), round(1000 * source.source_prior), source.rows, seed)

@@ -11,7 +11,8 @@ import numpy as np
 
 import priorshift as ps
 from experiments.grids import Experiment
-from experiments.methods import LABEL
+from experiments.limit import LIMIT
+from experiments.methods import GIVEN, LABEL
 from priorshift import simulate
 from priorshift.errors import InputError
 from priorshift.plots import BLUE, GREY, ORANGE
@@ -25,9 +26,11 @@ COLOURS = {
     "TCPU": BLUE,
     "TCPU-true": "#56B4E9",
     "TCPU-unbiased": "#009E73",
-    LABEL[ps.MixtureShift]: "#E69F00",
+    LABEL[ps.WitnessShift]: "#E69F00",
+    GIVEN: "#F0E442",
     LABEL[ps.KM2LS]: ORANGE,
     LABEL[ps.DRPU]: "#CC79A7",
+    LIMIT: GREY,
 }
 TRUTH = "#C00000"
 

@@ -15,7 +15,8 @@ import priorshift as ps
 from experiments import tables
 from experiments.cells import run_source
 from experiments.draws import KEEL, UNSEEN, Source, Target
-from experiments.methods import LABEL, LIBRARY, TRAINED
+from experiments.limit import LIMIT
+from experiments.methods import GIVEN, LABEL, LIBRARY, TRAINED
 from experiments.study import Line, Study, Unit
 from priorshift.datasets import IMAGES, OPENML
 
@@ -26,7 +27,7 @@ WIDE_TARGETS = (0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95)
 SIZES = (100, 200, 500, 1000, 1500, 2000)
 REPETITIONS = 20
 # what trains a network has a command of its own; the rest is what `make paper` runs
-QUICK = ("TCPU", "TCPU-true", "TCPU-unbiased", *(label for label in LIBRARY if label != TRAINED))
+QUICK = ("TCPU", "TCPU-true", "TCPU-unbiased", GIVEN, *(label for label in LIBRARY if label != TRAINED))
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ _ALL = (*QUICK, TRAINED)
 EXPERIMENTS = {
     e.name: e
     for e in (
-        Experiment("synthetic", "Distribution of the estimates", _grid(("Synthetic",), (0.25, 0.5)), _SHIFTS, _ALL),
+        Experiment("synthetic", "Distribution of the estimates", _grid(("Synthetic",), (0.25, 0.5)), _SHIFTS,
+                   (*_ALL, LIMIT)),
         Experiment("uci", "Errors on UCI data, c = 0.5", _grid(tuple(OPENML), (0.5,)), _SHIFTS, _ALL),
         Experiment("images", "Errors on image data, c = 0.25 and 0.5", _grid(IMAGES, (0.25, 0.5)), _SHIFTS, _ALL),
         Experiment("size", "Error against the number of rows", _grid(("Synthetic",), (0.5,), SIZES), _SHIFTS, _ALL),

@@ -1,4 +1,4 @@
-"""The methods by their names in the tables: the library's, the paper's variants of TCPU, and a researcher's own.
+"""The methods by their names in the tables: the library's, variants of TCPU, the limit, and a researcher's own.
 
 `TCPU` is the paper's: plug-in, with KM2's source prior. The authors' code answers by KM2-LS where the separation is
 below 0.02; the paper does not say so, and its figures for Yeast at π = 0.5, where that would happen three times in
@@ -16,6 +16,7 @@ import numpy as np
 import priorshift as ps
 from experiments import own
 from experiments.draws import Draw, Source, Target
+from experiments.limit import LIMIT, limit
 from priorshift.methods import METHODS
 
 LABEL = {method.estimator: method.label for method in METHODS}
@@ -29,7 +30,8 @@ VARIANTS = {
     "TCPU-unbiased": ("unbiased", False),
     "TCPU-given-unbiased": ("unbiased", True),
 }
-# the protocol has standardised already; what standardises by default (DRPU, the mixture) may do so again
+GIVEN = "Witness-true"  # with the true source prior
+# the protocol has standardised already; what standardises by default (DRPU, the witness) may do so again
 _SETTINGS = {ps.KM2LS: {"standardize": False}}
 
 
@@ -43,6 +45,13 @@ class Fits:
     fitted: dict[str, Any] = field(default_factory=dict)
 
     def answer(self, method: str, rows: np.ndarray, target: Target, varies: str | None) -> Any:
+        if method == LIMIT:
+            return limit(self.drawn.X, self.drawn.y, self.drawn.ids, rows, self.source.source_prior)
+        if method == GIVEN:
+            witness = self._estimator(LABEL[ps.WitnessShift])
+            answer = witness.set_params(source_prior=self.source.source_prior).estimate(rows)
+            witness.set_params(source_prior=None)
+            return answer
         if method not in VARIANTS:
             return self._estimator(method).estimate(rows)
         statistic, given = VARIANTS[method]
@@ -83,5 +92,5 @@ class Fits:
 
 
 def verdict(answer: Any) -> str | None:
-    """What the mixture says of its own number; other methods say nothing."""
+    """What the witness says of its own number; other methods say nothing."""
     return getattr(answer, "verdict", None)

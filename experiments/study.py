@@ -7,7 +7,7 @@ The runner asks a study for its units and the store keeps their lines, whether i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,12 @@ class Trial(Study):
     unit: tuple[str, ...]  # the keys that a unit is measured at; the others vary within it
     measure: Callable[..., list[Line]]  # what a unit's lines hold besides
     texts: Callable[[list[Line]], dict[str, str]]  # what documents quote of a finished study, by name
+    quotes: tuple[str, ...] = ()  # those names; the study's own by default
+    tiny: Line = field(default_factory=dict)  # what its small part has in place of the grid's
+
+    @property
+    def quoted(self) -> tuple[str, ...]:
+        return self.quotes or (self.name,)
 
     @property
     def keys(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -95,9 +101,9 @@ class Trial(Study):
         return tuple(entry for entry in self.grid if entry["seed"] < repetitions)
 
     def small(self) -> Trial:
-        grid = tuple(entry | {"repetitions": 2} if "repetitions" in entry else entry for entry in self.grid)
-        first = tuple(e for e in grid if all(e[name] == grid[0][name] for name in self.unit))
-        return replace(self, grid=first, texts=lambda lines: {})
+        first = [e for e in self.grid if all(e[name] == self.grid[0][name] for name in self.unit)]
+        few = {"repetitions": 2} if "repetitions" in self.keys else {}
+        return replace(self, grid=tuple(entry | few | self.tiny for entry in first), texts=lambda lines: {})
 
     def own(self, lines: list[Line]) -> list[Line]:
         """In the grid's order, whatever the order in which they were made."""

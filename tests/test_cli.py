@@ -40,6 +40,11 @@ def files(sample, tmp_path):
 def test_three_tables_give_the_estimate_of_the_library(files, sample, capsys):
     assert main(["estimate", *files, "--id-column", "id", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
+    told = ps.WitnessShift(0.2, random_state=0).fit(sample.X, sample.y, shared=sample.ids).estimate(sample.target)
+    assert said["raw"] == pytest.approx(told.raw, rel=1e-9)
+    assert said["interval"]["low"] == pytest.approx(told.interval.low, rel=1e-9)
+    assert main(["estimate", *files, "--id-column", "id", "--method", "tcpu", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
     told = ps.TCPU(0.2, standardize=True).fit(sample.X, sample.y, shared=sample.ids).estimate(sample.target)
     assert said["raw"] == pytest.approx(told.raw, rel=1e-12)
     assert said["interval"]["low"] == pytest.approx(told.interval.low, rel=1e-9)
@@ -66,6 +71,11 @@ def test_one_source_table_with_a_label_column(files, sample, tmp_path, capsys):
 def test_censoring_scenario(files, sample, tmp_path, capsys):
     source = write(tmp_path / "s.csv", sample.X, "abc", labeled=sample.y)
     options = ["--scenario", "censoring", "--no-standardize", "--json"]
+    assert main(["estimate", "--source", source, "--label-column", "labeled", *files[4:], *options]) == 0
+    witness = ps.WitnessShift(0.2, scenario="censoring", standardize=False, random_state=0)
+    told = witness.fit(sample.X, sample.y).estimate(sample.target)
+    assert json.loads(capsys.readouterr().out)["raw"] == pytest.approx(told.raw, rel=1e-9)
+    options += ["--method", "tcpu"]
     assert main(["estimate", "--source", source, "--label-column", "labeled", *files[4:], *options]) == 0
     told = ps.TCPU(0.2, scenario="censoring", standardize=False).fit(sample.X, sample.y).estimate(sample.target)
     assert json.loads(capsys.readouterr().out)["raw"] == pytest.approx(told.raw, rel=1e-12)
@@ -104,10 +114,15 @@ def test_no_estimate_is_null_in_json(tmp_path, capsys):
     U = rng.normal(size=(20, 3))
     tables = {"positive": U[::-1], "unlabeled": U, "target": rng.normal(size=(9, 3))}
     arguments = [x for k, X in tables.items() for x in (f"--{k}", write(tmp_path / f"{k}.csv", X, "abc"))]
-    assert main(["estimate", *arguments, "--source-prior", "0.2", "--json"]) == 0
+    assert main(["estimate", *arguments, "--method", "tcpu", "--source-prior", "0.2", "--json"]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out)["value"] is None
     assert "No estimate: the separation" in said.err
+    assert main(["estimate", *arguments, "--source-prior", "0.2", "--json"]) == 0
+    said = capsys.readouterr()
+    answer = json.loads(said.out)
+    assert answer["verdict"] == "nothing" and (answer["interval"]["low"], answer["interval"]["high"]) == (0, 1)
+    assert "positives cannot be told from the 20 unlabelled rows" in said.err
 
 
 def test_command_runs_as_a_program_with_version_and_help(tmp_path):
@@ -139,16 +154,16 @@ def test_exact_problem_through_files(tmp_path, capsys):
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
-def test_without_a_source_prior_the_mixture_answers_with_its_own_picture(files, sample, tmp_path, capsys):
+def test_without_a_source_prior_the_witness_answers_with_its_own_picture(files, sample, tmp_path, capsys):
     picture = tmp_path / "m.png"
     assert main(["estimate", *files[:6], "--id-column", "id", "--json", "--plot", str(picture)]) == 0
     answer = json.loads(capsys.readouterr().out)
-    told = ps.MixtureShift(random_state=0).fit(sample.X, sample.y, shared=sample.ids).estimate(sample.target)
-    assert answer["method"] == "Mixture" and answer["value"] == pytest.approx(told.value, abs=1e-6)
+    told = ps.WitnessShift(random_state=0).fit(sample.X, sample.y, shared=sample.ids).estimate(sample.target)
+    assert answer["method"] == "Witness" and answer["value"] == pytest.approx(told.value, abs=1e-6)
     assert picture.stat().st_size > 5000
     assert main(["estimate", *files[:6], "--id-column", "id", "--kernel", "laplace", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["method"] == "TCPU"  # an option of TCPU asks for TCPU
-    assert main(["estimate", *files[:6], "--method", "mixture", "--kernel", "laplace"]) == 2
+    assert main(["estimate", *files[:6], "--method", "witness", "--kernel", "laplace"]) == 2
 
 
 def test_tcpu_without_a_source_prior_asks_km2(files, sample, capsys):

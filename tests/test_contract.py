@@ -45,7 +45,7 @@ class Case:
         return self.cls(**{**self.settings, **more})
 
 
-SCORES = dict(repeats=1, folds=2, n_bootstrap=20)
+SCORES = dict(repeats=1, folds=2)
 NETWORK = dict(hidden=(4,), max_epochs=2)
 CASES = {
     "TCPU": Case(ps.TCPU, dict(source_prior=0.3)),
@@ -62,13 +62,16 @@ CASES = {
     "KM2LS": Case(ps.KM2LS),
     "KM2LS thinned": Case(ps.KM2LS, dict(max_rows=60)),
     "MixturePrior": Case(ps.MixturePrior, SCORES),
-    "MixtureShift": Case(ps.MixtureShift, SCORES),
+    "WitnessShift": Case(ps.WitnessShift, SCORES),
+    "WitnessShift given": Case(ps.WitnessShift, dict(source_prior=0.3, **SCORES)),
+    "WitnessShift range": Case(ps.WitnessShift, dict(source_prior=(0.2, 0.4), **SCORES)),
+    "WitnessShift asking KM2": Case(ps.WitnessShift, dict(source_prior=ps.KM2(), **SCORES)),
     "DRPU model": Case(ps.DRPU, dict(model=LogisticRegression(), n_bootstrap=20)),
     "DRPU network": Case(ps.DRPU, dict(source_prior=0.3, n_bootstrap=20, **NETWORK), torch=True),
     "NNPUClassifier": Case(ps.NNPUClassifier, dict(source_prior=0.3, folds=2, **NETWORK), torch=True),
     "ShiftedClassifier": Case(
         ps.ShiftedClassifier,
-        dict(classifier=LogisticRegression(), prior_estimator=ps.MixtureShift(**SCORES), folds=2),
+        dict(classifier=LogisticRegression(), prior_estimator=ps.WitnessShift(**SCORES), folds=2),
     ),
 }
 NOTHING_RANDOM = {
@@ -87,7 +90,8 @@ READERS = [
     *((name, "estimate", "target") for name, case in CASES.items() if issubclass(case.cls, TargetPriorEstimator)),
     ("TCPU", "negative_ratio", "target"),
     ("TCPU", "objective", "target"),
-    ("MixtureShift", "p_values", "target"),
+    ("WitnessShift", "p_values", "target"),
+    ("WitnessShift", "negative_ratio", "target"),
     ("DRPU model", "share_curve", "target"),
     ("DRPU network", "share_curve", "target"),
     ("DRPU network", "density_ratio", "X"),
@@ -238,10 +242,10 @@ def test_a_parameter_that_cannot_be_is_refused_by_fit_in_one_sentence(name, para
 def test_the_impossible_was_asked_of_every_class_that_has_the_parameter():
     asked = {parameter: {CASES[p.values[0]].cls.__name__ for p in impossible() if p.values[1] == parameter}
              for parameter in IMPOSSIBLE}  # fmt: skip
-    assert asked["source_prior"] == {"TCPU", "MixtureShift", "DRPU", "NNPUClassifier", "ShiftedClassifier"}
-    assert asked["confidence"] == {"TCPU", "KM2LS", "MixtureShift", "DRPU"}
-    assert asked["n_bootstrap"] == {"TCPU", "MixturePrior", "MixtureShift", "DRPU"}
-    assert asked["scenario"] == {"TCPU", "KM1", "KM2", "MixturePrior", "MixtureShift", "DRPU", "NNPUClassifier"}
+    assert asked["source_prior"] == {"TCPU", "WitnessShift", "DRPU", "NNPUClassifier", "ShiftedClassifier"}
+    assert asked["confidence"] == {"TCPU", "KM2LS", "WitnessShift", "DRPU"}
+    assert asked["n_bootstrap"] == {"TCPU", "DRPU"}
+    assert asked["scenario"] == {"TCPU", "KM1", "KM2", "MixturePrior", "WitnessShift", "DRPU", "NNPUClassifier"}
     assert asked["random_state"] == {case.cls.__name__ for case in CASES.values()}
 
 
@@ -674,8 +678,8 @@ def test_torch_is_needed_by_networks_alone(name, without_torch):
         (ps.TCPU(0.3), {"kernel": "laplace"}),
         (ps.TCPU(0.3), {"scenario": "censoring"}),
         (ps.KM2LS(), {"standardize": False}),
-        (ps.MixtureShift(repeats=1, n_bootstrap=20), {"scenario": "censoring"}),
-        (ps.MixtureShift(repeats=1, n_bootstrap=20), {"max_rows": 50}),
+        (ps.WitnessShift(repeats=1), {"scenario": "censoring"}),
+        (ps.WitnessShift(repeats=1), {"max_rows": 50}),
         (ps.DRPU(model=LogisticRegression()), {"source_prior": 0.3}),
         (ps.DRPU(model=LogisticRegression()), {"random_state": 3}),
         (ps.DRPU(model=LogisticRegression()), {"model__C": 0.001}),
@@ -697,10 +701,10 @@ def test_a_setting_that_only_a_fit_heeds_is_not_changed_after_it(estimator, chan
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
 def test_showing_a_fitted_estimator_computes_nothing_and_never_fails():
     s = ps.simulate.gaussian(0.3, 0.6, 200, 100, shared=False, random_state=0)
-    for estimator in (ps.TCPU(), ps.TCPU(0.3), ps.MixtureShift(repeats=1, n_bootstrap=20, random_state=0)):
+    for estimator in (ps.TCPU(), ps.TCPU(0.3), ps.WitnessShift(repeats=1, random_state=0)):
         fitted = estimator.fit(s.X, s.y)
         before = fitted.source_prior_
-        assert "TCPU" in fitted._repr_html_() or "Mixture" in fitted._repr_html_()
+        assert "TCPU" in fitted._repr_html_() or "Witness" in fitted._repr_html_()
         assert fitted.source_prior_ == before
         fitted.set_params(source_prior=2)._repr_html_()
 

@@ -59,13 +59,15 @@ def test_ids_are_compared_as_what_they_mean():
     for of_positive, of_unlabeled in ((int, int), (float, int), (str, float), (str, np.uint64)):
         P = pd.DataFrame(s.positive, columns=list("abc")).assign(id=s.positive_ids.astype(of_positive))
         U = pd.DataFrame(s.unlabeled, columns=list("abc")).assign(id=s.unlabeled_ids.astype(of_unlabeled))
-        estimates.append(ps.estimate_prior(P, U, T, source_prior=0.2, shared="id"))
+        estimates.append(ps.estimate_prior(P, U, T, method="tcpu", source_prior=0.2, shared="id"))
     assert estimates[0].details["shared_rows"] > 0
     assert len(estimates) == 4 and all(estimate == estimates[0] for estimate in estimates)
     with pytest.raises(InputError, match=r"the id in row 0 .* is missing; give every row an id"):
         ps.estimate_prior(P.assign(id=[None, *range(len(P) - 1)]), U, T, source_prior=0.2, shared="id")
     with pytest.warns(ps.errors.SharedRowsWarning, match="No id of column 'id' stands in both source tables"):
-        ps.estimate_prior(P.assign(id=[f"x{k}" for k in range(len(P))]), U, T, source_prior=0.2, shared="id")
+        ps.estimate_prior(
+            P.assign(id=[f"x{k}" for k in range(len(P))]), U, T, method="tcpu", source_prior=0.2, shared="id"
+        )
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")  # few rows

@@ -23,8 +23,11 @@ sys.path.insert(0, str(ROOT))
 
 from experiments import draws, keel
 from experiments.__main__ import RESULTS, main
+from experiments.accuracy import accuracy, answer
+from experiments.documents import names, texts
 from experiments.draws import Source, Target, draw
 from experiments.grids import EXPERIMENTS
+from experiments.limit import limit
 from experiments.runner import run, run_unit
 from experiments.store import Store, read_lines
 from experiments.studies import STUDIES, TRIALS
@@ -232,7 +235,7 @@ def test_a_small_part_of_each_trial_makes_its_lines_and_table(name, tmp_path, ca
 
 
 def test_grids_of_trials_have_a_key_for_each_line_and_their_lines_are_all_there():
-    assert len(TRIALS) == 6
+    assert len(TRIALS) == 10
     for trial in TRIALS.values():
         keys = [trial.key(entry) for entry in trial.grid]
         assert len(set(keys)) == len(keys) == len(trial.lines(RESULTS))
@@ -596,19 +599,113 @@ def test_every_method_of_the_library_is_in_the_experiments():
 
 
 def test_documents_are_renewed_and_checked_table_by_table(tmp_path, capsys):
-    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    made = texts(RESULTS)
+    whole = "\n".join(
+        f"<!-- table: {name} -->\n\n{made[name]}\n\n<!-- end -->" for name in ("coverage", "coverage_km2")
+    )
     path = tmp_path / "guide.md"
-    path.write_text(guide.replace("| 200 | 0.2 | +0.032 |", "| 200 | 0.2 | +0.132 |"), encoding="utf-8")
+    path.write_text(whole.replace("| 200 | 0.2 | +0.032 |", "| 200 | 0.2 | +0.132 |"), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") != whole
     assert main(["docs", "--check", str(path)]) == 2
     said = capsys.readouterr().err
     assert (
         "guide.md: the table coverage_km2 is not that of the lines; run 'make docs-tables'" in said
         and said.count("\n") == 1
     )
-    assert path.read_text(encoding="utf-8") != guide
-    assert main(["docs", str(path)]) == 0 and "1 table renewed" in capsys.readouterr().out
-    assert path.read_text(encoding="utf-8") == guide
+    assert main(["docs", str(path)]) == 0 and capsys.readouterr().out.endswith("1 table renewed\n")
+    assert path.read_text(encoding="utf-8") == whole
     assert main(["docs", "--check", str(path)]) == 0
+
+
+def test_a_table_whose_study_is_not_finished_is_left_as_it_is(tmp_path, capsys):
+    path = tmp_path / "guide.md"
+    text = "<!-- table: hard -->as before<!-- end --> <!-- table: honest_by_prior -->too<!-- end -->"
+    path.write_text(text + "\n<!-- table: default -->\n1\n<!-- end -->")
+    where = ["--results", str(tmp_path), str(path)]
+    assert main(["docs", *where]) == 0
+    said = capsys.readouterr().out
+    assert said.endswith("1 table renewed; left as they are, for want of lines: hard, honest_by_prior\n")
+    now = path.read_text(encoding="utf-8")
+    assert now.startswith(text) and "| UCI, the paper's protocol | | | | | | |" in now
+    assert main(["docs", "--check", *where]) == 2
+    assert "the table hard is not that of the lines" in capsys.readouterr().err
+
+
+def test_trials_say_what_documents_may_quote_of_them():
+    assert len(set(names())) == len(names())
+    for trial in TRIALS.values():
+        lines = trial.lines(RESULTS)
+        if len(lines) == len(trial.grid):
+            assert set(trial.texts(lines)) == set(trial.quoted)
+
+
+def test_the_limit_is_exact_where_the_target_is_the_population_or_the_positives():
+    s = ps.simulate.gaussian(0.3, 0.5, 400, 2, shared=False, random_state=0)
+    for target, truth in ((s.unlabeled, 0.3), (s.positive, 1.0)):
+        found = limit(s.X, s.y, s.ids, target, 0.3)
+        assert found.value == pytest.approx(truth, abs=1e-9) and truth in found.interval
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_limits_interval_is_as_wide_as_its_estimates_spread(shared):
+    answers = []
+    for seed in range(200):
+        s = ps.simulate.gaussian(0.5, 0.4, 300, 300, shared=shared, random_state=seed)
+        answers.append(answer(limit(s.X, s.y, s.ids, s.target, 0.5)))
+    figures = accuracy(answers, 0.4)
+    # 200 runs: the spread is known to 5 %, the coverage to 1.5 %
+    assert figures["width"] == pytest.approx(2 * 1.96 * figures["sd"], rel=0.2)
+    assert abs(figures["bias"]) < 4 * figures["sd"] / np.sqrt(200) and figures["coverage"] > 0.89
+
+
+def test_accuracy_by_hand():
+    nan = float("nan")
+    figures = accuracy([(0.3, 0.1, 0.4), (0.1, 0.0, 0.1), (nan, 0.0, 1.0)], 0.2, "_x")
+    assert figures == {
+        "error_x": pytest.approx(0.4, abs=1e-6),  # 0.1, 0.1 and, without an estimate, 1
+        "bias_x": pytest.approx(0, abs=1e-6),
+        "sd_x": pytest.approx(np.std([0.1, -0.1], ddof=1), abs=1e-6),
+        "coverage_x": pytest.approx(2 / 3, abs=1e-6),
+        "width_x": pytest.approx(1.4 / 3, abs=1e-6),
+    }
+    assert accuracy([(nan, 0.0, 1.0)], 0.2)["bias"] is None
+
+
+def test_lines_of_the_default_hold_the_overlap_that_it_saw():
+    (unit,) = EXPERIMENTS["uci"].small().units(("Witness", "Witness-true"))
+    lines = run_unit(unit)
+    overlaps = {line["overlap"] for line in lines if line["method"] == "Witness"}
+    assert len(overlaps) == 1 and 0 < overlaps.pop() < 0.5
+    assert not any("overlap" in line for line in lines if line["method"] == "Witness-true")
+
+
+def test_honest_tables_by_hand(tmp_path):
+    line = dict(experiment="high", dataset="Yeast", label_frequency=0.5, rows=2000, method="Witness", seed=0)
+    line |= {"seconds": 1.0, "estimate": 0.6, "verdict": "estimate"}
+    lines = [
+        {**line, "source_prior": 0.7, "target_prior": 0.5, "interval": [0.4, 0.7], "source_estimate": 0.6, "overlap": 0.01},
+        {**line, "source_prior": 0.9, "target_prior": 0.5, "interval": [0.6, 0.7], "source_estimate": 0.6, "overlap": 0.02},
+        {**line, "source_prior": 0.9, "target_prior": 0.9, "interval": [0.0, 1.0], "source_estimate": 0.8, "overlap": 0.3}
+        | {"verdict": "nothing"},
+        {**line, "source_prior": 0.9, "target_prior": 0.9, "interval": [0.0, 1.0], "method": "TCPU"},
+    ]  # fmt: skip
+    assert not {"honest_by_overlap", "honest_by_prior"} & set(texts(tmp_path))
+    with Store(tmp_path / "high.jsonl") as store:
+        store.append(lines)
+    made = texts(tmp_path)
+    assert made["honest_by_overlap"].splitlines()[2:] == [
+        "| below 0.02 | 1 | 100.0% | 0.300 | 0.0% | 0.1000 | 0.1000 |",
+        "| 0.02 to 0.05 | 1 | 0.0% | 0.100 | 0.0% | 0.1000 | 0.3000 |",
+        "| 0.05 to 0.1 | 0 | | | | | |",
+        "| 0.1 to 0.2 | 0 | | | | | |",
+        "| from 0.2 | 1 | 100.0% | 1.000 | 100.0% | 0.3000 | 0.1000 |",
+    ]
+    assert made["honest_by_prior"].splitlines()[2:] == [
+        "| 0.7 | 1 | 100.0% | 0.300 | 0.0% | 0.1000 | 0.1000 |",
+        "| 0.9 | 2 | 50.0% | 0.550 | 50.0% | 0.2000 | 0.2000 |",
+        "| all up to 0.5 | 0 | | | | | |",
+        "| all above 0.5 | 3 | 66.7% | 0.467 | 33.3% | 0.1667 | 0.1667 |",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -623,5 +720,5 @@ def test_a_place_without_a_table_or_an_end_is_refused(text, tmp_path, capsys):
     path = tmp_path / "page.md"
     path.write_text(text)
     assert main(["docs", str(path)]) == 2
-    assert "has no <!-- end -->, or no finished study makes it; there are default, coverage" in capsys.readouterr().err
+    assert "has no <!-- end -->, or no study makes it; there are default, honest_by_overlap" in capsys.readouterr().err
     assert path.read_text() == text

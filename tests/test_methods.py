@@ -94,7 +94,7 @@ def test_the_function_knows_it(sample):
     with pytest.raises(InputError, match="method='toy' uses no source_prior; leave it out"):
         ps.estimate_prior(*tables, method="toy", source_prior=0.2)
     with pytest.raises(
-        InputError, match=r"method is 'tay', but it must be one of 'auto', 'mixture', .*, 'drpu', 'toy'"
+        InputError, match=r"method is 'tay', but it must be one of 'auto', 'witness', .*, 'drpu', 'toy'"
     ):
         ps.estimate_prior(*tables, method="tay")
 
@@ -123,9 +123,9 @@ def test_its_options_are_the_parameters_of_its_class(files, capsys):
 def test_help_names_it_and_nothing_chooses_it_by_itself(capsys):
     with pytest.raises(SystemExit):
         main(["estimate", "--help"])
-    assert "{auto,mixture,tcpu,km2-ls,drpu,toy}" in capsys.readouterr().out
+    assert "{auto,witness,tcpu,km2-ls,drpu,toy}" in capsys.readouterr().out
     assert [methods.choose("auto", given).name for given in ([], ["confidence"], ["source_prior"])] == [
-        "mixture", "mixture", "tcpu",
+        "witness", "witness", "witness",
     ]  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def test_distance_curve_shows_both_thresholds_and_the_estimate():
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
-@pytest.mark.parametrize("method", [ps.KM2LS(), ps.MixtureShift(random_state=0)])
+@pytest.mark.parametrize("method", [ps.KM2LS(), ps.WitnessShift(random_state=0)])
 def test_the_objective_is_tcpus_alone(method):
     s = ps.simulate.gaussian(0.3, 0.6, 100, 100, random_state=0)
     with pytest.raises(InputError, match="has no objective to draw"):
@@ -115,7 +115,7 @@ def drawn_by(sample):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ps.errors.PriorShiftWarning)
         for name, estimator in {
-            "mixture": ps.MixtureShift(repeats=2, n_bootstrap=20, random_state=0),
+            "mixture": ps.WitnessShift(repeats=2, random_state=0),
             "level_sets": ps.DRPU(model=LogisticRegression(), random_state=0),
         }.items():
             fitted = estimator.fit(sample.X, sample.y, shared=sample.ids)
@@ -153,14 +153,14 @@ def test_an_estimate_is_drawn_without_scoring_its_rows_again(picture, drawn_by, 
 @pytest.mark.parametrize(
     ("picture", "message"),
     [
-        ("mixture", "an estimate by {} has no p-values to draw; pass one by MixtureShift"),
+        ("mixture", "an estimate by {} has no p-values to draw; pass one by WitnessShift"),
         ("level_sets", "an estimate by {} has no level sets to draw; pass one by DRPU"),
     ],
 )
 def test_an_estimate_of_another_method_is_refused(picture, message, drawn_by, estimate):
     fitted = drawn_by[picture][0]
     others = [estimate, *(made[1] for name, made in drawn_by.items() if name != picture)]
-    assert [other.method for other in others] == ["TCPU", "DRPU" if picture == "mixture" else "Mixture"]
+    assert [other.method for other in others] == ["TCPU", "DRPU" if picture == "mixture" else "Witness"]
     for other in others:
         with pytest.raises(InputError, match=message.format(other.method)):
             getattr(plots, picture)(fitted, other)
@@ -168,7 +168,7 @@ def test_an_estimate_of_another_method_is_refused(picture, message, drawn_by, es
 
 @pytest.mark.parametrize(
     ("picture", "estimator"),
-    [("mixture", ps.MixtureShift()), ("level_sets", ps.DRPU()), ("distance_curve", ps.KM2())],
+    [("mixture", ps.WitnessShift()), ("level_sets", ps.DRPU()), ("distance_curve", ps.KM2())],
 )
 def test_an_estimator_without_a_fit_cannot_be_drawn(picture, estimator):
     with pytest.raises(NotFittedError, match="not fitted yet"):

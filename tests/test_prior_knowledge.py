@@ -16,7 +16,7 @@ from priorshift import intervals
 from priorshift.arrays import NO_PAIRS
 from priorshift.cli import main
 from priorshift.cli.options import _prior, _survey
-from priorshift.confidence_curve import ConfidenceCurve
+from priorshift.confidence_curve import FiellerCurve
 from priorshift.embedding.gram import Embeddings, _covariance
 from priorshift.embedding.projection import numerator, separation
 from priorshift.errors import InputError, OutOfRangeWarning, VacuousBoundWarning
@@ -154,10 +154,10 @@ def simulated(curve, distribution, draws=100_000):
 @pytest.mark.parametrize(
     "curve",
     [
-        ConfidenceCurve(0.5, 0.05**2, freedom=8.0),
-        ConfidenceCurve(0.5, 0.001**2),  # R all but known
-        ConfidenceCurve(0.9, 0.1**2, 0.005, 0.2**2, 30.0),
-        ConfidenceCurve(0.3, 0.2**2, 0.0, 0.3**2, 12.0),  # R may be 0
+        FiellerCurve(0.5, 0.05**2, freedom=8.0),
+        FiellerCurve(0.5, 0.001**2),  # R all but known
+        FiellerCurve(0.9, 0.1**2, 0.005, 0.2**2, 30.0),
+        FiellerCurve(0.3, 0.2**2, 0.0, 0.3**2, 12.0),  # R may be 0
     ],
 )
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
@@ -177,7 +177,7 @@ def test_the_interval_of_a_distribution_is_that_of_a_simulation(curve, distribut
 
 
 def test_a_separation_that_may_be_zero_takes_the_lower_end_to_zero():
-    curve = ConfidenceCurve(0.9, 0.1**2, 0.0, 0.7**2, 20.0)
+    curve = FiellerCurve(0.9, 0.1**2, 0.0, 0.7**2, 20.0)
     assert 0.5 < curve(1e50) == curve(np.inf) < 0.95  # R may be arbitrarily large
     assert np.mean(simulated(curve, SURVEY) < 0) > 0.05
     for known in (Known(0.15), Between(0.1, 0.2), Distributed(SURVEY)):
@@ -268,16 +268,16 @@ def test_the_curve_never_falls_and_is_the_one_sided_test_up_to_its_turn(seed):
 
 
 def test_a_ratio_without_error_is_a_step_and_one_of_unknown_error_says_nothing():
-    sure = ConfidenceCurve(0.5, 0.0)
+    sure = FiellerCurve(0.5, 0.0)
     assert sure([0.4, 0.5, 0.6]).tolist() == [0, 0.5, 1]
     assert Known(0.2).interval(sure, 0.95) == pytest.approx((0.6, 0.6), abs=1e-9)
     assert Distributed(SURVEY).interval(sure, 0.95) == pytest.approx(
         1 - 0.5 * (1 - SURVEY.ppf([0.025, 0.975])), abs=2e-4
     )
     for curve in (
-        ConfidenceCurve(np.nan, 0.1),
-        ConfidenceCurve(0.5, np.inf),
-        ConfidenceCurve(0.5, 0.1, freedom=np.nan),
+        FiellerCurve(np.nan, 0.1),
+        FiellerCurve(0.5, np.inf),
+        FiellerCurve(0.5, 0.1, freedom=np.nan),
     ):
         assert all(known.interval(curve, 0.9) == (0, 1) for known in (Known(0.2), Between(0, 1), Distributed(SURVEY)))
 
@@ -293,7 +293,7 @@ def covered(known_from, truth=0.6, pi=0.2, repetitions=400):
     for _ in range(repetitions):
         N, D = rng.multivariate_normal([R, 1.0], covariance)
         (n, c), (_, d) = covariance / D**2
-        low, high = known_from(rng.binomial(50, pi)).interval(ConfidenceCurve(N / D, n, c, d), 0.9)
+        low, high = known_from(rng.binomial(50, pi)).interval(FiellerCurve(N / D, n, c, d), 0.9)
         held += low <= truth <= high
     return held / repetitions
 
@@ -323,7 +323,7 @@ def test_knowledge_survives_clones_pickles_and_a_change_after_fit(prior):
     assert pickle.loads(pickle.dumps(tcpu)).estimate(S.target) == told
     known = fitted()
     assert known.set_params(source_prior=prior).estimate(S.target) == told
-    assert ps.estimate_prior(S.positive, S.unlabeled, S.target, source_prior=prior) == told
+    assert ps.estimate_prior(S.positive, S.unlabeled, S.target, method="tcpu", source_prior=prior) == told
     assert known.set_params(source_prior=0.2).estimate(S.target).source_prior_by == "given"
     with pytest.raises(
         InputError, match=r"source_prior was 0.1\d* (to|±) 0\.\d+ when TCPU was fitted and is None now; fit"
@@ -413,7 +413,6 @@ def test_rounding_beyond_the_unit_interval_and_masses_at_its_ends_are_allowed():
 @pytest.mark.parametrize(
     "estimator",
     [
-        ps.MixtureShift(),
         ps.DRPU(model=LogisticRegression()),
         ps.NNPUClassifier(),
         ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(0.2)),
@@ -423,7 +422,7 @@ def test_rounding_beyond_the_unit_interval_and_masses_at_its_ends_are_allowed():
 def test_estimators_that_need_a_number_say_so(estimator):
     name = type(estimator).__name__
     for prior, words in (((0.1, 0.2), r"a range \(0.1 to 0.2\)"), (SURVEY, r"a distribution \(0.149 ± 0.022\)")):
-        message = rf"source_prior is {words}, but {name} takes only a number, such as 0.1\d*; pass that, or use TCPU"
+        message = rf"source_prior is {words}, but {name} takes only a number, such as 0.1\d*; pass that, or use WitnessShift or TCPU"
         with pytest.raises(InputError, match=message):
             clone(estimator).set_params(source_prior=prior).fit(S.X, S.y)
 
@@ -476,7 +475,8 @@ def test_counts_are_jeffreys_beta(counts):
 def test_the_command_line_takes_ranges_and_counts(files, option, prior, tmp_path, capsys):
     assert main(["estimate", *files, *option, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    told = ps.TCPU(prior).fit(S.X, S.y).estimate(S.target)
+    told = ps.WitnessShift(prior, random_state=0).fit(S.X, S.y).estimate(S.target)
+    assert said["method"] == told.method == "Witness"
     assert ends(ps.Interval(**said["interval"])) == pytest.approx(ends(told.interval), abs=1e-9)
     assert said["details"]["source_prior_range"] == pytest.approx(told.details["source_prior_range"])
     assert said["source_prior_by"] == told.source_prior_by
@@ -505,7 +505,7 @@ def test_the_command_line_takes_ranges_and_counts(files, option, prior, tmp_path
         (["--source-prior-counts", "3.5/10"], "'3.5/10' is no survey"),
         (["--source-prior-counts=-1/10"], "'-1/10' is no survey"),
         (["--source-prior", "0.2", "--source-prior-counts", "37/250"], "not allowed with argument --source-prior"),
-        (["--source-prior", "0.1-0.2", "--method", "mixture"], "source_prior is a range (0.1 to 0.2), but MixtureShift takes"),
+        (["--source-prior", "0.1-0.2", "--method", "drpu"], "source_prior is a range (0.1 to 0.2), but DRPU takes"),
         (["--source-prior-counts", "3/20", "--interval", "paper-bound"], "but it is a distribution; pass source_prior as"),
     ],
 )  # fmt: skip

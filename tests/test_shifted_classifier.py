@@ -100,7 +100,7 @@ def test_the_source_prior_comes_from_whoever_knows_it():
     asked = ps.ShiftedClassifier(LogisticRegression(), ps.KM2LS()).fit(s.X, s.y)
     assert asked.source_prior_ == pytest.approx(ps.KM2().fit(s.X, s.y).prior_, rel=1e-9)
     default = ps.ShiftedClassifier(LogisticRegression(), random_state=0).fit(s.X, s.y)
-    assert isinstance(default.prior_estimator_, ps.MixtureShift)
+    assert isinstance(default.prior_estimator_, ps.WitnessShift)
     assert default.source_prior_ == default.prior_estimator_.source_prior_ == pytest.approx(0.2, abs=0.1)
     assert asked.adapt(s.target).target_prior_ == ps.KM2LS().fit(s.X, s.y).estimate(s.target).value
 

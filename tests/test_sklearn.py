@@ -32,7 +32,7 @@ TRAINED = (
         ps.KM2LS(),
         ps.DRPU(model=LogisticRegression(), random_state=0),
         ps.MixturePrior(random_state=0),
-        ps.MixtureShift(random_state=0),
+        ps.WitnessShift(random_state=0),
         ps.ShiftedClassifier(LogisticRegression(), random_state=0),
         *TRAINED,
     ]

@@ -1,11 +1,33 @@
 """All studies by their names: the paper's grids, and the library's own measurements, a module each."""
 
 from experiments.grids import EXPERIMENTS
-from experiments.studies import classifier, coverage, coverage_km2, coverage_mixture, hard, source_prior
+from experiments.studies import (
+    audits,
+    classifier,
+    coverage,
+    coverage_km2,
+    coverage_unknown,
+    hard,
+    knowledge,
+    known,
+    rare,
+    source_prior,
+)
 from experiments.study import Study, Trial
 
 TRIALS: dict[str, Trial] = {
     module.TRIAL.name: module.TRIAL
-    for module in (coverage, coverage_km2, coverage_mixture, hard, source_prior, classifier)
+    for module in (
+        coverage,
+        coverage_km2,
+        coverage_unknown,
+        hard,
+        known,
+        rare,
+        knowledge,
+        source_prior,
+        classifier,
+        audits,
+    )
 }
 STUDIES: dict[str, Study] = {**EXPERIMENTS, **TRIALS}

@@ -121,4 +121,5 @@ _GRID = tuple(
     for population, target in (("source", pi), *(("target", t) for t in TARGETS))
 )
 _UNIT = ("dataset", "source_prior", "seed")
-TRIAL = Trial("classifier", "Accuracy of decisions, adapted or not", _GRID, _UNIT, measure, texts)
+_QUOTES = ("classifier-source", "classifier-target")
+TRIAL = Trial("classifier", "Accuracy of decisions, adapted or not", _GRID, _UNIT, measure, texts, quotes=_QUOTES)

@@ -90,4 +90,12 @@ _GRID = tuple(
     for rows, shared, pi, target in product((200, 2000), (False, True), SOURCE_PRIORS, TARGET_PRIORS)
 )
 _UNIT = ("source_prior", "target_prior", "rows", "shared_rows", "repetitions")
-TRIAL = Trial("coverage", "Coverage of the intervals, source prior known", _GRID, _UNIT, measure, texts)
+TRIAL = Trial(
+    "coverage",
+    "Coverage of the intervals, source prior known",
+    _GRID,
+    _UNIT,
+    measure,
+    texts,
+    quotes=("coverage", "plug-in", "covers", "falls"),
+)

@@ -17,7 +17,6 @@ from experiments.study import Line, Trial
 
 _VERDICTS = {
     "estimate": "an estimate",
-    "upper bound": "an upper bound",
     "few positives": "a guess from few positives",
     "nothing": "nothing",
 }

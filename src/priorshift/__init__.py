@@ -12,11 +12,11 @@ from priorshift.kernel_ratio import KernelRatio
 from priorshift.km import KM1, KM2
 from priorshift.km_ls import KM2LS
 from priorshift.mixture_prior import MixturePrior
-from priorshift.mixture_shift import MixtureShift
 from priorshift.nnpu import NNPUClassifier
 from priorshift.result import Interval, NegativeRatio, PriorEstimate
 from priorshift.shifted_classifier import ShiftedClassifier
 from priorshift.tcpu import TCPU
+from priorshift.witness_shift import WitnessShift
 
 __version__ = "0.1.0.dev0"
 
@@ -29,11 +29,11 @@ __all__ = [
     "Interval",
     "KernelRatio",
     "MixturePrior",
-    "MixtureShift",
     "NNPUClassifier",
     "NegativeRatio",
     "PriorEstimate",
     "ShiftedClassifier",
+    "WitnessShift",
     "adapt",
     "audit",
     "datasets",

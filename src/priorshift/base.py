@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift import progress
 from priorshift.errors import InputError
+from priorshift.input.looked_up import read_audit
 from priorshift.input.parameters import check_settings, is_known
 from priorshift.input.source import Layout, Source, Target
 from priorshift.input.tables import read_table
@@ -29,6 +31,7 @@ class PUEstimator(BaseEstimator, ABC):
     reads_tables: ClassVar[bool] = True  # fit and estimate take a Table, with its columns
     _word_labels: ClassVar[bool] = False
     takes_uncertain_prior: ClassVar[bool] = False  # source_prior may be a range or a distribution, besides a number
+    takes_audit: ClassVar[bool] = False  # fit and estimate take classes that were looked up
     settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"verbose"})  # they may change after fit
     _layout: Layout  # set last: what marks a finished fit
 
@@ -41,7 +44,7 @@ class PUEstimator(BaseEstimator, ABC):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_layout")
 
-    def fit(self, X: Any, y: Any, shared: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, shared: Any = None, audit: Any = None) -> Self:
         """Fit the estimator to the source, once for all targets.
 
         Parameters
@@ -54,6 +57,10 @@ class PUEstimator(BaseEstimator, ABC):
         shared : None, "identical" or array-like of shape (rows,)
             Which labelled and unlabelled rows are the same observation: none, those with identical values, or those
             with the same id. (Under ``scenario="censoring"`` this is known and must be left out.)
+        audit : None or array-like of shape (rows,)
+            The true class of some unlabelled rows, drawn at random and looked up: 1 for a positive, 0 for a negative,
+            and nothing (NaN, None or empty text) for all other rows. Of :class:`WitnessShift` and
+            :class:`MixturePrior`; other estimators refuse it.
 
         Returns
         -------
@@ -62,8 +69,9 @@ class PUEstimator(BaseEstimator, ABC):
         """
         self._check_parameters()
         self._forget()
+        self._check_audit(audit)
         scenario, standardize = self._scenario(), getattr(self, "standardize", False)
-        source = Source.read(X, y, shared, scenario=scenario, standardize=standardize, words=self._word_labels)
+        source = Source.read(X, y, shared, audit, scenario=scenario, standardize=standardize, words=self._word_labels)
         return self._finish(source)
 
     def fit_source(self, source: Source) -> Self:
@@ -122,12 +130,20 @@ class PUEstimator(BaseEstimator, ABC):
         if not (self.takes_uncertain_prior or isinstance(prior, Known)):
             raise InputError(
                 f"source_prior is a {prior.by} ({prior}), but {type(self).__name__} takes only a number, such as "
-                f"{prior.value:.3g}; pass that, or use TCPU, which takes a {prior.by} too."
+                f"{prior.value:.3g}; pass that, or use WitnessShift or TCPU, which take a {prior.by} too."
             )
 
-    def _read_target(self, X_target: Any) -> Target:
+    def _check_audit(self, audit: Any) -> None:
+        if audit is not None and not self.takes_audit:
+            raise InputError(
+                f"{type(self).__name__} takes no audit; leave it out, or use WitnessShift, the default, which does."
+            )
+
+    def _read_target(self, X_target: Any, audit: Any = None) -> Target:
         self._check_fit()
-        return self._layout.read(X_target)
+        self._check_audit(audit)
+        target = self._layout.read(X_target)
+        return target if audit is None else replace(target, audit=read_audit(audit, len(target)))
 
     def _check_fit(self) -> None:
         """Refuse to answer without a fit, or with settings that only another fit could heed."""
@@ -150,20 +166,22 @@ class TargetPriorEstimator(PUEstimator):
 
     label: ClassVar[str]  # what results and tables call the method
 
-    def estimate(self, X_target: Any) -> PriorEstimate:
+    def estimate(self, X_target: Any, audit: Any = None) -> PriorEstimate:
         """Estimate the prior of the population that `X_target` is a sample of.
 
         Parameters
         ----------
         X_target : array-like or data frame of shape (rows, features)
             Unlabelled rows with the columns of the source.
+        audit : None or array-like of shape (rows,)
+            As in `fit`, of the target's rows.
 
         Returns
         -------
         PriorEstimate
             With ``value`` NaN, the interval [0, 1] if one is asked for, and a warning, where the data give no estimate.
         """
-        target = self._read_target(X_target)
+        target = self._read_target(X_target, audit)
         with progress.shown(getattr(self, "verbose", False)):
             return self._estimate(target)
 

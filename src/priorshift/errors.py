@@ -84,7 +84,11 @@ class DuplicateRowsWarning(PriorShiftWarning):
 
 
 class OverlapWarning(PriorShiftWarning):
-    """The classes overlap, so that the source prior is only an upper bound."""
+    """The classes overlap, so that the tables leave the source prior open in a range."""
+
+
+class AuditWarning(PriorShiftWarning):
+    """Classes that were looked up contradict what was known or estimated without them."""
 
 
 class NotConvergedWarning(PriorShiftWarning, ConvergenceWarning):

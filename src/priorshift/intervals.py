@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from priorshift.confidence_curve import ConfidenceCurve
+from priorshift.confidence_curve import FiellerCurve
 from priorshift.embedding.gram import Embeddings
 from priorshift.embedding.projection import numerator, separation
 from priorshift.errors import InputError, VacuousBoundWarning, warn
@@ -89,7 +89,7 @@ def ratio(embeddings: Embeddings, confidence: float) -> tuple[float, Interval]:
     return standard_error(embeddings, 0.0), interval
 
 
-def curve(embeddings: Embeddings) -> ConfidenceCurve:
+def curve(embeddings: Embeddings) -> FiellerCurve:
     """Compute the confidence distribution of R = N/D, whose two-sided test is that of `delta`.
 
     Parameters
@@ -99,11 +99,11 @@ def curve(embeddings: Embeddings) -> ConfidenceCurve:
 
     Returns
     -------
-    ConfidenceCurve
+    FiellerCurve
     """
     R = float(numerator(embeddings.gram)) / float(separation(embeddings.gram))
     n, c, d = (variance / separation(embeddings.gram) ** 2 for variance in _variances(embeddings, 0.0))
-    return ConfidenceCurve(R, float(n), float(c), float(d), _freedom(embeddings))
+    return FiellerCurve(R, float(n), float(c), float(d), _freedom(embeddings))
 
 
 def separation_error(embeddings: Embeddings) -> float:

@@ -15,9 +15,9 @@ from priorshift.base import TargetPriorEstimator
 from priorshift.drpu import DRPU
 from priorshift.input.parameters import check_choice
 from priorshift.km_ls import KM2LS
-from priorshift.mixture_shift import MixtureShift
 from priorshift.result import PriorEstimate
 from priorshift.tcpu import TCPU
+from priorshift.witness_shift import WitnessShift
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Method:
 
 
 METHODS: tuple[Method, ...] = (
-    Method("mixture", MixtureShift, plots.mixture),
+    Method("witness", WitnessShift, plots.mixture),
     Method("tcpu", TCPU, lambda _, estimate: plots.objective(estimate)),
     Method("km2-ls", KM2LS, lambda _, estimate: plots.distance_curve(estimate.evidence)),
     Method("drpu", DRPU, plots.level_sets),
@@ -89,8 +89,8 @@ def choose(name: str, settings: Iterable[str]) -> Method:
     Parameters
     ----------
     name : str
-        One of `names`. "auto" is the one of smallest error in the library's studies, TCPU where the source prior is
-        given and MixtureShift where it is not, or else the first that has all the settings.
+        One of `names`. "auto" is the one of smallest error in the library's studies, WitnessShift, or else the first
+        that has all the settings.
     settings : iterable of str
         Names of those that the user gave.
 
@@ -102,12 +102,11 @@ def choose(name: str, settings: Iterable[str]) -> Method:
     --------
     >>> from priorshift.methods import choose
     >>> choose("auto", []).name, choose("auto", ["source_prior"]).name, choose("auto", ["kernel"]).name
-    ('mixture', 'tcpu', 'tcpu')
+    ('witness', 'witness', 'tcpu')
     """
     check_choice("method", name, names())
     by_name = {method.name: method for method in METHODS}
     if name != "auto":
         return by_name[name]
     settings = list(settings)
-    best = by_name["tcpu" if "source_prior" in settings else "mixture"]
-    return next((method for method in (best, *METHODS) if not method.missing(settings)), best)
+    return next((method for method in METHODS if not method.missing(settings)), METHODS[0])

@@ -1,13 +1,16 @@
-"""The source prior from the mixture of p-values, guarded by KM2 where classes overlap."""
+"""The source prior from the mixture of p-values: what they tell of it, and what they leave open."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
+from scipy import stats
+from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Floats
+from priorshift.audited_belief import AuditedSample, put_together
 from priorshift.base import PUEstimator
 from priorshift.errors import (
     FewPositivesWarning,
@@ -20,26 +23,28 @@ from priorshift.errors import (
 from priorshift.input.source import Source
 from priorshift.km import KM2
 from priorshift.progress import Progress
-from priorshift.scores import mixture
 from priorshift.scores.cross_fitting import check_model
+from priorshift.scores.posterior import SourceCounts, TargetEvidence, prior_posterior
 from priorshift.scores.scored import ScoredSource
-from priorshift.source_prior import EstimatedPrior, estimate_source_prior
+from priorshift.share_distribution import ShareDistribution
 from priorshift.threads import one_blas_thread
 
-_GUARDED_OVERLAP = 0.05  # the overlap at which KM2 begins to count
-_BOUND_OVERLAP = 0.1  # the overlap above which the prior is only an upper bound
-_ALIKE_PRIOR = 0.97  # a mixture prior from which on P and U are alike
+_OVERLAP = 0.1  # above which a warning says what the tables leave open
+_OPEN = 0.9  # the width of an interval that says nothing
 _FEW = 20  # positives
+_KM2_LIMIT = 0.4  # a prior up to which KM2 does not fall far below it
+_KM2_ERROR = 0.07  # by which it may
 
 
 class MixturePrior(PUEstimator):
-    """Source prior from cross-fitted scores: the share of the population that looks like positives.
+    """Source prior from cross-fitted scores, with what the tables leave open of it.
 
-    Scores of the population are turned into p-values among the positives', whose density is π + (1−π)g
-    (:mod:`priorshift.scores.mixture`); the fitted π is `mixture_prior_`. Like every such estimator it aims at an upper
-    bound, which is sharp where some rows are surely positive; where classes overlap by o (`overlap_`, the implied
-    1 − AUC), the smaller of it and KM2's prior is nearer. With ω = exp(−(o/0.05)²/2),
-    `prior_` = ω·mixture + (1−ω)·min(mixture, KM2).
+    Scores of the population are turned into p-values among the positives', whose density is π + (1−π)g. How the
+    density g of negatives may look has a prior, and `prior_distribution_` is the posterior of π
+    (:mod:`priorshift.scores.posterior`): narrow where classes are apart, wide where they overlap, since rows that look
+    like positives may then be negatives. KM2's answer, from the same rows, is rarely far below a prior of up to 0.4,
+    and anything above; so priors that exceed it are made less likely, up to there, by a Student density (4 degrees of
+    freedom, scale 0.07; chosen on the studies' sets).
 
     Parameters
     ----------
@@ -47,59 +52,65 @@ class MixturePrior(PUEstimator):
         What gives the scores: None is kernel ridge regression on random features, tuned by cross-validation
         (:mod:`priorshift.scores.cross_fitting`); a scikit-learn classifier takes its place.
     repeats, folds : int
-        Of the cross-fitting; the answers of the repetitions are averaged.
-    guard : bool
+        Of the cross-fitting; the posteriors of the repetitions are averaged.
+    ask_km2 : bool
         Whether KM2 is asked.
     scenario : {"case-control", "censoring"}
         As in :class:`TCPU`.
     standardize : bool
         Scale every column by the mean and spread of the population sample.
-    n_bootstrap : int
-        Replicates behind the standard error: observations are resampled, the scores are kept.
     max_rows : int
         KM2 is asked of at most so many rows.
     verbose : bool
         Whether a terminal shows how far long work is.
     random_state : int, Generator or None
-        Decides folds, random features, subsamples and replicates.
+        Decides folds, random features and subsamples.
 
     Attributes
     ----------
     prior_, standard_error_ : float
+        Mean and standard deviation of the posterior.
+    prior_distribution_ : ShareDistribution
+        The posterior of π, with ``cdf``, ``ppf``, ``mean`` and ``std``.
+    interval_ : tuple of two float
+        Its 2.5 and 97.5 % points.
+    audit_ : AuditedBelief or None
+        What became of the posterior by an audit; None without one. `prior_distribution_` is then its distribution.
     mixture_prior_ : float
-        π of the mixture, without the guard.
+        The largest π that the p-values allow: all rows that look like positives are taken as such.
     km2_prior_ : float
-        NaN without the guard, or where KM2 cannot use the rows.
+        NaN where KM2 was not asked, or cannot use the rows.
     overlap_ : float
-        o.
-    upper_bound_ : bool
-        o > 0.1: the prior is only an upper bound, and a warning says so.
+        How often a negative looks more positive than a positive does, 1 − AUC, from 0 to ½.
     few_positives_ : bool
         Fewer than 20: the prior is a guess, and a warning says so.
     tells_nothing_ : bool
-        `mixture_prior_` > 0.97, the population looks like the positives: every prior is possible; a warning says so.
+        The interval is wider than 0.9; a warning says so.
     p_values_ : ndarray of shape (repeats, rows of the population)
     weights_ : ndarray of shape (repeats, components)
-        Of the components of the negatives' density g.
-    prior_replicates_ : ndarray of shape (n_bootstrap,)
-        Bootstrap replicates of `prior_`.
-    scored_, replicates_ : ScoredSource, Replicates
+        Of the components of the largest mixture's g (:mod:`priorshift.scores.mixture`).
+    scored_ : ScoredSource
         What a target is compared with.
 
     References
     ----------
     The share of true nulls: Storey (2002). A direct approach to false discovery rates. Journal of the Royal
     Statistical Society B 64. What is identified: Blanchard, Lee and Scott (2010). Semi-supervised novelty detection.
-    Journal of Machine Learning Research 11.
+    Journal of Machine Learning Research 11. The likelihood: Qin (1998). Inferences for case-control and semiparametric
+    two-sample density ratio models. Biometrika 85.
 
     Examples
     --------
     >>> from priorshift import MixturePrior, simulate
     >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
     >>> found = MixturePrior(random_state=0).fit(s.X, s.y, shared=s.ids)
-    >>> print(f"{found.prior_:.2f} ± {found.standard_error_:.2f}, overlap {found.overlap_:.2f}")
-    0.20 ± 0.01, overlap 0.02
+    >>> low, high = found.interval_
+    >>> print(f"{found.prior_:.2f}, {low:.2f} to {high:.2f}; overlap {found.overlap_:.2f}")
+    0.20, 0.16 to 0.24; overlap 0.02
     """
+
+    takes_audit = True
+    _given: ScoredSource | None = None
 
     def __init__(
         self,
@@ -107,10 +118,9 @@ class MixturePrior(PUEstimator):
         model: Any = None,
         repeats: int = 5,
         folds: int = 5,
-        guard: bool = True,
+        ask_km2: bool = True,
         scenario: Literal["case-control", "censoring"] = "case-control",
         standardize: bool = True,
-        n_bootstrap: int = 60,
         max_rows: int = 4000,
         verbose: bool = False,
         random_state: int | np.random.Generator | None = None,
@@ -118,63 +128,116 @@ class MixturePrior(PUEstimator):
         self.model = model
         self.repeats = repeats
         self.folds = folds
-        self.guard = guard
+        self.ask_km2 = ask_km2
         self.scenario = scenario
         self.standardize = standardize
-        self.n_bootstrap = n_bootstrap
         self.max_rows = max_rows
         self.verbose = verbose
         self.random_state = random_state
 
+    def fit_scored(self, source: Source, scored: ScoredSource) -> Self:
+        """Fit the estimator to a source that was scored before.
+
+        Parameters
+        ----------
+        source : Source
+            Rows, labels, scale and audit.
+        scored : ScoredSource
+            Its scores.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+        """
+        self._given = scored
+        try:
+            return self.fit_source(source)
+        finally:
+            self._given = None
+
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        with one_blas_thread(), Progress("MixturePrior", 4) as step:
+        with one_blas_thread(), Progress("MixturePrior", 3) as step:
             step()
-            self.scored_ = ScoredSource.of(source, self.model, self.repeats, self.folds, rng)
+            self.scored_ = self._given or ScoredSource.of(source, self.model, self.repeats, self.folds, rng)
             step()
-            km2 = self._ask_km2(source, rng)
-            self.km2_prior_ = km2.value if km2 else float("nan")
+            self.km2_prior_ = self._km2(source, rng) if self.ask_km2 else float("nan")
             step()
-            priors, self.weights_ = mixture.fit_one(self.scored_.counts)
-            self.mixture_prior_ = float(priors.mean())
-            self.overlap_ = float(mixture.overlap(self.p_values_.mean(axis=1), priors).mean())
-            self.prior_ = float(_guarded(self.mixture_prior_, self.km2_prior_, self.overlap_))
-            step()
-            self._bootstrap(source, km2, priors, rng)
-        self.upper_bound_ = self.overlap_ > _BOUND_OVERLAP
+            priors, self.weights_ = self.scored_.mixture
+            counts = SourceCounts.of(self.p_values_, source.effective_positives, source.population_weights)
+            posterior, self.overlap_ = prior_posterior(counts)
+        self.mixture_prior_ = float(priors.mean())
+        if np.isfinite(self.km2_prior_):
+            posterior = posterior.times(_km2_log_likelihood(posterior.middles, self.km2_prior_))
+        sample = AuditedSample.of_source(source, self.scored_.predicted(self.p_values_))
+        self.audit_ = None if sample is None else put_together(posterior, sample, from_rows=True)
+        if self.audit_ is not None:
+            posterior = self.audit_.distribution
+            self.audit_.warn(
+                "source prior",
+                "the tables tell",
+                "the labelled positives do not look like those of the unlabelled rows, or negatives hide among them",
+            )
+        self.prior_distribution_ = posterior
+        self._target_evidence = TargetEvidence(counts, posterior)
+        self.prior_, self.standard_error_ = posterior.mean(), posterior.std()
+        low, high = posterior.ppf([0.025, 0.975])
+        self.interval_ = float(low), float(high)
         self.few_positives_ = len(source.positive) < _FEW
-        self.tells_nothing_ = self.mixture_prior_ > _ALIKE_PRIOR
+        self.tells_nothing_ = high - low > _OPEN
         source.warn_of_copies()
         self._warn(*source.sizes)
+
+    def distribution_with(
+        self, distribution: ShareDistribution, values: Floats, weights: Floats, ratio: float
+    ) -> ShareDistribution:
+        """Give a distribution of π with what a target tells of it, as if its ratio of negatives were known.
+
+        Parameters
+        ----------
+        distribution : ShareDistribution
+            `prior_distribution_`, or what an audit made of it.
+        values : ndarray of shape (repeats, rows)
+            The target's p-values.
+        weights : ndarray of shape (rows,)
+            What each row counts; less than one for copies.
+        ratio : float
+            R.
+
+        Returns
+        -------
+        ShareDistribution
+            The target's rows show the negatives' density too. Its mean is nearer to π; since R is an estimate, its
+            spread is too small.
+        """
+        check_is_fitted(self)
+        with one_blas_thread():
+            likelihood = self._target_evidence.log_likelihood(values, weights, ratio, distribution.middles)
+        return distribution.times(likelihood)
+
+    @property
+    def prior_by_(self) -> str:  # numpydoc ignore=RT01
+        """What the prior rests on."""
+        return type(self).__name__ if self.audit_ is None else self.audit_.by(type(self).__name__)
 
     @property
     def p_values_(self) -> Floats:  # numpydoc ignore=RT01
         """Of the population's rows, in each repetition."""
         return self.scored_.p_values
 
-    def _bootstrap(self, source: Source, km2: EstimatedPrior | None, priors: Floats, rng: np.random.Generator) -> None:
-        """Replicates of the prior, and of what a target is compared with."""
-        B = self.n_bootstrap
-        self.replicates_ = self.scored_.resample(source, B, rng, km2.influence if km2 else None)
-        start = mixture.warm(priors, B), np.broadcast_to(self.weights_, (B, *self.weights_.shape))
-        again, _ = mixture.fit_one(self.replicates_.counts, mixture.WARM, start)
-        overlap = mixture.overlap(self.replicates_.means, again).mean(axis=1)
-        self.prior_replicates_ = _guarded(again.mean(axis=1), self.km2_prior_ + self.replicates_.moved, overlap)
-        self.standard_error_ = float(self.prior_replicates_.std(ddof=1))
-
-    def _ask_km2(self, source: Source, rng: np.random.Generator) -> EstimatedPrior | None:
-        """None without the guard, or where KM2 cannot use the rows, such as one binary column."""
-        if not self.guard:
-            return None
+    def _km2(self, source: Source, rng: np.random.Generator) -> float:
+        """NaN where KM2 cannot use the rows, such as one binary column."""
         seed = int(rng.integers(2**31))
         km2 = KM2(scenario=self.scenario, standardize=False, max_rows=self.max_rows, random_state=seed)
-        with warnings.catch_warnings():  # its own doubts are not the user's: the smaller of two estimates is taken
+        with warnings.catch_warnings():  # its doubts are part of what is made of its answer
             warnings.simplefilter("ignore", PriorShiftWarning)
             try:
-                return estimate_source_prior(km2, source)
+                return float(km2.fit_source(source).prior_)
             except InputError:
-                return None
+                return float("nan")
 
     def _warn(self, m: int, n: int) -> None:
+        low, high = self.interval_
         if self.few_positives_:
             warn(
                 f"The prior rests on {m} positive rows; take it as a guess, for all that the interval is wider. "
@@ -183,15 +246,17 @@ class MixturePrior(PUEstimator):
             )
         if self.tells_nothing_:
             warn(
-                f"The {n} unlabelled rows look like the {m} positives (mixture prior {self.mixture_prior_:.2f}): "
-                "nothing tells the classes apart, and every prior is possible. Add rows or features.",
+                f"From {m} positive and {n} unlabelled rows hardly anything can be said of the source prior "
+                f"({low:.2f} to {high:.2f}): too few rows, or nothing that tells the classes apart. Pass what you know "
+                "of source_prior, or add rows or features.",
                 WeakSeparationWarning,
             )
-        elif self.upper_bound_:
+        elif self.overlap_ > _OVERLAP and self.audit_ is None:
             warn(
-                f"The classes overlap (o = {self.overlap_:.2f}, the implied 1 − AUC), so the source prior "
-                f"{self.prior_:.3f} is only an upper bound, and so is a target prior that rests on it; the ratio "
-                "of negatives is not affected. Pass a known source_prior, or add features that tell the classes apart.",
+                f"The classes overlap (one negative in {1 / self.overlap_:.0f} looks more positive than a positive), "
+                f"so the tables leave the source prior open from {low:.2f} to {high:.2f}; the ratio of negatives is "
+                "not affected. A known source_prior, a range of it, a survey or a few audited rows would narrow the "
+                "interval.",
                 OverlapWarning,
             )
 
@@ -201,25 +266,7 @@ class MixturePrior(PUEstimator):
             check_model(self.model)
 
 
-def _guarded(mixed: Any, km2: Any, overlap: Any) -> Floats:
-    """ω·mixture + (1−ω)·min(mixture, KM2); without KM2 the mixture alone."""
-    km2 = np.clip(km2, 0.0, 1.0)
-    smaller = np.where(np.isnan(km2), mixed, np.minimum(mixed, km2))
-    share = mixture_share(overlap)
-    return np.asarray(share * mixed + (1 - share) * smaller)
-
-
-def mixture_share(overlap: Any) -> Floats:
-    """Compute ω, the share of the mixture: one where classes are apart, falling to zero as they overlap.
-
-    Parameters
-    ----------
-    overlap : float or ndarray
-        o, the implied 1 − AUC.
-
-    Returns
-    -------
-    ndarray
-        exp(−(o/0.05)²/2).
-    """
-    return np.asarray(np.exp(-((np.asarray(overlap) / _GUARDED_OVERLAP) ** 2) / 2))
+def _km2_log_likelihood(shares: Floats, km2: float) -> Floats:
+    """Of KM2's answer, given π: all the same for a prior below it, or above the limit."""
+    above = np.maximum(np.minimum(shares, _KM2_LIMIT) - km2, 0.0)
+    return np.asarray(stats.t.logpdf(above / _KM2_ERROR, 4))

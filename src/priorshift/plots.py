@@ -13,10 +13,10 @@ from priorshift.drpu import DRPU
 from priorshift.errors import InputError
 from priorshift.input.tables import match_columns, read_table
 from priorshift.km import KM2
-from priorshift.mixture_shift import MixtureShift
 from priorshift.result import PriorEstimate
 from priorshift.scores.level_sets import ShareCurve
 from priorshift.scores.mixture import density
+from priorshift.witness_shift import WitnessShift
 
 # Okabe and Ito's colours, told apart with every kind of colour vision
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#999999"
@@ -68,14 +68,14 @@ def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = 
     return ax
 
 
-def mixture(estimator: MixtureShift, target: Any = None, ax: Any = None) -> Any:
+def mixture(estimator: WitnessShift, target: Any = None, ax: Any = None) -> Any:
     """Draw the p-values of population and target, with the fitted mixtures and the level of their positives.
 
     Positives are spread evenly, negatives pile up at 0: each curve ends at the prior of its sample.
 
     Parameters
     ----------
-    estimator : MixtureShift
+    estimator : WitnessShift
         Fitted.
     target : array-like, data frame, PriorEstimate or None
         Rows of a target, or what the estimator said of them; None draws the source alone.
@@ -88,15 +88,16 @@ def mixture(estimator: MixtureShift, target: Any = None, ax: Any = None) -> Any:
     """
     ax = _axes(ax)
     check_is_fitted(estimator)
-    source = estimator.prior_estimator_
-    g = density(source.weights_).mean(axis=0)
+    scored = estimator.scored_
+    priors, weights = scored.mixture
+    g, largest = density(weights).mean(axis=0), float(priors.mean())
     edges = np.linspace(0, 1, len(g) + 1)
-    samples = [("source", GREY, source.scored_.counts, source.mixture_prior_)]
+    samples = [("source", GREY, scored.counts, largest)]
     if target is not None:
         estimate = target if isinstance(target, PriorEstimate) else estimator.estimate(target)
-        if estimate.ratio_parts is None or estimate.evidence is None:
-            raise InputError(f"an estimate by {estimate.method} has no p-values to draw; pass one by MixtureShift.")
-        prior = 1 - (1 - source.mixture_prior_) * estimate.ratio_parts.mixture
+        if estimate.method != estimator.label or estimate.evidence is None:
+            raise InputError(f"an estimate by {estimate.method} has no p-values to draw; pass one by WitnessShift.")
+        prior = 1 - (1 - largest) * estimate.negative_ratio
         samples.append(("target", BLUE, estimate.evidence, prior))
     for name, colour, counts, prior in samples:
         bars = counts.sum(axis=0).reshape(_BARS, -1).sum(axis=1)
@@ -109,7 +110,7 @@ def mixture(estimator: MixtureShift, target: Any = None, ax: Any = None) -> Any:
     ax.set_ylim(0, 4)
     ax.set_xlabel("p-value among the positives")
     ax.set_ylabel("density")
-    ax.set_title(f"overlap {source.overlap_:.2f}; source prior in use {estimator.source_prior_:.3f}", fontsize=10)
+    ax.set_title(f"source prior in use {estimator.source_prior_:.3f}", fontsize=10)
     ax.legend(frameon=False)
     return ax
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _VERDICTS = {
-    "upper bound": ", an upper bound",
     "few positives": ", a guess from few positives",
     "nothing": ", the data cannot tell",
 }
@@ -93,23 +92,6 @@ class NegativeRatio:
 
 
 @dataclass(frozen=True)
-class RatioParts:
-    """What a ratio of negatives was put together from.
-
-    Attributes
-    ----------
-    mixture, kernel : float
-        The ratio by the mixture of p-values and by TCPU; NaN where it was not computed.
-    kernel_weight : float
-        Of the second in the sum.
-    """
-
-    mixture: float
-    kernel: float
-    kernel_weight: float
-
-
-@dataclass(frozen=True)
 class PriorEstimate:
     """Estimated share of positives in the target population.
 
@@ -118,17 +100,19 @@ class PriorEstimate:
     value : float
         The estimate of π′, in [0, 1]; NaN where the data give none.
     raw : float
-        The same before it was brought into [0, 1].
+        1 − (1−π)R as it is, before it was brought into [0, 1]: by TCPU to the nearer end, by WitnessShift to the mean
+        of what is possible, which differs where R is poorly known.
     interval : Interval or None
         None where none was asked for, or the method cannot tell its error.
     standard_error : float
         Of `raw`, from the influence of every row or a bootstrap of them; NaN where it is not known. It includes the
-        spread of a source prior that is a distribution; of a range, it is the sampling error at the middle.
+        spread of a source prior that is a distribution; of a range, it is the sampling error at the middle. With an
+        audit of the target, of `value`.
     source_prior : float
         The π that was used, of a range the middle and of a distribution the mean; NaN for a method that needs none.
     negative_ratio : float
         R = (1−π′)/(1−π), the share of negatives in the target over that in the source; NaN for a method without π.
-        Of TCPU and MixtureShift it does not depend on π.
+        Of TCPU and WitnessShift it does not depend on π.
     separation : float
         ‖μ_U − μ_P‖², how far the positives lie from the source population, of KM2-LS from the target; NaN for a method
         without a kernel.
@@ -138,13 +122,13 @@ class PriorEstimate:
         Rows of the positive, the unlabelled and the target sample.
     source_prior_by : str or None
         "given", "range" or "distribution" (whose ends or 2.5 and 97.5 % points are the "source_prior_range" of
-        `details`), or the name of the estimator that was asked; None for a method that needs no source prior.
-    verdict : {"estimate", "upper bound", "few positives", "nothing"} or None
-        What the data can tell, of a method that judges it: the prior, an upper bound of it, a guess or nothing.
-    ratio_parts : RatioParts or None
-        Of a method that puts its ratio together from two.
+        `details`), or the name of the estimator that was asked; None for a method that needs no source prior. With an
+        audit of the source it ends in "and audit", and is "audit" where that contradicts the rest.
+    verdict : {"estimate", "few positives", "nothing"} or None
+        What the data can tell, of a method that judges it: the prior, a guess or nothing.
     details : dict
-        Settings behind the number: kernel, bandwidth, statistic and so on.
+        Settings behind the number: kernel, bandwidth, statistic and so on; under "audit", what audits of the source and
+        the target told by themselves.
     evidence : object
         What a picture of the estimate is drawn from (:mod:`priorshift.plots`), where that is more than these numbers;
         it is no part of `to_dict`.
@@ -169,7 +153,6 @@ class PriorEstimate:
     sizes: tuple[int, int, int]
     source_prior_by: str | None = "given"
     verdict: str | None = None
-    ratio_parts: RatioParts | None = None
     details: dict[str, Any] = field(default_factory=dict)
     evidence: Any = field(default=None, repr=False, compare=False)
 
@@ -205,10 +188,17 @@ class PriorEstimate:
         if self.interval is not None:
             share = f"{100 * self.interval.confidence:g}%"
             words += f", {share} interval {self.interval.low:.3f} to {self.interval.high:.3f}"
-        words += f" ({self.method}"
+        words += f" ({self._method_in_words()}"
         if np.isfinite(self.source_prior):
             words += f", source prior {self._source_prior_in_words()}"
         return words + _VERDICTS.get(self.verdict or "", "") + ")"
+
+    def _method_in_words(self) -> str:
+        audited = self.details.get("audit", {}).get("target")
+        if audited is None:
+            return self.method
+        alone = self.interval is not None and self.interval.method == "audit"
+        return "audit" if alone else f"{self.method} and audit"
 
     def _source_prior_in_words(self) -> str:
         point, by = f"{self.source_prior:.3g}", self.source_prior_by

@@ -16,16 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 from priorshift.adapt import TargetMetrics, check_target_prior, shifted_posterior, shifted_threshold, target_metrics
 from priorshift.base import PUClassifier
 from priorshift.errors import BoundaryWarning, InputError, warn
-from priorshift.input.estimators import check_estimator, rows_for, seeded, shared_for
+from priorshift.input.estimators import audit_for, check_estimator, rows_for, seeded, shared_for
 from priorshift.input.parameters import check_prior
 from priorshift.input.source import Source
 from priorshift.input.tables import Table
 from priorshift.km import KM2
-from priorshift.mixture_shift import MixtureShift
 from priorshift.nnpu import warn_of_few
 from priorshift.result import PriorEstimate
 from priorshift.scores.calibration import calibrate
 from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
+from priorshift.witness_shift import WitnessShift
 
 _TINY = 1e-15  # what a probability of 0 or 1 is taken for
 _FAR = 30.0  # standard errors beyond an end, of which nothing is left inside but rounding
@@ -39,7 +39,7 @@ class ShiftedClassifier(PUClassifier):
     classifier : classifier
         With ``fit(X, y)`` and ``predict_proba`` or ``decision_function``. See `predicts`.
     prior_estimator : estimator or None
-        With ``fit(X, y)`` and ``estimate(X_target)``; None is :class:`MixtureShift`.
+        With ``fit(X, y)`` and ``estimate(X_target)``; None is :class:`WitnessShift`.
     source_prior : float or None
         π, where it is known; None takes the classifier's ``prior_``, the prior estimator's ``source_prior_``, or, where
         there is neither, asks KM2.
@@ -93,6 +93,8 @@ class ShiftedClassifier(PUClassifier):
     0.79 0.06 0.90 0.96
     """
 
+    takes_audit = True  # if the prior estimator does, who refuses it otherwise
+
     def __init__(
         self,
         classifier: Any,
@@ -114,13 +116,14 @@ class ShiftedClassifier(PUClassifier):
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         table, y = source.table, source.labeled.astype(int)
-        prior_estimator = MixtureShift() if self.prior_estimator is None else clone(self.prior_estimator)
+        prior_estimator = WitnessShift() if self.prior_estimator is None else clone(self.prior_estimator)
         classifier = clone(self.classifier)
         if self.random_state is not None:
             for part in (prior_estimator, classifier):
                 seeded(part, rng.integers(2**31))
         rows, shared = rows_for(prior_estimator, table), source.shared_by
-        self.prior_estimator_ = prior_estimator.fit(rows, y, **shared_for(prior_estimator, shared))
+        told = shared_for(prior_estimator, shared) | audit_for(prior_estimator, source.audit_column)
+        self.prior_estimator_ = prior_estimator.fit(rows, y, **told)
         self.classifier_ = clone(classifier).fit(table.values, y, **shared_for(classifier, shared))
         self._order = self._column_order(table)
         _log_odds(self.classifier_, table.values[:2, self._order])  # better now than when it is needed
@@ -146,13 +149,15 @@ class ShiftedClassifier(PUClassifier):
             prior = estimate_source_prior(KM2(scenario=source.scenario), source, self.random_state).value  # type: ignore[arg-type]
         return float(np.clip(prior, LEAST_PRIOR, 1 - LEAST_PRIOR))
 
-    def adapt(self, X_target: Any) -> ShiftedClassifier:
+    def adapt(self, X_target: Any, audit: Any = None) -> ShiftedClassifier:
         """Estimate the prior of the population that `X_target` is a sample of; predictions are for it from now on.
 
         Parameters
         ----------
         X_target : array-like or data frame of shape (rows, features)
             Unlabelled rows with the columns of the source.
+        audit : None or array-like of shape (rows,)
+            Classes that were looked up, of a prior estimator that takes them, as :class:`WitnessShift`.
 
         Returns
         -------
@@ -161,7 +166,8 @@ class ShiftedClassifier(PUClassifier):
         """
         self._check_fit()
         target = self._layout.read(X_target)
-        estimate = self.prior_estimator_.estimate(rows_for(self.prior_estimator_, target.table))
+        told = audit_for(self.prior_estimator_, audit)
+        estimate = self.prior_estimator_.estimate(rows_for(self.prior_estimator_, target.table), **told)
         if not np.isfinite(estimate.value):
             raise InputError(
                 "the target prior cannot be estimated from these data (see the warning), so there is nothing to adapt "
@@ -255,7 +261,7 @@ class ShiftedClassifier(PUClassifier):
 
     def _scenario(self) -> str:
         """That of the two estimators, which speak of the same population."""
-        parts = MixtureShift() if self.prior_estimator is None else self.prior_estimator, self.classifier
+        parts = WitnessShift() if self.prior_estimator is None else self.prior_estimator, self.classifier
         said = {getattr(part, "scenario", None) for part in parts} - {None}
         if len(said) > 1:
             raise InputError(

@@ -7,15 +7,18 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+from scipy import stats
 from sklearn.base import clone
 
 from priorshift.arrays import Pairs
+from priorshift.audited_belief import AuditedBelief
 from priorshift.errors import EstimatedPriorWarning, InputError, warn
 from priorshift.input.estimators import seeded, shared_for
 from priorshift.input.observations import PriorInfluence
 from priorshift.input.parameters import is_number
 from priorshift.input.source import Source
 from priorshift.km import KM2
+from priorshift.prior_knowledge import Distributed, Known, PriorKnowledge
 
 LEAST_PRIOR = 1e-3  # what an estimate of 0 is taken for where odds are needed, and 1 less this, an estimate of 1
 
@@ -31,17 +34,44 @@ class EstimatedPrior:
     value : float
         π̂.
     influence : PriorInfluence or None
-        How much each row moves it; None where the estimator cannot tell its error.
+        How much each row moves it; None where the estimator cannot tell.
+    distribution : distribution or None
+        What it leaves open of π, of an estimator with a ``prior_distribution_``.
+    audited : AuditedBelief or None
+        What an audit made of it.
     """
 
     estimator: Any
     value: float
     influence: PriorInfluence | None
+    distribution: Any = None
+    audited: AuditedBelief | None = None
 
     @property
     def name(self) -> str:  # numpydoc ignore=RT01
-        """Of the estimator's class."""
-        return type(self.estimator).__name__
+        """Of the estimator's class, and its audit."""
+        name = type(self.estimator).__name__
+        return name if self.audited is None else self.audited.by(name)
+
+    def knowledge(self, shared: Pairs) -> PriorKnowledge:
+        """Give what is known of π as it would be from elsewhere.
+
+        Parameters
+        ----------
+        shared : ndarray of shape (pairs, 2)
+            Positions in P and in U of one observation.
+
+        Returns
+        -------
+        Distributed or Known
+            The latter where the estimator cannot tell its error.
+        """
+        if self.distribution is not None:
+            return Distributed(self.distribution)
+        error = sqrt(self.influence.variance(shared)) if self.influence is not None else 0.0
+        if not error:
+            return Known(self.value)
+        return Distributed(stats.truncnorm(-self.value / error, (1 - self.value) / error, self.value, error))
 
     def warn_of_error(self, shared: Pairs) -> None:
         """Say what an interval with this prior includes; no interval pretends that π̂ is π.
@@ -52,6 +82,8 @@ class EstimatedPrior:
             Positions in P and in U of one observation.
         """
         caveat = getattr(self.estimator, "caveat", "")
+        if self.distribution is not None:
+            return
         if self.influence is None:
             warn(
                 f"No interval: the source prior {self.value:.3f} was estimated by {self.name}, which cannot tell its "
@@ -95,7 +127,7 @@ def estimate_source_prior(estimator: Any, source: Source, random_state: Any = No
     value = _prior_of(estimator)
     influence = getattr(estimator, "prior_influence_", None)
     if influence is None:
-        return EstimatedPrior(estimator, value, None)
+        return EstimatedPrior(estimator, value, None, getattr(estimator, "prior_distribution_", None))
     influence = np.asarray(influence, dtype=float)
     if influence.shape != source.labeled.shape:
         raise InputError(

@@ -194,7 +194,9 @@ class TCPU(KernelRatio, TargetPriorEstimator):
             raise InputError(
                 f"source_prior was {self._asked} when TCPU was fitted and is {self.source_prior!r} now; fit again."
             )
-        return Known(self._estimated.value), self._estimated
+        found = self._estimated
+        # an influence adds up with that on R, row by row; a distribution is taken as one from elsewhere
+        return Known(found.value) if found.distribution is None else Distributed(found.distribution), found
 
     def _estimate(self, target: Target) -> PriorEstimate:
         prior, estimated = self._prior_in_use()
@@ -205,7 +207,7 @@ class TCPU(KernelRatio, TargetPriorEstimator):
         R, error = ratio(embeddings.gram), nan
         if self._is_apart(embeddings):
             interval = self._interval(embeddings, target.rows, prior, estimated, rng)
-            if not (estimated and influence is None):  # whose error is not known
+            if not (estimated and influence is None and isinstance(prior, Known)):  # whose error is not known
                 error = float(np.hypot(intervals.standard_error(embeddings, pi), R * prior.error))
         else:
             R = nan
@@ -255,7 +257,7 @@ class TCPU(KernelRatio, TargetPriorEstimator):
             return None
         if estimated:
             estimated.warn_of_error(self._embedding.shared)
-            if estimated.influence is None:
+            if estimated.influence is None and isinstance(prior, Known):
                 return None
         given = self._interval_given_prior(embeddings, target, estimated, rng)
         if isinstance(prior, Known):
@@ -286,7 +288,7 @@ class TCPU(KernelRatio, TargetPriorEstimator):
         grams, moved = (np.concatenate(part) for part in zip(*drawn, strict=True))
 
         def bootstrap(pi: Any) -> Interval:
-            priors = np.clip(pi + moved, 0.0, 1 - LEAST_PRIOR) if estimated else pi
+            priors = np.clip(pi + moved, 0.0, 1 - LEAST_PRIOR) if influence else pi
             return intervals.bootstrap(grams, priors, self.confidence, _clipped(embeddings, np.mean(pi)))
 
         return bootstrap

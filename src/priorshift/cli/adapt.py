@@ -14,7 +14,7 @@ from priorshift.cli.decided_table import check_names, check_output, write_decide
 from priorshift.cli.options import add_options, add_output, given, make_estimator, number
 from priorshift.cli.output import print_json
 from priorshift.cli.tables import add_tables, read_tables, scenario, shared_rows
-from priorshift.estimate import join_source, warn_of_shared_rows
+from priorshift.estimate import join_source, read_audits, warn_of_shared_rows
 from priorshift.nnpu import NNPUClassifier
 from priorshift.prior_knowledge import read_prior
 from priorshift.shifted_classifier import ShiftedClassifier
@@ -53,13 +53,14 @@ def _run(args: argparse.Namespace) -> None:
     _, estimator = make_estimator(args, optional=("source_prior",))  # the classifier has use for it
     shifted = ShiftedClassifier(classifier, estimator, source_prior=known, random_state=args.random_state)
     unlabeled, positive, target = read_tables(args)
-    check_names([*(target.columns or ()), *target.dropped], args.target)
+    check_names([*(target.columns or ()), *target.dropped, *target.aside], args.target)
+    of_source, of_target = read_audits(unlabeled, positive, target, args.audit_column)
     X, y, shared = join_source(unlabeled, positive, shared_rows(args))
     if shared is None and scenario(args) == "case-control":
         warn_of_shared_rows(X, y)
-    shifted.fit(X, y, shared)
+    shifted.fit(X, y, shared, of_source)
     if args.target_prior is None:
-        shifted.adapt(target)
+        shifted.adapt(target, of_target)
     else:
         shifted.adapt_to(args.target_prior)
     p = shifted.predict_proba(target)[:, 1]

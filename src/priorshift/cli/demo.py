@@ -8,7 +8,7 @@ from typing import Any
 from priorshift import plots, simulate
 from priorshift.cli.options import add_output, given
 from priorshift.cli.output import check_picture, print_json, write_picture
-from priorshift.tcpu import TCPU
+from priorshift.witness_shift import WitnessShift
 
 
 def add_command(commands: Any) -> None:
@@ -26,9 +26,10 @@ def _run(args: argparse.Namespace) -> None:
     data = load_breast_cancer()
     malignant = data.target == 0
     s = simulate.shift_labels(data.data, malignant, 0.2, 0.5, random_state=args.random_state)
-    estimate = TCPU(0.2, **given(args)).fit(s.X, s.y, shared=s.ids).estimate(s.target)
+    witness = WitnessShift(0.2, **given(args)).fit(s.X, s.y, shared=s.ids)
+    estimate = witness.estimate(s.target)
     truth = float(s.target_labels.mean())
-    write_picture(args.plot, lambda: plots.objective(estimate, truth=truth))
+    write_picture(args.plot, lambda: plots.mixture(witness, estimate))
     if args.json:
         print_json({**estimate.to_dict(), "truth": truth})
         return

@@ -28,7 +28,7 @@ def add_command(commands: Any) -> None:
 def _run(args: argparse.Namespace) -> None:
     check_picture(args.plot)
     method, estimator = make_estimator(args)
-    estimate = estimate_from_tables(estimator, *read_tables(args), shared=shared_rows(args))
+    estimate = estimate_from_tables(estimator, *read_tables(args), shared=shared_rows(args), audit=args.audit_column)
     if args.json:
         print_json(estimate.to_dict())
     else:

@@ -51,7 +51,7 @@ def _bandwidth(text: str) -> str | float:
 
 _SETTINGS: dict[str, dict[str, Any]] = {
     "source_prior": {"metavar": "PRIOR", "type": _prior,
-        "help": "share of positives in the source population, if it is known: a number, or for tcpu also a range such "
+        "help": "share of positives in the source population, if it is known: a number, or a range such "
         "as 0.1-0.2; otherwise it is estimated"},
     "scenario": {"choices": CHOICES["scenario"],
         "help": "case-control: unlabelled rows are a sample of the whole population; "
@@ -70,8 +70,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     names = methods.names()
     add("--method", choices=names, default=names[0],
-        help="estimator (default: auto, which is tcpu with a known source prior or an option of its own, and else "
-        "mixture)")  # fmt: skip
+        help="estimator (default: auto, which is witness, or tcpu with an option that only tcpu has)")  # fmt: skip
     add("--no-standardize", dest="standardize", action="store_false", default=argparse.SUPPRESS,
         help="do not scale columns by the source's mean and spread")  # fmt: skip
     priors = command.add_mutually_exclusive_group()
@@ -88,7 +87,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     priors.add_argument(
         "--source-prior-counts", metavar="POSITIVES/ROWS", dest="source_prior", type=_survey, default=argparse.SUPPRESS,
         help="instead of --source-prior, what a survey of the source population found, such as 37/250, whose error the "
-        "interval then includes; for tcpu")  # fmt: skip
+        "interval then includes; for witness and tcpu")  # fmt: skip
 
 
 def add_output(command: argparse.ArgumentParser, *, picture: bool = False) -> None:

@@ -23,6 +23,9 @@ def add_tables(command: argparse.ArgumentParser) -> None:
     add("--label-column", metavar="NAME", help="column of --source: the larger of its two values means positive")
     add("--target", metavar="FILE", required=True, help="unlabelled sample of the target population")
     add("--id-column", metavar="NAME", help="rows with the same id in both source tables are the same observation")
+    add("--audit-column", metavar="NAME",
+        help="of the unlabelled table, the target or both: 1 or 0 where the class was looked up, else empty; of "
+        "--method witness")  # fmt: skip
     add("--identical-rows", action="store_true", help="rows with the same values are the same observation")
     add("--drop", metavar="NAME", action="append", default=[], help="a column that is not a feature (may be repeated)")
 
@@ -45,12 +48,18 @@ def read_tables(args: argparse.Namespace) -> list[Table]:
         raise InputError(
             "under --scenario censoring the shared rows are known; leave --id-column and --identical-rows out."
         )
-    for option, column in (("--id-column", args.id_column), ("--label-column", args.label_column)):
+    named = {"--id-column": args.id_column, "--label-column": args.label_column, "--audit-column": args.audit_column}
+    for option, column in named.items():
         if column is not None and column in args.drop:
             raise InputError(f"{option} and --drop name the same column, {column!r}; it must be one of them.")
+    if args.audit_column and args.audit_column in (args.id_column, args.label_column):
+        raise InputError(
+            f"--audit-column names the column {args.audit_column!r}, which has another use already; they must differ."
+        )
     if args.label_column and not args.source:
         raise InputError("--label-column is a column of --source; pass --source, or leave it out.")
     aside = [args.id_column] if args.id_column else []
+    audit = [args.audit_column] if args.audit_column else []
     if args.source:
         if args.positive or args.unlabeled:
             raise InputError("--source holds positives and unlabelled rows; leave --positive and --unlabeled out.")
@@ -58,15 +67,15 @@ def read_tables(args: argparse.Namespace) -> list[Table]:
             raise InputError("--source needs --label-column, the column that says which rows are labelled positive.")
         if args.label_column in aside:
             raise InputError("--label-column and --id-column name the same column; they must differ.")
-        source = read_table(args.source, "--source", [*aside, args.label_column], args.drop)
+        source = read_table(args.source, "--source", [*aside, args.label_column], args.drop, audit)
         positive, unlabeled = _split(source, args.label_column)
     else:
         if not (args.positive and args.unlabeled):
             raise InputError("pass --positive and --unlabeled, or --source with --label-column.")
-        positive = read_table(args.positive, "--positive", aside, args.drop)
-        unlabeled = read_table(args.unlabeled, "--unlabeled", aside, args.drop)
+        positive = read_table(args.positive, "--positive", aside, args.drop, audit)
+        unlabeled = read_table(args.unlabeled, "--unlabeled", aside, args.drop, audit)
     elsewhere = [name for name in (args.id_column, args.label_column) if name]
-    target = read_table(args.target, "--target", drop=[*args.drop, *elsewhere])
+    target = read_table(args.target, "--target", drop=[*args.drop, *elsewhere], optional=audit)
     check_dropped([positive, unlabeled, target], args.drop)
     return match_columns([unlabeled, positive, target])
 

@@ -27,12 +27,13 @@ def read_csv(
     aside: Sequence[str],
     drop: Sequence[str],
     check: Callable[[list[str]], None],
+    optional: Sequence[str] = (),
 ) -> tuple[list[str] | None, list[str] | None, list[Column]]:
     """Header, names of the columns that were read, and those columns.
 
-    The file is comma, semicolon or tab separated text in UTF-8. Columns in `aside` come as lists of text, those
-    in `drop` not at all, all others as numbers. A first line of numbers alone means that there is no header.
-    `check` is called with the header.
+    The file is comma, semicolon or tab separated text in UTF-8. Columns in `aside`, and those in `optional` that are
+    there, come as lists of text, those in `drop` not at all, all others as numbers. A first line of numbers alone means
+    that there is no header. `check` is called with the header.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -60,7 +61,8 @@ def read_csv(
             start = 0 if header is None else file.tell()
             file.seek(start)
             names = None if header is None else [header[k] for k in wanted]
-            if not set(aside) & set(names or []):
+            as_text = {*aside, *optional}
+            if not as_text & set(names or []):
                 try:
                     with warnings.catch_warnings(action="ignore"):  # loadtxt warns of a file without rows
                         values = np.loadtxt(file, delimiter=separator, quotechar='"', comments=None, ndmin=2)
@@ -72,7 +74,7 @@ def read_csv(
                 file.seek(start)  # read again, cell by cell, to say what is wrong and where
             reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
             labels = {k: repr(header[k]) if header else str(k) for k in wanted}
-            text = [header is not None and header[k] in aside for k in wanted]
+            text = [header is not None and header[k] in as_text for k in wanted]
             return header, names, _cell_by_cell(reader, name, line, len(cells), labels, text)
     except UnicodeDecodeError:
         raise InputError(f"{name} is not UTF-8 text; save it as UTF-8.") from None

@@ -62,3 +62,14 @@ def rows_for(estimator: Any, table: Table) -> Any:
 def shared_for(estimator: Any, shared: Any) -> dict[str, Any]:
     """The argument `shared` of an estimator's fit, if something is known of shared rows and it asks."""
     return {"shared": shared} if shared is not None and has_fit_parameter(estimator, "shared") else {}
+
+
+def audit_for(estimator: Any, audit: Any) -> dict[str, Any]:
+    """The argument `audit` of an estimator, if something was looked up; one that cannot take it refuses it here."""
+    if audit is None:
+        return {}
+    if not getattr(estimator, "takes_audit", has_fit_parameter(estimator, "audit")):
+        raise InputError(
+            f"{type(estimator).__name__} takes no audit; leave it out, or use WitnessShift, the default, which does."
+        )
+    return {"audit": audit}

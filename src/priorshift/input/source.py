@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.arrays import NO_PAIRS, Index, Mask, Pairs
+from priorshift.arrays import NO_PAIRS, Floats, Index, Mask, Pairs
 from priorshift.errors import DuplicateRowsWarning, InputError, warn
 from priorshift.input.labels import read_labels
+from priorshift.input.looked_up import Audit, as_audit, read_classes
 from priorshift.input.observations import deal_folds, find_copies, linked, shared_pairs
 from priorshift.input.scaling import Rows, Scaling
 from priorshift.input.tables import Table, match_columns, read_table
@@ -23,6 +24,7 @@ class Target:
 
     table: Table
     rows: Rows
+    audit: Audit | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -31,6 +33,11 @@ class Target:
     def observation(self) -> Index:
         """The observation that each row is: copies are one."""
         return linked(len(self), find_copies(self.table.values))
+
+    @property
+    def weights(self) -> Floats:
+        """What each row counts where copies count once."""
+        return _once(self.observation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +78,8 @@ class Source:
         How shared rows are recognised, as the user said it.
     scaling : Scaling
         From U.
+    audit : Audit or None
+        Which rows were looked up, by their positions in `unknown`, and what was found.
     """
 
     table: Table
@@ -82,10 +91,21 @@ class Source:
     scenario: str
     shared_by: Any
     scaling: Scaling
+    audit: Audit | None = None
 
     @classmethod
-    def read(cls, X: Any, y: Any, shared: Any, *, scenario: str, standardize: bool, words: bool = False) -> Source:
-        """X and y as `fit` takes them; with `words`, the labels may be text."""
+    def read(
+        cls,
+        X: Any,
+        y: Any,
+        shared: Any,
+        audit: Any = None,
+        *,
+        scenario: str,
+        standardize: bool,
+        words: bool = False,
+    ) -> Source:
+        """X, y, shared and audit as `fit` takes them; with `words`, the labels may be text."""
         table = read_table(X, "X")
         labeled, classes = read_labels(y, len(table.values), classifier=words)
         positive, rest = np.flatnonzero(labeled), np.flatnonzero(~labeled)
@@ -97,14 +117,29 @@ class Source:
             population, pairs = np.arange(len(labeled)), np.stack([np.arange(len(positive)), positive], axis=1)
         elif shared is not None:
             pairs = shared_pairs(table.values, positive, rest, shared)
+        looked_up = None if audit is None else _read_audit(audit, positive, population, pairs)
         scaling = Scaling.of(table.values, population, standardize)
         scaling.warn_of_left_out(table)
-        return cls(table, classes, labeled, positive, population, pairs, scenario, shared, scaling)
+        return cls(table, classes, labeled, positive, population, pairs, scenario, shared, scaling, looked_up)
 
     @property
     def sizes(self) -> tuple[int, int]:
         """Labelled and unlabelled rows."""
         return len(self.positive), len(self.labeled) - len(self.positive)
+
+    @property
+    def unknown(self) -> Index:
+        """Rows of U that are no observation of P: the class of the others is known without an audit."""
+        return np.setdiff1d(self.population, self.population[self.shared[:, 1]])
+
+    @property
+    def audit_column(self) -> Floats | None:
+        """The audit as `fit` takes it."""
+        if self.audit is None:
+            return None
+        column = np.full(len(self.labeled), np.nan)
+        column[self.unknown[self.audit.index]] = self.audit.positive
+        return column
 
     @property
     def rows(self) -> Rows:
@@ -131,6 +166,16 @@ class Source:
         links = np.stack([self.positive[self.shared[:, 0]], self.population[self.shared[:, 1]]], axis=1)
         return linked(len(self.labeled), np.concatenate([links, self.copies]))
 
+    @cached_property
+    def population_weights(self) -> Floats:
+        """What each row of U counts where copies count once."""
+        return _once(self.observation[self.population])
+
+    @property
+    def effective_positives(self) -> int:
+        """Observations in P."""
+        return len(np.unique(self.observation[self.positive]))
+
     def deal(self, folds: int, rng: np.random.Generator) -> Index:
         """The fold of each row; rows of one observation are never apart."""
         return deal_folds(self.observation, self.positive, self.population, folds, rng)
@@ -143,6 +188,24 @@ class Source:
                 "repeat by chance; they are taken as one observation. Leave them out, unless they mean something.",
                 DuplicateRowsWarning,
             )
+
+
+def _read_audit(values: Any, positive: Index, population: Index, shared: Pairs) -> Audit:
+    """Of those rows of U that are no observation of P; of the others it can say nothing new."""
+    classes = read_classes(values, len(np.union1d(positive, population)), "audit")
+    again = population[shared[:, 1]]
+    for rows, what in ((positive, "is labelled positive"), (again, "is the same observation as a labelled positive")):
+        denied = rows[classes[rows] == 0]
+        if len(denied):
+            raise InputError(
+                f"audit holds 0 in row {denied[0]} (counting from 0), which {what}; correct one of the two."
+            )
+    return as_audit(classes[np.setdiff1d(population, again)], "the audit of unlabelled rows")
+
+
+def _once(observation: Index) -> Floats:
+    _, at, count = np.unique(observation, return_inverse=True, return_counts=True)
+    return np.asarray(1 / count[at])
 
 
 def check_sizes(**rows: int) -> None:

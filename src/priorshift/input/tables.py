@@ -36,7 +36,9 @@ class Table:
         return f"column {self.columns[number]!r}" if self.columns else f"column {number}"
 
 
-def read_table(source: Any, name: str, aside: Sequence[str] = (), drop: Sequence[str] = ()) -> Table:
+def read_table(
+    source: Any, name: str, aside: Sequence[str] = (), drop: Sequence[str] = (), optional: Sequence[str] = ()
+) -> Table:
     """Read `source`: a 2-D array, a list of rows, a data frame, or the path of a CSV or Parquet file.
 
     Parameters
@@ -49,6 +51,8 @@ def read_table(source: Any, name: str, aside: Sequence[str] = (), drop: Sequence
         Columns that are not features, such as an id or a label; they may hold text.
     drop : sequence of str
         Columns to leave out, where they are there.
+    optional : sequence of str
+        Columns to set aside, where they are there.
 
     Examples
     --------
@@ -58,15 +62,15 @@ def read_table(source: Any, name: str, aside: Sequence[str] = (), drop: Sequence
            [3. , 4. ]])
     """
     if isinstance(source, (str, Path)):
-        table = _from_file(Path(source), name, aside, drop)
+        table = _from_file(Path(source), name, aside, drop, optional)
     elif isinstance(source, Table):
         return source
     elif type(source).__name__ == "RecordBatch" and type(source).__module__.startswith("pyarrow"):
         import pyarrow
 
-        table = _from_frame(pyarrow.Table.from_batches([source]), name, aside, drop)
+        table = _from_frame(pyarrow.Table.from_batches([source]), name, aside, drop, optional)
     elif isinstance(source, (nw.DataFrame, nw.LazyFrame)) or nw.dependencies.is_into_dataframe(source):
-        table = _from_frame(source, name, aside, drop)
+        table = _from_frame(source, name, aside, drop, optional)
     else:
         table = _from_array(source, name)
         for column in aside:
@@ -172,13 +176,14 @@ def _to_float(array: NDArray[Any], name: str) -> NDArray[np.float64]:
     return values
 
 
-def _from_frame(source: Any, name: str, aside: Sequence[str], drop: Sequence[str]) -> Table:
+def _from_frame(source: Any, name: str, aside: Sequence[str], drop: Sequence[str], optional: Sequence[str]) -> Table:
     if isinstance(source, nw.LazyFrame):
         raise _lazy(name)
     if nw.dependencies.is_pandas_dataframe(source):  # whose names may be numbers, tuples or repeated
         source = source.set_axis([str(c) for c in source.columns], axis=1)
     columns = [str(c) for c in getattr(source, "column_names", None) or source.columns]
     _check_columns(name, columns, aside)
+    aside = [*aside, *optional]
     frame = nw.from_native(source, eager_only=True)
     features = []
     kept = {}
@@ -235,7 +240,7 @@ def _names(columns: Sequence[str]) -> str:
     return shown + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
 
 
-def _from_file(path: Path, name: str, aside: Sequence[str], drop: Sequence[str]) -> Table:
+def _from_file(path: Path, name: str, aside: Sequence[str], drop: Sequence[str], optional: Sequence[str]) -> Table:
     name = f"{name} ({path})"
     try:
         folder = path.is_dir()
@@ -252,7 +257,7 @@ def _from_file(path: Path, name: str, aside: Sequence[str], drop: Sequence[str])
         raise InputError(f"{name} cannot be read ({error.strerror}); check its permissions.") from None
     suffix = path.suffix.lower()
     if suffix in (".parquet", ".pq"):
-        return _from_parquet(path, head, name, aside, drop)
+        return _from_parquet(path, head, name, aside, drop, optional)
     if suffix not in (".csv", ".tsv", ".txt"):
         raise InputError(
             f"{name} ends in {suffix!r}, but .csv, .tsv, .txt and .parquet are what can be read; convert it."
@@ -263,7 +268,9 @@ def _from_file(path: Path, name: str, aside: Sequence[str], drop: Sequence[str])
         raise InputError(f"{name} is a binary file, not text; pass a CSV file, saved as UTF-8.")
     if not head.strip():
         raise InputError(f"{name} is empty; pass a file with a header and at least two rows.")
-    header, names, columns = read_csv(path, name, aside, drop, lambda found: _check_columns(name, found, aside))
+    header, names, columns = read_csv(
+        path, name, aside, drop, lambda found: _check_columns(name, found, aside), optional
+    )
     if names is None or header is None:
         return Table(name, np.column_stack(columns))
     kept = {h: np.array(c) for h, c in zip(names, columns, strict=True) if isinstance(c, list)}
@@ -272,7 +279,9 @@ def _from_file(path: Path, name: str, aside: Sequence[str], drop: Sequence[str])
     return Table(name, values, tuple(features), kept, tuple(h for h in header if h in drop))
 
 
-def _from_parquet(path: Path, head: bytes, name: str, aside: Sequence[str], drop: Sequence[str]) -> Table:
+def _from_parquet(
+    path: Path, head: bytes, name: str, aside: Sequence[str], drop: Sequence[str], optional: Sequence[str]
+) -> Table:
     if not head.startswith(b"PAR1"):
         raise InputError(f"{name} is not a Parquet file, whatever its name says; rename it to what it is.")
     try:
@@ -286,7 +295,7 @@ def _from_parquet(path: Path, head: bytes, name: str, aside: Sequence[str], drop
         frame = parquet.read_table(path)
     except (ArrowException, OSError):
         raise InputError(f"{name} is a damaged Parquet file; write it again.") from None
-    return _from_frame(frame, name, aside, drop)
+    return _from_frame(frame, name, aside, drop, optional)
 
 
 def _check(table: Table) -> None:

@@ -22,15 +22,18 @@ _ORDERS = np.array([3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256])
 _EDGES = np.linspace(0, 1, BINS + 1)
 _BETA = BINS * np.diff(1 - (1 - _EDGES[:, None]) ** _ORDERS, axis=0)  # mean density in each bin
 ITERATIONS = 400
-WARM = 100  # iterations from a good start
 _LEAST = 1e-12
 _ENDS = (1e-4, 1 - 1e-4)  # of a prior: at 0 and 1 themselves EM stands still
 
 
+def bins(values: Floats) -> NDArray[np.intp]:
+    """The bin of each p-value."""
+    return np.minimum((values * BINS).astype(np.intp), BINS - 1)
+
+
 def histogram(values: Floats, weights: NDArray[Any] | None = None) -> Floats:
     """Counts of p-values in the bins."""
-    at = np.minimum((values * BINS).astype(np.intp), BINS - 1)
-    return np.bincount(at, weights, BINS).astype(float)
+    return np.bincount(bins(values), weights, BINS).astype(float)
 
 
 def density(weights: Floats) -> Floats:
@@ -38,9 +41,7 @@ def density(weights: Floats) -> Floats:
     return np.asarray(weights @ _BETA.T)
 
 
-def fit_one(
-    counts: Floats, iterations: int = ITERATIONS, start: tuple[Floats, Floats] | None = None
-) -> tuple[Floats, Floats]:
+def fit_one(counts: Floats, iterations: int = ITERATIONS) -> tuple[Floats, Floats]:
     """π and w of each histogram.
 
     Examples
@@ -52,43 +53,13 @@ def fit_one(
     >>> print(fit_one(histogram(v))[0].round(1))
     0.4
     """
-    pi, w = _begin(counts, start)
+    pi, w = _begin(counts)
     n = counts.sum(axis=-1)
     for _ in range(iterations):
         share = counts / _mixed(pi, np.maximum(density(w), _LEAST))
         w = _shares(w * (share @ _BETA), w)
         pi = np.clip(pi * share.sum(axis=-1) / n, *_ENDS)
     return pi, w
-
-
-def fit_two(
-    population: Floats, target: Floats, iterations: int = ITERATIONS, start: tuple[Floats, Floats, Floats] | None = None
-) -> tuple[Floats, Floats, Floats]:
-    """π, π′ and the shared w of each pair of histograms; the ratio (1−π′)/(1−π) hardly depends on the level of g."""
-    if start is None:
-        pi, w = _begin(population, None)
-        new = pi.copy()
-    else:
-        pi, new, w = start
-    n, n_target = population.sum(axis=-1), target.sum(axis=-1)
-    for _ in range(iterations):
-        g = density(w)
-        np.maximum(g, _LEAST, out=g)
-        share, share_new = _mixed(pi, g), _mixed(new, g)
-        np.divide(population, share, out=share)
-        np.divide(target, share_new, out=share_new)
-        total, total_new = share.sum(axis=-1), share_new.sum(axis=-1)
-        share *= (1 - pi)[..., None]
-        share_new *= (1 - new)[..., None]
-        share += share_new
-        w = _shares(w * (share @ _BETA), w)
-        pi, new = np.clip(pi * total / n, *_ENDS), np.clip(new * total_new / n_target, *_ENDS)
-    return pi, new, w
-
-
-def overlap(mean: NDArray[np.float64] | float, prior: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """o: the mean p-value of negatives, 1 − AUC, that the mean p-value of the population and its prior imply."""
-    return np.maximum((np.asarray(mean) - np.asarray(prior) / 2) / np.maximum(1 - np.asarray(prior), 1e-3), 0.0)
 
 
 def _mixed(prior: Floats, g: Floats) -> Floats:
@@ -104,13 +75,6 @@ def _shares(mass: Floats, before: Floats) -> Floats:
     return np.where(total > 0, mass / np.where(total > 0, total, 1.0), before)
 
 
-def warm(prior: Floats, replicates: int) -> Floats:
-    """A start for `replicates` fits near the one that is known, away from the ends, which EM is slow to leave."""
-    return np.broadcast_to(np.clip(prior, 0.01, 0.99), (replicates, *prior.shape))
-
-
-def _begin(counts: Floats, start: tuple[Floats, Floats] | None) -> tuple[Floats, Floats]:
-    if start is not None:
-        return start
+def _begin(counts: Floats) -> tuple[Floats, Floats]:
     shape = counts.shape[:-1]
     return np.full(shape, 0.5), np.full((*shape, len(_ORDERS)), 1 / len(_ORDERS))

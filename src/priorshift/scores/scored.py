@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from priorshift.arrays import Floats, Index, Mask
-from priorshift.input.observations import PriorInfluence
+from priorshift.arrays import Floats, Mask
 from priorshift.input.scaling import Rows
 from priorshift.input.source import Source
 from priorshift.scores import mixture
 from priorshift.scores.cross_fitting import Repetition, cross_fit
-from priorshift.scores.p_values import Ranks, p_values
+from priorshift.scores.p_values import p_values
 
 _FAR = 8.0  # standard deviations of the population, beyond which a value is cut off
-_MOST_PRIOR = 0.99  # of the population in a ratio of negatives, which would have no bound
+_PREDICTED = (0.02, 0.98)  # priors that posteriors are predicted for: at 0 and 1 all rows would be alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,28 +37,6 @@ class Preparation:
 
     def __call__(self, rows: Floats) -> Floats:
         return np.asarray(np.clip(rows[:, self.used] / self.spread, -_FAR, _FAR))
-
-
-@dataclass(frozen=True, eq=False)
-class Replicates:
-    """Bootstrap replicates of a scored source: observations are resampled, scores are kept.
-
-    Attributes
-    ----------
-    positive_weights : ndarray of shape (replicates, positives)
-        How often each positive was drawn.
-    counts : ndarray of shape (replicates, repeats, bins)
-        Histograms of the population's p-values.
-    means : ndarray of shape (replicates, repeats)
-        Their means.
-    moved : ndarray of shape (replicates,)
-        How far the draws move another estimate of the prior, to first order; zero where no influence was given.
-    """
-
-    positive_weights: NDArray[np.uint8]
-    counts: Floats
-    means: Floats
-    moved: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,61 +76,22 @@ class ScoredSource:
         values = np.stack([p_values(r.positive, r.population) for r in repetitions])
         return cls(prepare, repetitions, values, np.stack([*map(mixture.histogram, values)]), source.sizes, seed)
 
-    def resample(
-        self, source: Source, replicates: int, rng: np.random.Generator, influence: PriorInfluence | None
-    ) -> Replicates:
-        """Poisson weights for each observation; `influence` is that of the rows on another estimate of the prior."""
-        observation = source.observation
-        ranks = [Ranks(repetition.positive, repetition.population) for repetition in self.repetitions]
-        weights = np.empty((replicates, len(source.positive)), dtype=np.uint8)
-        counts = np.empty((replicates, len(ranks), mixture.BINS))
-        means, moved = np.empty(counts.shape[:2]), np.zeros(replicates)
-        for b in range(replicates):
-            drawn = rng.poisson(1.0, int(observation.max()) + 1)
-            w, w_p = (_or_ones(drawn[observation[rows]]) for rows in (source.population, source.positive))
-            weights[b] = w_p
-            if influence is not None:
-                moved[b] = (w_p - 1) @ influence.positive + (w - 1) @ influence.unlabeled
-            for r, ranked in enumerate(ranks):
-                v = ranked.p_values(w_p)
-                counts[b, r], means[b, r] = mixture.histogram(v, w), (w @ v) / w.sum()
-        return Replicates(weights, counts, means, moved)
+    @cached_property
+    def mixture(self) -> tuple[Floats, Floats]:
+        """π and w of the largest mixture that the p-values allow, in each repetition."""
+        return mixture.fit_one(self.counts)
 
-    def score(self, rows: Rows, rng: np.random.Generator) -> list[Floats]:
-        """Scores of a target's scaled rows in each repetition."""
-        prepared = self.prepare(rows[:])
-        return [repetition.target(prepared, rng) for repetition in self.repetitions]
+    def target_p_values(self, rows: Rows) -> Floats:
+        """Ranks of the scores of a target's scaled rows among those of P, shape (repeats, rows)."""
+        prepared, rng = self.prepare(rows[:]), np.random.default_rng(self.seed)
+        return np.stack([p_values(r.positive, r.target(prepared, rng)) for r in self.repetitions])
 
-    def target_p_values(self, scores: list[Floats]) -> Floats:
-        """Ranks of a target's scores among those of P, shape (repeats, rows)."""
-        return np.stack([p_values(r.positive, s) for r, s in zip(self.repetitions, scores, strict=True)])
+    def predicted(self, values: Floats, ratio: float = 1.0) -> Floats:
+        """Posteriors of rows with these p-values by the largest mixture, the mean over repetitions.
 
-    def ratio(
-        self, scores: list[Floats], observation: Index, replicates: Replicates, rng: np.random.Generator
-    ) -> tuple[float, Floats, Floats]:
-        """R of the joint mixture of U and a target, the mean over repetitions; its replicates; the target's histograms.
-
-        `observation` numbers the observation that each of the target's rows is.
+        Of U where R is 1, and else of a target of that ratio. A smaller mixture's would be about proportional.
         """
-        counts = np.stack([*map(mixture.histogram, self.target_p_values(scores))])
-        pi, new, w = mixture.fit_two(self.counts, counts)
-        B = len(replicates.counts)
-        ranks = [Ranks(r.positive, s) for r, s in zip(self.repetitions, scores, strict=True)]
-        resampled = np.empty((B, *counts.shape))
-        for b in range(B):
-            weights = _or_ones(rng.poisson(1.0, int(observation.max()) + 1))[observation]
-            for r, ranked in enumerate(ranks):
-                resampled[b, r] = mixture.histogram(ranked.p_values(replicates.positive_weights[b]), weights)
-        start = mixture.warm(pi, B), mixture.warm(new, B), np.broadcast_to(w, (B, *w.shape))
-        pis, news, _ = mixture.fit_two(replicates.counts, resampled, mixture.WARM, start)
-        return float(_negatives(pi, new).mean()), _negatives(pis, news).mean(axis=1), counts
-
-
-def _or_ones(weights: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Weights of a replicate; all rows once where none was drawn."""
-    return weights if weights.any() else np.ones_like(weights)
-
-
-def _negatives(pi: Floats, new: Floats) -> Floats:
-    """(1−π′)/(1−π)."""
-    return np.asarray((1 - new) / (1 - np.minimum(pi, _MOST_PRIOR)))
+        priors, weights = self.mixture
+        of_sample = np.clip(1 - (1 - priors) * ratio, *_PREDICTED)[:, None]
+        posterior = of_sample / (of_sample + (1 - of_sample) * mixture.density(weights))
+        return np.asarray(np.mean([p[b] for p, b in zip(posterior, mixture.bins(values), strict=True)], axis=0))

@@ -1,0 +1,77 @@
+"""The limit of precision where π is known: the default's test of every r, with the true ρ = f_P/f_U.
+
+For the paper's synthetic data log f₊/f₋ of a row x with p columns is Σx − p/2, so that ρ = 1/(π + (1−π)f₋/f₊). Nobody
+has it; what a method errs more than this is the price of learning ρ. Letters are those of `priorshift.scores.witness`:
+h is a fixed function of a row here, so N and D are differences of plain means over T, U and P.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtri
+
+from priorshift.result import Interval
+
+LIMIT = "Limit"
+_CONFIDENCE = 0.95
+
+
+class LimitEstimate(NamedTuple):
+    """π̂′ and its interval, clipped to [0, 1]."""
+
+    value: float
+    interval: Interval
+
+
+def limit(
+    X: NDArray[np.float64], y: NDArray[np.intp], ids: NDArray[np.intp], target: NDArray[np.float64], source_prior: float
+) -> LimitEstimate:
+    """Where the test's statistic is zero, and, on both sides of it, every r that is not rejected.
+
+    Rows with one number in `ids` are one observation, in P and in U.
+    """
+    P, U, T = (_density_ratio(rows, source_prior) for rows in (X[y == 1], X[y == 0], target))
+    observation = np.unique(np.concatenate([ids[y == 1], ids[y == 0]]), return_inverse=True)[1]
+    most = 1 / (1 - source_prior)  # the ratio of a target without positives
+
+    def test(r: float) -> tuple[float, float, float]:
+        """N − rD, its standard error, D."""
+        c_T, c_P, c_U = 1 / len(T), (1 - r) ** 2 / len(P), r**2 / len(U)
+        of_P, of_U, of_T = ((1 - rho) / (c_T * ((1 - r) * rho + r) + c_P * rho + c_U) for rho in (P, U, T))
+        N, D = of_T.mean() - of_P.mean(), of_U.mean() - of_P.mean()
+        source = np.concatenate([(1 - r) * (of_P - of_P.mean()) / len(P), r * (of_U - of_U.mean()) / len(U)])
+        variance = of_T.var() / len(T) + np.sum(np.bincount(observation, source) ** 2)
+        return N - r * D, float(np.sqrt(variance)), D
+
+    def statistic(r: float) -> float:
+        gap, error, _ = test(r)
+        return gap / error
+
+    def end(level: float, step: float) -> float:
+        """Walk from R̂ to where the statistic is at the level first: near r = 0 few rows decide, and it falls back."""
+        r = R
+        while (statistic(r) - level) * step > 0:
+            after = min(max(r + step, 0.0), most)
+            if (statistic(after) - level) * step < 0:
+                return float(brentq(lambda x: statistic(x) - level, *sorted((r, after))))
+            if after == r:
+                break
+            r = after
+        return r
+
+    first, last = statistic(0.0), statistic(most)
+    R = 0.0 if first <= 0 else most if last >= 0 else float(brentq(statistic, 0.0, most))
+    _, error, D = test(R)
+    z = float(ndtri((1 + _CONFIDENCE) / 2))
+    ratios = (R, end(-z, error / D / 2), end(z, -error / D / 2))
+    value, low, high = (min(max(1 - (1 - source_prior) * r, 0.0), 1.0) for r in ratios)
+    return LimitEstimate(value, Interval(low, high, _CONFIDENCE, "limit"))
+
+
+def _density_ratio(rows: NDArray[np.float64], source_prior: float) -> NDArray[np.float64]:
+    log_ratio = rows.sum(axis=1) - rows.shape[1] / 2
+    return np.asarray(1 / (source_prior + (1 - source_prior) * np.exp(-log_ratio)))

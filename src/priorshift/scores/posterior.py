@@ -1,0 +1,205 @@
+"""What the p-values of a population say of its prior π, and what they leave open: the posterior of π.
+
+On the scale z = Φ⁻¹(v) positives are standard normal, and negatives are taken to be one normal N(−d, s²), or two of
+s = 1: the bi-normal model of ROC curves. Then v has the density r = π + (1−π)g with a g from a table, and a row of
+p-value v among m positives and n rows of the population is one of the latter with probability nr/(m + nr) (the
+likelihood that is left of the two samples when the law of positives' scores is not known; Qin 1998).
+
+How the classes may overlap has a prior, not a rule: half of it on one normal with log s ~ N(0, 0.1²), half on two; d
+is even from 1 to 5, and below 1 the less likely the smaller. π has Jeffreys' prior Beta(½, ½), which is fair to rare
+and to frequent positives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy import stats
+from scipy.special import ndtr, ndtri
+
+from priorshift.arrays import Floats
+from priorshift.share_distribution import ShareDistribution
+
+# edges of bins of the p-values, closer near 0 where negatives lie
+_EDGES = np.concatenate([np.geomspace(1e-3, 0.1, 12), np.linspace(0, 1, 41)])
+_DISTANCES = np.concatenate([np.arange(0.2, 3.0, 0.2), np.arange(3.0, 5.1, 0.5)])  # d
+_LOG_SPREADS = np.array([-0.2, -0.1, 0.0, 0.1, 0.2])  # log s
+_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the first of two normals
+# steps of π: fine near the ends
+_COARSE = np.concatenate([[0, 0.001, 0.003, 0.006, 0.0125, 0.0175], np.arange(0.025, 0.98, 0.01), [0.985, 0.9925, 1.0]])
+_FINE_STEPS = 60
+_RESOLVED = 8  # steps that a posterior spreads over before the next ones are the last
+_ZOOMS = 4  # enough for a hundred million rows
+_LEVELS = np.linspace(0, 1, 34)[1:-1]  # of the posterior, where a target's likelihood is computed
+_KEPT = 1e-4  # the weight from which on a model counts for a target
+_OUTER = 1e-4  # of the coarse posterior's mass at either end, which the fine steps leave out
+
+
+@dataclass(frozen=True, eq=False)
+class _Shapes:
+    """Every model of g.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (bins + 1,)
+        Of the p-values' bins. They lie between the values that ranks among m can have, so that each bin holds its own.
+    density : ndarray of shape (models, bins)
+        g.
+    log_prior, overlap : ndarray of shape (models,)
+        Log of the prior, and 1 − AUC of the negatives.
+    """
+
+    edges: Floats
+    density: Floats
+    log_prior: Floats
+    overlap: Floats
+
+    @property
+    def widths(self) -> Floats:
+        return np.diff(self.edges)
+
+
+@lru_cache(maxsize=4)
+def _shapes(m: int) -> _Shapes:
+    edges = np.unique(np.round(_EDGES * (m + 1))) / (m + 1)
+    z, widths = ndtri(edges), np.diff(edges)
+
+    def density(distance: float, log_spread: float) -> Floats:
+        return np.asarray(np.diff(ndtr((z + distance) / np.exp(log_spread))) / widths)
+
+    of_distance = np.gradient(_DISTANCES) * np.minimum(_DISTANCES, 1.0)
+    of_distance /= of_distance.sum()
+    of_spread = stats.norm.pdf(_LOG_SPREADS, scale=0.1)
+    g, prior, overlap = [], [], []
+    for d, p in zip(_DISTANCES, of_distance, strict=True):
+        for log_s, q in zip(_LOG_SPREADS, of_spread / of_spread.sum(), strict=True):
+            g.append(density(d, log_s))
+            prior.append(p * q / 2)
+            overlap.append(ndtr(-d / np.hypot(1, np.exp(log_s))))
+    one = len(g)
+    for i, far in enumerate(_DISTANCES):
+        for j, near in enumerate(_DISTANCES[:i]):
+            for share in _SHARES:
+                g.append(share * density(far, 0.0) + (1 - share) * density(near, 0.0))
+                prior.append(of_distance[i] * of_distance[j])
+                overlap.append(share * ndtr(-far / np.sqrt(2)) + (1 - share) * ndtr(-near / np.sqrt(2)))
+    weights = np.array(prior)
+    weights[one:] /= 2 * weights[one:].sum()
+    return _Shapes(edges, np.array(g), np.log(weights), np.array(overlap))
+
+
+@dataclass(frozen=True, eq=False)
+class SourceCounts:
+    """The p-values of a population, counted in the bins of the models.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (repeats, bins)
+        Rows of the population.
+    m : int
+        Positives that they are ranked among.
+    """
+
+    counts: Floats
+    m: int
+
+    @classmethod
+    def of(cls, values: Floats, m: int, weights: Floats) -> SourceCounts:
+        """Count p-values of shape (repeats, rows); a row counts what its weight says, less than one for copies."""
+        return cls(_histograms(values, m, weights), m)
+
+
+class TargetEvidence:
+    """What a target tells of π besides: its rows show g too, mixed otherwise.
+
+    If R is known, π′ = 1 − (1−π)R, and a row of p-value v among m, n and n′ rows is one of T with the probability
+    n′q/(m + nr + n′q), q = π′ + (1−π′)g. For a given π that is averaged over the models g as the population left them.
+
+    Parameters
+    ----------
+    source : SourceCounts
+        P-values of the population.
+    posterior : ShareDistribution
+        Of π; its quantiles are the π that are tried.
+    """
+
+    def __init__(self, source: SourceCounts, posterior: ShareDistribution) -> None:
+        shapes = _shapes(source.m)
+        self.source = source
+        self.priors = np.unique(posterior.ppf(_LEVELS))
+        self.both = source.counts + source.m * shapes.widths
+        n = source.counts.sum(axis=1).mean()
+        r = _mixed(self.priors, shapes.density)
+        log = np.log(r) @ source.counts.T - np.log(source.m + n * r) @ self.both.T + shapes.log_prior[:, None]
+        weights = np.exp(log - log.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        kept = weights.max(axis=(0, 2)) > _KEPT
+        self.density = shapes.density[kept]
+        self.sources = source.m + n * r[:, kept]
+        # without what the likelihood of the population alone divides by, which that of all three takes the place of
+        self.log_weights = np.log(np.maximum(weights[:, kept], 1e-300)) + np.log(self.sources) @ self.both.T
+
+    def log_likelihood(self, values: Floats, weights: Floats, ratio: float, shares: Floats) -> Floats:
+        """Of a target's p-values, shape (repeats, rows), given π, where R is `ratio`; the mean over repetitions."""
+        counts = _histograms(values, self.source.m, weights)
+        q = _mixed(np.clip(1 - (1 - self.priors) * ratio, 1e-4, 1.0), self.density)
+        size = counts.sum(axis=1).mean()
+        log = np.log(q) @ counts.T - np.log(self.sources + size * q) @ (self.both + counts).T + self.log_weights
+        most = log.max(axis=1, keepdims=True)
+        given = (most + np.log(np.exp(log - most).sum(axis=1, keepdims=True))).mean(axis=(1, 2))
+        return np.asarray(np.interp(shares, self.priors, given))
+
+
+def prior_posterior(source: SourceCounts) -> tuple[ShareDistribution, float]:
+    """The posterior of π and of the overlap 1 − AUC (its mean), averaged over repetitions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.scores.posterior import SourceCounts, prior_posterior
+    >>> rng = np.random.default_rng(0)
+    >>> v = np.concatenate([rng.random(400), rng.beta(1, 20, 600)])  # 40 % positives
+    >>> posterior, overlap = prior_posterior(SourceCounts.of(v[None], m=500, weights=np.ones(1000)))
+    >>> print(posterior.ppf([0.025, 0.975]).round(1), round(overlap, 2))
+    [0.3 0.4] 0.05
+    """
+    edges, resolved = _COARSE, False
+    for _ in range(_ZOOMS):
+        low, high = _on(edges, source)[0].ppf([_OUTER, 1 - _OUTER])
+        first, last = np.searchsorted(edges, low, "right") - 1, np.searchsorted(edges, high)
+        resolved = last - first >= _RESOLVED
+        if not resolved:  # the middles of few steps do not tell where it ends
+            low, high = edges[max(first - 1, 0)], edges[min(last + 1, len(edges) - 1)]
+        edges = np.unique(np.concatenate([[0.0], np.linspace(low, high, _FINE_STEPS + 1), [1.0]]))
+        if resolved:
+            break
+    return _on(edges, source)
+
+
+def _histograms(values: Floats, m: int, weights: Floats) -> Floats:
+    return np.stack([np.histogram(v, _shapes(m).edges, weights=weights)[0] for v in values])
+
+
+def _mixed(priors: Floats, density: Floats) -> Floats:
+    """π + (1−π)g, shape (priors, models, bins)."""
+    return np.maximum(priors[:, None, None] + (1 - priors)[:, None, None] * density, 1e-12)
+
+
+def _on(edges: Floats, source: SourceCounts) -> tuple[ShareDistribution, float]:
+    """The posterior on steps of π."""
+    counts, m, shapes = source.counts, source.m, _shapes(source.m)
+    g, log_prior = shapes.density, shapes.log_prior
+    n = counts.sum(axis=1).mean()
+    both = counts + m * shapes.widths
+    priors = (edges[1:] + edges[:-1]) / 2
+    of_prior = np.diff(stats.beta.cdf(edges, 0.5, 0.5))
+    log = np.empty((len(priors), len(g), len(counts)))
+    for k, (pi, weight) in enumerate(zip(priors, of_prior, strict=True)):
+        r = np.maximum(pi + (1 - pi) * g, 1e-12)
+        log[k] = np.log(r) @ counts.T - np.log(m + n * r) @ both.T + (np.log(weight) + log_prior)[:, None]
+    mass = np.exp(log - log.max(axis=(0, 1)))
+    mass /= mass.sum(axis=(0, 1))
+    overlap = float(shapes.overlap @ mass.sum(axis=0).mean(axis=1))
+    return ShareDistribution(edges, mass.sum(axis=1).mean(axis=1)), overlap

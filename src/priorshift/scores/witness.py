@@ -1,0 +1,253 @@
+"""The efficient witness: the ratio R = (1−π′)/(1−π) as precisely as the scores allow.
+
+Label shift says E_T h = (1−R)·E_P h + R·E_U h for every function h, so each h is a witness of R: R = N/D with
+N = E_T h − E_P h and D = E_U h − E_P h. TCPU takes h = μ_U − μ_P in the space of a kernel. The variance of N − rD is
+c_T Var_T h + c_P Var_P h + c_U Var_U h with c_T = 1/n′, c_P = (1−r)²/m, c_U = r²/n, and the h that makes the variance
+of R̂ smallest is, by Cauchy and Schwarz,
+
+    h_r = (f_U − f_P)/(c_T f_T + c_P f_P + c_U f_U) = (1 − ρ)/(c_T((1−r)ρ + r) + c_P ρ + c_U),     ρ = f_P/f_U.
+
+It depends on a row through ρ alone, and on the scale of the p-value v (uniform for positives) ρ = 1/f_U(v), of which
+the mixture gives a decreasing fit. An error of ρ costs precision, never validity: every h is valid.
+
+Each r is tested with the witness that is best if R = r. The positives' p-values are ranks, so that E_P h is known, and
+their noise enters through the ranks: to first order with the influence of a mean over P. The scores were fitted to the
+rows that they are averaged over, if never to a row itself; what two rows do to each other's scores does not vanish
+where the scores are mostly noise. This second-order part of the variance is that of the first order times the share of
+noise in h, which is seen in how much h differs between repetitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from priorshift.arrays import Floats, Index
+from priorshift.input.source import Source
+from priorshift.scores import mixture
+from priorshift.scores.p_values import p_values
+from priorshift.scores.scored import ScoredSource
+
+_COARSE = np.concatenate([np.linspace(0, 0.9, 25), [0.92, 0.94, 0.96, 0.98, 0.99, 0.995]])  # r/(1 + r)
+_FINE = np.linspace(-6, 6, 25)  # standard errors around R̂
+_BLOCK = 2**21  # values of h held at a time
+_LEAST_COUNT = 5.0  # rows of U that a density of p-values must be worth
+_WIDEST = 1e12  # times that a variance is made larger; one that is smaller still is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class RatioTest:
+    """The test of R = r at many r.
+
+    Attributes
+    ----------
+    ratios : ndarray of shape (tests,)
+        r, rising.
+    statistic : ndarray
+        (N − rD)/√Var(N − rD), which falls in r where the samples are apart.
+    error : ndarray
+        √Var(N − rD)/D, the standard error of R̂ if R = r; infinite where D is not positive.
+    freedom : ndarray
+        Satterthwaite's degrees of freedom.
+    ratio : float
+        R̂, where the statistic is zero; NaN where it is nowhere.
+    separation : float
+        D over its standard error, for the witness of R̂.
+    """
+
+    ratios: Floats
+    statistic: Floats
+    error: Floats
+    freedom: Floats
+    ratio: float
+    separation: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Tests:
+    """Rows of one array: r, N − rD, its variance, D, degrees of freedom, D over its standard error."""
+
+    made: Floats
+
+    def joined(self, other: _Tests) -> _Tests:
+        made = np.concatenate([self.made, other.made], axis=1)
+        return _Tests(made[:, np.argsort(made[0], kind="stable")])
+
+    def result(self) -> RatioTest:
+        r, S, V, D, freedom, apart = self.made
+        ratio = _root(r, S, D)
+        at = min(max(ratio, 0.0), float(r[-1])) if np.isfinite(ratio) else 1.0
+        spread = np.sqrt(V)
+        error = np.where(D > 0, spread / np.where(D > 0, D, 1.0), np.inf)
+        return RatioTest(r, S / spread, error, freedom, ratio, float(np.interp(at, r, apart)))
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """What a scored source needs to test ratios for any target.
+
+    Attributes
+    ----------
+    scored : ScoredSource
+        P-values of U in every repetition.
+    source : Source
+        Which rows are P, U and one observation.
+    density_ratio : ndarray of shape (repeats, bins)
+        ρ.
+    population, positive : ndarray of shape (repeats, rows)
+        The bins of the p-values.
+    """
+
+    scored: ScoredSource
+    source: Source
+    density_ratio: Floats
+    population: NDArray[np.intp]
+    positive: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, scored: ScoredSource, source: Source, prior: Floats, weights: Floats) -> Witness:
+        """From π and w of the mixture in each repetition."""
+        f = prior[:, None] + (1 - prior[:, None]) * mixture.density(weights)
+        f = np.maximum(f, _LEAST_COUNT / scored.p_values.shape[1])
+        own = np.stack([p_values(r.positive, r.positive) for r in scored.repetitions])
+        return cls(scored, source, 1 / f, mixture.bins(scored.p_values), mixture.bins(own))
+
+    def test(self, target: Floats, observation: Index) -> RatioTest:
+        """Test every ratio; `target` are p-values of shape (repeats, rows), `observation` numbers the rows' own."""
+        bins = mixture.bins(target)
+        groups = _together(observation)
+        coarse = self._tests(_COARSE / (1 - _COARSE), bins, groups)
+        test = coarse.result()
+        error = float(np.interp(test.ratio, test.ratios, test.error)) if np.isfinite(test.ratio) else np.inf
+        fine = test.ratio + error * _FINE if np.isfinite(error) else np.empty(0)
+        fine = np.setdiff1d(fine[fine > 0], test.ratios)
+        return coarse.joined(self._tests(fine, bins, groups)).result() if len(fine) else test
+
+    def _tests(self, ratios: Floats, bins: NDArray[np.intp], groups: csr_array | None) -> _Tests:
+        size = max(1, _BLOCK // (len(self.source.labeled) + bins.shape[1]))
+        blocks = [ratios[k : k + size] for k in range(0, len(ratios), size)]
+        return reduce(_Tests.joined, (self._block(block, bins, groups) for block in blocks))
+
+    def _block(self, r: Floats, bins: NDArray[np.intp], groups: csr_array | None) -> _Tests:
+        rho = self.density_ratio[:, None, :]
+        (m, n), t = (self.positive.shape[1], self.population.shape[1]), bins.shape[1]
+        c_T, c_P, c_U = 1 / t, ((1 - r) ** 2 / m)[:, None], (r**2 / n)[:, None]
+        h = (1 - rho) / (c_T * np.maximum((1 - r)[:, None] * rho + r[:, None], 0) + c_P * rho + c_U)
+        h /= np.abs(h).max(axis=(0, 2), keepdims=True)
+        attainable = mixture.bins((np.arange(m + 1) + 0.5) / (m + 1))
+        h -= h[:, :, attainable].mean(axis=2, keepdims=True)  # E_P h, known from the ranks
+        of_T, of_U, of_P = (_averaged(h, b) for b in (bins, self.population, self.positive))
+        N, D = of_T.mean(axis=1), of_U.mean(axis=1)
+        # if R = r, T has that variance too: few rows of it may hold none of a rare class
+        squares = (1 - r) * _sum_of_squares(of_P) / m + r * _sum_of_squares(of_U) / n
+        supposed = squares - ((1 - r) * of_P.mean(axis=1) + r * D) ** 2
+        of_T -= N[:, None]
+        of_U -= D[:, None]
+        of_P -= of_P.mean(axis=1, keepdims=True)
+        # the law of P's p-values is known, and few of them may miss where h is large
+        seen = np.mean([h[k][:, b].var(axis=1) for k, b in enumerate(self.positive)], axis=0)
+        expected = h.var(axis=2).mean(axis=0)
+        of_P *= np.sqrt(np.clip(expected / np.maximum(seen, 1e-300), 1.0, _WIDEST))[:, None]
+        # nor may a handful of U that happen to be alike; the mixture says how unlike they can be
+        f = 1 / rho / (1 / rho).sum(axis=2, keepdims=True)
+        expected = ((f * h**2).sum(axis=2) - (f * h).sum(axis=2) ** 2).mean(axis=0)
+        seen = np.mean([h[k][:, b].var(axis=1) for k, b in enumerate(self.population)], axis=0)
+        noise = self._noise(h, _sum_of_squares(of_U) / (n - 1))
+        of_U *= np.sqrt(np.clip(expected / np.maximum(seen, 1e-300), 1.0, _WIDEST))[:, None]
+
+        var_T, var_U, var_P = (_sum_of_squares(x) / (x.shape[1] - 1) for x in (of_T, of_U, of_P))
+        parts = np.stack([np.maximum(var_T, supposed) / t, r**2 * var_U / n, (1 - r) ** 2 * var_P / m])
+        second = 1 + noise
+        counts = t if groups is None else groups.shape[0], *self._observations
+        from_T = parts[0]
+        if groups is not None:
+            together = _unbiased(counts[0]) * _sum_of_squares(of_T @ groups.T)
+            from_T = np.maximum(together, supposed * (groups.sum(axis=1) ** 2).sum()) / t**2
+        from_source = second * self._source_variance(r, 1 - r, of_U, of_P, parts[1] + parts[2])
+        V = np.maximum(from_T + from_source, 1e-300)
+        one_less = np.maximum(np.array(counts) - 1, 1)[:, None]
+        freedom = parts.sum(axis=0) ** 2 / np.maximum((parts**2 / one_less).sum(axis=0), 1e-300)
+        # copies make D less sure; that shared rows make it surer is not counted on
+        each = var_U / n + var_P / m
+        one = np.ones_like(r)
+        of_D = np.maximum(self._source_variance(one, -one, of_U, of_P, each), each)
+        apart = D / np.sqrt(np.maximum(second * of_D, 1e-300))
+        return _Tests(np.stack([r, N - r * D, V, D, np.maximum(freedom, 1.0), apart]))
+
+    @cached_property
+    def _together(self) -> csr_array | None:
+        return _together(self.source.observation)
+
+    @cached_property
+    def _observations(self) -> tuple[int, int]:
+        """Of U and of P."""
+        return len(np.unique(self.source.observation[self.source.population])), self.source.effective_positives
+
+    def _source_variance(self, u: Floats, p: Floats, of_U: Floats, of_P: Floats, apart: Floats) -> Floats:
+        """Of u·E_U h + p·E_P h; what rows of one observation do adds up, and `apart` is it where each is its own.
+
+        Under censoring a labelled row is in P and in U at once.
+        """
+        if self._together is None and not len(self.source.shared):
+            return apart
+        influence = np.zeros((len(u), len(self.source.labeled)))
+        unbiased = [np.sqrt(_unbiased(count)) for count in self._observations]
+        influence[:, self.source.population] += unbiased[0] * u[:, None] * of_U / of_U.shape[1]
+        influence[:, self.source.positive] += unbiased[1] * p[:, None] * of_P / of_P.shape[1]
+        return _sum_of_squares(influence if self._together is None else influence @ self._together.T)
+
+    def _noise(self, h: Floats, variance: Floats) -> Floats:
+        """The share of h's variance among U that is noise of the scores, 0 to 1.
+
+        With K folds, scores of two repetitions come from fits that differ in one row of K each: of the variance of a
+        fit's noise, their difference has 2/(K−1).
+        """
+        repeats = len(h)
+        if repeats < 2:
+            return np.ones_like(variance)
+        each = np.mean([h[k][:, b].var(axis=1, ddof=1) for k, b in enumerate(self.population)], axis=0)
+        between = np.maximum(each - variance, 0.0) * repeats / (repeats - 1)  # half of a difference's variance
+        folds = len(self.scored.repetitions[0].models)
+        return np.asarray(np.minimum(between * (folds - 1) / np.maximum(variance, 1e-300), 1.0))
+
+
+def _averaged(h: Floats, bins: NDArray[np.intp]) -> Floats:
+    """h of each row, the mean over repetitions, shape (ratios, rows)."""
+    total = h[0][:, bins[0]]
+    for k in range(1, len(h)):
+        total += h[k][:, bins[k]]
+    return np.asarray(total / len(h))
+
+
+def _together(observation: Index) -> csr_array | None:
+    """Which rows are one observation, as a matrix that adds them up; None where each row is its own."""
+    count = int(observation.max()) + 1
+    if count == len(observation):
+        return None
+    rows = np.arange(len(observation))
+    return csr_array((np.ones(len(rows)), (observation, rows)), shape=(count, len(rows)))
+
+
+def _unbiased(count: int) -> float:
+    """Of a sum of squares about a mean of so many observations."""
+    return count / max(count - 1, 1)
+
+
+def _sum_of_squares(x: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->i", x, x))
+
+
+def _root(r: Floats, S: Floats, D: Floats) -> float:
+    """Where N_r − rD_r falls through zero; beyond the ends, N/D with the witness of the nearer one."""
+    falls = np.flatnonzero((S[:-1] > 0) & (S[1:] <= 0) & (D[:-1] > 0) & (D[1:] > 0))
+    if len(falls):
+        k = falls[0]
+        ends = r[k : k + 2] + S[k : k + 2] / D[k : k + 2]  # each witness's own ratio
+        weight = S[k] / (S[k] - S[k + 1])
+        return float((1 - weight) * ends[0] + weight * ends[1])
+    k = 0 if S[0] <= 0 else -1
+    return float(r[k] + S[k] / D[k]) if D[k] > 0 else float("nan")

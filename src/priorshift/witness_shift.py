@@ -1,0 +1,402 @@
+"""The library's own estimator of the target prior: the ratio by its efficient witness."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.utils.validation import check_is_fitted
+
+from priorshift.arrays import Floats
+from priorshift.audited_belief import AuditedBelief, AuditedSample, put_together
+from priorshift.base import TargetPriorEstimator
+from priorshift.confidence_curve import TabulatedCurve
+from priorshift.errors import FewPositivesWarning, InputError, OutOfRangeWarning, WeakSeparationWarning, warn
+from priorshift.input.parameters import is_known
+from priorshift.input.source import Source, Target
+from priorshift.mixture_prior import MixturePrior
+from priorshift.prior_knowledge import Between, Distributed, Known, PriorKnowledge, read_prior
+from priorshift.progress import Progress
+from priorshift.result import Interval, NegativeRatio, PriorEstimate
+from priorshift.scores.cross_fitting import check_model
+from priorshift.scores.mixture import histogram
+from priorshift.scores.scored import ScoredSource
+from priorshift.scores.witness import RatioTest, Witness
+from priorshift.share_distribution import ShareDistribution
+from priorshift.source_prior import EstimatedPrior, check_scenario, estimate_source_prior
+from priorshift.threads import one_blas_thread
+
+_FEW = 20  # positives
+_APART = 1.645  # standard errors of the separation, below which P and U may be alike
+_STEPS = np.linspace(0, 1, 201)  # of π′, before they are made finer where it may be
+_POINTS = 101  # of a range of π
+
+
+class WitnessShift(TargetPriorEstimator):
+    """Target prior by the efficient witness of the ratio; the library's default.
+
+    Label shift says E_T h = (1−R)·E_P h + R·E_U h for every function h of a row, R = (1−π′)/(1−π). Every ratio is
+    tested with the h that tells it best, which depends on a cross-fitted score alone
+    (:mod:`priorshift.scores.witness`); the tests are the confidence distribution of R, which needs no π. What is known
+    of π, as a number, a range, a distribution or the posterior of :class:`MixturePrior`, makes of it that of
+    π′ = 1 − (1−π)R.
+
+    Parameters
+    ----------
+    source_prior : float, (low, high), distribution, estimator or None
+        π, where it is known, a range that holds it, or a frozen ``scipy.stats`` distribution, such as a survey's Beta;
+        an estimator is asked at `fit`; None asks :class:`MixturePrior`, with the same scores.
+    model : classifier or None
+        What gives the scores: None is kernel ridge regression on random features, tuned by cross-validation
+        (:mod:`priorshift.scores.cross_fitting`); a scikit-learn classifier takes its place.
+    repeats, folds : int
+        Of the cross-fitting.
+    scenario : {"case-control", "censoring"}
+        As in :class:`TCPU`.
+    standardize : bool
+        Scale every column by the mean and spread of the population sample.
+    confidence : float
+        Of the interval: every π′ that is not rejected by the test of its ratio.
+    max_rows : int
+        Of KM2, which :class:`MixturePrior` asks.
+    verbose : bool
+        Whether a terminal shows how far long work is.
+    random_state : int, Generator or None
+        Decides folds, random features and subsamples.
+
+    Attributes
+    ----------
+    prior_estimator_ : estimator or None
+        What was asked for π; None where it is known.
+    source_prior_ : float
+        π in use.
+    scored_ : ScoredSource
+        Scores and p-values of the source.
+    classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from priorshift import WitnessShift, simulate
+    >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
+    >>> witness = WitnessShift(source_prior=0.2, random_state=0).fit(s.X, s.y, shared=s.ids)
+    >>> print(witness.estimate(s.target))
+    target prior 0.607, 95% interval 0.578 to 0.636 (Witness, source prior 0.2)
+    >>> print(witness.set_params(source_prior=(0.15, 0.25)).estimate(s.target))
+    target prior 0.607, 95% interval 0.551 to 0.659 (Witness, source prior 0.15 to 0.25)
+
+    A few labels of the target, of the source or of both: what was looked up stands in a column, NaN elsewhere.
+
+    >>> import numpy as np
+    >>> audit = np.where(np.arange(len(s.target)) < 100, s.target_labels, np.nan)  # the rows are in random order
+    >>> print(witness.estimate(s.target, audit=audit))
+    target prior 0.613, 95% interval 0.578 to 0.646 (Witness and audit, source prior 0.15 to 0.25)
+    """
+
+    label = "Witness"
+    takes_uncertain_prior = True
+    takes_audit = True
+    settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"source_prior", "confidence", "verbose"})
+    _estimated: EstimatedPrior | None  # None where the prior was known at fit
+    _audit: AuditedSample | None  # of unlabelled rows of the source
+
+    def __init__(
+        self,
+        source_prior: Any = None,
+        *,
+        model: Any = None,
+        repeats: int = 5,
+        folds: int = 5,
+        scenario: Literal["case-control", "censoring"] = "case-control",
+        standardize: bool = True,
+        confidence: float = 0.95,
+        max_rows: int = 4000,
+        verbose: bool = False,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.source_prior = source_prior
+        self.model = model
+        self.repeats = repeats
+        self.folds = folds
+        self.scenario = scenario
+        self.standardize = standardize
+        self.confidence = confidence
+        self.max_rows = max_rows
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def negative_ratio(self, X_target: Any) -> NegativeRatio:
+        """Estimate R = (1−π′)/(1−π), the ratio of the shares of negatives, which needs no source prior.
+
+        Parameters
+        ----------
+        X_target : array-like or data frame of shape (rows, features)
+            Unlabelled rows with the columns of the source.
+
+        Returns
+        -------
+        NegativeRatio
+            With ``value`` NaN and a warning where P cannot be told from U; its ``separation``, of a kernel, is NaN.
+        """
+        target = self._read_target(X_target)
+        test, curve, _ = self._test(target)
+        sizes = (*self._sizes, len(target))
+        if not self._is_apart(test):
+            self._warn_of_likeness(test, "every ratio is possible")
+            return NegativeRatio(np.nan, np.nan, Interval(0.0, np.inf, self.confidence, "none"), np.nan, sizes)
+        low, high = (float(end) for end in curve.quantiles(self.confidence))
+        interval = Interval(low, high, self.confidence, "witness")
+        return NegativeRatio(test.ratio, _error(test), interval, float("nan"), sizes)
+
+    def p_values(self, X_target: Any) -> Floats:
+        """Rank the scores of a target's rows among those of the positives.
+
+        Parameters
+        ----------
+        X_target : array-like or data frame of shape (rows, features)
+            Unlabelled rows with the columns of the source.
+
+        Returns
+        -------
+        ndarray of shape (repeats, rows)
+            Uniform for positives; small for negatives.
+        """
+        return self._p_values(self._read_target(X_target))
+
+    @property
+    def source_prior_(self) -> float:  # numpydoc ignore=RT01
+        """π as it is set now, or as it was estimated from the source alone; of a range the middle, else the mean."""
+        check_is_fitted(self)
+        if self._estimated and not is_known(self.source_prior):
+            return self._estimated.value
+        with suppress(InputError):  # what cannot be is refused by `estimate`, not by a look
+            return self._known_prior()[0].value
+        return self.source_prior
+
+    @property
+    def prior_estimator_(self) -> Any:  # numpydoc ignore=RT01
+        """What was asked for π; None where it is known."""
+        check_is_fitted(self)
+        return self._estimated.estimator if self._estimated and not is_known(self.source_prior) else None
+
+    def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        known = is_known(self.source_prior)
+        if known and source.audit is not None:
+            _check_open(read_prior(self.source_prior))
+        with one_blas_thread(), Progress("WitnessShift", 2) as step:
+            step()
+            self.scored_ = ScoredSource.of(source, self.model, self.repeats, self.folds, rng)
+            step()
+            self._witness = Witness.of(self.scored_, source, *self.scored_.mixture)
+        self._sizes = source.sizes
+        self._audit = AuditedSample.of_source(source, self.scored_.predicted(self.scored_.p_values))
+        self._given, self._asked = (
+            self.source_prior,
+            str(read_prior(self.source_prior)) if known else repr(self.source_prior),
+        )
+        self._estimated = None if known else self._ask(source)
+        if self._estimated is None or not isinstance(self._estimated.estimator, MixturePrior):
+            source.warn_of_copies()
+            if source.sizes[0] < _FEW:
+                warn(
+                    f"The estimate rests on {source.sizes[0]} positive rows; take it as a guess, for all that the "
+                    f"interval is wider. Label at least {_FEW}.",
+                    FewPositivesWarning,
+                )
+
+    def _ask(self, source: Source) -> EstimatedPrior:
+        if self.source_prior is not None:
+            estimated = estimate_source_prior(self.source_prior, source, self.random_state)
+            if self._audit is None:
+                return estimated
+            if estimated.distribution is None:
+                raise InputError(
+                    f"{estimated.name} gives the source prior {estimated.value:.3g} without a prior_distribution_ that "
+                    "an audit of unlabelled rows could inform; leave one of them out."
+                )
+            audited = put_together(estimated.distribution, self._audit, from_rows=True)
+            _warn_of_source(audited, f"{estimated.name} tells")
+            belief = audited.distribution
+            return replace(estimated, value=belief.mean(), distribution=belief, influence=None, audited=audited)
+        names = ("model", "repeats", "folds", "scenario", "standardize", "max_rows", "random_state")
+        prior = MixturePrior(**{name: getattr(self, name) for name in names}).fit_scored(source, self.scored_)
+        return EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, prior.audit_)
+
+    def _known_prior(self) -> tuple[PriorKnowledge, AuditedBelief | None]:
+        """What the user knows of π, and what an audit of unlabelled rows makes of it."""
+        prior = read_prior(self.source_prior)
+        if self._audit is None:
+            return prior, None
+        audited = put_together(_check_open(prior).distribution, self._audit, from_rows=False)
+        return Distributed(audited.distribution), audited
+
+    def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None, AuditedBelief | None]:
+        """π as it is set now: knowledge may replace what was asked, but nothing is asked again without fit."""
+        if is_known(self.source_prior):
+            prior, audited = self._known_prior()
+            if audited is not None:
+                _warn_of_source(audited, "source_prior tells")
+            return prior, None, audited
+        if self._estimated is None or (self.source_prior is not self._given and repr(self.source_prior) != self._asked):
+            raise InputError(
+                f"source_prior was {self._asked} when WitnessShift was fitted and is {self.source_prior!r} now; fit "
+                "again."
+            )
+        return self._estimated.knowledge(self._witness.source.shared), self._estimated, self._estimated.audited
+
+    def _p_values(self, target: Target) -> Floats:
+        with one_blas_thread():
+            return self.scored_.target_p_values(target.rows)
+
+    def _test(self, target: Target) -> tuple[RatioTest, TabulatedCurve, Floats]:
+        values = self._p_values(target)
+        with one_blas_thread():
+            test = self._witness.test(values, target.observation)
+        return test, TabulatedCurve.of(test.ratios, test.statistic, test.freedom), values
+
+    def _estimate(self, target: Target) -> PriorEstimate:
+        prior, estimated, audited_source = self._prior_in_use()
+        test, curve, values = self._test(target)
+        R, found, nearer = test.ratio, estimated.estimator if estimated else None, prior
+        if isinstance(found, MixturePrior) and self._is_apart(test) and not (audited_source and audited_source.alone):
+            # the target's rows bring π̂ nearer; how sure one is of it stays as it was, since R̂ is an estimate too
+            belief = found.distribution_with(prior.distribution, values, target.weights, max(R, 0.0))  # type: ignore[union-attr]
+            nearer = Distributed(belief)
+        pi = nearer.value
+        mean = curve.mean(*(nearer.points if isinstance(nearer, Distributed) else (pi,)))
+        sure = not (estimated and estimated.influence is None and estimated.distribution is None)
+        if estimated and target.audit is None:
+            estimated.warn_of_error(self._witness.source.shared)
+        interval = None
+        if sure:
+            low, high = prior.interval(curve, self.confidence)
+            interval = Interval(min(low, mean), max(high, mean), self.confidence, "witness")
+        verdict = self._verdict(test, curve, prior, audited=target.audit is not None)
+        if verdict == "nothing" and interval is not None:
+            interval = Interval(0.0, 1.0, self.confidence, "none")
+        error = float(np.hypot((1 - pi) * _error(test), R * prior.error)) if sure else float("nan")
+        audited = None
+        if target.audit is not None:
+            predicted = self.scored_.predicted(values, R if np.isfinite(R) else 1.0)
+            sample = AuditedSample.of_target(target, target.audit, predicted)
+            audited = _audited(sample, curve, prior if sure and verdict != "nothing" else None)
+            mean, error = audited.distribution.mean(), audited.distribution.std()
+            low, high = audited.distribution.ppf([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
+            interval = Interval(float(low), float(high), self.confidence, audited.by("witness"))
+            verdict = "estimate" if verdict == "nothing" else verdict
+        by = estimated.name if estimated else prior.by
+        if audited_source is not None and not estimated:
+            by = audited_source.by(by)
+        audits = {"source": audited_source, "target": audited}
+        said = ("mixture_prior", "km2_prior", "overlap") if isinstance(found, MixturePrior) else ()
+        return PriorEstimate(
+            value=mean,
+            raw=1 - (1 - pi) * R,
+            interval=interval,
+            standard_error=error,
+            source_prior=pi,
+            negative_ratio=R,
+            separation=np.nan,  # one and the same, so that equal estimates are equal
+            method=self.label,
+            sizes=(*self._sizes, len(target)),
+            source_prior_by=by,
+            verdict=verdict,
+            details={
+                "scenario": self.scenario,
+                "standardize": self.standardize,
+                "source_prior_range": None if isinstance(prior, Known) else list(prior.range),
+                "source_prior_standard_error": prior.error or None,
+                "separation_over_error": test.separation,
+                **{name: getattr(found, f"{name}_") for name in said},
+                **({"audit": told} if (told := {name: a.to_dict() for name, a in audits.items() if a}) else {}),
+            },
+            evidence=np.stack([*map(histogram, values)]),
+        )
+
+    @staticmethod
+    def _is_apart(test: RatioTest) -> bool:
+        """Whether P can be told from U."""
+        return bool(test.separation > _APART and np.isfinite(test.ratio))
+
+    def _verdict(self, test: RatioTest, curve: TabulatedCurve, prior: PriorKnowledge, audited: bool) -> str:
+        """What the data can tell: the prior, a guess or nothing; a warning says the last."""
+        if not self._is_apart(test):
+            left = "the estimate is that of the audit alone" if audited else "every prior in [0, 1] is possible"
+            self._warn_of_likeness(test, left)
+            return "nothing"
+        most = prior.range[1]
+        sure = (1 + self.confidence) / 2
+        if curve.level[0] > ndtri(sure) or 1 - curve(1 / max(1 - most, 1e-12)) > sure:  # R < 0, or π′ < 0
+            warn(
+                f"The raw estimate {1 - (1 - most) * test.ratio:.3f} lies outside [0, 1] by more than its sampling "
+                f"error ({(1 - most) * _error(test):.2g}); check the source prior ({prior}) and whether the classes "
+                "look the same in source and target.",
+                OutOfRangeWarning,
+            )
+        return "few positives" if self._sizes[0] < _FEW else "estimate"
+
+    def _warn_of_likeness(self, test: RatioTest, left: str) -> None:
+        m, n = self._sizes
+        warn(
+            f"The {m} positives cannot be told from the {n} unlabelled rows (their separation is "
+            f"{test.separation:.1f} times its standard error), so {left}. Add rows, or features that tell the "
+            "classes apart.",
+            WeakSeparationWarning,
+        )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_scenario(self.source_prior, self.scenario)
+        if self.model is not None:
+            check_model(self.model)
+
+
+def _check_open(prior: PriorKnowledge) -> Distributed:
+    """What an audit of the source can inform."""
+    if isinstance(prior, Distributed):
+        return prior
+    raise InputError(
+        f"an audit of unlabelled rows informs the source prior, which is given already as {prior}; leave one of them "
+        "out, or pass what you know of it as a distribution."
+    )
+
+
+def _warn_of_source(audited: AuditedBelief, believed: str) -> None:
+    audited.warn(
+        "source prior",
+        believed,
+        "it is wrong, or the labelled positives do not look like those of the unlabelled rows",
+    )
+
+
+def _audited(sample: AuditedSample, curve: TabulatedCurve, prior: PriorKnowledge | None) -> AuditedBelief:
+    """What an audit of the target makes of the curve; None where the tables tell nothing, or not how sure they are."""
+    audited = put_together(_belief(curve, prior) if prior else None, sample, from_rows=True)
+    audited.warn(
+        "target prior",
+        "the tables tell",
+        f"the classes do not look the same in source and target, or the source prior ({prior}) is wrong",
+    )
+    return audited
+
+
+def _belief(curve: TabulatedCurve, prior: PriorKnowledge) -> ShareDistribution:
+    """The confidence distribution of π′; a range of π is taken as even."""
+    points: tuple[Any, ...] = (prior.value,)
+    if isinstance(prior, Distributed):
+        points = prior.points
+    elif isinstance(prior, Between):
+        points = (np.linspace(prior.low, prior.high, _POINTS),)
+    coarse = ShareDistribution(_STEPS, curve.probabilities(_STEPS, *points))
+    low, high = coarse.ppf([1e-6, 1 - 1e-6])
+    edges = np.unique(np.concatenate([_STEPS, np.linspace(low, high, len(_STEPS))]))
+    return ShareDistribution(edges, curve.probabilities(edges, *points))
+
+
+def _error(test: RatioTest) -> float:
+    """Of R̂."""
+    at = min(max(test.ratio, 0.0), float(test.ratios[-1]))
+    return float(np.interp(at, test.ratios, test.error)) if np.isfinite(test.ratio) else float("nan")
