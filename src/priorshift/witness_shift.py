@@ -72,7 +72,8 @@ class WitnessShift(TargetPriorEstimator):
     prior_estimator_ : estimator or None
         What was asked for π; None where it is known.
     source_prior_ : float
-        π in use.
+        π as it is given, or as it was estimated from the source alone; an estimate's own `source_prior` has seen the
+        target's rows too.
     scored_ : ScoredSource
         Scores and p-values of the source.
     classes_, n_features_in_, feature_names_in_
@@ -261,7 +262,9 @@ class WitnessShift(TargetPriorEstimator):
         prior, estimated, audited_source = self._prior_in_use()
         test, curve, values = self._test(target)
         R, found, nearer = test.ratio, estimated.estimator if estimated else None, prior
-        if isinstance(found, MixturePrior) and self._is_apart(test) and not (audited_source and audited_source.alone):
+        # a MixturePrior with scores of its own ranks rows otherwise
+        same = isinstance(found, MixturePrior) and found.scored_ is self.scored_
+        if same and self._is_apart(test) and not (audited_source and audited_source.alone):
             # the target's rows bring π̂ nearer; how sure one is of it stays as it was, since R̂ is an estimate too
             belief = found.distribution_with(prior.distribution, values, target.weights, max(R, 0.0))  # type: ignore[union-attr]
             nearer = Distributed(belief)
