@@ -526,3 +526,17 @@ def test_a_result_without_details_prints_all_the_same():
     estimate = fitted().estimate(S.target)
     for by in ("range", "distribution"):
         assert str(replace(estimate, source_prior_by=by, details={})).endswith(f"source prior 0.2 by {by})")
+
+
+@pytest.mark.parametrize("estimator", [ps.TCPU, ps.WitnessShift])
+def test_what_was_asked_is_known_again_after_a_pickle(estimator):
+    """An object whose repr has its address, such as a generator, is compared with itself."""
+    sample = ps.simulate.gaussian(0.3, 0.6, 300, 200, shared=False, random_state=0)
+    asked = ps.KM2(random_state=np.random.default_rng(0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = estimator(asked, random_state=0).fit(sample.X, sample.y)
+        assert pickle.loads(pickle.dumps(fitted)).estimate(sample.target) == fitted.estimate(sample.target)
+        fitted.set_params(source_prior=ps.KM2(random_state=1))
+        with pytest.raises(InputError, match=r"source_prior was KM2\(.* fit again"):
+            fitted.estimate(sample.target)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -9,16 +11,17 @@ from typing import Any
 import numpy as np
 from scipy import stats
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Pairs
 from priorshift.audited_belief import AuditedBelief
 from priorshift.errors import EstimatedPriorWarning, InputError, warn
 from priorshift.input.estimators import seeded, shared_for
 from priorshift.input.observations import PriorInfluence
-from priorshift.input.parameters import is_number
+from priorshift.input.parameters import is_known, is_number
 from priorshift.input.source import Source
 from priorshift.km import KM2
-from priorshift.prior_knowledge import Distributed, Known, PriorKnowledge
+from priorshift.prior_knowledge import Distributed, Known, PriorKnowledge, read_prior
 
 LEAST_PRIOR = 1e-3  # what an estimate of 0 is taken for where odds are needed, and 1 less this, an estimate of 1
 
@@ -97,6 +100,56 @@ class EstimatedPrior:
                 f"error of the three samples and of that estimate ({error:.2g}), but not its bias: {caveat}",
                 EstimatedPriorWarning,
             )
+
+
+class AsksForPrior:
+    """An estimator whose `source_prior` is known, exactly or roughly, or is asked of another estimator at fit.
+
+    Knowledge may take the place of what was asked, or of other knowledge, between two estimates; but nothing is asked
+    without a fit.
+    """
+
+    source_prior: Any
+    _estimated: EstimatedPrior | None  # None where the prior was known at fit
+    _source_prior_at_fit: tuple[Any, str]
+
+    @property
+    def source_prior_(self) -> float:  # numpydoc ignore=RT01
+        """π as it is set now, or as it was estimated at fit; of a range the middle, of a distribution the mean."""
+        check_is_fitted(self)
+        if self._estimated and not is_known(self.source_prior):
+            return self._estimated.value
+        with suppress(InputError):  # what cannot be is refused by `estimate`, not by a look
+            return self._knowledge().value
+        return self.source_prior
+
+    @property
+    def prior_estimator_(self) -> Any:  # numpydoc ignore=RT01
+        """What was asked for π; None where it is known."""
+        check_is_fitted(self)
+        return self._estimated.estimator if self._estimated and not is_known(self.source_prior) else None
+
+    def _knowledge(self) -> PriorKnowledge:
+        """What the user knows of π."""
+        return read_prior(self.source_prior)
+
+    def _ask_unless_known(self, ask: Callable[[], EstimatedPrior]) -> None:
+        known = is_known(self.source_prior)
+        words = str(read_prior(self.source_prior)) if known else repr(self.source_prior)
+        self._source_prior_at_fit = self.source_prior, words
+        self._estimated = None if known else ask()
+
+    def _answer(self) -> EstimatedPrior | None:
+        """What was asked at fit; None where π is known now."""
+        if is_known(self.source_prior):
+            return None
+        given, words = self._source_prior_at_fit
+        if self._estimated is None or (self.source_prior is not given and repr(self.source_prior) != words):
+            raise InputError(
+                f"source_prior was {words} when {type(self).__name__} was fitted and is {self.source_prior!r} now; "
+                "fit again."
+            )
+        return self._estimated
 
 
 def estimate_source_prior(estimator: Any, source: Source, random_state: Any = None) -> EstimatedPrior:

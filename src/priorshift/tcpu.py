@@ -7,14 +7,12 @@ Letters, once: P, U, T are the positive, the unlabelled (population) and the tar
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from math import sqrt
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from priorshift import intervals
 from priorshift.base import TargetPriorEstimator
@@ -27,12 +25,12 @@ from priorshift.input.source import Source, Target
 from priorshift.kernel_ratio import KernelRatio
 from priorshift.prior_knowledge import Between, Distributed, Known, PriorKnowledge, read_prior
 from priorshift.result import Interval, PriorEstimate
-from priorshift.source_prior import LEAST_PRIOR, EstimatedPrior, estimate_source_prior
+from priorshift.source_prior import LEAST_PRIOR, AsksForPrior, EstimatedPrior, estimate_source_prior
 
 _REPLICATE_BYTES = 2**25  # of bootstrap counts held at a time
 
 
-class TCPU(KernelRatio, TargetPriorEstimator):
+class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
     """Target prior from positive-unlabelled source data under label shift.
 
     Parameters
@@ -109,7 +107,6 @@ class TCPU(KernelRatio, TargetPriorEstimator):
         "interval",
         "n_bootstrap",
     }
-    _estimated: EstimatedPrior | None  # None where the prior was known at fit
 
     def __init__(
         self,
@@ -162,39 +159,17 @@ class TCPU(KernelRatio, TargetPriorEstimator):
         embeddings, _ = self._embed(self._read_target(X_target).rows, target_norm=True)
         return objective(embeddings.gram, self._prior_in_use()[0].value, gamma)
 
-    @property
-    def source_prior_(self) -> float:  # numpydoc ignore=RT01
-        """π as it is set now, or as it was estimated; of a range the middle, of a distribution the mean."""
-        check_is_fitted(self)
-        if self._estimated and not is_known(self.source_prior):
-            return self._estimated.value
-        with suppress(InputError):  # what cannot be is refused by `estimate`, not by a look
-            return read_prior(self.source_prior).value
-        return self.source_prior
-
-    @property
-    def prior_estimator_(self) -> Any:  # numpydoc ignore=RT01
-        """What was asked for π; None where it is known."""
-        check_is_fitted(self)
-        return self._estimated.estimator if self._estimated and not is_known(self.source_prior) else None
-
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         super()._fit(source, rng)
         if self.interval in ("paper-bound", "sharp-bound"):
             intervals.check_bounded(self.kernel_, self.interval)
-        known = is_known(self.source_prior)
-        self._estimated = None if known else estimate_source_prior(self.source_prior, source, self.random_state)
-        self._asked = str(read_prior(self.source_prior)) if known else repr(self.source_prior)
+        self._ask_unless_known(lambda: estimate_source_prior(self.source_prior, source, self.random_state))
 
     def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None]:
-        """π as it is set now: knowledge may replace what was asked, but nothing is asked again without fit."""
-        if is_known(self.source_prior):
-            return read_prior(self.source_prior), None
-        if self._estimated is None or repr(self.source_prior) != self._asked:
-            raise InputError(
-                f"source_prior was {self._asked} when TCPU was fitted and is {self.source_prior!r} now; fit again."
-            )
-        found = self._estimated
+        """π as it is set now, and what was asked for it."""
+        found = self._answer()
+        if found is None:
+            return self._knowledge(), None
         # an influence adds up with that on R, row by row; a distribution is taken as one from elsewhere
         return Known(found.value) if found.distribution is None else Distributed(found.distribution), found
 

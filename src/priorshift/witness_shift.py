@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Floats
 from priorshift.audited_belief import AuditedBelief, AuditedSample, put_together
@@ -26,7 +24,7 @@ from priorshift.scores.mixture import histogram
 from priorshift.scores.scored import ScoredSource
 from priorshift.scores.witness import RatioTest, Witness
 from priorshift.share_distribution import ShareDistribution
-from priorshift.source_prior import EstimatedPrior, check_scenario, estimate_source_prior
+from priorshift.source_prior import AsksForPrior, EstimatedPrior, check_scenario, estimate_source_prior
 from priorshift.threads import one_blas_thread
 
 _FEW = 20  # positives
@@ -35,7 +33,7 @@ _STEPS = np.linspace(0, 1, 201)  # of π′, before they are made finer where it
 _POINTS = 101  # of a range of π
 
 
-class WitnessShift(TargetPriorEstimator):
+class WitnessShift(AsksForPrior, TargetPriorEstimator):
     """Target prior by the efficient witness of the ratio; the library's default.
 
     Label shift says E_T h = (1−R)·E_P h + R·E_U h for every function h of a row, R = (1−π′)/(1−π). Every ratio is
@@ -101,7 +99,6 @@ class WitnessShift(TargetPriorEstimator):
     takes_uncertain_prior = True
     takes_audit = True
     settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"source_prior", "confidence", "verbose"})
-    _estimated: EstimatedPrior | None  # None where the prior was known at fit
     _audit: AuditedSample | None  # of unlabelled rows of the source
 
     def __init__(
@@ -167,22 +164,6 @@ class WitnessShift(TargetPriorEstimator):
         """
         return self._p_values(self._read_target(X_target))
 
-    @property
-    def source_prior_(self) -> float:  # numpydoc ignore=RT01
-        """π as it is set now, or as it was estimated from the source alone; of a range the middle, else the mean."""
-        check_is_fitted(self)
-        if self._estimated and not is_known(self.source_prior):
-            return self._estimated.value
-        with suppress(InputError):  # what cannot be is refused by `estimate`, not by a look
-            return self._known_prior()[0].value
-        return self.source_prior
-
-    @property
-    def prior_estimator_(self) -> Any:  # numpydoc ignore=RT01
-        """What was asked for π; None where it is known."""
-        check_is_fitted(self)
-        return self._estimated.estimator if self._estimated and not is_known(self.source_prior) else None
-
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         known = is_known(self.source_prior)
         if known and source.audit is not None:
@@ -194,11 +175,7 @@ class WitnessShift(TargetPriorEstimator):
             self._witness = Witness.of(self.scored_, source, *self.scored_.mixture)
         self._sizes = source.sizes
         self._audit = AuditedSample.of_source(source, self.scored_.predicted(self.scored_.p_values))
-        self._given, self._asked = (
-            self.source_prior,
-            str(read_prior(self.source_prior)) if known else repr(self.source_prior),
-        )
-        self._estimated = None if known else self._ask(source)
+        self._ask_unless_known(lambda: self._ask(source))
         if self._estimated is None or not isinstance(self._estimated.estimator, MixturePrior):
             source.warn_of_copies()
             if source.sizes[0] < _FEW:
@@ -234,19 +211,18 @@ class WitnessShift(TargetPriorEstimator):
         audited = put_together(_check_open(prior).distribution, self._audit, from_rows=False)
         return Distributed(audited.distribution), audited
 
+    def _knowledge(self) -> PriorKnowledge:
+        return self._known_prior()[0]
+
     def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None, AuditedBelief | None]:
-        """π as it is set now: knowledge may replace what was asked, but nothing is asked again without fit."""
-        if is_known(self.source_prior):
+        """π as it is set now, what was asked for it, and what an audit of unlabelled rows made of it."""
+        found = self._answer()
+        if found is None:
             prior, audited = self._known_prior()
             if audited is not None:
                 _warn_of_source(audited, "source_prior tells")
             return prior, None, audited
-        if self._estimated is None or (self.source_prior is not self._given and repr(self.source_prior) != self._asked):
-            raise InputError(
-                f"source_prior was {self._asked} when WitnessShift was fitted and is {self.source_prior!r} now; fit "
-                "again."
-            )
-        return self._estimated.knowledge(self._witness.source.shared), self._estimated, self._estimated.audited
+        return found.knowledge(self._witness.source.shared), found, found.audited
 
     def _p_values(self, target: Target) -> Floats:
         with one_blas_thread():
