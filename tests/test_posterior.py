@@ -18,7 +18,7 @@ from priorshift.scores.posterior import SourceCounts, TargetEvidence
 
 
 def prior_posterior(values, m, weights):
-    return posterior.prior_posterior(SourceCounts.of(values, m, weights))
+    return posterior.prior_posterior(SourceCounts.of(values, m, m, weights))
 
 
 def models():
@@ -53,7 +53,7 @@ def test_posterior_is_that_of_a_loop_over_models_and_priors():
     m, edges = 25, np.array([0.0, 0.3, 0.9, 1.0])
     bins = np.unique(np.round(posterior._EDGES * (m + 1))) / (m + 1)  # whole ranks among 25
     counts = np.stack([np.histogram(v, bins)[0] for v in values]).astype(float)
-    found, overlap = posterior._on(edges, SourceCounts(counts, m))
+    found, overlap = posterior._on(edges, SourceCounts(counts, m, m))
     of_prior = np.diff(stats.beta(0.5, 0.5).cdf(edges))
     of_steps, of_overlap, shapes = np.zeros(3), 0.0, [*models()]
     for count in counts:
@@ -133,11 +133,20 @@ def test_copies_of_half_the_weight_are_the_rows_themselves():
     assert surer.std() < 0.85 * once[0].std()  # told apart, they would make it surer by 1/√2
 
 
+def test_copies_of_positives_are_ranked_among_but_count_once():
+    v = p_values(np.repeat(np.arange(20.0), 3), np.linspace(-2, 22, 100))[None]
+    counts = SourceCounts.of(v, 60, 20, np.ones(100))
+    # every edge lies halfway between two of the 61 values that ranks among 60 can have
+    np.testing.assert_allclose(counts.shapes.edges * 61, np.round(counts.shapes.edges * 61), atol=1e-9)
+    surer = posterior.prior_posterior(SourceCounts.of(v, 60, 60, np.ones(100)))[0]
+    assert posterior.prior_posterior(counts)[0].std() > surer.std()
+
+
 def test_what_a_target_tells_is_that_of_a_loop_over_models():
     rng = np.random.default_rng(1)
     m, ratio = 30, 0.7
     source, target = (np.concatenate([rng.random(a), rng.beta(1, 9, b)]) for a, b in ((20, 40), (30, 25)))
-    counts = SourceCounts.of(source[None], m, np.ones(60))
+    counts = SourceCounts.of(source[None], m, m, np.ones(60))
     evidence = TargetEvidence(counts, posterior.prior_posterior(counts)[0])
     priors = evidence.priors[[3, 15, 28]]
     found = evidence.log_likelihood(target[None], np.ones(55), ratio, priors)

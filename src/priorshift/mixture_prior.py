@@ -164,7 +164,8 @@ class MixturePrior(PUEstimator):
             self.km2_prior_ = self._km2(source, rng) if self.ask_km2 else float("nan")
             step()
             priors, self.weights_ = self.scored_.mixture
-            counts = SourceCounts.of(self.p_values_, source.effective_positives, source.population_weights)
+            ranked, m = len(source.positive), source.effective_positives
+            counts = SourceCounts.of(self.p_values_, ranked, m, source.population_weights)
             posterior, self.overlap_ = prior_posterior(counts)
         self.mixture_prior_ = float(priors.mean())
         if np.isfinite(self.km2_prior_):

@@ -44,7 +44,7 @@ class _Shapes:
     Attributes
     ----------
     edges : ndarray of shape (bins + 1,)
-        Of the p-values' bins. They lie between the values that ranks among m can have, so that each bin holds its own.
+        Of the p-values' bins. They lie between the values that ranks can have, so that each bin holds its own.
     density : ndarray of shape (models, bins)
         g.
     log_prior, overlap : ndarray of shape (models,)
@@ -62,8 +62,8 @@ class _Shapes:
 
 
 @lru_cache(maxsize=4)
-def _shapes(m: int) -> _Shapes:
-    edges = np.unique(np.round(_EDGES * (m + 1))) / (m + 1)
+def _shapes(ranked: int) -> _Shapes:
+    edges = np.unique(np.round(_EDGES * (ranked + 1))) / (ranked + 1)
     z, widths = ndtri(edges), np.diff(edges)
 
     def density(distance: float, log_spread: float) -> Floats:
@@ -98,17 +98,24 @@ class SourceCounts:
     ----------
     counts : ndarray of shape (repeats, bins)
         Rows of the population.
+    ranked : int
+        Labelled rows that they are ranked among.
     m : int
-        Positives that they are ranked among.
+        Positives that these are; copies are one.
     """
 
     counts: Floats
+    ranked: int
     m: int
 
     @classmethod
-    def of(cls, values: Floats, m: int, weights: Floats) -> SourceCounts:
+    def of(cls, values: Floats, ranked: int, m: int, weights: Floats) -> SourceCounts:
         """Count p-values of shape (repeats, rows); a row counts what its weight says, less than one for copies."""
-        return cls(_histograms(values, m, weights), m)
+        return cls(_histograms(values, ranked, weights), ranked, m)
+
+    @property
+    def shapes(self) -> _Shapes:
+        return _shapes(self.ranked)
 
 
 class TargetEvidence:
@@ -126,7 +133,7 @@ class TargetEvidence:
     """
 
     def __init__(self, source: SourceCounts, posterior: ShareDistribution) -> None:
-        shapes = _shapes(source.m)
+        shapes = source.shapes
         self.source = source
         self.priors = np.unique(posterior.ppf(_LEVELS))
         self.both = source.counts + source.m * shapes.widths
@@ -143,7 +150,7 @@ class TargetEvidence:
 
     def log_likelihood(self, values: Floats, weights: Floats, ratio: float, shares: Floats) -> Floats:
         """Of a target's p-values, shape (repeats, rows), given π, where R is `ratio`; the mean over repetitions."""
-        counts = _histograms(values, self.source.m, weights)
+        counts = _histograms(values, self.source.ranked, weights)
         q = _mixed(np.clip(1 - (1 - self.priors) * ratio, 1e-4, 1.0), self.density)
         size = counts.sum(axis=1).mean()
         log = np.log(q) @ counts.T - np.log(self.sources + size * q) @ (self.both + counts).T + self.log_weights
@@ -161,7 +168,7 @@ def prior_posterior(source: SourceCounts) -> tuple[ShareDistribution, float]:
     >>> from priorshift.scores.posterior import SourceCounts, prior_posterior
     >>> rng = np.random.default_rng(0)
     >>> v = np.concatenate([rng.random(400), rng.beta(1, 20, 600)])  # 40 % positives
-    >>> posterior, overlap = prior_posterior(SourceCounts.of(v[None], m=500, weights=np.ones(1000)))
+    >>> posterior, overlap = prior_posterior(SourceCounts.of(v[None], 500, 500, weights=np.ones(1000)))
     >>> print(posterior.ppf([0.025, 0.975]).round(1), round(overlap, 2))
     [0.3 0.4] 0.05
     """
@@ -178,8 +185,8 @@ def prior_posterior(source: SourceCounts) -> tuple[ShareDistribution, float]:
     return _on(edges, source)
 
 
-def _histograms(values: Floats, m: int, weights: Floats) -> Floats:
-    return np.stack([np.histogram(v, _shapes(m).edges, weights=weights)[0] for v in values])
+def _histograms(values: Floats, ranked: int, weights: Floats) -> Floats:
+    return np.stack([np.histogram(v, _shapes(ranked).edges, weights=weights)[0] for v in values])
 
 
 def _mixed(priors: Floats, density: Floats) -> Floats:
@@ -189,7 +196,7 @@ def _mixed(priors: Floats, density: Floats) -> Floats:
 
 def _on(edges: Floats, source: SourceCounts) -> tuple[ShareDistribution, float]:
     """The posterior on steps of π."""
-    counts, m, shapes = source.counts, source.m, _shapes(source.m)
+    counts, m, shapes = source.counts, source.m, source.shapes
     g, log_prior = shapes.density, shapes.log_prior
     n = counts.sum(axis=1).mean()
     both = counts + m * shapes.widths
