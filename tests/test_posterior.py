@@ -207,7 +207,7 @@ def test_few_positives_are_said():
     X, y = problem(0.4, 12, 300, 2.0)
     with pytest.warns(
         FewPositivesWarning,
-        match=r"^The prior rests on 12 positive rows; take it as a guess, for all that the interval is wider\. Label at "
+        match=r"^The estimate rests on 12 positive rows; take it as a guess, for all that the interval is wider\. Label at "
         r"least 20\.$",
     ):
         found = ps.MixturePrior(random_state=0).fit(X, y)

@@ -13,7 +13,6 @@ from priorshift.arrays import Floats
 from priorshift.audited_belief import AuditedSample, put_together
 from priorshift.base import PUEstimator
 from priorshift.errors import (
-    FewPositivesWarning,
     InputError,
     OverlapWarning,
     PriorShiftWarning,
@@ -31,7 +30,6 @@ from priorshift.threads import one_blas_thread
 
 _OVERLAP = 0.1  # above which a warning says what the tables leave open
 _OPEN = 0.9  # the width of an interval that says nothing
-_FEW = 20  # positives
 _KM2_LIMIT = 0.4  # a prior up to which KM2 does not fall far below it
 _KM2_ERROR = 0.07  # by which it may
 
@@ -184,9 +182,10 @@ class MixturePrior(PUEstimator):
         self.prior_, self.standard_error_ = posterior.mean(), posterior.std()
         low, high = posterior.ppf([0.025, 0.975])
         self.interval_ = float(low), float(high)
-        self.few_positives_ = len(source.positive) < _FEW
+        self.few_positives_ = source.few_positives
         self.tells_nothing_ = high - low > _OPEN
         source.warn_of_copies()
+        source.warn_of_few_positives()
         self._warn(*source.sizes)
 
     def distribution_with(
@@ -239,12 +238,6 @@ class MixturePrior(PUEstimator):
 
     def _warn(self, m: int, n: int) -> None:
         low, high = self.interval_
-        if self.few_positives_:
-            warn(
-                f"The prior rests on {m} positive rows; take it as a guess, for all that the interval is wider. "
-                f"Label at least {_FEW}.",
-                FewPositivesWarning,
-            )
         if self.tells_nothing_:
             warn(
                 f"From {m} positive and {n} unlabelled rows hardly anything can be said of the source prior "

@@ -12,7 +12,7 @@ from priorshift.arrays import Floats
 from priorshift.audited_belief import AuditedBelief, AuditedSample, put_together
 from priorshift.base import TargetPriorEstimator
 from priorshift.confidence_curve import TabulatedCurve
-from priorshift.errors import FewPositivesWarning, InputError, OutOfRangeWarning, WeakSeparationWarning, warn
+from priorshift.errors import InputError, OutOfRangeWarning, WeakSeparationWarning, warn
 from priorshift.input.parameters import is_known
 from priorshift.input.source import Source, Target
 from priorshift.mixture_prior import MixturePrior
@@ -27,7 +27,6 @@ from priorshift.share_distribution import ShareDistribution
 from priorshift.source_prior import AsksForPrior, EstimatedPrior, check_scenario, estimate_source_prior
 from priorshift.threads import one_blas_thread
 
-_FEW = 20  # positives
 _APART = 1.645  # standard errors of the separation, below which P and U may be alike
 _STEPS = np.linspace(0, 1, 201)  # of π′, before they are made finer where it may be
 _POINTS = 101  # of a range of π
@@ -178,12 +177,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         self._ask_unless_known(lambda: self._ask(source))
         if self._estimated is None or not isinstance(self._estimated.estimator, MixturePrior):
             source.warn_of_copies()
-            if source.sizes[0] < _FEW:
-                warn(
-                    f"The estimate rests on {source.sizes[0]} positive rows; take it as a guess, for all that the "
-                    f"interval is wider. Label at least {_FEW}.",
-                    FewPositivesWarning,
-                )
+            source.warn_of_few_positives()
 
     def _ask(self, source: Source) -> EstimatedPrior:
         if self.source_prior is not None:
@@ -315,7 +309,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
                 "look the same in source and target.",
                 OutOfRangeWarning,
             )
-        return "few positives" if self._sizes[0] < _FEW else "estimate"
+        return "few positives" if self._witness.source.few_positives else "estimate"
 
     def _warn_of_likeness(self, test: RatioTest, left: str) -> None:
         m, n = self._sizes

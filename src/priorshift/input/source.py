@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import NO_PAIRS, Floats, Index, Mask, Pairs
-from priorshift.errors import DuplicateRowsWarning, InputError, warn
+from priorshift.errors import DuplicateRowsWarning, FewPositivesWarning, InputError, warn
 from priorshift.input.labels import read_labels
 from priorshift.input.looked_up import Audit, as_audit, read_classes
 from priorshift.input.observations import deal_folds, find_copies, linked, shared_pairs
 from priorshift.input.scaling import Rows, Scaling
 from priorshift.input.tables import Table, match_columns, read_table
+
+_FEW = 20  # positives
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +181,20 @@ class Source:
     def deal(self, folds: int, rng: np.random.Generator) -> Index:
         """The fold of each row; rows of one observation are never apart."""
         return deal_folds(self.observation, self.positive, self.population, folds, rng)
+
+    @property
+    def few_positives(self) -> bool:
+        """Whether what rests on them is a guess."""
+        return len(self.positive) < _FEW
+
+    def warn_of_few_positives(self) -> None:
+        """A guess is called one."""
+        if self.few_positives:
+            warn(
+                f"The estimate rests on {len(self.positive)} positive rows; take it as a guess, for all that the "
+                f"interval is wider. Label at least {_FEW}.",
+                FewPositivesWarning,
+            )
 
     def warn_of_copies(self) -> None:
         """Copies count as one observation, which changes what a standard error says."""
