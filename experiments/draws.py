@@ -129,7 +129,7 @@ def _wide(source: Source, seed: int) -> Draw:
     rng = np.random.default_rng(entropy)
     pi, most = source.source_prior, source.rows // 4
     if source.dataset == "Synthetic":
-        classes = np.repeat([1, 1, 0], [most, *_counts(pi, source.rows, source.rows, source.rows)])
+        classes = np.repeat([1, 1, 0], [most, *counts(pi, source.rows, source.rows, source.rows)])
         X = rng.normal(size=(len(classes), 10)) + classes[:, None]
         y = np.repeat([1, 0], [most, len(X) - most])
         return Draw(X, y, np.arange(len(X)), None, None, source.rows, entropy, "synthetic")
@@ -137,7 +137,7 @@ def _wide(source: Source, seed: int) -> Draw:
     first, second = halves(len(data.X), rng)
     positives, negatives = first[data.y[first]], first[~data.y[first]]
     P, rest = np.split(positives, [min(most, len(positives) // 2)])
-    k, n = _counts(pi, len(rest), len(negatives), source.rows)
+    k, n = counts(pi, len(rest), len(negatives), source.rows)
     if min(len(P), k, n) < 1:
         raise InputError(
             f"{source.dataset} has {len(rest)} positives and {len(negatives)} negatives for U, too few for a prior of "
@@ -146,14 +146,14 @@ def _wide(source: Source, seed: int) -> Draw:
     return _apart(data, P, np.concatenate([rest[:k], negatives[:n]]), second, source.rows, entropy)
 
 
-def _counts(prior: float, positives: int, negatives: int, rows: int) -> tuple[int, int]:
+def counts(prior: float, positives: int, negatives: int, rows: int) -> tuple[int, int]:
     """As many of each class as there are to have, within `rows`.
 
     The rarer class is cut to whole rows and the other one follows it: half a row too many of the rarer would be a
     prior of 0.015 instead of 0.01 in a hundred rows, half a row of the other is nothing.
     """
     if prior > 0.5:
-        negatives, positives = _counts(1 - prior, negatives, positives, rows)
+        negatives, positives = counts(1 - prior, negatives, positives, rows)
         return positives, negatives
     odds = (1 - prior) / prior
     k = int(min(rows * prior, positives, negatives / odds) + 1e-9)  # 1 − 0.9 is a little less than 0.1

@@ -36,5 +36,7 @@ def stacked(positives: np.ndarray, negatives: np.ndarray, copies: tuple[int, int
 
 
 def random_problem(seed: int = 0, features: int = 3, copies: tuple[int, int, int, int] = (1, 3, 2, 1)) -> ExactProblem:
+    """On a grid, where equal rows may be chance, so that every one of them counts."""
     rng = np.random.default_rng(seed)
-    return stacked(rng.normal(size=(7, features)) + 1.5, rng.normal(size=(5, features)), copies)
+    positives, negatives = rng.normal(size=(7, features)) + 1.5, rng.normal(size=(5, features))
+    return stacked(np.round(2 * positives) / 2, np.round(2 * negatives) / 2, copies)

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -214,7 +216,7 @@ def test_copies_of_rows_are_worth_no_more_than_one():
     none = audited_share(Audit(index, np.zeros(200, dtype=bool)), np.tile(f, 2), np.tile(np.arange(400), 2))
     assert none.labels == pytest.approx(100)
     apart = audited_share(first(100, y), f, [f"row {i}" for i in range(400)])
-    assert apart == once
+    assert dataclasses.astuple(apart)[:5] == pytest.approx(dataclasses.astuple(once)[:5], rel=1e-12)
 
 
 def test_interval_and_likelihood_agree():

@@ -19,7 +19,7 @@ from priorshift.audit import AuditedShare
 from priorshift.audited_belief import AuditedSample, put_together
 from priorshift.cli import main
 from priorshift.confidence_curve import TabulatedCurve
-from priorshift.errors import AuditWarning, InputError, OverlapWarning, WeakSeparationWarning
+from priorshift.errors import AuditWarning, DuplicateRowsWarning, InputError, OverlapWarning, WeakSeparationWarning
 from priorshift.input.source import Source
 from priorshift.share_distribution import ShareDistribution
 
@@ -278,7 +278,10 @@ def test_a_distribution_of_the_source_prior_is_updated(sample):
 
 def test_an_estimator_with_a_distribution_is_updated_like_the_default(sample, fitted):
     audit = source_audit(sample, 150)
-    with pytest.warns(OverlapWarning):  # which the one that is asked tells before it is audited
+    with pytest.warns(OverlapWarning):  # what it leaves open
+        ps.WitnessShift(ps.MixturePrior(**QUICK), **QUICK).fit(sample.X, sample.y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # and what the audit answers
         asked = ps.WitnessShift(ps.MixturePrior(**QUICK), **QUICK).fit(sample.X, sample.y, audit=audit)
     assert asked.estimate(sample.target).source_prior_by == "MixturePrior and audit"
     assert asked.source_prior_ == pytest.approx(0.2, abs=0.05)
@@ -548,7 +551,7 @@ def test_decisions_follow_an_audit(sample, tmp_path, capsys):
     ("options", "message"),
     [
         (["--audit-column", "seen", "--drop", "seen"], "--audit-column and --drop name the same column, 'seen'"),
-        (["--audit-column", "seen", "--id-column", "seen"], "names the column 'seen', which has another use already"),
+        (["--audit-column", "seen", "--id-column", "seen"], "--audit-column and --id-column name the same column"),
         (["--audit-column", "looked"], "neither --unlabeled (…) nor --target (…) has a column 'looked'"),
         (["--audit-column", "seen", "--method", "tcpu"], "TCPU takes no audit; leave it out"),
     ],
@@ -572,6 +575,7 @@ def test_an_audit_of_copies_counts_observations():
     P = rng.normal(size=(100, 4)) + 2
     witness = ps.WitnessShift(0.3, **QUICK).fit(np.r_[P, rng.normal(size=(300, 4)) + 2 * (np.arange(300) < 90)[:, None]],
                                                np.arange(400) < 100)  # fmt: skip
-    answer = witness.estimate(tripled, audit=of_rows)
+    with pytest.warns(DuplicateRowsWarning, match="800 of 1200 target rows are copies of others"):
+        answer = witness.estimate(tripled, audit=of_rows)
     error = np.sqrt(0.3 * 0.7 / 400)
     assert answer.standard_error == pytest.approx(error, rel=0.25)

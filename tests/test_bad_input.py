@@ -1,6 +1,9 @@
 """Bad input gets one sentence, from Python and from the command line, and leaves no file behind."""
 
 import csv
+import gzip
+import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +16,18 @@ from priorshift.errors import InputError
 
 PROBLEM = random_problem(copies=(2, 3, 2, 1))
 GOOD = {"positive": PROBLEM.positive, "unlabeled": PROBLEM.unlabeled, "target": PROBLEM.target}
+
+
+class WithoutParameters:
+    """An estimator, but for scikit-learn's contract."""
+
+    def fit(self, X, y):
+        return self
+
+    def estimate(self, X_target): ...
+
+    def __repr__(self):
+        return "a WithoutParameters"
 
 
 def with_cell(X, value):
@@ -42,12 +57,12 @@ BAD_VALUES = [
 @pytest.mark.parametrize(("which", "table", "message"), BAD_VALUES)
 def test_values_that_cannot_be_used_are_refused_by_the_function(which, table, message):
     with pytest.raises(InputError, match=message):
-        ps.estimate_prior(**(GOOD | {which: table}), source_prior=0.2)
+        ps.estimate_prior(**(GOOD | {which: table}), source_prior=0.2, encoder=None)
 
 
 @pytest.mark.parametrize(("which", "table", "message"), BAD_VALUES)
 def test_values_that_cannot_be_used_are_refused_by_the_command(which, table, message, tmp_path, command):
-    command(write(tmp_path, GOOD | {which: table}), message)
+    command([*write(tmp_path, GOOD | {which: table}), "--encoder", "none"], message)
 
 
 BAD_ARRAYS = [
@@ -63,14 +78,25 @@ BAD_ARRAYS = [
     (np.ones((4, 3)) * 1j, "Complex data not supported: target holds complex numbers; pass real ones"),
     (np.array([["2020-01-01"] * 3] * 3, dtype="datetime64[D]"), "holds dates, but numbers are expected; encode them"),
     ("nowhere.csv", r"target \(nowhere.csv\) does not exist; check the path"),
-    (7, "has 0 dimensions, but rows and columns are expected"),
+    (7, "target is of type int, but a table is expected; pass a 2-D array, a list of rows, a data frame or the path"),
+    (np.array(7.0), "target is of type ndarray, but a table is expected"),
+    (b"a,b\n1,2\n", "target is of type bytes, but a table is expected"),
+    (object(), "target is of type object, but a table is expected"),
+    (np.eye, "target is of type function, but a table is expected"),
+    (None, "target is None, but a table is expected; pass a 2-D array, a list of rows, a data frame or the path"),
+    ({"a": [1, 2], "b": [3, 4]}, r"target is a mapping, but a table is expected; pass pandas.DataFrame\(target\)"),
+    ([{"a": 1, "b": 2}, {"a": 3, "b": 4}], r"target is a list of mappings; pass pandas.DataFrame\(target\)"),
+    ((row for row in [[1, 2], [3, 4]]), r"target is an iterator, which can be read only once; pass list\(target\)"),
+    (map(list, [[1, 2], [3, 4]]), "target is an iterator, which can be read only once"),
+    (io.StringIO("a,b\n1,2\n"), "target is an open file, but a table or a path is expected; pass the file's path"),
+    ({(1, 2), (3, 4)}, "target is a set, whose rows have no order; pass a list of rows"),
 ]
 
 
 @pytest.mark.parametrize(("table", "message"), BAD_ARRAYS)
 def test_things_that_are_no_table_are_refused(table, message):
     with pytest.raises(InputError, match=message):
-        ps.estimate_prior(**(GOOD | {"target": table}), source_prior=0.2)
+        ps.estimate_prior(**(GOOD | {"target": table}), source_prior=0.2, encoder=None)
 
 
 def frame_cases():
@@ -89,14 +115,17 @@ def frame_cases():
         (pa.table({"a": [1.0, None], "b": [1.0, 2]}), "has no value in row 1, column 'a'"),
         (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), "has more than one column named 'a'; give every column"),
         (pd.DataFrame({"a": [], "b": []}, dtype=float), r"has 0 row\(s\)"),
-        (scipy.sparse.eye(3).tocsr(), r"is a sparse matrix, but dense numbers are expected; pass target.toarray\(\)"),
+        (
+            scipy.sparse.csr_array((40_000, 10_000)),
+            "is a sparse matrix of 40000 × 10000 cells, 2.98 GiB when dense, but at most 1 GiB are made dense; reduce",
+        ),
     ]
 
 
 @pytest.mark.parametrize(("table", "message"), frame_cases())
 def test_frames_that_cannot_be_used_are_refused(table, message):
     with pytest.raises(InputError, match=message):
-        ps.estimate_prior(np.eye(2), np.eye(2) + 1, table, source_prior=0.2)
+        ps.estimate_prior(np.eye(2), np.eye(2) + 1, table, source_prior=0.2, encoder=None)
 
 
 def write(folder: Path, tables, names=("a", "b", "c")):
@@ -136,6 +165,16 @@ def command(capsys, tmp_path):
 
 
 PARQUET_HEAD = b"PAR1 and then nothing"
+
+
+def zipped(name):
+    """An archive with one file of this name."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr(name, "1,2,3")
+    return content.getvalue()
+
+
 BAD_FILES = [
     ("target.csv", b"", r"is empty; pass a file with a header and at least two rows"),
     ("target.csv", b"   \n\n", r"is empty; pass a file"),
@@ -155,8 +194,58 @@ BAD_FILES = [
     ("target.parquet", b"a,b,c\n1,2,3\n", "is not a Parquet file, whatever its name says; rename it"),
     ("target.parquet", PARQUET_HEAD, "is a damaged Parquet file; write it again"),
     ("target.parquet", b"", "is not a Parquet file"),
-    ("target.xlsx", b"PK", "ends in '.xlsx', but .csv, .tsv, .txt and .parquet are what can be read; convert it"),
-    ("target", b"a", "ends in '', but .csv, .tsv, .txt and .parquet are what can be read"),
+    (
+        "target.xlsx",
+        b"PK",
+        "is a spreadsheet, which is not read; save the sheet as CSV .UTF-8., or pass the data frame",
+    ),
+    ("target.XLS", b"a;b\n1;2\n", "is a spreadsheet, which is not read"),
+    ("target.ods", b"", "is a spreadsheet, which is not read"),
+    ("target.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and more", "is a spreadsheet, which is not read"),
+    ("target.csv", zipped("xl/workbook.xml"), "is a spreadsheet, which is not read"),
+    ("target.txt", zipped("content.xml"), "is a spreadsheet, which is not read"),
+    ("target.csv", zipped("t.csv"), "is a binary file, not text"),
+    ("target.csv", b"PK\3\4 and then\0 nothing", "is a binary file, not text"),
+    ("target", b"a", "ends in '', but .csv, .tsv, .txt and .parquet can be read, the texts also with .gz; convert it"),
+    ("target.feather", b"ARROW1", "ends in '.feather', but .csv, .tsv, .txt and .parquet can be read"),
+    ("target.dta", b"<stata_dta>", "ends in '.dta', but"),
+    ("target.sas7bdat", b"\0", "ends in '.sas7bdat', but"),
+    ("target.sav", b"$FL2", "ends in '.sav', but"),
+    ("target.json", b"[[1, 2]]", "ends in '.json', but"),
+    ("target.zip", zipped("t.csv"), "ends in '.zip', but"),
+    ("target.gz", gzip.compress(b"a,b,c\n1,2,3\n4,5,6\n"), "ends in '.gz', but"),
+    ("target.parquet.gz", gzip.compress(PARQUET_HEAD), "ends in '.gz', but"),
+    ("target.csv.gz", gzip.compress(b"a,b,c\n1,2,3\n" * 99)[:40], "is a damaged gzip file; write it again"),
+    ("target.csv.gz", gzip.compress(np.random.default_rng(0).bytes(9000).hex().encode())[:-99], "is a damaged gzip"),
+    ("target.csv.gz", gzip.compress(b""), "is empty; pass a file"),
+    ("target.csv.gz", gzip.compress(b"\x89PNG\0"), "is a binary file, not text"),
+    (
+        "target.csv",
+        "a,b,c\n1,2,3\n".encode("utf-16"),
+        "is UTF-16 text, which Excel calls Unicode Text; save it as UTF-8",
+    ),
+    ("target.csv", b"\xfe\xff" + "a,b,c\n1,2,3\n".encode("utf-16-be"), "is UTF-16 text; save it as UTF-8"),
+    ("target.csv", b"%PDF-1.7\n", "is a PDF document; pass a CSV or Parquet file"),
+    ("target.txt", b"{\\rtf1\\ansi 1,2,3}", r"is a document of a word processor \(RTF\); save the table as CSV text"),
+    ("target.csv", b"\n<!DOCTYPE html>\n<html></html>", "is a web page; download the table itself, as CSV or Parquet"),
+    ("target.csv", b"<HTML><table></table></HTML>", "is a web page; download the table itself"),
+    ("target.csv", b"<?xml version='1.0'?>", "is XML; save the table as CSV text"),
+    ("target.csv", b"version https://git-lfs.github.com/spec/v1\noid\n", "is a pointer of Git LFS; run git lfs pull"),
+    ("target.csv", b"\xef\xbb\xbfsep=;\na;b;c\n1;2;3\n", "begins with a line for Excel alone, sep=; take that line"),
+    ("target.csv", b"a;b;c\n1,5;2;3\n4;5.5;6\n", "decimal commas and decimal points in one file; write all numbers in"),
+    ("target.csv", b"a;b;c\n1.234,5;2;3\n4;5;6\n", "a number with a mark between thousands; write numbers without"),
+    ("target.csv", b"a;b;c\n1,234;2;3\n4;5;6\n", "which may be a decimal comma or a mark between thousands"),
+    (
+        "target.csv",
+        b"1,2,3\n4.5,5,6\n1,2,3\n",
+        "begins with 1, 2, …, which may be a header of numbers or a row; give the",
+    ),
+    ("target.csv", b"2019,2020,2021\n4,5,6\n1,2,3\n", "begins with 2019, 2020, …, which may be a header of numbers"),
+    (
+        "target.csv",
+        b"2010,2020,2015\n4.5,5,6\n1,2,3\n",
+        "begins with 2010, 2020, …, .*, if it is a row, add a first line",
+    ),
 ]
 
 
@@ -164,7 +253,7 @@ BAD_FILES = [
 def test_files_that_cannot_be_used_are_refused_by_the_command(name, content, message, tmp_path, command):
     (tmp_path / name).write_bytes(content)
     good = {k: v for k, v in GOOD.items() if k != "target"}
-    command([*write(tmp_path, good), "--target", str(tmp_path / name)], message)
+    command([*write(tmp_path, good), "--target", str(tmp_path / name), "--encoder", "none"], message)
 
 
 @pytest.mark.parametrize(("name", "content", "message"), BAD_FILES)
@@ -174,7 +263,7 @@ def test_files_that_cannot_be_used_are_refused_by_the_function(name, content, me
     (tmp_path / name).write_bytes(content)
     good = {k: pd.DataFrame(v, columns=list("abc")) for k, v in GOOD.items()}
     with pytest.raises(InputError, match=message.replace("--", "")):
-        ps.estimate_prior(**(good | {"target": tmp_path / name}), source_prior=0.2)
+        ps.estimate_prior(**(good | {"target": tmp_path / name}), source_prior=0.2, encoder=None)
 
 
 def test_a_folder_and_a_missing_file_are_refused(tmp_path, command):
@@ -209,8 +298,11 @@ def test_label_columns_that_do_not_tell_positives_are_refused_by_the_command(col
     ("arguments", "message"),
     [
         (["--kernel", "rbf"], r"argument --kernel: invalid choice: 'rbf'"),
-        (["--bandwidth", "-2"], "bandwidth is -2.0, but it must be a positive number"),
-        (["--bandwidth", "wide"], "bandwidth is 'wide', but it must be a positive number or one of"),
+        (["--method", "tcpu", "--bandwidth", "-2"], "bandwidth is -2.0, but it must be a positive number"),
+        (
+            ["--method", "tcpu", "--bandwidth", "wide"],
+            "bandwidth is 'wide', but it must be a positive number or one of",
+        ),
         (["--confidence", "2"], "confidence is 2.0, but it must lie strictly between 0 and 1"),
         (["--confidence", "high"], "argument --confidence: 'high' is not a number"),
         (["--id-column", "a", "--identical-rows"], "both say which rows are shared; give one of them"),
@@ -221,7 +313,10 @@ def test_label_columns_that_do_not_tell_positives_are_refused_by_the_command(col
         (["--unknown"], "unrecognized arguments: --unknown"),
         (["--plot", "picture.gif"], "must end in .png, .svg, .pdf; name the picture so"),
         (["--plot", "nowhere/picture.png"], "lies in a folder that does not exist; make it first"),
-        (["--kernel", "energy", "--interval", "paper-bound"], "needs a bounded kernel, but 'energy' is not"),
+        (
+            ["--method", "tcpu", "--kernel", "energy", "--interval", "paper-bound"],
+            "needs a bounded kernel, but 'energy' is not",
+        ),
     ],
 )
 def test_wrong_use_of_the_command_is_one_sentence(arguments, message, tmp_path, capsys, monkeypatch):
@@ -306,7 +401,28 @@ def test_a_header_of_numbers_is_not_taken_for_a_row(tmp_path, command):
             lambda: ps.estimate_prior(**GOOD, method=ps.TCPU(0.2), standardize=False),
             "standardize was passed beside an es",
         ),
-        (lambda: ps.estimate_prior(**GOOD, method=ps.TCPU), "method is .*TCPU.*, but it must be one of"),
+        (
+            lambda: ps.estimate_prior(**GOOD, method=ps.TCPU),
+            r"^method is the class TCPU, but the name of a method or an estimator is expected; pass an instance, such "
+            r"as TCPU\(\)\.$",
+        ),
+        (
+            lambda: ps.estimate_prior(**GOOD, method="tpcu"),
+            "^method is 'tpcu', but it must be one of 'auto', 'witness'",
+        ),
+        (
+            lambda: ps.estimate_prior(**GOOD, method=WithoutParameters()),
+            "^method is a WithoutParameters, but it must be the name of a method or an estimator with fit, get_params, "
+            r"estimate, and it has no get_params; BaseEstimator of scikit-learn brings get_params\.$",
+        ),
+        (
+            lambda: ps.estimate_prior(**GOOD, method=ps.KM2()),
+            r"^method is KM2\(\), but it must be the .* with fit, get_params, estimate, and it has no estimate\.$",
+        ),
+        (
+            lambda: ps.estimate_prior(**GOOD, method=None),
+            "^method is None, but it must be one of 'auto', 'witness'",
+        ),
         (
             lambda: ps.estimate_prior(**GOOD, source_prior=0.2, shared="id", drop="id"),
             "column 'id' is both shared and dro",
@@ -345,7 +461,7 @@ def test_what_used_to_end_in_a_traceback_is_a_sentence(call, message):
             "--id-column and --drop name the same column, 'a'; it must be one of them",
         ),
         (["--label-column", "a"], "--label-column is a column of --source; pass --source, or leave it out"),
-        (["--bandwidth", "1e200"], r"bandwidth is 1e\+200, but it must be a positive number"),
+        (["--method", "tcpu", "--bandwidth", "1e200"], r"bandwidth is 1e\+200, but it must be a positive number"),
     ],
 )
 def test_more_wrong_use_of_the_command(arguments, message, tmp_path, command):
@@ -379,7 +495,7 @@ def test_a_lazy_frame_of_narwhals_and_an_empty_cell_are_named():
     with pytest.raises(InputError, match=r"is a lazy frame, but its rows are needed; call .collect\(\)"):
         ps.estimate_prior(**(GOOD | {"target": nw.from_native(pl.LazyFrame({"a": [1.0]}))}), source_prior=0.2)
     with pytest.raises(InputError, match=r"holds an empty cell \(None\) in row 0, column 0"):
-        ps.estimate_prior(**(GOOD | {"target": [[None, "x", 3], [4, 5, 6]]}), source_prior=0.2)
+        ps.estimate_prior(**(GOOD | {"target": [[None, "x", 3], [4, 5, 6]]}), source_prior=0.2, encoder=None)
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")  # few rows
@@ -392,7 +508,7 @@ def test_warnings_point_at_the_users_line():
 def test_the_same_column_cannot_be_label_and_id(tmp_path, command):
     target = write(tmp_path, {"target": PROBLEM.target})
     source = ["--source", str(tmp_path / "target.csv"), "--label-column", "a", "--id-column", "a"]
-    command([*source, *target], "--label-column and --id-column name the same column; they must differ")
+    command([*source, *target], "--label-column and --id-column name the same column, 'a'; they must differ")
 
 
 def test_a_folder_is_no_picture(tmp_path, capsys):
@@ -410,14 +526,14 @@ def test_a_cell_that_never_ends_is_no_csv(tmp_path, command):
 def test_an_array_of_records_is_refused():
     strange = np.zeros((2, 3), dtype=[("x", float), ("y", float)])
     with pytest.raises(InputError, match="in row 0, column 0, but a cell argument must be a string or a number"):
-        ps.estimate_prior(**(GOOD | {"target": strange}), source_prior=0.2)
+        ps.estimate_prior(**(GOOD | {"target": strange}), source_prior=0.2, encoder=None)
 
 
 def test_bounds_need_all_pairs_of_rows():
     from priorshift import intervals
 
     tcpu = ps.TCPU(0.2, pairs=500, random_state=0).fit(PROBLEM.X, PROBLEM.y)
-    sampled = tcpu._embed(tcpu._read_target(PROBLEM.target).rows, None)[0]
+    sampled = tcpu._embed(tcpu._embedding.sample(tcpu._read_target(PROBLEM.target)))[0]
     with pytest.raises(
         InputError, match="bounds the estimate from all pairs of rows, but a sample of pairs was asked for"
     ):

@@ -27,7 +27,7 @@ def test_tables_and_figures_that_documents_quote_are_those_of_the_lines(capsys):
     guide, readme = (
         ROOT.joinpath(*path).read_text(encoding="utf-8") for path in (("docs", "guide.md"), ("README.md",))
     )
-    assert guide.count("<!-- table: ") == 14 and readme.count("<!-- table: ") == 2
+    assert guide.count("<!-- table: ") == 20 and readme.count("<!-- table: ") == 2
 
 
 def test_the_comparison_is_that_of_the_lines():
@@ -241,3 +241,63 @@ def test_the_comparison_says_what_has_no_lines_yet(tmp_path):
     text = page(tmp_path)
     assert text.count("Not told yet: `make drpu` makes the lines of DRPU.") == 2
     assert "nan" not in text and "0 of 0" not in text
+
+
+def test_many_targets_keep_their_word_where_the_source_prior_is_known():
+    """With n draws a share of 95 % is known to √(0.05·0.95/n): three of these are allowed for."""
+    for line in TRIALS["months"].lines(RESULTS):
+        slack = 3 * np.sqrt(0.05 * 0.95 / line["repetitions"])
+        assert line["coverage_band"] >= 0.95 - slack and line["width_differences"] < line["width_as_if_independent"]
+        assert line["level_pairs"] <= 0.05 + slack
+        if line["prior_known"]:
+            assert 0.93 <= line["coverage_differences"] <= 0.97
+            assert line["level_equality"] <= 0.05 + slack
+        else:
+            assert line["coverage_differences"] >= 0.93
+
+
+def test_the_prior_of_all_strata_is_covered():
+    lines = TRIALS["strata"].lines(RESULTS)
+    assert [line["coverage"] >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / line["repetitions"]) for line in lines] == [True] * 3
+
+
+METHODS_WITH_INTERVALS = ("witness", "unknown", "tcpu", "bootstrap")
+
+
+@pytest.mark.parametrize(("size", "correlation"), [(5, 0.5), (5, 0.9), (12, 0.5), (12, 0.9)])
+def test_intervals_cover_where_rows_come_in_groups(size, correlation):
+    """Over eight cells of thirty draws each; three standard errors of such a mean are 0.042."""
+    lines = [x for x in TRIALS["clusters"].lines(RESULTS) if (x["size"], x["correlation"]) == (size, correlation)]
+    for method in METHODS_WITH_INTERVALS:
+        assert np.mean([line[f"coverage_{method}"] for line in lines]) >= 0.95 - 0.042
+    for method in ("ignored", "tcpu_ignored"):
+        assert np.mean([line[f"coverage_{method}"] for line in lines]) < 0.9
+
+
+def test_weights_undo_unequal_probabilities():
+    lines = TRIALS["weighted"].lines(RESULTS)
+    for method in ("witness", "tcpu"):
+        bias = np.array([line[f"bias_{method}"] for line in lines])
+        error = np.array([line[f"sd_{method}"] for line in lines]) / np.sqrt([line["repetitions"] for line in lines])
+        assert (np.abs(bias) < 0.005 + 3.5 * error).all()
+        assert 0.92 <= np.mean([line[f"coverage_{method}"] for line in lines]) <= 0.98
+    assert np.mean([abs(line["bias_plain"]) for line in lines]) > 0.05
+
+
+@pytest.mark.parametrize("name", ["error", "error_unknown"])
+def test_the_built_in_encoding_is_no_worse_than_the_better_of_the_others(name):
+    lines = TRIALS["mixed"].lines(RESULTS)
+    own, others = (
+        [np.mean([line[name] for line in lines if line["encoding"] == encoding]) for encoding in some]
+        for some in (("built-in",), ("skrub", "numbers"))
+    )
+    assert own[0] <= min(others) + 0.005
+
+
+def test_a_fifth_of_the_cells_missing_costs_less_than_a_third_where_the_source_prior_is_known():
+    complete, missing = (
+        [line for line in TRIALS["missing"].lines(RESULTS) if line["missing"] == share] for share in (0.0, 0.2)
+    )
+    error = [np.mean([line["error"] for line in lines]) for lines in (complete, missing)]
+    assert error[1] < 4 / 3 * error[0]
+    assert np.mean([line["coverage"] for line in missing]) >= 0.92

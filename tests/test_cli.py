@@ -1,9 +1,12 @@
 import csv
+import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -68,6 +71,38 @@ def test_one_source_table_with_a_label_column(files, sample, tmp_path, capsys):
         assert json.loads(capsys.readouterr().out) == separate
 
 
+@pytest.mark.parametrize(
+    ("values", "positive"),
+    [
+        (("fraud", "ok"), "fraud"),
+        (("fraud", ""), "fraud"),
+        (("0", "1"), "0"),
+        (("0.0", "1.0"), "0"),
+        (("no", "yes"), "no"),
+    ],
+)
+def test_the_value_of_the_label_column_that_means_positive(files, sample, tmp_path, capsys, values, positive):
+    main(["estimate", *files, "--id-column", "id", "--json"])
+    separate = json.loads(capsys.readouterr().out)
+    source = write(tmp_path / "s.csv", sample.X, "abc", id=sample.ids, state=np.where(sample.y, *values))
+    one = ["--source", source, "--label-column", "state", *files[4:], "--id-column", "id", "--json"]
+    assert main(["estimate", *one, "--positive-label", positive]) == 0
+    assert json.loads(capsys.readouterr().out) == separate
+    assert main(["estimate", *one, "--positive-label", "nothing like it"]) == 2
+    assert re.match(
+        r"priorshift: --positive-label is 'nothing like it', but column 'state' of --source .* holds .*; pass one of them",
+        capsys.readouterr().err,
+    )
+
+
+def test_a_positive_label_is_one_of_a_column_and_asked_for_where_words_are_found(files, sample, tmp_path, capsys):
+    assert main(["estimate", *files, "--positive-label", "fraud"]) == 2
+    assert "--positive-label is a value of --label-column; pass that too, or leave it out." in capsys.readouterr().err
+    source = write(tmp_path / "s.csv", sample.X, "abc", state=np.where(sample.y, "fraud", "ok"))
+    assert main(["estimate", "--source", source, "--label-column", "state", *files[4:]]) == 2
+    assert "or the word for positives as --positive-label." in capsys.readouterr().err
+
+
 def test_censoring_scenario(files, sample, tmp_path, capsys):
     source = write(tmp_path / "s.csv", sample.X, "abc", labeled=sample.y)
     options = ["--scenario", "censoring", "--no-standardize", "--json"]
@@ -84,7 +119,22 @@ def test_censoring_scenario(files, sample, tmp_path, capsys):
 def test_options_reach_the_estimator(files, sample, capsys):
     options = ["--kernel", "laplace", "--bandwidth", "2.5", "--statistic", "plug-in", "--interval", "bootstrap"]
     assert (
-        main(["estimate", *files, *options, "--confidence", "0.8", "--identical-rows", "--drop", "id", "--json"]) == 0
+        main(
+            [
+                "estimate",
+                *files,
+                *options,
+                "--method",
+                "tcpu",
+                "--confidence",
+                "0.8",
+                "--identical-rows",
+                "--drop",
+                "id",
+                "--json",
+            ]
+        )
+        == 0
     )
     said = json.loads(capsys.readouterr().out)
     assert said["details"]["kernel"] == "laplace" and said["details"]["bandwidth"] == 2.5
@@ -149,7 +199,10 @@ def test_exact_problem_through_files(tmp_path, capsys):
     for name in ("positive", "unlabeled", "target"):
         arguments += [f"--{name}", write(tmp_path / f"{name}.csv", getattr(problem, name), "abc")]
     prior = repr(problem.source_prior)
-    assert main(["estimate", *arguments, "--source-prior", prior, "--statistic", "plug-in", "--json"]) == 0
+    assert (
+        main(["estimate", *arguments, "--source-prior", prior, "--method", "tcpu", "--statistic", "plug-in", "--json"])
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["raw"] == pytest.approx(problem.target_prior, abs=1e-12)
 
 
@@ -161,9 +214,28 @@ def test_without_a_source_prior_the_witness_answers_with_its_own_picture(files, 
     told = ps.WitnessShift(random_state=0).fit(sample.X, sample.y, shared=sample.ids).estimate(sample.target)
     assert answer["method"] == "Witness" and answer["value"] == pytest.approx(told.value, abs=1e-6)
     assert picture.stat().st_size > 5000
-    assert main(["estimate", *files[:6], "--id-column", "id", "--kernel", "laplace", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["method"] == "TCPU"  # an option of TCPU asks for TCPU
     assert main(["estimate", *files[:6], "--method", "witness", "--kernel", "laplace"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "takers"),
+    [
+        ("--kernel", "laplace", "tcpu"),
+        ("--kernel", "gaussian", "tcpu"),  # its default
+        ("--interval", "delta", "tcpu"),
+        ("--statistic", "plug-in", "tcpu"),
+        ("--bandwidth", "2", "tcpu or km2-ls"),
+    ],
+)
+@pytest.mark.parametrize("command", ["estimate", "adapt"])
+def test_an_option_of_another_method_does_not_choose_the_method(
+    files, tmp_path, capsys, command, option, value, takers
+):
+    output = ["--output", str(tmp_path / "o.csv"), "--classifier", "logistic"] if command == "adapt" else []
+    assert main([command, *files, "--drop", "id", option, value, *output]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == f"priorshift: {option} belongs to --method {takers}; add it, or leave {option} out.\n"
 
 
 def test_tcpu_without_a_source_prior_asks_km2(files, sample, capsys):
@@ -239,6 +311,11 @@ def test_adapt_to_a_known_prior_keeps_every_column(files, sample, tmp_path, caps
     first, *rest = output.read_text().splitlines()
     assert first == "who;a;b;c;posterior;decision" and len(rest) == len(names)
     assert rest[7].startswith("patient 7;")
+    assert main([*command, "--classifier", "logistic", "--target-prior", "0.00123", "--output", str(output)]) == 0
+    threshold = f"{ps.adapt.shifted_threshold(0.2, 0.00123):.4f}"
+    assert capsys.readouterr().out.startswith(
+        f"target prior 0.0012 (given)\nthreshold on the source posterior: {threshold}\n"
+    )
 
 
 def test_adapt_with_nnpu_and_parquet(sample, tmp_path, capsys, monkeypatch):
@@ -257,6 +334,42 @@ def test_adapt_with_nnpu_and_parquet(sample, tmp_path, capsys, monkeypatch):
     made = parquet.read_table(output)
     assert made.column_names == ["a", "b", "c", "posterior", "decision"]
     assert made.num_rows == len(sample.target)
+
+
+@pytest.fixture
+def _without_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)  # importing it fails
+
+
+@pytest.mark.usefixtures("_without_torch")
+def test_adapt_without_torch_takes_the_logistic_classifier_and_says_so(files, tmp_path, capsys):
+    by_default, asked = tmp_path / "one.csv", tmp_path / "two.csv"
+    command = ["adapt", *files, "--id-column", "id", "--output"]
+    assert main([*command, str(by_default)]) == 0
+    assert capsys.readouterr().err == (
+        'priorshift: torch is not installed, so the classifier is logistic; run pip install "priorshift[torch]" for '
+        "nnpu.\n"
+    )
+    assert main([*command, str(asked), "--classifier", "logistic"]) == 0
+    assert capsys.readouterr().err == ""
+    assert by_default.read_bytes() == asked.read_bytes()
+
+
+@pytest.mark.usefixtures("_without_torch")
+def test_a_network_without_torch_is_refused_at_once_in_the_terms_of_the_shell(files, tmp_path, capsys):
+    missing = ["--positive", "nowhere.csv", "--unlabeled", "nowhere.csv", "--target", "nowhere.csv"]  # read later
+    output = tmp_path / "o.csv"
+    assert main(["adapt", *missing, "--classifier", "nnpu", "--output", str(output)]) == 2
+    assert capsys.readouterr().err == (
+        'priorshift: --classifier nnpu needs torch, which is not installed; run pip install "priorshift[torch]", or '
+        "use --classifier logistic.\n"
+    )
+    assert main(["estimate", *missing, "--method", "drpu"]) == 2
+    assert capsys.readouterr().err == (
+        'priorshift: --method drpu needs torch, which is not installed; run pip install "priorshift[torch]", or use '
+        "another method.\n"
+    )
+    assert not output.exists()
 
 
 @pytest.mark.parametrize(
@@ -350,6 +463,7 @@ def test_a_closed_pipe_is_no_error(files):
 
 STRANGERS = """
 from pathlib import Path
+from types import SimpleNamespace
 Path({marker!r}).write_text("executed")
 def main(arguments): return 0
 """
@@ -380,3 +494,117 @@ def test_experiments_of_a_stranger_are_never_executed(installed, tmp_path):
         )
     else:
         assert run.returncode == 0 and len(run.stdout.splitlines()) > 3, run.stderr
+
+
+# ---- many targets
+
+
+@pytest.fixture
+def months(tmp_path):
+    """Source files, a file for each of three months, and one file of all."""
+    rng = np.random.default_rng(0)
+
+    def rows(count, prior):
+        return rng.normal(size=(count, 3)) + 2 * (rng.random(count) < prior)[:, None]
+
+    made = {name: rows(150, prior) for name, prior in (("jan", 0.2), ("feb", 0.2), ("mar", 0.7))}
+    P, U = rows(80, 1), rows(300, 0.3)
+    column = np.repeat(list(made), 150)
+    return SimpleNamespace(
+        source=[
+            "--positive", write(tmp_path / "p.csv", P, "abc"), "--unlabeled", write(tmp_path / "u.csv", U, "abc"),
+            "--source-prior", "0.3", "--method", "tcpu",
+        ],
+        files=[write(tmp_path / f"{name}.csv", X, "abc") for name, X in made.items()],
+        one=write(tmp_path / "all.csv", np.concatenate(list(made.values())), "abc", month=column),
+        expected=ps.estimate_priors(P, U, made, source_prior=0.3, method="tcpu"),
+        strata=[
+            "--positive", write(tmp_path / "sp.csv", P, "abc", region=np.arange(80) % 2),
+            "--unlabeled", write(tmp_path / "su.csv", U, "abc", region=np.arange(300) % 2),
+            "--target", write(tmp_path / "st.csv", made["jan"], "abc", region=np.arange(150) % 2),
+        ],
+    )  # fmt: skip
+
+
+def test_several_targets_print_a_table_and_write_it(months, tmp_path, capsys):
+    table, picture = tmp_path / "table.csv", tmp_path / "series.png"
+    output = ["--output", str(table), "--plot", str(picture)]
+    assert main(["estimate", *months.source, "--target", *months.files, *output]) == 0
+    said = capsys.readouterr().out
+    assert said == f"{months.expected}\n{months.expected.equality_test()}\n"
+    assert table.read_text() == months.expected.to_csv()
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert not [p for p in tmp_path.iterdir() if p.is_dir()]
+
+
+def test_one_file_with_a_column_of_months_gives_the_same(months, capsys):
+    assert main(["estimate", *months.source, "--target", *months.files, "--json"]) == 0
+    several = json.loads(capsys.readouterr().out)
+    assert main(["estimate", *months.source, "--target", months.one, "--by", "month", "--json"]) == 0
+    one = json.loads(capsys.readouterr().out)
+    assert one.pop("by") == "month" and several.pop("by") is None and one == several
+    assert several["targets"]["mar"]["value"] == months.expected["mar"].value
+
+
+def test_gzipped_files_are_called_as_others_and_two_of_one_name_are_refused(months, tmp_path, capsys):
+    packed = tmp_path / "2024-12.csv.gz"
+    packed.write_bytes(gzip.compress(Path(months.files[0]).read_bytes()))
+    assert main(["estimate", *months.source, "--target", str(packed), months.files[1], "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["targets"]) == ["2024-12", "feb"]
+    assert main(["estimate", *months.source, "--target", str(packed), str(packed)]) == 2
+    assert "two targets are called '2024-12'; rename one of the files." in capsys.readouterr().err
+
+
+def test_one_target_prints_what_it_always_did(months, capsys):
+    assert main(["estimate", *months.source, "--target", months.files[2]]) == 0
+    assert capsys.readouterr().out == f"{months.expected['mar']}\n"
+
+
+def test_strata_print_the_whole_as_well(months, tmp_path, capsys):
+    options = [*months.source[4:], "--stratify", "region"]
+    table = tmp_path / "strata.csv"
+    assert main(["estimate", *months.strata, *options, "--output", str(table)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("region") and said[-1].startswith("all") and len(said) == 4
+    assert [line.split(",")[0] for line in table.read_text().splitlines()] == ["target", "0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--by", "month"], "--by names a column of one --target, but 3 files are given"),
+        (["--stratify", "region"], "--stratify is for one --target, but 3 files are given"),
+        (["--output", "table.txt"], "--output table.txt must end in .csv; name the table so"),
+        (["--output", "nowhere/table.csv"], "lies in a folder that does not exist; make it first"),
+        (["--plot", "series.gif"], "--plot series.gif must end in .png, .svg, .pdf"),
+    ],
+)
+def test_wrong_use_of_many_targets_is_a_sentence(options, message, months, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    assert main(["estimate", *months.source, "--target", *months.files, *options]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and message in said.err and said.err.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_wrong_use_with_one_target_is_a_sentence(months, tmp_path, capsys):
+    def refused(message, *options):
+        assert main(["estimate", *options]) == 2
+        said = capsys.readouterr()
+        assert said.out == "" and message in said.err and said.err.count("\n") == 1
+
+    one = [*months.source, "--target", months.one]
+    refused("--output is for several targets", *one, "--drop", "month", "--output", str(tmp_path / "table.csv"))
+    refused("is one of the tables that are read", *one, "--by", "month", "--output", months.one)
+    refused("is a folder; name a file", *one, "--by", "month", "--output", str(folder_named(tmp_path, "x.csv")))
+    refused("has no column 'week'", *one, "--by", "week")
+    refused("--by and --drop name the same column, 'month'", *one, "--by", "month", "--drop", "month")
+    refused("--by and --id-column name the same column, 'month'", *one, "--by", "month", "--id-column", "month")
+    refused("--by and --stratify cannot be combined", *one, "--by", "month", "--stratify", "month")
+    refused("has no column 'month'", *one, "--stratify", "month")
+
+
+def folder_named(parent, name):
+    (parent / name).mkdir()
+    return parent / name

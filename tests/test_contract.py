@@ -269,7 +269,7 @@ BAD_ROWS = {
     "one dimension": (X[:, 0], "X has 1 dimension, but rows and columns are expected. Reshape your data"),
     "no rows": (X[:0], r"X has 0 row\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required; pass some rows"),
     "no columns": (X[:, :0], r"X has 0 feature\(s\) .* while a minimum of 1 is required; pass some columns"),
-    "sparse": (scipy.sparse.csr_array(X), r"X is a sparse matrix, but dense numbers are expected; pass X.toarray\(\)"),
+    "sparse": (scipy.sparse.csr_array((40_000, 10_000)), "X is a sparse matrix of 40000 × 10000 cells, 2.98 GiB when"),
     "complex": (X * 1j, "Complex data not supported: X holds complex numbers; pass real ones"),
 }
 
@@ -321,9 +321,49 @@ def test_two_words_are_labels_of_a_classifier_with_a_warning_and_of_no_other(nam
         LabelOrderWarning, match="y holds text: 'yes', the later one in the alphabet, is taken for labelled"
     ):
         classifier = case.make(random_state=0).fit(X, words, shared=IDS)
+    with pytest.raises(InputError, match=r"pass 1 for positives and 0 for the rest, or the word for positives as posi"):
+        ps.TCPU().fit(X, words)
     assert classifier.classes_.tolist() == ["no", "yes"]
     assert answer(classifier) == answer(fitted(name))
     np.testing.assert_array_equal(classifier.predict(OTHER) == "yes", fitted(name).predict(OTHER) == 1)
+
+
+NAMED = {
+    "words": ("fraud", "ok"),
+    "the smaller number": (0, 1),
+    "nothing for the rest": ("fraud", None),
+    "empty text for the rest": ("fraud", ""),
+    "NaN for the rest": (3.0, np.nan),
+}
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_the_value_that_is_named_means_positive(name, case, kind):
+    positive, other = NAMED[kind]
+    labels = np.array([positive if label else other for label in Y], dtype=object)
+    if None not in (positive, other) and type(positive) is type(other):
+        labels = labels.astype(type(positive))
+    estimator = case.make(random_state=0).fit(X, labels, shared=IDS, positive_label=positive)
+    assert answer(estimator) == answer(fitted(name))
+    missing = other is None or other != other or other == ""
+    assert estimator.classes_.tolist() == [None if missing else other, positive]
+    if isinstance(estimator, PUClassifier):
+        np.testing.assert_array_equal(estimator.predict(OTHER) == positive, fitted(name).predict(OTHER) == 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive", "message"),
+    [
+        (np.where(Y == 1, "fraud", "ok"), "Fraud", r"^positive_label is 'Fraud', but y holds 'fraud', 'ok'; pass one of"),
+        (np.array(["ok", "fraud", "?"])[np.arange(len(Y)) % 3], "fraud", r"^y holds 'ok', 'fraud', '\?', but 'fraud' \("
+         r"positive_label\) and one other value, for unlabelled rows, are expected; write one for all of them\.$"),
+        (np.where(Y == 1, "fraud", "fraud"), "fraud", r"^y holds 'fraud', but 'fraud' \(positive_label\) and one other"),
+        (Y, 2, "^positive_label is 2, but y holds 1, 0; pass one of them"),
+    ],
+)  # fmt: skip
+def test_a_name_that_does_not_tell_positives_is_refused(labels, positive, message):
+    with pytest.raises(InputError, match=message):
+        ps.TCPU(0.3).fit(X, labels, positive_label=positive)
 
 
 @pytest.mark.parametrize("values", [(1, -1), (True, False), (2.0, 1.0), (7, -2)])
@@ -338,7 +378,7 @@ def test_the_larger_label_means_positive(name, case, values):
 BAD_SHARED = {
     "a word": ("same", "shared is 'same', but it must be 'identical' or one id for each row"),
     "too few": ([1, 2], r"shared has shape \(2,\) but X has 120 rows; pass one id for each row"),
-    "one id for all": (np.zeros(120), "the id 0 stands in several labelled rows, but an observation occurs once"),
+    "one id for all": (np.zeros(120), "rows of positive are one observation"),
     "missing ids": (np.full(120, np.nan), r"the id in row 0 \(counting from 0\) is missing; give every row an id"),
 }
 
@@ -696,6 +736,32 @@ def test_a_setting_that_only_a_fit_heeds_is_not_changed_after_it(estimator, chan
     with pytest.raises(InputError, match=re.escape(f"{message} now; fit again")):
         fitted.set_params(**change).estimate(s.target)
     fitted.fit(s.X, s.y).estimate(s.target)
+
+
+@pytest.mark.parametrize(("name", "ask"), [
+    *((name, lambda e, method=method: read(e, method, TARGET)) for name, method, _ in READERS),
+    ("KM1", lambda e: e.curve()),
+    ("KM2", lambda e: e.curve()),
+    ("DRPU model", lambda e: e.share_curve()),
+    ("ShiftedClassifier", lambda e: e.adapt_to(0.5)),
+    ("ShiftedClassifier", lambda e: e.metrics(TARGET, TARGET)),
+])  # fmt: skip
+def test_nothing_answers_with_settings_that_only_another_fit_could_heed(name, ask):
+    changed = pickle.loads(pickle.dumps(fitted(chosen(name) and name)))
+    ask(changed)
+    with pytest.raises(InputError, match=r"^random_state was 0 when .* was fitted and is 7 now; fit again\.$"):
+        ask(changed.set_params(random_state=7))
+    ask(changed.set_params(random_state=0))  # as it was
+
+
+def test_a_setting_of_a_part_is_not_changed_after_a_fit_either():
+    changed = pickle.loads(pickle.dumps(fitted("ShiftedClassifier"))).set_params(classifier__C=0.01)
+    for method in ("adapt", "predict", "predict_proba"):
+        with pytest.raises(InputError, match=r"^classifier__C was 1\.0 when ShiftedClassifier was fitted and is 0\.01"):
+            read(changed, method, TARGET)
+    ratio = ps.KernelRatio().fit(X, Y).set_params(kernel="laplace")
+    with pytest.raises(InputError, match=r"^kernel was 'gaussian' when KernelRatio was fitted and is 'laplace' now"):
+        ratio.negative_ratio(TARGET)
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")

@@ -139,7 +139,10 @@ class BadScores(LogisticRegression):
     ("settings", "message"),
     [
         ({"model": 3}, "model is 3, but it must be None or an estimator with fit, get_params, predict"),
-        ({"model": LogisticRegression}, "but it must be None or an estimator with fit"),
+        (
+            {"model": LogisticRegression},
+            r"model is the class LogisticRegression, but None or an estimator is expected; pass an instance, such as Log",
+        ),
         ({"model": BadScores()}, "BadScores gave scores of shape .* not finite"),
         ({"hidden": 7}, "hidden is 7"),
     ],

@@ -72,7 +72,7 @@ def test_ids_are_compared_as_what_they_mean():
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")  # few rows
 def test_degenerate_variances_give_neither_a_point_nor_a_false_alarm():
-    X, y = np.array([[0.0], [1], [2], [0], [0], [0]]), [1, 1, 1, 0, 0, 0]
+    X, y = np.array([[0.0], [1], [2], [0], [0], [1]]), [1, 1, 1, 0, 0, 0]
     one = ps.TCPU(0.2, standardize=False).fit(X, y, shared="identical").estimate([[0.0], [1], [0.5]])
     assert one.interval.width > 0.1
     sure = ps.TCPU(0.2, confidence=0.9999999999999999).fit(PROBLEM.X, PROBLEM.y).estimate(PROBLEM.target).interval

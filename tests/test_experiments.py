@@ -191,7 +191,7 @@ def test_the_wide_protocol_says_where_a_prior_cannot_be_had(diabetes):
     ],
 )
 def test_counts_of_both_classes_by_hand(prior, there, counts):
-    assert draws._counts(prior, *there, 2000) == counts
+    assert draws.counts(prior, *there, 2000) == counts
 
 
 @pytest.mark.filterwarnings("ignore")  # matplotlib's boxes in other releases
@@ -235,7 +235,7 @@ def test_a_small_part_of_each_trial_makes_its_lines_and_table(name, tmp_path, ca
 
 
 def test_grids_of_trials_have_a_key_for_each_line_and_their_lines_are_all_there():
-    assert len(TRIALS) == 10
+    assert len(TRIALS) == 16
     for trial in TRIALS.values():
         keys = [trial.key(entry) for entry in trial.grid]
         assert len(set(keys)) == len(keys) == len(trial.lines(RESULTS))

@@ -158,7 +158,8 @@ def test_median_is_that_of_the_whole_matrix(n):
 def test_bandwidth_and_distances_are_the_authors(P, U, T, answer):
     X = np.concatenate([P, U])
     positive = np.arange(len(X)) < len(P)
-    width = search_bandwidth(X, pair_distances(X), positive, np.flatnonzero(~positive))
+    p, u = positive / len(P), ~positive / len(U)
+    width = search_bandwidth(X, pair_distances(X), p, u)
     assert width == pytest.approx(answer["km_bandwidth"], rel=1e-6)
     made = hull(P, U, width)
     assert made.separation == pytest.approx(answer["km_separation"], abs=1e-6)

@@ -99,12 +99,13 @@ def test_ridge_regression_is_the_one_of_its_normal_equations():
 
 
 def test_a_target_is_dealt_to_the_models_and_repeats_with_the_seed(fitted, sample):
-    first, again = (
-        fitted.prior_estimator_.scored_.repetitions[0].target(sample.target, np.random.default_rng(s)) for s in (1, 1)
-    )
-    other = fitted.prior_estimator_.scored_.repetitions[0].target(sample.target, np.random.default_rng(2))
+    repetition, no_group = fitted.prior_estimator_.scored_.repetitions[0], np.full(len(sample.target), -1)
+    first, again = (repetition.target(sample.target, no_group, np.random.default_rng(s)) for s in (1, 1))
+    other = repetition.target(sample.target, no_group, np.random.default_rng(2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).mean() > 0.5
+    known = repetition.target(sample.target, np.full(len(sample.target), 7), np.random.default_rng(2))
+    np.testing.assert_allclose(known, repetition.models[repetition.fold[7]](sample.target), rtol=1e-12)
 
 
 # ---- the estimators
@@ -160,7 +161,7 @@ def test_a_picture_of_the_wrong_kind_is_refused(fitted, sample):
 
 def test_positives_that_are_one_observation_are_refused(sample):
     X = np.concatenate([sample.unlabeled[:1], sample.unlabeled[:1], sample.unlabeled])
-    with pytest.raises(InputError, match="the 2 positive rows are one observation, but at least 2 are needed"):
+    with pytest.raises(InputError, match=r"the 2 rows of positive are one observation .*, but at least 2 are needed"):
         ps.MixturePrior().fit(X, np.arange(len(X)) < 2, shared="identical")
 
 

@@ -13,13 +13,14 @@ from sklearn.linear_model import LogisticRegression
 
 import priorshift as ps
 from priorshift import intervals
-from priorshift.arrays import NO_PAIRS
 from priorshift.cli import main
 from priorshift.cli.options import _prior, _survey
 from priorshift.confidence_curve import FiellerCurve
 from priorshift.embedding.gram import Embeddings, _covariance
 from priorshift.embedding.projection import numerator, separation
+from priorshift.embedding.sample import Sample
 from priorshift.errors import InputError, OutOfRangeWarning, VacuousBoundWarning
+from priorshift.input.scaling import Rows
 from priorshift.kernels import Gaussian
 from priorshift.prior_knowledge import Between, Distributed, Known, read_prior
 
@@ -41,7 +42,8 @@ def random_embeddings(seed):
     rng = np.random.default_rng(seed)
     means = np.concatenate([[np.zeros(3)], rng.normal(size=(2, 3))]) + 1
     influence = [rng.choice([0.02, 0.1, 0.3]) * rng.normal(size=(5, 3)) for _ in range(3)]
-    parts, freedom = _covariance(influence, NO_PAIRS)
+    samples = [Sample.even(Rows(v, np.zeros(3), np.ones(3)), 5 * k) for k, v in enumerate(influence)]
+    parts, freedom = _covariance(influence, samples)
     gram = means @ means.T
     return Embeddings(gram, gram, parts, 10 * freedom, (50, 50, 50), 0, Gaussian(1.0))
 
@@ -245,7 +247,7 @@ def test_samples_of_a_posterior_are_a_distribution():
 def test_the_curve_at_the_ends_of_fiellers_interval_is_at_its_tails(confidence):
     tcpu = fitted(confidence=confidence)
     R = tcpu.negative_ratio(S.target)
-    curve = intervals.curve(tcpu._embed(tcpu._read_target(S.target).rows)[0])
+    curve = intervals.curve(tcpu._embed(tcpu._embedding.sample(tcpu._read_target(S.target)))[0])
     tail = (1 - confidence) / 2
     assert curve([R.interval.low, R.value, R.interval.high]) == pytest.approx([tail, 0.5, 1 - tail], abs=1e-9)
     estimate = tcpu.estimate(S.target)
@@ -506,7 +508,8 @@ def test_the_command_line_takes_ranges_and_counts(files, option, prior, tmp_path
         (["--source-prior-counts=-1/10"], "'-1/10' is no survey"),
         (["--source-prior", "0.2", "--source-prior-counts", "37/250"], "not allowed with argument --source-prior"),
         (["--source-prior", "0.1-0.2", "--method", "drpu"], "source_prior is a range (0.1 to 0.2), but DRPU takes"),
-        (["--source-prior-counts", "3/20", "--interval", "paper-bound"], "but it is a distribution; pass source_prior as"),
+        (["--source-prior-counts", "3/20", "--method", "tcpu", "--interval", "paper-bound"],
+         "but it is a distribution; pass source_prior as"),
     ],
 )  # fmt: skip
 def test_wrong_knowledge_ends_the_command_with_one_sentence(files, command, options, message, tmp_path, capsys):

@@ -146,7 +146,10 @@ def test_metrics_of_an_exact_problem():
             {"classifier": Ridge()},
             r"classifier is Ridge\(\), but it must be a classifier with fit, get_params, decision_function",
         ),
-        ({"classifier": LogisticRegression}, "but it must be a classifier with fit, get_params, predict_proba"),
+        (
+            {"classifier": LogisticRegression},
+            "classifier is the class LogisticRegression, but a classifier is expected; pass an instance",
+        ),
         ({"classifier": LinearSVC(), "predicts": "positive"}, r"classifier is LinearSVC\(\), but .* predict_proba"),
         (
             {"prior_estimator": ps.KM2()},

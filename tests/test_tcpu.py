@@ -8,7 +8,6 @@ import pytest
 from exact_problems import random_problem, stacked
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 import priorshift as ps
 from priorshift.embedding.projection import objective, target_prior
@@ -31,22 +30,27 @@ def exact_problems(draw):
     features = draw(st.integers(1, 4))
     # a grid of 1/8, so that no two points are closer than rounding can tell
     cells = st.integers(-40, 40).map(lambda k: k / 8)
-    positives = draw(arrays(float, (draw(st.integers(2, 6)), features), elements=cells))
-    negatives = draw(arrays(float, (draw(st.integers(1, 6)), features), elements=cells))
-    copies = tuple(draw(st.integers(1, 4)) for _ in range(4))
-    return stacked(positives, negatives, copies)
+    sizes = draw(st.integers(2, 6)), draw(st.integers(1, 6))
+    rows = st.lists(st.tuples(*[cells] * features), min_size=sum(sizes), max_size=sum(sizes), unique=True)
+    positives, negatives = np.split(np.array(draw(rows)), [sizes[0]])
+    times = tuple(draw(st.integers(1, 4)) for _ in range(4))
+    return stacked(positives, negatives, times), positives, negatives, times
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("standardize", [False, True])
-@given(problem=exact_problems())
+@given(drawn=exact_problems())
 @settings(max_examples=60)
-def test_exact_problems_return_the_target_prior(kernel, standardize, problem):
-    if (problem.unlabeled == problem.unlabeled[0]).all():
-        return  # constant columns are refused, and tested elsewhere
+def test_exact_problems_return_the_target_prior(kernel, standardize, drawn):
+    """The same points in P, U and T, with weights in place of copies."""
+    problem, positives, negatives, (i, j, s, t) = drawn
+    sizes = len(positives), len(negatives)
+    both = np.concatenate([positives, negatives])
+    X, y = np.concatenate([positives, both]), np.repeat([1, 0], [sizes[0], sum(sizes)])
+    weights = np.concatenate([np.full(sizes[0], 3.0), np.repeat([i, j], sizes)])
     tcpu = ps.TCPU(problem.source_prior, kernel=kernel, standardize=standardize, statistic="plug-in")
-    estimate = tcpu.fit(problem.X, problem.y).estimate(problem.target)
+    estimate = tcpu.fit(X, y, weights=weights).estimate(both, weights=np.repeat([s, t], sizes))
     if np.isnan(estimate.raw):  # positives and negatives have one mean: nothing to estimate
         assert estimate.separation < 1e-9
         return

@@ -20,7 +20,7 @@ from priorshift.errors import (
     WeakSeparationWarning,
 )
 from priorshift.input.observations import linked
-from priorshift.input.source import Source
+from priorshift.input.source import Source, Target
 from priorshift.scores import mixture, witness
 from priorshift.scores.p_values import p_values
 from priorshift.scores.witness import Witness, _root
@@ -31,15 +31,29 @@ from priorshift.scores.witness import Witness, _root
 def of_scores(positive, population, source, **law):
     """A witness of given scores, shape (repeats, rows)."""
     repetitions = [SimpleNamespace(positive=p, models=(None, None)) for p in positive]
-    values = np.stack([p_values(p, u) for p, u in zip(positive, population, strict=True)])
-    scored = SimpleNamespace(repetitions=repetitions, p_values=values)
+    mass = source.positive_mass
+    mass = None if np.ptp(mass) < 1e-12 and len(mass) == round(source.worth[0]) else mass
+
+    def ranks(p, scores):
+        return p_values(p, scores, mass, source.worth[0])
+
+    values = np.stack([ranks(p, u) for p, u in zip(positive, population, strict=True)])
+    scored = SimpleNamespace(repetitions=repetitions, p_values=values, positive_mass=mass, ranks=ranks)
     prior, weights = law["law"] if law else mixture.fit_one(np.stack([*map(mixture.histogram, values)]))
     return Witness.of(scored, source, prior, weights)
 
 
-def source_of(m, n, shared=None, seed=0):
+def source_of(m, n, shared=None, seed=0, **known):
     X = np.random.default_rng(seed).normal(size=(m + n, 2))
-    return Source.read(X, np.arange(m + n) < m, shared, scenario="case-control", standardize=False)
+    return Source.read(X, np.arange(m + n) < m, shared, **known, scenario="case-control", standardize=False)
+
+
+def target_of(t, weights=None, observation=None, of_source=None, copies=None):
+    """A target without columns: all that the witness asks of it."""
+    return Target(
+        None, range(t), weights, np.arange(t) if observation is None else observation,
+        np.full(t, -1) if of_source is None else of_source, np.ones(t, dtype=int) if copies is None else copies,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("m", "n", "t"), [(30, 400, 100), (500, 200, 50), (50, 300, 5000)])
@@ -55,7 +69,7 @@ def test_no_function_of_a_row_has_a_smaller_variance(m, n, t, monkeypatch):
     rng = np.random.default_rng(0)
     made = of_scores(rng.normal(size=(1, m)), rng.normal(size=(1, n)), source_of(m, n), law=(prior, weights))
     ratios = np.array([0.05, 0.4, 1.0, 1.3])
-    made._block(ratios, np.zeros((1, t), dtype=int), None)
+    made._block(ratios, made._sample(np.zeros((1, t)), target_of(t)))
     for r, h in zip(ratios, seen[0][0], strict=True):
         f_T = (1 - r) * f_P + r * f_U
         assert f_T.min() > 0
@@ -69,70 +83,112 @@ def test_no_function_of_a_row_has_a_smaller_variance(m, n, t, monkeypatch):
         assert (worse @ Q @ worse) / (worse @ (f_U - f_P)) ** 2 > 1.0001 * variance[0]
 
 
-def slow(made, source, target, observation, r):
+def slow(made, source, values, target, r):
     """N − rD, its variance, D, degrees of freedom and D's number of standard errors, row by row."""
-    m, n, t = made.positive.shape[1], made.population.shape[1], target.shape[1]
-    repeats = len(target)
-    tables, expected, seen, expected_U, seen_U = [], [], [], [], []
-    for k in range(repeats):
-        rho = made.density_ratio[k]
-        bottom = max_zero((1 - r) * rho + r) / t + (1 - r) ** 2 * rho / m + r**2 / n
-        tables.append((1 - rho) / bottom)
-    scale = max(np.abs(table).max() for table in tables)
+    mass_P, mass_U, mass_T = (list(x) for x in (source.positive_mass, source.population_mass, target.mass))
+    copies_P, copies_U = source.copies[source.positive], source.copies[source.population]
+    m, n, t = (
+        1 / sum(c * w**2 for c, w in zip(copies, mass, strict=True))
+        for copies, mass in ((copies_P, mass_P), (copies_U, mass_U), (target.copies, mass_T))
+    )
+    own = np.stack([made.scored.ranks(rep.positive, rep.positive) for rep in made.scored.repetitions])
+    even = made.scored.positive_mass is None
 
     def bin_of(v):
         return min(int(v * 200), 199)
 
-    for k in range(repeats):
-        table = tables[k] / scale
-        table = table - np.mean([table[bin_of((j + 0.5) / (m + 1))] for j in range(m + 1)])
-        tables[k] = table
-        own = p_values(made.scored.repetitions[k].positive, made.scored.repetitions[k].positive)
+    def mean(x, mass):
+        return sum(a * w for a, w in zip(x, mass, strict=True))
+
+    def variance(x, mass):
+        centre = mean(x, mass)
+        return mean([(a - centre) ** 2 for a in x], mass)
+
+    tables = []
+    for rho in made.density_ratio:
+        bottom = max_zero((1 - r) * rho + r) / t + (1 - r) ** 2 * rho / m + r**2 / n
+        tables.append((1 - rho) / bottom)
+    scale = max(np.abs(table).max() for table in tables)
+    expected, seen, expected_U, seen_U = [], [], [], []
+    for k, table in enumerate(tables):
+        table = table / scale
+        of_P = [table[bin_of(v)] for v in own[k]]
+        rows = len(mass_P)
+        ranks = [table[bin_of((j + 0.5) / (rows + 1))] for j in range(rows + 1)]
+        tables[k] = table = table - (np.mean(ranks) if even else mean(of_P, mass_P))
         expected.append(np.var(table))
-        seen.append(np.var([table[bin_of(v)] for v in own]))
+        seen.append(variance([table[bin_of(v)] for v in own[k]], mass_P))
         f = 1 / made.density_ratio[k] / np.sum(1 / made.density_ratio[k])  # the mixture's law of U
         expected_U.append(f @ table**2 - (f @ table) ** 2)
-        seen_U.append(np.var([table[bin_of(v)] for v in made.scored.p_values[k]]))
-    own = np.stack([p_values(rep.positive, rep.positive) for rep in made.scored.repetitions])
+        seen_U.append(variance([table[bin_of(v)] for v in made.scored.p_values[k]], mass_U))
     h_T, h_U, h_P = (
-        np.array([[tables[k][bin_of(v)] for v in row] for k, row in enumerate(values)])
-        for values in (target, made.scored.p_values, own)
+        np.array([[tables[k][bin_of(v)] for v in row] for k, row in enumerate(of_sample)])
+        for of_sample in (values, made.scored.p_values, own)
     )
     T, U, P = h_T.mean(axis=0), h_U.mean(axis=0), h_P.mean(axis=0)
-    N, D = T.mean(), U.mean()
+    N, D = mean(T, mass_T), mean(U, mass_U)
     wider = np.sqrt(max(np.mean(expected) / np.mean(seen), 1))
     wider_U = np.sqrt(max(np.mean(expected_U) / np.mean(seen_U), 1))
-    supposed = (1 - r) * np.mean(P**2) + r * np.mean(U**2) - ((1 - r) * P.mean() + r * U.mean()) ** 2  # if R = r
-    u_count, p_count = (len(set(source.observation[rows])) for rows in (source.population, source.positive))
-    t_count = len(set(observation))
-    var_T, var_U, var_P = max(T.var(ddof=1), supposed), wider_U**2 * U.var(ddof=1), wider**2 * P.var(ddof=1)
+    supposed = (1 - r) * mean(P**2, mass_P) + r * mean(U**2, mass_U)  # if R = r
+    supposed -= ((1 - r) * mean(P, mass_P) + r * D) ** 2
     # how much a row's h differs between repetitions, beside that the whole repetition does
-    centred = h_U - h_U.mean(axis=1, keepdims=True)
-    between = centred.var(axis=0, ddof=1).sum() / (n - 1)
+    centred = h_U - np.array([[mean(row, mass_U)] for row in h_U])
     folds = len(made.scored.repetitions[0].models)
-    noise = min(between * (folds - 1) / U.var(ddof=1), 1.0)
+    between = mean(centred.var(axis=0, ddof=1), mass_U)
+    noise = min(between * (folds - 1) / variance(U, mass_U), 1.0)
 
-    def of_source(u, p):
-        influence = {}
-        for values, rows, factor, count in (
-            (wider_U * (U - U.mean()), source.population, u, u_count),
-            (wider * (P - P.mean()), source.positive, p, p_count),
-        ):
-            centre = values.mean()
-            for value, row in zip(values, rows, strict=True):
-                one = factor * (value - centre) / len(values) * np.sqrt(count / (count - 1))
-                influence[source.observation[row]] = influence.get(source.observation[row], 0.0) + one
-        return sum(x**2 for x in influence.values())
+    # what each row does, and what each observation does: one of the source, or one of the target alone
+    def count(mass, observation):
+        sums = {}
+        for w, o in zip(mass, observation, strict=True):
+            sums[o] = sums.get(o, 0.0) + w
+        return 1 / sum(x**2 for x in sums.values())
 
-    influence = {}
-    for value, o in zip(T, observation, strict=True):
-        influence[o] = influence.get(o, 0.0) + (value - N) / t
-    of_target = sum(x**2 for x in influence.values()) * t_count / (t_count - 1)
-    of_target = max(of_target, supposed * sum(list(observation).count(o) ** 2 for o in set(observation)) / t**2)
-    V = of_target + (1 + noise) * of_source(r, 1 - r)
-    parts = np.array([var_T / t, r**2 * var_U / n, (1 - r) ** 2 * var_P / m])
-    freedom = parts.sum() ** 2 / (parts**2 / np.array([t_count - 1, u_count - 1, p_count - 1])).sum()
-    of_D = max(of_source(1, -1), var_U / n + var_P / m)
+    observed = {
+        "T": target.observation,
+        "U": source.observation[source.population],
+        "P": source.observation[source.positive],
+    }
+    counts = {name: count(mass, observed[name]) for name, mass in zip("TUP", (mass_T, mass_U, mass_P), strict=True)}
+    rows_of = {}
+    for name, x, mass in (
+        ("P", wider * (P - mean(P, mass_P)), mass_P),
+        ("U", wider_U * (U - D), mass_U),
+        ("T", T - N, mass_T),
+    ):
+        unbiased = np.sqrt(counts[name] / (counts[name] - 1))
+        rows_of[name] = [a * w * unbiased for a, w in zip(x, mass, strict=True)]
+
+    def by_observation(u, p, tt=0.0):
+        sums = {}
+        for name, factor in (("U", u), ("P", p)):
+            for one, o in zip(rows_of[name], observed[name], strict=True):
+                sums["source", o] = sums.get(("source", o), 0.0) + factor * one
+        if tt:
+            for one, o, known in zip(rows_of["T"], target.observation, target.of_source, strict=True):
+                key = ("source", known) if known >= 0 else ("target", o)
+                sums[key] = sums.get(key, 0.0) + tt * one
+        return sums
+
+    def squares(sums):
+        return sum(x**2 for x in sums.values())
+
+    of_target = {}
+    for one, o in zip(rows_of["T"], target.observation, strict=True):
+        of_target[o] = of_target.get(o, 0.0) + one
+    var_U, var_P = squares(by_observation(1, 0)), squares(by_observation(0, 1))
+    floor = supposed / t
+    from_T = max(sum(x**2 for x in of_target.values()), floor)
+    if len(of_target) < len(T) and source.groups is not None:
+        from_T = max(from_T, floor * max(var_U / sum(x**2 for x in rows_of["U"]), 1.0))
+    V = from_T + (1 + noise) * squares(by_observation(r, 1 - r))
+    if (target.of_source >= 0).any():
+        second = np.sqrt(1 + noise)
+        together = squares(by_observation(second * r, second * (1 - r), -1.0))
+        V += together - sum(x**2 for x in of_target.values()) - squares(by_observation(second * r, second * (1 - r)))
+    parts = np.array([from_T, r**2 * var_U, (1 - r) ** 2 * var_P])
+    freedom = parts.sum() ** 2 / (parts**2 / np.array([counts[name] - 1 for name in "TUP"])).sum()
+    of_D = max(squares(by_observation(1, -1)), var_U + var_P)
     return N - r * D, V, D, freedom, D / np.sqrt((1 + noise) * of_D)
 
 
@@ -172,9 +228,10 @@ def max_zero(x):
 
 
 def scored_problem(kind):
-    """Three repetitions of noisy scores, with rows that are one observation where the kind says so."""
+    """Three repetitions of noisy scores, with rows that are one observation or count more where the kind says so."""
     rng = np.random.default_rng(3)
     m, n, t = 15, 40, 25
+    target = target_of(t)
     if kind == "censoring":
         X = rng.normal(size=(n, 2))
         source = Source.read(X, np.arange(n) < m, None, scenario="censoring", standardize=False)
@@ -183,44 +240,57 @@ def scored_problem(kind):
     elif kind == "copies":
         X = np.repeat(rng.normal(size=(11, 2)), 5, axis=0)
         source = Source.read(X, np.arange(55) < m, None, scenario="case-control", standardize=False)
-        assert len(source.copies) == 44
+        assert source.worth == pytest.approx((3, 8))
+        observation = linked(t, np.array([[0, 1], [1, 2], [5, 9]]))
+        target = target_of(t, observation=observation, copies=np.bincount(observation)[observation])
+    elif kind == "weights":
+        source = source_of(m, n, weights=rng.uniform(0.5, 2, m + n))
+        target = target_of(t, weights=rng.uniform(0.5, 2, t))
+    elif kind in ("groups", "groups in source and target"):
+        groups = np.r_[np.arange(m) // 2, 5 + np.arange(n) // 4]  # some have positives and unlabelled rows
+        source = source_of(m, n, groups=groups, weights=rng.uniform(0.5, 2, m + n))
+        of_source = np.unique(source.observation)[np.arange(t) // 3] if kind != "groups" else None
+        target = target_of(t, rng.uniform(0.5, 2, t), np.arange(t) // 3, of_source)
     else:
         source = source_of(m, n)
     of_observation = rng.normal(size=source.observation.max() + 1)
     scores = of_observation[source.observation] + rng.normal(size=(3, len(source.labeled)))
     scores += 1.5 * source.labeled
-    observation = linked(t, np.array([[0, 1], [1, 2], [5, 9]])) if kind == "copies" else np.arange(t)
     made = of_scores(scores[:, source.positive], scores[:, source.population], source)
-    target = np.stack(
-        [p_values(s[source.positive], x) for s, x in zip(scores, rng.normal(size=(3, t)) + 1.0, strict=True)]
-    )
-    return made, source, target, observation
+    of_target = rng.normal(size=(3, t)) + 1.0
+    values = np.stack(
+        [made.scored.ranks(s[source.positive], x) for s, x in zip(scores, of_target, strict=True)]
+    )  # fmt: skip
+    return made, source, values, target
 
 
-@pytest.mark.parametrize("kind", ["apart", "shared", "copies", "censoring"])
+KINDS = ["apart", "shared", "copies", "censoring", "weights", "groups", "groups in source and target"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_test_is_that_of_a_slow_implementation(kind):
-    made, source, target, observation = scored_problem(kind)
+    made, source, values, target = scored_problem(kind)
     ratios = np.array([0.0, 0.3, 1.0, 2.5, 40.0])
-    r, S, V, D, freedom, apart = made._tests(ratios, mixture.bins(target), witness._together(observation)).made
+    r, S, V, D, freedom, apart = made._tests(ratios, made._sample(values, target)).made
     np.testing.assert_array_equal(r, ratios)
-    told = np.array([slow(made, source, target, observation, one) for one in ratios]).T
+    told = np.array([slow(made, source, values, target, one) for one in ratios]).T
     for found, expected in zip((S, V, D, freedom, apart), told, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
-    if kind != "apart":  # what is one observation matters
-        made.__dict__.pop("_together", None)
+    if kind != "apart":  # what is one observation, and what a row counts, matters
         lone = Witness(made.scored, source_of(*(len(x[0]) for x in (made.positive, made.population))), made.density_ratio,
                        made.population, made.positive)  # fmt: skip
-        assert not np.allclose(lone._tests(ratios, mixture.bins(target), None).made[2], V, rtol=0.01)
+        alone = lone._tests(ratios, lone._sample(values, target_of(values.shape[1]))).made
+        assert not np.allclose(alone[2], V, rtol=0.01)
 
 
 def test_order_of_rows_and_size_of_blocks_change_nothing(monkeypatch):
-    made, _, target, observation = scored_problem("copies")
-    before = made.test(target, observation)
-    rng = np.random.default_rng(0)
-    order = rng.permutation(target.shape[1])
-    again = made.test(target[:, order], observation[order])
+    made, _, values, target = scored_problem("groups in source and target")
+    before = made.test(values, target)
+    order = np.random.default_rng(0).permutation(values.shape[1])
+    parts = (target.weights, target.observation, target.of_source, target.copies)
+    again = made.test(values[:, order], target_of(len(order), *(part[order] for part in parts)))
     monkeypatch.setattr(witness, "_BLOCK", 50)
-    blocks = made.test(target, observation)
+    blocks = made.test(values, target)
     for other in (again, blocks):
         for name in ("ratios", "statistic", "error", "freedom", "ratio", "separation"):
             np.testing.assert_allclose(getattr(other, name), getattr(before, name), rtol=1e-8)
@@ -234,7 +304,7 @@ def test_the_root_is_the_ratio_where_label_shift_is_exact(copies):
     problem = stacked(rng.normal(size=(600, 1)) + 1.5, rng.normal(size=(500, 1)), copies)
     P, U, T = (rows[None, :, 0] for rows in (problem.positive, problem.unlabeled, problem.target))
     made = of_scores(np.repeat(P, 2, axis=0), np.repeat(U, 2, axis=0), source_of(P.shape[1], U.shape[1]))
-    test = made.test(np.repeat(p_values(P[0], T[0])[None], 2, axis=0), np.arange(T.shape[1]))
+    test = made.test(np.repeat(p_values(P[0], T[0])[None], 2, axis=0), target_of(T.shape[1]))
     R = (1 - problem.target_prior) / (1 - problem.source_prior)
     assert test.ratio == pytest.approx(R, abs=0.005)
     at = np.interp(test.ratio, test.ratios, test.statistic)
@@ -437,7 +507,9 @@ def test_rows_that_were_exported_four_times_leave_the_width(rows):
     once = ps.WitnessShift(0.3, random_state=0).fit(s.X, s.y).estimate(s.target)
     X, y, target = (np.repeat(part, 4, axis=0) for part in (s.X, s.y, s.target))
     with pytest.warns(DuplicateRowsWarning, match=f"{3 * rows} of {4 * rows} source rows are copies of others"):
-        four = ps.WitnessShift(0.3, random_state=0).fit(X, y).estimate(target)
+        fitted = ps.WitnessShift(0.3, random_state=0).fit(X, y)
+    with pytest.warns(DuplicateRowsWarning, match=f"{3 * rows} of {4 * rows} target rows are copies of others"):
+        four = fitted.estimate(target)
     assert four.interval.width == pytest.approx(once.interval.width, rel=0.15)  # half, if they were taken as rows
     assert abs(four.value - once.value) < 0.6 * once.standard_error
 
@@ -590,3 +662,55 @@ def test_p_values_are_those_of_the_answer(given, sample):
 def test_settings_that_cannot_be_used(settings, message, sample):
     with pytest.raises(InputError, match=message):
         ps.WitnessShift(**settings).fit(sample.X, sample.y)
+
+
+# ---- what rows do to the estimate
+
+
+def test_influences_add_up_to_the_variance_of_the_test():
+    rng = np.random.default_rng(0)
+    m, n, t = 40, 120, 70
+    ids = np.arange(m + n)
+    ids[m : m + 15] = np.arange(15)  # of U, also in P
+    copies = np.concatenate([np.arange(t - 20), np.arange(20)])
+    known = np.where(np.arange(t) < 12, np.arange(t) // 2, -1)  # six groups that the source has too
+    groups = np.where(known < 0, 100 + np.arange(t), known)
+    for shared in (None, ids):
+        made = of_scores(rng.normal(1, 1, (3, m)), rng.normal(0, 1, (3, n)), source_of(m, n, shared))
+        values = rng.random((3, t))
+        of_target = {
+            "apart": target_of(t),
+            "copies": target_of(t, observation=copies),
+            "groups": target_of(t, observation=np.unique(groups, return_inverse=True)[1], of_source=known),
+        }
+        for kind, target in of_target.items():
+            for ratio in (0.0, 0.4, 1.0, 1.7):
+                moved = made.influence(ratio, values, target)
+                _, _, V, D, freedom, _ = made._tests(np.array([ratio]), made._sample(values, target)).made
+                assert moved.source @ moved.source + moved.own_variance == pytest.approx(float(V[0] / D[0] ** 2))
+                assert moved.freedom == freedom[0] and len(moved.source) == m + n - 15 * (shared is not None)
+                assert (moved.target[:12] == 0).all() == (kind == "groups")
+    for name in ("own_variance", "freedom"):
+        assert getattr(made.influence(-0.1, values, target), name) == getattr(made.influence(0.0, values, target), name)
+
+
+def test_the_influence_of_a_source_row_is_what_leaving_it_out_does():
+    """With scores and ρ held: a row of U leaves a mean, a row of P moves the ranks of all others."""
+    rng = np.random.default_rng(1)
+    m, n, t, r = 80, 150, 4000, 0.6
+    P, U, T = rng.normal(1, 1, (1, m)), rng.normal(0.3, 1, (1, n)), rng.normal(0.6, 1, (1, t))
+    law = mixture.fit_one(np.stack([mixture.histogram(p_values(P[0], U[0]))]))
+
+    def ratio(P, U):
+        made = of_scores(P, U, source_of(P.shape[1], U.shape[1]), law=law)
+        values = np.stack([p_values(P[0], T[0])])
+        target = target_of(t)
+        r_, S, _, D, *_ = made._tests(np.array([r]), made._sample(values, target)).made[:, 0]
+        return r_ + S / D, made.influence(r, values, target).source
+
+    whole, influence = ratio(P, U)
+    of_U = whole - np.array([ratio(P, np.delete(U, i, axis=1))[0] for i in range(n)])
+    of_P = whole - np.array([ratio(np.delete(P, i, axis=1), U)[0] for i in range(m)])
+    assert np.corrcoef(of_U, influence[m:])[0, 1] > 0.99
+    assert np.polyfit(influence[m:], of_U, 1)[0] > 0  # the sign too; the size is larger by the noise of the scores
+    assert np.corrcoef(of_P, influence[:m])[0, 1] > 0.9  # ranks move in steps, and h in bins

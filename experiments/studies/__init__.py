@@ -4,14 +4,20 @@ from experiments.grids import EXPERIMENTS
 from experiments.studies import (
     audits,
     classifier,
+    clusters,
     coverage,
     coverage_km2,
     coverage_unknown,
     hard,
     knowledge,
     known,
+    missing,
+    mixed,
+    months,
     rare,
     source_prior,
+    strata,
+    weighted,
 )
 from experiments.study import Study, Trial
 
@@ -27,7 +33,13 @@ TRIALS: dict[str, Trial] = {
         knowledge,
         source_prior,
         classifier,
+        clusters,
         audits,
+        weighted,
+        mixed,
+        missing,
+        months,
+        strata,
     )
 }
 STUDIES: dict[str, Study] = {**EXPERIMENTS, **TRIALS}

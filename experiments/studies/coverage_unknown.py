@@ -16,7 +16,7 @@ from experiments.columns import markdown
 from experiments.draws import gaussian, gaussian_source
 from experiments.study import Line, Trial
 
-_REPETITIONS = {200: 60, 2000: 40, 20_000: 10}
+_REPETITIONS = {200: 100, 2000: 100, 20_000: 25}
 _PRIORS = (0.01, 0.1, 0.5, 0.9)
 _TARGETS = (0.05, 0.2, 0.6, 0.95)
 _SETTINGS = tuple((n, pi) for n, pi in product(_REPETITIONS, _PRIORS) if n * pi > 2)  # 2 positives of 200 are none

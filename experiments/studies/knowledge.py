@@ -20,7 +20,7 @@ from experiments.columns import markdown
 from experiments.draws import Source, draw, gaussian, gaussian_source
 from experiments.study import Line, Trial
 
-_REPETITIONS = {"Synthetic": 40, "Diabetes": 10, "Vehicle": 10}
+_REPETITIONS = {"Synthetic": 100, "Diabetes": 10, "Vehicle": 10}
 _PRIORS = (0.1, 0.3, 0.6)
 _TARGETS = (0.2, 0.7)
 _SURVEYED = 100

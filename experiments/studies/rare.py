@@ -18,7 +18,7 @@ from experiments.study import Line, Trial
 
 _PRIORS = (0.01, 0.001)
 _POSITIVES = (300, 3000)
-_REPETITIONS = {10_000: 10}
+_REPETITIONS = {10_000: 20, 100_000: 8}
 _MOST_OF_TCPU = 10_000
 _SHIFTS = (0.4, 1.0, 3.0)  # π′/π
 _METHODS = {"": "Witness, π known", "_unknown": "Witness, π unknown", "_tcpu": "TCPU, π known"}

@@ -4,21 +4,23 @@ Estimates the class prior of an unlabelled target population under label shift, 
 unlabelled data of a source population.
 """
 
-from priorshift import adapt, audit, datasets, errors, intervals, kernels, methods, plots, simulate
+from priorshift import adapt, audit, datasets, errors, intervals, kernels, methods, plots, simulate, storage
 from priorshift.drpu import DRPU
 from priorshift.estimate import estimate_prior
+from priorshift.estimates import estimate_priors
+from priorshift.input.encoding import TableEncoder
 from priorshift.intervals import required_sample_size
 from priorshift.kernel_ratio import KernelRatio
 from priorshift.km import KM1, KM2
 from priorshift.km_ls import KM2LS
 from priorshift.mixture_prior import MixturePrior
 from priorshift.nnpu import NNPUClassifier
+from priorshift.prior_estimates import PriorEstimates
 from priorshift.result import Interval, NegativeRatio, PriorEstimate
 from priorshift.shifted_classifier import ShiftedClassifier
 from priorshift.tcpu import TCPU
+from priorshift.version import __version__ as __version__
 from priorshift.witness_shift import WitnessShift
-
-__version__ = "0.1.0.dev0"
 
 __all__ = [
     "DRPU",
@@ -32,17 +34,21 @@ __all__ = [
     "NNPUClassifier",
     "NegativeRatio",
     "PriorEstimate",
+    "PriorEstimates",
     "ShiftedClassifier",
+    "TableEncoder",
     "WitnessShift",
     "adapt",
     "audit",
     "datasets",
     "errors",
     "estimate_prior",
+    "estimate_priors",
     "intervals",
     "kernels",
     "methods",
     "plots",
     "required_sample_size",
     "simulate",
+    "storage",
 ]

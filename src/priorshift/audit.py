@@ -35,6 +35,7 @@ from priorshift.arrays import Floats, Index
 from priorshift.errors import InputError
 from priorshift.input.looked_up import LEAST, Audit, read_audit
 from priorshift.input.parameters import check_confidence, check_count, check_number, check_prior
+from priorshift.input.weights import effective_size, read_weights
 from priorshift.result import Interval
 
 __all__ = ["LEAST", "Audit", "AuditedShare", "audit_size", "audited_share", "read_audit"]
@@ -108,7 +109,9 @@ class AuditedShare:
         return np.asarray(self.labels * (xlogy(self.value, theta) + xlog1py(1 - self.value, -theta) - best))
 
 
-def audited_share(audit: Audit, predicted: ArrayLike, cluster: ArrayLike | None = None) -> AuditedShare:
+def audited_share(
+    audit: Audit, predicted: ArrayLike, cluster: ArrayLike | None = None, weights: ArrayLike | None = None
+) -> AuditedShare:
     """Estimate the share of positives from an audit and predictions for all rows.
 
     λ is the slope of the labels on the predictions, λ̂, shrunk by its noise as the jackknife tells it:
@@ -124,6 +127,9 @@ def audited_share(audit: Audit, predicted: ArrayLike, cluster: ArrayLike | None 
         leaves the audit alone.
     cluster : array-like of shape (n,), optional
         A number for each row, equal for rows that are not independent, such as copies of one observation.
+    weights : array-like of shape (n,), optional
+        What each row stands for; which rows were looked up must not depend on it. k and n rows are then worth
+        (Σ w)²/Σ w², or less where weights go with the classes.
 
     Returns
     -------
@@ -161,6 +167,8 @@ def audited_share(audit: Audit, predicted: ArrayLike, cluster: ArrayLike | None 
             f"predicted has {n} rows, but row {audit.index.max()} (counting from 0) was audited; pass a prediction for "
             "each row of the sample."
         )
+    w = np.ones(n) if weights is None else read_weights(weights, n)
+    w_k = w[audit.index]
     groups = _groups(cluster, n)
     of_audited = np.unique(groups[audit.index], return_inverse=True)[1].reshape(-1)
     clusters = int(of_audited.max(initial=-1)) + 1
@@ -169,30 +177,37 @@ def audited_share(audit: Audit, predicted: ArrayLike, cluster: ArrayLike | None 
             f"the audited rows are of {clusters} clusters, but at least {LEAST} are needed; look up more rows."
         )
     y = audit.positive.astype(float)
-    share, f_k = float(y.mean()), f[audit.index]
+    mass, mass_k = w / w.sum(), w_k / w_k.sum()
+    share, f_k = float(mass_k @ y), f[audit.index]
+    mean, mean_k = float(mass @ f), float(mass_k @ f_k)
     weight = 0.0
     if f.std() > 1e-12 * np.abs(f).max() and 0 < share < 1:
         slope, noise = _slope(f_k, y, of_audited, float(f.var()) / 2)
         weight = slope * max(0.0, 1 - noise / slope**2) if slope else 0.0
-    raw = share - weight * float(f_k.mean() - f.mean())
-    value = min(max(raw, float(y.sum()) / n), 1 - float((1 - y).sum()) / n)
+    raw = share - weight * (mean_k - mean)
+    looked_up = mass[audit.index]
+    value = min(max(raw, float(looked_up @ y)), 1 - float(looked_up @ (1 - y)))
 
-    residual = (y - share) - weight * (f_k - f_k.mean())
-    total = k * share * (1 - share)
-    explained = max(0.0, 1 - float(residual @ residual) / total) if weight else 0.0
-    influence = weight * (f - f.mean()) / n
-    influence[audit.index] += residual / k
-    effect = _design_effect(influence, groups)
-    alike = float((np.bincount(of_audited) ** 2).sum()) / k  # what it would be if rows of a cluster were of one class
+    residual = (y - share) - weight * (f_k - mean_k)
+    explained = max(0.0, 1 - float(mass_k @ residual**2) / (share * (1 - share))) if weight else 0.0
+    influence = weight * mass * (f - mean)
+    influence[audit.index] += mass_k * residual
+    worth_k, worth_n = effective_size(w_k), effective_size(w)
+    # what it would be if rows were independent, and their weights had nothing to do with their classes
+    alone = float(mass_k @ residual**2) / worth_k + weight**2 * float(mass @ (f - mean) ** 2) / worth_n
+    alone += 2 * weight * float(mass_k @ ((f_k - mean) * residual)) / worth_n
+    effect = _design_effect(influence, groups, alone)
+    sizes = np.bincount(of_audited, mass_k)
+    alike = float(sizes @ sizes / (mass_k @ mass_k))  # what it would be if rows of a cluster were of one class
 
-    known = _known(share, k)
+    known = _known(share, worth_k)
     careful = known * effect + (1 - known) * alike
     return AuditedShare(
         value=value,
-        standard_error=sqrt(value * (1 - value) * effect / _worth(k, n, explained)),
+        standard_error=sqrt(value * (1 - value) * effect / _worth(worth_k, worth_n, explained)),
         weight=weight,
         explained=explained,
-        labels=_worth(k, n, known * explained) / careful,
+        labels=_worth(worth_k, worth_n, known * explained) / careful,
         rows=(k, n),
     )
 
@@ -287,20 +302,20 @@ def _slope(f: Floats, y: Floats, cluster: Index, spread: float) -> tuple[float, 
     return slope, float(((without - slope) ** 2).sum())
 
 
-def _design_effect(influence: Floats, groups: Index) -> float:
+def _design_effect(influence: Floats, groups: Index, independent: float) -> float:
     """How much larger the variance is than of independent rows; no smaller, which would be noise."""
-    independent = float(influence @ influence)
     together = np.bincount(groups, influence)
-    return max(1.0, float(together @ together) / independent) if independent else 1.0
+    ratio = float(together @ together) / independent if independent > 0 else 1.0
+    return ratio if ratio > 1 + 1e-9 else 1.0
 
 
-def _known(share: float, k: int) -> float:
+def _known(share: float, k: float) -> float:
     """What the audit's part is in a sum of squares with two positives and two negatives besides."""
     spread = share * (1 - share)
     return k * spread / (k * spread + _UNEXPLAINED * (1 - 2 * spread))
 
 
-def _worth(k: int, n: float, explained: float) -> float:
+def _worth(k: float, n: float, explained: float) -> float:
     """K."""
     return 1 / ((1 - explained) / k + explained / n)
 

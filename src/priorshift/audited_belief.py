@@ -76,8 +76,10 @@ class AuditedSample:
             return None
         rows = source.unknown
         among = np.isin(source.population, rows)
-        share = audited_share(source.audit, predicted[among], source.observation[rows])
-        return cls(share, float(source.population_weights.sum()), 1 - float(among.mean()))
+        mass = source.population_mass[among]
+        share = audited_share(source.audit, predicted[among], source.observation[rows], mass)
+        observations = source.worth[1] / source.design_effects(np.zeros(len(source.positive)), predicted)[1]
+        return cls(share, observations, 1 - float(mass.sum()))
 
     @classmethod
     def of_target(cls, target: Target, audit: Audit, predicted: Floats) -> AuditedSample:
@@ -96,7 +98,8 @@ class AuditedSample:
         -------
         AuditedSample
         """
-        return cls(audited_share(audit, predicted, target.observation), float(target.observation.max()) + 1)
+        share = audited_share(audit, predicted, target.observation, target.mass)
+        return cls(share, target.size / target.design_effect(predicted))
 
     @property
     def value(self) -> float:  # numpydoc ignore=RT01

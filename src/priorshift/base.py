@@ -16,13 +16,15 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift import progress
-from priorshift.errors import InputError
+from priorshift.errors import InputError, StoredVersionWarning, warn
 from priorshift.input.looked_up import read_audit
 from priorshift.input.parameters import check_settings, is_known
 from priorshift.input.source import Layout, Source, Target
 from priorshift.input.tables import read_table
+from priorshift.joint import RatioInfluence
 from priorshift.prior_knowledge import Known, read_prior
 from priorshift.result import PriorEstimate
+from priorshift.version import __version__
 
 
 class PUEstimator(BaseEstimator, ABC):
@@ -32,19 +34,33 @@ class PUEstimator(BaseEstimator, ABC):
     _word_labels: ClassVar[bool] = False
     takes_uncertain_prior: ClassVar[bool] = False  # source_prior may be a range or a distribution, besides a number
     takes_audit: ClassVar[bool] = False  # fit and estimate take classes that were looked up
+    takes_weights: ClassVar[bool] = False  # fit and estimate take weights of rows
+    keeps_rows: ClassVar[bool] = False  # a fit, and so a stored file, holds rows of the source, beside what users bring
     settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"verbose"})  # they may change after fit
     _layout: Layout  # set last: what marks a finished fit
+    _version: str  # of the library that fitted it
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.sparse = True  # made dense where it is read
         tags.classifier_tags = ClassifierTags(multi_class=False)  # y has two values
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_layout")
 
-    def fit(self, X: Any, y: Any, shared: Any = None, audit: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        shared: Any = None,
+        audit: Any = None,
+        weights: Any = None,
+        groups: Any = None,
+        *,
+        positive_label: Any = None,
+    ) -> Self:
         """Fit the estimator to the source, once for all targets.
 
         Parameters
@@ -53,7 +69,7 @@ class PUEstimator(BaseEstimator, ABC):
             Labelled positives and unlabelled rows. Where the rows themselves are needed later, an array is kept and not
             copied, as by scikit-learn's nearest neighbours: do not change it in place before `estimate`.
         y : array-like of shape (rows,)
-            Two values; the larger one means labelled positive.
+            Two values; the larger one means labelled positive, unless `positive_label` is given.
         shared : None, "identical" or array-like of shape (rows,)
             Which labelled and unlabelled rows are the same observation: none, those with identical values, or those
             with the same id. (Under ``scenario="censoring"`` this is known and must be left out.)
@@ -61,6 +77,13 @@ class PUEstimator(BaseEstimator, ABC):
             The true class of some unlabelled rows, drawn at random and looked up: 1 for a positive, 0 for a negative,
             and nothing (NaN, None or empty text) for all other rows. Of :class:`WitnessShift` and
             :class:`MixturePrior`; other estimators refuse it.
+        weights : None or array-like of shape (rows,)
+            What each row stands for, such as the inverse of its probability to be drawn; their scale means nothing.
+        groups : None or array-like of shape (rows,)
+            Rows of one group, such as a patient's, are not independent; they stay together in folds, and what they do
+            to the estimate adds up.
+        positive_label : object
+            The value of `y` that means labelled positive, such as "fraud" beside "ok" or beside nothing.
 
         Returns
         -------
@@ -70,8 +93,21 @@ class PUEstimator(BaseEstimator, ABC):
         self._check_parameters()
         self._forget()
         self._check_audit(audit)
-        scenario, standardize = self._scenario(), getattr(self, "standardize", False)
-        source = Source.read(X, y, shared, audit, scenario=scenario, standardize=standardize, words=self._word_labels)
+        self._check_weights(weights)
+        source = Source.read(
+            X,
+            y,
+            shared,
+            audit,
+            weights,
+            groups,
+            scenario=self._scenario(),
+            standardize=getattr(self, "standardize", False),
+            words=self._word_labels,
+            positive_label=positive_label,
+        )
+        source.warn_of_copies()
+        source.warn_of_few_groups()
         return self._finish(source)
 
     def fit_source(self, source: Source) -> Self:
@@ -101,8 +137,19 @@ class PUEstimator(BaseEstimator, ABC):
         with progress.shown(getattr(self, "verbose", False)):
             self._fit(source, np.random.default_rng(getattr(self, "random_state", None)))
         self._settings = self.get_params()
+        self._version = __version__
         self._layout = source.layout
         return self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        fitted_by = state.get("_version", "an earlier version")
+        if "_layout" in state and _generation(fitted_by) != _generation(__version__):
+            warn(
+                f"A stored estimator was fitted by priorshift {fitted_by}, but is loaded by {__version__}, which may "
+                "answer otherwise or not at all; fit it again, or load it with the version that fitted it.",
+                StoredVersionWarning,
+            )
 
     def _forget(self) -> None:
         """An interrupted fit must leave nothing that could be mistaken for a fit."""
@@ -139,10 +186,20 @@ class PUEstimator(BaseEstimator, ABC):
                 f"{type(self).__name__} takes no audit; leave it out, or use WitnessShift, the default, which does."
             )
 
-    def _read_target(self, X_target: Any, audit: Any = None) -> Target:
+    def _check_weights(self, weights: Any) -> None:
+        if weights is not None and not self.takes_weights:
+            raise InputError(
+                f"{type(self).__name__} takes no weights; leave them out, or use WitnessShift, the default, or TCPU, "
+                "which do."
+            )
+
+    def _read_target(self, X_target: Any, audit: Any = None, weights: Any = None, groups: Any = None) -> Target:
         self._check_fit()
         self._check_audit(audit)
-        target = self._layout.read(X_target)
+        self._check_weights(weights)
+        target = self._layout.read(X_target, weights=weights, groups=groups)
+        target.warn_of_copies()
+        target.warn_of_few_groups()
         return target if audit is None else replace(target, audit=read_audit(audit, len(target)))
 
     def _check_fit(self) -> None:
@@ -161,29 +218,60 @@ class PUEstimator(BaseEstimator, ABC):
     def _fit(self, source: Source, rng: np.random.Generator) -> None: ...
 
 
+def _generation(version: str) -> list[str]:
+    """What must be the same for a stored fit to be understood: before 1.0 the second number too."""
+    major, *rest = version.split(".")
+    return [major] if major != "0" else [major, *rest[:1]]
+
+
 class TargetPriorEstimator(PUEstimator):
     """Base of estimators of a target's prior."""
 
     label: ClassVar[str]  # what results and tables call the method
 
-    def estimate(self, X_target: Any, audit: Any = None) -> PriorEstimate:
+    def estimate(self, X_target: Any, audit: Any = None, weights: Any = None, groups: Any = None) -> PriorEstimate:
         """Estimate the prior of the population that `X_target` is a sample of.
 
         Parameters
         ----------
         X_target : array-like or data frame of shape (rows, features)
             Unlabelled rows with the columns of the source.
-        audit : None or array-like of shape (rows,)
-            As in `fit`, of the target's rows.
+        audit, weights, groups : None or array-like of shape (rows,)
+            As in `fit`, of the target's rows. A group of the source that stands here again is the same group.
 
         Returns
         -------
         PriorEstimate
             With ``value`` NaN, the interval [0, 1] if one is asked for, and a warning, where the data give no estimate.
         """
-        target = self._read_target(X_target, audit)
+        target = self._read_target(X_target, audit, weights, groups)
         with progress.shown(getattr(self, "verbose", False)):
             return self._estimate(target)
+
+    def estimate_jointly(
+        self, X_target: Any, audit: Any = None, weights: Any = None, groups: Any = None
+    ) -> tuple[PriorEstimate, RatioInfluence | None]:
+        """Estimate the prior as `estimate` does, and tell what its error has in common with that of other targets.
+
+        Parameters
+        ----------
+        X_target : array-like or data frame of shape (rows, features)
+            As in `estimate`.
+        audit, weights, groups : None or array-like of shape (rows,)
+            As in `estimate`.
+
+        Returns
+        -------
+        estimate : PriorEstimate
+        influence : RatioInfluence or None
+            None where the method does not tell, or there is no interval.
+        """
+        target = self._read_target(X_target, audit, weights, groups)
+        with progress.shown(getattr(self, "verbose", False)):
+            return self._estimate_jointly(target)
+
+    def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
+        return self._estimate(target), None
 
     @abstractmethod
     def _estimate(self, target: Target) -> PriorEstimate: ...

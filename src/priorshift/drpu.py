@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy import stats
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Floats
 from priorshift.base import TargetPriorEstimator
@@ -252,7 +251,7 @@ class DRPU(TargetPriorEstimator):
         -------
         ShareCurve
         """
-        check_is_fitted(self)
+        self._check_fit()
         scores = self._population if X_target is None else self._score(self._read_target(X_target).rows[:])
         return ShareCurve.of(self._positive, scores)
 

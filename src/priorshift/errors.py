@@ -3,6 +3,8 @@
 import inspect
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -21,6 +23,21 @@ def warn(message: str, category: type[Warning]) -> None:
     while frame is not None and frame.f_back is not None and frame.f_code.co_filename.startswith(home):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+@contextmanager
+def unsaid(*categories: type[Warning]) -> Iterator[None]:
+    """Leave out warnings of some kinds, where they were given before.
+
+    Parameters
+    ----------
+    *categories : type
+        Classes of warnings.
+    """
+    with warnings.catch_warnings():
+        for category in categories:
+            warnings.simplefilter("ignore", category)
+        yield
 
 
 class InputError(ValueError):
@@ -79,6 +96,10 @@ class EstimatedPriorWarning(PriorShiftWarning):
     """A prior was estimated by a method whose bias the interval cannot include, or whose error is not known."""
 
 
+class FewGroupsWarning(PriorShiftWarning):
+    """Rows come in few groups, so that an interval is rough."""
+
+
 class DuplicateRowsWarning(PriorShiftWarning):
     """Many rows are copies of others."""
 
@@ -95,5 +116,17 @@ class NotConvergedWarning(PriorShiftWarning, ConvergenceWarning):
     """A solver stopped short of its tolerance."""
 
 
+class StoredVersionWarning(PriorShiftWarning):
+    """A stored estimator was fitted by another version of the library, whose answers may differ."""
+
+
 class ColumnWarning(PriorShiftWarning):
-    """A column was left out because the population sample has no spread to scale it by."""
+    """A column was left out, or should be: it tells nothing of the source, counts rows, or is another in the target."""
+
+
+class FarValueWarning(ColumnWarning):
+    """A column holds a value so far from all others that it may be a code for a missing one."""
+
+
+class SampleWarning(PriorShiftWarning):
+    """A sample looks like another one: passed twice, or two of them swapped."""

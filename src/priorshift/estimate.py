@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from priorshift import methods
-from priorshift.arrays import Floats
 from priorshift.errors import InputError, SharedRowsWarning, warn
-from priorshift.input.estimators import audit_for, check_estimator, rows_for, shared_for
-from priorshift.input.looked_up import read_classes
+from priorshift.input.estimators import audit_for, check_estimator, rows_for, shared_for, told_for
 from priorshift.input.observations import comparable_ids, row_codes
+from priorshift.input.samples import as_samples, reader
 from priorshift.input.source import check_sizes
-from priorshift.input.tables import Table, check_dropped, match_columns, read_table
+from priorshift.input.tables import Table
+from priorshift.input.told import Columns, Told
 from priorshift.result import PriorEstimate
 
 
@@ -32,7 +33,10 @@ def estimate_prior(
     standardize: bool | None = None,
     shared: str | None = None,
     drop: Sequence[str] = (),
-    audit: str | Mapping[str, Any] | None = None,
+    audit: Columns = None,
+    weights: Columns = None,
+    groups: Columns = None,
+    encoder: Any = "auto",
 ) -> PriorEstimate:
     """Estimate the share of positives in the target population.
 
@@ -64,6 +68,17 @@ def estimate_prior(
         Classes of some unlabelled rows, of some rows of the target, or of both, drawn at random and looked up: the name
         of a column that stands in one of the two tables or in both, with 1, 0 and empty cells; or such columns
         themselves, ``{"unlabeled": values, "target": values}``. Of :class:`WitnessShift`.
+    weights : None, name of a column or mapping
+        What each row stands for, such as a survey's weights: the name of a column in one of the tables or more (rows
+        of the others count alike), or such columns themselves, ``{"unlabeled": values, "target": values}``, where
+        "positive" can stand too. Of :class:`WitnessShift` and :class:`TCPU`.
+    groups : None, name of a column or mapping
+        Which rows belong together, such as a patient's: the name of a column of all three tables, which may be that of
+        `shared` too, or such columns themselves. A group that stands in two tables is one group.
+    encoder : {"auto"}, None or transformer
+        What makes numbers of categories, dates and missing cells. "auto" is :class:`TableEncoder`, where there is
+        something to encode; None refuses what is not numbers. A transformer of scikit-learn's kind, such as skrub's
+        ``TableVectorizer()``, is fitted on the unlabelled rows alone.
 
     Returns
     -------
@@ -79,39 +94,20 @@ def estimate_prior(
     """
     settings = {"source_prior": source_prior, "confidence": confidence, "random_state": random_state,
                 "standardize": standardize}  # fmt: skip
-    estimator = _estimator(method, {name: value for name, value in settings.items() if value is not None})
+    estimator = make_estimator(method, settings)
     drop = [drop] if isinstance(drop, str) else list(drop)
-    if shared is not None and not isinstance(shared, str):
-        raise InputError(
-            f"shared is {type(shared).__name__}, but it must be None, 'identical' or the name of an id column; to pass "
-            "ids themselves use TCPU().fit(X, y, shared=ids)."
-        )
-    if shared in drop:
-        raise InputError(f"the column {shared!r} is both shared and dropped; it must be one of them.")
-    if not (audit is None or isinstance(audit, str)):
-        _check_audits(audit)
-    aside = [] if shared is None or shared == "identical" else [shared]
-    column = [audit] if isinstance(audit, str) else []
-    for other, use in ((aside, "shared"), (drop, "dropped")):
-        if set(column) & set(other):
-            raise InputError(f"the column {audit!r} is both audit and {use}; it must be one of them.")
+    told = Told(shared, audit, weights, groups).checked(drop)
+    read = reader(encoder)
     tables = [
-        read_table(unlabeled, "unlabeled", aside, drop, column),
-        read_table(positive, "positive", aside, drop, column),
-        read_table(target, "target", drop=[*drop, *aside], optional=column),
+        read(unlabeled, "unlabeled", **told.of_source(drop)),
+        read(positive, "positive", **told.of_source(drop)),
+        read(target, "target", **told.of_target(drop)),
     ]
-    check_dropped(tables, drop)
-    return estimate_from_tables(estimator, *match_columns(tables), shared=shared, audit=audit)
+    return estimate_from_tables(estimator, *as_samples(tables, drop, encoder), told=told)
 
 
 def estimate_from_tables(
-    estimator: Any,
-    unlabeled: Table,
-    positive: Table,
-    target: Table,
-    *,
-    shared: str | None = None,
-    audit: str | Mapping[str, Any] | None = None,
+    estimator: Any, unlabeled: Table, positive: Table, target: Table, *, told: Told | None = None
 ) -> PriorEstimate:
     """Estimate from tables that were read before, whose columns agree.
 
@@ -121,81 +117,73 @@ def estimate_from_tables(
         Of a target prior; it is fitted.
     unlabeled, positive, target : Table
         The three samples.
-    shared : None, "identical" or str
-        As in `estimate_prior`.
-    audit : None, str or mapping
-        As in `estimate_prior`; a column is among those set aside.
+    told : Told or None
+        What is known of their rows; columns of it are set aside.
 
     Returns
     -------
     PriorEstimate
     """
     check_sizes(**{target.name: len(target.values)})
-    X, y, known = join_source(unlabeled, positive, shared)
-    # one without a scenario, KM2-LS, does not use the unlabelled rows
-    if known is None and getattr(estimator, "scenario", None) == "case-control":
-        warn_of_shared_rows(X, y)
-    of_source, of_target = read_audits(unlabeled, positive, target, audit)
-    arguments = shared_for(estimator, known) | audit_for(estimator, of_source)
-    asked = audit_for(estimator, of_target)
-    fitted = estimator.fit(rows_for(estimator, X), y, **arguments)
-    estimate: PriorEstimate = fitted.estimate(rows_for(estimator, target), **asked)
-    return estimate
+    fitted, asked = fit_tables(estimator, unlabeled, positive, target, told=told)
+    estimate: PriorEstimate = fitted.estimate(rows_for(fitted, target), **asked)
+    return with_columns(estimate, unlabeled)
 
 
-def read_audits(
-    unlabeled: Table, positive: Table, target: Table, audit: str | Mapping[str, Any] | None
-) -> tuple[Floats | None, Floats | None]:
-    """Read what was looked up.
+def fit_tables(
+    estimator: Any, unlabeled: Table, positive: Table, target: Table, *, told: Told | None = None
+) -> tuple[Any, dict[str, Any]]:
+    """Fit an estimator to the source.
 
     Parameters
     ----------
+    estimator : estimator
+        Of a target prior; it is fitted.
     unlabeled, positive, target : Table
-        The three samples.
-    audit : None, str or mapping
-        As in `estimate_prior`.
+        The three samples; of the target only what stands beside its features is read.
+    told : Told or None
+        What is known of their rows; columns of it are set aside.
 
     Returns
     -------
-    source : ndarray or None
-        A number for each positive and then each unlabelled row, as `fit` takes it; None where nothing was looked up.
-    target : ndarray or None
-        A number for each row of the target, as `estimate` takes it.
+    estimator : estimator
+        Fitted.
+    arguments : dict
+        Further arguments of its `estimate`, each with an entry for every row of the target.
     """
-    tables = {"positive": positive, "unlabeled": unlabeled, "target": target}
-    if audit is None:
-        return None, None
-    if isinstance(audit, str):
-        columns = {key: table.aside[audit] for key, table in tables.items() if audit in table.aside}
-        if not {"unlabeled", "target"} & set(columns):
-            raise InputError(
-                f"neither {unlabeled.name} nor {target.name} has a column {audit!r}; name the column of the audit."
-            )
-        names = {key: f"column {audit!r} of {tables[key].name}" for key in columns}
-    else:
-        columns = {key: values for key, values in audit.items() if values is not None}
-        names = {key: f"the audit of {key}" for key in columns}
-    classes = {key: read_classes(columns[key], len(tables[key].values), names[key]) for key in columns}
-    found = {key: column for key, column in classes.items() if not np.isnan(column).all()}
-    if not {"unlabeled", "target"} & set(found):
-        raise InputError(f"no row of {' and '.join(names.values()) or 'audit'} has a class; leave audit out.")
-    if "unlabeled" not in found:
-        return None, found["target"]
-    of_positive = found.get("positive", np.full(len(positive.values), np.nan))
-    return np.concatenate([of_positive, found["unlabeled"]]), found.get("target")
+    told = told or Told()
+    samples = unlabeled, positive, target
+    X, y, known = join_source(unlabeled, positive, told.shared)
+    # one without a scenario, KM2-LS, does not use the unlabelled rows
+    if known is None and getattr(estimator, "scenario", None) == "case-control":
+        warn_of_shared_rows(X, y)
+    (audit, audit_T), (weights, weights_T), (groups, groups_T) = (
+        told.read_audit(*samples),
+        told.read("weights", *samples),
+        told.read("groups", *samples),
+    )
+    asked = audit_for(estimator, audit_T) | told_for(estimator, weights_T, groups_T)
+    arguments = shared_for(estimator, known) | audit_for(estimator, audit) | told_for(estimator, weights, groups)
+    return estimator.fit(rows_for(estimator, X), y, **arguments), asked
 
 
-def _check_audits(audit: Any) -> None:
-    if not (isinstance(audit, Mapping) and audit and set(audit) <= {"unlabeled", "target"}):
-        got = (
-            f"holds {', '.join(map(repr, audit)) or 'nothing'}"
-            if isinstance(audit, Mapping)
-            else f"is of type {type(audit).__name__}"
-        )
-        raise InputError(
-            f'audit {got}, but the name of a column, or {{"unlabeled": values}}, {{"target": values}} or both are '
-            "expected; pass one of them."
-        )
+def with_columns(estimate: PriorEstimate, unlabeled: Table) -> PriorEstimate:
+    """Add what was done with each column, where some were encoded.
+
+    Parameters
+    ----------
+    estimate : PriorEstimate
+        Of any target.
+    unlabeled : Table
+        By which the columns were encoded.
+
+    Returns
+    -------
+    PriorEstimate
+    """
+    if unlabeled.origin is None or not isinstance(estimate, PriorEstimate):
+        return estimate
+    return replace(estimate, details={**estimate.details, "columns": unlabeled.origin.columns})
 
 
 def join_source(unlabeled: Table, positive: Table, shared: str | None) -> tuple[Table, NDArray[np.intp], Any]:
@@ -224,7 +212,7 @@ def join_source(unlabeled: Table, positive: Table, shared: str | None) -> tuple[
             "population; pass the labelled positives and a sample of the whole population."
         )
     values = np.concatenate([positive.values, unlabeled.values])
-    X = Table("the positive and unlabeled rows", values, unlabeled.columns)
+    X = Table("the positive and unlabeled rows", values, unlabeled.columns, origin=unlabeled.origin)
     y = np.repeat([1, 0], [len(positive.values), len(unlabeled.values)])
     if shared is None or shared == "identical":
         return X, y, shared
@@ -261,13 +249,28 @@ def warn_of_shared_rows(X: Table, y: NDArray[np.intp]) -> None:
         )
 
 
-def _estimator(method: Any, settings: dict[str, Any]) -> Any:
-    if hasattr(method, "estimate") and hasattr(method, "fit") and not isinstance(method, type):
+def make_estimator(method: Any, settings: Mapping[str, Any]) -> Any:
+    """Make the estimator of a method.
+
+    Parameters
+    ----------
+    method : str or estimator
+        As in `estimate_prior`.
+    settings : mapping
+        Its parameters by their names; None is not given.
+
+    Returns
+    -------
+    estimator
+        Not fitted, and nobody else's.
+    """
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if isinstance(method, type) or hasattr(method, "fit"):
+        check_estimator("method", method, ("estimate",), "the name of a method or an estimator")
         for name in settings:
             raise InputError(f"{name} was passed beside an estimator as method; set it in the estimator.")
-        check_estimator("method", method, ("estimate",), "the name of a method or an estimator")
         return clone(method)
-    chosen = methods.choose(method, settings)
+    chosen = methods.choose(method)
     for name in chosen.missing(settings):
         raise InputError(f"method={chosen.name!r} uses no {name}; leave it out.")
     return chosen.estimator(**settings)

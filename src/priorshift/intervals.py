@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from priorshift.arrays import Floats
 from priorshift.confidence_curve import FiellerCurve
 from priorshift.embedding.gram import Embeddings
 from priorshift.embedding.projection import numerator, separation
@@ -104,6 +105,45 @@ def curve(embeddings: Embeddings) -> FiellerCurve:
     R = float(numerator(embeddings.gram)) / float(separation(embeddings.gram))
     n, c, d = (variance / separation(embeddings.gram) ** 2 for variance in _variances(embeddings, 0.0))
     return FiellerCurve(R, float(n), float(c), float(d), _freedom(embeddings))
+
+
+def curve_with_prior(embeddings: Embeddings, source_prior: float) -> FiellerCurve:
+    """Compute the confidence distribution of R with the error of an estimated π in it.
+
+    Parameters
+    ----------
+    embeddings : Embeddings
+        Of the three samples.
+    source_prior : float
+        π, as known or as estimated.
+
+    Returns
+    -------
+    FiellerCurve
+        Whose interval of π′ at this π is that of `delta`.
+    """
+    D, keep = float(separation(embeddings.gram)), 1 - source_prior
+    n, c, d = (variance / D / D for variance in _variances(embeddings, source_prior))
+    R = float(numerator(embeddings.gram)) / D
+    return FiellerCurve(R, n / keep**2, c / keep, d, _freedom(embeddings))
+
+
+def ratio_influence(embeddings: Embeddings) -> tuple[Floats, Floats, Floats]:
+    """Compute how much each row of P, U and T moves R = N/D.
+
+    Parameters
+    ----------
+    embeddings : Embeddings
+        Of the three samples, exact.
+
+    Returns
+    -------
+    positive, unlabeled, target : ndarray
+        Scaled so that squares add up to variances.
+    """
+    N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
+    of_P, of_U, of_T = embeddings.moves((_N - N / D * _D) / D)
+    return of_P, of_U, of_T
 
 
 def separation_error(embeddings: Embeddings) -> float:
@@ -366,9 +406,27 @@ def check_bounded(kernel: Kernel, method: str) -> None:
         )
 
 
+def check_even(is_even: bool, method: str) -> None:
+    """Refuse samples that the finite-sample bounds are not proved for.
+
+    Parameters
+    ----------
+    is_even : bool
+        Whether in each sample every row counts the same and is its own observation.
+    method : str
+        The bound that was asked for.
+    """
+    if not is_even:
+        raise InputError(
+            f"interval={method!r} is proved for independent rows of equal weight, but here rows have weights, or are "
+            "copies or a group; leave these out, or use interval='delta'."
+        )
+
+
 def _plug_in(embeddings: Embeddings, source_prior: float, method: str) -> tuple[float, float]:
     """The plug-in estimate and ‖a‖, for which the bounds hold."""
     check_bounded(embeddings.kernel, method)
+    check_even(embeddings.is_even, method)
     D = float(separation(embeddings.plug_in))
     if np.isnan(D):
         raise InputError(

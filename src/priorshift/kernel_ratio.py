@@ -11,13 +11,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from priorshift import intervals
+from priorshift.arrays import Index
 from priorshift.base import PUEstimator
 from priorshift.embedding.gram import Embeddings, SourceEmbedding
 from priorshift.embedding.incomplete import embed_pairs
 from priorshift.embedding.projection import ratio, separation
+from priorshift.embedding.sample import Sample
 from priorshift.errors import InputError, WeakSeparationWarning, warn
-from priorshift.input.observations import PriorInfluence
-from priorshift.input.scaling import Rows
+from priorshift.input.observations import PriorInfluence, row_codes
 from priorshift.input.source import Source
 from priorshift.kernels import make_kernel
 from priorshift.result import Interval, NegativeRatio
@@ -63,6 +64,8 @@ class KernelRatio(PUEstimator):
     1.0
     """
 
+    keeps_rows = True  # of P and U, for the kernel's sums with a target
+    takes_weights = True
     settings_of_estimate: ClassVar[frozenset[str]] = PUEstimator.settings_of_estimate | {
         "statistic",
         "confidence",
@@ -94,13 +97,15 @@ class KernelRatio(PUEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def negative_ratio(self, X_target: Any) -> NegativeRatio:
+    def negative_ratio(self, X_target: Any, weights: Any = None, groups: Any = None) -> NegativeRatio:
         """Estimate R = (1−π′)/(1−π), the ratio of the shares of negatives.
 
         Parameters
         ----------
         X_target : array-like or data frame of shape (rows, features)
             Unlabelled rows with the columns of the source.
+        weights, groups : None or array-like of shape (rows,)
+            As in `fit`, of the target's rows. A group of the source that stands here again is the same group.
 
         Returns
         -------
@@ -114,7 +119,8 @@ class KernelRatio(PUEstimator):
         >>> print(KernelRatio().fit(s.X, s.y, shared=s.ids).negative_ratio(s.target))  # 0.4/0.8 is the truth
         ratio of negatives 0.493, 95% interval 0.450 to 0.535
         """
-        embeddings, _ = self._embed(self._read_target(X_target).rows)
+        target = self._read_target(X_target, weights=weights, groups=groups)
+        embeddings, _ = self._embed(self._embedding.sample(target))
         D, nan = float(separation(embeddings.gram)), float("nan")
         if not self._is_apart(embeddings):
             return NegativeRatio(nan, nan, Interval(0.0, np.inf, self.confidence, "none"), D, embeddings.sizes)
@@ -123,15 +129,15 @@ class KernelRatio(PUEstimator):
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         """The kernel sums among source rows are computed here, once."""
-        population = source.scaling.rows(source.table.values, source.population)
+        population = source.scaling.rows(source.table.values, _distinct(source))
         self.kernel_ = make_kernel(self.kernel, self.bandwidth, population, source.scaling.features)
         self._embedding = SourceEmbedding.of(source, self.kernel_, self.precision)
         self._entropy = self._seed(rng)
         if self.pairs is None:
-            self._embedding.sums  # noqa: B018 (computed now, kept for every target)
+            self._embedding.source_sums  # noqa: B018 (computed now, kept for every target)
 
     def _embed(
-        self, target: Rows, prior: PriorInfluence | None = None, *, target_norm: bool = False
+        self, target: Sample, prior: PriorInfluence | None = None, *, target_norm: bool = False
     ) -> tuple[Embeddings, np.random.Generator]:
         rng, source = np.random.default_rng(self._entropy), self._embedding
         if self.pairs is None:
@@ -164,3 +170,13 @@ class KernelRatio(PUEstimator):
         super()._check_parameters()
         if self.pairs is not None and self.statistic != "unbiased":
             raise InputError("pairs gives an incomplete U-statistic, which is unbiased; set statistic='unbiased'.")
+
+
+def _distinct(source: Source) -> Index:
+    """Rows of U of which no two are copies: a median distance must not count those between copies."""
+    rows = source.population
+    copied = np.flatnonzero(source.copies[rows] > 1)
+    if not len(copied):
+        return rows
+    _, first = np.unique(row_codes(source.table.values[rows[copied]]), return_index=True)
+    return np.delete(rows, np.delete(copied, first))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from priorshift.arrays import Floats
+from priorshift.arrays import Floats, Index
 from priorshift.errors import InputError
 from priorshift.input.parameters import check_bandwidth, check_choice
 from priorshift.input.scaling import Rows
@@ -25,17 +25,66 @@ _LOG2_E = float(np.log2(np.e))
 # neither overflow nor lose digits: 2**1000 fits a double; in single precision an exponent of 32
 # still leaves the kernel value exact to 2e-6, and typical data stay below 5.
 _REACH = {np.dtype(np.float64): 1000.0, np.dtype(np.float32): 32.0}
+_FEW = 4  # of rows that lie too far out for that at most one in so many is treated on its own
+_NOTHING = -1e4  # the exponent of a kernel value that is zero in either precision
 _PAIRED_ROWS = 64  # of a function that only knows matrices: so many times more work than pairs
 _MEDIAN_ROWS = 1000  # rows from which a median distance is taken: about half a million pairs
 
 
 @dataclass(frozen=True, eq=False)
 class Strip:
-    """Consecutive rows made ready for tiles: scaled rows, the weights w, and the largest exponent."""
+    """Consecutive rows made ready for tiles.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (rows, features)
+        Scaled.
+    weights : ndarray of shape (rows,)
+        The weights w.
+    reach : float
+        The largest exponent, of rows that are not far out.
+    far : ndarray of int or None
+        Which rows are: each is zero in `rows` and has the weight 1.
+    outliers : ndarray of shape (far rows, features) or None
+        What they are, in double precision.
+    """
 
     rows: NDArray[Any]
     weights: NDArray[Any]
     reach: float
+    far: Index | None = None
+    outliers: Floats | None = None
+
+    def whole(self) -> NDArray[Any]:
+        """Give all rows as they are.
+
+        Returns
+        -------
+        ndarray of shape (rows, features)
+        """
+        if self.far is None:
+            return self.rows
+        rows = self.rows.astype(np.float64)
+        rows[self.far] = self.outliers
+        return rows
+
+    def first(self, count: int) -> Strip:
+        """Give the first rows alone.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+
+        Returns
+        -------
+        Strip
+        """
+        far, outliers = self.far, self.outliers
+        if far is not None and outliers is not None:
+            kept = int(np.searchsorted(far, count))
+            far, outliers = (far[:kept], outliers[:kept]) if kept else (None, None)
+        return Strip(self.rows[:count], self.weights[:count], self.reach, far, outliers)
 
 
 class Kernel(Protocol):
@@ -135,20 +184,42 @@ class Gaussian:
     def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
         rows = X * (np.sqrt(_LOG2_E) / self.bandwidth)
         half = np.einsum("ij,ij->i", rows, rows) / 2
-        reach = float(half.max())
-        if reach <= _REACH[dtype]:
-            rows = rows.astype(dtype)
-        return Strip(rows, np.exp2(-half).astype(dtype), reach)
+        far = np.flatnonzero(half > _REACH[dtype] / 2)
+        if not len(far):
+            return Strip(rows.astype(dtype), np.exp2(-half).astype(dtype), float(half.max()))
+        if len(far) > len(half) / _FEW:
+            return Strip(rows, np.ones(len(half), dtype), np.inf)
+        outliers = rows[far]
+        rows[far] = half[far] = 0.0
+        return Strip(rows.astype(dtype), np.exp2(-half).astype(dtype), float(half.max()), far, outliers)
 
     def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
         # exp(−‖x−y‖²/2h²) = w_x · 2^(x·y) · w_y: the norms cost nothing, since the weights enter the sums.
         # (Base 2, because numpy's exp2 is the faster of the two.)
         if A.reach + B.reach <= _REACH[out.dtype]:
             np.dot(A.rows, B.rows.T, out=out)
+            _place_outliers(A, B, out)
             np.exp2(out, out=out)
             return True
-        out[...] = np.exp2(cdist(A.rows, B.rows, "sqeuclidean") / -2)
+        out[...] = np.exp2(cdist(A.whole(), B.whole(), "sqeuclidean") / -2)
         return False
+
+
+def _place_outliers(A: Strip, B: Strip, out: NDArray[Any]) -> None:
+    """Exponents of rows that are far out, with their norms taken off; two of them may be neighbours."""
+    if A.far is not None and A.outliers is not None:
+        out[A.far] = _exponents(A.outliers, B.rows)
+    if B.far is not None and B.outliers is not None:
+        out[:, B.far] = _exponents(B.outliers, A.rows).T
+        if A.far is not None and A.outliers is not None:
+            apart = cdist(A.outliers, B.outliers, "sqeuclidean") / -2
+            out[np.ix_(A.far, B.far)] = np.maximum(apart, _NOTHING)
+
+
+def _exponents(outliers: Floats, rows: NDArray[Any]) -> Floats:
+    """x·y − ‖x‖²/2, which may be beyond all bounds."""
+    half = np.einsum("ij,ij->i", outliers, outliers) / 2
+    return np.maximum(outliers @ rows.T.astype(np.float64) - half[:, None], _NOTHING)
 
 
 class _PlainKernel:

@@ -14,10 +14,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from priorshift import threads
-from priorshift.arrays import NO_PAIRS, Floats, Index, Mask
+from priorshift.arrays import Floats, Index, Mask
 from priorshift.base import PUEstimator
 from priorshift.errors import (
     FewPositivesWarning,
@@ -31,9 +30,10 @@ from priorshift.errors import (
 from priorshift.hull.hull import Hull, NearestPoint
 from priorshift.hull.influence import Push
 from priorshift.hull.kernel_matrix import RIDGE, gram_matrix, pair_distances, search_bandwidth
-from priorshift.input.observations import PriorInfluence
+from priorshift.input.observations import row_codes
 from priorshift.input.parameters import check_bandwidth
 from priorshift.input.source import Source
+from priorshift.input.weights import effective_size
 from priorshift.progress import Progress
 
 _START = 1.05  # where d begins: KM2's threshold rests on the slope from 1 to here
@@ -74,7 +74,7 @@ class KM2(PUEstimator):
         do; a warning says so. None never projects.
     max_rows : int
         Larger data are thinned to so many rows, at random and alike in both samples, with a warning: the method
-        stores a matrix of rows by rows.
+        stores a matrix of rows by rows. (Of copies one is used.)
     verbose : bool
         Whether a terminal shows how far long work is.
     random_state : int, Generator or None
@@ -87,7 +87,8 @@ class KM2(PUEstimator):
     standard_error_ : float
         Its sampling error, from the influence of each row; it knows nothing of the method's bias.
     prior_influence_ : ndarray of shape (rows,)
-        How much each row of X moves `prior_`; their squares add up to the variance. Zero for rows thinned out.
+        How much each row of X moves `prior_`; its sums over the rows of an observation have squares that add up to the
+        variance. Zero for rows that are not used.
     ratio_, separation_, bandwidth_ : float
         λ, ‖μ_U − μ_P‖ and the bandwidth found.
     thresholds_ : dict
@@ -108,7 +109,9 @@ class KM2(PUEstimator):
     0.268
     """
 
+    takes_weights = True
     rule: ClassVar[str] = "KM2"
+    keeps_rows = True  # for `curve`
     # what TCPU says of an interval that rests on it
     caveat = "it was off by −0.06 to +0.05 on the paper's synthetic data, at 200 rows and at 2000 (see the guide)."
 
@@ -143,7 +146,7 @@ class KM2(PUEstimator):
         -------
         DistanceCurve
         """
-        check_is_fitted(self)
+        self._check_fit()
         if prior is None:
             top = min(_LARGEST_PRIOR, max(2 * self.prior_, self.prior_ + 0.2, 0.3), 0.5 + self.prior_ / 2)
             prior = np.linspace(0.01, top, 30)
@@ -163,19 +166,18 @@ class KM2(PUEstimator):
         return DistanceCurve(ratios, distance, slope, self.thresholds_)
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        keep = self._thin(source.labeled, rng)
-        positive = source.labeled[keep]
-        population = np.flatnonzero(~positive) if source.scenario == "case-control" else np.arange(len(keep))
+        distinct, p, u = _distinct(source)
+        use = self._thin(source.labeled[distinct], rng)
+        keep, p, u = distinct[use], _mass(p[use]), _mass(u[use])
         rows = self._project(source.scaling.rows(source.table.values, keep)[:])
-        m, n = int(positive.sum()), len(population)
-        p = np.where(positive, 1 / m, 0.0)
-        a = -p
-        a[population] += 1 / n
+        a = u - p
         self._problem = rows, (p, a)
-        if m < 5:
+        m, n = int(np.count_nonzero(p)), int(np.count_nonzero(u))
+        of_P, of_U = effective_size(p), effective_size(u)
+        if min(m, source.effective_positives) < 5:
             warn(
-                f"The prior rests on {m} positive rows, too few for {type(self).__name__} to see how "
-                "positives are spread; take it as a guess, and collect at least 5.",
+                f"The prior rests on {m} positive rows, too few{'' if m < 5 else ' that are independent'} for "
+                f"{type(self).__name__} to see how positives are spread; take it as a guess, and collect at least 5.",
                 FewPositivesWarning,
             )
         with (
@@ -186,17 +188,15 @@ class KM2(PUEstimator):
             distances = pair_distances(rows)
             step()
             searched = isinstance(self.bandwidth, str)
-            self.bandwidth_ = (
-                search_bandwidth(rows, distances, positive, population) if searched else float(self.bandwidth)
-            )
+            self.bandwidth_ = search_bandwidth(rows, distances, p, u) if searched else float(self.bandwidth)
             step()
             del distances
             hull = Hull(gram_matrix(rows, self.bandwidth_), p, a)
             self.separation_ = hull.separation
             step()
             start = hull.project(_START)
-            push = Push(positive, population)
-            rules = _thresholds(hull, start, push, min(m, n))
+            push = Push(p, u, source.observation[keep])
+            rules = _thresholds(hull, start, push, min(of_P, of_U))
             self.thresholds_ = {name: rule.slope for name, rule in rules.items()}
             threshold = rules[self.rule]
             step()
@@ -212,17 +212,12 @@ class KM2(PUEstimator):
         influence = _influence(hull, end, threshold, push) if found else np.full(len(keep), np.nan)
         self.prior_influence_ = np.zeros(len(source.labeled))
         self.prior_influence_[keep] = influence
-        self.standard_error_ = self._standard_error(source)
-        self._warn(m, n, found, noise=float((1 - hull.K.mean()) * (1 / m + 1 / n)))
-
-    def _standard_error(self, source: Source) -> float:
-        """Each row's influence is that of one observation: under censoring a labelled row has one, not two."""
-        positive, rest = (self.prior_influence_[rows] for rows in (source.labeled, ~source.labeled))
-        shared = source.shared if source.scenario == "case-control" else NO_PAIRS
-        return float(np.sqrt(PriorInfluence(positive, rest).variance(shared)))
+        each = np.bincount(source.observation, self.prior_influence_)
+        self.standard_error_ = float(np.sqrt(each @ each))
+        self._warn(m, n, found, noise=float((1 - hull.K.mean()) * (1 / of_P + 1 / of_U)))
 
     def _thin(self, labeled: Mask, rng: np.random.Generator) -> Index:
-        """Rows in use."""
+        """Rows in use, of those that are no copies."""
         if len(labeled) <= self.max_rows:
             return np.arange(len(labeled))
         share = self.max_rows / len(labeled)
@@ -306,8 +301,31 @@ class _Threshold:
     influence: Floats
 
 
-def _thresholds(hull: Hull, start: NearestPoint, push: Push, rows: int) -> dict[str, _Threshold]:
-    """The slopes at which d is taken to have left zero; `rows` is min(m, n)."""
+def _distinct(source: Source) -> tuple[Index, Floats, Floats]:
+    """One row of each set of copies, and what it counts in μ_P and in μ_U: for all of them."""
+    p, u = np.zeros(len(source.labeled)), np.zeros(len(source.labeled))
+    p[source.positive], u[source.population] = source.positive_mass, source.population_mass
+    copied = np.flatnonzero(source.copies > 1)
+    if not len(copied):
+        return np.arange(len(p)), p, u
+    sets = 2 * row_codes(source.table.values[copied]) + source.labeled[copied]  # P and U share rows only as is said
+    _, first, of = np.unique(sets, return_index=True, return_inverse=True)
+    for mass in (p, u):
+        total = np.bincount(of.reshape(-1), mass[copied])
+        mass[copied] = 0.0
+        mass[copied[first]] = total
+    rows = np.setdiff1d(np.arange(len(p)), np.delete(copied, first))
+    return rows, p[rows], u[rows]
+
+
+def _mass(counts: Floats) -> Floats:
+    """The same with the sum 1; by way of the largest, so that 1/n stays what it is."""
+    relative = counts / counts.max()
+    return np.asarray(relative / relative.sum())
+
+
+def _thresholds(hull: Hull, start: NearestPoint, push: Push, rows: float) -> dict[str, _Threshold]:
+    """The slopes at which d is taken to have left zero; `rows` is min(m, n), of equal weight."""
     begin = np.zeros(len(hull.K))
     if start.distance > 1e-5 * hull.separation:  # else still inside the hull, up to rounding, where no row moves it
         begin = push.point(_START, start.residual) / start.distance

@@ -7,8 +7,9 @@ from typing import ClassVar
 import numpy as np
 from scipy import stats
 
+from priorshift.arrays import Floats, Index
 from priorshift.base import TargetPriorEstimator
-from priorshift.errors import EstimatedPriorWarning, warn
+from priorshift.errors import DuplicateRowsWarning, EstimatedPriorWarning, FarValueWarning, unsaid, warn
 from priorshift.input.source import Source, Target
 from priorshift.km import KM2, check_km_bandwidth
 from priorshift.result import Interval, PriorEstimate
@@ -48,6 +49,8 @@ class KM2LS(TargetPriorEstimator):
     """
 
     label = "KM2-LS"
+    keeps_rows = True  # the positives; after `estimate` also the target's, for a picture
+    takes_weights = True
     settings_of_estimate: ClassVar[frozenset[str]] = frozenset(
         {"bandwidth", "components", "max_rows", "confidence", "verbose"}
     )
@@ -74,6 +77,8 @@ class KM2LS(TargetPriorEstimator):
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         """Keep the labelled positives; shared rows are of no consequence, since U is not used."""
         self._positive = source.rows[source.positive]
+        self._weights = None if source.weights is None else source.weights[source.positive]
+        self._observation = None if source.groups is None else source.observation[source.positive]
         self._unlabeled = source.sizes[1]
         self._entropy = self._seed(rng)
 
@@ -81,7 +86,10 @@ class KM2LS(TargetPriorEstimator):
         sizes = (len(self._positive), self._unlabeled, len(target))
         X, y = np.concatenate([self._positive, target.rows[:]]), np.repeat([1, 0], [sizes[0], sizes[2]])
         settings = {name: getattr(self, name) for name in ("bandwidth", "components", "max_rows")}
-        km2 = KM2(**settings, standardize=False, random_state=self._entropy).fit(X, y)
+        with unsaid(FarValueWarning, DuplicateRowsWarning):  # they were said of each table
+            km2 = KM2(**settings, standardize=False, random_state=self._entropy).fit(
+                X, y, weights=self._weights_with(target), groups=self._groups_with(target)
+            )
         self.prior_estimator_ = km2
         half = stats.norm.ppf((1 + self.confidence) / 2) * km2.standard_error_
         low, high = (km2.prior_ - half, km2.prior_ + half) if np.isfinite(half) else (0.0, 1.0)
@@ -103,6 +111,22 @@ class KM2LS(TargetPriorEstimator):
             details={"kernel": "gaussian", "bandwidth": km2.bandwidth_, "standardize": self.standardize},
             evidence=km2,
         )
+
+    def _weights_with(self, target: Target) -> Floats | None:
+        """Of the positives and of the target, each about 1: only within a sample do they mean something."""
+        if self._weights is None and target.weights is None:
+            return None
+        samples = (self._weights, len(self._positive)), (target.weights, len(target))
+        return np.concatenate([np.ones(rows) if w is None else w / w.mean() for w, rows in samples])
+
+    def _groups_with(self, target: Target) -> Index | None:
+        """Of the positives and of the target, whose groups may be those of the source."""
+        if self._observation is None and target.is_even:
+            return None
+        of_P = np.arange(len(self._positive)) if self._observation is None else self._observation
+        first = max(int(of_P.max()), int(target.of_source.max())) + 1
+        of_T = np.where(target.of_source >= 0, target.of_source, first + target.observation)
+        return np.concatenate([of_P, of_T])
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -83,16 +83,13 @@ def names() -> tuple[str, ...]:
     return ("auto", *(method.name for method in METHODS))
 
 
-def choose(name: str, settings: Iterable[str]) -> Method:
+def choose(name: str) -> Method:
     """Find a method by its name.
 
     Parameters
     ----------
     name : str
-        One of `names`. "auto" is the one of smallest error in the library's studies, WitnessShift, or else the first
-        that has all the settings.
-    settings : iterable of str
-        Names of those that the user gave.
+        One of `names`. "auto" is the first, the one of smallest error in the library's studies: WitnessShift.
 
     Returns
     -------
@@ -101,12 +98,8 @@ def choose(name: str, settings: Iterable[str]) -> Method:
     Examples
     --------
     >>> from priorshift.methods import choose
-    >>> choose("auto", []).name, choose("auto", ["source_prior"]).name, choose("auto", ["kernel"]).name
-    ('witness', 'witness', 'tcpu')
+    >>> choose("auto").name, choose("tcpu").name
+    ('witness', 'tcpu')
     """
     check_choice("method", name, names())
-    by_name = {method.name: method for method in METHODS}
-    if name != "auto":
-        return by_name[name]
-    settings = list(settings)
-    return next((method for method in METHODS if not method.missing(settings)), METHODS[0])
+    return METHODS[0] if name == "auto" else next(method for method in METHODS if method.name == name)

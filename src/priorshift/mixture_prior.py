@@ -19,7 +19,7 @@ from priorshift.errors import (
     WeakSeparationWarning,
     warn,
 )
-from priorshift.input.source import Source
+from priorshift.input.source import Source, Target
 from priorshift.km import KM2
 from priorshift.progress import Progress
 from priorshift.scores.cross_fitting import check_model
@@ -108,6 +108,7 @@ class MixturePrior(PUEstimator):
     """
 
     takes_audit = True
+    takes_weights = True
     _given: ScoredSource | None = None
 
     def __init__(
@@ -162,8 +163,8 @@ class MixturePrior(PUEstimator):
             self.km2_prior_ = self._km2(source, rng) if self.ask_km2 else float("nan")
             step()
             priors, self.weights_ = self.scored_.mixture
-            ranked, m = len(source.positive), source.effective_positives
-            counts = SourceCounts.of(self.p_values_, ranked, m, source.population_weights)
+            (m, n), (of_P, of_U) = source.worth, self._design_effects(source)
+            counts = SourceCounts.of(self.p_values_, round(m), m / of_P, n / of_U * source.population_mass)
             posterior, self.overlap_ = prior_posterior(counts)
         self.mixture_prior_ = float(priors.mean())
         if np.isfinite(self.km2_prior_):
@@ -184,12 +185,11 @@ class MixturePrior(PUEstimator):
         self.interval_ = float(low), float(high)
         self.few_positives_ = source.few_positives
         self.tells_nothing_ = high - low > _OPEN
-        source.warn_of_copies()
         source.warn_of_few_positives()
         self._warn(*source.sizes)
 
     def distribution_with(
-        self, distribution: ShareDistribution, values: Floats, weights: Floats, ratio: float
+        self, distribution: ShareDistribution, values: Floats, target: Target, ratio: float
     ) -> ShareDistribution:
         """Give a distribution of π with what a target tells of it, as if its ratio of negatives were known.
 
@@ -199,8 +199,8 @@ class MixturePrior(PUEstimator):
             `prior_distribution_`, or what an audit made of it.
         values : ndarray of shape (repeats, rows)
             The target's p-values.
-        weights : ndarray of shape (rows,)
-            What each row counts; less than one for copies.
+        target : Target
+            What each row counts, and which are one observation.
         ratio : float
             R.
 
@@ -211,9 +211,17 @@ class MixturePrior(PUEstimator):
             spread is too small.
         """
         check_is_fitted(self)
+        size = target.size / target.design_effect(self.scored_.predicted(values, ratio))
         with one_blas_thread():
-            likelihood = self._target_evidence.log_likelihood(values, weights, ratio, distribution.middles)
+            likelihood = self._target_evidence.log_likelihood(values, size * target.mass, ratio, distribution.middles)
         return distribution.times(likelihood)
+
+    def _design_effects(self, source: Source) -> tuple[float, float]:
+        """What groups take from the rows of P and U: by how much the predicted posteriors' means are less sure."""
+        if source.is_even:
+            return 1.0, 1.0
+        own = np.stack([self.scored_.ranks(r.positive, r.positive) for r in self.scored_.repetitions])
+        return source.design_effects(self.scored_.predicted(own), self.scored_.predicted(self.p_values_))
 
     @property
     def prior_by_(self) -> str:  # numpydoc ignore=RT01

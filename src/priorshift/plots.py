@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from priorshift.drpu import DRPU
 from priorshift.errors import InputError
 from priorshift.input.tables import match_columns, read_table
+from priorshift.input.targets import are_iso_dates
 from priorshift.km import KM2
 from priorshift.result import PriorEstimate
 from priorshift.scores.level_sets import ShareCurve
@@ -21,6 +22,7 @@ from priorshift.witness_shift import WitnessShift
 # Okabe and Ito's colours, told apart with every kind of colour vision
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#999999"
 _BARS = 25  # of a histogram of p-values
+_TICKS, _LETTERS = 12, 45  # names under a series, and letters that fit side by side
 _POINTS = 3000  # rows drawn of each sample; more make a picture heavy, not clearer
 
 
@@ -65,6 +67,53 @@ def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = 
     ax.set_xlabel("target prior γ")
     ax.set_ylabel("objective above its minimum")
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)  # above, where it hides nothing
+    return ax
+
+
+def series(estimates: Mapping[str, PriorEstimate], ax: Any = None) -> Any:
+    """Draw the estimates of several targets side by side, with their intervals and the band that holds all at once.
+
+    Parameters
+    ----------
+    estimates : PriorEstimates or mapping of str to PriorEstimate
+        In the order of time where the names are dates, months or years as ISO writes them, else in their own.
+    ax : matplotlib Axes or None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = _axes(ax)
+    names = list(estimates)
+    dated = are_iso_dates(names)
+    if dated:
+        names.sort()
+    at = np.array(names, dtype="datetime64[D]") if dated else np.arange(len(names))
+    values = np.array([estimates[name].value for name in names])
+    bands = getattr(estimates, "band", None)
+    if bands:
+        ends = np.array([(bands[name].low, bands[name].high) for name in names]).T
+        label = f"all at once, {100 * bands[names[0]].confidence:g}%"
+        if dated and len(names) > 1:
+            ax.fill_between(at, *ends, color=BLUE, alpha=0.15, linewidth=0, label=label)
+        else:
+            ax.vlines(at, *ends, color=BLUE, alpha=0.25, linewidth=8, label=label)
+    intervals = [estimates[name].interval for name in names]
+    sure = [k for k, interval in enumerate(intervals) if interval is not None]
+    if sure:
+        kept = [interval for interval in intervals if interval is not None]
+        label = f"{100 * kept[0].confidence:g}% interval"
+        lows, highs = [interval.low for interval in kept], [interval.high for interval in kept]
+        ax.vlines(at[sure], lows, highs, color=BLUE, linewidth=1.5, label=label)
+    ax.plot(at, values, "o-" if dated else "o", color=BLUE, markersize=4, linewidth=1, label="estimate")
+    step = 1 + (len(names) - 1) // _TICKS
+    crowded = sum(map(len, names[::step])) > _LETTERS
+    ax.set_xticks(at[::step], names[::step], rotation=45 if crowded else 0)
+    ax.set_xlabel(getattr(estimates, "by", None) or "target")
+    ax.set_ylabel("target prior")
+    ax.set_ylim(0, 1)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, ncols=3)
     return ax
 
 

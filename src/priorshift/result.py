@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
+from math import floor, log10
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+_MOST_DECIMALS = 12
 _VERDICTS = {
     "few positives": ", a guess from few positives",
     "nothing": ", the data cannot tell",
@@ -87,8 +89,9 @@ class NegativeRatio:
     def __str__(self) -> str:
         if not np.isfinite(self.value):
             return "no estimate of the ratio of negatives"
-        ends = f"{self.interval.low:.3f} to {self.interval.high:.3f}"
-        return f"ratio of negatives {self.value:.3f}, {100 * self.interval.confidence:g}% interval {ends}"
+        digits = decimals(self.interval.width)
+        ends = f"{self.interval.low:.{digits}f} to {self.interval.high:.{digits}f}"
+        return f"ratio of negatives {self.value:.{digits}f}, {100 * self.interval.confidence:g}% interval {ends}"
 
 
 @dataclass(frozen=True)
@@ -184,10 +187,13 @@ class PriorEstimate:
         return plain
 
     def __str__(self) -> str:
-        words = f"target prior {self.value:.3f}" if np.isfinite(self.value) else "no estimate of the target prior"
+        digits = decimals(self.interval.width if self.interval is not None else self.value)
+        words = (
+            f"target prior {self.value:.{digits}f}" if np.isfinite(self.value) else "no estimate of the target prior"
+        )
         if self.interval is not None:
             share = f"{100 * self.interval.confidence:g}%"
-            words += f", {share} interval {self.interval.low:.3f} to {self.interval.high:.3f}"
+            words += f", {share} interval {self.interval.low:.{digits}f} to {self.interval.high:.{digits}f}"
         words += f" ({self._method_in_words()}"
         if np.isfinite(self.source_prior):
             words += f", source prior {self._source_prior_in_words()}"
@@ -208,6 +214,29 @@ class PriorEstimate:
         if by == "distribution" and error:
             return f"{point} ± {error:.2g}"
         return point if by == "given" else f"{point} by {by}"
+
+
+def decimals(width: float) -> int:
+    """Count the decimals that show a width, or a share, with two digits; three at least, as for everyday shares.
+
+    Parameters
+    ----------
+    width : float
+        Of an interval, or a number that stands alone.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from priorshift.result import decimals
+    >>> decimals(0.12), decimals(0.00083)
+    (3, 5)
+    """
+    if not 0 < width < 0.01:
+        return 3
+    return min(1 - floor(log10(width)), _MOST_DECIMALS)
 
 
 def _plain(value: Any) -> Any:

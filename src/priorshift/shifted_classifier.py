@@ -11,12 +11,12 @@ from scipy import stats
 from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.adapt import TargetMetrics, check_target_prior, shifted_posterior, shifted_threshold, target_metrics
 from priorshift.base import PUClassifier
-from priorshift.errors import BoundaryWarning, InputError, warn
-from priorshift.input.estimators import audit_for, check_estimator, rows_for, seeded, shared_for
+from priorshift.errors import BoundaryWarning, DuplicateRowsWarning, FarValueWarning, InputError, unsaid, warn
+from priorshift.input.estimators import audit_for, check_estimator, rows_for, seeded, shared_for, told_for
 from priorshift.input.parameters import check_prior
 from priorshift.input.source import Source
 from priorshift.input.tables import Table
@@ -94,6 +94,7 @@ class ShiftedClassifier(PUClassifier):
     """
 
     takes_audit = True  # if the prior estimator does, who refuses it otherwise
+    takes_weights = True
 
     def __init__(
         self,
@@ -115,6 +116,10 @@ class ShiftedClassifier(PUClassifier):
         self.random_state = random_state
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        with unsaid(FarValueWarning, DuplicateRowsWarning):  # they were said of the source
+            self._fit_parts(source, rng)
+
+    def _fit_parts(self, source: Source, rng: np.random.Generator) -> None:
         table, y = source.table, source.labeled.astype(int)
         prior_estimator = WitnessShift() if self.prior_estimator is None else clone(self.prior_estimator)
         classifier = clone(self.classifier)
@@ -123,8 +128,12 @@ class ShiftedClassifier(PUClassifier):
                 seeded(part, rng.integers(2**31))
         rows, shared = rows_for(prior_estimator, table), source.shared_by
         told = shared_for(prior_estimator, shared) | audit_for(prior_estimator, source.audit_column)
+        told |= told_for(prior_estimator, source.weights, source.groups)
         self.prior_estimator_ = prior_estimator.fit(rows, y, **told)
-        self.classifier_ = clone(classifier).fit(table.values, y, **shared_for(classifier, shared))
+        weights = {}
+        if source.weights is not None and has_fit_parameter(classifier, "sample_weight"):
+            weights["sample_weight"] = source.weights
+        self.classifier_ = clone(classifier).fit(table.values, y, **shared_for(classifier, shared), **weights)
         self._order = self._column_order(table)
         _log_odds(self.classifier_, table.values[:2, self._order])  # better now than when it is needed
         prior = self._prior(source)
@@ -134,9 +143,13 @@ class ShiftedClassifier(PUClassifier):
             fold = source.deal(folds, rng)
             scores = np.empty(len(y))
             for k in range(folds):
-                model = clone(classifier).fit(table.values[fold != k], y[fold != k])
+                of_fold = {name: values[fold != k] for name, values in weights.items()}
+                model = clone(classifier).fit(table.values[fold != k], y[fold != k], **of_fold)
                 scores[fold == k] = _log_odds(model, table.values[fold == k])
-            self.calibration_ = calibrate(scores[source.positive], scores[source.population], prior)
+            counts = [
+                n * mass for n, mass in zip(source.worth, (source.positive_mass, source.population_mass), strict=True)
+            ]
+            self.calibration_ = calibrate(scores[source.positive], scores[source.population], prior, *counts)
             warn_of_few(len(source.positive))
         self.source_prior_ = prior
         self._aim(None, prior)
@@ -149,7 +162,7 @@ class ShiftedClassifier(PUClassifier):
             prior = estimate_source_prior(KM2(scenario=source.scenario), source, self.random_state).value  # type: ignore[arg-type]
         return float(np.clip(prior, LEAST_PRIOR, 1 - LEAST_PRIOR))
 
-    def adapt(self, X_target: Any, audit: Any = None) -> ShiftedClassifier:
+    def adapt(self, X_target: Any, audit: Any = None, weights: Any = None, groups: Any = None) -> ShiftedClassifier:
         """Estimate the prior of the population that `X_target` is a sample of; predictions are for it from now on.
 
         Parameters
@@ -158,6 +171,8 @@ class ShiftedClassifier(PUClassifier):
             Unlabelled rows with the columns of the source.
         audit : None or array-like of shape (rows,)
             Classes that were looked up, of a prior estimator that takes them, as :class:`WitnessShift`.
+        weights, groups : None or array-like of shape (rows,)
+            As in `fit`, of the target's rows.
 
         Returns
         -------
@@ -166,8 +181,9 @@ class ShiftedClassifier(PUClassifier):
         """
         self._check_fit()
         target = self._layout.read(X_target)
-        told = audit_for(self.prior_estimator_, audit)
-        estimate = self.prior_estimator_.estimate(rows_for(self.prior_estimator_, target.table), **told)
+        told = audit_for(self.prior_estimator_, audit) | told_for(self.prior_estimator_, weights, groups)
+        with unsaid(FarValueWarning):
+            estimate = self.prior_estimator_.estimate(rows_for(self.prior_estimator_, target.table), **told)
         if not np.isfinite(estimate.value):
             raise InputError(
                 "the target prior cannot be estimated from these data (see the warning), so there is nothing to adapt "
@@ -188,7 +204,7 @@ class ShiftedClassifier(PUClassifier):
         ShiftedClassifier
             Itself.
         """
-        check_is_fitted(self)
+        self._check_fit()
         return self._aim(None, check_target_prior(target_prior))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from priorshift.arrays import Pairs
 from priorshift.audited_belief import AuditedBelief
-from priorshift.errors import EstimatedPriorWarning, InputError, warn
+from priorshift.errors import DuplicateRowsWarning, EstimatedPriorWarning, FarValueWarning, InputError, unsaid, warn
 from priorshift.input.estimators import seeded, shared_for
 from priorshift.input.observations import PriorInfluence
 from priorshift.input.parameters import is_known, is_number
@@ -56,13 +55,8 @@ class EstimatedPrior:
         name = type(self.estimator).__name__
         return name if self.audited is None else self.audited.by(name)
 
-    def knowledge(self, shared: Pairs) -> PriorKnowledge:
+    def knowledge(self) -> PriorKnowledge:
         """Give what is known of π as it would be from elsewhere.
-
-        Parameters
-        ----------
-        shared : ndarray of shape (pairs, 2)
-            Positions in P and in U of one observation.
 
         Returns
         -------
@@ -71,19 +65,13 @@ class EstimatedPrior:
         """
         if self.distribution is not None:
             return Distributed(self.distribution)
-        error = sqrt(self.influence.variance(shared)) if self.influence is not None else 0.0
+        error = sqrt(self.influence.variance) if self.influence is not None else 0.0
         if not error:
             return Known(self.value)
         return Distributed(stats.truncnorm(-self.value / error, (1 - self.value) / error, self.value, error))
 
-    def warn_of_error(self, shared: Pairs) -> None:
-        """Say what an interval with this prior includes; no interval pretends that π̂ is π.
-
-        Parameters
-        ----------
-        shared : ndarray of shape (pairs, 2)
-            Positions in P and in U of one observation.
-        """
+    def warn_of_error(self) -> None:
+        """Say what an interval with this prior includes; no interval pretends that π̂ is π."""
         caveat = getattr(self.estimator, "caveat", "")
         if self.distribution is not None:
             return
@@ -94,7 +82,7 @@ class EstimatedPrior:
                 EstimatedPriorWarning,
             )
         elif caveat:
-            error = sqrt(self.influence.variance(shared))
+            error = sqrt(self.influence.variance)
             warn(
                 f"The source prior {self.value:.3f} was estimated by {self.name}. The interval includes the sampling "
                 f"error of the three samples and of that estimate ({error:.2g}), but not its bias: {caveat}",
@@ -176,7 +164,9 @@ def estimate_source_prior(estimator: Any, source: Source, random_state: Any = No
             seeded(estimator, random_state)
     name = type(estimator).__name__
     check_scenario(estimator, source.scenario)
-    estimator.fit(source.rows[:], source.labeled, **shared_for(estimator, source.shared_by))
+    told = {**shared_for(estimator, source.shared_by), **_weights_and_groups(estimator, source)}
+    with unsaid(FarValueWarning, DuplicateRowsWarning):  # they were said of the source as it is
+        estimator.fit(source.rows[:], source.labeled, **told)
     value = _prior_of(estimator)
     influence = getattr(estimator, "prior_influence_", None)
     if influence is None:
@@ -192,7 +182,9 @@ def estimate_source_prior(estimator: Any, source: Source, random_state: Any = No
     # under censoring a labelled row is in both samples, and its influence counts once, with the population's
     alone = source.scenario == "case-control"
     of_positive = influence[source.positive] if alone else np.zeros(len(source.positive))
-    return EstimatedPrior(estimator, value, PriorInfluence(of_positive, influence[source.population]))
+    of_samples = of_positive, influence[source.population]
+    numbers = source.observation[source.positive], source.observation[source.population]
+    return EstimatedPrior(estimator, value, PriorInfluence(*of_samples, *numbers))
 
 
 def check_scenario(source_prior: Any, scenario: str) -> None:
@@ -211,6 +203,23 @@ def check_scenario(source_prior: Any, scenario: str) -> None:
             f"{type(source_prior).__name__} has scenario={own!r} but is asked for the prior under {scenario!r}; the "
             "population is the same, so set both alike."
         )
+
+
+def _weights_and_groups(estimator: Any, source: Source) -> dict[str, Any]:
+    """The arguments of an estimator's fit that it takes; that it takes no weights is said where there are some."""
+    told = {}
+    if source.weights is not None:
+        if getattr(estimator, "takes_weights", True) and has_fit_parameter(estimator, "weights"):
+            told["weights"] = source.weights
+        else:
+            warn(
+                f"The source prior is estimated by {type(estimator).__name__}, which takes no weights, as if every row "
+                "counted the same; pass a known source_prior, or an estimator whose fit takes weights.",
+                EstimatedPriorWarning,
+            )
+    if source.groups is not None and has_fit_parameter(estimator, "groups"):
+        told["groups"] = source.groups
+    return told
 
 
 def _prior_of(estimator: Any) -> float:

@@ -15,13 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from priorshift import intervals
+from priorshift.arrays import Floats
 from priorshift.base import TargetPriorEstimator
 from priorshift.embedding.gram import Embeddings
 from priorshift.embedding.projection import objective, ratio, separation, target_prior
+from priorshift.embedding.sample import Sample
 from priorshift.errors import InputError, OutOfRangeWarning, warn
 from priorshift.input.parameters import check_choice, is_known
-from priorshift.input.scaling import Rows
 from priorshift.input.source import Source, Target
+from priorshift.joint import GroupInfluence, RatioInfluence
 from priorshift.kernel_ratio import KernelRatio
 from priorshift.prior_knowledge import Between, Distributed, Known, PriorKnowledge, read_prior
 from priorshift.result import Interval, PriorEstimate
@@ -141,7 +143,9 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
         self.interval = interval
         self.n_bootstrap = n_bootstrap
 
-    def objective(self, X_target: Any, gamma: ArrayLike) -> NDArray[np.float64]:
+    def objective(
+        self, X_target: Any, gamma: ArrayLike, weights: Any = None, groups: Any = None
+    ) -> NDArray[np.float64]:
         """Compute the objective L(γ); its minimiser is the raw estimate, its minimum a measure of misfit.
 
         Parameters
@@ -150,19 +154,24 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
             Unlabelled rows with the columns of the source.
         gamma : array-like
             Target priors to try.
+        weights, groups : None or array-like of shape (rows,)
+            As in `estimate`.
 
         Returns
         -------
         ndarray
             Of the shape of `gamma`.
         """
-        embeddings, _ = self._embed(self._read_target(X_target).rows, target_norm=True)
+        target = self._read_target(X_target, weights=weights, groups=groups)
+        embeddings, _ = self._embed(self._embedding.sample(target), target_norm=True)
         return objective(embeddings.gram, self._prior_in_use()[0].value, gamma)
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         super()._fit(source, rng)
         if self.interval in ("paper-bound", "sharp-bound"):
             intervals.check_bounded(self.kernel_, self.interval)
+            samples = self._embedding.positive, self._embedding.unlabeled
+            intervals.check_even(all(sample.is_even for sample in samples), self.interval)
         self._ask_unless_known(lambda: estimate_source_prior(self.source_prior, source, self.random_state))
 
     def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None]:
@@ -174,14 +183,48 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
         return Known(found.value) if found.distribution is None else Distributed(found.distribution), found
 
     def _estimate(self, target: Target) -> PriorEstimate:
+        return self._estimate_from(target)[0]
+
+    def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
+        estimate, embeddings, prior, estimated = self._estimate_from(target)
+        known = estimate.interval is not None and np.isfinite(estimate.standard_error)
+        if not known or embeddings.influence is None:
+            return estimate, None
+        of_P, of_U, of_T = intervals.ratio_influence(embeddings)
+        influence = estimated.influence if estimated else None
+        curve = intervals.curve_with_prior(embeddings, prior.value) if influence else intervals.curve(embeddings)
+        number = self._embedding.sample(target).observation
+        with_source = number < self._embedding.observations
+        own = np.bincount(number[~with_source], of_T[~with_source])
+        return estimate, RatioInfluence(
+            estimate.negative_ratio,
+            curve,
+            prior,
+            self._of_observations(of_P, of_U)
+            + np.bincount(number[with_source], of_T[with_source], self._embedding.observations),
+            float(own @ own),
+            curve.freedom,
+            self._of_observations(influence.positive, influence.unlabeled) if influence else None,
+            None if target.groups is None else GroupInfluence.of(target.groups, np.where(with_source, 0.0, of_T)),
+        )
+
+    def _of_observations(self, of_P: Floats, of_U: Floats) -> Floats:
+        """What rows of P and of U do, added up where they are one observation."""
+        samples = (self._embedding.positive, of_P), (self._embedding.unlabeled, of_U)
+        sums = [np.bincount(sample.observation, moves, self._embedding.observations) for sample, moves in samples]
+        return np.asarray(sums[0] + sums[1])
+
+    def _estimate_from(self, target: Target) -> tuple[PriorEstimate, Embeddings, PriorKnowledge, EstimatedPrior | None]:
+        """The estimate, and what it was made of."""
         prior, estimated = self._prior_in_use()
         pi = prior.value
         influence = estimated.influence if estimated else None
-        embeddings, rng = self._embed(target.rows, influence)
+        sample = self._embedding.sample(target)
+        embeddings, rng = self._embed(sample, influence)
         nan = float("nan")
         R, error = ratio(embeddings.gram), nan
         if self._is_apart(embeddings):
-            interval = self._interval(embeddings, target.rows, prior, estimated, rng)
+            interval = self._interval(embeddings, sample, prior, estimated, rng)
             if not (estimated and influence is None and isinstance(prior, Known)):  # whose error is not known
                 error = float(np.hypot(intervals.standard_error(embeddings, pi), R * prior.error))
         else:
@@ -189,7 +232,7 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
             interval = None if self.interval is None else Interval(0.0, 1.0, self.confidence, "none")
         raw = 1 - (1 - pi) * R
         prior_error = sqrt(embeddings.prior_variance) if influence else prior.error or None
-        return PriorEstimate(
+        estimate = PriorEstimate(
             value=float(np.clip(raw, 0, 1)),
             raw=raw,
             interval=interval,
@@ -210,11 +253,12 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
                 "pairs": self.pairs,
             },
         )
+        return estimate, embeddings, prior, estimated
 
     def _interval(
         self,
         embeddings: Embeddings,
-        target: Rows,
+        target: Sample,
         prior: PriorKnowledge,
         estimated: EstimatedPrior | None,
         rng: np.random.Generator,
@@ -231,7 +275,7 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
         if self.interval is None:
             return None
         if estimated:
-            estimated.warn_of_error(self._embedding.shared)
+            estimated.warn_of_error()
             if estimated.influence is None and isinstance(prior, Known):
                 return None
         given = self._interval_given_prior(embeddings, target, estimated, rng)
@@ -248,7 +292,7 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
         return Interval(min(low, value), max(high, value), self.confidence, "delta")
 
     def _interval_given_prior(
-        self, embeddings: Embeddings, target: Rows, estimated: EstimatedPrior | None, rng: np.random.Generator
+        self, embeddings: Embeddings, target: Sample, estimated: EstimatedPrior | None, rng: np.random.Generator
     ) -> Callable[[Any], Interval]:
         """The interval that was asked for, as a function of π; the bootstrap's takes one π for each replicate too."""
         if self.interval == "delta":

@@ -12,9 +12,10 @@ from priorshift.arrays import Floats
 from priorshift.audited_belief import AuditedBelief, AuditedSample, put_together
 from priorshift.base import TargetPriorEstimator
 from priorshift.confidence_curve import TabulatedCurve
-from priorshift.errors import InputError, OutOfRangeWarning, WeakSeparationWarning, warn
+from priorshift.errors import InputError, OutOfRangeWarning, OverlapWarning, WeakSeparationWarning, unsaid, warn
 from priorshift.input.parameters import is_known
 from priorshift.input.source import Source, Target
+from priorshift.joint import GroupInfluence, RatioInfluence
 from priorshift.mixture_prior import MixturePrior
 from priorshift.prior_knowledge import Between, Distributed, Known, PriorKnowledge, read_prior
 from priorshift.progress import Progress
@@ -22,6 +23,7 @@ from priorshift.result import Interval, NegativeRatio, PriorEstimate
 from priorshift.scores.cross_fitting import check_model
 from priorshift.scores.mixture import histogram
 from priorshift.scores.scored import ScoredSource
+from priorshift.scores.swapped import warn_if_swapped
 from priorshift.scores.witness import RatioTest, Witness
 from priorshift.share_distribution import ShareDistribution
 from priorshift.source_prior import AsksForPrior, EstimatedPrior, check_scenario, estimate_source_prior
@@ -97,6 +99,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
     label = "Witness"
     takes_uncertain_prior = True
     takes_audit = True
+    takes_weights = True
     settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"source_prior", "confidence", "verbose"})
     _audit: AuditedSample | None  # of unlabelled rows of the source
 
@@ -125,20 +128,22 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def negative_ratio(self, X_target: Any) -> NegativeRatio:
+    def negative_ratio(self, X_target: Any, weights: Any = None, groups: Any = None) -> NegativeRatio:
         """Estimate R = (1−π′)/(1−π), the ratio of the shares of negatives, which needs no source prior.
 
         Parameters
         ----------
         X_target : array-like or data frame of shape (rows, features)
             Unlabelled rows with the columns of the source.
+        weights, groups : None or array-like of shape (rows,)
+            As in `fit`, of the target's rows.
 
         Returns
         -------
         NegativeRatio
             With ``value`` NaN and a warning where P cannot be told from U; its ``separation``, of a kernel, is NaN.
         """
-        target = self._read_target(X_target)
+        target = self._read_target(X_target, None, weights, groups)
         test, curve, _ = self._test(target)
         sizes = (*self._sizes, len(target))
         if not self._is_apart(test):
@@ -171,19 +176,20 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
             step()
             self.scored_ = ScoredSource.of(source, self.model, self.repeats, self.folds, rng)
             step()
-            self._witness = Witness.of(self.scored_, source, *self.scored_.mixture)
+            self._witness = Witness.of(self.scored_, source.without_rows(), *self.scored_.mixture)
+        warn_if_swapped(self.scored_)
         self._sizes = source.sizes
         self._audit = AuditedSample.of_source(source, self.scored_.predicted(self.scored_.p_values))
         self._ask_unless_known(lambda: self._ask(source))
         if self._estimated is None or not isinstance(self._estimated.estimator, MixturePrior):
-            source.warn_of_copies()
             source.warn_of_few_positives()
 
     def _ask(self, source: Source) -> EstimatedPrior:
         if self.source_prior is not None:
-            estimated = estimate_source_prior(self.source_prior, source, self.random_state)
             if self._audit is None:
-                return estimated
+                return estimate_source_prior(self.source_prior, source, self.random_state)
+            with unsaid(OverlapWarning), unsaid(WeakSeparationWarning):  # what it leaves open, the audit answers
+                estimated = estimate_source_prior(self.source_prior, source, self.random_state)
             if estimated.distribution is None:
                 raise InputError(
                     f"{estimated.name} gives the source prior {estimated.value:.3g} without a prior_distribution_ that "
@@ -216,19 +222,39 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
             if audited is not None:
                 _warn_of_source(audited, "source_prior tells")
             return prior, None, audited
-        return found.knowledge(self._witness.source.shared), found, found.audited
+        return found.knowledge(), found, found.audited
 
     def _p_values(self, target: Target) -> Floats:
         with one_blas_thread():
-            return self.scored_.target_p_values(target.rows)
+            return self.scored_.target_p_values(target)
 
     def _test(self, target: Target) -> tuple[RatioTest, TabulatedCurve, Floats]:
         values = self._p_values(target)
         with one_blas_thread():
-            test = self._witness.test(values, target.observation)
+            test = self._witness.test(values, target)
         return test, TabulatedCurve.of(test.ratios, test.statistic, test.freedom), values
 
     def _estimate(self, target: Target) -> PriorEstimate:
+        return self._estimate_from(target)[0]
+
+    def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
+        estimate, test, curve, values, prior = self._estimate_from(target)
+        if target.audit is not None or estimate.interval is None or not self._is_apart(test):
+            return estimate, None
+        with one_blas_thread():
+            moved = self._witness.influence(test.ratio, values, target)
+        return estimate, RatioInfluence(
+            test.ratio,
+            curve,
+            prior,
+            moved.source,
+            moved.own_variance,
+            moved.freedom,
+            own=None if target.groups is None else GroupInfluence.of(target.groups, moved.target),
+        )
+
+    def _estimate_from(self, target: Target) -> tuple[PriorEstimate, RatioTest, TabulatedCurve, Floats, PriorKnowledge]:
+        """The estimate, and what it was made of."""
         prior, estimated, audited_source = self._prior_in_use()
         test, curve, values = self._test(target)
         R, found, nearer = test.ratio, estimated.estimator if estimated else None, prior
@@ -236,13 +262,13 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         same = isinstance(found, MixturePrior) and found.scored_ is self.scored_
         if same and self._is_apart(test) and not (audited_source and audited_source.alone):
             # the target's rows bring π̂ nearer; how sure one is of it stays as it was, since R̂ is an estimate too
-            belief = found.distribution_with(prior.distribution, values, target.weights, max(R, 0.0))  # type: ignore[union-attr]
+            belief = found.distribution_with(prior.distribution, values, target, max(R, 0.0))  # type: ignore[union-attr]
             nearer = Distributed(belief)
         pi = nearer.value
         mean = curve.mean(*(nearer.points if isinstance(nearer, Distributed) else (pi,)))
         sure = not (estimated and estimated.influence is None and estimated.distribution is None)
         if estimated and target.audit is None:
-            estimated.warn_of_error(self._witness.source.shared)
+            estimated.warn_of_error()
         interval = None
         if sure:
             low, high = prior.interval(curve, self.confidence)
@@ -265,7 +291,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
             by = audited_source.by(by)
         audits = {"source": audited_source, "target": audited}
         said = ("mixture_prior", "km2_prior", "overlap") if isinstance(found, MixturePrior) else ()
-        return PriorEstimate(
+        estimate = PriorEstimate(
             value=mean,
             raw=1 - (1 - pi) * R,
             interval=interval,
@@ -286,8 +312,9 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
                 **{name: getattr(found, f"{name}_") for name in said},
                 **({"audit": told} if (told := {name: a.to_dict() for name, a in audits.items() if a}) else {}),
             },
-            evidence=np.stack([*map(histogram, values)]),
+            evidence=np.stack([histogram(v, None if target.is_even else target.size * target.mass) for v in values]),
         )
+        return estimate, test, curve, values, prior
 
     @staticmethod
     def _is_apart(test: RatioTest) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,28 +9,21 @@ from typing import Any
 import numpy as np
 
 from priorshift.arrays import Floats, Mask
+from priorshift.cli.whole_file import check_writable, whole_file
 from priorshift.errors import InputError
 from priorshift.input.csv_text import add_columns
+from priorshift.input.files import PARQUET, TEXT, Piped, is_pipe, kind
 
 COLUMNS = ("posterior", "decision")
-_TEXT = (".csv", ".tsv", ".txt")
-_PARQUET = (".parquet", ".pq")
 
 
 def check_output(output: str, target: str, inputs: Sequence[str | None]) -> None:
     """Before any work: can the copy be written, and would it overwrite one of the inputs?"""
-    kinds = [next((kind for kind in (_TEXT, _PARQUET) if Path(path).suffix.lower() in kind), None)
-             for path in (output, target)]  # fmt: skip
-    if kinds[0] is None or (kinds[1] is not None and kinds[0] != kinds[1]):
-        wanted = kinds[1] or (*_TEXT, *_PARQUET)
+    made, read = kind(output), TEXT if target == "-" or is_pipe(target) else kind(target)
+    if made is None or (read is not None and made != read):
+        wanted = read or (*TEXT, *PARQUET)
         raise InputError(f"--output {output} must end in {' or '.join(wanted)}, as the target does; name it so.")
-    if not Path(output).absolute().parent.is_dir():
-        raise InputError(f"--output {output} lies in a folder that does not exist; make it first.")
-    if Path(output).is_dir():
-        raise InputError(f"--output {output} is a folder; name a file.")
-    for path in inputs:
-        if path and Path(output).exists() and Path(path).exists() and Path(output).samefile(path):
-            raise InputError(f"--output {output} is one of the tables that are read; name another file.")
+    check_writable("--output", output, inputs)
 
 
 def check_names(names: Sequence[str], target: str) -> None:
@@ -42,16 +33,16 @@ def check_names(names: Sequence[str], target: str) -> None:
             raise InputError(f"{target} has a column {column!r} already; rename it, since the output adds one.")
 
 
-def write_decided_table(output: str, target: str, posterior: Floats, decision: Mask) -> None:
-    """Write beside the wanted file, then rename: all of it or nothing."""
-    with tempfile.TemporaryDirectory(dir=Path(output).absolute().parent) as folder:
-        draft = Path(folder) / Path(output).name
-        if Path(target).suffix.lower() in _PARQUET:
+def write_decided_table(output: str, target: str | Piped, posterior: Floats, decision: Mask) -> None:
+    """Write the copy, all of it or nothing."""
+    with whole_file(output) as draft:
+        if not isinstance(target, Piped) and kind(target) == PARQUET:
             _write_parquet(draft, Path(target), (posterior, decision.astype(np.int8)))
         else:
+            text = target.content if isinstance(target, Piped) else Path(target)
             cells = [f"{p:.6g}" for p in posterior], [str(int(positive)) for positive in decision]
-            add_columns(Path(target), draft, dict(zip(COLUMNS, cells, strict=True)))
-        os.replace(draft, output)
+            packed = Path(output).suffix.lower() == ".gz"
+            add_columns(text, draft, dict(zip(COLUMNS, cells, strict=True)), packed=packed)
 
 
 def _write_parquet(draft: Path, target: Path, columns: Sequence[Any]) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from sklearn.base import clone
+
 from priorshift.cli.options import add_options, add_output, make_estimator
-from priorshift.cli.output import check_picture, print_json, write_picture
-from priorshift.cli.tables import add_tables, read_tables, shared_rows
+from priorshift.cli.output import check_picture, check_table, print_json, write_picture, write_table
+from priorshift.cli.tables import add_tables, read_many_tables, read_stratified_tables, read_tables, told
+from priorshift.errors import InputError
 from priorshift.estimate import estimate_from_tables
+from priorshift.estimates import estimate_strata, estimate_targets
 
 
 def add_command(commands: Any) -> None:
@@ -17,20 +21,47 @@ def add_command(commands: Any) -> None:
         "estimate",
         help="estimate the target prior from your tables",
         description="Estimate the share of positives in the target population.",
-        epilog="Tables are CSV, TSV or Parquet files with the same numeric columns.",
+        epilog="Tables are CSV, TSV or Parquet files with the same columns.",
     )
-    add_tables(command)
+    add_tables(command, several_targets=True)
     add_options(command)
     add_output(command, picture=True)
+    command.add_argument(
+        "--output", metavar="FILE", help="write the table of several targets, or of strata, as a CSV file"
+    )
     command.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> None:
     check_picture(args.plot)
+    if args.stratify is not None or args.by is not None or len(args.target) > 1:
+        return _run_many(args)
+    if args.output is not None:
+        raise InputError("--output is for several targets; pass more files as --target, --by or --stratify.")
+    [args.target] = args.target
     method, estimator = make_estimator(args)
-    estimate = estimate_from_tables(estimator, *read_tables(args), shared=shared_rows(args), audit=args.audit_column)
+    estimate = estimate_from_tables(estimator, *read_tables(args), told=told(args))
     if args.json:
         print_json(estimate.to_dict())
     else:
         print(estimate)
-    write_picture(args.plot, lambda: method.picture(estimator, estimate))
+    return write_picture(args.plot, lambda: method.picture(estimator, estimate))
+
+
+def _run_many(args: argparse.Namespace) -> None:
+    check_table(args.output, [f for f in (args.positive, args.unlabeled, args.source, *args.target) if f])
+    _, estimator = make_estimator(args)
+    if args.stratify is not None:
+        tables = read_stratified_tables(args)
+        estimates = estimate_strata(lambda _: clone(estimator), *tables, by=args.stratify, told=told(args))
+    else:
+        unlabeled, positive, targets = read_many_tables(args)
+        estimates = estimate_targets(estimator, unlabeled, positive, targets, by=args.by, told=told(args))
+    if args.json:
+        print_json(estimates.to_dict())
+    else:
+        print(estimates)
+        if estimates.joint is not None and len(estimates) > 1:
+            print(estimates.equality_test())
+    write_table(args.output, estimates.to_csv())
+    write_picture(args.plot, estimates.plot)

@@ -10,8 +10,10 @@ from typing import Any
 from scipy import stats
 
 from priorshift import intervals, kernels, methods
-from priorshift.errors import InputError
+from priorshift.drpu import DRPU
+from priorshift.errors import InputError, MissingExtraError
 from priorshift.input.parameters import CHOICES
+from priorshift.training.trainer import import_torch
 
 
 def number(text: str) -> float:
@@ -70,7 +72,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     names = methods.names()
     add("--method", choices=names, default=names[0],
-        help="estimator (default: auto, which is witness, or tcpu with an option that only tcpu has)")  # fmt: skip
+        help="estimator (default: auto, which is witness)")  # fmt: skip
     add("--no-standardize", dest="standardize", action="store_false", default=argparse.SUPPRESS,
         help="do not scale columns by the source's mean and spread")  # fmt: skip
     priors = command.add_mutually_exclusive_group()
@@ -109,12 +111,34 @@ def given(args: argparse.Namespace) -> dict[str, Any]:
 def make_estimator(args: argparse.Namespace, optional: tuple[str, ...] = ()) -> tuple[methods.Method, Any]:
     """The method and its estimator; settings that it has no use for are refused, unless they are `optional`."""
     settings = given(args)
-    method = methods.choose(args.method, settings)
+    method = methods.choose(args.method)
     for name in method.missing(settings):
         if name not in optional:
-            raise InputError(f"{_option(name)} has no meaning for --method {method.name}; leave it out.")
+            raise InputError(_refusal(name, args.method))
         del settings[name]
-    return method, method.estimator(**settings)
+    estimator = method.estimator(**settings)
+    if isinstance(estimator, DRPU):
+        check_torch(f"--method {method.name}", "use another method")
+    return method, estimator
+
+
+def check_torch(option: str, otherwise: str) -> None:
+    """Refuse what cannot be trained before any work, in the shell's terms."""
+    try:
+        import_torch()
+    except MissingExtraError:
+        raise MissingExtraError(
+            f'{option} needs torch, which is not installed; run pip install "priorshift[torch]", or {otherwise}.'
+        ) from None
+
+
+def _refusal(name: str, method: str) -> str:
+    """Of an option that the method does not have; where none was named, who has it."""
+    option = _option(name)
+    if method != "auto":
+        return f"{option} has no meaning for --method {method}; leave it out."
+    takers = " or ".join(taker.name for taker in methods.METHODS if name in taker.options)
+    return f"{option} belongs to --method {takers}; add it, or leave {option} out."
 
 
 def _option(name: str) -> str:

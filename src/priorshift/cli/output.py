@@ -1,14 +1,13 @@
-"""What commands leave behind: JSON on stdout, a picture in a file, whole or not at all."""
+"""What commands leave behind: JSON on stdout, a picture or a table in a file, whole or not at all."""
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from priorshift.cli.whole_file import check_writable, whole_file
 from priorshift.errors import InputError
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -25,10 +24,7 @@ def check_picture(path: str | None) -> None:
         return
     if Path(path).suffix.lower() not in _PICTURES:
         raise InputError(f"--plot {path} must end in {', '.join(_PICTURES)}; name the picture so.")
-    if not Path(path).absolute().parent.is_dir():
-        raise InputError(f"--plot {path} lies in a folder that does not exist; make it first.")
-    if Path(path).is_dir():
-        raise InputError(f"--plot {path} is a folder; name a file.")
+    check_writable("--plot", path)
     try:
         import matplotlib
     except ImportError:
@@ -36,12 +32,27 @@ def check_picture(path: str | None) -> None:
     matplotlib.use("agg")
 
 
+def check_table(path: str | None, inputs: Sequence[str]) -> None:
+    """Before any work: can the table be written, and would it overwrite one of the inputs?"""
+    if path is None:
+        return
+    if Path(path).suffix.lower() != ".csv":
+        raise InputError(f"--output {path} must end in .csv; name the table so.")
+    check_writable("--output", path, inputs)
+
+
+def write_table(path: str | None, text: str) -> None:
+    """Write the table, all of it or nothing."""
+    if path is None:
+        return
+    with whole_file(path) as draft:
+        draft.write_text(text, encoding="utf-8", newline="")
+
+
 def write_picture(path: str | None, draw: Callable[[], Any]) -> None:
-    """Draw into a temporary file beside the wanted one, then rename: all of it or nothing."""
+    """Draw the picture and write it, all of it or nothing."""
     if path is None:
         return
     figure = draw().figure
-    with tempfile.TemporaryDirectory(dir=Path(path).absolute().parent) as folder:
-        draft = Path(folder) / Path(path).name
-        figure.savefig(draft, dpi=150)
-        os.replace(draft, path)
+    with whole_file(path) as draft:
+        figure.savefig(draft, dpi=150, format=Path(path).suffix[1:].lower())  # a link may point to another ending

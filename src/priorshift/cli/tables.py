@@ -1,33 +1,79 @@
-"""The tables that a command is given: three files, or two of them in one."""
+"""The tables that a command is given: three files, or two of them in one; and several targets."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from priorshift.errors import InputError
+from priorshift.input.files import Piped, is_pipe, read_pipe
 from priorshift.input.labels import read_labels
-from priorshift.input.tables import Table, check_dropped, match_columns, read_table
+from priorshift.input.mixed import MixedTable
+from priorshift.input.samples import as_samples, reader
+from priorshift.input.tables import Table
+from priorshift.input.targets import read_targets, split_table
+from priorshift.input.told import Told
 
 
-def add_tables(command: argparse.ArgumentParser) -> None:
+def add_tables(command: argparse.ArgumentParser, *, several_targets: bool = False) -> None:
     """Options that name the tables and their columns."""
     add = command.add_argument
     add("--positive", metavar="FILE", help="labelled positives of the source population")
     add("--unlabeled", metavar="FILE", help="unlabelled sample of the source population")
     add("--source", metavar="FILE", help="both of them in one table, with --label-column")
     add("--label-column", metavar="NAME", help="column of --source: the larger of its two values means positive")
-    add("--target", metavar="FILE", required=True, help="unlabelled sample of the target population")
+    add("--positive-label", metavar="VALUE", help="the value of --label-column that means positive, such as fraud")
+    words = "unlabelled sample of the target population; one of the tables may be -, standard input"
+    if several_targets:
+        add("--target", metavar="FILE", required=True, nargs="+", help=f"{words}; several files are several targets")
+        add("--by", metavar="NAME", help="column of the one --target: the rows of each value are a target")
+        add("--stratify", metavar="NAME",
+            help="column of all tables: each stratum is estimated by itself, the target from all")  # fmt: skip
+    else:
+        add("--target", metavar="FILE", required=True, help=words)
     add("--id-column", metavar="NAME", help="rows with the same id in both source tables are the same observation")
+    add("--group-column", metavar="NAME",
+        help="rows that belong together, such as a patient's, in all tables; may be --id-column too")  # fmt: skip
+    add("--weight-column", metavar="NAME",
+        help="what each row stands for, such as a survey's weights, in the tables that have it; of --method witness "
+        "and tcpu")  # fmt: skip
     add("--audit-column", metavar="NAME",
         help="of the unlabelled table, the target or both: 1 or 0 where the class was looked up, else empty; of "
         "--method witness")  # fmt: skip
     add("--identical-rows", action="store_true", help="rows with the same values are the same observation")
+    add("--encoder", choices=("auto", "none"), default="auto",
+        help="auto (default) makes numbers of categories, dates and missing cells; none refuses them")  # fmt: skip
     add("--drop", metavar="NAME", action="append", default=[], help="a column that is not a feature (may be repeated)")
+
+
+def _read_pipes(args: argparse.Namespace) -> None:
+    """Put in place of every pipe what comes through it, so that it can be read again to be copied."""
+    several = isinstance(args.target, list)
+    given = {name: getattr(args, name) for name in ("positive", "unlabeled", "source")}
+    given |= {f"target {k}": path for k, path in enumerate(args.target)} if several else {"target": args.target}
+    pipes = [name for name, path in given.items() if path == "-" or is_pipe(path)]
+    same = [f"--{name.split()[0]}" for name in pipes if given[name] == "-"]
+    if len(same) > 1:
+        raise InputError(
+            f"{' and '.join(same)} are both standard input (-), which can be read only once; pass a file for one."
+        )
+    for name in pipes:
+        path, option = given[name], name.split()[0]
+        if path != "-":
+            read = read_pipe(path, f"--{option} ({path})")
+        elif sys.stdin is None or sys.stdin.closed:
+            raise InputError(f"--{option} is standard input (-), which is closed; pass a file.")
+        else:
+            read = Piped("standard input", sys.stdin.buffer.read())
+        if name.startswith("target ") and several:
+            args.target[int(name.split()[1])] = read
+        else:
+            setattr(args, name, read)
 
 
 def scenario(args: argparse.Namespace) -> str:
@@ -40,57 +86,130 @@ def shared_rows(args: argparse.Namespace) -> str | None:
     return "identical" if args.identical_rows else args.id_column
 
 
+def told(args: argparse.Namespace) -> Told:
+    """What the options say of rows."""
+    return Told(shared_rows(args), args.audit_column, args.weight_column, args.group_column)
+
+
 def read_tables(args: argparse.Namespace) -> list[Table]:
     """Unlabelled, positive and target table, with the same columns."""
+    source = _read_source(args)
+    target = _reader(args)(args.target, "--target", **told(args).of_target(_no_feature_of_target(args)))
+    return _samples([*source, target], args)
+
+
+def read_many_tables(args: argparse.Namespace) -> tuple[Table, Table, list[tuple[str, Table]]]:
+    """Unlabelled and positive table, and the targets by their names."""
+    if args.by is not None and len(args.target) > 1:
+        raise InputError(f"--by names a column of one --target, but {len(args.target)} files are given; pass one.")
+    aside = [] if args.by is None else [args.by]
+    source = _read_source(args, drop=aside)
+    columns = told(args).of_target(_no_feature_of_target(args), aside=aside)
+    targets = args.target if args.by is None else args.target[0]
+    named = read_targets(_reader(args), targets, args.by, columns, "--target")
+    unlabeled, positive, *tables = _samples([*source, *(table for _, table in named)], args)
+    if args.by is not None:
+        return unlabeled, positive, split_table(tables[0], args.by)
+    return unlabeled, positive, [(name, table) for (name, _), table in zip(named, tables, strict=True)]
+
+
+def read_stratified_tables(args: argparse.Namespace) -> list[Table]:
+    """Unlabelled, positive and target table, with the same columns and that of the strata set aside."""
+    if len(args.target) > 1:
+        raise InputError(f"--stratify is for one --target, but {len(args.target)} files are given; pass one.")
+    for option, given in (("--by", args.by), ("--audit-column", args.audit_column)):
+        if given:
+            raise InputError(f"{option} and --stratify cannot be combined; leave one of them out.")
+    source = _read_source(args, aside=[args.stratify])
+    columns = told(args).of_target(_no_feature_of_target(args), aside=[args.stratify])
+    target = _reader(args)(args.target[0], "--target", **columns)
+    return _samples([*source, target], args)
+
+
+def _encoder(args: argparse.Namespace) -> str | None:
+    return None if args.encoder == "none" else args.encoder
+
+
+def _reader(args: argparse.Namespace) -> Any:
+    return reader(_encoder(args))
+
+
+def _samples(tables: Sequence[Table | MixedTable], args: argparse.Namespace) -> list[Table]:
+    """The tables as numbers; stderr says what was done with columns that were none."""
+    made = as_samples(tables, args.drop, _encoder(args))
+    if made[0].origin is not None:
+        print(f"priorshift: columns: {made[0].origin.line}", file=sys.stderr)
+    return made
+
+
+def _no_feature_of_target(args: argparse.Namespace) -> list[str]:
+    return [*args.drop, *([args.label_column] if args.label_column else [])]
+
+
+def _read_source(
+    args: argparse.Namespace, aside: Sequence[str] = (), drop: Sequence[str] = ()
+) -> list[Table | MixedTable]:
+    """Unlabelled and positive table; further columns are set aside, or left out where they are there."""
     if args.id_column and args.identical_rows:
         raise InputError("--id-column and --identical-rows both say which rows are shared; give one of them.")
     if scenario(args) == "censoring" and (args.id_column or args.identical_rows):
         raise InputError(
             "under --scenario censoring the shared rows are known; leave --id-column and --identical-rows out."
         )
-    named = {"--id-column": args.id_column, "--label-column": args.label_column, "--audit-column": args.audit_column}
-    for option, column in named.items():
-        if column is not None and column in args.drop:
-            raise InputError(f"{option} and --drop name the same column, {column!r}; it must be one of them.")
-    if args.audit_column and args.audit_column in (args.id_column, args.label_column):
-        raise InputError(
-            f"--audit-column names the column {args.audit_column!r}, which has another use already; they must differ."
-        )
+    _check_uses(args)
     if args.label_column and not args.source:
         raise InputError("--label-column is a column of --source; pass --source, or leave it out.")
-    aside = [args.id_column] if args.id_column else []
-    audit = [args.audit_column] if args.audit_column else []
+    if args.positive_label is not None and not args.label_column:
+        raise InputError("--positive-label is a value of --label-column; pass that too, or leave it out.")
+    _read_pipes(args)
+    read, columns = _reader(args), told(args).of_source([*args.drop, *drop], aside)
     if args.source:
         if args.positive or args.unlabeled:
             raise InputError("--source holds positives and unlabelled rows; leave --positive and --unlabeled out.")
         if not args.label_column:
             raise InputError("--source needs --label-column, the column that says which rows are labelled positive.")
-        if args.label_column in aside:
-            raise InputError("--label-column and --id-column name the same column; they must differ.")
-        source = read_table(args.source, "--source", [*aside, args.label_column], args.drop, audit)
-        positive, unlabeled = _split(source, args.label_column)
+        columns["aside"].append(args.label_column)
+        positive, unlabeled = _split(read(args.source, "--source", **columns), args.label_column, args.positive_label)
     else:
         if not (args.positive and args.unlabeled):
             raise InputError("pass --positive and --unlabeled, or --source with --label-column.")
-        positive = read_table(args.positive, "--positive", aside, args.drop, audit)
-        unlabeled = read_table(args.unlabeled, "--unlabeled", aside, args.drop, audit)
-    elsewhere = [name for name in (args.id_column, args.label_column) if name]
-    target = read_table(args.target, "--target", drop=[*args.drop, *elsewhere], optional=audit)
-    check_dropped([positive, unlabeled, target], args.drop)
-    return match_columns([unlabeled, positive, target])
+        positive = read(args.positive, "--positive", **columns)
+        unlabeled = read(args.unlabeled, "--unlabeled", **columns)
+    return [unlabeled, positive]
 
 
-def _split(source: Table, label_column: str) -> tuple[Table, Table]:
+def _check_uses(args: argparse.Namespace) -> None:
+    """No column has two uses; an id may also be a group."""
+    options = [*(f"--{use}-column" for use in ("id", "group", "label", "audit", "weight")), "--by", "--stratify"]
+    columns = {option: getattr(args, option[2:].replace("-", "_"), None) for option in options}
+    named = [(option, column) for option, column in columns.items() if column is not None]
+    for k, (option, column) in enumerate(named):
+        if column in args.drop:
+            raise InputError(f"{option} and --drop name the same column, {column!r}; it must be one of them.")
+        for other, taken in named[:k]:
+            if taken == column and (other, option) != ("--id-column", "--group-column"):
+                raise InputError(f"{option} and {other} name the same column, {column!r}; they must differ.")
+
+
+def _split(source: Table | MixedTable, label_column: str, positive_label: str | None) -> tuple[Any, ...]:
     """Labelled positives and unlabelled rows of one table."""
     labels = source.aside[label_column]
-    if labels.dtype.kind in "OUT":
+    if positive_label is not None:
+        labels, positive_label = np.array([_word(label) for label in labels.tolist()]), _word(positive_label)
+    elif labels.dtype.kind in "OUT":
         words = np.char.lower(labels.astype(str))
         with suppress(ValueError):
             labels = words == "true" if set(words) <= {"true", "false"} else words.astype(float)
-    labeled, _ = read_labels(labels, len(labels), f"column {label_column!r} of {source.name}")
+    name = f"column {label_column!r} of {source.name}"
+    labeled, _ = read_labels(labels, len(labels), name, positive_label=positive_label, parameter="--positive-label")
+    return tuple(
+        source.take(rows, f"{name} ({source.name})") for rows, name in ((labeled, "positive"), (~labeled, "unlabeled"))
+    )
 
-    def part(rows: Any, name: str) -> Table:
-        aside = {key: column[rows] for key, column in source.aside.items()}
-        return replace(source, name=f"{name} ({source.name})", values=source.values[rows], aside=aside)
 
-    return part(labeled, "positive"), part(~labeled, "unlabeled")
+def _word(label: Any) -> str:
+    """As it is written in a shell: 1 and 1.0 are one."""
+    text = str(label).strip()
+    with suppress(ValueError):
+        return f"{float(text):.17g}"
+    return text

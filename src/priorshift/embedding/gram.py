@@ -7,7 +7,7 @@ or a random sample of pairs made it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -15,17 +15,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.arrays import NO_PAIRS, Floats, Index, Pairs
+from priorshift.arrays import Floats
+from priorshift.embedding.own_pairs import OwnPairs, own_pairs
+from priorshift.embedding.sample import Sample
 from priorshift.embedding.tiles import kernel_sums, weighted_kernel_sums
+from priorshift.errors import InputError
 from priorshift.input.observations import PriorInfluence
-from priorshift.input.scaling import Rows
-from priorshift.input.source import Source
+from priorshift.input.source import Source, Target
 from priorshift.kernels import Kernel
 
 P, U, T = 0, 1, 2
 Statistic = Literal["unbiased", "plug-in"]
 
 _BLOCK = 4096  # rows whose bootstrap counts are multiplied at a time
+_NOTHING = 1e-12  # of a sample's mass: what rounding leaves of none
 # _SYMMETRIC[k, q] is the symmetric matrix with ones at (k, q) and (q, k), and 2 at (k, k): the change of the
 # Gram matrix when the mean of sample k moves along the mean of sample q.
 _SYMMETRIC = np.einsum("kj,ql->kqjl", np.eye(3), np.eye(3)) + np.einsum("kl,qj->kqjl", np.eye(3), np.eye(3))
@@ -54,6 +57,11 @@ class Embeddings:
     prior_covariance, prior_variance : ndarray of shape (3, 3), float
         Covariance of the entries of `gram` with an estimate of the source prior from the same rows, and that
         estimate's variance; zero where the prior is known.
+    influence : tuple of three ndarray of shape (rows, 3), or None
+        How much each row of P, U and T moves the inner product of its sample's mean with each mean, scaled so that
+        squares add up to variances; None of sampled pairs.
+    is_even : bool
+        Whether in each sample every row counts the same and is its own observation.
     """
 
     gram: Floats
@@ -65,6 +73,14 @@ class Embeddings:
     kernel: Kernel
     prior_covariance: Floats = field(default_factory=lambda: np.zeros((3, 3)))
     prior_variance: float = 0.0
+    influence: tuple[Floats, Floats, Floats] | None = None
+    is_even: bool = True
+
+    def moves(self, A: Floats) -> list[Floats]:
+        """How much each row of P, U and T moves Σ A_jk ⟨μ_j, μ_k⟩, for a symmetric `A`."""
+        if self.influence is None:
+            raise ValueError("the influence of single rows is known of exact embeddings alone.")
+        return [2 * v @ A[k] for k, v in enumerate(self.influence)]
 
     def variance(self, A: Floats) -> tuple[float, float]:
         """Variance of Σ A_jk ⟨μ_j, μ_k⟩ for a symmetric `A`, and its Satterthwaite degrees of freedom."""
@@ -79,31 +95,59 @@ class Embeddings:
 
 @dataclass(frozen=True, eq=False)
 class SourceEmbedding:
-    """The source side, computed once and used for every target: rows of P and U and their kernel sums."""
+    """The source side, computed once and used for every target: P and U and their kernel sums."""
 
     kernel: Kernel
-    positive: Rows
-    unlabeled: Rows
-    shared: Pairs
-    dtype: np.dtype[Any]
+    positive: Sample
+    unlabeled: Sample
+    shared: int  # pairs of a row of P and a row of U
+    observations: int  # numbers below this are those of the source
+    precision: str
 
     @classmethod
     def of(cls, source: Source, kernel: Kernel, precision: str = "float64") -> SourceEmbedding:
         """P and U of a source, seen through the kernel; tiles are of the type `precision`."""
-        positive, population = (replace(source.rows, index=rows) for rows in (source.positive, source.population))
-        return cls(kernel, positive, population, source.shared, np.dtype(precision))
+        positive, population = (
+            Sample(replace(source.rows, index=rows), mass, source.observation[rows])
+            for rows, mass in ((source.positive, source.positive_mass), (source.population, source.population_mass))
+        )
+        observations = int(source.observation.max()) + 1
+        return cls(kernel, positive, population, len(source.shared), observations, precision)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.precision)
+
+    def sample(self, target: Target) -> Sample:
+        """The target, whose observations are those of the source where a group stands in both."""
+        of_source = np.full(int(target.observation.max()) + 1, -1)
+        np.maximum.at(of_source, target.observation, target.of_source)
+        number = np.where(of_source < 0, self.observations + np.arange(len(of_source)), of_source)
+        made = Sample(target.rows, target.mass, number[target.observation])
+        if len(made.numbers) < 2:
+            raise InputError(
+                f"the {len(made)} rows of {target.table.name} are of one group of the source, but at least 2 are "
+                "needed to tell signal from noise; add rows, or check the groups."
+            )
+        return made
 
     @cached_property
-    def sums(self) -> dict[tuple[int, int], Floats]:
-        """sums[j, k]: Σ k(x, y) over the rows y of sample k, at each row x of sample j."""
-        pp, _ = kernel_sums(self.kernel, self.positive, dtype=self.dtype)
-        uu, _ = kernel_sums(self.kernel, self.unlabeled, dtype=self.dtype)
-        pu, up = kernel_sums(self.kernel, self.positive, self.unlabeled, dtype=self.dtype)
-        return {(P, P): pp, (U, U): uu, (P, U): pu, (U, P): up}
+    def source_sums(self) -> list[list[Floats]]:
+        """Σ mass·k(x, y) over the rows y of sample k at each row x of sample j, P or U; lists are stored plainly."""
+        pp, _ = self._sums(self.positive, self.positive)
+        uu, _ = self._sums(self.unlabeled, self.unlabeled)
+        pu, up = self._sums(self.positive, self.unlabeled)
+        return [[pp, pu], [up, uu]]
+
+    @cached_property
+    def own(self) -> list[list[OwnPairs | None]]:
+        """own[j][k]: what of `source_sums` is of the row's own observation; None where samples have none in common."""
+        found = self._own((self.positive, self.unlabeled), ((P, P), (U, U), (P, U)))
+        return [[found.get((j, k)) for k in (P, U)] for j in (P, U)]
 
     def embed(
         self,
-        target: Rows,
+        target: Sample,
         statistic: Statistic = "unbiased",
         *,
         target_norm: bool = False,
@@ -113,47 +157,52 @@ class SourceEmbedding:
 
         `prior` says how the rows move an estimate of the source prior, where it is one.
         """
-        rows = (self.positive, self.unlabeled, target)
-        sums = dict(self.sums)
+        samples = (self.positive, self.unlabeled, target)
+        sums = {(j, k): self.source_sums[j][k] for j in (P, U) for k in (P, U)}
         for k in (P, U):
-            sums[k, T], sums[T, k] = kernel_sums(self.kernel, rows[k], target, dtype=self.dtype)
-        if target_norm:
-            sums[T, T], _ = kernel_sums(self.kernel, target, dtype=self.dtype)
-        else:
-            sums[T, T] = np.zeros(len(target))
-        sizes = np.array([len(r) for r in rows])
-        plug_in = np.array([[sums[j, k].sum() / sizes[j] / sizes[k] for k in range(3)] for j in range(3)])
+            sums[k, T], sums[T, k] = self._sums(samples[k], target)
+        sums[T, T] = self._sums(target, target)[0] if target_norm else np.zeros(len(target))
+        plug_in = np.array([[samples[j].mass @ sums[j, k] for k in range(3)] for j in range(3)])
         gram = plug_in
-        counts = {(j, k): np.full(sizes[j], float(sizes[k])) for j, k in sums}
+        kept = {(j, k): np.ones(len(samples[j])) for j, k in sums}
         if statistic == "unbiased":
-            for (j, k), (at, same) in self._skipped(rows).items():
-                sums[j, k] = sums[j, k] - np.bincount(at, same, sizes[j])
-                counts[j, k] -= np.bincount(at, minlength=sizes[j])
-            gram = np.array([[sums[j, k].sum() / counts[j, k].sum() for k in range(3)] for j in range(3)])
+            for (j, k), own in self._own_with(target, target_norm).items():
+                sums[j, k] = sums[j, k] - own.sums
+                kept[j, k] -= own.mass
+            gram = np.array(
+                [[(samples[j].mass @ sums[j, k]) / (samples[j].mass @ kept[j, k]) for k in range(3)] for j in range(3)]
+            )
         if not target_norm:
             plug_in[T, T] = gram[T, T] = np.nan
         # a row all of whose pairs are skipped says nothing: it has the mean's value, and no influence
         values = [
             np.stack(
-                [np.where(counts[j, k] > 0, sums[j, k] / np.maximum(counts[j, k], 1), gram[j, k]) for k in range(3)],
+                [
+                    np.where(kept[j, k] > _NOTHING, sums[j, k] / np.maximum(kept[j, k], _NOTHING), gram[j, k])
+                    for k in range(3)
+                ],
                 axis=1,
             )
             for j in range(3)
         ]
-        influence = [(v - v.mean(axis=0)) / np.sqrt(n * (n - 1)) for v, n in zip(values, sizes, strict=True)]
-        parts, freedom = _covariance(influence, self.shared)
+        influence = [s.mass[:, None] * s.unbiased * (v - s.mass @ v) for s, v in zip(samples, values, strict=True)]
+        parts, freedom = _covariance(influence, samples)
+        sizes = len(samples[P]), len(samples[U]), len(samples[T])
+        even = all(s.is_even for s in samples)
         made = Embeddings(
-            gram, plug_in, parts, freedom, (int(sizes[P]), int(sizes[U]), int(sizes[T])), len(self.shared), self.kernel
-        )
+            gram, plug_in, parts, freedom, sizes, self.shared, self.kernel,
+            influence=(influence[P], influence[U], influence[T]), is_even=even,
+        )  # fmt: skip
         if prior is None:
             return made
-        moves = [q @ influence[k] for k, q in enumerate(prior.of_observations(self.shared))]
-        covariance = np.einsum("kq,kqab->ab", np.stack(moves), _SYMMETRIC[:2])
-        return replace(made, prior_covariance=covariance, prior_variance=prior.variance(self.shared))
+        of_observation = prior.of_observations(max(int(s.observation.max()) for s in samples) + 1)
+        moves = [of_observation[s.observation] @ v for s, v in zip(samples, influence, strict=True)]
+        covariance = np.einsum("kq,kqab->ab", np.stack(moves), _SYMMETRIC)
+        return replace(made, prior_covariance=covariance, prior_variance=prior.variance)
 
     def bootstrap(
         self,
-        target: Rows,
+        target: Sample,
         statistic: Statistic,
         replicates: int,
         rng: np.random.Generator,
@@ -163,82 +212,92 @@ class SourceEmbedding:
 
         Beside them, how far each replicate moves an estimated source prior, to first order.
 
-        Rows are drawn as counts, so one pass over the kernel values serves every replicate. A shared row is
-        drawn once for both of its samples. Two draws of one observation are a pair that the unbiased
+        Observations are drawn as counts, so one pass over the kernel values serves every replicate. One that stands in
+        several samples is drawn once for all of them. Two draws of one observation are a pair that the unbiased
         statistic skips, as it skips the diagonal.
         """
-        rows = (self.positive, self.unlabeled, target)
-        weights = [np.empty((len(r), replicates), np.uint8) for r in rows]
-        weights[U][:] = _draws(len(rows[U]), replicates, rng)
-        weights[T][:] = _draws(len(rows[T]), replicates, rng)
-        alone = np.setdiff1d(np.arange(len(rows[P])), self.shared[:, 0])
-        weights[P][self.shared[:, 0]] = weights[U][self.shared[:, 1]]
-        weights[P][alone] = _draws(len(alone), replicates, rng)
-        skipped = self._skipped(rows) if statistic == "unbiased" else {}
-        pairs = {(P, P): None, (U, U): None, (P, U): self.shared, (P, T): NO_PAIRS, (U, T): NO_PAIRS}
+        samples = (self.positive, self.unlabeled, target)
+        counts = self._draw(samples, replicates, rng)
+        own = self._own_with(target, target_norm=False) if statistic == "unbiased" else {}
+        totals = [_over_rows(s.mass, c, lambda w: w) for s, c in zip(samples, counts, strict=True)]
         gram = np.full((replicates, 3, 3), np.nan)
-        for (j, k), shared in pairs.items():
-            if j == k:
-                sums = weighted_kernel_sums(self.kernel, rows[j], weights[j])
-            else:
-                sums = weighted_kernel_sums(self.kernel, rows[j], weights[j], rows[k], weights[k])
-            w, v = weights[j], weights[k]
-            count = w.sum(axis=0, dtype=np.float64) * v.sum(axis=0, dtype=np.float64)
-            if (j, k) in skipped:
-                at, values = skipped[j, k]
-                other = at if shared is None else shared[:, 1]
-                for block in (slice(i, i + _BLOCK) for i in range(0, len(at), _BLOCK)):
-                    both = w[at[block]].astype(np.float64) * v[other[block]]
-                    sums -= values[block] @ both
-                    count -= both.sum(axis=0)
+        for j, k in ((P, P), (U, U), (P, U), (P, T), (U, T)):
+            X, Y = samples[j], samples[k]
+            other = (None, None) if j == k else (Y.rows, counts[k])
+            sums = weighted_kernel_sums(self.kernel, X.rows, counts[j], *other, weights=(X.weights, Y.weights))
+            sums /= len(X) * len(Y)
+            kept = totals[j] * totals[k]
+            if (j, k) in own:  # the rows of an observation are drawn equally often
+                sums -= _over_rows(X.mass * own[j, k].sums, counts[j], np.square)
+                kept = kept - _over_rows(X.mass * own[j, k].mass, counts[j], np.square)
             with np.errstate(invalid="ignore", divide="ignore"):  # no row of a tiny sample drawn: NaN
-                gram[:, j, k] = gram[:, k, j] = sums / count
+                gram[:, j, k] = gram[:, k, j] = sums / np.where(kept > _NOTHING, kept, 0.0)
         moved = np.zeros(replicates)
         if prior is not None:
-            for q, w in ((prior.positive, weights[P]), (prior.unlabeled, weights[U])):
-                for block in (slice(i, i + _BLOCK) for i in range(0, len(q), _BLOCK)):
-                    moved += q[block] @ (w[block] - 1.0)
+            for q, drawn in ((prior.positive, counts[P]), (prior.unlabeled, counts[U])):
+                moved += _over_rows(q, drawn, lambda w: w - 1.0)
         return gram, moved
 
-    def _skipped(self, rows: Sequence[Rows]) -> dict[tuple[int, int], tuple[Index, Floats]]:
-        """Pairs that are one observation with itself: for each block, the rows they stand in and k there."""
-        skipped = {}
-        for k in range(3):
-            skipped[k, k] = (np.arange(len(rows[k])), self._diagonal(rows[k]))
-        if len(self.shared):
-            p, u = self.shared.T
-            values = self.kernel.paired(rows[P][p], rows[U][u])
-            skipped[P, U], skipped[U, P] = (p, values), (u, values)
-        return skipped
+    def _draw(self, samples: Sequence[Sample], replicates: int, rng: np.random.Generator) -> list[NDArray[np.uint8]]:
+        """How often each row of each sample is drawn, shape (rows, replicates)."""
+        p, u, t = (s.numbers for s in samples)
+        drawn = np.zeros((max(int(numbers.max()) for numbers in (p, u, t)) + 1, replicates), np.uint8)
+        for numbers in (u, t[t >= self.observations], p[~np.isin(p, u)]):
+            drawn[numbers] = _draws(len(numbers), replicates, rng)
+        return [drawn[s.observation] for s in samples]
 
-    def _diagonal(self, rows: Rows) -> Floats:
-        """k(x, x) at each row."""
-        if self.kernel.stationary:
-            one = rows[:1]
-            return np.full(len(rows), self.kernel.paired(one, one)[0])
-        blocks = (rows[k : k + _BLOCK] for k in range(0, len(rows), _BLOCK))
-        return np.concatenate([self.kernel.paired(block, block) for block in blocks])
+    def _sums(self, X: Sample, Y: Sample) -> tuple[Floats, Floats]:
+        """μ_Y at the rows of X, and μ_X at the rows of Y."""
+        other = None if X is Y else Y.rows
+        rows, columns = kernel_sums(self.kernel, X.rows, other, dtype=self.dtype, weights=(X.weights, Y.weights))
+        return rows / len(Y), columns / len(X)
+
+    def _own_with(self, target: Sample, target_norm: bool) -> dict[tuple[int, int], OwnPairs]:
+        blocks = ((P, T), (U, T), (T, T)) if target_norm else ((P, T), (U, T))
+        of_source = {(j, k): own for j, row in enumerate(self.own) for k, own in enumerate(row) if own is not None}
+        return of_source | self._own((self.positive, self.unlabeled, target), blocks)
+
+    def _own(self, samples: Sequence[Sample], blocks: Sequence[tuple[int, int]]) -> dict[tuple[int, int], OwnPairs]:
+        own = {}
+        for j, k in blocks:
+            both = own_pairs(self.kernel, samples[j], samples[k], self.dtype)
+            if both is not None:
+                own[j, k], own[k, j] = both
+        return own
 
 
 def _draws(n: int, replicates: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """How often each of n rows is drawn in n draws with replacement, for each replicate: shape (n, replicates)."""
+    """How often each of n is drawn in n draws with replacement, for each replicate: shape (n, replicates)."""
     counts = np.empty((n, replicates), np.uint8)
     for b in range(replicates):
         counts[:, b] = np.bincount(rng.integers(0, n, n), minlength=n) if n else 0
     return counts
 
 
-def _covariance(influence: Sequence[Floats], shared: Pairs) -> tuple[Floats, Floats]:
+def _over_rows(values: Floats, counts: NDArray[np.uint8], of: Callable[[Floats], Floats]) -> Floats:
+    """Σ value·of(count) over the rows, for each replicate."""
+    blocks = (slice(i, i + _BLOCK) for i in range(0, len(values), _BLOCK))
+    total = np.zeros(counts.shape[1])
+    for block in blocks:
+        total += values[block] @ of(counts[block].astype(np.float64))
+    return total
+
+
+def _covariance(influence: Sequence[Floats], samples: Sequence[Sample]) -> tuple[Floats, Floats]:
     """Covariance of the Gram matrix's entries from the influence of each row.
 
-    A row x of sample k moves ⟨μ_k, μ_q⟩ by `influence` (μ_q(x) − mean)/n_k. Rows are independent, so the squares of
-    their influences add up; a row in both P and U has one influence, the sum of two, whence the cross term.
+    A row x of sample k moves ⟨μ_k, μ_q⟩ by `influence` mass·(μ_q(x) − mean). Observations are independent, so the
+    squares of their influences add up, each the sum over its rows; one in two samples has one influence, whence the
+    cross terms.
     """
-    parts = [np.einsum("qr,qab,rcd->abcd", v.T @ v, _SYMMETRIC[k], _SYMMETRIC[k]) for k, v in enumerate(influence)]
-    freedom = [len(v) - 1.0 for v in influence]
-    if len(shared):
-        p, u = influence[P][shared[:, 0]], influence[U][shared[:, 1]]
-        cross = np.einsum("qr,qab,rcd->abcd", p.T @ u, _SYMMETRIC[P], _SYMMETRIC[U])
-        parts.append(cross + np.einsum("abcd->cdab", cross))
-        freedom.append(freedom[P])
+    each = [sample.together(v) for sample, v in zip(samples, influence, strict=True)]
+    parts = [np.einsum("qr,qab,rcd->abcd", v.T @ v, _SYMMETRIC[k], _SYMMETRIC[k]) for k, (_, v) in enumerate(each)]
+    freedom = [max(sample.size - 1, _NOTHING) for sample in samples]
+    for j, k in ((P, U), (P, T), (U, T)):
+        (numbers, v), (others, w) = each[j], each[k]
+        _, at, to = np.intersect1d(numbers, others, assume_unique=True, return_indices=True)
+        if len(at):
+            cross = np.einsum("qr,qab,rcd->abcd", v[at].T @ w[to], _SYMMETRIC[j], _SYMMETRIC[k])
+            parts.append(cross + np.einsum("abcd->cdab", cross))
+            freedom.append(freedom[j])
     return np.array(parts), np.array(freedom)

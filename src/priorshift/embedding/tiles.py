@@ -37,16 +37,30 @@ DOUBLE = np.dtype(np.float64)
 
 
 def kernel_sums(
-    kernel: Kernel, X: Rows, Y: Rows | None = None, *, dtype: np.dtype[Any] = DOUBLE
+    kernel: Kernel,
+    X: Rows,
+    Y: Rows | None = None,
+    *,
+    dtype: np.dtype[Any] = DOUBLE,
+    weights: tuple[Floats | None, Floats | None] = (None, None),
 ) -> tuple[Floats, Floats]:
     """Row and column sums of K(X, Y); with `Y` left out, of the symmetric K(X, X), at half the cost.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X, Y : Rows
+    dtype : dtype
+        Of the tiles.
+    weights : two ndarrays or None
+        What the rows x and y count, where it is not the same; about 1, so that no digit is lost.
 
     Returns
     -------
     rows : ndarray of shape (len(X),)
-        Σ_j k(x_i, y_j).
+        Σ_j weight_j k(x_i, y_j).
     columns : ndarray of shape (len(Y),)
-        Σ_i k(x_i, y_j); the same array as `rows` in the symmetric case.
+        Σ_i weight_i k(x_i, y_j); the same array as `rows` in the symmetric case.
     """
     symmetric = Y is None
     Y = X if Y is None else Y
@@ -54,15 +68,17 @@ def kernel_sums(
     by_row = np.zeros((2, len(X)))
     by_column = np.zeros((len(plan.blocks), len(Y)))
     ones = np.ones(_ROWS, dtype)
+    of_X, of_Y = (None if w is None else w.astype(dtype) for w in weights)
 
     def lane(blocks: int, parity: int) -> None:
         for at, to, A, B, out in plan.tiles(blocks, parity):
             weighted = kernel.tile(A, B, out)
             v, w = (A.weights, B.weights) if weighted else (ones[: len(out)], ones[: out.shape[1]])
-            by_row[parity, at] += v.astype(np.float64) * (out @ w)
+            by_row[parity, at] += v.astype(np.float64) * (out @ (w if of_Y is None else w * of_Y[to]))
             above = plan.above(at, to)
             if above:
-                by_column[blocks, to] += w.astype(np.float64) * (v[:above] @ out[:above])
+                counted = v if of_X is None else v * of_X[at]
+                by_column[blocks, to] += w.astype(np.float64) * (counted[:above] @ out[:above])
 
     plan.run(lane, len(X) * len(Y))
     rows, columns = by_row.sum(axis=0), by_column.sum(axis=0)
@@ -73,11 +89,18 @@ def kernel_sums(
 
 
 def weighted_kernel_sums(
-    kernel: Kernel, X: Rows, W: NDArray[Any], Y: Rows | None = None, V: NDArray[Any] | None = None
+    kernel: Kernel,
+    X: Rows,
+    W: NDArray[Any],
+    Y: Rows | None = None,
+    V: NDArray[Any] | None = None,
+    *,
+    weights: tuple[Floats | None, Floats | None] = (None, None),
 ) -> Floats:
-    """Σ_ij w_ib v_jb k(x_i, y_j) for every column b of the weights; symmetric where `Y` is left out.
+    """Σ_ij w_ib v_jb k(x_i, y_j) for every column b of the counts; symmetric where `Y` is left out.
 
-    All bootstrap replicates share one pass over the kernel values. `W` has shape (len(X), B).
+    All bootstrap replicates share one pass over the kernel values. `W` has shape (len(X), B). `weights`, as in
+    `kernel_sums`, multiply the counts of every replicate.
     """
     symmetric = Y is None
     if Y is None or V is None:
@@ -89,6 +112,9 @@ def weighted_kernel_sums(
         for at, to, A, B, out in plan.tiles(blocks, parity):
             weighted = kernel.tile(A, B, out)
             left, right = W[at].astype(np.float64), V[to].astype(np.float64)
+            for counts, w, where in ((left, weights[0], at), (right, weights[1], to)):
+                if w is not None:
+                    counts *= w[where][:, None]
             if weighted:
                 left *= A.weights[:, None]
                 right *= B.weights[:, None]
@@ -136,7 +162,7 @@ class _Plan:
                 B = self.prepared.get(to.start) or self._column_strip(to)
                 stop = min(at.stop, to.stop) if self.symmetric else at.stop
                 height, width = stop - at.start, to.stop - to.start
-                part = A if stop == at.stop else Strip(A.rows[:height], A.weights[:height], A.reach)
+                part = A if stop == at.stop else A.first(height)
                 yield slice(at.start, stop), to, part, B, buffer[: height * width].reshape(height, width)
 
     def above(self, at: slice, to: slice) -> int:

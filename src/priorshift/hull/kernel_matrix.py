@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from priorshift.arrays import Floats, Index, Mask
+from priorshift.arrays import Floats
 from priorshift.embedding.tiles import kernel_sums
 from priorshift.errors import InputError
 from priorshift.input.scaling import Rows
@@ -36,8 +36,11 @@ def gram_matrix(rows: Floats, bandwidth: float) -> Floats:
     return K
 
 
-def search_bandwidth(rows: Floats, distances: Floats, positive: Mask, population: Index) -> float:
-    """Of five multiples of the median distance, the bandwidth under which ‖μ_U − μ_P‖ is largest."""
+def search_bandwidth(rows: Floats, distances: Floats, positive: Floats, population: Floats) -> float:
+    """Of five multiples of the median distance, the bandwidth under which ‖μ_U − μ_P‖ is largest.
+
+    `positive` and `population` are what each row counts in the means.
+    """
     middle = median_distance(distances, len(rows))
     if middle == 0:
         raise InputError(
@@ -45,11 +48,16 @@ def search_bandwidth(rows: Floats, distances: Floats, positive: Mask, population
             "KM2(bandwidth=…) as source_prior."
         )
     zero, one = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
-    P, U = Rows(rows, zero, one, np.flatnonzero(positive)), Rows(rows, zero, one, population)
+    of_P, of_U = np.flatnonzero(positive), np.flatnonzero(population)
+    P, U = Rows(rows, zero, one, of_P), Rows(rows, zero, one, of_U)
+    p, u = len(P) * positive[of_P], len(U) * population[of_U]
     separations = []
     for width in _WIDTHS * middle:
         kernel = Gaussian(width)
-        pp, uu, pu = (kernel_sums(kernel, x, y)[0].mean() / len(y or x) for x, y in ((P, None), (U, None), (P, U)))
+        pp, uu, pu = (
+            x @ kernel_sums(kernel, X, None if X is Y else Y, weights=(x, y))[0] / len(X) / len(Y)
+            for X, x, Y, y in ((P, p, P, p), (U, u, U, u), (P, p, U, u))
+        )
         separations.append(uu - 2 * pu + pp)
     return float(_WIDTHS[int(np.argmax(separations))] * middle)
 

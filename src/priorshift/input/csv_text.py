@@ -1,149 +1,329 @@
-"""CSV files without a data-frame library: fast where all is numbers, exact about what is wrong where not.
+"""CSV text without a data-frame library: fast where all is numbers, exact about what is wrong where not.
 
-One dialect for reading and writing: comma, semicolon or tab separated text in UTF-8, blank lines passed over.
+One dialect for reading and writing: comma, semicolon or tab separated text in UTF-8, plain or gzipped, with decimal
+points or decimal commas, blank lines passed over.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import re
 import warnings
-from collections.abc import Callable, Sequence
+import zlib
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.errors import InputError
+from priorshift.input.cells import Column, Reading, is_number
 
-_WORDS = {"true": 1.0, "false": 0.0}
-Column = NDArray[np.float64] | list[str]
+Source = Path | bytes  # a file, or what was read of something that can be read only once
+
+_GZIP = b"\x1f\x8b"
+_BLOCK = 4096  # rows that are turned into columns at a time
 
 
 def read_csv(
-    path: Path,
+    source: Source,
     name: str,
     aside: Sequence[str],
     drop: Sequence[str],
     check: Callable[[list[str]], None],
     optional: Sequence[str] = (),
+    *,
+    mixed: bool = False,
 ) -> tuple[list[str] | None, list[str] | None, list[Column]]:
     """Header, names of the columns that were read, and those columns.
 
-    The file is comma, semicolon or tab separated text in UTF-8. Columns in `aside`, and those in `optional` that are
-    there, come as lists of text, those in `drop` not at all, all others as numbers. A first line of numbers alone means
-    that there is no header. `check` is called with the header.
+    Columns in `aside`, and those in `optional` that are there, come as lists of text, those in `drop` not at all, all
+    others as numbers. If `mixed`, a missing cell is a NaN, and a column with cells that are neither numbers nor missing
+    comes as a list of text, with None for missing cells. A first line of numbers alone means that there is no header.
+    `check` is called with the header.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            first, line = file.readline(), 1
-            while first and not first.strip():
-                first, line = file.readline(), line + 1
+        with open_text(source) as file:
+            first, before = _first_line(file)
             start = file.tell()
             separator = _separator(first, next(filter(str.strip, iter(file.readline, "")), ""))
             file.seek(start)
-            cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator, skipinitialspace=True))]
-            header = None if all(_is_float(cell) for cell in cells) else cells
-            if len(cells) > 1 and cells == [str(k) for k in range(len(cells))]:
-                raise InputError(
-                    f"{name} begins with 0, 1, …, which may be a header of numbers or a row; give the columns "
-                    "names that are not numbers."
-                )
-            wanted = list(range(len(cells)))
+            lines = csv.reader(_with(first, file), delimiter=separator, skipinitialspace=True)
+            cells = [cell.strip() for cell in next(lines)]
+            before += lines.line_num - 1
+            header = None if all(is_number(cell) for cell in cells) else cells
+            if header is None and aside:
+                raise InputError(f"{name} has no header, so no column {aside[0]!r}; add a first line with names.")
             if header is not None:
                 check(header)
-                wanted = [k for k in wanted if header[k] not in drop]
-            elif aside:
-                raise InputError(f"{name} has no header, so no column {aside[0]!r}; add a first line with names.")
-            else:
-                line = 0
-            start = 0 if header is None else file.tell()
-            file.seek(start)
-            names = None if header is None else [header[k] for k in wanted]
-            as_text = {*aside, *optional}
-            if not as_text & set(names or []):
-                try:
-                    with warnings.catch_warnings(action="ignore"):  # loadtxt warns of a file without rows
-                        values = np.loadtxt(file, delimiter=separator, quotechar='"', comments=None, ndmin=2)
-                    if values.shape[1] == len(cells) and len(values):
-                        return header, names, [values[:, k] for k in wanted]
-                except ValueError as error:
-                    if isinstance(error, UnicodeDecodeError):
-                        raise
-                file.seek(start)  # read again, cell by cell, to say what is wrong and where
-            reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
-            labels = {k: repr(header[k]) if header else str(k) for k in wanted}
-            text = [header is not None and header[k] in as_text for k in wanted]
-            return header, names, _cell_by_cell(reader, name, line, len(cells), labels, text)
+            start, before = (0, 0) if header is None else (file.tell(), before)
+            layout = _Layout(name, separator, header, len(cells), set(drop), {*aside, *optional}, before, mixed)
+            columns = _columns(file, start, layout)
+            if header is None:
+                _refuse_header_of_numbers(name, cells, columns)
+            return header, layout.names, columns
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise InputError(f"{name} is a damaged gzip file; write it again.") from None
     except UnicodeDecodeError:
         raise InputError(f"{name} is not UTF-8 text; save it as UTF-8.") from None
     except csv.Error as error:
         raise InputError(f"{name} is not a CSV file ({error}); save it as comma separated text.") from None
 
 
-def _cell_by_cell(
-    reader: Any, name: str, before: int, width: int, labels: dict[int, str], text: list[bool]
-) -> list[Column]:
-    """The columns by their positions and labels, some as text; `before` lines were read, of `width` cells."""
-    columns: list[list[Any]] = [[] for _ in labels]
+def open_text(source: Source) -> TextIO:
+    """The text, without a byte order mark; what is gzipped is unpacked on the way, whatever its name."""
+    raw: Any = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+    if raw.read(2) == _GZIP:
+        if not isinstance(source, bytes):
+            raw.close()  # which gzip would leave open
+        raw = gzip.GzipFile(fileobj=io.BytesIO(source)) if isinstance(source, bytes) else gzip.GzipFile(source)
+    raw.seek(0)
+    return io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+
+
+def _refuse_header_of_numbers(name: str, cells: list[str], columns: list[Column]) -> None:
+    """Names such as 0, 1, 2 or 2019, 2020, which must not become an observation.
+
+    Consecutive whole numbers or distinct years are taken for names, unless they may well be a row: two or three
+    numbers, not from 0 on, each within the range of the whole numbers below it.
+    """
+    if not all(re.fullmatch(r"\d{1,9}", cell) for cell in cells):
+        return
+    first = [int(cell) for cell in cells]
+    consecutive = len(first) > 1 and first == list(range(first[0], first[0] + len(first)))
+    years = len(set(first)) == len(first) and all(1900 <= number <= 2100 for number in first)
+    if not (consecutive or years):
+        return
+    if not (consecutive and (first[0] == 0 or len(first) > 3)) and all(map(_like_a_row, first, columns)):
+        return
+    shown = ", ".join(cells[:2]) + ", …" * (len(cells) > 2 or first[0] == 0)
+    raise InputError(
+        f"{name} begins with {shown}, which may be a header of numbers or a row; give the columns names that are not "
+        "numbers, or, if it is a row, add a first line with names."
+    )
+
+
+def _like_a_row(first: int, column: Column) -> bool:
+    below = np.asarray(column[1:])
+    return bool(
+        below.dtype.kind == "f" and below.size and (below % 1 == 0).all() and below.min() <= first <= below.max()
+    )
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What the first line tells, and what is wanted."""
+
+    name: str
+    separator: str
+    header: list[str] | None
+    width: int
+    drop: set[str]
+    text: set[str]
+    before: int  # lines before the rows
+    mixed: bool
+
+    @property
+    def wanted(self) -> list[int]:
+        return [k for k in range(self.width) if self.header is None or self.header[k] not in self.drop]
+
+    @property
+    def names(self) -> list[str] | None:
+        return None if self.header is None else [self.header[k] for k in self.wanted]
+
+    def is_text(self, k: int) -> bool:
+        return self.header is not None and self.header[k] in self.text
+
+    def column(self, k: int) -> str:
+        return f"column {self.header[k]!r}" if self.header else f"column {k}"
+
+
+def _columns(file: TextIO, start: int, layout: _Layout) -> list[Column]:
+    """The wanted columns: all numbers at once if that can be, otherwise cell by cell."""
+    wanted = layout.wanted
+    numeric = [k for k in wanted if not layout.is_text(k)]
+    values = _numbers_at_once(file, start, layout, numeric) if numeric else None
+    if values is not None and len(numeric) == layout.width:
+        return [values[:, k] for k in range(layout.width)]
+    file.seek(start)
+    others = wanted if values is None else [k for k in wanted if layout.is_text(k)]
+    cells, lines = _cells(file, layout, others)
+    if values is not None and len(values) != len(lines):  # the two readers do not agree on what a row is
+        file.seek(start)
+        cells, lines = _cells(file, layout, wanted)
+        values = None
+    if not lines:
+        raise InputError(f"{layout.name} has a header but no rows; pass a file with at least two rows.")
+    text = {k: [cell.strip() for cell in column] for k, column in cells.items() if layout.is_text(k)}
+    text = _with_points(text, values, {k: cells[k] for k in numeric if k in cells})
+    if values is not None:
+        numbers: dict[int, Any] = {k: values[:, j] for j, k in enumerate(numeric)}
+    else:
+        numbers = _read_cells({k: cells.pop(k) for k in numeric}, lines, layout)
+    return [text[k] if k in text else numbers[k] for k in wanted]
+
+
+def _with_points(
+    text: dict[int, list[str]], values: NDArray[np.float64] | None, others: dict[int, list[str]]
+) -> dict[int, list[str]]:
+    """Columns set aside that are numbers, with points for decimal commas, where the file has these and no points."""
+    readings = {k: Reading.of(column, mixed=True) for k, column in text.items()}
+    numbers = {k: reading for k, reading in readings.items() if reading.is_number}
+    if not any(reading.comma for reading in numbers.values()):
+        return text
+    features = [reading for c in others.values() if (reading := Reading.of(c, mixed=True)).is_number]
+    every = [*numbers.values(), *features]
+    points = any(reading.point for reading in every) or (values is not None and (values % 1 != 0).any())
+    if points or not any(reading.sure for reading in every):
+        return text
+    return {k: [c.replace(",", ".") for c in column] if k in numbers else column for k, column in text.items()}
+
+
+def _numbers_at_once(file: TextIO, start: int, layout: _Layout, numeric: list[int]) -> NDArray[np.float64] | None:
+    """The numeric columns, or None if a cell is not a plain number or a line has another number of cells."""
+    file.seek(start)
+    every = len(numeric) == layout.width
+    try:
+        with warnings.catch_warnings(action="ignore"):  # loadtxt warns of a file without rows
+            values = np.loadtxt(file, delimiter=layout.separator, quotechar='"', comments=None, ndmin=2,
+                                usecols=None if every else numeric)  # fmt: skip
+    except ValueError as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise
+        return None
+    return values if len(values) and values.shape[1] == len(numeric) else None
+
+
+def _cells(file: TextIO, layout: _Layout, wanted: list[int]) -> tuple[dict[int, list[str]], array[int]]:
+    """The cells of some columns, and the line of each row; every row must be as wide as the first line."""
+    columns: dict[int, list[str]] = {k: [] for k in wanted}
+    lines = array("q")
+    rows: list[list[str]] = []
+
+    def move() -> None:
+        across = list(zip(*rows, strict=True))
+        for k, column in columns.items():
+            column.extend(across[k] if across else ())
+        rows.clear()
+
+    reader = csv.reader(file, delimiter=layout.separator, skipinitialspace=True)
     for row in reader:
-        line = before + reader.line_num
         if _is_blank(row):
             continue
-        if len(row) != width:
+        line = layout.before + reader.line_num
+        if len(row) != layout.width:
             raise InputError(
-                f"{name} has {len(row)} cells in line {line}, but {width} in its first line; "
+                f"{layout.name} has {len(row)} cells in line {line}, but {layout.width} in its first line; "
                 "mend the line (a missing cell, or a separator inside a value?)."
             )
-        for column, (k, label), as_text in zip(columns, labels.items(), text, strict=True):
-            cell = row[k].strip()
-            number: Any = cell if as_text else _number(cell)
-            if number is None:
-                where = f"line {line}, column {label}"
-                if not cell:
-                    raise InputError(f"{name} has an empty cell in {where}; fill it in or leave the row out.")
-                raise InputError(
-                    f"{name} holds {cell!r} in {where}, but numbers are expected; "
-                    "encode it as a number or drop the column."
-                )
-            column.append(number)
-    if columns and not columns[0]:
-        raise InputError(f"{name} has a header but no rows; pass a file with at least two rows.")
-    return [c if as_text else np.array(c, dtype=np.float64) for c, as_text in zip(columns, text, strict=True)]
+        rows.append(row)
+        lines.append(line)
+        if len(rows) == _BLOCK:
+            move()
+    move()
+    return columns, lines
 
 
-def add_columns(path: Path, output: Path, columns: dict[str, Sequence[str]]) -> None:
-    """Write a copy of the file with more columns: a cell for each of its rows, in its dialect."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = (line for line in file if line.strip())
-        separator = _separator(next(lines), next(lines, ""))
+def _read_cells(cells: dict[int, list[str]], lines: array[int], layout: _Layout) -> dict[int, Column]:
+    """Columns of cells as numbers, or as text where that is allowed; or a sentence about the first that is neither.
+
+    The cells are given up, column by column.
+    """
+    readings = {k: Reading.of(cells.pop(k), layout.mixed) for k in list(cells)}
+
+    def at(found: tuple[int, str], k: int) -> str:
+        return f"line {lines[found[0]]}, {layout.column(k)}"
+
+    if not layout.mixed and (bad := [(reading.other, k) for k, reading in readings.items() if reading.other]):
+        found, k = min(bad, key=lambda place: (place[0][0], place[1]))
+        cell = found[1].strip()
+        if not cell:
+            raise InputError(f"{layout.name} has an empty cell in {at(found, k)}; fill it in or leave the row out.")
+        raise InputError(
+            f"{layout.name} holds {cell!r} in {at(found, k)}, but numbers are expected; "
+            "encode it as a number or drop the column."
+        )
+    for k, reading in readings.items():
+        if reading.thousands and not reading.other:
+            raise InputError(
+                f"{layout.name} holds {reading.thousands[1].strip()!r} in {at(reading.thousands, k)}, which looks like "
+                "a number with a mark between thousands; write numbers without such marks."
+            )
+    _refuse_two_decimal_marks({k: r for k, r in readings.items() if r.is_number}, layout.name, at)
+    return {k: reading.column for k, reading in readings.items()}
+
+
+def _refuse_two_decimal_marks(
+    numbers: dict[int, Reading], name: str, at: Callable[[tuple[int, str], int], str]
+) -> None:
+    """Decimal commas beside decimal points, and commas of which no cell tells what they are."""
+    commas = [(reading.comma, k) for k, reading in numbers.items() if reading.comma]
+    if not commas:
+        return
+    (comma, k), points = commas[0], [(reading.point, j) for j, reading in numbers.items() if reading.point]
+    said = f"{name} holds {comma[1].strip()!r} in {at(comma, k)}"
+    for point, j in points[:1]:
+        raise InputError(
+            f"{said}, and {point[1].strip()!r} in {at(point, j)}: decimal commas and decimal points in one file; "
+            "write all numbers in one way."
+        )
+    if not any(reading.sure for reading in numbers.values()):
+        raise InputError(
+            f"{said}, which may be a decimal comma or a mark between thousands, and no other cell tells which; write "
+            "numbers with decimal points."
+        )
+
+
+def add_columns(source: Source, output: Path, columns: dict[str, Sequence[str]], *, packed: bool = False) -> None:
+    """Write a copy of the text with more columns: a cell for each of its rows, in its dialect, gzipped if `packed`."""
+    with open_text(source) as file:
+        first, _ = _first_line(file)
+        separator = _separator(first, next(filter(str.strip, iter(file.readline, "")), ""))
         file.seek(0)
         reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
         rows = [row for row in reader if not _is_blank(row)]
     added = list(zip(*columns.values(), strict=True))
     header = [(*columns,)] * (len(rows) - len(added))
-    with output.open("w", encoding="utf-8", newline="") as file:
+    if _by_commas(rows[len(header) :]):
+        added = [tuple(c.replace(".", ",") if is_number(c) else c for c in more) for more in added]
+    opened: Any = gzip.open if packed else open
+    with opened(output, "wt", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter=separator, lineterminator="\n")
         writer.writerows([*row, *more] for row, more in zip(rows, [*header, *added], strict=True))
 
 
+def _by_commas(rows: list[list[str]]) -> bool:
+    """Whether these rows are written with decimal commas."""
+    readings = [Reading.of(column, mixed=True) for column in zip(*rows, strict=True)]
+    numbers = [reading for reading in readings if reading.is_number]
+    return any(reading.comma for reading in numbers) and not any(reading.point for reading in numbers)
+
+
+def _first_line(file: TextIO) -> tuple[str, int]:
+    """The first line that is not blank, and its number."""
+    line, number = file.readline(), 1
+    while line and not line.strip():
+        line, number = file.readline(), number + 1
+    return line, number
+
+
+def _with(first: str, file: TextIO) -> Iterable[str]:
+    yield first
+    yield from iter(file.readline, "")
+
+
 def _separator(first: str, second: str) -> str:
-    """The one that stands most often in two lines, outside quotes."""
-    bare = [re.sub('"[^"]*"', "", line) for line in (first, second) if line.strip()]
-    return max(",;\t", key=lambda mark: min(line.count(mark) for line in bare))
+    """The mark that stands equally often in two lines, outside quotes; a comma last, since it may be a decimal one."""
+    bare = [re.sub(r"\s*([,;])\s*", r"\1", re.sub('"[^"]*"', "", line)) for line in (first, second) if line.strip()]
+    counts = {mark: [line.count(mark) for line in bare] for mark in "\t;,"}
+    alike = [mark for mark, count in counts.items() if min(count) == max(count) > 0]
+    return alike[0] if alike else max(",;\t", key=lambda mark: min(counts[mark]))
 
 
 def _is_blank(row: list[str]) -> bool:
     return not row or (len(row) == 1 and not row[0].strip())
-
-
-def _is_float(cell: str) -> bool:
-    return _number(cell) is not None and cell.lower() not in _WORDS
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell) if "_" not in cell else None
-    except ValueError:
-        return _WORDS.get(cell.lower())

@@ -46,11 +46,18 @@ def check_estimator(name: str, estimator: Any, methods: tuple[str, ...], otherwi
     otherwise : str
         What is expected, for the message.
     """
-    needed = ("fit", "get_params", *methods)
-    if isinstance(estimator, type) or not all(hasattr(estimator, method) for method in needed):
+    if isinstance(estimator, type):
         raise InputError(
-            f"{name} is {estimator!r}, but it must be {otherwise} with {', '.join(needed)}; BaseEstimator of "
-            "scikit-learn brings get_params."
+            f"{name} is the class {estimator.__name__}, but {otherwise} is expected; pass an instance, such as "
+            f"{estimator.__name__}()."
+        )
+    needed = ("fit", "get_params", *methods)
+    lacks = [method for method in needed if not hasattr(estimator, method)]
+    if lacks:
+        brings = "; BaseEstimator of scikit-learn brings get_params" if lacks == ["get_params"] else ""
+        raise InputError(
+            f"{name} is {estimator!r}, but it must be {otherwise} with {', '.join(needed)}, and it has no "
+            f"{' and no '.join(lacks)}{brings}."
         )
 
 
@@ -73,3 +80,15 @@ def audit_for(estimator: Any, audit: Any) -> dict[str, Any]:
             f"{type(estimator).__name__} takes no audit; leave it out, or use WitnessShift, the default, which does."
         )
     return {"audit": audit}
+
+
+def told_for(estimator: Any, weights: Any, groups: Any) -> dict[str, Any]:
+    """The arguments `weights` and `groups`, where something is told; one that cannot take them refuses them here."""
+    told = {name: value for name, value in (("weights", weights), ("groups", groups)) if value is not None}
+    for name in told:
+        if not has_fit_parameter(estimator, name):
+            raise InputError(
+                f"{type(estimator).__name__} takes no {name}; leave them out, or use WitnessShift, the default, which "
+                "does."
+            )
+    return told

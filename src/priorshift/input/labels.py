@@ -1,4 +1,4 @@
-"""The y of positive-unlabelled data: two values, the larger one means labelled positive."""
+"""The y of positive-unlabelled data: two values, of which the larger one, or the one named, means labelled positive."""
 
 from __future__ import annotations
 
@@ -9,20 +9,30 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from priorshift.errors import InputError, LabelOrderWarning, warn
+from priorshift.input.looked_up import MISSING
 
 
 def read_labels(
-    y: Any, rows: int, name: str = "y", *, classifier: bool = False
+    y: Any,
+    rows: int,
+    name: str = "y",
+    *,
+    classifier: bool = False,
+    positive_label: Any = None,
+    parameter: str = "positive_label",
 ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Which rows are labelled positive, and the two values.
+    """Which rows are labelled positive, and the two values, that of positives last.
 
-    A classifier's may be words, with a warning about their order.
+    They may be words if `positive_label` is one of them; a classifier's also without it, with a warning about their
+    order. Messages call it `parameter`.
 
     Examples
     --------
     >>> from priorshift.input.labels import read_labels
     >>> read_labels([-1, 1, -1], 3)
     (array([False,  True, False]), array([-1,  1]))
+    >>> read_labels(["ok", "fraud", "ok"], 3, positive_label="fraud")
+    (array([False,  True, False]), array(['ok', 'fraud'], dtype='<U5'))
     """
     if y is None:
         raise InputError(
@@ -44,13 +54,15 @@ def read_labels(
     if labels.shape != (rows,):
         raise InputError(f"{name} has shape {labels.shape} but X has {rows} rows; pass one label for each row.")
     given = labels.tolist()
+    if positive_label is not None:
+        return _read_named(given, name, positive_label, parameter)
     if labels.dtype.kind == "O" and all(isinstance(label, str) for label in given):
         labels = labels.astype(str)
     if labels.dtype.kind in "UT" and classifier and len(np.unique(labels)) == 2:
         words = np.unique(labels)
         warn(
             f"{name} holds text: {str(words[1])!r}, the later one in the alphabet, is taken for labelled positives and "
-            f"{str(words[0])!r} for unlabelled rows; pass 1 and 0 to be sure.",
+            f"{str(words[0])!r} for unlabelled rows; pass {parameter} to be sure.",
             LabelOrderWarning,
         )
     elif labels.dtype.kind not in "biuf":
@@ -59,7 +71,8 @@ def read_labels(
         except (TypeError, ValueError):
             odd = next((label for label in given if not _is_float(label)), given[0])
             raise InputError(
-                f"{name} holds {str(odd)!r}, but two numbers are expected; pass 1 for positives and 0 for the rest."
+                f"{name} holds {str(odd)!r}, but two numbers are expected; pass 1 for positives and 0 for the rest, or "
+                f"the word for positives as {parameter}."
             ) from None
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InputError(f"{name} contains NaN or inf; pass 1 for positives and 0 for the rest.")
@@ -74,6 +87,23 @@ def read_labels(
             "unlabelled rows (0) are both needed; pass two values."
         )
     return np.asarray(labels == values[1]), values
+
+
+def _read_named(given: list[Any], name: str, positive: Any, parameter: str) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """By the value that was named; nothing (None, NaN or empty text) is a value too, that of unlabelled rows."""
+    labels = [None if str(label).strip().lower() in MISSING else label for label in given]
+    values = list(dict.fromkeys(labels))
+    shown = ", ".join(map(repr, values[:5])) + ", …" * (len(values) > 5)
+    if positive not in values:
+        raise InputError(f"{parameter} is {positive!r}, but {name} holds {shown}; pass one of them.")
+    if len(values) != 2:
+        raise InputError(
+            f"{name} holds {shown}, but {positive!r} ({parameter}) and one other value, for unlabelled rows, are "
+            "expected; write one for all of them."
+        )
+    other = next(value for value in values if value != positive)
+    classes = [other, next(value for value in values if value == positive)]
+    return np.array([label == positive for label in labels]), np.array(classes, dtype=object if other is None else None)
 
 
 def _is_float(label: Any) -> bool:

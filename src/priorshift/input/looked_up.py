@@ -11,7 +11,7 @@ from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError
 
 LEAST = 10  # labels, and clusters of them, below which a share is a guess
-_MISSING = ("", "nan", "none", "null", "na", "<na>", "nat")
+MISSING = ("", "nan", "none", "null", "na", "<na>", "nat")
 _CLASSES = {"1": True, "0": False, "true": True, "false": False}
 
 
@@ -104,7 +104,7 @@ def read_classes(values: Any, rows: int, name: str) -> Floats:
 def _read(value: Any) -> float:
     """1, 0, NaN for nothing, or infinity for anything else."""
     text = str(value).strip().lower()
-    if text in _MISSING:
+    if text in MISSING:
         return float("nan")
     if text in _CLASSES:
         return float(_CLASSES[text])

@@ -1,6 +1,7 @@
-"""Which rows are one observation: shared rows as the user says, and copies that cannot be chance.
+"""Which rows are one observation: shared rows and groups as the user says, and copies that cannot be chance.
 
-Folds keep an observation together, and what its rows do to an estimate adds up.
+Folds keep an observation together, and what its rows do to an estimate adds up. Rows of one group, such as a patient's,
+are one observation in this sense, though each counts; of copies only one does.
 
 Which labelled and unlabelled rows are the same is never guessed, since discrete data have equal rows by chance.
 """
@@ -8,6 +9,7 @@ Which labelled and unlabelled rows are the same is never guessed, since discrete
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -33,23 +35,86 @@ def shared_pairs(X: NDArray[Any], labeled: Index, unlabeled: Index, shared: Any)
         if ids.shape != (len(X),):
             raise InputError(f"shared has shape {ids.shape} but X has {len(X)} rows; pass one id for each row.")
         ids = comparable_ids(ids)
-        for name, rows in (("labelled", labeled), ("unlabelled", unlabeled)):
-            values, counts = np.unique(ids[rows], return_counts=True)
-            if (counts > 1).any():
-                raise InputError(
-                    f"the id {values[counts > 1][0]!s} stands in several {name} rows, but an observation occurs once "
-                    "in a sample; pass ids that are unique in each sample."
-                )
+        if any(len(np.unique(ids[rows])) < len(rows) for rows in (labeled, unlabeled)):
+            # an id of several rows, such as a patient's, says that they belong together; their values, which is which
+            ids = np.array([f"{k} {i}" for k, i in zip(row_codes(X), ids, strict=True)])
     return _join(ids[labeled], ids[unlabeled])
 
 
-def comparable_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    """Ids as text, so that 7, 7.0 and "7" are one."""
+def read_groups(values: Any, rows: int, name: str = "groups") -> NDArray[Any]:
+    """The group of each row, as text.
+
+    Examples
+    --------
+    >>> from priorshift.input.observations import read_groups
+    >>> read_groups([7.0, 7.0, 8.0], rows=3).tolist()
+    ['7', '7', '8']
+    """
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} has masked cells, which have no value; give every row its group.")
+    try:
+        ids = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name} has entries of different lengths; pass one group for each row.") from None
+    if ids.ndim == 2 and ids.shape[1] == 1:
+        ids = ids[:, 0]
+    if ids.shape != (rows,):
+        raise InputError(f"{name} has shape {ids.shape} but the sample has {rows} rows; pass one group for each row.")
+    return comparable_ids(ids, f"{name} has no group")
+
+
+@dataclass(frozen=True, eq=False)
+class KnownGroups:
+    """The observation that each group of a source is, found by the group's name, which is not kept.
+
+    Names are hashed with a salt that is made of all of them: who reads a stored estimator sees no name, though whoever
+    has a list of names can look them up.
+    """
+
+    salt: str
+    number: dict[str, int]
+
+    @classmethod
+    def of(cls, groups: NDArray[Any] | None, observation: Index) -> KnownGroups:
+        """From the group and the observation of each row; empty without groups."""
+        if groups is None:
+            return cls("", {})
+        names, first = np.unique(groups, return_index=True)
+        salt = blake2b("\n".join(names.tolist()).encode(), digest_size=16).hexdigest()
+        known = cls(salt, {})
+        known.number.update((known._hashed(n), int(o)) for n, o in zip(names.tolist(), observation[first], strict=True))
+        return known
+
+    def find(self, groups: NDArray[Any]) -> Index:
+        """The observation of each row's group; −1 where the source does not have it."""
+        names, at = np.unique(groups, return_inverse=True)
+        found = np.array([self.number.get(self._hashed(name), -1) for name in names.tolist()], dtype=np.intp)
+        return np.asarray(found[at.reshape(-1)])
+
+    def _hashed(self, name: str) -> str:
+        return blake2b(name.encode(), key=self.salt.encode(), digest_size=12).hexdigest()
+
+
+def group_links(groups: NDArray[Any]) -> Pairs:
+    """Pairs of rows that connect each group."""
+    order = np.argsort(groups, kind="stable")
+    same = groups[order][1:] == groups[order][:-1]
+    return np.stack([order[:-1][same], order[1:][same]], axis=1)
+
+
+def comparable_ids(ids: NDArray[Any], missing: str = "") -> NDArray[Any]:
+    """Ids as text, so that 7, 7.0 and "7" are one; `missing` is what is said of an empty one."""
     if ids.dtype.kind in "iu":
         return ids.astype(str)
     text = [_text(i) for i in ids.tolist()]
     if "" in text:
-        raise InputError(f"the id in row {text.index('')} (counting from 0) is missing; give every row an id.")
+        row = f"row {text.index('')} (counting from 0)"
+        said = (
+            f"{missing} in {row}; give every row one"
+            if missing
+            else f"the id in {row} is missing; give every row an id"
+        )
+        raise InputError(f"{said}.")
     return np.array(text)
 
 
@@ -96,21 +161,16 @@ def linked(rows: int, links: Pairs) -> Index:
     return np.asarray(connected_components(graph, directed=False)[1])
 
 
-def find_copies(X: NDArray[Any]) -> Pairs:
-    """Pairs of identical rows, where they cannot be equal by chance.
+def repeats_by_chance(X: NDArray[Any]) -> bool:
+    """Whether rows can be equal by chance: they cannot where each of two columns alone tells almost all rows apart."""
+    distinct = int(row_codes(X).max()) + 1
+    return distinct < 3 or sum(len(np.unique(column)) >= 0.9 * distinct for column in X.T) < 2
 
-    They cannot where each of two columns alone tells almost all distinct rows apart, and yet one row in ten is a copy.
-    """
+
+def find_copies(X: NDArray[Any]) -> Pairs:
+    """Pairs that connect identical rows, if at least one row in ten is a copy."""
     codes = row_codes(X)
-    distinct = int(codes.max()) + 1
-    if distinct > 0.9 * len(X):
-        return NO_PAIRS
-    telling = sum(len(np.unique(column)) >= 0.9 * distinct for column in X.T)
-    if telling < 2 or distinct < 3:
-        return NO_PAIRS
-    order = np.argsort(codes, kind="stable")
-    same = codes[order][1:] == codes[order][:-1]
-    return np.stack([order[:-1][same], order[1:][same]], axis=1)
+    return group_links(codes) if int(codes.max()) + 1 <= 0.9 * len(X) else NO_PAIRS
 
 
 def deal_folds(observation: Index, positive: Index, population: Index, folds: int, rng: np.random.Generator) -> Index:
@@ -133,19 +193,28 @@ def deal_folds(observation: Index, positive: Index, population: Index, folds: in
 
 @dataclass(frozen=True, eq=False)
 class PriorInfluence:
-    """How much each row of P and of U moves an estimate of the source prior."""
+    """How much each row of P and of U moves an estimate of the source prior.
+
+    Attributes
+    ----------
+    positive, unlabeled : ndarray
+        Of each row.
+    observation_of_positive, observation_of_unlabeled : ndarray of int
+        The observation that each row is.
+    """
 
     positive: Floats
     unlabeled: Floats
+    observation_of_positive: Index
+    observation_of_unlabeled: Index
 
-    def variance(self, shared: Pairs) -> float:
-        """A shared row's influence is the sum of its two."""
-        cross = self.positive[shared[:, 0]] @ self.unlabeled[shared[:, 1]]
-        return float((self.positive**2).sum() + (self.unlabeled**2).sum() + 2 * cross)
+    @property
+    def variance(self) -> float:
+        """Of the estimate: the influence of an observation is the sum over its rows."""
+        each = self.of_observations()
+        return float(each @ each)
 
-    def of_observations(self, shared: Pairs) -> tuple[Floats, Floats]:
-        """For each row of P and of U, the influence of the observation that it is."""
-        p, u = self.positive.copy(), self.unlabeled.copy()
-        np.add.at(p, shared[:, 0], self.unlabeled[shared[:, 1]])
-        np.add.at(u, shared[:, 1], self.positive[shared[:, 0]])
-        return p, u
+    def of_observations(self, least: int = 0) -> Floats:
+        """The influence of each observation, by its number; zeros after the last, up to `least` of them."""
+        numbers = np.concatenate([self.observation_of_positive, self.observation_of_unlabeled])
+        return np.bincount(numbers, np.concatenate([self.positive, self.unlabeled]), least).astype(np.float64)

@@ -6,6 +6,7 @@ removing that would remove the very shift that is to be measured.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import Floats, Index
 from priorshift.errors import ColumnWarning, InputError, warn
-from priorshift.input.tables import Table
+from priorshift.input.tables import Origin, Table
 
 _ROUNDING = 8 * np.finfo(float).eps  # a spread below this, relative to the values, is rounding alone
 _BLOCK = 4096  # rows looked at together
@@ -44,16 +45,34 @@ class Scaling:
     factor: Floats
     constant: Index  # columns without spread
     value: NDArray[Any]  # what they hold
+    origin: Origin | None = None  # of encoded columns
 
     @classmethod
-    def of(cls, X: NDArray[Any], index: Index, standardize: bool) -> Scaling:
-        """From the rows `index` of X; without `standardize` columns are only centred, which keeps digits."""
+    def of(
+        cls,
+        X: NDArray[Any],
+        index: Index,
+        standardize: bool,
+        origin: Origin | None = None,
+        weights: Floats | None = None,
+    ) -> Scaling:
+        """From the rows `index` of X; without `standardize` columns are only centred, which keeps digits.
+
+        Columns that an encoding gave a scale of their own keep it: a level of one row in a hundred would otherwise
+        count ten times what it does, and more than all numbers together.
+        """
         blocks = [index[k : k + _BLOCK] for k in range(0, len(index), _BLOCK)]
-        shift = sum(X[block].sum(axis=0, dtype=np.float64) for block in blocks) / len(index)
+
+        def mean(of_rows: Callable[[NDArray[Any]], Floats]) -> Floats:
+            if weights is None:
+                return np.asarray(sum(of_rows(X[b]).sum(axis=0, dtype=np.float64) for b in blocks) / len(index))
+            return np.asarray(sum(weights[b] @ of_rows(X[b]) for b in blocks) / weights[index].sum())
+
+        shift = mean(lambda rows: rows)
         factor = np.ones(X.shape[1])
         constant = np.empty(0, dtype=np.intp)
         if standardize:
-            spread = np.sqrt(sum(((X[block] - shift) ** 2).sum(axis=0) for block in blocks) / len(index))
+            spread = np.sqrt(mean(lambda rows: (rows - shift) ** 2))
             largest = np.max([np.abs(X[block].astype(np.float64)).max(axis=0) for block in blocks], axis=0)
             same = np.all([(X[block] == X[index[0]]).all(axis=0) for block in blocks], axis=0)
             flat = same | (spread <= np.maximum(_ROUNDING * largest, 1e-150))  # a mean of equals may be off by rounding
@@ -63,13 +82,16 @@ class Scaling:
                     "pass features that vary."
                 )
             constant = np.flatnonzero(flat)
-            factor = np.where(flat, 0.0, 1 / np.where(flat, 1.0, spread))
-        return cls(shift, factor, constant, X[index[0], constant].astype(np.float64))
+            kept = flat if origin is None else flat | origin.own_scale
+            factor = np.where(flat, 0.0, 1 / np.where(kept, 1.0, spread))
+        return cls(shift, factor, constant, X[index[0], constant].astype(np.float64), origin)
 
     @property
     def features(self) -> int:
-        """Columns that are not left out."""
-        return int(np.count_nonzero(self.factor))
+        """Columns that are not left out; those that one column was encoded by count as one."""
+        if self.origin is None:
+            return int(np.count_nonzero(self.factor))
+        return len(np.unique(self.origin.of[self.factor != 0]))
 
     def rows(self, X: NDArray[Any], index: Index | None = None) -> Rows:
         return Rows(X, self.shift, self.factor, index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,52 +10,124 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import NO_PAIRS, Floats, Index, Mask, Pairs
-from priorshift.errors import DuplicateRowsWarning, FewPositivesWarning, InputError, warn
+from priorshift.errors import DuplicateRowsWarning, FewGroupsWarning, FewPositivesWarning, InputError, warn
+from priorshift.input.far_values import warn_of_far_values
 from priorshift.input.labels import read_labels
 from priorshift.input.looked_up import Audit, as_audit, read_classes
-from priorshift.input.observations import deal_folds, find_copies, linked, shared_pairs
+from priorshift.input.observations import (
+    KnownGroups,
+    comparable_ids,
+    deal_folds,
+    find_copies,
+    group_links,
+    linked,
+    read_groups,
+    repeats_by_chance,
+    shared_pairs,
+)
 from priorshift.input.scaling import Rows, Scaling
 from priorshift.input.tables import Table, match_columns, read_table
+from priorshift.input.weights import design_effect, effective_size, read_weights
 
-_FEW = 20  # positives
+_FEW = 20  # positives, or groups
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Rows that were read after the source, with its columns and its scale."""
+    """Rows that were read after the source, with its columns and its scale.
+
+    Attributes
+    ----------
+    table : Table
+        All rows, as they are.
+    rows : Rows
+        The same, scaled.
+    weights : ndarray or None
+        What each row stands for; None is the same for all.
+    observation : ndarray of int
+        The observation that each row is: copies are one, and so is a group.
+    of_source : ndarray of int
+        The observation of the source that each row belongs to, whose group is the same; −1 for none.
+    copies : ndarray of int
+        How many copies of each row there are, itself included.
+    groups : ndarray of str or None
+        The group of each row, as the user calls it.
+    audit : Audit or None
+        Rows that were looked up.
+    """
 
     table: Table
     rows: Rows
+    weights: Floats | None
+    observation: Index
+    of_source: Index
+    copies: Index
+    groups: NDArray[Any] | None = None
     audit: Audit | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @cached_property
-    def observation(self) -> Index:
-        """The observation that each row is: copies are one."""
-        return linked(len(self), find_copies(self.table.values))
+    def mass(self) -> Floats:
+        """What each row counts in a mean, of copies one; the sum is 1."""
+        return _mass(self.weights, self.copies)
 
     @property
-    def weights(self) -> Floats:
-        """What each row counts where copies count once."""
-        return _once(self.observation)
+    def is_even(self) -> bool:
+        """Whether each row counts the same, and is its own observation."""
+        return bool(self.weights is None and len(self) == self.observation.max(initial=-1) + 1)
+
+    @property
+    def size(self) -> float:
+        """Rows of equal weight, no two alike, that it is worth."""
+        return _distinct_size(self.mass, self.copies)
+
+    def design_effect(self, values: Floats) -> float:
+        """How much larger the variance of the mean of a function is for its groups, given its values."""
+        if self.is_even:
+            return 1.0
+        return design_effect(self.mass * (values - self.mass @ values), self.observation, self.copies)
+
+    def warn_of_copies(self) -> None:
+        _warn_of_copies(self.copies, self.table.name)
+
+    def warn_of_few_groups(self) -> None:
+        if self.groups is not None:
+            _warn_of_few_groups(effective_size(self.mass, self.observation), self.table.name)
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The columns and the scale of a source: all that is needed to read a target as it was read."""
+    """The columns and the scale of a source, and its groups: all that is needed to read a target as it was read."""
 
     columns: Table  # without rows
     scaling: Scaling
+    by_chance: bool  # whether its rows can be equal by chance
+    groups: KnownGroups
 
-    def read(self, X: Any, name: str = "target", least: int = 2) -> Target:
+    def read(self, X: Any, name: str = "target", least: int = 2, weights: Any = None, groups: Any = None) -> Target:
         """A table with the source's columns in any order, and at least so many rows."""
         table = match_columns([self.columns, read_table(X, name)])[1]
+        rows = len(table.values)
         if least > 1:
-            check_sizes(**{name: len(table.values)})
+            check_sizes(**{name: rows})
+            warn_of_far_values(table)
         self.scaling.warn_of_left_out(table)
-        return Target(table, self.scaling.rows(table.values))
+        read = None if weights is None else read_weights(weights, rows, f"the weights of {name}")
+        links, copies = NO_PAIRS, np.ones(rows, dtype=np.intp)
+        if least > 1 and not self.by_chance:
+            links = find_copies(table.values)
+            copies = _count(linked(rows, links))
+        of_source, ids = np.full(rows, -1), None
+        if groups is not None:
+            ids = read_groups(groups, rows, f"the groups of {name}")
+            links = np.concatenate([links, group_links(ids)])
+            of_source = self.groups.find(ids)
+        observation = linked(rows, links)
+        if least > 1:
+            _check_observations(name, rows, observation)
+        return Target(table, self.scaling.rows(table.values), read, observation, of_source, copies, ids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +139,7 @@ class Source:
     table : Table
         All rows, as they are.
     classes : ndarray of shape (2,)
-        The two values of y; the larger one means labelled positive.
+        The two values of y; the second one means labelled positive.
     labeled : ndarray of bool
         Whether each row is a labelled positive.
     positive, population : ndarray of int
@@ -82,6 +154,10 @@ class Source:
         From U.
     audit : Audit or None
         Which rows were looked up, by their positions in `unknown`, and what was found.
+    weights : ndarray or None
+        What each row stands for; None is the same for all.
+    groups : ndarray of str or None
+        Rows of one group are not independent.
     """
 
     table: Table
@@ -94,6 +170,8 @@ class Source:
     shared_by: Any
     scaling: Scaling
     audit: Audit | None = None
+    weights: Floats | None = None
+    groups: NDArray[Any] | None = None
 
     @classmethod
     def read(
@@ -102,14 +180,17 @@ class Source:
         y: Any,
         shared: Any,
         audit: Any = None,
+        weights: Any = None,
+        groups: Any = None,
         *,
         scenario: str,
         standardize: bool,
         words: bool = False,
+        positive_label: Any = None,
     ) -> Source:
-        """X, y, shared and audit as `fit` takes them; with `words`, the labels may be text."""
+        """X, y and what is known of the rows as `fit` takes them; with `words`, the labels may be text."""
         table = read_table(X, "X")
-        labeled, classes = read_labels(y, len(table.values), classifier=words)
+        labeled, classes = read_labels(y, len(table.values), classifier=words, positive_label=positive_label)
         positive, rest = np.flatnonzero(labeled), np.flatnonzero(~labeled)
         check_sizes(positive=len(positive), unlabeled=len(rest))
         population, pairs = rest, NO_PAIRS
@@ -120,9 +201,17 @@ class Source:
         elif shared is not None:
             pairs = shared_pairs(table.values, positive, rest, shared)
         looked_up = None if audit is None else _read_audit(audit, positive, population, pairs)
-        scaling = Scaling.of(table.values, population, standardize)
+        of_rows = None if weights is None else read_weights(weights, len(labeled))
+        grouped = None if groups is None else read_groups(groups, len(labeled))
+        scaling = Scaling.of(table.values, population, standardize, table.origin, of_rows)
         scaling.warn_of_left_out(table)
-        return cls(table, classes, labeled, positive, population, pairs, scenario, shared, scaling, looked_up)
+        warn_of_far_values(table)
+        source = cls(
+            table, classes, labeled, positive, population, pairs, scenario, shared, scaling, looked_up, of_rows, grouped
+        )
+        for name, rows in (("positive", positive), ("unlabeled", population)):
+            _check_observations(name, len(rows), source.observation[rows])
+        return source
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -151,32 +240,97 @@ class Source:
     @property
     def layout(self) -> Layout:
         empty = np.empty((0, self.table.values.shape[1]))
-        return Layout(Table("the fitted source", empty, self.table.columns), self.scaling)
+        known = KnownGroups.of(self.groups, self.observation)
+        return Layout(Table("the fitted source", empty, self.table.columns), self.scaling, self._by_chance, known)
+
+    def without_rows(self) -> Source:
+        """What is left once the rows were read: which of them are P, U and one observation; no row, id or audit."""
+        groups = None if self.groups is None else self.observation.astype(str)
+        kept = replace(self, table=self.layout.columns, shared_by=None, audit=None, groups=groups)
+        vars(kept).update(observation=self.observation, copies=self.copies)
+        return kept
 
     @cached_property
-    def copies(self) -> Pairs:
+    def _by_chance(self) -> bool:
+        return repeats_by_chance(self.table.values[self.population])
+
+    @cached_property
+    def _copy_links(self) -> Pairs:
         """Pairs of rows that are copies of each other, within P and within the unlabelled rows.
 
         What the two have in common is said by `shared`.
         """
+        if self._by_chance:
+            return NO_PAIRS
         samples = self.positive, np.flatnonzero(~self.labeled)
         return np.concatenate([rows[find_copies(self.table.values[rows])] for rows in samples])
 
     @cached_property
-    def observation(self) -> Index:
-        """The observation that each row is: shared rows are one, and so are copies."""
-        links = np.stack([self.positive[self.shared[:, 0]], self.population[self.shared[:, 1]]], axis=1)
-        return linked(len(self.labeled), np.concatenate([links, self.copies]))
+    def copies(self) -> Index:
+        """How many copies of each row there are, itself included."""
+        return _count(linked(len(self.labeled), self._copy_links))
 
     @cached_property
-    def population_weights(self) -> Floats:
-        """What each row of U counts where copies count once."""
-        return _once(self.observation[self.population])
+    def observation(self) -> Index:
+        """The observation that each row is: shared rows are one, copies are, and so is a group."""
+        shared = np.stack([self.positive[self.shared[:, 0]], self.population[self.shared[:, 1]]], axis=1)
+        links = [shared, self._copy_links]
+        if self.groups is not None:
+            links.append(group_links(self.groups))
+        if self.shared_by is not None and not isinstance(self.shared_by, str):  # an id may have several rows
+            links.append(group_links(comparable_ids(np.asarray(self.shared_by))))
+        return linked(len(self.labeled), np.concatenate(links))
+
+    @cached_property
+    def positive_mass(self) -> Floats:
+        """What each row of P counts in a mean, of copies one; the sum is 1."""
+        return self._mass(self.positive)
+
+    @cached_property
+    def population_mass(self) -> Floats:
+        """The same of U."""
+        return self._mass(self.population)
+
+    def _mass(self, rows: Index) -> Floats:
+        return _mass(None if self.weights is None else self.weights[rows], self.copies[rows])
 
     @property
-    def effective_positives(self) -> int:
-        """Observations in P."""
-        return len(np.unique(self.observation[self.positive]))
+    def is_even(self) -> bool:
+        """Whether each row counts the same, and is its own observation but for shared rows."""
+        return self.weights is None and self.groups is None and bool((self.copies == 1).all())
+
+    @property
+    def effective_positives(self) -> float:
+        """Observations in P, of equal weight."""
+        return effective_size(self.positive_mass, self.observation[self.positive])
+
+    @property
+    def effective_population(self) -> float:
+        """Observations in U, of equal weight."""
+        return effective_size(self.population_mass, self.observation[self.population])
+
+    @property
+    def worth(self) -> tuple[float, float]:
+        """Rows of equal weight, no two alike, that P and U are worth; groups are not asked."""
+        masses = (self.positive, self.positive_mass), (self.population, self.population_mass)
+        p, u = (_distinct_size(mass, self.copies[rows]) for rows, mass in masses)
+        return p, u
+
+    def design_effects(self, of_positive: Floats, of_population: Floats) -> tuple[float, float]:
+        """How much larger the variances of the means of a function are for the groups of P and of U, given its values.
+
+        What P and U have in common is left out.
+        """
+        if self.is_even:
+            return 1.0, 1.0
+        samples = (
+            (self.positive, self.positive_mass, of_positive),
+            (self.population, self.population_mass, of_population),
+        )
+        p, u = (
+            design_effect(mass * (x - mass @ x), self.observation[rows], self.copies[rows]) for rows, mass, x in samples
+        )
+        return p, u
 
     def deal(self, folds: int, rng: np.random.Generator) -> Index:
         """The fold of each row; rows of one observation are never apart."""
@@ -185,25 +339,27 @@ class Source:
     @property
     def few_positives(self) -> bool:
         """Whether what rests on them is a guess."""
-        return len(self.positive) < _FEW
+        return self.effective_positives < _FEW
 
     def warn_of_few_positives(self) -> None:
         """A guess is called one."""
         if self.few_positives:
+            rows, worth = len(self.positive), self.effective_positives
+            but = f", which are worth {worth:.0f} independent ones" if worth < rows - 0.5 else ""
             warn(
-                f"The estimate rests on {len(self.positive)} positive rows; take it as a guess, for all that the "
+                f"The estimate rests on {rows} positive rows{but}; take it as a guess, for all that the "
                 f"interval is wider. Label at least {_FEW}.",
                 FewPositivesWarning,
             )
 
+    def warn_of_few_groups(self) -> None:
+        """An interval that rests on few groups is known to be rough."""
+        if self.groups is not None:
+            _warn_of_few_groups(self.effective_population, "unlabelled sample")
+
     def warn_of_copies(self) -> None:
         """Copies count as one observation, which changes what a standard error says."""
-        if len(self.copies):
-            warn(
-                f"{len(self.copies)} of {len(self.labeled)} source rows are copies of others, in columns that do not "
-                "repeat by chance; they are taken as one observation. Leave them out, unless they mean something.",
-                DuplicateRowsWarning,
-            )
+        _warn_of_copies(self.copies, "source")
 
 
 def _read_audit(values: Any, positive: Index, population: Index, shared: Pairs) -> Audit:
@@ -219,9 +375,46 @@ def _read_audit(values: Any, positive: Index, population: Index, shared: Pairs) 
     return as_audit(classes[np.setdiff1d(population, again)], "the audit of unlabelled rows")
 
 
-def _once(observation: Index) -> Floats:
-    _, at, count = np.unique(observation, return_inverse=True, return_counts=True)
-    return np.asarray(1 / count[at])
+def _count(number: Index) -> Index:
+    """For each row, how many have its number."""
+    return np.asarray(np.bincount(number, minlength=1)[number])
+
+
+def _mass(weights: Floats | None, copies: Index) -> Floats:
+    each = (1.0 if weights is None else weights) / copies
+    return np.asarray(each / each.sum())
+
+
+def _distinct_size(mass: Floats, copies: Index) -> float:
+    return float(1 / (copies * mass**2).sum())
+
+
+def _warn_of_copies(copies: Index, name: str) -> None:
+    again = round(float((1 - 1 / copies).sum()))
+    if again:
+        warn(
+            f"{again} of {len(copies)} {name} rows are copies of others, in columns that do not repeat by chance; they "
+            "are taken as one observation. Leave them out, unless they mean something.",
+            DuplicateRowsWarning,
+        )
+
+
+def _warn_of_few_groups(groups: float, name: str) -> None:
+    if groups < _FEW:
+        warn(
+            f"The groups of the {name} are worth {groups:.1f} of equal size; with fewer than {_FEW} an interval holds "
+            "less often than it says. Take it as a rough one, or use smaller groups.",
+            FewGroupsWarning,
+        )
+
+
+def _check_observations(name: str, rows: int, observation: Index) -> None:
+    """Two at least in each sample."""
+    if len(np.unique(observation)) < 2:
+        raise InputError(
+            f"the {rows} rows of {name} are one observation (copies of one row, or one group), but at least 2 are "
+            "needed to tell signal from noise; add rows, or check the groups."
+        )
 
 
 def check_sizes(**rows: int) -> None:

@@ -6,20 +6,45 @@ and the columns that were set aside (an id, a label).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from priorshift.errors import InputError, InputTypeError
+from priorshift.input.array_likes import as_array
 from priorshift.input.csv_text import read_csv
+from priorshift.input.files import Piped, check_text, text_or_parquet
+from priorshift.input.parquet import read_frame, read_numbers
 
 _LARGEST = 1e150  # squares of larger values overflow
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """What the columns of an encoded table were made of.
+
+    Attributes
+    ----------
+    of : ndarray of int
+        The number of the column, before it was encoded, that each column comes from.
+    own_scale : ndarray of bool
+        Whether a column has a scale of its own, as a 0 or 1 for a level, by which it must not be scaled again.
+    columns : dict
+        What became of each column, in plain words and numbers.
+    line : str
+        The same in one line.
+    """
+
+    of: NDArray[np.intp]
+    own_scale: NDArray[np.bool_]
+    columns: dict[str, Any] = field(default_factory=dict)
+    line: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +56,40 @@ class Table:
     columns: tuple[str, ...] | None = None
     aside: dict[str, NDArray[Any]] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
+    origin: Origin | None = None  # of columns that were encoded
+
+    @property
+    def width(self) -> int:
+        return int(self.values.shape[1])
 
     def column(self, number: int) -> str:
         return f"column {self.columns[number]!r}" if self.columns else f"column {number}"
+
+    def arranged(self, order: Sequence[int], columns: tuple[str, ...]) -> Table:
+        """The same columns in another order."""
+        return replace(self, values=self.values[:, order], columns=columns)
+
+    def take(self, rows: NDArray[np.bool_], name: str) -> Table:
+        """Some of its rows, under another name."""
+        aside = {key: column[rows] for key, column in self.aside.items()}
+        return replace(self, name=name, values=self.values[rows], aside=aside)
+
+
+AnyTable = TypeVar("AnyTable", bound="_HasColumns")
+
+
+class _HasColumns(Protocol):
+    """A table of any kind, as far as its columns go."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def columns(self) -> tuple[str, ...] | None: ...
+    @property
+    def dropped(self) -> tuple[str, ...]: ...
+    @property
+    def width(self) -> int: ...
+    def arranged(self, order: Sequence[int], columns: tuple[str, ...]) -> Self: ...
 
 
 def read_table(
@@ -61,86 +117,84 @@ def read_table(
     array([[1. , 2.5],
            [3. , 4. ]])
     """
-    if isinstance(source, (str, Path)):
-        table = _from_file(Path(source), name, aside, drop, optional)
+    if isinstance(source, (str, Path, Piped)):
+        table = _from_file(Path(source) if isinstance(source, str) else source, name, aside, drop, optional)
     elif isinstance(source, Table):
         return source
-    elif type(source).__name__ == "RecordBatch" and type(source).__module__.startswith("pyarrow"):
-        import pyarrow
-
-        table = _from_frame(pyarrow.Table.from_batches([source]), name, aside, drop, optional)
-    elif isinstance(source, (nw.DataFrame, nw.LazyFrame)) or nw.dependencies.is_into_dataframe(source):
-        table = _from_frame(source, name, aside, drop, optional)
+    elif (frame := frame_of(source, name)) is not None:
+        table = _from_frame(frame, name, aside, drop, optional)
     else:
         table = _from_array(source, name)
         for column in aside:
             raise InputError(
                 f"{name} is an array without column names, so it has no column {column!r}; pass a data frame."
             )
-    _check(table)
+    check_finite(table)
     return table
 
 
-def match_columns(tables: Sequence[Table]) -> list[Table]:
+def frame_of(source: Any, name: str) -> Any:
+    """What is passed as a frame that narwhals knows, with names that are text; None if it is none."""
+    if type(source).__name__ == "RecordBatch" and type(source).__module__.startswith("pyarrow"):
+        import pyarrow
+
+        return pyarrow.Table.from_batches([source])
+    if isinstance(source, nw.LazyFrame) or type(source).__name__ == "LazyFrame":
+        raise InputTypeError(f"{name} is a lazy frame, but its rows are needed; call .collect() on it first.")
+    if not (isinstance(source, nw.DataFrame) or nw.dependencies.is_into_dataframe(source)):
+        return None
+    if nw.dependencies.is_pandas_dataframe(source):  # whose names may be numbers, tuples or repeated
+        return source.set_axis([str(c) for c in source.columns], axis=1)
+    return source
+
+
+def match_columns(tables: Sequence[AnyTable]) -> list[AnyTable]:
     """The same tables with the columns of the first one that has names, in its order.
 
     Columns are matched by name; a table without names is matched by position.
     """
     first = tables[0]
     named = next((table for table in tables if table.columns), first)
+    expected = set(named.columns or ())
     matched = []
     for table in tables:
         if table.columns and named.columns:
-            missing = [c for c in named.columns if c not in table.columns]
-            extra = [c for c in table.columns if c not in named.columns]
+            place = {c: k for k, c in enumerate(table.columns)}
+            missing = [c for c in named.columns if c not in place]
+            extra = [c for c in table.columns if c not in expected]
             if missing or extra:
-                said = [f"lacks {_names(missing)}"] * bool(missing) + [f"has {_names(extra)} besides"] * bool(extra)
+                said = [f"lacks {quoted(missing)}"] * bool(missing) + [f"has {quoted(extra)} besides"] * bool(extra)
                 raise InputError(
                     f"{table.name} {' and '.join(said)}, compared with {named.name}; pass the same columns "
                     "(their order does not matter), or drop those that are not features."
                 )
-            order = [table.columns.index(c) for c in named.columns]
+            order = [place[c] for c in named.columns]
             if order != list(range(len(order))):
-                table = replace(table, values=table.values[:, order], columns=named.columns)
-        if table.values.shape[1] != first.values.shape[1]:
+                table = table.arranged(order, named.columns)
+        if table.width != first.width:
             raise InputError(
-                f"{table.name} has {table.values.shape[1]} features but {first.name} has {first.values.shape[1]}; "
+                f"{table.name} has {table.width} features but {first.name} has {first.width}; "
                 "pass the same columns in the same order."
             )
         matched.append(table)
     return matched
 
 
-def check_dropped(tables: Sequence[Table], drop: Iterable[str]) -> None:
+def check_dropped(tables: Sequence[_HasColumns], drop: Iterable[str]) -> None:
     """A column to drop must be in one table at least: a misspelt name must not pass."""
+    dropped = {column for table in tables for column in table.dropped}
     for wanted in drop:
-        if not any(wanted in table.dropped for table in tables):
+        if wanted not in dropped:
             raise InputError(
                 f"no table has a column {wanted!r} to drop; the columns of {tables[0].name} are "
-                f"{_names(tables[0].columns or ('unnamed',))}."
+                f"{quoted(tables[0].columns or ('unnamed',))}."
             )
 
 
 def _from_array(source: Any, name: str) -> Table:
-    if issparse(source):
-        raise InputTypeError(f"{name} is a sparse matrix, but dense numbers are expected; pass {name}.toarray().")
-    if type(source).__name__ == "LazyFrame":
-        raise _lazy(name)
     if np.ma.is_masked(source):
         raise InputError(f"{name} has masked cells, which have no value; fill them in or leave their rows out.")
-    try:
-        array = np.asarray(source)
-    except ValueError:
-        raise InputError(
-            f"{name} has rows of different lengths; pass a table with the same columns in every row."
-        ) from None
-    if np.iscomplexobj(array):
-        raise InputError(f"Complex data not supported: {name} holds complex numbers; pass real ones.")
-    if array.ndim != 2:
-        raise InputError(
-            f"{name} has {array.ndim} dimension{'s' * (array.ndim != 1)}, but rows and columns are expected. "
-            "Reshape your data with .reshape(-1, 1) if it is a single feature, or .reshape(1, -1) for a single row."
-        )
+    array = as_array(source, name)
     if array.dtype.kind in "biuf":
         return Table(name, array if array.dtype.itemsize <= 8 else array.astype(np.float64))
     if array.dtype.kind in "mM":
@@ -148,10 +202,6 @@ def _from_array(source: Any, name: str) -> Table:
             f"{name} holds dates, but numbers are expected; encode them, for example as days since a date."
         )
     return Table(name, _to_float(array, name))
-
-
-def _lazy(name: str) -> InputTypeError:
-    return InputTypeError(f"{name} is a lazy frame, but its rows are needed; call .collect() on it first.")
 
 
 def _to_float(array: NDArray[Any], name: str) -> NDArray[np.float64]:
@@ -177,12 +227,8 @@ def _to_float(array: NDArray[Any], name: str) -> NDArray[np.float64]:
 
 
 def _from_frame(source: Any, name: str, aside: Sequence[str], drop: Sequence[str], optional: Sequence[str]) -> Table:
-    if isinstance(source, nw.LazyFrame):
-        raise _lazy(name)
-    if nw.dependencies.is_pandas_dataframe(source):  # whose names may be numbers, tuples or repeated
-        source = source.set_axis([str(c) for c in source.columns], axis=1)
     columns = [str(c) for c in getattr(source, "column_names", None) or source.columns]
-    _check_columns(name, columns, aside)
+    check_columns(name, columns, aside)
     aside = [*aside, *optional]
     frame = nw.from_native(source, eager_only=True)
     features = []
@@ -192,7 +238,7 @@ def _from_frame(source: Any, name: str, aside: Sequence[str], drop: Sequence[str
             continue
         series = frame[column]
         if column in aside:
-            kept[column] = series.to_numpy()
+            kept[column] = set_aside(series)
             continue
         if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
             # a column of Python objects may still hold numbers
@@ -216,99 +262,90 @@ def _from_frame(source: Any, name: str, aside: Sequence[str], drop: Sequence[str
     return Table(name, values if values.dtype.kind == "f" else values.astype(np.float64), names, kept, dropped)
 
 
+def set_aside(series: Any) -> NDArray[Any]:
+    """The cells of a column that is no feature; times as the clock showed them in their zone."""
+    if series.dtype == nw.Datetime and series.dtype.time_zone is not None:
+        series = series.dt.replace_time_zone(None)
+    return np.asarray(series.to_numpy())
+
+
 def _objects(series: Any) -> bool:
     return bool(series.dtype == nw.Object)
 
 
-def _check_columns(name: str, columns: Sequence[str], aside: Iterable[str]) -> None:
+def check_columns(name: str, columns: Sequence[str], aside: Iterable[str]) -> None:
+    """Columns have names, each its own, and those to set aside are there."""
     for column in columns:
         if not column or column.startswith("__index_level_"):
             raise InputError(
                 f"{name} has a column named {column!r}, which looks like a data frame's row numbers; write the file "
                 "without its index (index=False), or name the column."
             )
-    twice = sorted({c for c in columns if columns.count(c) > 1})
+    twice = sorted(column for column, times in Counter(columns).items() if times > 1)
     if twice:
-        raise InputError(f"{name} has more than one column named {_names(twice)}; give every column its own name.")
+        raise InputError(f"{name} has more than one column named {quoted(twice)}; give every column its own name.")
+    there = set(columns)
     for wanted in aside:
-        if wanted not in columns:
-            raise InputError(f"{name} has no column {wanted!r}; its columns are {_names(columns)}.")
+        if wanted not in there:
+            raise InputError(f"{name} has no column {wanted!r}; its columns are {quoted(columns)}.")
 
 
-def _names(columns: Sequence[str]) -> str:
+def quoted(columns: Sequence[str]) -> str:
+    """Some names, for a message."""
     shown = ", ".join(repr(c) for c in columns[:8])
     return shown + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
 
 
-def _from_file(path: Path, name: str, aside: Sequence[str], drop: Sequence[str], optional: Sequence[str]) -> Table:
-    name = f"{name} ({path})"
-    try:
-        folder = path.is_dir()
-    except (OSError, ValueError):  # a text too long for a path, or with a zero in it
-        raise InputError(f"{str(path)[:40]!r} is not a path; pass a table or the path of a file.") from None
-    if folder:
-        raise InputError(f"{name} is a folder, but a file is expected; pass the path of a CSV or Parquet file.")
-    if not path.exists():
-        raise InputError(f"{name} does not exist; check the path.")
-    try:
-        with path.open("rb") as file:
-            head = file.read(4096)
-    except OSError as error:
-        raise InputError(f"{name} cannot be read ({error.strerror}); check its permissions.") from None
-    suffix = path.suffix.lower()
-    if suffix in (".parquet", ".pq"):
-        return _from_parquet(path, head, name, aside, drop, optional)
-    if suffix not in (".csv", ".tsv", ".txt"):
-        raise InputError(
-            f"{name} ends in {suffix!r}, but .csv, .tsv, .txt and .parquet are what can be read; convert it."
-        )
-    if head.startswith(b"PAR1"):
-        raise InputError(f"{name} is a Parquet file with the name of a CSV file; rename it to .parquet.")
-    if b"\0" in head:
-        raise InputError(f"{name} is a binary file, not text; pass a CSV file, saved as UTF-8.")
-    if not head.strip():
-        raise InputError(f"{name} is empty; pass a file with a header and at least two rows.")
+def _from_file(
+    source: Path | Piped, name: str, aside: Sequence[str], drop: Sequence[str], optional: Sequence[str]
+) -> Table:
+    name = f"{name} ({source})"
+    text = check_text(source.content, name) if isinstance(source, Piped) else text_or_parquet(source, name)
+    if text is None:
+        return _from_parquet(Path(str(source)), name, aside, drop, optional)
     header, names, columns = read_csv(
-        path, name, aside, drop, lambda found: _check_columns(name, found, aside), optional
+        text, name, aside, drop, lambda found: check_columns(name, found, aside), optional
     )
     if names is None or header is None:
-        return Table(name, np.column_stack(columns))
-    kept = {h: np.array(c) for h, c in zip(names, columns, strict=True) if isinstance(c, list)}
-    features = {h: c for h, c in zip(names, columns, strict=True) if h not in kept}
+        return Table(name, np.column_stack([np.asarray(c) for c in columns]))
+    kept = {h: np.array(c) for h, c in zip(names, columns, strict=True) if h in aside or h in optional}
+    features = {h: np.asarray(c) for h, c in zip(names, columns, strict=True) if h not in kept}
     values = np.column_stack(list(features.values())) if features else np.empty((len(columns[0]) if columns else 0, 0))
-    return Table(name, values, tuple(features), kept, tuple(h for h in header if h in drop))
+    left_out = set(drop)
+    return Table(name, values, tuple(features), kept, tuple(h for h in header if h in left_out))
 
 
-def _from_parquet(
-    path: Path, head: bytes, name: str, aside: Sequence[str], drop: Sequence[str], optional: Sequence[str]
-) -> Table:
-    if not head.startswith(b"PAR1"):
-        raise InputError(f"{name} is not a Parquet file, whatever its name says; rename it to what it is.")
-    try:
-        import pyarrow.parquet as parquet
-        from pyarrow import ArrowException
-    except ImportError:
-        raise InputError(
-            f'{name} needs pyarrow to be read; run pip install "priorshift[parquet]", or pass a CSV file.'
-        ) from None
-    try:
-        frame = parquet.read_table(path)
-    except (ArrowException, OSError):
-        raise InputError(f"{name} is a damaged Parquet file; write it again.") from None
-    return _from_frame(frame, name, aside, drop, optional)
+def _from_parquet(path: Path, name: str, aside: Sequence[str], drop: Sequence[str], optional: Sequence[str]) -> Table:
+    def check(found: list[str]) -> None:
+        check_columns(name, found, aside)
+
+    left_out = set(drop)
+    found = read_numbers(path, name, {*aside, *optional}, left_out, check)
+    if found is None:  # what is wrong is said, or mended, where frames are read
+        columns, frame = read_frame(path, name, left_out, check)
+        table = _from_frame(frame, name, aside, (), optional)
+    else:
+        columns, values, frame = found
+        beside = nw.from_native(frame, eager_only=True)
+        kept = {c: set_aside(beside[c]) for c in beside.columns}
+        table = Table(name, values, tuple(c for c in columns if c not in kept and c not in left_out), kept)
+    return replace(table, dropped=tuple(c for c in columns if c in left_out))
 
 
-def _check(table: Table) -> None:
+def check_shape(name: str, rows: int, features: int) -> None:
+    """One row and one feature at least."""
+    for number, what, missing in ((features, "feature", "columns"), (rows, "row", "rows")):
+        if number == 0:
+            raise InputError(
+                f"{name} has 0 {what}(s) (shape={(rows, features)}) while a minimum of 1 is required; pass some "
+                f"{missing}."
+            )
+
+
+def check_finite(table: Table) -> None:
     """Rows, features, finite numbers, of a size that can be squared."""
     name, values = table.name, table.values
-    if values.shape[1] == 0:
-        raise InputError(
-            f"{name} has 0 feature(s) (shape={values.shape}) while a minimum of 1 is required; pass some columns."
-        )
-    if values.shape[0] == 0:
-        raise InputError(
-            f"{name} has 0 row(s) (shape={values.shape}) while a minimum of 1 is required; pass some rows."
-        )
+    check_shape(name, *values.shape)
     if values.dtype.kind != "f":
         return
     # One number tells whether all is well; only then is it worth looking for the culprit.

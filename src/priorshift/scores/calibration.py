@@ -18,8 +18,14 @@ from priorshift.arrays import Floats
 _RIDGE = 1e-3  # of a²/2 against the sum over rows: keeps a finite where the samples do not overlap
 
 
-def calibrate(positive: Floats, unlabeled: Floats, prior: float) -> tuple[float, float]:
-    """a ≥ 0 and b that make σ(a·score + b) a probability of the population.
+def calibrate(
+    positive: Floats,
+    unlabeled: Floats,
+    prior: float,
+    of_positive: Floats | float = 1.0,
+    of_unlabeled: Floats | float = 1.0,
+) -> tuple[float, float]:
+    """a ≥ 0 and b that make σ(a·score + b) a probability of the population; a row can count more or less than one.
 
     Examples
     --------
@@ -32,17 +38,19 @@ def calibrate(positive: Floats, unlabeled: Floats, prior: float) -> tuple[float,
     >>> print(round(a, 1), round(b, 1))
     2.0 -0.8
     """
+    w_p, w_u = (np.broadcast_to(w, x.shape) for w, x in ((of_positive, positive), (of_unlabeled, unlabeled)))
+    w = np.concatenate([w_p, w_u])
     centre, spread = float(unlabeled.mean()), float(unlabeled.std()) or 1.0
     s_p, s_u = (positive - centre) / spread, (unlabeled - centre) / spread
     both = np.concatenate([s_p, s_u])
-    ratio = len(s_p) / (len(s_u) * prior)
+    ratio = float(w_p.sum()) / (float(w_u.sum()) * prior)
 
     def loss(ab: Floats) -> tuple[float, Floats]:
         """−Σ_P log p + Σ log(1 + ρp), up to a constant, and its slope."""
         z, z_p = ab[0] * both + ab[1], ab[0] * s_p + ab[1]
         p = expit(z)
-        value = np.log1p(ratio * p).sum() + np.logaddexp(0, -z_p).sum() + _RIDGE / 2 * ab[0] ** 2
-        pull, push = ratio * p * (1 - p) / (1 + ratio * p), expit(-z_p)
+        value = w @ np.log1p(ratio * p) + w_p @ np.logaddexp(0, -z_p) + _RIDGE / 2 * ab[0] ** 2
+        pull, push = w * ratio * p * (1 - p) / (1 + ratio * p), w_p * expit(-z_p)
         slope = np.array([pull @ both - push @ s_p + _RIDGE * ab[0], pull.sum() - push.sum()])
         return float(value) / len(both), slope / len(both)
 

@@ -2,7 +2,8 @@
 
 Rows are dealt to folds, rows of one observation to the same fold; a row is scored by the model that was fitted without
 its fold. Rows of a target are dealt to the models at random and not averaged over them, so that their noise is that of
-source rows. The whole is repeated with other folds (and other random features), and each repetition keeps its scores.
+source rows; a row of a group that the source has too goes to the model that has not seen it. The whole is repeated with
+other folds (and other random features), and each repetition keeps its scores.
 
 The model is kernel ridge regression of "labelled" (1) against "population" (−1), both of weight one half, with a
 Gaussian kernel exp(−c‖x−y‖²/p) by random Fourier features; c and the ridge are chosen by cross-validation. A
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError
@@ -35,15 +37,18 @@ Model = Callable[[Floats], Floats]  # rows -> scores
 
 @dataclass(frozen=True, eq=False)
 class Repetition:
-    """Scores of the two source samples, and the models of the folds for a target."""
+    """Scores of the two source samples, and the models of the folds for a target; the fold of each observation."""
 
     positive: Floats
     population: Floats
     models: tuple[Model, ...]
+    fold: Index
 
-    def target(self, rows: Floats, rng: np.random.Generator) -> Floats:
-        """Each row by one of the models, dealt at random."""
+    def target(self, rows: Floats, of_source: Index, rng: np.random.Generator) -> Floats:
+        """Each row by one of the models, dealt at random unless its group is an observation of the source."""
         fold = rng.permutation(np.arange(len(rows)) % len(self.models))
+        known = of_source >= 0
+        fold[known] = self.fold[of_source[known]]
         scores = np.empty(len(rows))
         for k, model in enumerate(self.models):
             scores[fold == k] = model(rows[fold == k])
@@ -56,11 +61,6 @@ def cross_fit(
     """Fit and score `repeats` times; the ridge regression is tuned once."""
     observation = source.observation
     positives = len(np.unique(observation[source.positive]))
-    if positives < 2:
-        raise InputError(
-            f"the {len(source.positive)} positive rows are one observation, but at least 2 are needed to score one by "
-            "the others; add rows."
-        )
     others = len(np.setdiff1d(observation, observation[source.positive]))
     folds = min(folds, positives, max(others, 2))
     chosen: tuple[float, float] | None = None
@@ -97,9 +97,9 @@ def _by_ridge(
                 A[np.diag_indices_from(A)] += ridge * (1 - 1 / folds)
                 models.append(_Ridge(features, cho_solve(cho_factor(A, check_finite=False), moment - its_moment)))
             scores = [_held_out(X, rows, fold, models) for rows in (source.positive, source.population)]
-            error = ((scores[0] - 1) ** 2).mean() + ((scores[1] + 1) ** 2).mean()
+            error = float(source.positive_mass @ (scores[0] - 1) ** 2 + source.population_mass @ (scores[1] + 1) ** 2)
             if error < best_error:
-                best_error, best = error, (Repetition(scores[0], scores[1], tuple(models)), (scale, ridge))
+                best_error, best = error, (_repetition(scores, models, source, fold), (scale, ridge))
     if best is None:  # infinite or no numbers
         raise InputError("the score cannot be fitted: its error is not a number; rescale the features.")
     return best
@@ -135,12 +135,17 @@ def _moments(X: Floats, source: Source, inside: Mask, features: _Features) -> tu
     """Weighted Gram matrix and moment with the label of the rows of a fold."""
     size = 2 * features.frequencies.shape[1] + 1
     gram, moment = np.zeros((size, size)), np.zeros(size)
-    for rows, label in ((source.positive, 1.0), (source.population, -1.0)):
-        weight = 0.5 / len(rows)
-        for block in _blocks(X[rows[inside[rows]]]):
+    samples = (source.positive, source.positive_mass, 0.5), (source.population, source.population_mass, -0.5)
+    for rows, mass, half in samples:
+        here = inside[rows]
+        for block, weight in zip(_blocks(X[rows[here]]), _blocks(mass[here]), strict=True):
             F = features(block)
-            gram += weight * (F.T @ F)
-            moment += weight * label * F.sum(axis=0)
+            if source.is_even:
+                gram += abs(half) * weight[0] * (F.T @ F)
+                moment += half * weight[0] * F.sum(axis=0)
+            else:
+                gram += abs(half) * (F.T @ (weight[:, None] * F))
+                moment += half * (weight @ F)
     return gram, moment
 
 
@@ -154,13 +159,21 @@ def _held_out(X: Floats, rows: Index, fold: Index, models: list[Any]) -> Floats:
 
 def _by_model(X: Floats, source: Source, model: Any, fold: Index, folds: int, rng: np.random.Generator) -> Repetition:
     """A scikit-learn model, fitted to tell labelled (1) from population rows (0)."""
-    models = []
+    models: list[Any] = []
+    takes_weights = has_fit_parameter(model, "sample_weight")  # one that does not is less precise, not less valid
     for k in range(folds):
         P, U = (rows[fold[rows] != k] for rows in (source.positive, source.population))
-        y = np.repeat([1, 0], [len(P), len(U)])
-        models.append(ModelScore(seeded(clone(model), rng).fit(X[np.concatenate([P, U])], y)))
+        y, rows = np.repeat([1, 0], [len(P), len(U)]), np.concatenate([P, U])
+        weights = {"sample_weight": source.weights[rows]} if takes_weights and source.weights is not None else {}
+        models.append(ModelScore(seeded(clone(model), rng).fit(X[rows], y, **weights)))
     scores = [_held_out(X, rows, fold, models) for rows in (source.positive, source.population)]
-    return Repetition(scores[0], scores[1], tuple(models))
+    return _repetition(scores, models, source, fold)
+
+
+def _repetition(scores: list[Floats], models: list[Any], source: Source, fold: Index) -> Repetition:
+    of_observation = np.empty(int(source.observation.max()) + 1, dtype=np.intp)
+    of_observation[source.observation] = fold
+    return Repetition(scores[0], scores[1], tuple(models), of_observation)
 
 
 def check_model(model: Any) -> None:

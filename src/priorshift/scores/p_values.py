@@ -10,8 +10,11 @@ import numpy as np
 from priorshift.arrays import Floats
 
 
-def p_values(positive: Floats, scores: Floats) -> Floats:
+def p_values(positive: Floats, scores: Floats, mass: Floats | None = None, worth: float | None = None) -> Floats:
     """(rank + ½)/(m + 1) of each score among the positives', ties counted half.
+
+    Where positives count differently, with a `mass` that sums to 1, m is what they are worth, and a rank m times the
+    mass below.
 
     Examples
     --------
@@ -20,6 +23,12 @@ def p_values(positive: Floats, scores: Floats) -> Floats:
     >>> p_values(np.array([1.0, 2.0, 3.0]), np.array([0.0, 2.0, 9.0]))
     array([0.125, 0.5  , 0.875])
     """
-    ranked = np.sort(positive)
-    below = (np.searchsorted(ranked, scores, "left") + np.searchsorted(ranked, scores, "right")) / 2
-    return np.asarray((below + 0.5) / (len(positive) + 1))
+    if mass is None:
+        ranked, m = np.sort(positive), float(len(positive))
+        below = (np.searchsorted(ranked, scores, "left") + np.searchsorted(ranked, scores, "right")) / 2
+    else:
+        order = np.argsort(positive, kind="stable")
+        ranked, m = positive[order], len(positive) if worth is None else worth
+        up_to = m * np.concatenate([[0.0], np.cumsum(mass[order])])
+        below = (up_to[np.searchsorted(ranked, scores, "left")] + up_to[np.searchsorted(ranked, scores, "right")]) / 2
+    return np.asarray((below + 0.5) / (m + 1))

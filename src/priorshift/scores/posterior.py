@@ -99,17 +99,17 @@ class SourceCounts:
     counts : ndarray of shape (repeats, bins)
         Rows of the population.
     ranked : int
-        Labelled rows that they are ranked among.
-    m : int
-        Positives that these are; copies are one.
+        Positives that they are ranked among.
+    m : float
+        Positives that these are worth, where groups are not independent.
     """
 
     counts: Floats
     ranked: int
-    m: int
+    m: float
 
     @classmethod
-    def of(cls, values: Floats, ranked: int, m: int, weights: Floats) -> SourceCounts:
+    def of(cls, values: Floats, ranked: int, m: float, weights: Floats) -> SourceCounts:
         """Count p-values of shape (repeats, rows); a row counts what its weight says, less than one for copies."""
         return cls(_histograms(values, ranked, weights), ranked, m)
 
@@ -144,19 +144,23 @@ class TargetEvidence:
         weights /= weights.sum(axis=1, keepdims=True)
         kept = weights.max(axis=(0, 2)) > _KEPT
         self.density = shapes.density[kept]
-        self.sources = source.m + n * r[:, kept]
         # without what the likelihood of the population alone divides by, which that of all three takes the place of
-        self.log_weights = np.log(np.maximum(weights[:, kept], 1e-300)) + np.log(self.sources) @ self.both.T
+        self.log_weights = np.log(np.maximum(weights[:, kept], 1e-300)) + np.log(self._sources()) @ self.both.T
 
     def log_likelihood(self, values: Floats, weights: Floats, ratio: float, shares: Floats) -> Floats:
         """Of a target's p-values, shape (repeats, rows), given π, where R is `ratio`; the mean over repetitions."""
         counts = _histograms(values, self.source.ranked, weights)
         q = _mixed(np.clip(1 - (1 - self.priors) * ratio, 1e-4, 1.0), self.density)
         size = counts.sum(axis=1).mean()
-        log = np.log(q) @ counts.T - np.log(self.sources + size * q) @ (self.both + counts).T + self.log_weights
+        log = np.log(q) @ counts.T - np.log(self._sources() + size * q) @ (self.both + counts).T + self.log_weights
         most = log.max(axis=1, keepdims=True)
         given = (most + np.log(np.exp(log - most).sum(axis=1, keepdims=True))).mean(axis=(1, 2))
         return np.asarray(np.interp(shares, self.priors, given))
+
+    def _sources(self) -> Floats:
+        """m + nr, of each π and model; made again rather than kept, since it is most of what would be stored."""
+        n = self.source.counts.sum(axis=1).mean()
+        return np.asarray(self.source.m + n * _mixed(self.priors, self.density))
 
 
 def prior_posterior(source: SourceCounts) -> tuple[ShareDistribution, float]:

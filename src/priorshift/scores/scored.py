@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from priorshift.arrays import Floats, Mask
-from priorshift.input.scaling import Rows
-from priorshift.input.source import Source
+from priorshift.input.source import Source, Target
 from priorshift.scores import mixture
 from priorshift.scores.cross_fitting import Repetition, cross_fit
 from priorshift.scores.p_values import p_values
@@ -29,14 +28,18 @@ class Preparation:
 
     used: Mask
     spread: float
+    far: float = _FAR
 
     @classmethod
     def of(cls, source: Source, rows: Floats) -> Preparation:
         """By the spread of the population; `rows` are all of the source, scaled."""
-        return cls(source.scaling.factor != 0, float(np.sqrt(rows[source.population].var(axis=0).mean())) or 1.0)
+        spread = float(np.sqrt(rows[source.population].var(axis=0).mean())) or 1.0
+        # levels of a category vary so little that numbers beside them are far above the average
+        far = _FAR if source.table.origin is None else _FAR / spread
+        return cls(source.scaling.factor != 0, spread, far)
 
     def __call__(self, rows: Floats) -> Floats:
-        return np.asarray(np.clip(rows[:, self.used] / self.spread, -_FAR, _FAR))
+        return np.asarray(np.clip(rows[:, self.used] / self.spread, -self.far, self.far))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,10 @@ class ScoredSource:
         Labelled and unlabelled rows.
     seed : int
         What targets are dealt to the models by, the same each time.
+    positive_mass : ndarray or None
+        What each row of P counts among its ranks; None is the same for all.
+    positive_worth : float
+        Rows of equal weight that they are worth.
     """
 
     prepare: Preparation
@@ -65,6 +72,8 @@ class ScoredSource:
     counts: Floats
     sizes: tuple[int, int]
     seed: int
+    positive_mass: Floats | None
+    positive_worth: float
 
     @classmethod
     def of(cls, source: Source, model: Any, repeats: int, folds: int, rng: np.random.Generator) -> ScoredSource:
@@ -73,18 +82,27 @@ class ScoredSource:
         rows = source.rows[:]
         prepare = Preparation.of(source, rows)
         repetitions = cross_fit(prepare(rows), source, model, repeats, folds, rng)
-        values = np.stack([p_values(r.positive, r.population) for r in repetitions])
-        return cls(prepare, repetitions, values, np.stack([*map(mixture.histogram, values)]), source.sizes, seed)
+        (m, n), own = source.worth, source.positive_mass
+        alike = bool(np.ptp(own) < 1e-9 * own[0] and m > len(own) - 0.5)  # then a rank is a count
+        mass = None if alike else own
+        values = np.stack([p_values(r.positive, r.population, mass, m) for r in repetitions])
+        counts = np.stack([mixture.histogram(v, n * source.population_mass) for v in values])
+        return cls(prepare, repetitions, values, counts, source.sizes, seed, mass, m)
 
     @cached_property
     def mixture(self) -> tuple[Floats, Floats]:
         """π and w of the largest mixture that the p-values allow, in each repetition."""
         return mixture.fit_one(self.counts)
 
-    def target_p_values(self, rows: Rows) -> Floats:
-        """Ranks of the scores of a target's scaled rows among those of P, shape (repeats, rows)."""
-        prepared, rng = self.prepare(rows[:]), np.random.default_rng(self.seed)
-        return np.stack([p_values(r.positive, r.target(prepared, rng)) for r in self.repetitions])
+    def target_p_values(self, target: Target) -> Floats:
+        """Ranks of the scores of a target's rows among those of P, shape (repeats, rows)."""
+        prepared, rng = self.prepare(target.rows[:]), np.random.default_rng(self.seed)
+        scores = (r.target(prepared, target.of_source, rng) for r in self.repetitions)
+        return np.stack([self.ranks(r.positive, s) for r, s in zip(self.repetitions, scores, strict=True)])
+
+    def ranks(self, positive: Floats, scores: Floats) -> Floats:
+        """The p-values of scores of one repetition."""
+        return p_values(positive, scores, self.positive_mass, self.positive_worth)
 
     def predicted(self, values: Floats, ratio: float = 1.0) -> Floats:
         """Posteriors of rows with these p-values by the largest mixture, the mean over repetitions.

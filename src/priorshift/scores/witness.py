@@ -15,6 +15,9 @@ their noise enters through the ranks: to first order with the influence of a mea
 rows that they are averaged over, if never to a row itself; what two rows do to each other's scores does not vanish
 where the scores are mostly noise. This second-order part of the variance is that of the first order times the share of
 noise in h, which is seen in how much h differs between repetitions.
+
+Rows need not count alike: a mean is over their mass, which sums to 1, and Var(E h) = Σ (mass·(h − E h))², where what
+rows of one observation do (copies, shared rows, groups) is added up before it is squared. 1/n becomes Σ mass².
 """
 
 from __future__ import annotations
@@ -27,15 +30,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from priorshift.arrays import Floats, Index
-from priorshift.input.source import Source
+from priorshift.input.source import Source, Target
+from priorshift.input.weights import effective_size
 from priorshift.scores import mixture
-from priorshift.scores.p_values import p_values
 from priorshift.scores.scored import ScoredSource
 
 _COARSE = np.concatenate([np.linspace(0, 0.9, 25), [0.92, 0.94, 0.96, 0.98, 0.99, 0.995]])  # r/(1 + r)
 _FINE = np.linspace(-6, 6, 25)  # standard errors around R̂
 _BLOCK = 2**21  # values of h held at a time
 _LEAST_COUNT = 5.0  # rows of U that a density of p-values must be worth
+_LEAST_LEFT = 1e-3  # of a variance, where groups that stand in source and target cancel out
 _WIDEST = 1e12  # times that a variance is made larger; one that is smaller still is rounding
 
 
@@ -87,6 +91,39 @@ class _Tests:
 
 
 @dataclass(frozen=True, eq=False)
+class _Linearized:
+    """Tests, and what their variance is made of: what each row of U, P and T does to its mean of h, and 1 + noise."""
+
+    tests: _Tests
+    population: Floats
+    positive: Floats
+    target: Floats
+    second: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """What R̂ rests on, to first order and with the noise of the scores.
+
+    Attributes
+    ----------
+    source : ndarray of shape (observations,)
+        How much each observation of the source moves R̂, with those rows of the target that belong to it.
+    target : ndarray of shape (rows,)
+        How much each other row of the target does.
+    own_variance : float
+        Of R̂, from these; with the squares of `source` it adds up to the variance that the test uses.
+    freedom : float
+        Satterthwaite's degrees of freedom.
+    """
+
+    source: Floats
+    target: Floats
+    own_variance: float
+    freedom: float
+
+
+@dataclass(frozen=True, eq=False)
 class Witness:
     """What a scored source needs to test ratios for any target.
 
@@ -112,93 +149,154 @@ class Witness:
     def of(cls, scored: ScoredSource, source: Source, prior: Floats, weights: Floats) -> Witness:
         """From π and w of the mixture in each repetition."""
         f = prior[:, None] + (1 - prior[:, None]) * mixture.density(weights)
-        f = np.maximum(f, _LEAST_COUNT / scored.p_values.shape[1])
-        own = np.stack([p_values(r.positive, r.positive) for r in scored.repetitions])
+        f = np.maximum(f, _LEAST_COUNT / source.worth[1])
+        own = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
         return cls(scored, source, 1 / f, mixture.bins(scored.p_values), mixture.bins(own))
 
-    def test(self, target: Floats, observation: Index) -> RatioTest:
-        """Test every ratio; `target` are p-values of shape (repeats, rows), `observation` numbers the rows' own."""
-        bins = mixture.bins(target)
-        groups = _together(observation)
-        coarse = self._tests(_COARSE / (1 - _COARSE), bins, groups)
+    def test(self, values: Floats, target: Target) -> RatioTest:
+        """Test every ratio; `values` are the target's p-values, of shape (repeats, rows)."""
+        sample = self._sample(values, target)
+        coarse = self._tests(_COARSE / (1 - _COARSE), sample)
         test = coarse.result()
         error = float(np.interp(test.ratio, test.ratios, test.error)) if np.isfinite(test.ratio) else np.inf
         fine = test.ratio + error * _FINE if np.isfinite(error) else np.empty(0)
         fine = np.setdiff1d(fine[fine > 0], test.ratios)
-        return coarse.joined(self._tests(fine, bins, groups)).result() if len(fine) else test
+        return coarse.joined(self._tests(fine, sample)).result() if len(fine) else test
 
-    def _tests(self, ratios: Floats, bins: NDArray[np.intp], groups: csr_array | None) -> _Tests:
-        size = max(1, _BLOCK // (len(self.source.labeled) + bins.shape[1]))
+    def _sample(self, values: Floats, target: Target) -> _TargetSample:
+        return _TargetSample(mixture.bins(values), target, _together(target.observation), self._with_source(target))
+
+    def _with_source(self, target: Target) -> csr_array | None:
+        """Which rows of the target belong to which observation of the source; None where none does."""
+        rows = np.flatnonzero(target.of_source >= 0)
+        if not len(rows):
+            return None
+        shape = (int(self.source.observation.max()) + 1, len(target))
+        return csr_array((np.ones(len(rows)), (target.of_source[rows], rows)), shape=shape)
+
+    def _tests(self, ratios: Floats, sample: _TargetSample) -> _Tests:
+        size = max(1, _BLOCK // (len(self.source.labeled) + sample.bins.shape[1]))
         blocks = [ratios[k : k + size] for k in range(0, len(ratios), size)]
-        return reduce(_Tests.joined, (self._block(block, bins, groups) for block in blocks))
+        return reduce(_Tests.joined, (self._block(block, sample) for block in blocks))
 
-    def _block(self, r: Floats, bins: NDArray[np.intp], groups: csr_array | None) -> _Tests:
-        rho = self.density_ratio[:, None, :]
-        (m, n), t = (self.positive.shape[1], self.population.shape[1]), bins.shape[1]
+    def influence(self, ratio: float, values: Floats, target: Target) -> Influence:
+        """How rows move the estimate `ratio`, by the witness that is best for it; the other arguments are `test`'s."""
+        r = np.array([min(max(ratio, 0.0), float(_COARSE[-1] / (1 - _COARSE[-1])))])
+        sample = self._sample(values, target)
+        made = self._linearized(r, sample)
+        _, _, (V,), (D,), (freedom,), _ = made.tests.made
+        source = self._of_observations(-np.sqrt(made.second) * r, -np.sqrt(made.second) * (1 - r), made)
+        own = made.target
+        if sample.with_source is not None:
+            source = source + own @ sample.with_source.T
+            own = np.where(target.of_source >= 0, 0.0, own)
+        variance = max(float(V) - float(_sum_of_squares(source)[0]), 0.0) / D**2
+        return Influence(source[0] / D, own[0] / D, variance, float(freedom))
+
+    def _of_observations(self, u: Floats, p: Floats, made: _Linearized) -> Floats:
+        """What each observation of the source does to u·E_U h + p·E_P h."""
+        influence, together = self._source_influence(u, p, made.population, made.positive), self._together
+        return influence if together is None else np.asarray(influence @ together.T)
+
+    def _block(self, r: Floats, sample: _TargetSample) -> _Tests:
+        return self._linearized(r, sample).tests
+
+    def _linearized(self, r: Floats, sample: _TargetSample) -> _Linearized:
+        rho, source = self.density_ratio[:, None, :], self.source
+        mass_P, mass_U, mass_T = source.positive_mass, source.population_mass, sample.target.mass
+        (m, n), t = source.worth, sample.target.size
         c_T, c_P, c_U = 1 / t, ((1 - r) ** 2 / m)[:, None], (r**2 / n)[:, None]
         h = (1 - rho) / (c_T * np.maximum((1 - r)[:, None] * rho + r[:, None], 0) + c_P * rho + c_U)
         h /= np.abs(h).max(axis=(0, 2), keepdims=True)
-        attainable = mixture.bins((np.arange(m + 1) + 0.5) / (m + 1))
-        h -= h[:, :, attainable].mean(axis=2, keepdims=True)  # E_P h, known from the ranks
-        of_T, of_U, of_P = (_averaged(h, b) for b in (bins, self.population, self.positive))
-        N, D = of_T.mean(axis=1), of_U.mean(axis=1)
+        h -= self._mean_of_positives(h)  # E_P h, known from the ranks
+        of_T, of_U, of_P = (_averaged(h, b) for b in (sample.bins, self.population, self.positive))
+        N, D = of_T @ mass_T, of_U @ mass_U
         # if R = r, T has that variance too: few rows of it may hold none of a rare class
-        squares = (1 - r) * _sum_of_squares(of_P) / m + r * _sum_of_squares(of_U) / n
-        supposed = squares - ((1 - r) * of_P.mean(axis=1) + r * D) ** 2
+        squares = (1 - r) * ((of_P * of_P) @ mass_P) + r * ((of_U * of_U) @ mass_U)
+        supposed = squares - ((1 - r) * (of_P @ mass_P) + r * D) ** 2
         of_T -= N[:, None]
         of_U -= D[:, None]
-        of_P -= of_P.mean(axis=1, keepdims=True)
+        of_P -= (of_P @ mass_P)[:, None]
         # the law of P's p-values is known, and few of them may miss where h is large
-        seen = np.mean([h[k][:, b].var(axis=1) for k, b in enumerate(self.positive)], axis=0)
+        seen = np.mean([_variance(h[k][:, b], mass_P) for k, b in enumerate(self.positive)], axis=0)
         expected = h.var(axis=2).mean(axis=0)
         of_P *= np.sqrt(np.clip(expected / np.maximum(seen, 1e-300), 1.0, _WIDEST))[:, None]
         # nor may a handful of U that happen to be alike; the mixture says how unlike they can be
         f = 1 / rho / (1 / rho).sum(axis=2, keepdims=True)
         expected = ((f * h**2).sum(axis=2) - (f * h).sum(axis=2) ** 2).mean(axis=0)
-        seen = np.mean([h[k][:, b].var(axis=1) for k, b in enumerate(self.population)], axis=0)
-        noise = self._noise(h, _sum_of_squares(of_U) / (n - 1))
+        seen = np.mean([_variance(h[k][:, b], mass_U) for k, b in enumerate(self.population)], axis=0)
+        noise = self._noise(h, (of_U * of_U) @ mass_U * _unbiased(n))
         of_U *= np.sqrt(np.clip(expected / np.maximum(seen, 1e-300), 1.0, _WIDEST))[:, None]
-
-        var_T, var_U, var_P = (_sum_of_squares(x) / (x.shape[1] - 1) for x in (of_T, of_U, of_P))
-        parts = np.stack([np.maximum(var_T, supposed) / t, r**2 * var_U / n, (1 - r) ** 2 * var_P / m])
         second = 1 + noise
-        counts = t if groups is None else groups.shape[0], *self._observations
-        from_T = parts[0]
-        if groups is not None:
-            together = _unbiased(counts[0]) * _sum_of_squares(of_T @ groups.T)
-            from_T = np.maximum(together, supposed * (groups.sum(axis=1) ** 2).sum()) / t**2
+        observations = sample.observations, *self._observations
+        for x, mass, count in zip((of_T, of_U, of_P), (mass_T, mass_U, mass_P), observations, strict=True):
+            x *= mass * np.sqrt(_unbiased(count))
+
+        # what the rows of an observation do is added up; of U and of P by themselves, and then of the whole source
+        together = self._together
+        var_U, var_P = self._grouped(of_U, source.population, together), self._grouped(of_P, source.positive, together)
+        floor = supposed / t
+        from_T = np.maximum(_sum_of_squares(of_T if sample.groups is None else of_T @ sample.groups.T), floor)
+        if sample.groups is not None and source.groups is not None:
+            # the floor is of rows; a group's may differ from it as much as those of U do
+            effect = var_U / np.maximum(_sum_of_squares(of_U), 1e-300)
+            from_T = np.maximum(from_T, floor * np.maximum(effect, 1.0))
+        parts = np.stack([from_T, r**2 * var_U, (1 - r) ** 2 * var_P])
         from_source = second * self._source_variance(r, 1 - r, of_U, of_P, parts[1] + parts[2])
-        V = np.maximum(from_T + from_source, 1e-300)
-        one_less = np.maximum(np.array(counts) - 1, 1)[:, None]
+        V = from_T + from_source
+        if sample.with_source is not None:
+            S = self._source_influence(r, 1 - r, of_U, of_P)
+            S = S if together is None else S @ together.T
+            both = V - 2 * np.sqrt(second) * np.einsum("ij,ij->i", of_T @ sample.with_source.T, S)
+            V = np.maximum(both, _LEAST_LEFT * V)
+        V = np.maximum(V, 1e-300)
+        one_less = np.maximum(np.array(observations) - 1, 1)[:, None]
         freedom = parts.sum(axis=0) ** 2 / np.maximum((parts**2 / one_less).sum(axis=0), 1e-300)
         # copies make D less sure; that shared rows make it surer is not counted on
-        each = var_U / n + var_P / m
+        each = var_U + var_P
         one = np.ones_like(r)
         of_D = np.maximum(self._source_variance(one, -one, of_U, of_P, each), each)
         apart = D / np.sqrt(np.maximum(second * of_D, 1e-300))
-        return _Tests(np.stack([r, N - r * D, V, D, np.maximum(freedom, 1.0), apart]))
+        tests = _Tests(np.stack([r, N - r * D, V, D, np.maximum(freedom, 1.0), apart]))
+        return _Linearized(tests, of_U, of_P, of_T, second)
 
-    @cached_property
+    def _mean_of_positives(self, h: Floats) -> Floats:
+        """Over the ranks that a further positive could have, or where they count differently, over those of P."""
+        if self.scored.positive_mass is not None:
+            own = [h[k][:, b] @ self.source.positive_mass for k, b in enumerate(self.positive)]
+            return np.stack(own)[:, :, None]
+        m = self.positive.shape[1]
+        attainable = mixture.bins((np.arange(m + 1) + 0.5) / (m + 1))
+        return np.asarray(h[:, :, attainable].mean(axis=2, keepdims=True))
+
+    @staticmethod
+    def _grouped(x: Floats, rows: Index, together: csr_array | None) -> Floats:
+        """The sum of squares over observations of one sample of the source."""
+        return _sum_of_squares(x if together is None else x @ together[:, rows].T)
+
+    @property  # not cached: a sparse matrix could not be stored plainly
     def _together(self) -> csr_array | None:
         return _together(self.source.observation)
 
     @cached_property
-    def _observations(self) -> tuple[int, int]:
+    def _observations(self) -> tuple[float, float]:
         """Of U and of P."""
-        return len(np.unique(self.source.observation[self.source.population])), self.source.effective_positives
+        return self.source.effective_population, self.source.effective_positives
 
     def _source_variance(self, u: Floats, p: Floats, of_U: Floats, of_P: Floats, apart: Floats) -> Floats:
-        """Of u·E_U h + p·E_P h; what rows of one observation do adds up, and `apart` is it where each is its own.
-
-        Under censoring a labelled row is in P and in U at once.
-        """
-        if self._together is None and not len(self.source.shared):
+        """Of u·E_U h + p·E_P h; `apart` is it where each row is its own observation."""
+        together = self._together
+        if together is None and not len(self.source.shared):
             return apart
+        influence = self._source_influence(u, p, of_U, of_P)
+        return _sum_of_squares(influence if together is None else influence @ together.T)
+
+    def _source_influence(self, u: Floats, p: Floats, of_U: Floats, of_P: Floats) -> Floats:
+        """Of every row of the source; under censoring a labelled row is in P and in U at once."""
         influence = np.zeros((len(u), len(self.source.labeled)))
-        unbiased = [np.sqrt(_unbiased(count)) for count in self._observations]
-        influence[:, self.source.population] += unbiased[0] * u[:, None] * of_U / of_U.shape[1]
-        influence[:, self.source.positive] += unbiased[1] * p[:, None] * of_P / of_P.shape[1]
-        return _sum_of_squares(influence if self._together is None else influence @ self._together.T)
+        influence[:, self.source.population] += u[:, None] * of_U
+        influence[:, self.source.positive] += p[:, None] * of_P
+        return influence
 
     def _noise(self, h: Floats, variance: Floats) -> Floats:
         """The share of h's variance among U that is noise of the scores, 0 to 1.
@@ -209,7 +307,8 @@ class Witness:
         repeats = len(h)
         if repeats < 2:
             return np.ones_like(variance)
-        each = np.mean([h[k][:, b].var(axis=1, ddof=1) for k, b in enumerate(self.population)], axis=0)
+        mass, unbiased = self.source.population_mass, _unbiased(self.source.worth[1])
+        each = unbiased * np.mean([_variance(h[k][:, b], mass) for k, b in enumerate(self.population)], axis=0)
         between = np.maximum(each - variance, 0.0) * repeats / (repeats - 1)  # half of a difference's variance
         folds = len(self.scored.repetitions[0].models)
         return np.asarray(np.minimum(between * (folds - 1) / np.maximum(variance, 1e-300), 1.0))
@@ -223,6 +322,24 @@ def _averaged(h: Floats, bins: NDArray[np.intp]) -> Floats:
     return np.asarray(total / len(h))
 
 
+@dataclass(frozen=True, eq=False)
+class _TargetSample:
+    """A target's bins, which of its rows are one observation, and which belong to one of the source."""
+
+    bins: NDArray[np.intp]
+    target: Target
+    groups: csr_array | None
+    with_source: csr_array | None
+
+    @cached_property
+    def observations(self) -> float:
+        return effective_size(self.target.mass, self.target.observation)
+
+
+def _variance(x: Floats, mass: Floats) -> Floats:
+    return np.asarray((x * x) @ mass - (x @ mass) ** 2)
+
+
 def _together(observation: Index) -> csr_array | None:
     """Which rows are one observation, as a matrix that adds them up; None where each row is its own."""
     count = int(observation.max()) + 1
@@ -232,8 +349,8 @@ def _together(observation: Index) -> csr_array | None:
     return csr_array((np.ones(len(rows)), (observation, rows)), shape=(count, len(rows)))
 
 
-def _unbiased(count: int) -> float:
-    """Of a sum of squares about a mean of so many observations."""
+def _unbiased(count: float) -> float:
+    """What a sum of squares about a mean of so many rows is too small by."""
     return count / max(count - 1, 1)
 
 

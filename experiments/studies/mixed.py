@@ -1,0 +1,92 @@
+"""Tables with categories, dates and gaps: the built-in encoder beside skrub's and beside the numbers alone.
+
+Real tables (`experiments.mixed_tables`), P and U disjoint; the witness with π known and unknown. "skrub" is its
+TableVectorizer with medians where it leaves gaps; "numbers" are the table's numeric columns, by the built-in encoder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+import priorshift as ps
+from experiments.accuracy import Answer, accuracy, answer
+from experiments.columns import markdown
+from experiments.mixed_tables import CONFIRMED, DEVELOPED, MADE, sample
+from experiments.study import Line, Trial
+from priorshift.estimate import join_source
+from priorshift.input.samples import as_samples, reader
+
+PRIORS = (0.1, 0.3, 0.6)
+TARGETS = (0.05, 0.2, 0.5, 0.9)
+ENCODINGS = ("built-in", "skrub", "numbers")
+_KNOWN = ("", "_unknown")
+_REPETITIONS = 6
+
+
+def _encoder(encoding: str) -> Any:
+    if encoding != "skrub":
+        return "auto"
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from skrub import TableVectorizer
+
+    return make_pipeline(TableVectorizer(), SimpleImputer(strategy="median"))
+
+
+def ask(P: Any, U: Any, targets: list[Any], source_prior: float, seed: int, encoder: Any = "auto") -> list[Any]:
+    """For each target the answers with π known and unknown; as `estimate_prior` gives them, encoded and fitted once."""
+    import pandas as pd
+
+    read = reader(encoder)
+    tables = [read(frame, name) for frame, name in ((U, "U"), (P, "P"), (pd.concat(targets), "T"))]
+    unlabeled, positive, together = as_samples(tables, [], encoder)
+    X, y, _ = join_source(unlabeled, positive, None)
+    witness = ps.WitnessShift(random_state=seed).fit(X, y)
+    ends = np.cumsum([len(target) for target in targets])
+    answers = []
+    for rows in np.split(np.arange(len(together.values)), ends[:-1]):
+        target = replace(together, values=together.values[rows])
+        priors = (source_prior, None)
+        answers.append([answer(witness.set_params(source_prior=prior).estimate(target)) for prior in priors])
+    return answers
+
+
+def measure(dataset: str, source_prior: float, encoding: str, repetitions: int) -> list[Line]:
+    answers: dict[tuple[float, str], list[Answer]] = {key: [] for key in product(TARGETS, _KNOWN)}
+    for seed in range(repetitions):
+        P, U, T = sample(dataset, source_prior, TARGETS, seed)
+        if encoding == "numbers":
+            P, U, *T = (frame.select_dtypes("number") for frame in (P, U, *T))
+        for target, found in zip(TARGETS, ask(P, U, T, source_prior, seed, _encoder(encoding)), strict=True):
+            for known, one in zip(_KNOWN, found, strict=True):
+                answers[target, known].append(one)
+    lines: dict[float, Line] = {target: {"target_prior": target} for target in TARGETS}
+    for (target, known), some in answers.items():
+        lines[target] |= accuracy(some, target, known)
+    return list(lines.values())
+
+
+def texts(lines: list[Line]) -> dict[str, str]:
+    rows = []
+    for told, sets in (("developed on", DEVELOPED), ("confirmed on", CONFIRMED)):
+        for name, some in [*((name, (name,)) for name in sets), (f"**all {told}**", sets)]:
+            cells = [name]
+            for known, encoding in product(_KNOWN, ENCODINGS):
+                its = [x for x in lines if x["dataset"] in some and x["encoding"] == encoding]
+                error, covered = (np.mean([x[f"{figure}{known}"] for x in its]) for figure in ("error", "coverage"))
+                cells.append(f"{error:.3f} ({covered:.0%})")
+            rows.append(cells)
+    header = [f"{encoding}, {words}" for words in ("π known", "π unknown") for encoding in ENCODINGS]
+    return {"mixed": markdown(("table", *header), rows)}
+
+
+_GRID = tuple(
+    {"dataset": name, "source_prior": pi, "encoding": encoding, "target_prior": target, "repetitions": _REPETITIONS}
+    for name, pi, encoding, target in product((*DEVELOPED, *CONFIRMED), PRIORS, ENCODINGS, TARGETS)
+)
+_UNIT = ("dataset", "source_prior", "encoding", "repetitions")
+TRIAL = Trial("mixed", "Tables with categories and gaps", _GRID, _UNIT, measure, texts, tiny={"dataset": MADE})

@@ -1,0 +1,56 @@
+"""Files that commands write: told before the work whether they can be written, and then whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from priorshift.errors import InputError
+
+
+def check_writable(option: str, path: str, inputs: Sequence[str | None] = ()) -> None:
+    """Refuse, before any work, what cannot be written, or is one of the inputs.
+
+    Every option that names an output asks here. A link is followed, so that the file that it points to is the one.
+    """
+    said = f"{option} {path}"
+    try:
+        file = Path(os.path.realpath(path))
+        if file.is_symlink():
+            raise InputError(f"{said} is a link that leads back to itself; name a file.")
+        if file.is_dir():
+            raise InputError(f"{said} is a folder; name a file.")
+        if not file.parent.is_dir():
+            raise InputError(f"{said} lies in a folder that does not exist; make it first.")
+        if file.exists() and not file.is_file():
+            raise InputError(f"{said} is a pipe or a device, but files are written whole or not at all; name a file.")
+    except (OSError, ValueError) as error:  # a name too long, or with a zero in it, or a folder that is closed to us
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{option} {path[:40]!r} is not a path that can be written to; name another file.") from None
+    if file.exists() and not os.access(file, os.W_OK):
+        raise InputError(f"{said} is there already and is read-only; name another file, or make it writable.")
+    if not os.access(file.parent, os.W_OK | os.X_OK):
+        raise InputError(f"{said} lies in {file.parent}, which cannot be written to; name a file in another folder.")
+    for other in inputs:
+        if other and file.exists() and Path(other).exists() and file.samefile(other):
+            raise InputError(f"{said} is one of the tables that are read; name another file.")
+
+
+@contextmanager
+def whole_file(path: str) -> Iterator[Path]:
+    """A draft beside the wanted file, which takes its place once it is complete; a link to it stays a link."""
+    file = Path(os.path.realpath(path))
+    try:
+        with tempfile.TemporaryDirectory(dir=file.parent) as folder:
+            draft = Path(folder) / file.name
+            yield draft
+            if file.exists():
+                shutil.copymode(file, draft)
+            os.replace(draft, file)
+    except OSError as error:  # whose own file name would be the draft's
+        raise InputError(f"{path} cannot be written ({error.strerror or error}); nothing was.") from None

@@ -1,0 +1,383 @@
+"""The door for many targets: one fit, an estimate each, and how surely they differ; or stratum by stratum."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from priorshift.arrays import Floats
+from priorshift.errors import InputError, PriorShiftWarning, warn
+from priorshift.estimate import fit_tables, make_estimator, with_columns
+from priorshift.input.estimators import rows_for
+from priorshift.input.observations import comparable_ids, read_groups
+from priorshift.input.samples import as_samples, reader
+from priorshift.input.source import check_sizes
+from priorshift.input.tables import Table, match_columns
+from priorshift.input.targets import JoinedTargets, frame_library, name_of, read_targets, split_table
+from priorshift.input.told import Columns, Told
+from priorshift.input.weights import effective_size, read_weights
+from priorshift.joint import JointRatios, RatioInfluence, largest_normal
+from priorshift.prior_estimates import PriorEstimates
+from priorshift.result import Interval, PriorEstimate
+from priorshift.strata import Members, pooled
+
+
+def estimate_priors(
+    positive: Any,
+    unlabeled: Any,
+    targets: Any,
+    *,
+    by: str | None = None,
+    stratify: str | None = None,
+    method: Any = "auto",
+    source_prior: Any = None,
+    confidence: float | None = None,
+    random_state: int | np.random.Generator | None = None,
+    standardize: bool | None = None,
+    shared: str | None = None,
+    drop: Sequence[str] = (),
+    audit: Columns = None,
+    weights: Columns = None,
+    groups: Columns = None,
+    encoder: Any = "auto",
+) -> PriorEstimates:
+    """Estimate the share of positives in several target populations, with one fit to the source.
+
+    Parameters
+    ----------
+    positive, unlabeled : array-like, data frame, or path of a CSV or Parquet file
+        As in :func:`estimate_prior`.
+    targets : mapping, sequence or table
+        Unlabelled samples of the target populations, independent of each other: a mapping of names to tables; a
+        sequence of tables or files, which are called by their file names without suffix, or else by numbers from 0 on;
+        or one table, with `by` or `stratify`.
+    by : str or None
+        A column of the one table of targets, of text, numbers or dates: the rows of each value are a target. It is no
+        feature, and may stand in the source tables too.
+    stratify : str or None
+        A column of all three tables, with one target: each stratum is estimated by itself, from the positives and
+        unlabelled rows of that stratum, and the whole target from all of them (``pooled``).
+    method : str or estimator
+        As in :func:`estimate_prior`.
+    source_prior : float, (low, high), distribution, estimator, mapping or None
+        As in :func:`estimate_prior`; with `stratify`, also a mapping of strata to these.
+    confidence : float or None
+        Of each interval, of the band as a whole and of each difference; None is 0.95.
+    random_state : int, Generator or None
+        As in :func:`estimate_prior`, and so are the next three.
+    standardize : bool or None
+    shared : None, "identical" or name of an id column
+    drop : sequence of str
+    audit : None, name of a column or mapping
+        As in :func:`estimate_prior`; a column may stand in some or all targets, while a mapping has classes of the
+        unlabelled rows alone.
+    weights, groups : None, name of a column or mapping
+        As in :func:`estimate_prior`, but that a mapping has no "target"; a group that stands in two targets, such as a
+        patient in two months, makes them dependent, and so it does two strata.
+    encoder : {"auto"}, None or transformer
+        As in :func:`estimate_prior`.
+
+    Returns
+    -------
+    PriorEstimates
+        A mapping of names to estimates that prints as a table, with a band for all at once, differences and a test of
+        equality. Of methods that tell no error (KM2-LS, DRPU), estimates alone.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.2, n_source=1000, n_target=900, dimension=5, shared=False, random_state=0)
+    >>> target = pd.DataFrame(s.target, columns=list("abcde")).assign(month=["jan", "feb", "mar"] * 300)
+    >>> source = [pd.DataFrame(rows, columns=list("abcde")) for rows in (s.positive, s.unlabeled)]
+    >>> estimates = ps.estimate_priors(*source, target, by="month", source_prior=0.2, random_state=0)
+    >>> print(estimates)
+    month  rows  estimate    95% interval     all at once
+    jan     300     0.176  0.096 to 0.254  0.078 to 0.271
+    feb     300     0.113  0.034 to 0.190  0.016 to 0.207
+    mar     300     0.176  0.095 to 0.258  0.076 to 0.277
+    >>> print(estimates.equality_test())
+    equal priors: χ² = 2.8 on 2 degrees of freedom, p = 0.249
+    """
+    settings = {"source_prior": source_prior, "confidence": confidence, "random_state": random_state,
+                "standardize": standardize}  # fmt: skip
+    for name, column in (("by", by), ("stratify", stratify)):
+        if column is not None and not isinstance(column, str):
+            raise InputError(f"{name} is {type(column).__name__}, but it must be the name of a column; pass that.")
+    drop = [drop] if isinstance(drop, str) else list(drop)
+    told = Told(shared, audit, weights, groups).checked(drop, by=by, stratify=stratify)
+    library, read = frame_library(targets, unlabeled, positive), reader(encoder)
+    if stratify is not None:
+        _check_strata(stratify, by, targets, told)
+        tables = [
+            read(unlabeled, "unlabeled", **told.of_source(drop, aside=[stratify])),
+            read(positive, "positive", **told.of_source(drop, aside=[stratify])),
+            read(targets, "target", **told.of_target(drop, aside=[stratify])),
+        ]
+        made = estimate_strata(
+            lambda prior: make_estimator(method, settings | {"source_prior": prior}),
+            *as_samples(tables, drop, encoder),
+            by=stratify,
+            source_prior=source_prior,
+            told=told,
+        )
+        return replace(made, frame=library)
+    if isinstance(source_prior, Mapping):
+        raise InputError("source_prior is a mapping, which is of strata; pass stratify, or one prior of the source.")
+    for name, columns in (("audit", audit), ("weights", weights), ("groups", groups)):
+        if isinstance(columns, Mapping) and "target" in columns:
+            raise InputError(
+                f"{name} holds values of 'target', but there are several; put them in a column of the targets and pass "
+                "its name."
+            )
+    estimator = make_estimator(method, settings)
+    aside = [] if by is None else [by]
+    named = read_targets(read, targets, by, told.of_target(drop, aside=aside))
+    of_source = told.of_source([*drop, *aside])
+    source = [read(unlabeled, "unlabeled", **of_source), read(positive, "positive", **of_source)]
+    of_unlabeled, of_positive, *several = as_samples([*source, *(table for _, table in named)], drop, encoder)
+    split = split_table(several[0], by) if by else [(name, t) for (name, _), t in zip(named, several, strict=True)]
+    made = estimate_targets(estimator, of_unlabeled, of_positive, split, by=by, told=told)
+    return replace(made, frame=library)
+
+
+def _check_strata(stratify: str, by: str | None, targets: Any, told: Told) -> None:
+    if by is not None:
+        raise InputError("by and stratify cannot be combined; estimate the targets one by one, each with stratify.")
+    if told.audit is not None:
+        raise InputError("audit and stratify cannot be combined; estimate the strata one by one.")
+    for name in ("weights", "groups"):
+        if isinstance(getattr(told, name), Mapping):
+            raise InputError(
+                f"{name} is a mapping, but with stratify it must be the name of a column; put it into the tables."
+            )
+    if isinstance(targets, (Mapping, list, tuple)):
+        raise InputError(f"stratify={stratify!r} is for one target, but targets holds {len(targets)}; pass one table.")
+
+
+def estimate_targets(
+    estimator: Any,
+    unlabeled: Table,
+    positive: Table,
+    targets: Sequence[tuple[str, Table]],
+    *,
+    by: str | None = None,
+    told: Told | None = None,
+) -> PriorEstimates:
+    """Estimate from tables that were read before.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Of a target prior; it is fitted.
+    unlabeled, positive : Table
+        The source.
+    targets : sequence of (str, Table)
+        With their names.
+    by : str or None
+        The column that told them apart.
+    told : Told or None
+        What is known of their rows; columns of it are set aside.
+
+    Returns
+    -------
+    PriorEstimates
+    """
+    for _, table in targets:
+        _check_rows(table)
+    unlabeled, positive, *tables = match_columns([unlabeled, positive, *(table for _, table in targets)])
+    if told is not None:  # what no target has is missing, as it is for one
+        anywhere = {key for table in tables for key in table.aside}
+        tables = [
+            replace(full, aside={key: column for key, column in full.aside.items() if key in anywhere})
+            for full in map(told.completed, tables)
+        ]
+    joined = JoinedTargets.of([(name, table) for (name, _), table in zip(targets, tables, strict=True)])
+    fitted, asked = fit_tables(estimator, unlabeled, positive, joined.table, told=told)
+    estimates, influences, said = {}, [], _Warnings("target")
+    for name, rows in joined.rows.items():
+        own = {key: column[rows] for key, column in asked.items()}
+        with said.of(name):
+            estimate, influence = _estimated(fitted, joined.part(name), own)
+        estimates[name] = with_columns(estimate, unlabeled)
+        influences.append(influence)
+    said.say()
+    known = [influence for influence in influences if influence is not None]
+    if len(known) < len(influences):
+        return PriorEstimates(estimates, by=by)
+    joint = JointRatios.of(known, float(np.mean([estimate.source_prior for estimate in estimates.values()])))
+    band = _band(estimates, known, joint.single_confidence(fitted.confidence), fitted.confidence)
+    return PriorEstimates(estimates, joint, band, by)
+
+
+def estimate_strata(
+    make: Callable[[Any], Any],
+    unlabeled: Table,
+    positive: Table,
+    target: Table,
+    *,
+    by: str,
+    source_prior: Any = None,
+    told: Told | None = None,
+) -> PriorEstimates:
+    """Estimate each stratum from its own source, and the whole target from all.
+
+    Parameters
+    ----------
+    make : callable
+        Makes an estimator, given the source prior.
+    unlabeled, positive, target : Table
+        The three samples, with the same columns, and that of the strata set aside.
+    by : str
+        Its name.
+    source_prior : float, (low, high), distribution, estimator, mapping or None
+        Of all strata, or of each.
+    told : Told or None
+        What is known of their rows; columns of it are set aside.
+
+    Returns
+    -------
+    PriorEstimates
+        With `pooled`.
+    """
+    samples = (target, unlabeled, positive)
+    parts = {table.name: dict(split_table(table, by, f"{table.name}, stratum")) for table in samples}
+    strata = list(dict.fromkeys(stratum for tables in parts.values() for stratum in tables))
+    for name, tables in parts.items():
+        for stratum in strata:
+            if stratum not in tables:
+                raise InputError(
+                    f"{name} has no row of stratum {stratum!r} (column {by!r}), which another table has; leave the "
+                    "stratum out everywhere, or join it to another."
+                )
+            _check_rows(tables[stratum])
+    priors = _priors_of(source_prior, strata)
+    estimates, influences, members, said = {}, [], [], _Warnings("stratum")
+    for stratum in strata:
+        T, U, P = (tables[stratum] for tables in parts.values())
+        with said.of(stratum):
+            fitted, asked = fit_tables(make(priors[stratum]), U, P, T, told=told)
+            estimate, influence = _estimated(fitted, T, asked)
+        estimates[stratum] = with_columns(estimate, unlabeled)
+        influences.append(influence)
+        members.append(_members(fitted, U, P, T, told or Told()))
+    said.say()
+    confidence = next((e.interval.confidence for e in estimates.values() if e.interval is not None), float("nan"))
+    common = not isinstance(source_prior, Mapping)
+    shares, worth = _stratum_shares([parts[target.name][stratum] for stratum in strata], told)
+    whole = pooled([*estimates.values()], influences, confidence, shares, worth, common_prior=common, members=members)
+    known = [influence for influence in influences if influence is not None]
+    band = None
+    if len(known) == len(influences):
+        single = float(2 * ndtr(largest_normal(np.eye(len(known)), confidence)) - 1)
+        band = _band(estimates, known, single, confidence)
+    return PriorEstimates(estimates, band=band, by=by, pooled=whole)
+
+
+def _members(fitted: Any, unlabeled: Table, positive: Table, target: Table, told: Told) -> Members:
+    """Groups and ids of a stratum's rows, and the observations of the source that they are."""
+    source, none = (positive, unlabeled), np.empty(0, dtype=str)
+    of_source, of_target = (none if read is None else read for read in told.read("groups", unlabeled, positive, target))
+    names, observation, layout = of_source, None, getattr(fitted, "_layout", None)
+    if len(of_source) and layout is not None:
+        of_each = np.split(of_source, [len(positive.values)])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # all was said when it was fitted
+            found = [
+                layout.read(rows_for(fitted, table), table.name, least=1, groups=own).of_source
+                for table, own in zip(source, of_each, strict=True)
+            ]
+        observation = np.concatenate(found)
+        observation = None if (observation < 0).any() else observation
+    if told.shared not in (None, "identical", told.groups):
+        ids = np.concatenate([comparable_ids(table.aside[told.shared]) for table in source])
+        names = np.concatenate([names, np.char.add("id ", ids)])  # no group is meant by the same word
+        observation = None if observation is None else np.tile(observation, 2)
+    return Members(names, of_target, observation)
+
+
+def _stratum_shares(targets: Sequence[Table], told: Told | None) -> tuple[Floats, float]:
+    """The share of each stratum in the target, and how many independent rows tell it."""
+    columns = [told.weights if told else None, told.groups if told else None]
+    weights, groups = (
+        np.concatenate([t.aside[c] for t in targets]) if isinstance(c, str) and c in targets[0].aside else None
+        for c in columns
+    )
+    sizes = [len(t.values) for t in targets]
+    w = np.ones(sum(sizes)) if weights is None else read_weights(weights, sum(sizes))
+    group = None if groups is None else np.unique(read_groups(groups, len(w)), return_inverse=True)[1].reshape(-1)
+    of_stratum = np.bincount(np.repeat(np.arange(len(sizes)), sizes), w)
+    return of_stratum / of_stratum.sum(), effective_size(w, group)
+
+
+def _estimated(fitted: Any, table: Table, asked: dict[str, Any]) -> tuple[PriorEstimate, RatioInfluence | None]:
+    """An estimate and what it rests on; an audit of no row is none."""
+    if "audit" in asked and np.isnan(asked["audit"]).all():
+        asked = {key: column for key, column in asked.items() if key != "audit"}
+    if hasattr(fitted, "estimate_jointly"):
+        made: tuple[PriorEstimate, RatioInfluence | None] = fitted.estimate_jointly(rows_for(fitted, table), **asked)
+        return made
+    return fitted.estimate(rows_for(fitted, table), **asked), None
+
+
+def _band(
+    estimates: Mapping[str, PriorEstimate], influences: Sequence[RatioInfluence], single: float, confidence: float
+) -> dict[str, Interval]:
+    """The interval of each at the confidence `single`, so that all hold with `confidence`."""
+    made = {}
+    for (name, estimate), influence in zip(estimates.items(), influences, strict=True):
+        own = influence.interval(single, estimate.value)
+        made[name] = replace(own, confidence=confidence, method="simultaneous")
+    return made
+
+
+def _check_rows(table: Table) -> None:
+    check_sizes(**{table.name: len(table.values)})
+
+
+def _priors_of(source_prior: Any, strata: Sequence[str]) -> dict[str, Any]:
+    """What is known of π in each stratum."""
+    if not isinstance(source_prior, Mapping):
+        return dict.fromkeys(strata, source_prior)
+    given = {name_of(stratum): prior for stratum, prior in source_prior.items()}
+    missing, strange = [s for s in strata if s not in given], [s for s in given if s not in strata]
+    if missing or strange:
+        said = f"lacks {', '.join(map(repr, missing))}" if missing else f"has {', '.join(map(repr, strange))} besides"
+        raise InputError(f"source_prior {said}; pass one prior for each stratum: {', '.join(map(repr, strata))}.")
+    return given
+
+
+class _Warnings:
+    """What is warned of each target, said once: of all alike as it is, of some with their names."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.names: list[str] = []
+        self.said: dict[tuple[type[Warning], str], list[str]] = {}
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """Listen while a target is looked at; an error of it says whose it is."""
+        self.names.append(name)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                yield
+            except InputError as error:
+                raise type(error)(f"{self.what} {name!r}: {error}") from None
+        for one in caught:
+            self.said.setdefault((one.category, str(one.message)), []).append(name)
+
+    def say(self) -> None:
+        for (category, message), names in self.said.items():
+            alike = len(names) == len(self.names) > 1
+            if issubclass(category, PriorShiftWarning) and not alike:
+                few = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+                message = f"{self.what} {few}: {message}"
+            warn(message, category)

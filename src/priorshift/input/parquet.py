@@ -1,0 +1,75 @@
+"""Parquet files: the wanted columns alone, their numbers block by block to where they stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priorshift.errors import InputError
+
+_ROWS = 65_536  # that are decoded at a time; a row group is often the whole file
+
+
+def read_numbers(
+    path: Path, name: str, aside: set[str], drop: set[str], check: Callable[[list[str]], None]
+) -> tuple[list[str], NDArray[Any], Any] | None:
+    """Names of all columns, the matrix of the features, and an arrow table of the columns in `aside`.
+
+    None where a feature has a missing cell or is not of plain numbers. `check` is called with the names.
+    """
+    with _opened(path, name) as file:
+        columns = list(file.schema_arrow.names)
+        check(columns)
+        values = _numbers(file, [c for c in columns if c not in drop and c not in aside])
+        beside = [c for c in columns if c in aside and c not in drop]
+        return None if values is None else (columns, values, file.read(columns=beside).select(beside))
+
+
+def read_frame(path: Path, name: str, drop: set[str], check: Callable[[list[str]], None]) -> tuple[list[str], Any]:
+    """Names of all columns, and an arrow table of those that are not in `drop`; `check` is called with the names."""
+    with _opened(path, name) as file:
+        columns = list(file.schema_arrow.names)
+        check(columns)
+        wanted = [c for c in columns if c not in drop]
+        return columns, file.read(columns=wanted).select(wanted)
+
+
+@contextmanager
+def _opened(path: Path, name: str) -> Iterator[Any]:
+    try:
+        import pyarrow.parquet as parquet
+        from pyarrow import ArrowException
+    except ImportError:
+        raise InputError(
+            f'{name} needs pyarrow to be read; run pip install "priorshift[parquet]", or pass a CSV file.'
+        ) from None
+    try:
+        with parquet.ParquetFile(path) as file:
+            yield file
+    except (ArrowException, OSError):
+        raise InputError(f"{name} is a damaged Parquet file; write it again.") from None
+
+
+def _numbers(file: Any, features: Sequence[str]) -> NDArray[Any] | None:
+    try:
+        kinds = [np.dtype(file.schema_arrow.field(c).type.to_pandas_dtype()) for c in features]
+    except NotImplementedError:
+        return None
+    if not features or any(kind.kind not in "biuf" for kind in kinds):
+        return None
+    common = np.result_type(*kinds)
+    values = np.empty((file.metadata.num_rows, len(features)), common if common.kind == "f" else np.float64)
+    done = 0
+    for block in file.iter_batches(_ROWS, columns=list(features)):
+        for k, column in enumerate(features):
+            cells = block.column(column)
+            if cells.null_count:
+                return None
+            values[done : done + len(block), k] = cells.to_numpy(zero_copy_only=False)
+        done += len(block)
+    return values

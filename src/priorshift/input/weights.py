@@ -1,0 +1,112 @@
+"""Weights of rows: what each row stands for, such as the inverse of its probability to be drawn.
+
+Everything here is a mean or a sum over rows. With weights a mean is Σ w x/Σ w, and n rows are worth
+(Σ w)²/Σ w² of equal weights (Kish 1965); rows of one group are one where they are counted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from priorshift.arrays import Floats, Index
+from priorshift.errors import InputError
+
+_WIDEST = 1e9  # ratio of the largest to the smallest weight
+_LEAST_SIZE = 2.0  # rows that a weighted sample must be worth
+
+
+def read_weights(values: Any, rows: int, name: str = "weights") -> Floats:
+    """Read the weights of a sample: a positive number for each row.
+
+    Parameters
+    ----------
+    values : array-like
+        A list, an array or a column of any data frame.
+    rows : int
+        Of the sample.
+    name : str
+        What messages call it.
+
+    Returns
+    -------
+    ndarray of shape (rows,)
+
+    Examples
+    --------
+    >>> from priorshift.input.weights import read_weights
+    >>> read_weights(["2", 1, 0.5], rows=3)
+    array([2. , 1. , 0.5])
+    """
+    try:
+        column = np.asarray(np.ma.filled(values, np.nan) if np.ma.isMaskedArray(values) else values)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} has entries of different lengths; pass one number for each row.") from None
+    if column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
+    if column.shape != (rows,):
+        raise InputError(f"{name} has shape {column.shape} but the sample has {rows} rows; pass one for each row.")
+    if column.dtype.kind in "biuf":
+        weights = column.astype(np.float64)
+    else:
+        weights = np.array([_number(value, row, name) for row, value in enumerate(column.tolist())])
+    wrong = ~(np.isfinite(weights) & (weights > 0))
+    if wrong.any():
+        row = int(wrong.argmax())
+        do = "leave the row out" if weights[row] == 0 or np.isnan(weights[row]) else "correct it"
+        raise InputError(
+            f"{name} holds {weights[row]:g} in row {row} (counting from 0), but every row needs a positive number; "
+            f"{do}."
+        )
+    if weights.max() > _WIDEST * weights.min():
+        raise InputError(
+            f"{name} range from {weights.min():.3g} to {weights.max():.3g}, so that some rows would count for nothing; "
+            "trim them, or check their unit."
+        )
+    size = effective_size(weights)
+    if rows >= _LEAST_SIZE > size + 1e-9:
+        raise InputError(
+            f"{name} leave of {rows} rows the worth of {size:.2f}, but at least {_LEAST_SIZE:.0f} are needed; trim the "
+            "largest ones, or check how they were made."
+        )
+    return weights
+
+
+def effective_size(weights: Floats, observation: Index | None = None) -> float:
+    """(Σ W)²/Σ W², where W are the sums of weights over observations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.input.weights import effective_size
+    >>> effective_size(np.ones(10)), effective_size(np.ones(10), np.arange(10) // 2)
+    (10.0, 5.0)
+    """
+    total = weights if observation is None else np.bincount(observation, weights)
+    return float(total.sum() ** 2 / (total @ total))
+
+
+def design_effect(influence: Floats, observation: Index, copies: Index) -> float:
+    """How much larger a variance is than that of independent rows of which copies are one; no smaller, which is noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.input.weights import design_effect
+    >>> design_effect(np.array([1.0, 1.0, -1.0, -1.0]), np.array([0, 0, 1, 1]), copies=np.ones(4, dtype=int))
+    2.0
+    """
+    together, apart = np.bincount(observation, influence), float(copies @ influence**2)
+    return max(1.0, float(together @ together) / apart) if apart > 0 else 1.0
+
+
+def _number(value: Any, row: int, name: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        got = "nothing" if value is None or not str(value).strip() or str(value) == "<NA>" else repr(value)
+        raise InputError(
+            f"{name} holds {got} in row {row} (counting from 0), but every row needs a positive number; fill it in, or "
+            "leave the row out."
+        ) from None

@@ -1,0 +1,340 @@
+"""What the answer for several targets is: an estimate each, and how surely they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+from typing import Any, overload
+
+import numpy as np
+
+from priorshift import plots, records
+from priorshift.errors import InputError
+from priorshift.input.parameters import check_confidence
+from priorshift.input.targets import name_of
+from priorshift.joint import Difference, EqualityTest, JointRatios, holm
+from priorshift.result import Interval, PriorEstimate
+
+
+@dataclass(frozen=True, eq=False)
+class Differences(Sequence[Difference]):
+    """Differences between targets, each of them a :class:`Difference`; it prints as a table.
+
+    Attributes
+    ----------
+    differences : tuple of Difference
+        In the targets' order.
+    frame : str or None
+        The library of data frames that :meth:`to_frame` uses.
+    """
+
+    differences: tuple[Difference, ...]
+    frame: str | None = None
+
+    @overload
+    def __getitem__(self, index: int) -> Difference: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Difference]: ...
+    def __getitem__(self, index: int | slice) -> Difference | Sequence[Difference]:
+        return self.differences[index]
+
+    def __len__(self) -> int:
+        return len(self.differences)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Give a row for each difference.
+
+        Returns
+        -------
+        list of dict
+            With the names of the attributes, the interval as "low" and "high".
+        """
+        return [
+            {
+                "first": d.first,
+                "second": d.second,
+                "difference": d.estimate,
+                "low": d.interval.low,
+                "high": d.interval.high,
+                "standard_error": d.standard_error,
+                "p_value": d.p_value,
+                "adjusted_p_value": d.adjusted_p_value,
+            }
+            for d in self
+        ]
+
+    def to_frame(self) -> Any:
+        """Make a data frame of :meth:`records`.
+
+        Returns
+        -------
+        pandas or polars data frame
+        """
+        return records.to_frame(self.records(), self.frame)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain numbers and strings, ready for JSON.
+
+        Returns
+        -------
+        dict
+            With one entry, "differences", a list of :meth:`records`.
+        """
+        return {"differences": [records.plain(record) for record in self.records()]}
+
+    def __str__(self) -> str:
+        share = f"{100 * self[0].interval.confidence:g}% interval"
+        rows = [
+            (f"{d.second} − {d.first}", f"{d.estimate:+.3f}", f"{d.interval.low:+.3f} to {d.interval.high:+.3f}",
+             _p(d.p_value), _p(d.adjusted_p_value))
+            for d in self
+        ]  # fmt: skip
+        return records.aligned(("difference", "estimate", share, "p", "adjusted p"), rows)
+
+
+@dataclass(frozen=True, eq=False)
+class PriorEstimates(Mapping[str, PriorEstimate]):
+    """Estimated shares of positives in several targets, by their names; it prints as a table.
+
+    Attributes
+    ----------
+    estimates : dict of str to PriorEstimate
+        What the mapping holds, in its order.
+    joint : JointRatios or None
+        The error that targets of one source have in common; None where the method does not tell, an estimate has no
+        interval, or the targets are strata.
+    band : dict of str to Interval, or None
+        Intervals that hold all of them at once with their confidence; each of them alone is surer than that.
+    by : str or None
+        The column that told the targets apart.
+    pooled : PriorEstimate or None
+        Of strata, the prior of the whole target.
+    frame : str or None
+        The library of data frames that :meth:`to_frame` uses, "pandas" or "polars"; None takes what is installed.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> source = ps.simulate.gaussian(0.2, 0.5, n_source=1000, n_target=2, shared=False, random_state=0)
+    >>> months = {f"2024-{k:02}": ps.simulate.gaussian(0.2, prior, 10, 600, shared=False, random_state=k).target
+    ...           for k, prior in enumerate((0.2, 0.2, 0.5), start=1)}
+    >>> estimates = ps.estimate_priors(source.positive, source.unlabeled, months, source_prior=0.2, random_state=0)
+    >>> print(estimates)
+    target   rows  estimate    95% interval     all at once
+    2024-01   600     0.186  0.131 to 0.239  0.119 to 0.250
+    2024-02   600     0.201  0.146 to 0.255  0.134 to 0.266
+    2024-03   600     0.477  0.425 to 0.528  0.414 to 0.539
+    >>> print(estimates.differences(consecutive=True))
+    difference         estimate      95% interval       p  adjusted p
+    2024-02 − 2024-01    +0.015  -0.041 to +0.070   0.598       0.598
+    2024-03 − 2024-02    +0.276  +0.212 to +0.340  <0.001      <0.001
+    >>> print(estimates.equality_test())
+    equal priors: χ² = 93.9 on 2 degrees of freedom, p < 0.0001
+    """
+
+    estimates: dict[str, PriorEstimate]
+    joint: JointRatios | None = field(default=None, repr=False)
+    band: dict[str, Interval] | None = None
+    by: str | None = None
+    pooled: PriorEstimate | None = None
+    frame: str | None = None
+
+    def __getitem__(self, name: Any) -> PriorEstimate:
+        return self.estimates[self._name(name)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    @property
+    def confidence(self) -> float:  # numpydoc ignore=RT01
+        """Of the intervals; NaN where there are none."""
+        return next((e.interval.confidence for e in self.values() if e.interval is not None), float("nan"))
+
+    def differences(
+        self, reference: Any = None, *, consecutive: bool = False, confidence: float | None = None
+    ) -> Differences:
+        """Compare targets: by how much the prior of a second one is above that of a first.
+
+        The source's error is common to all targets and cancels where their priors are alike, so that a difference is
+        often surer than either estimate. Targets must be independent samples: rows that stand in two of them are not
+        accounted for.
+
+        Parameters
+        ----------
+        reference : str or None
+            The target that all others are compared with; None compares all pairs.
+        consecutive : bool
+            Compare each target with the one before it instead.
+        confidence : float or None
+            Of each interval; None is that of the estimates.
+
+        Returns
+        -------
+        Differences
+            With p-values of the hypothesis that two priors are equal, which needs no source prior, alone and adjusted
+            by Holm's rule.
+        """
+        joint = self._joint("differences")
+        names = list(self)
+        places = {name: place for place, name in enumerate(names)}
+        if consecutive and reference is not None:
+            raise InputError("reference and consecutive both say what is compared; pass one of them.")
+        pairs = list(pairwise(names)) if consecutive else list(combinations(names, 2))
+        if reference is not None:
+            if reference not in self:
+                raise InputError(f"reference is {reference!r}, but the targets are {_shown(names)}; pass one of them.")
+            pairs = [(name_of(reference), name) for name in names if name != name_of(reference)]
+        level = self.confidence if confidence is None else check_confidence(confidence)
+        found = [joint.difference(places[first], places[second], level) for first, second in pairs]
+        adjusted = holm([p for *_, p in found])
+        made = [
+            Difference(first, second, estimate, interval, error, p, holms)
+            for (first, second), (estimate, interval, error, p), holms in zip(pairs, found, adjusted, strict=True)
+        ]
+        return Differences(tuple(made), self.frame)
+
+    def equality_test(self) -> EqualityTest:
+        """Test whether all targets have the same prior, which needs no source prior.
+
+        Returns
+        -------
+        EqualityTest
+            Wald's χ² of the ratios of negatives.
+        """
+        return self._joint("a test of equality").equality()
+
+    def records(self) -> list[dict[str, Any]]:
+        """Give a row for each target.
+
+        Returns
+        -------
+        list of dict
+            With "target", "rows", "estimate", the ends of interval and band, and what the estimate rests on.
+        """
+        nan = float("nan")
+        rows = []
+        for name, e in self.items():
+            band = self.band[name] if self.band else None
+            rows.append({
+                "target": name,
+                "rows": e.sizes[2],
+                "estimate": e.value,
+                "low": e.interval.low if e.interval else nan,
+                "high": e.interval.high if e.interval else nan,
+                "band_low": band.low if band else nan,
+                "band_high": band.high if band else nan,
+                "standard_error": e.standard_error,
+                "raw": e.raw,
+                "negative_ratio": e.negative_ratio,
+                "source_prior": e.source_prior,
+            })  # fmt: skip
+        return rows
+
+    def to_frame(self) -> Any:
+        """Make a data frame of :meth:`records`.
+
+        Returns
+        -------
+        pandas or polars data frame
+            Of the library that the tables came in; pandas, if it is installed, for files and arrays.
+        """
+        return records.to_frame(self.records(), self.frame)
+
+    def to_csv(self) -> str:
+        """Write :meth:`records` as comma separated text.
+
+        Returns
+        -------
+        str
+            With a header.
+        """
+        return records.to_csv(self.records())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain numbers and strings, ready for JSON; a number that does not exist is None.
+
+        Returns
+        -------
+        dict
+            "targets": for each name what :meth:`PriorEstimate.to_dict` gives, and the band; "by"; "equality": the test,
+            and "pooled", the estimate of the whole, or None.
+        """
+        bands = self.band or {}
+        comparable = self.joint is not None and len(self) > 1
+        test = self.equality_test() if comparable else None
+        return {
+            "by": self.by,
+            "targets": {
+                name: {**e.to_dict(), "band": None if name not in bands else [bands[name].low, bands[name].high]}
+                for name, e in self.items()
+            },
+            "equality": None if test is None else records.plain(vars(test)),
+            "pooled": None if self.pooled is None else self.pooled.to_dict(),
+        }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the estimates as a series with intervals and band.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        return plots.series(self, ax)
+
+    def __str__(self) -> str:
+        header, rows = [self.by or "target", "rows", "estimate"], []
+        sure = np.isfinite(self.confidence)
+        if sure:
+            header.append(f"{100 * self.confidence:g}% interval")
+        if self.band:
+            header.append("all at once")
+        whole = {"all": self.pooled} if self.pooled is not None else {}
+        for name, e in (*self.items(), *whole.items()):
+            row = [name, f"{e.sizes[2]}", f"{e.value:.3f}" if np.isfinite(e.value) else "none"]
+            if sure:
+                row.append(f"{e.interval.low:.3f} to {e.interval.high:.3f}" if e.interval else "")
+            if self.band:
+                band = self.band.get(name) if e is not self.pooled else None
+                row.append(f"{band.low:.3f} to {band.high:.3f}" if band else "")
+            rows.append(row)
+        return records.aligned(header, rows)
+
+    def _name(self, name: Any) -> str:
+        found = name_of(name)
+        if found not in self.estimates:
+            raise KeyError(f"no target {name!r}; the targets are {_shown(list(self))}")
+        return found
+
+    def _joint(self, what: str) -> JointRatios:
+        if self.pooled is not None:
+            raise InputError(
+                f"{what} need targets of one source, but strata have sources of their own; compare their intervals."
+            )
+        if self.joint is None:
+            method = next(iter(self.values())).method
+            raise InputError(
+                f"{what} need the error that targets of one source have in common, which these estimates by {method} "
+                "do not tell; use method 'witness' or 'tcpu' with an interval and without pairs, and leave out targets "
+                "that were audited or have no estimate."
+            )
+        if len(self) < 2:
+            raise InputError(f"{what} need two targets at least, but there is one, {next(iter(self))!r}; pass more.")
+        return self.joint
+
+
+def _p(value: float) -> str:
+    return f"{value:.3f}" if value >= 0.0005 else "<0.001"
+
+
+def _shown(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:8])
+    return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")
