@@ -96,12 +96,12 @@ def test_a_mixed_table_is_read_as_pandas_reads_it(decimal):
     missing = rng.random((n, 4)) < 0.2
     frame.iloc[:, :4] = frame.iloc[:, :4].mask(missing)
     text = frame.to_csv(index=False, sep=";", decimal=decimal, na_rep="NA")
-    judge = pd.read_csv(io.StringIO(text), sep=";", decimal=decimal, float_precision="round_trip")
+    judge = pd.read_csv(io.StringIO(text), sep=";", decimal=decimal)
     header, columns = mixed(text)
     assert header == list(judge)
     for name, column in columns.items():
         if pd.api.types.is_numeric_dtype(judge[name]):
-            np.testing.assert_array_equal(column, judge[name])
+            np.testing.assert_array_equal(column, frame[name])  # to the last digit, where pandas' reader may be off
         else:
             assert column == [None if pd.isna(cell) else cell for cell in judge[name]]
 
