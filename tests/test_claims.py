@@ -205,13 +205,13 @@ def test_the_default_beats_tcpu_on_further_sets(study):
 def test_the_witness_is_near_its_limit_and_covers():
     lines = TRIALS["known"].lines(RESULTS)
     assert len(lines) == 72
-    for rows, above, least in ((200, 1.2, 0.91), (2000, 1.06, 0.88)):  # of 500 and of 100 repetitions
+    for rows, above in ((200, 1.2), (2000, 1.06)):  # of 500 repetitions
         some = [line for line in lines if line["rows"] == rows]
         error, limit, tcpu, covered = (
             column(some, name) for name in ("error", "error_limit", "error_tcpu", "coverage")
         )
         assert error.mean() <= above * limit.mean() and error.mean() < tcpu.mean()
-        assert covered.min() >= least and 0.94 <= covered.mean() <= 0.99
+        assert covered.min() >= 0.91 and 0.94 <= covered.mean() <= 0.97
 
 
 def test_the_defaults_interval_covers_with_an_unknown_prior():

@@ -18,7 +18,7 @@ from experiments.grids import PRIORS
 from experiments.limit import limit
 from experiments.study import Line, Trial
 
-_REPETITIONS = {200: 500, 2000: 100}
+_REPETITIONS = {200: 500, 2000: 500}
 _ROWS = tuple(_REPETITIONS)
 _TARGETS = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
 _METHODS = ("", "_tcpu", "_limit")  # the witness's figures have plain names
