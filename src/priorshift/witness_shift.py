@@ -281,7 +281,8 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         if target.audit is not None:
             predicted = self.scored_.predicted(values, R if np.isfinite(R) else 1.0)
             sample = AuditedSample.of_target(target, target.audit, predicted)
-            audited = _audited(sample, curve, prior if sure and verdict != "nothing" else None)
+            believed = prior if sure and verdict != "nothing" else None
+            audited = _audited(sample, curve, believed, pi - prior.value)
             mean, error = audited.distribution.mean(), audited.distribution.std()
             low, high = audited.distribution.ppf([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
             interval = Interval(float(low), float(high), self.confidence, audited.by("witness"))
@@ -372,9 +373,9 @@ def _warn_of_source(audited: AuditedBelief, believed: str) -> None:
     )
 
 
-def _audited(sample: AuditedSample, curve: TabulatedCurve, prior: PriorKnowledge | None) -> AuditedBelief:
+def _audited(sample: AuditedSample, curve: TabulatedCurve, prior: PriorKnowledge | None, moved: float) -> AuditedBelief:
     """What an audit of the target makes of the curve; None where the tables tell nothing, or not how sure they are."""
-    audited = put_together(_belief(curve, prior) if prior else None, sample, from_rows=True)
+    audited = put_together(_belief(curve, prior, moved) if prior else None, sample, from_rows=True)
     audited.warn(
         "target prior",
         "the tables tell",
@@ -383,11 +384,12 @@ def _audited(sample: AuditedSample, curve: TabulatedCurve, prior: PriorKnowledge
     return audited
 
 
-def _belief(curve: TabulatedCurve, prior: PriorKnowledge) -> ShareDistribution:
-    """The confidence distribution of π′; a range of π is taken as even."""
+def _belief(curve: TabulatedCurve, prior: PriorKnowledge, moved: float) -> ShareDistribution:
+    """The confidence distribution of π′, where the target's rows have `moved` π; a range of it is taken as even."""
     points: tuple[Any, ...] = (prior.value,)
     if isinstance(prior, Distributed):
-        points = prior.points
+        values, weights = prior.points
+        points = np.clip(values + moved, 0.0, 1.0), weights
     elif isinstance(prior, Between):
         points = (np.linspace(prior.low, prior.high, _POINTS),)
     coarse = ShareDistribution(_STEPS, curve.probabilities(_STEPS, *points))
