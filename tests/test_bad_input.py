@@ -533,7 +533,7 @@ def test_bounds_need_all_pairs_of_rows():
     from priorshift import intervals
 
     tcpu = ps.TCPU(0.2, pairs=500, random_state=0).fit(PROBLEM.X, PROBLEM.y)
-    sampled = tcpu._embed(tcpu._embedding.sample(tcpu._read_target(PROBLEM.target)))[0]
+    sampled = tcpu._embed(tcpu._embedding.sample(tcpu.read_target(PROBLEM.target)))[0]
     with pytest.raises(
         InputError, match="bounds the estimate from all pairs of rows, but a sample of pairs was asked for"
     ):

@@ -6,6 +6,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 import priorshift as ps
 from priorshift.drpu import lsif
 from priorshift.errors import (
+    DuplicateRowsWarning,
     EstimatedPriorWarning,
     FewPositivesWarning,
     InputError,
@@ -100,6 +101,55 @@ def test_interval_warns_of_what_it_leaves_out(sample):
     assert estimate.interval.low < estimate.value < estimate.interval.high
     half = estimate.interval.high - estimate.value
     assert half == pytest.approx(1.96 * estimate.standard_error, rel=1e-3)
+
+
+def test_copies_of_all_rows_change_nothing():
+    s = ps.simulate.gaussian(0.2, 0.6, 1000, 400, shared=False, random_state=0)
+
+    def asked(times):
+        model = LogisticRegression(C=1 / times, tol=1e-10)  # whose penalty is as large beside the loss
+        drpu = ps.DRPU(model=model, random_state=0).fit(np.tile(s.X, (times, 1)), np.tile(s.y, times))
+        return drpu, drpu.estimate(np.tile(s.target, (times, 1)))
+
+    once, own = asked(1)
+    with pytest.warns(DuplicateRowsWarning, match="are taken as one observation"):
+        thrice, estimate = asked(3)
+    assert thrice.least_share_ == pytest.approx(once.least_share_, rel=1e-9)
+    assert estimate.value == pytest.approx(own.value, rel=1e-9)
+    assert estimate.standard_error == pytest.approx(own.standard_error, rel=1e-9)
+    assert estimate.interval.high - estimate.interval.low == pytest.approx(
+        own.interval.high - own.interval.low, rel=1e-9
+    )
+
+
+def test_copies_of_some_rows_change_nothing():
+    s = ps.simulate.gaussian(0.2, 0.6, 1000, 400, shared=False, random_state=0)
+    drpu = logistic().fit(s.X, s.y)
+    own = drpu.estimate(s.target)
+    with pytest.warns(DuplicateRowsWarning, match="of 600 target rows are copies"):
+        estimate = drpu.estimate(np.concatenate([s.target, s.target[:200]]))
+    assert estimate.value == pytest.approx(own.value, rel=1e-9)
+    assert estimate.standard_error == pytest.approx(own.standard_error, rel=1e-9)
+
+
+def test_groups_widen_the_interval_as_far_as_their_rows_are_alike():
+    s = ps.simulate.gaussian(0.2, 0.6, 1500, 500, shared=False, random_state=0)
+    rng = np.random.default_rng(0)
+
+    def thrice(X):
+        return np.repeat(X, 3, axis=0) + rng.normal(0, 1e-3, (3 * len(X), X.shape[1]))
+
+    def error(X, y, target, of_source=None, of_target=None):
+        drpu = logistic(n_bootstrap=2000).fit(X, y, groups=of_source)
+        return drpu.estimate(target, groups=of_target).standard_error
+
+    X, y, T = thrice(s.X), np.repeat(s.y, 3), thrice(s.target)
+    patients, others = (np.repeat(np.arange(n), 3) + k for n, k in ((len(s.X), 0), (len(s.target), 10**6)))
+    own, together = error(s.X, s.y, s.target), error(X, y, T, patients, others)
+    assert together == pytest.approx(own, rel=0.1)  # another seed of the bootstrap; √3 apart, were they independent
+    # rows that are put together at random know as much as rows that are not, but for the noise of 167 groups
+    mixed = error(s.X, s.y, s.target, None, rng.permutation(len(s.target)) // 3)
+    assert mixed == pytest.approx(own, rel=0.15)
 
 
 def test_few_positives_fall_back_with_numbers():

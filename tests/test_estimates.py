@@ -3,12 +3,14 @@
 import datetime
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from scipy import stats
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
 import priorshift as ps
@@ -172,11 +174,11 @@ def test_the_influence_of_a_row_is_what_leaving_it_out_does():
         return ps.TCPU(0.3, **settings).fit(X, y).estimate_jointly(T)
 
     whole, part = ratio(P, U, T)
-    left_out = [ratio(np.delete(P, i, 0), U, T)[0].negative_ratio for i in range(60)]
-    left_out += [ratio(P, np.delete(U, i, 0), T)[0].negative_ratio for i in range(90)]
-    moved = whole.negative_ratio - np.array(left_out)
-    assert np.corrcoef(moved, part.source)[0, 1] > 0.999
-    np.testing.assert_allclose(moved, part.source, atol=0.06 * np.abs(moved).max())
+    left_out = [ratio(np.delete(P, i, 0), U, T)[0].negative_ratio for i in range(0, 60, 2)]
+    left_out += [ratio(P, np.delete(U, i, 0), T)[0].negative_ratio for i in range(0, 90, 2)]
+    moved, told = whole.negative_ratio - np.array(left_out), part.source[::2]
+    assert np.corrcoef(moved, told)[0, 1] > 0.999
+    np.testing.assert_allclose(moved, told, atol=0.06 * np.abs(moved).max())
     own = [whole.negative_ratio - ratio(P, U, np.delete(T, i, 0))[0].negative_ratio for i in range(80)]
     assert np.sum(np.square(own)) == pytest.approx(part.own_variance, rel=0.05)
 
@@ -555,7 +557,7 @@ def test_wards_with_other_patients_are_independent(method):
 
 def test_patients_that_stand_in_two_wards_count_as_far_as_they_move_both():
     estimates, errors = [], []
-    for seed in range(150):
+    for seed in range(100):  # which know a spread to 7 %
         made = pooled_wards(wards(0.5, np.random.default_rng(seed), rows=(30, 60, 60)), method="tcpu")
         estimates.append(made.pooled.raw)
         errors.append(made.pooled.standard_error)
@@ -574,9 +576,43 @@ def test_what_is_not_known_of_common_patients_is_taken_as_common_to_all():
     between = stats.norm.ppf(0.975) ** 2 * np.var([e.value for e in made.values()]) / 285
     low = np.sqrt(np.mean(halves) ** 2 + between)
     assert made.pooled.value - made.pooled.interval.low == pytest.approx(low, rel=1e-3)
+
+
+def test_an_id_that_stands_in_two_wards_is_a_group():
+    tables = wards(0.5, np.random.default_rng(0))
     with pytest.warns(SharedRowsWarning, match="No id of column 'pat' stands in both"):
         ids = pooled_wards(tables, method="tcpu", groups=None, shared="pat")
-    assert ids.pooled.standard_error >= np.mean([e.standard_error for e in ids.values()])
+    assert ids.to_dict() == pooled_wards(tables, method="tcpu").to_dict()
+
+
+class Foreign(BaseEstimator):
+    """The mean of a column, without an error; it knows nothing of groups."""
+
+    def fit(self, X, y):
+        self.sizes_ = int(np.sum(y)), int(np.sum(1 - y))
+        return self
+
+    def estimate(self, X):
+        value, nan = float(X[:, 0].mean()), float("nan")
+        return ps.PriorEstimate(value, value, None, 0.0, nan, nan, nan, "foreign", (*self.sizes_, len(X)))
+
+
+def test_groups_that_nobody_passed_are_for_estimators_that_take_them():
+    P, U, T = wards(0.0, np.random.default_rng(0))
+    P["pat"], T["pat"] = np.arange(len(P)) // 2, np.arange(len(T)) // 2
+    T["a"] = np.where(T["ward"] == "w0", 0.2, 0.8)
+    by_ward = {"stratify": "ward", "method": Foreign()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SharedRowsWarning)  # that no id stands in both
+        made = ps.estimate_priors(P, U, T, shared="pat", **by_ward)
+        one = ps.estimate_prior(P, U, T, shared="pat", drop=["ward"], method=Foreign())
+    assert one.value == pytest.approx(0.5) and made.pooled.value == pytest.approx(0.5)
+    # the strata have no error of their own: what is left is that of their shares, which 150 patients know
+    assert made.pooled.standard_error == pytest.approx(0.3 / np.sqrt(150))
+    apart = ps.estimate_priors(P, U, T, drop=["pat"], **by_ward)
+    assert apart.pooled.standard_error == pytest.approx(0.3 / np.sqrt(300))
+    with pytest.raises(InputError, match="Foreign takes no groups; leave them out"):
+        ps.estimate_priors(P, U, T, groups="pat", **by_ward)
 
 
 def test_a_stratum_without_an_interval_leaves_the_whole_without(regions):
@@ -728,7 +764,7 @@ def test_the_curve_with_an_estimated_prior_is_that_of_the_interval(source, targe
     tcpu = ps.TCPU(random_state=0).fit(np.concatenate(source), np.repeat([1, 0], [150, 500]))
     with pytest.warns(EstimatedPriorWarning):
         estimate = tcpu.estimate(targets["mar"])
-    sample = tcpu._embedding.sample(tcpu._read_target(targets["mar"]))
+    sample = tcpu._embedding.sample(tcpu.read_target(targets["mar"]))
     embeddings, _ = tcpu._embed(sample, tcpu._estimated.influence)
     for confidence in (0.5, 0.95, 0.999):
         curve = intervals.curve_with_prior(embeddings, estimate.source_prior)

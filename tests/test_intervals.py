@@ -115,7 +115,7 @@ def test_delta_interval_is_a_test_inverted():
     s = ps.simulate.gaussian(0.2, 0.5, 200, 200, shared=False, random_state=0)
     pi = 0.2
     tcpu = ps.TCPU(pi, confidence=0.9).fit(s.X, s.y)
-    made = tcpu._embed(tcpu._embedding.sample(tcpu._read_target(s.target)))[0]
+    made = tcpu._embed(tcpu._embedding.sample(tcpu.read_target(s.target)))[0]
     interval = tcpu.estimate(s.target).interval
     N, D = numerator(made.gram), separation(made.gram)
     freedom = made.variance(intervals._N - N / D * intervals._D)[1]
@@ -302,7 +302,7 @@ def test_interval_of_the_ratio_is_a_test_inverted(confidence):
     """At each end the studentised statistic is exactly at its quantile."""
     s = ps.simulate.gaussian(0.2, 0.5, 200, 200, shared=False, random_state=0)
     tcpu = ps.TCPU(confidence=confidence).fit(s.X, s.y)
-    made = tcpu._embed(tcpu._embedding.sample(tcpu._read_target(s.target)))[0]
+    made = tcpu._embed(tcpu._embedding.sample(tcpu.read_target(s.target)))[0]
     found = tcpu.negative_ratio(s.target)
     N, D = numerator(made.gram), separation(made.gram)
     freedom = made.variance(intervals._N - N / D * intervals._D)[1]

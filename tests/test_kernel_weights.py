@@ -28,7 +28,8 @@ def repeated(X, times=4):
 
 
 @pytest.mark.parametrize(
-    "options", [*INTERVALS[:2], {"statistic": "plug-in"}, {"bandwidth": "median", "kernel": "laplace"}]
+    "options",
+    [*INTERVALS[:2], {"statistic": "plug-in"}, {"bandwidth": "median", "kernel": "laplace"}, {"bandwidth": "variance"}],
 )
 @pytest.mark.parametrize("s", [S, SHARED], ids=["apart", "shared"])
 def test_a_table_exported_four_times_says_no_more_than_once(s, options):

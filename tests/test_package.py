@@ -47,6 +47,7 @@ ESTIMATORS = [
 ]
 RESULTS = ["PriorEstimate", "NegativeRatio", "Interval", "estimate_prior", "required_sample_size"]
 RESULTS += ["PriorEstimates", "TableEncoder", "estimate_priors"]
+RESULTS += ["Diagnosis", "Diagnoses", "diagnose", "diagnose_targets"]
 ROOMS = ["adapt", "audit", "datasets", "errors", "intervals", "kernels", "methods", "plots", "simulate", "storage"]
 
 

@@ -247,7 +247,7 @@ def test_samples_of_a_posterior_are_a_distribution():
 def test_the_curve_at_the_ends_of_fiellers_interval_is_at_its_tails(confidence):
     tcpu = fitted(confidence=confidence)
     R = tcpu.negative_ratio(S.target)
-    curve = intervals.curve(tcpu._embed(tcpu._embedding.sample(tcpu._read_target(S.target)))[0])
+    curve = intervals.curve(tcpu._embed(tcpu._embedding.sample(tcpu.read_target(S.target)))[0])
     tail = (1 - confidence) / 2
     assert curve([R.interval.low, R.value, R.interval.high]) == pytest.approx([tail, 0.5, 1 - tail], abs=1e-9)
     estimate = tcpu.estimate(S.target)

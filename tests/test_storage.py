@@ -33,6 +33,7 @@ MORE = {
         ps.WitnessShift, dict(source_prior=ps.MixturePrior(**contract.SCORES), **contract.SCORES)
     ),
     "TCPU kernel object": contract.Case(ps.TCPU, dict(source_prior=0.3, kernel=ps.kernels.Laplace(3.0))),
+    "TCPU bandwidth": contract.Case(ps.TCPU, dict(source_prior=0.3, bandwidth="variance")),
     "ShiftedClassifier of TCPU": contract.Case(
         ps.ShiftedClassifier, dict(classifier=LogisticRegression(), prior_estimator=ps.TCPU(0.3))
     ),

@@ -3,20 +3,25 @@
 from experiments.grids import EXPERIMENTS
 from experiments.studies import (
     audits,
+    bandwidth,
     classifier,
     clusters,
     coverage,
     coverage_km2,
     coverage_unknown,
+    drifted,
     hard,
     knowledge,
     known,
     missing,
     mixed,
     months,
+    planning,
+    power,
     rare,
     source_prior,
     strata,
+    type_one,
     weighted,
 )
 from experiments.study import Study, Trial
@@ -29,6 +34,7 @@ TRIALS: dict[str, Trial] = {
         coverage_unknown,
         hard,
         known,
+        bandwidth,
         rare,
         knowledge,
         source_prior,
@@ -40,6 +46,10 @@ TRIALS: dict[str, Trial] = {
         missing,
         months,
         strata,
+        planning,
+        type_one,
+        power,
+        drifted,
     )
 }
 STUDIES: dict[str, Study] = {**EXPERIMENTS, **TRIALS}

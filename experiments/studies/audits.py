@@ -137,7 +137,13 @@ def texts(lines: list[Line]) -> dict[str, str]:
             widths = (f"{means[f'{name}_width']:.2f} ({means[f'{name}_coverage']:.0%})" for name in ANSWERS)
             rows.append((f"{dataset}, {share}", f"{labels}", *errors, *widths))
     header = ("prior of", "labels", *(f"error, {name}" for name in ANSWERS), *(f"width, {name}" for name in ANSWERS))
-    return {"audits": markdown(header, rows)}
+    near = [line["excess"] <= 2 * line["excess_standard_error"] for line in lines]
+    covers = np.array([line["both_coverage"] for line in lines])
+    return {
+        "audits": markdown(header, rows),
+        "audits-near": f"in {sum(near)} of the {len(lines)} cells",
+        "audits-cover": f"covers {covers.mean():.1%} on average and {covers.min():.0%} at least",
+    }
 
 
 _TOLD = (50, 200)  # labels
@@ -147,4 +153,12 @@ _GRID = tuple(
     for dataset, pi, share, labels in product(SETS, PRIORS, SHARES, LABELS)
 )
 _UNIT = ("dataset", "source_prior", "repetitions")
-TRIAL = Trial("audits", "A few labels beside the tables", _GRID, _UNIT, measure, texts)
+TRIAL = Trial(
+    "audits",
+    "A few labels beside the tables",
+    _GRID,
+    _UNIT,
+    measure,
+    texts,
+    quotes=("audits", "audits-near", "audits-cover"),
+)

@@ -5,6 +5,8 @@ unlabelled data of a source population.
 """
 
 from priorshift import adapt, audit, datasets, errors, intervals, kernels, methods, plots, simulate, storage
+from priorshift.diagnosis.diagnose import diagnose, diagnose_targets
+from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.drpu import DRPU
 from priorshift.estimate import estimate_prior
 from priorshift.estimates import estimate_priors
@@ -28,6 +30,8 @@ __all__ = [
     "KM2",
     "KM2LS",
     "TCPU",
+    "Diagnoses",
+    "Diagnosis",
     "Interval",
     "KernelRatio",
     "MixturePrior",
@@ -41,6 +45,8 @@ __all__ = [
     "adapt",
     "audit",
     "datasets",
+    "diagnose",
+    "diagnose_targets",
     "errors",
     "estimate_prior",
     "estimate_priors",

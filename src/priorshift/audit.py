@@ -38,7 +38,7 @@ from priorshift.input.parameters import check_confidence, check_count, check_num
 from priorshift.input.weights import effective_size, read_weights
 from priorshift.result import Interval
 
-__all__ = ["LEAST", "Audit", "AuditedShare", "audit_size", "audited_share", "read_audit"]
+__all__ = ["LEAST", "Audit", "AuditedShare", "audit_size", "audited_share", "expected_audit", "read_audit"]
 
 _UNEXPLAINED = 2  # labels of each class
 _LARGEST = 1e100
@@ -264,6 +264,36 @@ def audit_size(
         k = (few + most) // 2
         few, most = (k, most) if _width(share, k, n, explained, confidence) > width else (few, k)
     return most
+
+
+def expected_audit(share: float, looked_up: float, rows: float, explained: float = 0.0) -> AuditedShare:
+    """Foresee what an audit will tell that finds the share that is expected.
+
+    Parameters
+    ----------
+    share : float
+        The share of positives that is expected.
+    looked_up, rows : float
+        k and n.
+    explained : float
+        The part of the labels' variance that predictions explain.
+
+    Returns
+    -------
+    AuditedShare
+        With a λ of 1.
+
+    Examples
+    --------
+    >>> from priorshift.audit import expected_audit
+    >>> interval = expected_audit(0.2, looked_up=112, rows=5000, explained=0.6).interval()
+    >>> print(round(interval.high - interval.low, 3))
+    0.1
+    """
+    spread = share * (1 - share)
+    error = sqrt(spread / _worth(looked_up, rows, explained))
+    worth = _worth(looked_up, rows, _known(share, looked_up) * explained)
+    return AuditedShare(share, error, 1.0, explained, worth, (int(looked_up), int(rows)))
 
 
 def _predictions(predicted: ArrayLike) -> Floats:

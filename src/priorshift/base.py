@@ -92,6 +92,32 @@ class PUEstimator(BaseEstimator, ABC):
         """
         self._check_parameters()
         self._forget()
+        return self._finish(self.read_source(X, y, shared, audit, weights, groups, positive_label=positive_label))
+
+    def read_source(
+        self,
+        X: Any,
+        y: Any,
+        shared: Any = None,
+        audit: Any = None,
+        weights: Any = None,
+        groups: Any = None,
+        *,
+        positive_label: Any = None,
+    ) -> Source:
+        """Read a source as `fit` does, and say what is odd about it; :meth:`fit_source` goes on from there.
+
+        Parameters
+        ----------
+        X, y : array-like
+            This and all else is as in `fit`.
+        shared, audit, weights, groups : None or array-like
+        positive_label : object
+
+        Returns
+        -------
+        Source
+        """
         self._check_audit(audit)
         self._check_weights(weights)
         source = Source.read(
@@ -108,7 +134,7 @@ class PUEstimator(BaseEstimator, ABC):
         )
         source.warn_of_copies()
         source.warn_of_few_groups()
-        return self._finish(source)
+        return source
 
     def fit_source(self, source: Source) -> Self:
         """Fit the estimator to a source that was read before.
@@ -193,7 +219,19 @@ class PUEstimator(BaseEstimator, ABC):
                 "which do."
             )
 
-    def _read_target(self, X_target: Any, audit: Any = None, weights: Any = None, groups: Any = None) -> Target:
+    def read_target(self, X_target: Any, audit: Any = None, weights: Any = None, groups: Any = None) -> Target:
+        """Read a target as `estimate` does, and say what is odd about it.
+
+        Parameters
+        ----------
+        X_target : array-like or data frame of shape (rows, features)
+            This and all else is as in `estimate`.
+        audit, weights, groups : None or array-like of shape (rows,)
+
+        Returns
+        -------
+        Target
+        """
         self._check_fit()
         self._check_audit(audit)
         self._check_weights(weights)
@@ -244,7 +282,7 @@ class TargetPriorEstimator(PUEstimator):
         PriorEstimate
             With ``value`` NaN, the interval [0, 1] if one is asked for, and a warning, where the data give no estimate.
         """
-        target = self._read_target(X_target, audit, weights, groups)
+        target = self.read_target(X_target, audit, weights, groups)
         with progress.shown(getattr(self, "verbose", False)):
             return self._estimate(target)
 
@@ -266,7 +304,7 @@ class TargetPriorEstimator(PUEstimator):
         influence : RatioInfluence or None
             None where the method does not tell, or there is no interval.
         """
-        target = self._read_target(X_target, audit, weights, groups)
+        target = self.read_target(X_target, audit, weights, groups)
         with progress.shown(getattr(self, "verbose", False)):
             return self._estimate_jointly(target)
 

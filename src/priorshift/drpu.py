@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 from sklearn.base import clone
 
-from priorshift.arrays import Floats
+from priorshift.arrays import Floats, Index
 from priorshift.base import TargetPriorEstimator
 from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning, warn
 from priorshift.input.estimators import seeded
@@ -20,7 +20,7 @@ from priorshift.input.parameters import check_prior, is_known
 from priorshift.input.source import Source, Target
 from priorshift.result import Interval, PriorEstimate
 from priorshift.scores.cross_fitting import Model, ModelScore, check_model
-from priorshift.scores.level_sets import LevelSet, ShareCurve, margin
+from priorshift.scores.level_sets import LevelSet, SampleScores, ShareCurve, margin
 from priorshift.source_prior import estimate_source_prior
 from priorshift.training.trainer import Risk, Split, import_torch, train, training_of
 
@@ -53,8 +53,8 @@ class DRPU(TargetPriorEstimator):
     standardize : bool
         Scale every column by the mean and spread of the population sample.
     confidence : float
-        Of the interval, which includes the sampling error of held-out and target rows, and no bias. With fewer than
-        5 held-out positives there is none.
+        Of the interval, which includes the sampling error of held-out and target rows, of which copies are one and
+        groups are not independent, and no bias. With fewer than 5 held-out positives there is none.
     n_bootstrap : int
         Replicates behind the standard error.
     hidden : tuple of int
@@ -152,7 +152,8 @@ class DRPU(TargetPriorEstimator):
         Rows of one observation stay in one half, since the network knows the rows that it was trained on.
         """
         rows = source.rows[:]
-        halves = Split.of(rows, source, source.deal(2, rng) == 1)
+        held_out = source.deal(2, rng) == 1
+        halves = Split.of(rows, source, held_out)
         known = is_known(self.source_prior)
         self.alpha_ = None
         self.model_ = None
@@ -166,9 +167,11 @@ class DRPU(TargetPriorEstimator):
         else:
             self.model_ = self._fit_model(halves, rng)
             score = ModelScore(self.model_)
-        self._positive, self._population = score(halves.held_positive), score(halves.held_unlabeled)
+        P, U = (sample[held_out[sample]] for sample in (source.positive, source.population))
+        self._positive = _scores(score(halves.held_positive), source, P)
+        self._population = _scores(score(halves.held_unlabeled), source, U)
         self._score, self._sizes = score, source.sizes
-        self.least_share_ = self._trusted_share(len(self._positive))
+        self.least_share_ = self._trusted_share(self._positive.observations)
         self._entropy = int(rng.integers(2**62))
         share = ShareCurve.of(self._positive, self._population).smallest(self.least_share_)
         self.source_prior_ = check_prior(self.source_prior) if known else share.ratio
@@ -176,10 +179,12 @@ class DRPU(TargetPriorEstimator):
         self._warn_of_source(share.ratio)
 
     def _estimate(self, target: Target) -> PriorEstimate:
-        curve = ShareCurve.of(self._positive, self._score(target.rows[:]))
+        scores = self._scores_of(target)
+        curve = ShareCurve.of(self._positive, scores)
         best = curve.smallest(self.least_share_)
-        error = curve.standard_error(self.least_share_, self.n_bootstrap, np.random.default_rng(self._entropy))
-        interval = self._interval(best, error, curve.rows[1])
+        worth = self._positive.worth(best.threshold), scores.worth(best.threshold)
+        error = curve.standard_error(self.least_share_, worth, self.n_bootstrap, np.random.default_rng(self._entropy))
+        interval = self._interval(best, error, scores.observations)
         warn(
             f"The interval of DRPU includes sampling error ({error:.2g}), not its bias: it takes the smallest of many "
             "noisy ratios, which is too small where positives are few, and is an upper bound where classes overlap.",
@@ -195,13 +200,13 @@ class DRPU(TargetPriorEstimator):
             negative_ratio=(1 - best.ratio) / (1 - pi) if pi < 1 else float("nan"),
             separation=float("nan"),
             method=self.label,
-            sizes=(*self._sizes, curve.rows[1]),
+            sizes=(*self._sizes, len(target)),
             source_prior_by=self._prior_by,
             details={
                 "scenario": self.scenario,
                 "standardize": self.standardize,
                 "alpha": self.alpha_,
-                "held_out_positives": len(self._positive),
+                "held_out_positives": len(self._positive.values),
                 "least_share_of_positives": self.least_share_,
                 "share_of_positives": best.positive,
                 "share_of_target": best.population,
@@ -209,13 +214,13 @@ class DRPU(TargetPriorEstimator):
             evidence=curve,
         )
 
-    def _interval(self, best: LevelSet, error: float, n: int) -> Interval | None:
+    def _interval(self, best: LevelSet, error: float, n: float) -> Interval | None:
         """None with so few positives that resampling them shows no spread; never of no width where nothing was seen."""
-        if len(self._positive) < _LEAST_POSITIVES:
+        if round(self._positive.observations) < _LEAST_POSITIVES:
             return None
         half = stats.norm.ppf((1 + self.confidence) / 2) * error
         low, high = max(best.ratio - half, 0.0), best.ratio + half
-        if best.population == 0:  # no row of n: the exact upper bound of a share that was never seen
+        if best.population == 0:  # none of n: the exact upper bound of a share that was never seen
             high = (1 - ((1 - self.confidence) / 2) ** (1 / n)) / best.positive
         if best.ratio >= 1:  # no level set says anything
             low = 0.0
@@ -252,8 +257,11 @@ class DRPU(TargetPriorEstimator):
         ShareCurve
         """
         self._check_fit()
-        scores = self._population if X_target is None else self._score(self._read_target(X_target).rows[:])
+        scores = self._population if X_target is None else self._scores_of(self.read_target(X_target))
         return ShareCurve.of(self._positive, scores)
+
+    def _scores_of(self, target: Target) -> SampleScores:
+        return SampleScores(self._score(target.rows[:]), target.mass, target.observation, target.copies)
 
     def _ask_alpha(self, source: Source) -> float:
         return max(estimate_source_prior(self.source_prior, source, self.random_state).value, _LEAST_ALPHA)
@@ -262,11 +270,11 @@ class DRPU(TargetPriorEstimator):
         X = np.concatenate([halves.positive, halves.unlabeled])
         return seeded(clone(self.model), rng).fit(X, np.repeat([1, 0], [len(halves.positive), len(halves.unlabeled)]))
 
-    def _trusted_share(self, m: int) -> float:
+    def _trusted_share(self, m: float) -> float:
         if margin(m) < 1:
             return margin(m)
         warn(
-            f"{m} held-out positives are too few for DRPU's rule, which trusts a threshold only with more than "
+            f"{m:.0f} held-out positives are too few for DRPU's rule, which trusts a threshold only with more than "
             f"{margin(m):.2f} of them above it (28 leave one); thresholds with {_FALLBACK:.0%} of them above are taken "
             "instead. Take the prior as a guess, or label more positives.",
             FewPositivesWarning,
@@ -312,6 +320,12 @@ def lsif(alpha: float) -> Risk:
         return shared - r_p.mean(), (r_u**2).mean() / 2 - shared
 
     return risk
+
+
+def _scores(values: Floats, source: Source, rows: Index) -> SampleScores:
+    """Scores of some rows of the source; observations are whole among them, and so are copies."""
+    each = 1 / source.copies[rows]
+    return SampleScores(values, each / each.sum(), source.observation[rows], source.copies[rows])
 
 
 def _ratio(output: Floats, alpha: float) -> Floats:

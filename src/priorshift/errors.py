@@ -5,8 +5,12 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from sklearn.exceptions import ConvergenceWarning
+
+Said = tuple[type[Warning], str]
+_listeners: ContextVar[tuple[tuple[tuple[type[Warning], ...], list[Said]], ...]] = ContextVar("who listens", default=())
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -18,11 +22,36 @@ def warn(message: str, category: type[Warning]) -> None:
     category : type
         A class of warnings.
     """
+    for categories, said in _listeners.get():
+        if issubclass(category, categories):
+            said.append((category, message))
     home = os.path.join(os.path.dirname(__file__), "")
     frame, level = inspect.currentframe(), 1
     while frame is not None and frame.f_back is not None and frame.f_code.co_filename.startswith(home):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+@contextmanager
+def overheard(*categories: type[Warning]) -> Iterator[list[Said]]:
+    """Keep what is warned of some kinds, which is said all the same, unless the user does not want to hear it.
+
+    Parameters
+    ----------
+    *categories : type
+        Classes of warnings.
+
+    Yields
+    ------
+    list of (type, str)
+        To which warnings are added, with their messages.
+    """
+    said: list[Said] = []
+    token = _listeners.set((*_listeners.get(), (categories, said)))
+    try:
+        yield said
+    finally:
+        _listeners.reset(token)
 
 
 @contextmanager
@@ -130,3 +159,46 @@ class FarValueWarning(ColumnWarning):
 
 class SampleWarning(PriorShiftWarning):
     """A sample looks like another one: passed twice, or two of them swapped."""
+
+
+class WarningsByName:
+    """What is warned of each of several parts, said once: of all alike as it is, of some with their names.
+
+    Parameters
+    ----------
+    what : str
+        What a part is, such as "target".
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.names: list[str] = []
+        self.said: dict[tuple[type[Warning], str], list[str]] = {}
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """Listen while a part is looked at; an error of it says whose it is.
+
+        Parameters
+        ----------
+        name : str
+            The part's.
+        """
+        self.names.append(name)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                yield
+            except InputError as error:
+                raise type(error)(f"{self.what} {name!r}: {error}") from None
+        for one in caught:
+            self.said.setdefault((one.category, str(one.message)), []).append(name)
+
+    def say(self) -> None:
+        """Say what was heard."""
+        for (category, message), names in self.said.items():
+            alike = len(names) == len(self.names) > 1
+            if issubclass(category, PriorShiftWarning) and not alike:
+                few = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+                message = f"{self.what} {few}: {message}"
+            warn(message, category)

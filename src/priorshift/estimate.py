@@ -97,13 +97,37 @@ def estimate_prior(
     estimator = make_estimator(method, settings)
     drop = [drop] if isinstance(drop, str) else list(drop)
     told = Told(shared, audit, weights, groups).checked(drop)
+    return estimate_from_tables(estimator, *read_three(positive, unlabeled, target, told, drop, encoder), told=told)
+
+
+def read_three(
+    positive: Any, unlabeled: Any, target: Any, told: Told, drop: Sequence[str], encoder: Any
+) -> tuple[Table, Table, Table]:
+    """Read three samples, and make numbers of them.
+
+    Parameters
+    ----------
+    positive, unlabeled, target : array-like, data frame, or path of a CSV or Parquet file
+        As in `estimate_prior`.
+    told : Told
+        What is known of their rows.
+    drop : sequence of str
+        Columns that are no features.
+    encoder : {"auto"}, None or transformer
+        As in `estimate_prior`.
+
+    Returns
+    -------
+    unlabeled, positive, target : Table
+    """
     read = reader(encoder)
     tables = [
         read(unlabeled, "unlabeled", **told.of_source(drop)),
         read(positive, "positive", **told.of_source(drop)),
         read(target, "target", **told.of_target(drop)),
     ]
-    return estimate_from_tables(estimator, *as_samples(tables, drop, encoder), told=told)
+    of_unlabeled, of_positive, of_target = as_samples(tables, drop, encoder)
+    return of_unlabeled, of_positive, of_target
 
 
 def estimate_from_tables(
@@ -151,7 +175,34 @@ def fit_tables(
     arguments : dict
         Further arguments of its `estimate`, each with an entry for every row of the target.
     """
-    told = told or Told()
+    X, y, arguments, asked = source_of_tables(estimator, unlabeled, positive, target, told=told)
+    return estimator.fit(rows_for(estimator, X), y, **arguments), asked
+
+
+def source_of_tables(
+    estimator: Any, unlabeled: Table, positive: Table, target: Table, *, told: Told | None = None
+) -> tuple[Table, NDArray[np.intp], dict[str, Any], dict[str, Any]]:
+    """Make of tables what `fit` and `estimate` take.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Of a target prior.
+    unlabeled, positive, target : Table
+        As in `fit_tables`.
+    told : Told or None
+        As in `fit_tables`.
+
+    Returns
+    -------
+    X : Table
+        All rows of the source.
+    y : ndarray of int
+        1 for the positives.
+    arguments, asked : dict
+        Further arguments of `fit` and of `estimate`.
+    """
+    told = (told or Told()).with_implied_groups(unlabeled, positive)
     samples = unlabeled, positive, target
     X, y, known = join_source(unlabeled, positive, told.shared)
     # one without a scenario, KM2-LS, does not use the unlabelled rows
@@ -162,9 +213,9 @@ def fit_tables(
         told.read("weights", *samples),
         told.read("groups", *samples),
     )
-    asked = audit_for(estimator, audit_T) | told_for(estimator, weights_T, groups_T)
-    arguments = shared_for(estimator, known) | audit_for(estimator, audit) | told_for(estimator, weights, groups)
-    return estimator.fit(rows_for(estimator, X), y, **arguments), asked
+    asked = audit_for(estimator, audit_T) | told_for(estimator, weights_T, groups_T, implied=told.implied)
+    arguments = audit_for(estimator, audit) | told_for(estimator, weights, groups, implied=told.implied)
+    return X, y, shared_for(estimator, known) | arguments, asked
 
 
 def with_columns(estimate: PriorEstimate, unlabeled: Table) -> PriorEstimate:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from priorshift.arrays import Floats
-from priorshift.errors import InputError, PriorShiftWarning, warn
+from priorshift.errors import InputError, WarningsByName
 from priorshift.estimate import fit_tables, make_estimator, with_columns
 from priorshift.input.estimators import rows_for
-from priorshift.input.observations import comparable_ids, read_groups
+from priorshift.input.observations import comparable_ids
 from priorshift.input.samples import as_samples, reader
 from priorshift.input.source import check_sizes
 from priorshift.input.tables import Table, match_columns
 from priorshift.input.targets import JoinedTargets, frame_library, name_of, read_targets, split_table
 from priorshift.input.told import Columns, Told
-from priorshift.input.weights import effective_size, read_weights
+from priorshift.input.weights import effective_size
 from priorshift.joint import JointRatios, RatioInfluence, largest_normal
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.result import Interval, PriorEstimate
@@ -130,21 +129,50 @@ def estimate_priors(
         return replace(made, frame=library)
     if isinstance(source_prior, Mapping):
         raise InputError("source_prior is a mapping, which is of strata; pass stratify, or one prior of the source.")
-    for name, columns in (("audit", audit), ("weights", weights), ("groups", groups)):
+    estimator = make_estimator(method, settings)
+    of_unlabeled, of_positive, named = read_several(positive, unlabeled, targets, by, told, drop, encoder)
+    made = estimate_targets(estimator, of_unlabeled, of_positive, named, by=by, told=told)
+    return replace(made, frame=library)
+
+
+def read_several(
+    positive: Any, unlabeled: Any, targets: Any, by: str | None, told: Told, drop: Sequence[str], encoder: Any
+) -> tuple[Table, Table, list[tuple[str, Table]]]:
+    """Read a source and several targets, and make numbers of them.
+
+    Parameters
+    ----------
+    positive, unlabeled, targets : array-like, data frame, or path of a CSV or Parquet file
+        As in `estimate_priors`.
+    by : str or None
+        As in `estimate_priors`.
+    told : Told
+        What is known of their rows.
+    drop : sequence of str
+        Columns that are no features.
+    encoder : {"auto"}, None or transformer
+        As in `estimate_priors`.
+
+    Returns
+    -------
+    unlabeled, positive : Table
+    targets : list of (str, Table)
+        With their names.
+    """
+    for name in ("audit", "weights", "groups"):
+        columns = getattr(told, name)
         if isinstance(columns, Mapping) and "target" in columns:
             raise InputError(
                 f"{name} holds values of 'target', but there are several; put them in a column of the targets and pass "
                 "its name."
             )
-    estimator = make_estimator(method, settings)
-    aside = [] if by is None else [by]
+    read, aside = reader(encoder), [] if by is None else [by]
     named = read_targets(read, targets, by, told.of_target(drop, aside=aside))
     of_source = told.of_source([*drop, *aside])
     source = [read(unlabeled, "unlabeled", **of_source), read(positive, "positive", **of_source)]
     of_unlabeled, of_positive, *several = as_samples([*source, *(table for _, table in named)], drop, encoder)
     split = split_table(several[0], by) if by else [(name, t) for (name, _), t in zip(named, several, strict=True)]
-    made = estimate_targets(estimator, of_unlabeled, of_positive, split, by=by, told=told)
-    return replace(made, frame=library)
+    return of_unlabeled, of_positive, split
 
 
 def _check_strata(stratify: str, by: str | None, targets: Any, told: Told) -> None:
@@ -189,18 +217,9 @@ def estimate_targets(
     -------
     PriorEstimates
     """
-    for _, table in targets:
-        _check_rows(table)
-    unlabeled, positive, *tables = match_columns([unlabeled, positive, *(table for _, table in targets)])
-    if told is not None:  # what no target has is missing, as it is for one
-        anywhere = {key for table in tables for key in table.aside}
-        tables = [
-            replace(full, aside={key: column for key, column in full.aside.items() if key in anywhere})
-            for full in map(told.completed, tables)
-        ]
-    joined = JoinedTargets.of([(name, table) for (name, _), table in zip(targets, tables, strict=True)])
+    unlabeled, positive, joined = join_targets(unlabeled, positive, targets, told)
     fitted, asked = fit_tables(estimator, unlabeled, positive, joined.table, told=told)
-    estimates, influences, said = {}, [], _Warnings("target")
+    estimates, influences, said = {}, [], WarningsByName("target")
     for name, rows in joined.rows.items():
         own = {key: column[rows] for key, column in asked.items()}
         with said.of(name):
@@ -214,6 +233,38 @@ def estimate_targets(
     joint = JointRatios.of(known, float(np.mean([estimate.source_prior for estimate in estimates.values()])))
     band = _band(estimates, known, joint.single_confidence(fitted.confidence), fitted.confidence)
     return PriorEstimates(estimates, joint, band, by)
+
+
+def join_targets(
+    unlabeled: Table, positive: Table, targets: Sequence[tuple[str, Table]], told: Told | None
+) -> tuple[Table, Table, JoinedTargets]:
+    """Put several targets into one table, with the columns of the source.
+
+    Parameters
+    ----------
+    unlabeled, positive : Table
+        The source.
+    targets : sequence of (str, Table)
+        With their names.
+    told : Told or None
+        What is known of their rows.
+
+    Returns
+    -------
+    unlabeled, positive : Table
+    targets : JoinedTargets
+    """
+    for _, table in targets:
+        _check_rows(table)
+    unlabeled, positive, *tables = match_columns([unlabeled, positive, *(table for _, table in targets)])
+    if told is not None:  # what no target has is missing, as it is for one
+        anywhere = {key for table in tables for key in table.aside}
+        tables = [
+            replace(full, aside={key: column for key, column in full.aside.items() if key in anywhere})
+            for full in map(told.completed, tables)
+        ]
+    joined = JoinedTargets.of([(name, table) for (name, _), table in zip(targets, tables, strict=True)])
+    return unlabeled, positive, joined
 
 
 def estimate_strata(
@@ -246,6 +297,7 @@ def estimate_strata(
     PriorEstimates
         With `pooled`.
     """
+    told = (told or Told()).with_implied_groups(unlabeled, positive)
     samples = (target, unlabeled, positive)
     parts = {table.name: dict(split_table(table, by, f"{table.name}, stratum")) for table in samples}
     strata = list(dict.fromkeys(stratum for tables in parts.values() for stratum in tables))
@@ -258,7 +310,7 @@ def estimate_strata(
                 )
             _check_rows(tables[stratum])
     priors = _priors_of(source_prior, strata)
-    estimates, influences, members, said = {}, [], [], _Warnings("stratum")
+    estimates, influences, members, weights, said = {}, [], [], [], WarningsByName("stratum")
     for stratum in strata:
         T, U, P = (tables[stratum] for tables in parts.values())
         with said.of(stratum):
@@ -266,11 +318,12 @@ def estimate_strata(
             estimate, influence = _estimated(fitted, T, asked)
         estimates[stratum] = with_columns(estimate, unlabeled)
         influences.append(influence)
-        members.append(_members(fitted, U, P, T, told or Told()))
+        members.append(_members(fitted, U, P, T, told))
+        weights.append(asked.get("weights", np.ones(len(T.values))))
     said.say()
     confidence = next((e.interval.confidence for e in estimates.values() if e.interval is not None), float("nan"))
     common = not isinstance(source_prior, Mapping)
-    shares, worth = _stratum_shares([parts[target.name][stratum] for stratum in strata], told)
+    shares, worth = _stratum_shares(weights, [who.target for who in members])
     whole = pooled([*estimates.values()], influences, confidence, shares, worth, common_prior=common, members=members)
     known = [influence for influence in influences if influence is not None]
     band = None
@@ -284,17 +337,8 @@ def _members(fitted: Any, unlabeled: Table, positive: Table, target: Table, told
     """Groups and ids of a stratum's rows, and the observations of the source that they are."""
     source, none = (positive, unlabeled), np.empty(0, dtype=str)
     of_source, of_target = (none if read is None else read for read in told.read("groups", unlabeled, positive, target))
-    names, observation, layout = of_source, None, getattr(fitted, "_layout", None)
-    if len(of_source) and layout is not None:
-        of_each = np.split(of_source, [len(positive.values)])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # all was said when it was fitted
-            found = [
-                layout.read(rows_for(fitted, table), table.name, least=1, groups=own).of_source
-                for table, own in zip(source, of_each, strict=True)
-            ]
-        observation = np.concatenate(found)
-        observation = None if (observation < 0).any() else observation
+    names, layout = of_source, getattr(fitted, "_layout", None)
+    observation = None if layout is None or not len(of_source) else layout.groups.find(of_source)
     if told.shared not in (None, "identical", told.groups):
         ids = np.concatenate([comparable_ids(table.aside[told.shared]) for table in source])
         names = np.concatenate([names, np.char.add("id ", ids)])  # no group is meant by the same word
@@ -302,28 +346,38 @@ def _members(fitted: Any, unlabeled: Table, positive: Table, target: Table, told
     return Members(names, of_target, observation)
 
 
-def _stratum_shares(targets: Sequence[Table], told: Told | None) -> tuple[Floats, float]:
-    """The share of each stratum in the target, and how many independent rows tell it."""
-    columns = [told.weights if told else None, told.groups if told else None]
-    weights, groups = (
-        np.concatenate([t.aside[c] for t in targets]) if isinstance(c, str) and c in targets[0].aside else None
-        for c in columns
-    )
-    sizes = [len(t.values) for t in targets]
-    w = np.ones(sum(sizes)) if weights is None else read_weights(weights, sum(sizes))
-    group = None if groups is None else np.unique(read_groups(groups, len(w)), return_inverse=True)[1].reshape(-1)
-    of_stratum = np.bincount(np.repeat(np.arange(len(sizes)), sizes), w)
-    return of_stratum / of_stratum.sum(), effective_size(w, group)
+def _stratum_shares(weights: Sequence[Floats], groups: Sequence[NDArray[np.str_]]) -> tuple[Floats, float]:
+    """The share of each stratum in the target, and how many independent rows tell it; no groups are empty."""
+    of_stratum = np.array([w.sum() for w in weights])
+    names = np.concatenate(groups)
+    group = np.unique(names, return_inverse=True)[1].reshape(-1) if len(names) else None
+    return of_stratum / of_stratum.sum(), effective_size(np.concatenate(weights), group)
 
 
 def _estimated(fitted: Any, table: Table, asked: dict[str, Any]) -> tuple[PriorEstimate, RatioInfluence | None]:
-    """An estimate and what it rests on; an audit of no row is none."""
-    if "audit" in asked and np.isnan(asked["audit"]).all():
-        asked = {key: column for key, column in asked.items() if key != "audit"}
+    """An estimate and what it rests on."""
+    asked = without_empty_audit(asked)
     if hasattr(fitted, "estimate_jointly"):
         made: tuple[PriorEstimate, RatioInfluence | None] = fitted.estimate_jointly(rows_for(fitted, table), **asked)
         return made
     return fitted.estimate(rows_for(fitted, table), **asked), None
+
+
+def without_empty_audit(asked: dict[str, Any]) -> dict[str, Any]:
+    """Leave out an audit of no row, which is none.
+
+    Parameters
+    ----------
+    asked : dict
+        Further arguments of `estimate`.
+
+    Returns
+    -------
+    dict
+    """
+    if "audit" in asked and np.isnan(asked["audit"]).all():
+        return {key: column for key, column in asked.items() if key != "audit"}
+    return asked
 
 
 def _band(
@@ -351,33 +405,3 @@ def _priors_of(source_prior: Any, strata: Sequence[str]) -> dict[str, Any]:
         said = f"lacks {', '.join(map(repr, missing))}" if missing else f"has {', '.join(map(repr, strange))} besides"
         raise InputError(f"source_prior {said}; pass one prior for each stratum: {', '.join(map(repr, strata))}.")
     return given
-
-
-class _Warnings:
-    """What is warned of each target, said once: of all alike as it is, of some with their names."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.names: list[str] = []
-        self.said: dict[tuple[type[Warning], str], list[str]] = {}
-
-    @contextmanager
-    def of(self, name: str) -> Iterator[None]:
-        """Listen while a target is looked at; an error of it says whose it is."""
-        self.names.append(name)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                yield
-            except InputError as error:
-                raise type(error)(f"{self.what} {name!r}: {error}") from None
-        for one in caught:
-            self.said.setdefault((one.category, str(one.message)), []).append(name)
-
-    def say(self) -> None:
-        for (category, message), names in self.said.items():
-            alike = len(names) == len(self.names) > 1
-            if issubclass(category, PriorShiftWarning) and not alike:
-                few = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-                message = f"{self.what} {few}: {message}"
-            warn(message, category)

@@ -6,6 +6,7 @@ a = μ_U − μ_P, b = μ_T − μ_P, and under label shift b = Ra with R = (1�
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from priorshift import intervals
 from priorshift.arrays import Index
 from priorshift.base import PUEstimator
+from priorshift.embedding.bandwidth import BandwidthCurve, least_variance
 from priorshift.embedding.gram import Embeddings, SourceEmbedding
 from priorshift.embedding.incomplete import embed_pairs
 from priorshift.embedding.projection import ratio, separation
@@ -20,7 +22,7 @@ from priorshift.embedding.sample import Sample
 from priorshift.errors import InputError, WeakSeparationWarning, warn
 from priorshift.input.observations import PriorInfluence, row_codes
 from priorshift.input.source import Source
-from priorshift.kernels import make_kernel
+from priorshift.kernels import Gaussian, Laplace, make_kernel
 from priorshift.result import Interval, NegativeRatio
 
 _NO_SEPARATION = 1e-12  # of the kernel's scale: what rounding leaves of a separation that is zero
@@ -49,6 +51,9 @@ class KernelRatio(PUEstimator):
     ----------
     kernel_ : Kernel
         The kernel with the bandwidth that was found.
+    bandwidths_ : BandwidthCurve or None
+        With ``bandwidth="variance"``: the ``bandwidths`` that were tried, the ``standard_errors`` of R that were
+        predicted for them, and the one ``chosen``.
     classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -119,7 +124,7 @@ class KernelRatio(PUEstimator):
         >>> print(KernelRatio().fit(s.X, s.y, shared=s.ids).negative_ratio(s.target))  # 0.4/0.8 is the truth
         ratio of negatives 0.493, 95% interval 0.450 to 0.535
         """
-        target = self._read_target(X_target, weights=weights, groups=groups)
+        target = self.read_target(X_target, weights=weights, groups=groups)
         embeddings, _ = self._embed(self._embedding.sample(target))
         D, nan = float(separation(embeddings.gram)), float("nan")
         if not self._is_apart(embeddings):
@@ -131,7 +136,16 @@ class KernelRatio(PUEstimator):
         """The kernel sums among source rows are computed here, once."""
         population = source.scaling.rows(source.table.values, _distinct(source))
         self.kernel_ = make_kernel(self.kernel, self.bandwidth, population, source.scaling.features)
+        by_rule = (
+            isinstance(self.bandwidth, str) and isinstance(self.kernel, str) and self.kernel_.bandwidth is not None
+        )
+        self._rule = self.bandwidth if by_rule else None
         self._embedding = SourceEmbedding.of(source, self.kernel_, self.precision)
+        self.bandwidths_: BandwidthCurve | None = None
+        if self._rule == "variance" and isinstance(self.kernel_, (Gaussian, Laplace)):
+            self.bandwidths_ = least_variance(self.kernel_, self._embedding.positive, self._embedding.unlabeled)
+            self.kernel_ = replace(self.kernel_, bandwidth=self.bandwidths_.chosen)
+            self._embedding = replace(self._embedding, kernel=self.kernel_)
         self._entropy = self._seed(rng)
         if self.pairs is None:
             self._embedding.source_sums  # noqa: B018 (computed now, kept for every target)

@@ -181,6 +181,16 @@ class Gaussian:
     def paired(self, X: Floats, Y: Floats) -> Floats:
         return np.exp(((X - Y) ** 2).sum(axis=1) / (-2 * self.bandwidth**2))
 
+    def squared(self) -> Gaussian:
+        """Give the kernel whose values are the squares of these.
+
+        Returns
+        -------
+        Gaussian
+            Of the bandwidth h/√2.
+        """
+        return Gaussian(float(self.bandwidth / np.sqrt(2)))
+
     def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
         rows = X * (np.sqrt(_LOG2_E) / self.bandwidth)
         half = np.einsum("ij,ij->i", rows, rows) / 2
@@ -257,6 +267,16 @@ class Laplace(_PlainKernel):
 
     def paired(self, X: Floats, Y: Floats) -> Floats:
         return np.exp(np.abs(X - Y).sum(axis=1) / -self.bandwidth)
+
+    def squared(self) -> Laplace:
+        """Give the kernel whose values are the squares of these.
+
+        Returns
+        -------
+        Laplace
+            Of the bandwidth h/2.
+        """
+        return Laplace(self.bandwidth / 2)
 
 
 @dataclass(frozen=True)
@@ -352,7 +372,7 @@ class FromFunction(_PlainKernel):
 
 _KERNELS: dict[str, type[Any]] = {"gaussian": Gaussian, "laplace": Laplace, "energy": Energy}
 KERNELS = tuple(_KERNELS)
-BANDWIDTHS = ("dimension", "median")
+BANDWIDTHS = ("dimension", "median", "variance")
 
 
 def bandwidth_from_gamma(gamma: float, kernel: str = "gaussian") -> float:
@@ -389,8 +409,9 @@ def make_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats, featur
     ----------
     kernel : str, kernel or callable
         A name, an object such as ``Laplace(3.0)``, which brings its bandwidth, or a function k(X, Y).
-    bandwidth : float or {"dimension", "median"}
-        ``"dimension"`` is the paper's τ = 1/p; ``"median"`` is the median distance between rows.
+    bandwidth : float or {"dimension", "median", "variance"}
+        ``"dimension"`` is the paper's τ = 1/p; ``"median"`` is the median distance between rows; ``"variance"`` the
+        median of those that are not zero, whose multiples are then compared.
     rows : matrix or view of one
         Of the population sample.
     features : int
@@ -405,7 +426,7 @@ def make_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats, featur
         return _own_kernel(kernel, bandwidth, rows)
     check_choice("kernel", kernel, KERNELS)
     made = _KERNELS[kernel]
-    rules = " or ".join(map(repr, BANDWIDTHS))
+    rules = f"{', '.join(map(repr, BANDWIDTHS[:-1]))} or {BANDWIDTHS[-1]!r}"
     if isinstance(bandwidth, str) and bandwidth not in BANDWIDTHS:
         raise InputError(f"bandwidth is {bandwidth!r}, but it must be a positive number or one of {rules}.")
     if made is Energy:
@@ -418,10 +439,12 @@ def make_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats, featur
         return made(bandwidth_from_gamma(1 / features, kernel))
     some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MEDIAN_ROWS)).astype(int)]
     distances = cdist(some, some, made.metric)[np.triu_indices(len(some), 1)]
+    if bandwidth == "variance":
+        distances = distances[distances > 0]
     h = float(np.median(distances)) if distances.size else 0.0
     if h == 0:
         raise InputError(
-            "bandwidth='median' gives 0, because at least half of the pairs of source rows are identical; "
+            f"bandwidth={bandwidth!r} gives 0, because at least half of the pairs of source rows are identical; "
             "pass a number or bandwidth='dimension'."
         )
     return made(h)

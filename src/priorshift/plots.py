@@ -42,7 +42,7 @@ def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = 
     -------
     matplotlib Axes
     """
-    ax = _axes(ax)
+    ax = new_axes(ax)
     if np.isfinite(estimate.raw) and (np.isnan(estimate.separation) or estimate.evidence is not None):
         raise InputError(
             f"{estimate.method} has no objective to draw; plots.mixture, plots.level_sets and plots.distance_curve "
@@ -84,7 +84,7 @@ def series(estimates: Mapping[str, PriorEstimate], ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    ax = _axes(ax)
+    ax = new_axes(ax)
     names = list(estimates)
     dated = are_iso_dates(names)
     if dated:
@@ -135,7 +135,7 @@ def mixture(estimator: WitnessShift, target: Any = None, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    ax = _axes(ax)
+    ax = new_axes(ax)
     check_is_fitted(estimator)
     scored = estimator.scored_
     priors, weights = scored.mixture
@@ -183,7 +183,7 @@ def level_sets(drpu: DRPU, target: Any = None, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    ax = _axes(ax)
+    ax = new_axes(ax)
     samples = [("source", GREY, drpu.share_curve())]
     if target is not None:
         curve = target.evidence if isinstance(target, PriorEstimate) else drpu.share_curve(target)
@@ -222,7 +222,7 @@ def distance_curve(km: KM2, ax: Any = None, *, prior: ArrayLike | None = None) -
     matplotlib Axes
         For the distance; its slope has an axis on the right.
     """
-    ax = _axes(ax)
+    ax = new_axes(ax)
     curve = km.curve(prior)
     ax.plot(curve.prior, curve.distance, color="black", linewidth=1.5, label="distance")
     ax.set_xlabel("prior 1 − 1/λ")
@@ -293,8 +293,37 @@ def _plane(samples: Sequence[Any]) -> list[Any]:
     return [(sample - centre) / spread @ axes.T for sample in samples]
 
 
-def _axes(ax: Any) -> Any:
+def new_axes(ax: Any = None) -> Any:
+    """Give the Axes to draw on.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes or None
+        Those that the caller gave.
+
+    Returns
+    -------
+    matplotlib Axes
+        Of a new figure, if none were given.
+    """
     return _matplotlib().subplots(layout="constrained")[1] if ax is None else ax
+
+
+def new_figure(rows: int, columns: int, size: tuple[float, float]) -> Any:
+    """Make a figure of several Axes.
+
+    Parameters
+    ----------
+    rows, columns : int
+        Of Axes.
+    size : tuple of two float
+        In inches.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes
+    """
+    return _matplotlib().subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1]
 
 
 def _matplotlib() -> Any:

@@ -46,9 +46,10 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
         ``prior_``); None asks :class:`KM2`. Where R is all that is wanted, :class:`KernelRatio` asks nobody.
     kernel : {"gaussian", "laplace", "energy"}, kernel or callable
         A name, an object such as ``kernels.Laplace(3.0)``, or a function k(X, Y) that gives the matrix of all pairs.
-    bandwidth : float or {"dimension", "median"}
+    bandwidth : float or {"dimension", "median", "variance"}
         h in exp(−‖x−y‖²/(2h²)). ``"dimension"`` is the paper's τ = 1/p, ``"median"`` the median distance
-        between rows of the population sample. A kernel object brings its own.
+        between rows of the population sample. ``"variance"`` is, of multiples of that distance, the one under which R
+        is expected to vary least, found at `fit` from the source alone. A kernel object brings its own.
     statistic : {"unbiased", "plug-in"}
         Whether pairs of one observation with itself are left out. The paper keeps them (``"plug-in"``), which
         with few positives shrinks the estimate towards no shift.
@@ -83,6 +84,9 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
         As in scikit-learn.
     kernel_ : Kernel
         The kernel with the bandwidth that was found.
+    bandwidths_ : BandwidthCurve or None
+        With ``bandwidth="variance"``: the ``bandwidths`` that were tried, the ``standard_errors`` of R that were
+        predicted for them, and the one ``chosen``.
     source_prior_ : float
         π, as given or as estimated by `prior_estimator_`, which is None for a known one.
 
@@ -162,7 +166,7 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
         ndarray
             Of the shape of `gamma`.
         """
-        target = self._read_target(X_target, weights=weights, groups=groups)
+        target = self.read_target(X_target, weights=weights, groups=groups)
         embeddings, _ = self._embed(self._embedding.sample(target), target_norm=True)
         return objective(embeddings.gram, self._prior_in_use()[0].value, gamma)
 
@@ -246,6 +250,7 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
             details={
                 "kernel": self.kernel_.name,
                 "bandwidth": self.kernel_.bandwidth,
+                "bandwidth_by": self._rule,
                 **{name: getattr(self, name) for name in ("statistic", "scenario", "standardize", "precision")},
                 "source_prior_range": None if isinstance(prior, Known) else list(prior.range),
                 "source_prior_standard_error": prior_error,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -32,6 +32,40 @@ from priorshift.threads import one_blas_thread
 _APART = 1.645  # standard errors of the separation, below which P and U may be alike
 _STEPS = np.linspace(0, 1, 201)  # of π′, before they are made finer where it may be
 _POINTS = 101  # of a range of π
+
+
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """A target as a fitted :class:`WitnessShift` sees it.
+
+    Attributes
+    ----------
+    target : Target
+        Its rows.
+    estimate : PriorEstimate
+        Of its prior.
+    test : RatioTest
+        Of every ratio R.
+    curve : TabulatedCurve
+        The confidence distribution of R.
+    values : ndarray of shape (repeats, rows)
+        The p-values of its rows.
+    prior : PriorKnowledge
+        What is known of π.
+    witness : Witness
+        That tested it.
+    is_apart : bool
+        Whether P can be told from U at all.
+    """
+
+    target: Target
+    estimate: PriorEstimate
+    test: RatioTest
+    curve: TabulatedCurve
+    values: Floats
+    prior: PriorKnowledge
+    witness: Witness
+    is_apart: bool
 
 
 class WitnessShift(AsksForPrior, TargetPriorEstimator):
@@ -143,7 +177,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         NegativeRatio
             With ``value`` NaN and a warning where P cannot be told from U; its ``separation``, of a kernel, is NaN.
         """
-        target = self._read_target(X_target, None, weights, groups)
+        target = self.read_target(X_target, None, weights, groups)
         test, curve, _ = self._test(target)
         sizes = (*self._sizes, len(target))
         if not self._is_apart(test):
@@ -151,7 +185,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
             return NegativeRatio(np.nan, np.nan, Interval(0.0, np.inf, self.confidence, "none"), np.nan, sizes)
         low, high = (float(end) for end in curve.quantiles(self.confidence))
         interval = Interval(low, high, self.confidence, "witness")
-        return NegativeRatio(test.ratio, _error(test), interval, float("nan"), sizes)
+        return NegativeRatio(test.ratio, test.ratio_error, interval, float("nan"), sizes)
 
     def p_values(self, X_target: Any) -> Floats:
         """Rank the scores of a target's rows among those of the positives.
@@ -166,7 +200,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         ndarray of shape (repeats, rows)
             Uniform for positives; small for negatives.
         """
-        return self._p_values(self._read_target(X_target))
+        return self._p_values(self.read_target(X_target))
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         known = is_known(self.source_prior)
@@ -235,33 +269,45 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         return test, TabulatedCurve.of(test.ratios, test.statistic, test.freedom), values
 
     def _estimate(self, target: Target) -> PriorEstimate:
-        return self._estimate_from(target)[0]
+        return self.examine(target).estimate
 
     def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
-        estimate, test, curve, values, prior = self._estimate_from(target)
+        seen = self.examine(target)
+        estimate, test = seen.estimate, seen.test
         if target.audit is not None or estimate.interval is None or not self._is_apart(test):
             return estimate, None
         with one_blas_thread():
-            moved = self._witness.influence(test.ratio, values, target)
+            moved = self._witness.influence(test.ratio, seen.values, target)
         return estimate, RatioInfluence(
             test.ratio,
-            curve,
-            prior,
+            seen.curve,
+            seen.prior,
             moved.source,
             moved.own_variance,
             moved.freedom,
             own=None if target.groups is None else GroupInfluence.of(target.groups, moved.target),
         )
 
-    def _estimate_from(self, target: Target) -> tuple[PriorEstimate, RatioTest, TabulatedCurve, Floats, PriorKnowledge]:
-        """The estimate, and what it was made of."""
+    def examine(self, target: Target) -> Examined:
+        """Estimate the prior of a target that was read before, and keep what the estimate was made of.
+
+        Parameters
+        ----------
+        target : Target
+            As :meth:`read_target` gives it.
+
+        Returns
+        -------
+        Examined
+        """
         prior, estimated, audited_source = self._prior_in_use()
         test, curve, values = self._test(target)
         R, found, nearer = test.ratio, estimated.estimator if estimated else None, prior
         # a MixturePrior with scores of its own ranks rows otherwise
         same = isinstance(found, MixturePrior) and found.scored_ is self.scored_
         if same and self._is_apart(test) and not (audited_source and audited_source.alone):
-            # the target's rows bring π̂ nearer; how sure one is of it stays as it was, since R̂ is an estimate too
+            # the target's rows bring π̂ nearer; the interval is as sure of it as before, since R̂ is an estimate too,
+            # unless labels of the target stand beside it
             belief = found.distribution_with(prior.distribution, values, target, max(R, 0.0))  # type: ignore[union-attr]
             nearer = Distributed(belief)
         pi = nearer.value
@@ -276,13 +322,12 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         verdict = self._verdict(test, curve, prior, audited=target.audit is not None)
         if verdict == "nothing" and interval is not None:
             interval = Interval(0.0, 1.0, self.confidence, "none")
-        error = float(np.hypot((1 - pi) * _error(test), R * prior.error)) if sure else float("nan")
+        error = float(np.hypot((1 - pi) * test.ratio_error, R * prior.error)) if sure else float("nan")
         audited = None
         if target.audit is not None:
             predicted = self.scored_.predicted(values, R if np.isfinite(R) else 1.0)
             sample = AuditedSample.of_target(target, target.audit, predicted)
-            believed = prior if sure and verdict != "nothing" else None
-            audited = _audited(sample, curve, believed, pi - prior.value)
+            audited = _audited(sample, curve, nearer if sure and verdict != "nothing" else None)
             mean, error = audited.distribution.mean(), audited.distribution.std()
             low, high = audited.distribution.ppf([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
             interval = Interval(float(low), float(high), self.confidence, audited.by("witness"))
@@ -315,7 +360,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
             },
             evidence=np.stack([histogram(v, None if target.is_even else target.size * target.mass) for v in values]),
         )
-        return estimate, test, curve, values, prior
+        return Examined(target, estimate, test, curve, values, prior, self._witness, self._is_apart(test))
 
     @staticmethod
     def _is_apart(test: RatioTest) -> bool:
@@ -333,8 +378,8 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         if curve.level[0] > ndtri(sure) or 1 - curve(1 / max(1 - most, 1e-12)) > sure:  # R < 0, or π′ < 0
             warn(
                 f"The raw estimate {1 - (1 - most) * test.ratio:.3f} lies outside [0, 1] by more than its sampling "
-                f"error ({(1 - most) * _error(test):.2g}); check the source prior ({prior}) and whether the classes "
-                "look the same in source and target.",
+                f"error ({(1 - most) * test.ratio_error:.2g}); check the source prior ({prior}) and whether the "
+                "classes look the same in source and target.",
                 OutOfRangeWarning,
             )
         return "few positives" if self._witness.source.few_positives else "estimate"
@@ -373,9 +418,9 @@ def _warn_of_source(audited: AuditedBelief, believed: str) -> None:
     )
 
 
-def _audited(sample: AuditedSample, curve: TabulatedCurve, prior: PriorKnowledge | None, moved: float) -> AuditedBelief:
+def _audited(sample: AuditedSample, curve: TabulatedCurve, prior: PriorKnowledge | None) -> AuditedBelief:
     """What an audit of the target makes of the curve; None where the tables tell nothing, or not how sure they are."""
-    audited = put_together(_belief(curve, prior, moved) if prior else None, sample, from_rows=True)
+    audited = put_together(_belief(curve, prior) if prior else None, sample, from_rows=True)
     audited.warn(
         "target prior",
         "the tables tell",
@@ -384,21 +429,14 @@ def _audited(sample: AuditedSample, curve: TabulatedCurve, prior: PriorKnowledge
     return audited
 
 
-def _belief(curve: TabulatedCurve, prior: PriorKnowledge, moved: float) -> ShareDistribution:
-    """The confidence distribution of π′, where the target's rows have `moved` π; a range of it is taken as even."""
+def _belief(curve: TabulatedCurve, prior: PriorKnowledge) -> ShareDistribution:
+    """The confidence distribution of π′; a range of π is taken as even."""
     points: tuple[Any, ...] = (prior.value,)
     if isinstance(prior, Distributed):
-        values, weights = prior.points
-        points = np.clip(values + moved, 0.0, 1.0), weights
+        points = prior.points
     elif isinstance(prior, Between):
         points = (np.linspace(prior.low, prior.high, _POINTS),)
     coarse = ShareDistribution(_STEPS, curve.probabilities(_STEPS, *points))
     low, high = coarse.ppf([1e-6, 1 - 1e-6])
     edges = np.unique(np.concatenate([_STEPS, np.linspace(low, high, len(_STEPS))]))
     return ShareDistribution(edges, curve.probabilities(edges, *points))
-
-
-def _error(test: RatioTest) -> float:
-    """Of R̂."""
-    at = min(max(test.ratio, 0.0), float(test.ratios[-1]))
-    return float(np.interp(at, test.ratios, test.error)) if np.isfinite(test.ratio) else float("nan")

@@ -23,7 +23,7 @@ def add_command(commands: Any) -> None:
         description="Estimate the share of positives in the target population.",
         epilog="Tables are CSV, TSV or Parquet files with the same columns.",
     )
-    add_tables(command, several_targets=True)
+    add_tables(command, several_targets=True, strata=True)
     add_options(command)
     add_output(command, picture=True)
     command.add_argument(

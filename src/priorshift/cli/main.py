@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from priorshift import __version__, progress
-from priorshift.cli import adapt, demo, estimate, experiment
+from priorshift.cli import adapt, demo, diagnose, estimate, experiment
 from priorshift.errors import InputError, PriorShiftWarning
 
 
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"priorshift {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for room in (demo, estimate, adapt, experiment):
+    for room in (demo, estimate, diagnose, adapt, experiment):
         room.add_command(commands)
     return parser
 

@@ -60,25 +60,28 @@ _SETTINGS: dict[str, dict[str, Any]] = {
         "censoring: they are its rest after some positives were labelled"},
     "kernel": {"choices": kernels.KERNELS, "help": "what measures how alike two rows are"},
     "bandwidth": {"type": _bandwidth,
-        "help": "of the kernel: a number; for tcpu also 'dimension' or 'median', for km2-ls 'search'"},
+        "help": "of the kernel: a number; for tcpu also 'dimension', 'median' or 'variance', for km2-ls 'search'"},
     "statistic": {"choices": CHOICES["statistic"], "help": "plug-in is the paper's"},
     "interval": {"choices": intervals.METHODS, "help": "how the interval is made"},
 }  # fmt: skip
 _NAMES = (*_SETTINGS, "standardize", "confidence", "random_state")
 
 
-def add_options(command: argparse.ArgumentParser) -> None:
-    """Options of the estimators; one that is not given is not in the namespace."""
+def add_options(command: argparse.ArgumentParser, *, only: str | None = None) -> None:
+    """Options of the estimators, or of one method `only`; one that is not given is not in the namespace."""
     add = command.add_argument
     names = methods.names()
-    add("--method", choices=names, default=names[0],
-        help="estimator (default: auto, which is witness)")  # fmt: skip
+    if only is None:
+        add("--method", choices=names, default=names[0],
+            help="estimator (default: auto, which is witness)")  # fmt: skip
     add("--no-standardize", dest="standardize", action="store_false", default=argparse.SUPPRESS,
         help="do not scale columns by the source's mean and spread")  # fmt: skip
     priors = command.add_mutually_exclusive_group()
     for name, settings in _SETTINGS.items():
         words = settings["help"]
         takers = [method for method in methods.METHODS if name in method.options]
+        if only is not None and only not in [taker.name for taker in takers]:
+            continue
         defaults = {inspect.signature(taker.estimator).parameters[name].default for taker in takers} - {None}
         if defaults:
             words += f" (default: {' or '.join(sorted(defaults))})"

@@ -20,7 +20,7 @@ from priorshift.input.targets import read_targets, split_table
 from priorshift.input.told import Told
 
 
-def add_tables(command: argparse.ArgumentParser, *, several_targets: bool = False) -> None:
+def add_tables(command: argparse.ArgumentParser, *, several_targets: bool = False, strata: bool = False) -> None:
     """Options that name the tables and their columns."""
     add = command.add_argument
     add("--positive", metavar="FILE", help="labelled positives of the source population")
@@ -32,8 +32,9 @@ def add_tables(command: argparse.ArgumentParser, *, several_targets: bool = Fals
     if several_targets:
         add("--target", metavar="FILE", required=True, nargs="+", help=f"{words}; several files are several targets")
         add("--by", metavar="NAME", help="column of the one --target: the rows of each value are a target")
-        add("--stratify", metavar="NAME",
-            help="column of all tables: each stratum is estimated by itself, the target from all")  # fmt: skip
+        if strata:
+            add("--stratify", metavar="NAME",
+                help="column of all tables: each stratum is estimated by itself, the target from all")  # fmt: skip
     else:
         add("--target", metavar="FILE", required=True, help=words)
     add("--id-column", metavar="NAME", help="rows with the same id in both source tables are the same observation")

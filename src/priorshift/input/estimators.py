@@ -82,8 +82,13 @@ def audit_for(estimator: Any, audit: Any) -> dict[str, Any]:
     return {"audit": audit}
 
 
-def told_for(estimator: Any, weights: Any, groups: Any) -> dict[str, Any]:
-    """The arguments `weights` and `groups`, where something is told; one that cannot take them refuses them here."""
+def told_for(estimator: Any, weights: Any, groups: Any, *, implied: bool = False) -> dict[str, Any]:
+    """The arguments `weights` and `groups`, where something is told; one that cannot take them refuses them here.
+
+    Groups that are `implied`, which no user has passed, are left out then.
+    """
+    if implied and not has_fit_parameter(estimator, "groups"):
+        groups = None
     told = {name: value for name, value in (("weights", weights), ("groups", groups)) if value is not None}
     for name in told:
         if not has_fit_parameter(estimator, name):

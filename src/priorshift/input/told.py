@@ -40,12 +40,15 @@ class Told:
         A column of some tables.
     groups : None, str or mapping
         A column of all tables, which may be that of `shared` too.
+    implied : bool
+        Whether nobody said `groups`, and they are the ids of `shared`.
     """
 
     shared: str | None = None
     audit: Columns = None
     weights: Columns = None
     groups: Columns = None
+    implied: bool = False
 
     def checked(self, drop: Sequence[str], **others: Any) -> Told:
         """Itself, if its parts can be; no column has two uses, nor one of `others` or of `drop`."""
@@ -90,6 +93,16 @@ class Told:
         """The same of a target, which need not have an id."""
         ids = [name for name in self._of_source_alone if name not in aside]
         return {"aside": [*self._everywhere, *aside], "drop": list(drop), "optional": [*self._optional, *ids]}
+
+    def with_implied_groups(self, unlabeled: Table, positive: Table) -> Told:
+        """The same, where an id that several rows of one table have is a group."""
+        ids = self._ids
+        if ids is None or self.groups is not None:
+            return self
+        repeated = any(
+            len(np.unique(comparable_ids(table.aside[ids]))) < len(table.values) for table in (unlabeled, positive)
+        )
+        return replace(self, groups=ids, implied=True) if repeated else self
 
     def completed(self, target: Table) -> Table:
         """One of several targets, with every column that another may have.
@@ -139,8 +152,6 @@ class Told:
     ) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
         """The weights, or the groups, of positives and unlabelled rows, as `fit` takes them, and of the target's."""
         tables, columns = {"positive": positive, "unlabeled": unlabeled, "target": target}, getattr(self, name)
-        if name == "groups" and columns is None and self._is_repeated(unlabeled, positive):
-            columns = self._ids
         if columns is None:
             return None, None
         if isinstance(columns, str):
@@ -160,15 +171,6 @@ class Told:
             rows = len(tables[key].values)
             found[key] = np.ones(rows) if name == "weights" else np.array([f"row {k} of {key}" for k in range(rows)])
         return np.concatenate([found["positive"], found["unlabeled"]]), found.get("target")
-
-    def _is_repeated(self, unlabeled: Table, positive: Table) -> bool:
-        """Whether an id has several rows of one table, so that it is a group."""
-        ids = self._ids
-        if ids is None:
-            return False
-        return any(
-            len(np.unique(comparable_ids(table.aside[ids]))) < len(table.values) for table in (unlabeled, positive)
-        )
 
 
 def _check_columns(name: str, columns: Any, samples: Sequence[str]) -> None:

@@ -8,17 +8,60 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import e, log, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.arrays import Floats
+from priorshift.arrays import Floats, Index
+from priorshift.input.weights import design_effect, effective_size
+
+
+@dataclass(frozen=True, eq=False)
+class SampleScores:
+    """Scores of a sample.
+
+    Attributes
+    ----------
+    values : ndarray
+        Of each row.
+    mass : ndarray
+        What each row counts, of copies one; the sum is 1.
+    observation : ndarray of int
+        The observation that each row is: copies are one, and so is a group.
+    copies : ndarray of int
+        How many copies of each row there are, itself included.
+    """
+
+    values: Floats
+    mass: Floats
+    observation: Index
+    copies: Index
+
+    @classmethod
+    def of(cls, values: Floats) -> SampleScores:
+        """Of rows that are each an observation."""
+        n = len(values)
+        return cls(values, np.full(n, 1 / n), np.arange(n), np.ones(n, dtype=np.intp))
+
+    @property
+    def observations(self) -> float:
+        """How many there are, of equal weight."""
+        return effective_size(self.mass, self.observation)
+
+    def worth(self, threshold: float) -> float:
+        """Independent rows that know the share at or above a threshold as well as these do."""
+        above = self.values >= threshold
+        influence = self.mass * (above - self.mass @ above)
+        distinct = 1 / (self.copies @ self.mass**2)
+        return float(distinct) / design_effect(influence, self.observation, self.copies)
 
 
 @dataclass(frozen=True)
 class LevelSet:
-    """A level set: its share of the positives, of the population, and the second over the first."""
+    """A level set: its threshold, its share of the positives and of the population, and the second over the first."""
 
+    threshold: float
     positive: float
     population: float
 
@@ -36,8 +79,9 @@ class ShareCurve:
     Examples
     --------
     >>> import numpy as np
-    >>> from priorshift.scores.level_sets import ShareCurve
-    >>> curve = ShareCurve.of(positive=np.array([2.0, 3.0]), population=np.array([0.0, 1.0, 2.5, 4.0]))
+    >>> from priorshift.scores.level_sets import SampleScores, ShareCurve
+    >>> samples = np.array([2.0, 3.0]), np.array([0.0, 1.0, 2.5, 4.0])
+    >>> curve = ShareCurve.of(*map(SampleScores.of, samples))
     >>> curve.positive, curve.population
     (array([0.5, 1. ]), array([0.25, 0.5 ]))
     >>> curve.smallest(least=0).ratio
@@ -45,23 +89,20 @@ class ShareCurve:
     """
 
     threshold: Floats
-    positive_counts: NDArray[np.intp]
-    population_counts: NDArray[np.intp]
+    positive_counts: Floats
+    population_counts: Floats
 
     @classmethod
-    def of(cls, positive: Floats, population: Floats) -> ShareCurve:
-        """From two samples of scores."""
-        threshold = np.unique(positive)
+    def of(cls, positive: SampleScores, population: SampleScores) -> ShareCurve:
+        """From two samples."""
+        threshold = np.unique(positive.values)
 
-        def counts(scores: Floats) -> NDArray[np.intp]:
-            at = np.searchsorted(threshold, scores, side="right")
-            return np.bincount(at, minlength=len(threshold) + 1)[::-1]
+        def counts(sample: SampleScores) -> Floats:
+            at = np.searchsorted(threshold, sample.values, side="right")
+            weights = sample.mass / sample.mass.max()
+            return np.bincount(at, weights, len(threshold) + 1)[::-1].astype(np.float64)
 
         return cls(threshold[::-1], counts(positive), counts(population))
-
-    @property
-    def rows(self) -> tuple[int, int]:
-        return int(self.positive_counts.sum()), int(self.population_counts.sum())
 
     @property
     def positive(self) -> Floats:
@@ -76,20 +117,24 @@ class ShareCurve:
     def smallest(self, least: float) -> LevelSet:
         """The level set of smallest ratio, among those that hold more than `least` of the positives."""
         at = int(np.argmin(_ratios(self.positive, self.population, least)))
-        return LevelSet(float(self.positive[at]), float(self.population[at]))
+        return LevelSet(float(self.threshold[at]), float(self.positive[at]), float(self.population[at]))
 
-    def standard_error(self, least: float, replicates: int, rng: np.random.Generator) -> float:
-        """Of the smallest ratio, by the bootstrap: resampling scores is a multinomial draw of the counts."""
+    def standard_error(
+        self, least: float, worth: tuple[float, float], replicates: int, rng: np.random.Generator
+    ) -> float:
+        """Of the smallest ratio, by the bootstrap, where the two samples are `worth` so many independent rows.
 
-        def resample(counts: NDArray[np.intp]) -> Floats:
-            total = counts.sum()
-            return _shares(rng.multinomial(total, counts / total, size=replicates))
+        Resampling scores is a multinomial draw of how many lie between thresholds.
+        """
 
-        ratios = _ratios(resample(self.positive_counts), resample(self.population_counts), least)
-        return float(ratios.min(axis=-1).std(ddof=1))
+        def resample(counts: Floats, rows: float) -> Floats:
+            return _shares(rng.multinomial(max(round(rows), 1), counts / counts.sum(), size=replicates))
+
+        positive, population = resample(self.positive_counts, worth[0]), resample(self.population_counts, worth[1])
+        return float(_ratios(positive, population, least).min(axis=-1).std(ddof=1))
 
 
-def margin(m: int) -> float:
+def margin(m: float) -> float:
     """ε of m positives: √(4·log(em/2)/m) + √(log(2m)/(2m)), which exceeds 1 for m ≤ 27.
 
     Examples
@@ -101,7 +146,7 @@ def margin(m: int) -> float:
     return sqrt(4 * log(e * m / 2) / m) + sqrt(log(2 * m) / (2 * m))
 
 
-def _shares(counts: NDArray[np.intp]) -> Floats:
+def _shares(counts: NDArray[Any]) -> Floats:
     total = np.cumsum(counts, axis=-1)
     return np.asarray(total[..., :-1] / total[..., -1:])
 

@@ -12,6 +12,7 @@ and to frequent positives.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -35,6 +36,9 @@ _ZOOMS = 4  # enough for a hundred million rows
 _LEVELS = np.linspace(0, 1, 34)[1:-1]  # of the posterior, where a target's likelihood is computed
 _KEPT = 1e-4  # the weight from which on a model counts for a target
 _OUTER = 1e-4  # of the coarse posterior's mass at either end, which the fine steps leave out
+_TRUTHS = 16  # priors and models that are tried as the truth
+_FORESEEN_STEPS = 80  # of π
+_TAIL = 1e-3  # of the posterior, beyond which no truth is tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,8 +202,52 @@ def _mixed(priors: Floats, density: Floats) -> Floats:
     return np.maximum(priors[:, None, None] + (1 - priors)[:, None, None] * density, 1e-12)
 
 
+def foreseen_spreads(
+    source: SourceCounts, posterior: ShareDistribution, times: Sequence[tuple[float, float]]
+) -> Floats:
+    """The spread of π's posterior that is to be expected with so many times the positives and rows of the population.
+
+    Priors and models are taken from what the rows leave open, each as the truth that further rows would follow; the
+    spreads of the posteriors that expected counts would give are averaged. `posterior` is that of `source`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.special import ndtr
+    >>> from priorshift.scores.posterior import SourceCounts, foreseen_spreads, prior_posterior
+    >>> rng = np.random.default_rng(0)
+    >>> v = ndtr(rng.normal(size=1000) - np.repeat([0, 3], [400, 600]))
+    >>> counts = SourceCounts.of(v[None], 500, 500, weights=np.ones(1000))
+    >>> now, then = foreseen_spreads(counts, prior_posterior(counts)[0], [(1, 1), (16, 16)])
+    >>> print(round(then / now, 1))  # where the classes are apart, about as one over the root of the rows
+    0.3
+    """
+    shapes, n = source.shapes, source.counts.sum(axis=1).mean()
+    low, high = posterior.ppf([_TAIL, 1 - _TAIL])
+    edges = np.linspace(low, high, _FORESEEN_STEPS + 1)
+    middles = (edges[1:] + edges[:-1]) / 2
+    weight = _masses(edges, source).mean(axis=2)
+    taken = np.searchsorted(np.cumsum(weight) / weight.sum(), (np.arange(_TRUTHS) + 0.5) / _TRUTHS)
+    of_prior, of_model = np.unravel_index(np.minimum(taken, weight.size - 1), weight.shape)
+    truth = _mixed(middles[of_prior], shapes.density)[np.arange(_TRUTHS), of_model] * shapes.widths
+    spreads = []
+    for positives, population in times:
+        counts = population * n * truth / truth.sum(axis=1, keepdims=True)
+        mass = _masses(edges, SourceCounts(counts, source.ranked, positives * source.m)).sum(axis=1)
+        mean = middles @ mass
+        spreads.append(np.sqrt(np.maximum(middles**2 @ mass - mean**2, 0.0)).mean())
+    return np.array(spreads)
+
+
 def _on(edges: Floats, source: SourceCounts) -> tuple[ShareDistribution, float]:
     """The posterior on steps of π."""
+    mass = _masses(edges, source)
+    overlap = float(source.shapes.overlap @ mass.sum(axis=0).mean(axis=1))
+    return ShareDistribution(edges, mass.sum(axis=1).mean(axis=1)), overlap
+
+
+def _masses(edges: Floats, source: SourceCounts) -> Floats:
+    """Of steps of π and models, by each repetition, shape (steps, models, repeats)."""
     counts, m, shapes = source.counts, source.m, source.shapes
     g, log_prior = shapes.density, shapes.log_prior
     n = counts.sum(axis=1).mean()
@@ -211,6 +259,4 @@ def _on(edges: Floats, source: SourceCounts) -> tuple[ShareDistribution, float]:
         r = np.maximum(pi + (1 - pi) * g, 1e-12)
         log[k] = np.log(r) @ counts.T - np.log(m + n * r) @ both.T + (np.log(weight) + log_prior)[:, None]
     mass = np.exp(log - log.max(axis=(0, 1)))
-    mass /= mass.sum(axis=(0, 1))
-    overlap = float(shapes.overlap @ mass.sum(axis=0).mean(axis=1))
-    return ShareDistribution(edges, mass.sum(axis=1).mean(axis=1)), overlap
+    return np.asarray(mass / mass.sum(axis=(0, 1)))

@@ -70,6 +70,12 @@ class RatioTest:
     ratio: float
     separation: float
 
+    @property
+    def ratio_error(self) -> float:
+        """The standard error of R̂; NaN where there is none."""
+        at = min(max(self.ratio, 0.0), float(self.ratios[-1]))
+        return float(np.interp(at, self.ratios, self.error)) if np.isfinite(self.ratio) else float("nan")
+
 
 @dataclass(frozen=True, eq=False)
 class _Tests:
@@ -92,13 +98,18 @@ class _Tests:
 
 @dataclass(frozen=True, eq=False)
 class _Linearized:
-    """Tests, and what their variance is made of: what each row of U, P and T does to its mean of h, and 1 + noise."""
+    """Tests, and what their variance is made of.
+
+    What each row of U, P and T does to its mean of h, 1 + noise, and the variances of N − rD that T, U and P make by
+    themselves, without the noise.
+    """
 
     tests: _Tests
     population: Floats
     positive: Floats
     target: Floats
     second: Floats
+    parts: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +132,28 @@ class Influence:
     target: Floats
     own_variance: float
     freedom: float
+
+
+@dataclass(frozen=True)
+class VarianceParts:
+    """What the variance of R̂ is made of.
+
+    Attributes
+    ----------
+    positive, unlabeled, target : float
+        The variances that P, U and T make by themselves; those of the source with the noise of the scores. Where no
+        observation is in two samples, they add up to `total`.
+    total : float
+        Of R̂, as the test has it.
+    noise : float
+        The share of noise in h, 0 to 1.
+    """
+
+    positive: float
+    unlabeled: float
+    target: float
+    total: float
+    noise: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +196,17 @@ class Witness:
         fine = np.setdiff1d(fine[fine > 0], test.ratios)
         return coarse.joined(self._tests(fine, sample)).result() if len(fine) else test
 
+    def noise_of(self, h: Floats) -> float:
+        """The share of h's variance among U that is noise of the scores; a function of the bins in each repetition."""
+        mass, unbiased = self.source.population_mass, _unbiased(self.source.worth[1])
+        variance = _variance(_averaged(h[:, None], self.population), mass) * unbiased
+        return float(self._noise(h[:, None], variance)[0])
+
+    def mean_of_positives(self, h: Floats) -> Floats:
+        """Of functions of the bins, shape (h, bins), the mean over repetitions: known from the ranks."""
+        same = np.broadcast_to(h, (len(self.positive), *h.shape))
+        return np.asarray(self._mean_of_positives(same).mean(axis=(0, 2)))
+
     def _sample(self, values: Floats, target: Target) -> _TargetSample:
         return _TargetSample(mixture.bins(values), target, _together(target.observation), self._with_source(target))
 
@@ -181,8 +225,7 @@ class Witness:
 
     def influence(self, ratio: float, values: Floats, target: Target) -> Influence:
         """How rows move the estimate `ratio`, by the witness that is best for it; the other arguments are `test`'s."""
-        r = np.array([min(max(ratio, 0.0), float(_COARSE[-1] / (1 - _COARSE[-1])))])
-        sample = self._sample(values, target)
+        r, sample = _within(ratio), self._sample(values, target)
         made = self._linearized(r, sample)
         _, _, (V,), (D,), (freedom,), _ = made.tests.made
         source = self._of_observations(-np.sqrt(made.second) * r, -np.sqrt(made.second) * (1 - r), made)
@@ -192,6 +235,26 @@ class Witness:
             own = np.where(target.of_source >= 0, 0.0, own)
         variance = max(float(V) - float(_sum_of_squares(source)[0]), 0.0) / D**2
         return Influence(source[0] / D, own[0] / D, variance, float(freedom))
+
+    def variance_parts(self, ratio: float, values: Floats, target: Target) -> VarianceParts:
+        """What the variance of the estimate `ratio` is made of, by the witness that is best for it."""
+        made = self._linearized(_within(ratio), self._sample(values, target))
+        _, _, (V,), (D,), _, _ = made.tests.made
+        (from_T,), (from_U,), (from_P,) = made.parts / D**2
+        second = float(made.second[0])
+        return VarianceParts(
+            second * float(from_P), second * float(from_U), float(from_T), float(V) / float(D) ** 2, second - 1
+        )
+
+    def function(self, ratios: Floats, size: float) -> Floats:
+        """h_r in each bin, shape (repeats, ratios, bins), for a target that is worth `size` rows; E_P h is 0."""
+        rho, r = self.density_ratio[:, None, :], np.asarray(ratios, dtype=float)
+        m, n = self.source.worth
+        c_T, c_P, c_U = 1 / size, ((1 - r) ** 2 / m)[:, None], (r**2 / n)[:, None]
+        h = (1 - rho) / (c_T * np.maximum((1 - r)[:, None] * rho + r[:, None], 0) + c_P * rho + c_U)
+        h /= np.abs(h).max(axis=(0, 2), keepdims=True)
+        h -= self._mean_of_positives(h)  # known from the ranks
+        return np.asarray(h)
 
     def _of_observations(self, u: Floats, p: Floats, made: _Linearized) -> Floats:
         """What each observation of the source does to u·E_U h + p·E_P h."""
@@ -204,11 +267,8 @@ class Witness:
     def _linearized(self, r: Floats, sample: _TargetSample) -> _Linearized:
         rho, source = self.density_ratio[:, None, :], self.source
         mass_P, mass_U, mass_T = source.positive_mass, source.population_mass, sample.target.mass
-        (m, n), t = source.worth, sample.target.size
-        c_T, c_P, c_U = 1 / t, ((1 - r) ** 2 / m)[:, None], (r**2 / n)[:, None]
-        h = (1 - rho) / (c_T * np.maximum((1 - r)[:, None] * rho + r[:, None], 0) + c_P * rho + c_U)
-        h /= np.abs(h).max(axis=(0, 2), keepdims=True)
-        h -= self._mean_of_positives(h)  # E_P h, known from the ranks
+        (_, n), t = source.worth, sample.target.size
+        h = self.function(r, t)
         of_T, of_U, of_P = (_averaged(h, b) for b in (sample.bins, self.population, self.positive))
         N, D = of_T @ mass_T, of_U @ mass_U
         # if R = r, T has that variance too: few rows of it may hold none of a rare class
@@ -258,7 +318,7 @@ class Witness:
         of_D = np.maximum(self._source_variance(one, -one, of_U, of_P, each), each)
         apart = D / np.sqrt(np.maximum(second * of_D, 1e-300))
         tests = _Tests(np.stack([r, N - r * D, V, D, np.maximum(freedom, 1.0), apart]))
-        return _Linearized(tests, of_U, of_P, of_T, second)
+        return _Linearized(tests, of_U, of_P, of_T, second, parts)
 
     def _mean_of_positives(self, h: Floats) -> Floats:
         """Over the ranks that a further positive could have, or where they count differently, over those of P."""
@@ -312,6 +372,11 @@ class Witness:
         between = np.maximum(each - variance, 0.0) * repeats / (repeats - 1)  # half of a difference's variance
         folds = len(self.scored.repetitions[0].models)
         return np.asarray(np.minimum(between * (folds - 1) / np.maximum(variance, 1e-300), 1.0))
+
+
+def _within(ratio: float) -> Floats:
+    """The ratio, or the nearest that is tested."""
+    return np.array([min(max(ratio, 0.0), float(_COARSE[-1] / (1 - _COARSE[-1])))])
 
 
 def _averaged(h: Floats, bins: NDArray[np.intp]) -> Floats:

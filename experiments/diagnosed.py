@@ -1,0 +1,64 @@
+"""The tests of a diagnosis, asked as often as a study asks: one fit serves many targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priorshift.confidence_curve import TabulatedCurve
+from priorshift.diagnosis.label_shift import LabelShiftTest, label_shift_test
+from priorshift.diagnosis.shift import ShiftTest, shift_test
+from priorshift.input.source import Source
+from priorshift.scores.scored import ScoredSource
+from priorshift.scores.witness import Witness
+
+LEVEL = 0.05
+RESAMPLES = 199  # fewer than a user's: level and power are those of 999 within a hundredth, and a study asks often
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A source with the scores that `WitnessShift` fits by default."""
+
+    source: Source
+    witness: Witness
+
+    @classmethod
+    def of(cls, X: NDArray[Any], y: NDArray[Any], ids: NDArray[Any], seed: int) -> Fitted:
+        source = Source.read(X, y, ids, scenario="case-control", standardize=True)
+        scored = ScoredSource.of(source, None, 5, 5, np.random.default_rng(seed))
+        return cls(source, Witness.of(scored, source.without_rows(), *scored.mixture))
+
+    def tests(self, rows: NDArray[Any], seed: int) -> tuple[ShiftTest, LabelShiftTest]:
+        target = self.source.layout.read(rows)
+        values = self.witness.scored.target_p_values(target)
+        test = self.witness.test(values, target)
+        curve = TabulatedCurve.of(test.ratios, test.statistic, test.freedom)
+        rng = np.random.default_rng(seed)
+        return (
+            shift_test(self.witness, test, curve, values, target),
+            label_shift_test(
+                self.source, target, self.witness, values, rng, ratio=test.ratio, resamples=RESAMPLES
+            ),
+        )  # fmt: skip
+
+
+def p_values(shift: ShiftTest, label: LabelShiftTest) -> dict[str, float]:
+    """By the name of the test; of columns, the smallest of the adjusted ones."""
+    return {
+        "shift": shift.p_value,
+        "kernel": label.kernel.p_value,
+        "score": label.score.p_value,
+        "label_shift": label.p_value,
+        "columns": min((column.p_value for column in label.columns), default=float("nan")),
+    }
+
+
+def rejected(p: Iterable[dict[str, float]]) -> dict[str, float]:
+    """The share of repetitions in which each test rejects at 5%."""
+    some = list(p)
+    return {name: round(float(np.mean([one[name] <= LEVEL for one in some])), 4) for name in some[0]}

@@ -1,0 +1,63 @@
+"""Is the column that drifted named, and no other?
+
+The paper's synthetic data, π = 0.2 and π′ = 0.5, P and U from one pool, with ten columns and with forty; all rows of
+the target have one column moved, in standard deviations of a class.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+import priorshift as ps
+from experiments.columns import markdown
+from experiments.diagnosed import LEVEL, Fitted
+from experiments.study import Line, Trial
+
+_ROWS = (200, 2000)
+_COLUMNS = (10, 40)
+_DRIFTS = (0.0, 0.25, 0.5)
+_REPETITIONS = 200
+_AT = 3  # the column that moves
+_SEED = 2034
+
+
+def measure(rows: int, columns: int, repetitions: int) -> list[Line]:
+    found: dict[float, list[tuple[bool, bool, bool, bool]]] = {drift: [] for drift in _DRIFTS}
+    for seed in range(repetitions):
+        rng = np.random.default_rng((_SEED, rows, columns, seed))
+        s = ps.simulate.gaussian(0.2, 0.5, rows, rows, dimension=columns, random_state=rng)
+        fitted = Fitted.of(s.X, s.y, s.ids, seed)
+        for drift in _DRIFTS:
+            T = s.target.copy()
+            T[:, _AT] += drift
+            _, label = fitted.tests(T, seed)
+            first = label.columns[0].name == f"column {_AT}"
+            named = [column.name for column in label.columns if column.p_value <= LEVEL]
+            others = any(name != f"column {_AT}" for name in named)
+            found[drift].append((first, first and bool(named), others, label.p_value <= LEVEL))
+    lines = []
+    for drift, some in found.items():
+        first, named, others, rejects = (round(float(share), 4) for share in np.mean(some, axis=0))
+        line = {"drift": drift, "first": first, "named_first": named, "others_named": others, "label_shift": rejects}
+        lines.append(line)
+    return lines
+
+
+def texts(lines: list[Line]) -> dict[str, str]:
+    rows = [
+        (f"{x['rows']}", f"{x['columns']}", f"{x['drift']:g}", f"{x['first']:.0%}" if x["drift"] else "",
+         f"{x['named_first']:.0%}" if x["drift"] else "", f"{x['others_named']:.0%}", f"{x['label_shift']:.0%}")
+        for x in lines
+    ]  # fmt: skip
+    header = ("rows", "columns", "drift", "stands first", "stands first and is named", "another one is named")
+    return {"drifted": markdown((*header, "label shift rejected"), rows)}
+
+
+_GRID = tuple(
+    {"rows": rows, "columns": columns, "drift": drift, "repetitions": _REPETITIONS}
+    for rows, columns, drift in product(_ROWS, _COLUMNS, _DRIFTS)
+)
+_UNIT = ("rows", "columns", "repetitions")
+TRIAL = Trial("drifted", "One column that drifted, among ten and among forty", _GRID, _UNIT, measure, texts)

@@ -1,0 +1,118 @@
+"""Do the tests of a diagnosis reject as often as they say where what they test is true?
+
+Targets without violation, drawn in every repetition: of the paper's synthetic data, P and U apart or from one pool,
+and of UCI tables, whose halves are drawn anew and whose classes are drawn row by row: with as many positives in U and
+in T as the priors say, two samples would be more alike than chance makes them. Where π′ = π a shift is tested too.
+`histogram` counts the p-values of the test of label shift in tenths.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+import priorshift as ps
+from experiments.columns import markdown
+from experiments.diagnosed import Fitted, p_values, rejected
+from experiments.draws import gaussian, halves, load
+from experiments.grids import PRIORS
+from experiments.study import Line, Trial
+
+_REPETITIONS = 500
+_SYNTHETIC = "Synthetic"
+_TABLES = ("Spambase", "Waveform", "Segment", "Yeast")  # of UCI's, those with rows enough
+_TABLE_ROWS, _TABLE_PRIOR = 1000, 0.5
+_SEED = 2032
+_PRIORS = {200: (*PRIORS, 0.8, 0.9), 2000: (*PRIORS, 0.9)}
+_TESTS = ("shift", "kernel", "score", "label_shift", "columns")
+
+
+def _targets(dataset: str, rows: int, source_prior: float) -> tuple[float, ...]:
+    if dataset != _SYNTHETIC:
+        return source_prior, 0.8
+    return tuple(dict.fromkeys((source_prior, 0.6) if rows > 200 else (source_prior, 0.5, 0.95)))
+
+
+def _by_chance(
+    positives: NDArray[np.intp], negatives: NDArray[np.intp], prior: float, most: int, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Rows whose class is drawn each; no more than there are of both, but for one time in thousands."""
+    rows = min(most, int(0.85 * min(len(positives) / prior, len(negatives) / (1 - prior))))
+    k = int(rng.binomial(rows, prior))
+    k = max(rows - len(negatives), min(k, len(positives)))
+    return rng.permutation(np.concatenate([rng.permutation(positives)[:k], rng.permutation(negatives)[: rows - k]]))
+
+
+def measure(dataset: str, rows: int, shared_rows: bool, source_prior: float, repetitions: int) -> list[Line]:
+    targets = _targets(dataset, rows, source_prior)
+    found: dict[float, list[dict[str, float]]] = {target: [] for target in targets}
+    for seed in range(repetitions):
+        rng = np.random.default_rng((_SEED, rows, shared_rows, round(1000 * source_prior), seed))
+        if dataset == _SYNTHETIC:
+            s = ps.simulate.gaussian(source_prior, 0.5, rows, 2, shared=shared_rows, random_state=rng)
+            X, y, ids = s.X, s.y, s.ids
+        else:
+            data = load(dataset)
+            first, second = halves(len(data.X), rng)
+            P, rest = np.split(first[data.y[first]], [int(data.y[first].sum()) // 3])
+            U = _by_chance(rest, first[~data.y[first]], source_prior, rows, rng)
+            ids, y = np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)])
+            X = data.X[ids]
+        fitted = Fitted.of(X, y, ids, seed)
+        for target in targets:
+            if dataset == _SYNTHETIC:
+                T = gaussian(rows, target, rng)
+            else:
+                T = data.X[_by_chance(second[data.y[second]], second[~data.y[second]], target, rows, rng)]
+            found[target].append(p_values(*fitted.tests(T, seed)))
+    lines = []
+    for target, p in found.items():
+        line = {"target_prior": target} | rejected(p)
+        if target != source_prior:
+            del line["shift"]
+        counts = np.histogram([one["label_shift"] for one in p], np.linspace(0, 1, 11))[0]
+        lines.append(line | {"histogram": counts.tolist()})
+    return lines
+
+
+def texts(lines: list[Line]) -> dict[str, str]:
+    rows = []
+    for words, chosen in (
+        ("synthetic, 200 rows", [x for x in lines if x["dataset"] == _SYNTHETIC and x["rows"] == 200]),
+        ("synthetic, 2000 rows", [x for x in lines if x["dataset"] == _SYNTHETIC and x["rows"] == 2000]),
+        (f"UCI, at most {_TABLE_ROWS} rows", [x for x in lines if x["dataset"] != _SYNTHETIC]),
+    ):
+        cells = [words]
+        for test in _TESTS:
+            share = 100 * np.array([line[test] for line in chosen if test in line])
+            cells.append(f"{share.mean():.1f}% ({share.min():.1f} to {share.max():.1f})")
+        rows.append(cells)
+    header = ("data", "is there a shift", "label shift, by the rows", "by the score", "by both", "some column named")
+    return {"type_one": markdown(header, rows)}
+
+
+_CELLS = (
+    (_SYNTHETIC, 200, False, 0.05),  # ten positives; of one pool of rows there might be fewer than five
+    *(
+        (_SYNTHETIC, rows, shared, pi)
+        for rows, priors in _PRIORS.items()
+        for shared, pi in product((False, True), priors)
+    ),
+    *((name, _TABLE_ROWS, False, _TABLE_PRIOR) for name in _TABLES),
+)
+_GRID = tuple(
+    {
+        "dataset": dataset,
+        "rows": rows,
+        "shared_rows": shared,
+        "source_prior": pi,
+        "target_prior": target,
+        "repetitions": _REPETITIONS,
+    }
+    for dataset, rows, shared, pi in _CELLS
+    for target in _targets(dataset, rows, pi)
+)
+_UNIT = ("dataset", "rows", "shared_rows", "source_prior", "repetitions")
+TRIAL = Trial("type_one", "How often the tests of a diagnosis reject what is true", _GRID, _UNIT, measure, texts)

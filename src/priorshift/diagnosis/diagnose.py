@@ -1,0 +1,337 @@
+"""The door of doubt: three tables in, and whether the number that they give may be published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from priorshift.diagnosis.conclusion import check_threshold
+from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis, adjusted
+from priorshift.diagnosis.identification import identify
+from priorshift.diagnosis.label_shift import RESAMPLES, label_shift_test
+from priorshift.diagnosis.planning import planning
+from priorshift.diagnosis.sensitivity import sensitivity
+from priorshift.diagnosis.shift import shift_test
+from priorshift.diagnosis.verdict import UNJUDGED, judge
+from priorshift.errors import (
+    AuditWarning,
+    ColumnWarning,
+    DuplicateRowsWarning,
+    FewGroupsWarning,
+    InputError,
+    Said,
+    SampleWarning,
+    SharedRowsWarning,
+    WarningsByName,
+    overheard,
+)
+from priorshift.estimate import make_estimator, read_three, source_of_tables, with_columns
+from priorshift.estimates import join_targets, read_several, without_empty_audit
+from priorshift.input.source import Source, Target, check_sizes
+from priorshift.input.tables import Table
+from priorshift.input.targets import frame_library
+from priorshift.input.told import Columns, Told
+from priorshift.mixture_prior import MixturePrior
+from priorshift.progress import Progress
+from priorshift.witness_shift import WitnessShift
+
+_PARTS = 5  # of a diagnosis, after the estimate
+# what a verdict mentions of the tables, and what of it forbids a number; other warnings are of what it judges itself
+ODD = (ColumnWarning, DuplicateRowsWarning, FewGroupsWarning, SharedRowsWarning)
+GRAVE = (AuditWarning, SampleWarning)
+_UNLIKELY = 0.01  # a p-value of one of several targets that more resamples are drawn for
+_MOST_RESAMPLES = 19_999
+
+
+def diagnose(
+    positive: Any,
+    unlabeled: Any,
+    target: Any,
+    *,
+    threshold: float | None = None,
+    method: Any = "auto",
+    source_prior: Any = None,
+    confidence: float | None = None,
+    random_state: int | np.random.Generator | None = None,
+    standardize: bool | None = None,
+    shared: str | None = None,
+    drop: Sequence[str] = (),
+    audit: Columns = None,
+    weights: Columns = None,
+    groups: Columns = None,
+    encoder: Any = "auto",
+) -> Diagnosis:
+    """Ask whether the estimated prior of a target may be believed, what could be wrong with it, and what would help.
+
+    Parameters
+    ----------
+    positive, unlabeled, target : array-like, data frame, or path of a CSV or Parquet file
+        As in :func:`estimate_prior`.
+    threshold : float or None
+        A target prior that matters, such as that above which something is done: the conclusion whose robustness is
+        looked at is then on which side of it the prior lies. None asks whether it lies above or below the source's.
+    method : {"auto", "witness"} or WitnessShift
+        The default estimator, or one with other settings, such as ``WitnessShift(scenario="censoring")``: what is asked
+        here is asked of its ratio of negatives.
+    source_prior : float, (low, high), distribution, estimator or None
+        As in :func:`estimate_prior`, and so is all that follows.
+    confidence : float or None
+    random_state : int, Generator or None
+    standardize : bool or None
+    shared : None, "identical" or name of an id column
+    drop : sequence of str
+    audit, weights, groups : None, name of a column or mapping
+    encoder : {"auto"}, None or transformer
+
+    Returns
+    -------
+    Diagnosis
+        Which prints as a page, with a verdict on top.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=1000, n_target=1000, shared=False, random_state=0)
+    >>> found = ps.diagnose(s.positive, s.unlabeled, s.target, source_prior=0.2, random_state=0)
+    >>> found.verdict.answer
+    'yes'
+    >>> print(found.shift_test)
+    R = 0.51, 95% interval 0.46 to 0.57, the share of negatives in the target over that in the source; no shift (R = 1)
+    has p < 0.0001
+    """
+    estimator = _estimator(method, source_prior, confidence, random_state, standardize)
+    drop = [drop] if isinstance(drop, str) else list(drop)
+    told = Told(shared, audit, weights, groups).checked(drop)
+    with overheard(*ODD, *GRAVE) as odd:
+        tables = read_three(positive, unlabeled, target, told, drop, encoder)
+    return diagnose_from_tables(estimator, *tables, told=told, threshold=threshold, said=odd)
+
+
+def diagnose_targets(
+    positive: Any,
+    unlabeled: Any,
+    targets: Any,
+    *,
+    by: str | None = None,
+    threshold: float | None = None,
+    method: Any = "auto",
+    source_prior: Any = None,
+    confidence: float | None = None,
+    random_state: int | np.random.Generator | None = None,
+    standardize: bool | None = None,
+    shared: str | None = None,
+    drop: Sequence[str] = (),
+    audit: Columns = None,
+    weights: Columns = None,
+    groups: Columns = None,
+    encoder: Any = "auto",
+) -> Diagnoses:
+    """Diagnose several targets, with one fit to the source.
+
+    Parameters
+    ----------
+    positive, unlabeled, targets : array-like, data frame, or path of a CSV or Parquet file
+        As in :func:`estimate_priors`.
+    by : str or None
+        As in :func:`estimate_priors`.
+    threshold : float or None
+        As in :func:`diagnose`, and so is all that follows.
+    method : {"auto", "witness"} or WitnessShift
+    source_prior : float, (low, high), distribution, estimator or None
+    confidence : float or None
+    random_state : int, Generator or None
+    standardize : bool or None
+    shared : None, "identical" or name of an id column
+    drop : sequence of str
+    audit, weights, groups : None, name of a column or mapping
+    encoder : {"auto"}, None or transformer
+
+    Returns
+    -------
+    Diagnoses
+        A mapping of names to :class:`Diagnosis` that prints as a table. Where nothing is wrong one in twenty tests says
+        otherwise, so p-values are adjusted for the number of targets (Holm).
+    """
+    estimator = _estimator(method, source_prior, confidence, random_state, standardize)
+    if by is not None and not isinstance(by, str):
+        raise InputError(f"by is {type(by).__name__}, but it must be the name of a column; pass that.")
+    drop = [drop] if isinstance(drop, str) else list(drop)
+    told = Told(shared, audit, weights, groups).checked(drop, by=by)
+    with overheard(*ODD, *GRAVE) as odd:
+        tables = read_several(positive, unlabeled, targets, by, told, drop, encoder)
+    made = diagnose_targets_from_tables(estimator, *tables, by=by, told=told, threshold=threshold, said=odd)
+    return replace(made, frame=frame_library(targets, unlabeled, positive))
+
+
+def diagnose_from_tables(
+    estimator: WitnessShift,
+    unlabeled: Table,
+    positive: Table,
+    target: Table,
+    *,
+    told: Told | None = None,
+    threshold: float | None = None,
+    said: Sequence[Said] = (),
+) -> Diagnosis:
+    """Diagnose a target from tables that were read before, whose columns agree.
+
+    Parameters
+    ----------
+    estimator : WitnessShift
+        It is fitted.
+    unlabeled, positive, target : Table
+        The three samples.
+    told : Told or None
+        What is known of their rows; columns of it are set aside.
+    threshold : float or None
+        As in :func:`diagnose`.
+    said : sequence of (type, str)
+        What was warned of the tables as they were read, and is overheard.
+
+    Returns
+    -------
+    Diagnosis
+    """
+    check_sizes(**{target.name: len(target.values)})
+    with overheard(*ODD, *GRAVE) as odd:
+        X, y, arguments, asked = source_of_tables(estimator, unlabeled, positive, target, told=told)
+        fitted = _Fitted.to(estimator, X, y, arguments, unlabeled, threshold)
+        found = fitted.diagnosis(estimator.read_target(target, **asked))
+    return _judged(found, [*said, *odd])
+
+
+def diagnose_targets_from_tables(
+    estimator: WitnessShift,
+    unlabeled: Table,
+    positive: Table,
+    targets: Sequence[tuple[str, Table]],
+    *,
+    by: str | None = None,
+    told: Told | None = None,
+    threshold: float | None = None,
+    said: Sequence[Said] = (),
+) -> Diagnoses:
+    """Diagnose several targets from tables that were read before.
+
+    Parameters
+    ----------
+    estimator : WitnessShift
+        It is fitted.
+    unlabeled, positive : Table
+        The source.
+    targets : sequence of (str, Table)
+        With their names.
+    by : str or None
+        The column that told them apart.
+    told : Told or None
+        What is known of their rows; columns of it are set aside.
+    threshold : float or None
+        As in :func:`diagnose`.
+    said : sequence of (type, str)
+        What was warned of the tables as they were read, and is overheard.
+
+    Returns
+    -------
+    Diagnoses
+    """
+    unlabeled, positive, joined = join_targets(unlabeled, positive, targets, told)
+    with overheard(*ODD, *GRAVE) as odd:
+        X, y, arguments, asked = source_of_tables(estimator, unlabeled, positive, joined.table, told=told)
+        fitted = _Fitted.to(estimator, X, y, arguments, unlabeled, threshold)
+    made, of_target, by_name = {}, {}, WarningsByName("target")
+    for name, rows in joined.rows.items():
+        own = without_empty_audit({key: column[rows] for key, column in asked.items()})
+        with by_name.of(name), overheard(*ODD, *GRAVE) as of_target[name]:
+            made[name] = fitted.diagnosis(estimator.read_target(joined.part(name), **own), len(joined.rows))
+    by_name.say()
+    p_values = adjusted([found.label_shift_test.p_value for found in made.values()])
+    judged = {
+        name: _judged(found, [*said, *odd, *of_target[name]], p, len(made))
+        for (name, found), p in zip(made.items(), p_values, strict=True)
+    }
+    return Diagnoses(judged, by)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """The estimator, its source, and what is common to all targets."""
+
+    estimator: WitnessShift
+    source: Source
+    unlabeled: Table
+    threshold: float | None
+
+    @classmethod
+    def to(
+        cls, estimator: WitnessShift, X: Table, y: Any, arguments: dict[str, Any], unlabeled: Table, threshold: Any
+    ) -> _Fitted:
+        check_threshold(threshold)
+        source = estimator.read_source(X, y, **arguments)
+        return cls(estimator.fit_source(source), source, unlabeled, threshold)
+
+    def diagnosis(self, target: Target, targets: int = 1) -> Diagnosis:
+        """Each part asks the target that was examined once; what is judged of them is left open.
+
+        Of several targets one that label shift hardly explains gets so many more resamples that its p-value can be
+        small even when it is adjusted for their number.
+        """
+        estimator, source = self.estimator, self.source
+        seen = estimator.examine(target)
+        estimate = with_columns(seen.estimate, self.unlabeled)
+        rng, confidence = np.random.default_rng(estimator.scored_.seed), estimator.confidence
+        # where P and U may be alike, R tells nothing
+        test = seen.test if seen.is_apart else replace(seen.test, ratio=float("nan"))
+        common = (seen.values, test, seen.curve, seen.prior)
+        with Progress("diagnose", _PARTS) as step:
+            step()
+            identification = identify(estimator, source, seen)
+            step()
+            shift = shift_test(seen.witness, seen.test, seen.curve, seen.values, target, confidence)
+            label_shift = label_shift_test(source, target, seen.witness, seen.values, rng, ratio=seen.test.ratio)
+            if targets > 1 and label_shift.p_value <= _UNLIKELY:
+                more = min(targets * RESAMPLES, _MOST_RESAMPLES)
+                label_shift = label_shift_test(
+                    source, target, seen.witness, seen.values, rng, ratio=seen.test.ratio, resamples=more
+                )
+            step()
+            sensitive = sensitivity(
+                source, target, seen.witness, *common, source_prior=estimate.source_prior, threshold=self.threshold,
+                confidence=confidence, rng=rng,
+            )  # fmt: skip
+            step()
+            from_rows = isinstance(estimator.prior_estimator_, MixturePrior)
+            plan = planning(seen.witness, target, *common, from_rows=from_rows, confidence=confidence)
+            step()
+        return Diagnosis(UNJUDGED, estimate, shift, label_shift, identification, sensitive, plan)
+
+
+def _judged(found: Diagnosis, said: Sequence[Said], p_value: float | None = None, targets: int = 1) -> Diagnosis:
+    verdict = judge(
+        found.estimate,
+        found.label_shift_test,
+        found.identification,
+        found.sensitivity,
+        said=[message for category, message in said if not issubclass(category, GRAVE)],
+        grave=[message for category, message in said if issubclass(category, GRAVE)],
+        p_value=p_value,
+        targets=targets,
+    )
+    return replace(found, verdict=verdict)
+
+
+def _estimator(
+    method: Any, source_prior: Any, confidence: Any, random_state: Any, standardize: bool | None
+) -> WitnessShift:
+    settings = {"source_prior": source_prior, "confidence": confidence, "random_state": random_state,
+                "standardize": standardize}  # fmt: skip
+    made = make_estimator(method, settings)
+    if not isinstance(made, WitnessShift):
+        name = method if isinstance(method, str) else type(made).__name__
+        raise InputError(
+            f"method is {name!r}, but what is asked here is asked of the default estimator; leave method out, or pass "
+            "a WitnessShift with other settings."
+        )
+    return made

@@ -1,0 +1,237 @@
+"""What a diagnosis is: a verdict, and the parts that it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+
+from priorshift import records
+from priorshift.diagnosis import pictures
+from priorshift.diagnosis.identification import Identification
+from priorshift.diagnosis.label_shift import LabelShiftTest
+from priorshift.diagnosis.planning import Planning
+from priorshift.diagnosis.sensitivity import Sensitivity
+from priorshift.diagnosis.shift import ShiftTest
+from priorshift.diagnosis.verdict import Verdict
+from priorshift.input.targets import name_of
+from priorshift.joint import holm
+from priorshift.result import PriorEstimate, decimals
+
+_WIDTH = 100
+_QUESTIONS = {
+    "shift_test": "Is there a shift?",
+    "label_shift_test": "Is it label shift?",
+    "identification": "Can the tables tell?",
+    "sensitivity": "What would change it?",
+    "planning": "What would narrow it?",
+}
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Whether an estimate may be believed, and why; it prints as a page.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        May this number be published? With reasons.
+    estimate : PriorEstimate
+        The number.
+    shift_test : ShiftTest
+        Whether the prior has changed at all.
+    label_shift_test : LabelShiftTest
+        Whether a change of the prior explains the target, and which columns and rows speak against it.
+    identification : Identification
+        What the tables can tell.
+    sensitivity : Sensitivity
+        What the number rests on, and how wrong assumptions may be before the conclusion changes.
+    planning : Planning
+        How sure more rows would make it.
+    """
+
+    verdict: Verdict
+    estimate: PriorEstimate
+    shift_test: ShiftTest
+    label_shift_test: LabelShiftTest
+    identification: Identification
+    sensitivity: Sensitivity
+    planning: Planning
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain numbers and strings, ready for JSON; a number that does not exist is None.
+
+        Returns
+        -------
+        dict
+            With the names of the attributes.
+        """
+        return {name: getattr(self, name).to_dict() for name in ("verdict", "estimate", *_QUESTIONS)}
+
+    def plot(self, part: str | None = None, ax: Any = None) -> Any:
+        """Draw a part.
+
+        Parameters
+        ----------
+        part : {"shift_test", "label_shift_test", "identification", "sensitivity", "planning"} or None
+            Which; None draws all of them, in a new figure.
+        ax : matplotlib Axes or None
+            Where to draw one part; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+            Of several, the first.
+        """
+        return pictures.draw({name: getattr(self, name) for name in _QUESTIONS}, part, ax)
+
+    def __str__(self) -> str:
+        parts = [_filled(str(self.verdict)), str(self.estimate)]
+        for name, question in _QUESTIONS.items():
+            parts.append(f"{question}\n{_filled(str(getattr(self, name)), '  ')}")
+        if "target" in self.estimate.details.get("audit", {}):
+            parts.append("(What would change or narrow it is of the tables without the audit of the target.)")
+        return "\n\n".join(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnoses(Mapping[str, Diagnosis]):
+    """Diagnoses of several targets, by their names; it prints as a table.
+
+    Attributes
+    ----------
+    diagnoses : dict of str to Diagnosis
+        What the mapping holds, in its order.
+    by : str or None
+        The column that told the targets apart.
+    frame : str or None
+        The library of data frames that :meth:`to_frame` uses, "pandas" or "polars"; None takes what is installed.
+    """
+
+    diagnoses: dict[str, Diagnosis]
+    by: str | None = None
+    frame: str | None = field(default=None, repr=False)
+
+    def __getitem__(self, name: Any) -> Diagnosis:
+        return self.diagnoses[name_of(name)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.diagnoses)
+
+    def __len__(self) -> int:
+        return len(self.diagnoses)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Give a row for each target.
+
+        Returns
+        -------
+        list of dict
+            The answer, the estimate with its interval, R, and p-values, alone and adjusted for the number of targets.
+        """
+        shift, label_shift = (
+            adjusted([getattr(d, name).p_value for d in self.values()]) for name in ("shift_test", "label_shift_test")
+        )
+        rows = []
+        for (name, d), of_shift, of_label_shift in zip(self.items(), shift, label_shift, strict=True):
+            interval = d.estimate.interval
+            rows.append({
+                self.by or "target": name,
+                "publish": d.verdict.answer,
+                "estimate": d.estimate.value,
+                "low": interval.low if interval else float("nan"),
+                "high": interval.high if interval else float("nan"),
+                "negative_ratio": d.shift_test.ratio,
+                "shift_p_value": d.shift_test.p_value,
+                "shift_adjusted_p_value": of_shift,
+                "label_shift_p_value": d.label_shift_test.p_value,
+                "label_shift_adjusted_p_value": of_label_shift,
+                "reason": d.verdict.reasons[0] if d.verdict.reasons else "",
+            })  # fmt: skip
+        return rows
+
+    def to_frame(self) -> Any:
+        """Make a data frame of :meth:`records`.
+
+        Returns
+        -------
+        pandas or polars data frame
+        """
+        return records.to_frame(self.records(), self.frame)
+
+    def to_csv(self) -> str:
+        """Write :meth:`records` as comma separated text.
+
+        Returns
+        -------
+        str
+            With a header.
+        """
+        return records.to_csv(self.records())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain numbers and strings, ready for JSON.
+
+        Returns
+        -------
+        dict
+            "by", and under "targets" each diagnosis by its target's name, with adjusted p-values beside.
+        """
+        adjusted = {
+            name: {key: value for key, value in records.plain(row).items() if key.endswith("adjusted_p_value")}
+            for name, row in zip(self, self.records(), strict=True)
+        }
+        return {"by": self.by, "targets": {name: d.to_dict() | adjusted[name] for name, d in self.items()}}
+
+    def __str__(self) -> str:
+        header = (self.by or "target", "publish?", "estimate", "interval", "no shift: p", "label shift: p")
+        rows = []
+        for row in self.records():
+            digits = decimals(row["high"] - row["low"])
+            rows.append((
+                row[self.by or "target"], row["publish"], f"{row['estimate']:.{digits}f}",
+                f"{row['low']:.{digits}f} to {row['high']:.{digits}f}",
+                _p(row["shift_adjusted_p_value"]), _p(row["label_shift_adjusted_p_value"]),
+            ))  # fmt: skip
+        lines = [records.aligned(header, rows), "p-values are adjusted for the number of targets (Holm)."]
+        lines += [f"{name}: {d.verdict.reasons[0]}" for name, d in self.items() if d.verdict.reasons]
+        return "\n".join(lines)
+
+
+def adjusted(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values by Holm's rule, but for those that do not exist.
+
+    Parameters
+    ----------
+    p_values : sequence of float
+        NaN where there is none.
+
+    Returns
+    -------
+    list of float
+        In the same order.
+    """
+    known = [k for k, p in enumerate(p_values) if np.isfinite(p)]
+    made = list(p_values)
+    for k, p in zip(known, holm([p_values[k] for k in known]), strict=True):
+        made[k] = p
+    return made
+
+
+def _p(p: float) -> str:
+    return "none" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _filled(text: str, indent: str = "") -> str:
+    """No line is longer than a page is wide."""
+    lines = []
+    for line in text.splitlines():
+        hang = indent + ("  " if line.startswith("- ") else "")
+        lines.append(
+            fill(line, _WIDTH, initial_indent=indent, subsequent_indent=hang, break_long_words=False,
+                 break_on_hyphens=False)
+        )  # fmt: skip
+    return "\n".join(lines)

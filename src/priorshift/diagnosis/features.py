@@ -1,0 +1,120 @@
+"""Functions of a row for which label shift is tested: of all columns at once, of each column, and of the score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priorshift.arrays import Floats, Index, Mask
+from priorshift.input.source import Source
+from priorshift.scores import mixture
+
+_SCALES = (0.3, 1.0)  # c of the kernels exp(−c‖x−y‖²/p); 1 is TCPU's
+_FREQUENCIES = 64  # of each
+_COSINES = 5  # of the p-value
+_OF_COLUMN = (2, 3, 4)  # cosines of the rank in a column, beside its value
+_FAR = 8.0  # standard deviations
+_KNOTS = 1000  # of a distribution function
+
+
+@dataclass(frozen=True, eq=False)
+class KernelFeatures:
+    """Random Fourier features of a mean of Gaussian kernels, on rows as the scores' models take them."""
+
+    frequencies: Floats
+
+    @classmethod
+    def of(cls, columns: int, rng: np.random.Generator) -> KernelFeatures:
+        """Orthogonal frequencies, which fill the space more evenly than independent ones."""
+        made = [_orthogonal(columns, rng) * np.sqrt(2 * scale / columns) for scale in _SCALES]
+        return cls(np.concatenate(made, axis=1))
+
+    def __call__(self, prepared: Floats) -> Floats:
+        angle = prepared @ self.frequencies
+        return np.concatenate([np.cos(angle), np.sin(angle)], axis=1) / np.sqrt(angle.shape[1])
+
+
+def _orthogonal(columns: int, rng: np.random.Generator) -> Floats:
+    """Normal vectors of which as many as there are columns stand at right angles."""
+    blocks = []
+    for _ in range(-(-_FREQUENCIES // columns)):
+        directions = np.linalg.qr(rng.normal(size=(columns, columns)))[0]
+        blocks.append(directions * np.sqrt(rng.chisquare(columns, size=columns)))
+    return np.concatenate(blocks, axis=1)[:, :_FREQUENCIES]
+
+
+def cosines_of_p_value() -> Floats:
+    """cos(kπv) in each bin of the p-value v, shape (features, bins); their mean is 0 where v is uniform."""
+    middle = (np.arange(mixture.BINS) + 0.5) / mixture.BINS
+    return np.asarray(np.cos(np.pi * np.outer(np.arange(1, _COSINES + 1), middle)))
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnFeatures:
+    """Of each column its value in standard deviations of U, and cosines of its rank among U.
+
+    Attributes
+    ----------
+    column : ndarray of int
+        The user's column that each feature is of.
+    is_value : ndarray of bool
+        Whether a feature is the value itself, or one of the levels of a category.
+    encoded : ndarray of int
+        The column of the encoded table that each feature is of.
+    spread : ndarray
+        Standard deviations of the encoded columns among U; 0 where they are left out.
+    knots : list of ndarray or None
+        Values of each encoded column, in order; None for one that has no ranks.
+    """
+
+    column: Index
+    is_value: Mask
+    encoded: Index
+    spread: Floats
+    knots: Sequence[Floats | None]
+
+    @classmethod
+    def of(cls, source: Source, population: Floats) -> ColumnFeatures:
+        """From the scaled rows of U."""
+        origin, width = source.table.origin, population.shape[1]
+        mass = source.population_mass
+        centred = population - mass @ population
+        spread = np.where(source.scaling.factor != 0, np.sqrt(mass @ centred**2), 0.0)
+        of = np.arange(width) if origin is None else origin.of
+        has_ranks = np.ones(width, dtype=bool) if origin is None else ~origin.own_scale
+        knots: list[Floats | None] = []
+        column, value, encoded = [], [], []
+        for k in range(width):
+            if spread[k] == 0:
+                knots.append(None)
+                continue
+            knots.append(_knots(population[:, k], mass) if has_ranks[k] else None)
+            features = 1 + len(_OF_COLUMN) * has_ranks[k]
+            column += [of[k]] * features
+            encoded += [k] * features
+            value += [True] + [False] * (features - 1)
+        return cls(np.array(column, dtype=np.intp), np.array(value, dtype=bool), np.array(encoded), spread, knots)
+
+    def __call__(self, rows: Floats) -> Floats:
+        made: list[NDArray[np.float64]] = []
+        for k, knots in enumerate(self.knots):
+            if self.spread[k] == 0:
+                continue
+            made.append(np.clip(rows[:, k] / self.spread[k], -_FAR, _FAR))
+            if knots is not None:
+                below = np.searchsorted(knots, rows[:, k], "left") + np.searchsorted(knots, rows[:, k], "right")
+                made += [np.cos(np.pi * order * below / (2 * len(knots))) for order in _OF_COLUMN]
+        return np.stack(made, axis=1)
+
+
+def _knots(values: Floats, mass: Floats) -> Floats:
+    """As many values as a distribution function needs, each of the same mass."""
+    order = np.argsort(values, kind="stable")
+    if len(values) <= _KNOTS and np.ptp(mass) == 0:
+        return np.asarray(values[order])
+    middle = np.cumsum(mass[order]) - mass[order] / 2
+    at = (np.arange(_KNOTS) + 0.5) / _KNOTS
+    return np.asarray(values[order][np.minimum(np.searchsorted(middle, at), len(values) - 1)])

@@ -1,0 +1,138 @@
+"""The estimate as it would be had something been chosen otherwise, and how much of the difference may be chance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from priorshift.arrays import Floats
+from priorshift.confidence_curve import ConfidenceCurve
+from priorshift.diagnosis.conclusion import target_prior
+from priorshift.prior_knowledge import PriorKnowledge
+from priorshift.records import plain
+
+_CLEAR = 3.0  # standard errors, beyond which two estimates of one number differ by more than chance
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An estimate with one thing changed.
+
+    Attributes
+    ----------
+    name : str
+        What was changed.
+    ratio, value, low, high : float
+        R̂, π̂′ and its interval; NaN, and the interval [0, 1], where there is no estimate.
+    moved : float
+        π̂′ less that of the estimate it is compared with, which is the first of its kind where there are several.
+    error : float
+        Standard error of the difference of the two, which are made of the same rows; NaN where it is not chance that
+        makes it, as of rows that are left out because they matter.
+    """
+
+    name: str
+    ratio: float
+    value: float
+    low: float
+    high: float
+    moved: float = 0.0
+    error: float = float("nan")
+
+    @property
+    def is_clear(self) -> bool:  # numpydoc ignore=RT01
+        """Whether the difference is more than chance: under label shift both estimate the same."""
+        return bool(abs(self.moved) > _CLEAR * self.error)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain numbers.
+
+        Returns
+        -------
+        dict
+        """
+        return plain(vars(self))
+
+    def cells(self) -> tuple[str, ...]:
+        """Write it as cells of a table.
+
+        Returns
+        -------
+        tuple of str
+            The name, π̂′, its interval, and by how much it has moved.
+        """
+        if np.isnan(self.value):
+            return self.name, "none", "", ""
+        moved = f"{self.moved:+.3f}" + (f" ± {self.error:.3f}" if np.isfinite(self.error) else "")
+        return self.name, f"{self.value:.3f}", f"{self.low:.3f} to {self.high:.3f}", moved
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How a ratio is read as π̂′: what is known of π, the π in use, and the interval's confidence.
+
+    Attributes
+    ----------
+    prior : Known, Between or Distributed
+        What is known of π.
+    source_prior : float
+        The π that the estimate uses.
+    confidence : float
+        Of intervals.
+    """
+
+    prior: PriorKnowledge
+    source_prior: float
+    confidence: float
+
+    def variant(
+        self,
+        name: str,
+        ratio: float,
+        curve: ConfidenceCurve,
+        beside: Variant | None = None,
+        influence: Floats | None = None,
+    ) -> Variant:
+        """Make a variant.
+
+        Parameters
+        ----------
+        name : str
+            What was changed.
+        ratio : float
+            R̂.
+        curve : ConfidenceCurve
+            Of R.
+        beside : Variant or None
+            What it is compared with; None is itself.
+        influence : ndarray or None
+            How much more each observation moves this R̂ than the other.
+
+        Returns
+        -------
+        Variant
+        """
+        value, low, high = target_prior(ratio, curve, self.prior, self.source_prior, self.confidence)
+        if beside is None:
+            return Variant(name, ratio, value, low, high)
+        error = float("nan")
+        if influence is not None:
+            error = (1 - self.source_prior) * float(np.sqrt(influence @ influence))
+        return Variant(name, ratio, value, low, high, value - beside.value, error)
+
+    def nothing(self, name: str) -> Variant:
+        """Make a variant that has no estimate.
+
+        Parameters
+        ----------
+        name : str
+            What was changed.
+
+        Returns
+        -------
+        Variant
+        """
+        nan = float("nan")
+        return Variant(name, nan, nan, 0.0, 1.0, nan)
