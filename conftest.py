@@ -1,5 +1,6 @@
-"""Where torch is not installed, the examples that train with it are left out."""
+"""Where torch, or Triton for a GPU, is not installed, what needs it is left out."""
 
 from importlib.util import find_spec
 
 collect_ignore = [] if find_spec("torch") else ["src/priorshift/nnpu.py"]
+collect_ignore += [] if find_spec("triton") else ["src/priorshift/embedding/fused.py"]

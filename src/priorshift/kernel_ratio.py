@@ -15,6 +15,7 @@ from priorshift import intervals
 from priorshift.arrays import Index
 from priorshift.base import PUEstimator
 from priorshift.embedding.bandwidth import BandwidthCurve, least_variance
+from priorshift.embedding.cuda import choose_device
 from priorshift.embedding.gram import Embeddings, SourceEmbedding
 from priorshift.embedding.incomplete import embed_pairs
 from priorshift.embedding.projection import ratio, separation
@@ -43,7 +44,7 @@ class KernelRatio(PUEstimator):
     confidence : float
         Of the interval, which is Fieller's.
     pairs : int or None
-    precision : str
+    precision, device : str
     verbose : bool
     random_state : int, Generator or None
 
@@ -88,6 +89,7 @@ class KernelRatio(PUEstimator):
         confidence: float = 0.95,
         pairs: int | None = None,
         precision: Literal["float64", "float32"] = "float64",
+        device: str = "auto",
         verbose: bool = False,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -99,6 +101,7 @@ class KernelRatio(PUEstimator):
         self.confidence = confidence
         self.pairs = pairs
         self.precision = precision
+        self.device = device
         self.verbose = verbose
         self.random_state = random_state
 
@@ -140,7 +143,8 @@ class KernelRatio(PUEstimator):
             isinstance(self.bandwidth, str) and isinstance(self.kernel, str) and self.kernel_.bandwidth is not None
         )
         self._rule = self.bandwidth if by_rule else None
-        self._embedding = SourceEmbedding.of(source, self.kernel_, self.precision)
+        device = choose_device(self.device, self.kernel_, len(source.labeled))
+        self._embedding = SourceEmbedding.of(source, self.kernel_, self.precision, device)
         self.bandwidths_: BandwidthCurve | None = None
         if self._rule == "variance" and isinstance(self.kernel_, (Gaussian, Laplace)):
             self.bandwidths_ = least_variance(self.kernel_, self._embedding.positive, self._embedding.unlabeled)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
+from priorshift.embedding.cuda import gpu_kernel_sums
 from priorshift.embedding.own_pairs import OwnPairs, own_pairs
 from priorshift.embedding.sample import Sample
 from priorshift.embedding.tiles import kernel_sums, weighted_kernel_sums
@@ -103,16 +104,17 @@ class SourceEmbedding:
     shared: int  # pairs of a row of P and a row of U
     observations: int  # numbers below this are those of the source
     precision: str
+    device: str = "cpu"
 
     @classmethod
-    def of(cls, source: Source, kernel: Kernel, precision: str = "float64") -> SourceEmbedding:
-        """P and U of a source, seen through the kernel; tiles are of the type `precision`."""
+    def of(cls, source: Source, kernel: Kernel, precision: str = "float64", device: str = "cpu") -> SourceEmbedding:
+        """P and U of a source, seen through the kernel; tiles are of the type `precision`, on a `device`."""
         positive, population = (
             Sample(replace(source.rows, index=rows), mass, source.observation[rows])
             for rows, mass in ((source.positive, source.positive_mass), (source.population, source.population_mass))
         )
         observations = int(source.observation.max()) + 1
-        return cls(kernel, positive, population, len(source.shared), observations, precision)
+        return cls(kernel, positive, population, len(source.shared), observations, precision, device)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -248,8 +250,11 @@ class SourceEmbedding:
 
     def _sums(self, X: Sample, Y: Sample) -> tuple[Floats, Floats]:
         """μ_Y at the rows of X, and μ_X at the rows of Y."""
-        other = None if X is Y else Y.rows
-        rows, columns = kernel_sums(self.kernel, X.rows, other, dtype=self.dtype, weights=(X.weights, Y.weights))
+        other, weights = None if X is Y else Y.rows, (X.weights, Y.weights)
+        if self.device == "cpu":
+            rows, columns = kernel_sums(self.kernel, X.rows, other, dtype=self.dtype, weights=weights)
+        else:
+            rows, columns = gpu_kernel_sums(self.kernel, X.rows, other, weights=weights, device=self.device)
         return rows / len(Y), columns / len(X)
 
     def _own_with(self, target: Sample, target_norm: bool) -> dict[tuple[int, int], OwnPairs]:

@@ -51,6 +51,8 @@ class Sample:
     @cached_property
     def numbers(self) -> Index:
         """The observations, in the order in which they appear."""
+        if self._is_rising:
+            return self.observation
         numbers, first = np.unique(self.observation, return_index=True)
         return np.asarray(numbers[np.argsort(first, kind="stable")])
 
@@ -81,12 +83,19 @@ class Sample:
 
     def together(self, values: Floats) -> tuple[Index, Floats]:
         """Observations, rising, and sums of `values` over the rows of each; of shape (rows, columns)."""
+        if self._is_rising:
+            return self.observation, values
         if self.is_apart:
             order = np.argsort(self.observation, kind="stable")
             return self.observation[order], values[order]
         numbers = np.sort(self.numbers)
         sums = [np.bincount(self._codes, column, len(numbers)) for column in values.T]
         return numbers, np.stack(sums, axis=1)
+
+    @cached_property
+    def _is_rising(self) -> bool:
+        """Whether observations are numbered in the order of the rows, each its own: nothing to sort."""
+        return bool((np.diff(self.observation) > 0).all())
 
     @cached_property
     def _codes(self) -> Index:

@@ -410,7 +410,7 @@ def _warn_of_few_groups(groups: float, name: str) -> None:
 
 def _check_observations(name: str, rows: int, observation: Index) -> None:
     """Two at least in each sample."""
-    if len(np.unique(observation)) < 2:
+    if (observation == observation[0]).all():
         raise InputError(
             f"the {rows} rows of {name} are one observation (copies of one row, or one group), but at least 2 are "
             "needed to tell signal from noise; add rows, or check the groups."

@@ -1,0 +1,195 @@
+"""Exact sums over kernel matrices on a GPU.
+
+The Gaussian kernel has a kernel of the GPU of its own (:mod:`priorshift.embedding.fused`), whose sums are exact to six
+digits; other kernels, and rows that lie so far out that two halves would not do, go through plain tiles in double
+precision.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+
+from priorshift.arrays import Floats
+from priorshift.errors import InputError, MissingExtraError
+from priorshift.input.scaling import Rows
+from priorshift.kernels import Energy, Gaussian, Kernel, Laplace
+
+_KNOWN = (Gaussian, Laplace, Energy)
+_MANY = 30_000  # rows, below which starting torch costs more than it saves
+_LOG2_E = float(np.log2(np.e))
+_FAR = 8.0  # |x|²/2 in powers of two, above which two halves leave fewer than six digits
+_FEW = 0.05  # of rows that lie so far out; if more do, all go through plain tiles
+_TILE = 2**25  # values of a plain tile
+_LEAST_WEIGHT = 2.0**-60  # of a row that counts nothing, whose own sum is asked for all the same
+
+
+def import_cuda(device: str) -> Any:
+    """torch, if it can compute on that device; or a sentence.
+
+    Parameters
+    ----------
+    device : str
+        Such as "cuda" or "cuda:1".
+
+    Returns
+    -------
+    module
+    """
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError(
+            f'device={device!r} needs torch, which is not installed; run pip install "priorshift[torch]", or leave '
+            "device out."
+        ) from None
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise InputError(f"device={device!r} was asked for, but torch sees no GPU here; leave device out.")
+    return torch
+
+
+def choose_device(device: str, kernel: Kernel, rows: int) -> str:
+    """The device that is meant: "auto" is a GPU where one pays and can be had.
+
+    Parameters
+    ----------
+    device : str
+        As the user says it.
+    kernel : Kernel
+        Of the sums.
+    rows : int
+        Of the source.
+
+    Returns
+    -------
+    str
+        "cpu", or a torch device.
+    """
+    if not isinstance(device, str) or not (device in ("auto", "cpu") or device.startswith("cuda")):
+        raise InputError(f"device is {device!r}, but it must be 'auto', 'cpu' or a GPU of torch's, such as 'cuda'.")
+    if device == "cpu":
+        return device
+    if device == "auto":
+        if rows < _MANY or not isinstance(kernel, _KNOWN) or importlib.util.find_spec("torch") is None:
+            return "cpu"
+        import torch
+
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    import_cuda(device)
+    if not isinstance(kernel, _KNOWN):
+        raise InputError(
+            f"device={device!r} knows the kernels 'gaussian', 'laplace' and 'energy', but {kernel.name!r} is another; "
+            "use device='cpu'."
+        )
+    return device
+
+
+def gpu_kernel_sums(
+    kernel: Kernel,
+    X: Rows,
+    Y: Rows | None = None,
+    *,
+    weights: tuple[Floats | None, Floats | None] = (None, None),
+    device: str = "cuda",
+) -> tuple[Floats, Floats]:
+    """Row and column sums of K(X, Y), as :func:`priorshift.embedding.tiles.kernel_sums` gives them.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A Gaussian, Laplace or energy kernel.
+    X, Y : Rows
+        `Y` left out is `X`.
+    weights : two ndarrays or None
+        What the rows x and y count.
+    device : str
+        Where.
+
+    Returns
+    -------
+    rows, columns : ndarray
+    """
+    torch = import_cuda(device)
+    if not isinstance(kernel, _KNOWN):
+        raise ValueError(f"no sums of {kernel.name!r} on a GPU; choose_device says so.")
+    x = _moved(torch, X, device)
+    y = None if Y is None else _moved(torch, Y, device)
+    centre = x.mean(dim=0)
+    x -= centre  # no kernel depends on where the rows lie; half precision does
+    if y is not None:
+        y -= centre
+    v, w = (None if one is None else torch.as_tensor(one, dtype=torch.float64, device=device) for one in weights)
+    w = v if Y is None else w
+    if isinstance(kernel, Gaussian) and device.startswith("cuda"):
+        rows, columns = _gaussian(torch, kernel, x, y, v, w)
+    else:
+        rows, columns = _tiles(torch, kernel, x, x if y is None else y, v, w)
+    return rows.cpu().numpy(), columns.cpu().numpy()
+
+
+def _moved(torch: Any, rows: Rows, device: str) -> Any:
+    return torch.as_tensor(rows[:], dtype=torch.float64, device=device)
+
+
+def _gaussian(torch: Any, kernel: Gaussian, x: Any, y: Any, v: Any, w: Any) -> tuple[Any, Any]:
+    """By the GPU's own kernel for rows that are near, by tiles for those that are far."""
+    from priorshift.embedding.fused import fused_sums
+
+    scale = np.sqrt(_LOG2_E) / kernel.bandwidth
+
+    def exponent(rows: Any, weight: Any) -> Any:
+        made = -((rows * scale) ** 2).sum(dim=1) / 2
+        return made, made if weight is None else made + torch.log2(weight.clamp(min=_LEAST_WEIGHT))
+
+    (size_x, of_x), (size_y, of_y) = exponent(x, v), (exponent(x, v) if y is None else exponent(y, w))
+    far_x, far_y = size_x < -_FAR, size_y < -_FAR
+    if max(float(far_x.double().mean()), float(far_y.double().mean())) > _FEW:
+        return _tiles(torch, kernel, x, x if y is None else y, v, w)
+    if y is None and not bool(far_x.any()):
+        rows, columns = fused_sums(x * scale, None, of_x, None)
+        rows = columns = _unweighted(rows, v)
+        return rows, columns
+    other = x if y is None else y
+    near_x, near_y = ~far_x, ~far_y
+    some_rows, some_columns = fused_sums(x[near_x] * scale, other[near_y] * scale, of_x[near_x], of_y[near_y])
+    rows, columns = torch.zeros_like(size_x), torch.zeros_like(size_y)
+    rows[near_x] = _unweighted(some_rows, None if v is None else v[near_x])
+    columns[near_y] = _unweighted(some_columns, None if w is None else w[near_y])
+    for at, to in ((far_x, torch.ones_like(far_y)), (near_x, far_y)):
+        if bool(at.any()) and bool(to.any()):
+            of_v, of_w = None if v is None else v[at], None if w is None else w[to]
+            more_rows, more_columns = _tiles(torch, kernel, x[at], other[to], of_v, of_w)
+            rows[at] += more_rows
+            columns[to] += more_columns
+    return rows, columns
+
+
+def _unweighted(sums: Any, weight: Any) -> Any:
+    """Each sum was multiplied by the weight of its own row as well."""
+    return sums if weight is None else sums / weight.clamp(min=_LEAST_WEIGHT)
+
+
+def _tiles(torch: Any, kernel: Gaussian | Laplace | Energy, x: Any, y: Any, v: Any, w: Any) -> tuple[Any, Any]:
+    """In double precision, one tile after the other."""
+    rows = torch.zeros(len(x), dtype=torch.float64, device=x.device)
+    columns = torch.zeros(len(y), dtype=torch.float64, device=x.device)
+    height = max(1, min(len(x), 8192))
+    width = max(1, min(len(y), _TILE // height))
+    for i in range(0, len(x), height):
+        at = slice(i, i + height)
+        for j in range(0, len(y), width):
+            to = slice(j, j + width)
+            k = _values(torch, kernel, x[at], y[to])
+            rows[at] += k.sum(dim=1) if w is None else k @ w[to]
+            columns[to] += k.sum(dim=0) if v is None else v[at] @ k
+    return rows, columns
+
+
+def _values(torch: Any, kernel: Gaussian | Laplace | Energy, x: Any, y: Any) -> Any:
+    if isinstance(kernel, Laplace):
+        return torch.exp(torch.cdist(x, y, p=1.0) / -kernel.bandwidth)
+    # by differences: neighbours may lie far out
+    distance = torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+    return torch.exp(distance**2 / (-2 * kernel.bandwidth**2)) if isinstance(kernel, Gaussian) else -distance
