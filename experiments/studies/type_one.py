@@ -24,6 +24,7 @@ _REPETITIONS = 500
 _SYNTHETIC = "Synthetic"
 _TABLES = ("Spambase", "Waveform", "Segment", "Yeast")  # of UCI's, those with rows enough
 _TABLE_ROWS, _TABLE_PRIOR = 1000, 0.5
+_WIDER = (0.01, 0.05, 0.8, 0.95)
 _SEED = 2032
 _PRIORS = {200: (*PRIORS, 0.8, 0.9), 2000: (*PRIORS, 0.9)}
 _TESTS = ("shift", "kernel", "score", "label_shift", "columns")
@@ -95,6 +96,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
 
 _CELLS = (
     (_SYNTHETIC, 200, False, 0.05),  # ten positives; of one pool of rows there might be fewer than five
+    *((_SYNTHETIC, 2000, False, pi) for pi in _WIDER),
     *(
         (_SYNTHETIC, rows, shared, pi)
         for rows, priors in _PRIORS.items()
