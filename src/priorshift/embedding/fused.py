@@ -17,11 +17,11 @@ import torch
 import triton
 import triton.language as tl
 
-_SPLITS = 8  # strips of columns, which fill the machine
+_SPLITS = 16  # strips of columns, which fill the machine
 _FEW_BLOCKS = 64  # whose column sums are added up in single precision
 _NOTHING = -1e30  # the exponent of a row that is not there
-_CHUNK = 131072  # rows and columns of one launch, and
-_SMALL_CHUNK = 32768  # where memory is short
+# bytes that are free, and the rows and columns of one launch then
+_CHUNKS = ((2**35, 262_144), (2**33, 131_072), (0, 32_768))
 
 
 class Tile(NamedTuple):
@@ -38,11 +38,11 @@ class Tile(NamedTuple):
 def tile_of(inner: int) -> Tile:
     """Found by trying on an H200: what a matrix product of that inner size is fastest with."""
     if inner <= 32:
-        return Tile(128, 32, 32, 0, 1, 3)
+        return Tile(128, 32, 32, 0, 1, 4)
     if inner <= 64:
         return Tile(256, 64, 64, 0, 4, 3)
     if inner <= 96:
-        return Tile(256, 64, 64, 32, 4, 3)
+        return Tile(256, 64, 64, 32, 4, 4)
     if inner <= 768:
         return Tile(128, 128, 0, 64, 4, 3)
     return Tile(128, 256, 0, 64, 8, 3)
@@ -138,7 +138,8 @@ def fused_sums(X: Any, Y: Any | None, of_x: Any, of_y: Any | None) -> tuple[Any,
     `X` and `Y` are centred and scaled, in double precision on one GPU; `of_x` is −|x|²/2 and log₂ of the row's weight.
     """
     tile = tile_of(3 * X.shape[1])
-    chunk = _CHUNK if torch.cuda.mem_get_info(X.device)[0] > 2**33 else _SMALL_CHUNK
+    free = torch.cuda.mem_get_info(X.device)[0]
+    chunk = next(size for least, size in _CHUNKS if free >= least)
     left = [_Strip.of(X[k : k + chunk], of_x[k : k + chunk], tile, left=True) for k in range(0, len(X), chunk)]
     symmetric = Y is None
     if Y is None or of_y is None:
@@ -174,12 +175,13 @@ class _Strip(NamedTuple):
         inner = kept if tile.first else -(-3 * p // tile.second) * tile.second
         step = tile.rows if left else tile.columns
         size = -(-len(X) // step) * step
-        x = X.float()
-        high = x.half()
-        low = (X - high.double()).half()
-        halves = torch.zeros(size, inner, dtype=torch.half, device=X.device)
+        n, high = len(X), X.half()
+        low = (X - high).half()
+        halves = torch.empty(size, inner, dtype=torch.half, device=X.device)
         for place, part in enumerate((high, high, low) if left else (high, low, high)):
-            halves[: len(X), place * p : (place + 1) * p] = part
+            halves[:n, place * p : (place + 1) * p] = part
+        halves[:n, 3 * p :] = 0
+        halves[n:] = 0
         padded = torch.full((size,), _NOTHING, dtype=torch.float32, device=X.device)
         padded[: len(X)] = exponent
         return cls(halves, padded, torch.exp2(exponent - padded[: len(X)].double()), len(X))
