@@ -283,6 +283,15 @@ def test_one_wrecked_target_among_many_is_seen():
     assert sum(found[week].verdict.answer == "no" for week in weeks) <= 3  # w7, w9 and chance
 
 
+def test_what_is_odd_about_one_target_is_not_held_against_another():
+    positive, unlabeled, target = tables(rows=300)
+    found = ps.diagnose_targets(
+        positive, unlabeled, {"new": target, "old": unlabeled}, source_prior=0.3, random_state=0
+    )
+    assert [found[name].verdict.answer for name in ("new", "old")] == ["yes", "no"]
+    assert any("also stand in" in reason for reason in found["old"].verdict.reasons)
+
+
 def test_a_p_value_that_does_not_exist_is_none_of_them():
     assert adjusted([0.01, float("nan"), 0.03]) == [0.02, pytest.approx(float("nan"), nan_ok=True), 0.03]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -249,7 +249,7 @@ def diagnose_targets_from_tables(
     by_name.say()
     p_values = adjusted([found.label_shift_test.p_value for found in made.values()])
     judged = {
-        name: _judged(found, [*said, *odd, *of_target[name]], p, len(made))
+        name: _judged(found, [*_not_of_others(said, name, made), *odd, *of_target[name]], p, len(made))
         for (name, found), p in zip(made.items(), p_values, strict=True)
     }
     return Diagnoses(judged, by)
@@ -306,6 +306,12 @@ class _Fitted:
             plan = planning(seen.witness, target, *common, from_rows=from_rows, confidence=confidence)
             step()
         return Diagnosis(UNJUDGED, estimate, shift, label_shift, identification, sensitive, plan)
+
+
+def _not_of_others(said: Sequence[Said], name: str, names: Iterable[str]) -> list[Said]:
+    """What was warned as tables were read, but for what names another target."""
+    others = [f"target {other!r}" for other in names if other != name]
+    return [one for one in said if f"target {name!r}" in one[1] or not any(other in one[1] for other in others)]
 
 
 def _judged(found: Diagnosis, said: Sequence[Said], p_value: float | None = None, targets: int = 1) -> Diagnosis:
