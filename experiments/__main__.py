@@ -22,7 +22,7 @@ from priorshift.errors import InputError
 
 HOME = Path(__file__).parent
 RESULTS = HOME / "results"
-DOCUMENTS = (HOME.parent / "docs" / "guide.md", HOME.parent / "README.md")
+DOCUMENTS = (*sorted((HOME.parent / "docs").glob("*.md")), HOME.parent / "README.md")
 _SMOKE = Path(tempfile.gettempdir()) / "priorshift-smoke"
 
 
@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     tables = command("table", _table, "its figures, beside the published ones where there are any")
     figures = command("figure", _figure, "draw an experiment, or one of the paper's figures 1 and 2")
     compare = command("compare", _compare, "the page that sets our figures beside the published ones")
-    docs = command("docs", _docs, "write the studies' tables into the guide and the README anew")
+    docs = command("docs", _docs, "write the studies' tables into the documents anew")
     features = command("features", _features, "the paper's image features, where torchvision can download")
     for named in (runs, tables, figures):
         named.add_argument("name", help="a study" + ", 1 or 2" * (named is figures) + ", or all")
@@ -70,7 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     tables.add_argument("--json", action="store_true", help="rows as JSON")
     figures.add_argument("--output", metavar="FOLDER", type=Path, default=HOME / "figures", help="where to draw")
     compare.add_argument("--output", metavar="FILE", type=Path, default=HOME / "COMPARISON.md", help="the page")
-    docs.add_argument("files", nargs="*", type=Path, default=DOCUMENTS, help="the guide and the README, by default")
+    docs.add_argument(
+        "files", nargs="*", type=Path, default=DOCUMENTS, help="the pages of docs and the README, by default"
+    )
     docs.add_argument("--check", action="store_true", help="write nothing; fail where a table is not that of the lines")
     features.add_argument("--output", metavar="FOLDER", type=Path, required=True, help="becomes PRIORSHIFT_DATA")
     for reads in (lists, runs, tables, figures, compare, docs):

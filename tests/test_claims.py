@@ -1,6 +1,7 @@
 """What the README and the guide claim is what the committed figures say."""
 
 import csv
+import json
 import re
 import sys
 from pathlib import Path
@@ -378,3 +379,45 @@ def test_the_column_that_drifted_is_named_and_no_other():
         assert line["others_named"] <= 0.07
         if line["rows"] == 2000 and line["drift"] > 0:
             assert line["named_first"] >= 0.9
+
+
+# ---- any size
+
+
+def test_a_score_fitted_to_twenty_thousand_rows_is_as_good_as_one_of_more():
+    lines = TRIALS["fit_rows"].lines(RESULTS)
+    some = [line["over_most"] for line in lines if line["fit_rows"] == 20_000]
+    assert len(some) == len(lines) / 6 and max(some) < 1.09 and np.mean(some) < 1.02
+
+
+def test_random_features_cost_little():
+    lines = [line for line in TRIALS["features"].lines(RESULTS) if line["source_prior"] <= 0.8]
+    of = {D: [line["over_exact"] for line in lines if line["features"] == D] for D in (128, 512, 4096)}
+    assert max(of[512]) < 1.06 and max(of[4096]) < 1.02
+    assert np.mean(of[128]) > np.mean(of[512]) > np.mean(of[4096])
+
+
+def test_intervals_without_rows_cover_as_those_from_rows_do():
+    lines = TRIALS["sketches"].lines(RESULTS)
+    for method, rows in (("sketch", "tcpu"), ("histogram", "rows")):
+        covered, of_rows = column(lines, f"coverage_{method}"), column(lines, f"coverage_{rows}")
+        assert covered.mean() >= 0.94 and covered.mean() >= of_rows.mean() - 0.01
+        assert covered.min() >= 0.9  # of 50 or 100 draws
+
+
+def test_private_intervals_cover_and_widen():
+    lines = TRIALS["released"].lines(RESULTS)
+    assert column(lines, "coverage").min() >= 0.94
+
+
+def test_sizes_take_the_time_and_memory_that_the_page_says():
+    lines = [json.loads(line) for line in (ROOT / "benchmarks" / "results" / "any_size.jsonl").open(encoding="utf-8")]
+    most = {10_000: 1.5, 100_000: 6, 1_000_000: 40}
+    assert all(x["seconds"] <= most[x["rows"]] for x in lines if x["task"] == "in memory")
+    streamed = [x for x in lines if x["task"].startswith("Parquet")]
+    assert len(streamed) == 6 and all(x["peak_mb"] < 1000 and x["low"] <= 0.6 <= x["high"] for x in streamed)
+    ratios = {x["task"]: x["ratio"] for x in lines if x["task"].startswith("plan")}
+    assert 8 <= ratios["plan, default"] <= 12 and 8 <= ratios["plan, tcpu"] <= 12
+    page = (ROOT / "docs" / "any-size.md").read_text(encoding="utf-8")
+    for x in streamed:
+        assert f"{x['seconds']:.0f} s, {x['peak_mb']} MB" in page

@@ -50,7 +50,7 @@ NETWORK = dict(hidden=(4,), max_epochs=2)
 CASES = {
     "TCPU": Case(ps.TCPU, dict(source_prior=0.3)),
     "TCPU asking KM2": Case(ps.TCPU),
-    "TCPU asking thinned KM2": Case(ps.TCPU, dict(source_prior=ps.KM2(max_rows=60))),
+    "TCPU asking KM2 in groups": Case(ps.TCPU, dict(source_prior=ps.KM2(max_rows=60))),
     "TCPU range": Case(ps.TCPU, dict(source_prior=(0.2, 0.4))),
     "TCPU bootstrap": Case(ps.TCPU, dict(source_prior=0.3, interval="bootstrap", n_bootstrap=20)),
     "TCPU pairs": Case(ps.TCPU, dict(source_prior=0.3, pairs=500)),
@@ -58,9 +58,9 @@ CASES = {
     "TCPU sharp bound": Case(ps.TCPU, dict(source_prior=0.3, interval="sharp-bound")),
     "KM1": Case(ps.KM1),
     "KM2": Case(ps.KM2),
-    "KM2 thinned": Case(ps.KM2, dict(max_rows=60)),
+    "KM2 in groups": Case(ps.KM2, dict(max_rows=60)),
     "KM2LS": Case(ps.KM2LS),
-    "KM2LS thinned": Case(ps.KM2LS, dict(max_rows=60)),
+    "KM2LS in groups": Case(ps.KM2LS, dict(max_rows=60)),
     "MixturePrior": Case(ps.MixturePrior, SCORES),
     "WitnessShift": Case(ps.WitnessShift, SCORES),
     "WitnessShift given": Case(ps.WitnessShift, dict(source_prior=0.3, **SCORES)),
@@ -78,11 +78,14 @@ NOTHING_RANDOM = {
     "TCPU",
     "TCPU range",
     "TCPU asking KM2",
+    "TCPU asking KM2 in groups",
     "TCPU paper bound",
     "TCPU sharp bound",
     "KM1",
     "KM2",
+    "KM2 in groups",
     "KM2LS",
+    "KM2LS in groups",
 }
 # Methods that read rows after fit: of which estimator, and what their messages call the table. A target is a sample,
 # and needs two rows; X are single rows to be scored.
@@ -215,6 +218,7 @@ IMPOSSIBLE = {  # what it must be, and what it is not
     "scenario": ("be one of 'case-control', 'censoring'.", ("cohort", None, 3)),
     "random_state": ("be None, a whole number from 0 on or a numpy Generator.", (-1, "x", 1.5)),
     "max_rows": ("be a whole number of at least 10.", (9, 2.5)),
+    "fit_rows": ("be a whole number of at least 10.", (9, 2.5)),
     "folds": ("be a whole number of at least 2.", (1, 2.5)),
     "repeats": ("be a whole number of at least 1.", (0, 2.5)),
 }
@@ -395,7 +399,7 @@ def test_shared_is_known_under_censoring_and_refused(name, case, shared):
     censored = clone(case.make())
     scenarios = [key for key in censored.get_params() if key.split("__")[-1] == "scenario"]  # its own and its parts'
     if not scenarios:
-        assert name in ("KM2LS", "KM2LS thinned")  # which does not use the unlabelled rows
+        assert name in ("KM2LS", "KM2LS in groups")  # which does not use the unlabelled rows
         return
     censored.set_params(**dict.fromkeys(scenarios, "censoring"))
     with pytest.raises(

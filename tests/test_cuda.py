@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import priorshift as ps
-from priorshift.embedding.cuda import choose_device, gpu_kernel_sums
-from priorshift.embedding.tiles import kernel_sums
+from priorshift.embedding.cuda import choose_device, gpu_kernel_sums, gpu_weighted_kernel_sums
+from priorshift.embedding.tiles import kernel_sums, weighted_kernel_sums
 from priorshift.errors import InputError
 from priorshift.input.scaling import Rows
 from priorshift.kernels import Energy, FromFunction, Gaussian, Laplace
@@ -35,6 +35,44 @@ def test_tiles_are_those_of_the_cpu(kernel, weighted):
     weights = (rng.random(300) + 0.5, rng.random(170) + 0.5) if weighted else (None, None)
     check(kernel, X, Y, weights, "cpu", 1e-12)
     check(kernel, X, None, (weights[0], weights[0]), "cpu", 1e-12)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=gpu)])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_of_replicates_are_those_of_the_cpu(kernel, weighted, device, monkeypatch):
+    monkeypatch.setattr("priorshift.embedding.cuda._TILE", 100**2)  # several tiles
+    rng = np.random.default_rng(0)
+    X, Y = rows(300, 4, rng), rows(170, 4, rng, 0.5)
+    W, V = rng.poisson(1, (300, 7)).astype(np.uint8), rng.poisson(1, (170, 7)).astype(np.uint8)
+    weights = (rng.random(300) + 0.5, rng.random(170) + 0.5) if weighted else (None, None)
+    made = gpu_weighted_kernel_sums(kernel, X, W, Y, V, weights=weights, device=device)
+    np.testing.assert_allclose(made, weighted_kernel_sums(kernel, X, W, Y, V, weights=weights), rtol=1e-11)
+    both = (weights[0], weights[0])
+    made = gpu_weighted_kernel_sums(kernel, X, W, weights=both, device=device)
+    np.testing.assert_allclose(made, weighted_kernel_sums(kernel, X, W, weights=both), rtol=1e-11)
+
+
+@gpu
+@pytest.mark.parametrize("embedding", ["exact", "random-features"])
+def test_a_bootstrap_on_a_gpu_is_that_of_the_cpu(embedding):
+    s = ps.simulate.gaussian(0.2, 0.6, 400, 300, random_state=0)
+    found = [
+        ps.TCPU(0.2, embedding=embedding, features=256, interval="bootstrap", device=device, random_state=0)
+        .fit(s.X, s.y, shared=s.ids)
+        .estimate(s.target)
+        for device in ("cpu", "cuda")
+    ]
+    assert found[0].interval.low == pytest.approx(found[1].interval.low, rel=1e-5)
+    assert found[0].interval.high == pytest.approx(found[1].interval.high, rel=1e-5)
+
+
+@gpu
+def test_tensors_of_a_gpu_are_read():
+    s = ps.simulate.gaussian(0.2, 0.6, 400, 300, random_state=0)
+    X, T = torch.as_tensor(s.X, device="cuda"), torch.as_tensor(s.target, device="cuda")
+    found = ps.TCPU(0.2, device="cuda").fit(X, s.y, shared=s.ids).estimate(T)
+    assert found.value == pytest.approx(ps.TCPU(0.2).fit(s.X, s.y, shared=s.ids).estimate(s.target).value, rel=1e-5)
 
 
 def test_which_device_is_meant(monkeypatch):
@@ -125,3 +163,28 @@ def test_the_estimate_is_that_of_the_cpu(tensor):
     assert made.raw == pytest.approx(told.raw, abs=1e-5) and made.standard_error == pytest.approx(
         told.standard_error, rel=1e-4
     )
+
+
+@gpu
+def test_scores_on_a_gpu_are_those_of_the_cpu():
+    s = ps.simulate.gaussian(0.2, 0.6, 4000, 3000, shared=False, random_state=0)
+    on_cpu, on_gpu = (ps.WitnessShift(0.2, device=d, random_state=0).fit(s.X, s.y) for d in ("cpu", "cuda"))
+    np.testing.assert_allclose(
+        on_gpu.scored_.repetitions[0].population, on_cpu.scored_.repetitions[0].population, atol=1e-11
+    )
+    assert on_gpu.estimate(s.target).value == pytest.approx(on_cpu.estimate(s.target).value, rel=1e-6)
+    model = ps.sketch.ScoreModel.fit(s.positive, s.unlabeled, ask_km2=False)
+    made = [ps.sketch.Histogram.of(s.target, like=model, device=device) for device in ("cpu", "cuda")]
+    assert np.abs(made[0].counted.counts - made[1].counted.counts).sum() <= 4  # a rank may move by rounding
+
+
+@gpu
+def test_random_features_on_a_gpu_are_those_of_the_cpu():
+    s = ps.simulate.gaussian(0.2, 0.6, 3000, 3000, random_state=0)
+    made, told = (
+        ps.TCPU(0.2, device=device, embedding="random-features").fit(s.X, s.y, shared=s.ids).estimate(s.target)
+        for device in ("cuda", "cpu")
+    )
+    assert made.details["device"] == "cuda" and made.details["embedding"] == "512 random features"
+    assert made.raw == pytest.approx(told.raw, abs=1e-10)
+    assert made.standard_error == pytest.approx(told.standard_error, rel=1e-9)

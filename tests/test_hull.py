@@ -10,13 +10,12 @@ from sklearn.datasets import load_breast_cancer
 import priorshift as ps
 from priorshift.hull.bordered import Faces
 from priorshift.hull.hull import Hull
-from priorshift.hull.kernel_matrix import gram_matrix, median_distance, pair_distances, search_bandwidth
+from priorshift.hull.kernel_matrix import gram_matrix, mean_products, median_distance, search_bandwidth
 
 
 def hull(P, U, width=None):
     X = np.concatenate([P, U])
-    distances = pair_distances(X)
-    K = gram_matrix(X, width or max(median_distance(distances, len(X)), 1e-3))
+    K = gram_matrix(X, width or max(median_distance(X), 1e-3))
     positive = np.arange(len(X)) < len(P)
     p = np.where(positive, 1 / len(P), 0.0)
     return Hull(K, p, np.where(positive, 0.0, 1 / len(U)) - p)
@@ -126,12 +125,36 @@ def test_descent_alone_finds_what_pivoting_finds(monkeypatch):
     made = hull(*problems()["random"])
     quick = made.project(1.5, tolerance=1e-10)
     root = made.where_slope_passes(0.5 * made.separation)
-    monkeypatch.setattr("priorshift.hull.hull._Level.pivot", lambda *_, **__: None)
+    monkeypatch.setattr("priorshift.hull.level.Level.pivot", lambda *_, **__: None)
     slow = made.project(1.5, tolerance=1e-10)
     assert slow.distance == pytest.approx(quick.distance, rel=1e-7)
     assert slow.slope == pytest.approx(quick.slope, rel=1e-6)
     assert slow.curvature == pytest.approx(quick.curvature, rel=1e-4)
     assert 1 - 1 / made.where_slope_passes(0.5 * made.separation).ratio == pytest.approx(1 - 1 / root.ratio, abs=5e-4)
+
+
+@pytest.mark.parametrize("pivots", [True, False])
+def test_a_search_that_begins_at_one_goes_on(pivots, monkeypatch):
+    """There three times λ − 1 is a step so small that it could be taken for the last one."""
+    made = hull(*problems()["random"])
+    wanted = 0.5 * made.separation
+    root = made.where_slope_passes(wanted).ratio
+    if not pivots:
+        monkeypatch.setattr("priorshift.hull.level.Level.pivot", lambda *_, **__: None)
+    found = made.whole.where_slope_passes(wanted, 1 + 1e-7, made.first, 100.0, None)
+    assert found.ratio == pytest.approx(root, rel=1e-3)
+
+
+@pytest.mark.parametrize("features", [2, 10])
+def test_points_that_pull_most_are_enough(features):
+    """Many points, of which working sets are taken, against the program on all points at a tight tolerance."""
+    s = ps.simulate.gaussian(0.3, 0.5, 1000, 10, dimension=features, distance=1.5, random_state=0)
+    made = hull(s.positive, s.unlabeled)
+    wanted = 0.3 * made.separation
+    quick = made.where_slope_passes(wanted)
+    tight = made.whole.where_slope_passes(wanted, 1.3, made.first, 100.0, 1e-8)
+    assert quick.converged
+    assert 1 - 1 / quick.ratio == pytest.approx(1 - 1 / tight.ratio, abs=2e-4)
 
 
 def test_faces_near_a_factor_are_solved_as_from_scratch():
@@ -151,7 +174,60 @@ def test_faces_near_a_factor_are_solved_as_from_scratch():
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 10])
 def test_median_is_that_of_the_whole_matrix(n):
     X = np.random.default_rng(n).normal(size=(n, 2))
-    assert median_distance(pair_distances(X), n) == pytest.approx(np.median(cdist(X, X)), rel=1e-14)
+    assert median_distance(X) == pytest.approx(np.median(cdist(X, X)), rel=1e-14)
+
+
+def scattered(kind):
+    """More rows than are sorted."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1300, 3))
+    if kind == "far apart":  # a difference of squares would have no digit left
+        X += np.where(np.arange(len(X)) % 3, 1e9, -1e9)[:, None]
+    elif kind == "an outlier":
+        X[0] = 1e25
+    elif kind == "whole numbers":
+        X = X.round()
+    return X
+
+
+@pytest.mark.parametrize("kind", ["normal", "far apart", "an outlier", "whole numbers"])
+def test_median_of_many_rows_is_nearly_that_of_the_whole_matrix(kind):
+    X = scattered(kind)
+    # single precision has seven digits
+    assert median_distance(X) == pytest.approx(np.median(cdist(X, X)), rel=1e-6)
+
+
+def test_median_of_rows_of_which_most_are_alike_is_zero():
+    assert median_distance(np.repeat([[0.0, 1.0], [1.0, 0.0]], [1000, 100], axis=0)) == 0
+
+
+def test_products_of_means_are_those_of_the_whole_matrix():
+    X = scattered("normal")
+    positive = np.arange(len(X)) % 5 == 0
+    weights = np.stack([positive / positive.sum(), ~positive / (~positive).sum()], axis=1)
+    X[positive] += 0.5
+    widths = np.array([0.1, 1.0, 8.0])
+    direct = [weights.T @ np.exp(-cdist(X, X, "sqeuclidean") / 2 / h**2) @ weights for h in widths]
+    np.testing.assert_allclose(mean_products(X, weights, widths), direct, rtol=1e-6)
+
+
+def test_bandwidth_without_the_noise_of_few_rows_is_that_of_many():
+    """Weak separation in many features: the diagonal makes a narrow kernel look best, up to some thousand rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 10))
+    positive = np.arange(len(X)) < 700
+    X[positive] += 0.06
+    p, u = positive / positive.sum(), ~positive / (~positive).sum()
+    middle = median_distance(X)
+    assert search_bandwidth(X, p, u) < 0.5 * middle
+    assert search_bandwidth(X, p, u, unbiased=True) > 0.9 * middle
+
+
+@pytest.mark.parametrize("kind", ["normal", "an outlier"])
+def test_gram_matrix_is_the_kernel_of_all_rows(kind):
+    X = scattered(kind)[:300]
+    K = np.exp(-cdist(X, X, "sqeuclidean") / 8)
+    np.testing.assert_allclose(gram_matrix(X, 2.0), K + 1e-8 * np.eye(len(X)), atol=1e-13)
 
 
 @pytest.mark.parametrize(("P", "U", "T", "answer"), authors.answered("km_bandwidth"))
@@ -159,7 +235,7 @@ def test_bandwidth_and_distances_are_the_authors(P, U, T, answer):
     X = np.concatenate([P, U])
     positive = np.arange(len(X)) < len(P)
     p, u = positive / len(P), ~positive / len(U)
-    width = search_bandwidth(X, pair_distances(X), p, u)
+    width = search_bandwidth(X, p, u)
     assert width == pytest.approx(answer["km_bandwidth"], rel=1e-6)
     made = hull(P, U, width)
     assert made.separation == pytest.approx(answer["km_separation"], abs=1e-6)

@@ -9,7 +9,6 @@ from priorshift.errors import (
     EstimatedPriorWarning,
     FewPositivesWarning,
     InputError,
-    SubsampleWarning,
     WeakSeparationWarning,
 )
 from priorshift.progress import Progress, shown
@@ -47,7 +46,7 @@ def test_prior_is_that_of_a_tight_solve(sample):
 @pytest.mark.parametrize("rule", [ps.KM1, ps.KM2])
 def test_influence_is_the_change_when_a_row_counts_more(rule, sample, monkeypatch):
     """By a difference quotient: more weight on one row in its mean, the hull unchanged."""
-    from priorshift import km as room
+    from priorshift.hull import groups as room
     from priorshift.hull.hull import Hull
 
     base = rule().fit(sample.X, sample.y)
@@ -59,7 +58,7 @@ def test_influence_is_the_change_when_a_row_counts_more(rule, sample, monkeypatc
         for sign in (1, -1):
 
             class Weighted(Hull):
-                def __init__(self, K, p, a, row=row, sign=sign):
+                def __init__(self, K, p, a, at_rows=None, row=row, sign=sign):
                     u = p + a
                     for weights in (p, u):
                         if weights[row] > 0:
@@ -135,16 +134,6 @@ def test_many_features_are_projected_unless_told_not_to():
     centred = X - X.mean(axis=0)
     scores = centred @ np.linalg.svd(centred)[2][:50].T
     assert projected.prior_ == pytest.approx(ps.KM2(standardize=False).fit(scores, y).prior_, abs=1e-6)
-
-
-def test_large_data_are_thinned_with_a_word(sample):
-    with pytest.warns(SubsampleWarning, match="KM2 uses 100 of 300 rows, drawn at random"):
-        thinned = ps.KM2(max_rows=100, random_state=0).fit(sample.X, sample.y)
-    used = thinned.prior_influence_ != 0
-    assert used.sum() == 100
-    with pytest.warns(SubsampleWarning):
-        assert ps.KM2(max_rows=100, random_state=0).fit(sample.X, sample.y).prior_ == thinned.prior_
-    assert sample.y[used].mean() == pytest.approx(sample.y.mean(), abs=0.01)
 
 
 def test_few_positives_and_noise_are_said(sample):
@@ -450,4 +439,4 @@ def test_progress_is_drawn_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
     assert said.endswith("\r\033[K")
     s = ps.simulate.gaussian(0.3, 0.6, 100, 50, random_state=0)
     ps.KM2(verbose=True).fit(s.X, s.y)
-    assert "step 5 of 5" in capsys.readouterr().err
+    assert "step 4 of 4" in capsys.readouterr().err

@@ -90,7 +90,9 @@ def test_ridge_regression_is_the_one_of_its_normal_equations():
     # the model of a fold is linear in its features, so its score of the rows it left out can be made by hand
     fold = sample.deal(4, np.random.default_rng(1))
     model = found.models[2]
-    F, y = model.features(X), np.where(labeled, 1.0, -1.0)
+    angle = X @ (2 * model.half)
+    F = np.column_stack([np.cos(angle) / 10, np.sin(angle) / 10, np.ones(120)])  # of a hundred frequencies
+    y = np.where(labeled, 1.0, -1.0)
     w = np.where(labeled, 0.5 / 40, 0.5 / 80) * (fold != 2)
     residual = F.T @ (w * (y - F @ model.beta))
     ridge = residual / model.beta
@@ -100,11 +102,14 @@ def test_ridge_regression_is_the_one_of_its_normal_equations():
 
 def test_a_target_is_dealt_to_the_models_and_repeats_with_the_seed(fitted, sample):
     repetition, no_group = fitted.prior_estimator_.scored_.repetitions[0], np.full(len(sample.target), -1)
-    first, again = (repetition.target(sample.target, no_group, np.random.default_rng(s)) for s in (1, 1))
-    other = repetition.target(sample.target, no_group, np.random.default_rng(2))
+
+    def scores(of_source, seed):
+        return repetition.target(sample.target, repetition.deal(of_source, np.random.default_rng(seed)))
+
+    first, again, other = (scores(no_group, seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).mean() > 0.5
-    known = repetition.target(sample.target, np.full(len(sample.target), 7), np.random.default_rng(2))
+    known = scores(np.full(len(sample.target), 7), 2)
     np.testing.assert_allclose(known, repetition.models[repetition.fold[7]](sample.target), rtol=1e-12)
 
 

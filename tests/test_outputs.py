@@ -8,8 +8,9 @@ import pytest
 
 import priorshift as ps
 from priorshift.cli import main
-from priorshift.cli.whole_file import check_writable, whole_file
+from priorshift.cli.writable import check_writable
 from priorshift.errors import InputError
+from priorshift.whole_file import whole_file
 
 SAMPLE = ps.simulate.gaussian(0.2, 0.6, 100, 100, dimension=2, shared=False, random_state=0)
 WRITERS = {"--plot": "o.png", "--output": "o.csv"}

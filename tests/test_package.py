@@ -49,6 +49,7 @@ RESULTS = ["PriorEstimate", "NegativeRatio", "Interval", "estimate_prior", "requ
 RESULTS += ["PriorEstimates", "TableEncoder", "estimate_priors"]
 RESULTS += ["Diagnosis", "Diagnoses", "diagnose", "diagnose_targets"]
 ROOMS = ["adapt", "audit", "datasets", "errors", "intervals", "kernels", "methods", "plots", "simulate", "storage"]
+ROOMS += ["distributed", "sketch"]
 
 
 def test_public_names_are_those_of_the_design():

@@ -12,7 +12,7 @@ from priorshift.errors import FewPositivesWarning, InputError, OverlapWarning, W
 from priorshift.mixture_prior import _km2_log_likelihood
 from priorshift.scores import posterior
 from priorshift.scores.p_values import p_values
-from priorshift.scores.posterior import SourceCounts, TargetEvidence
+from priorshift.scores.posterior import SourceCounts, TargetEvidence, posterior_counts
 
 # ---- the posterior
 
@@ -149,7 +149,7 @@ def test_what_a_target_tells_is_that_of_a_loop_over_models():
     counts = SourceCounts.of(source[None], m, m, np.ones(60))
     evidence = TargetEvidence(counts, posterior.prior_posterior(counts)[0])
     priors = evidence.priors[[3, 15, 28]]
-    found = evidence.log_likelihood(target[None], np.ones(55), ratio, priors)
+    found = evidence.log_likelihood(posterior_counts(target[None], m, np.ones(55)), ratio, priors)
     bins = posterior._shapes(m).edges
     u, t = (np.histogram(v, bins)[0] for v in (source, target))
     p = m * np.diff(bins)

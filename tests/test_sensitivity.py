@@ -123,7 +123,7 @@ def slowly_without(c, of_source, of_target, **known):
 
     rng = np.random.default_rng(scored.seed)
     prepared = scored.prepare(c.target.rows[:])
-    all_T = [r.target(prepared, c.target.of_source, rng) for r in scored.repetitions]
+    all_T = [r.target(prepared, r.deal(c.target.of_source, rng)) for r in scored.repetitions]
     reps = [replace(r, positive=r.positive[in_P], population=r.population[in_U]) for r in scored.repetitions]
     of_U = np.stack([ranks(r.positive, r.population) for r in reps])
     of_T = np.stack([ranks(r.positive, t[stay_T]) for r, t in zip(reps, all_T, strict=True)])

@@ -23,7 +23,8 @@ from priorshift.input.observations import linked
 from priorshift.input.source import Source, Target
 from priorshift.scores import mixture, witness
 from priorshift.scores.p_values import p_values
-from priorshift.scores.witness import Witness, _root
+from priorshift.scores.tested_ratios import _root
+from priorshift.scores.witness import Witness
 
 # ---- the witness
 

@@ -10,6 +10,8 @@ from experiments.studies import (
     coverage_km2,
     coverage_unknown,
     drifted,
+    features,
+    fit_rows,
     hard,
     knowledge,
     known,
@@ -19,6 +21,8 @@ from experiments.studies import (
     planning,
     power,
     rare,
+    released,
+    sketches,
     source_prior,
     strata,
     type_one,
@@ -50,6 +54,10 @@ TRIALS: dict[str, Trial] = {
         type_one,
         power,
         drifted,
+        fit_rows,
+        features,
+        sketches,
+        released,
     )
 }
 STUDIES: dict[str, Study] = {**EXPERIMENTS, **TRIALS}

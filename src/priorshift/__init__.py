@@ -4,7 +4,20 @@ Estimates the class prior of an unlabelled target population under label shift, 
 unlabelled data of a source population.
 """
 
-from priorshift import adapt, audit, datasets, errors, intervals, kernels, methods, plots, simulate, storage
+from priorshift import (
+    adapt,
+    audit,
+    datasets,
+    distributed,
+    errors,
+    intervals,
+    kernels,
+    methods,
+    plots,
+    simulate,
+    sketch,
+    storage,
+)
 from priorshift.diagnosis.diagnose import diagnose, diagnose_targets
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.drpu import DRPU
@@ -47,6 +60,7 @@ __all__ = [
     "datasets",
     "diagnose",
     "diagnose_targets",
+    "distributed",
     "errors",
     "estimate_prior",
     "estimate_priors",
@@ -56,5 +70,6 @@ __all__ = [
     "plots",
     "required_sample_size",
     "simulate",
+    "sketch",
     "storage",
 ]

@@ -235,6 +235,10 @@ class PUEstimator(BaseEstimator, ABC):
         self._check_fit()
         self._check_audit(audit)
         self._check_weights(weights)
+        if self._layout is None:
+            raise InputError(
+                f"{type(self).__name__} was fitted to counts, not to rows; pass a histogram of the target."
+            )
         target = self._layout.read(X_target, weights=weights, groups=groups)
         target.warn_of_copies()
         target.warn_of_few_groups()

@@ -10,7 +10,8 @@ from contextvars import ContextVar
 from sklearn.exceptions import ConvergenceWarning
 
 Said = tuple[type[Warning], str]
-_listeners: ContextVar[tuple[tuple[tuple[type[Warning], ...], list[Said]], ...]] = ContextVar("who listens", default=())
+_Listener = tuple[tuple[type[Warning], ...], list[Said], bool]  # to what kinds, what it heard, whether nobody else does
+_listeners: ContextVar[tuple[_Listener, ...]] = ContextVar("who listens", default=())
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -22,9 +23,11 @@ def warn(message: str, category: type[Warning]) -> None:
     category : type
         A class of warnings.
     """
-    for categories, said in _listeners.get():
+    for categories, said, alone in reversed(_listeners.get()):
         if issubclass(category, categories):
             said.append((category, message))
+            if alone:
+                return
     home = os.path.join(os.path.dirname(__file__), "")
     frame, level = inspect.currentframe(), 1
     while frame is not None and frame.f_back is not None and frame.f_code.co_filename.startswith(home):
@@ -46,8 +49,32 @@ def overheard(*categories: type[Warning]) -> Iterator[list[Said]]:
     list of (type, str)
         To which warnings are added, with their messages.
     """
+    with _heard(categories, alone=False) as said:
+        yield said
+
+
+@contextmanager
+def kept_back(*categories: type[Warning]) -> Iterator[list[Said]]:
+    """Keep what is warned of some kinds, and say it to nobody: on another machine, nobody would hear it.
+
+    Parameters
+    ----------
+    *categories : type
+        Classes of warnings.
+
+    Yields
+    ------
+    list of (type, str)
+        To which warnings are added, with their messages; whoever gets it is to say them.
+    """
+    with _heard(categories, alone=True) as said:
+        yield said
+
+
+@contextmanager
+def _heard(categories: tuple[type[Warning], ...], alone: bool) -> Iterator[list[Said]]:
     said: list[Said] = []
-    token = _listeners.set((*_listeners.get(), (categories, said)))
+    token = _listeners.set((*_listeners.get(), (categories, said, alone)))
     try:
         yield said
     finally:
@@ -159,6 +186,10 @@ class FarValueWarning(ColumnWarning):
 
 class SampleWarning(PriorShiftWarning):
     """A sample looks like another one: passed twice, or two of them swapped."""
+
+
+class PrivacyWarning(PriorShiftWarning):
+    """Noise that hides rows leaves hardly anything of them, or its budget hides nothing."""
 
 
 class WarningsByName:

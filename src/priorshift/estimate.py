@@ -19,6 +19,7 @@ from priorshift.input.source import check_sizes
 from priorshift.input.tables import Table
 from priorshift.input.told import Columns, Told
 from priorshift.result import PriorEstimate
+from priorshift.sketch.any_size import estimate_at_any_size, is_sketch, is_summary, needs_batches
 
 
 def estimate_prior(
@@ -37,14 +38,17 @@ def estimate_prior(
     weights: Columns = None,
     groups: Columns = None,
     encoder: Any = "auto",
+    stream: bool | None = None,
 ) -> PriorEstimate:
     """Estimate the share of positives in the target population.
 
     Parameters
     ----------
-    positive, unlabeled, target : array-like, data frame, or path of a CSV or Parquet file
+    positive, unlabeled, target : array-like, data frame, path, sketch or histogram
         Confirmed positives and an unlabelled sample of the source population, and an unlabelled sample of the
-        target population. Columns are matched by name where there are names.
+        target population. Columns are matched by name where there are names. A path is that of a CSV or Parquet file,
+        of a sketch or of a histogram (:mod:`priorshift.sketch`); a sample may also be a list of files, a folder of
+        Parquet files, or an iterator of tables, which are then read in batches.
     method : {"auto", "witness", "tcpu", "km2-ls", "drpu"} or estimator
         "auto" is :class:`WitnessShift` ("witness"), of the smallest error in the library's studies (see the guide). An
         estimator, such as ``TCPU(0.2, kernel="laplace")``, keeps its own settings; then leave `source_prior`,
@@ -79,6 +83,11 @@ def estimate_prior(
         What makes numbers of categories, dates and missing cells. "auto" is :class:`TableEncoder`, where there is
         something to encode; None refuses what is not numbers. A transformer of scikit-learn's kind, such as skrub's
         ``TableVectorizer()``, is fitted on the unlabelled rows alone.
+    stream : bool or None
+        Whether samples are read in batches, in memory that does not grow with them: "auto" and "witness" then fit their
+        scores to some of the rows and count all of them, "tcpu" uses random features. Copies of rows are not looked
+        for, and `shared`, `audit`, `groups` and an `encoder` need all rows at once. None does so where a file would
+        take more than 1 GB of memory.
 
     Returns
     -------
@@ -94,10 +103,46 @@ def estimate_prior(
     """
     settings = {"source_prior": source_prior, "confidence": confidence, "random_state": random_state,
                 "standardize": standardize}  # fmt: skip
+    if stream is not None and not isinstance(stream, bool):
+        raise InputError(f"stream is {stream!r}, but it must be True, False or None.")
+    samples = positive, unlabeled, target
+    summaries = any(map(is_summary, samples))
+    if isinstance(method, str) and method == "auto" and any(map(is_sketch, samples)):
+        method = "tcpu"  # what a sketch can answer
     estimator = make_estimator(method, settings)
     drop = [drop] if isinstance(drop, str) else list(drop)
     told = Told(shared, audit, weights, groups).checked(drop)
+    large = encoder is not None and any(map(needs_batches, samples))  # without an encoder all rows are looked at
+    if summaries or (large if stream is None else stream):
+        check_batches(told, encoder)
+        return estimate_at_any_size(estimator, *samples, drop=drop, weights=weights)
     return estimate_from_tables(estimator, *read_three(positive, unlabeled, target, told, drop, encoder), told=told)
+
+
+def check_batches(told: Told, encoder: Any) -> None:
+    """Refuse what needs all rows at once.
+
+    Parameters
+    ----------
+    told : Told
+        What is known of rows.
+    encoder : {"auto"}, None or transformer
+        As in `estimate_prior`.
+    """
+    reader(encoder)  # refuses what is none
+    if encoder is None:
+        raise InputError(
+            "encoder=None cannot be had where rows are read in batches, which encode what is no number; leave it out "
+            "or pass tables that fit into memory with stream=False."
+        )
+    needs = {name: getattr(told, name) for name in ("shared", "audit", "groups")}
+    needs["encoder"] = None if isinstance(encoder, str) else encoder
+    for name, value in needs.items():
+        if value is not None:
+            raise InputError(
+                f"{name} needs all rows at once, but these are read in batches or are no rows; leave it out, or pass "
+                "tables that fit into memory with stream=False."
+            )
 
 
 def read_three(

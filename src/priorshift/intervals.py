@@ -399,7 +399,12 @@ def check_bounded(kernel: Kernel, method: str) -> None:
     method : str
         The bound that was asked for.
     """
-    if not (np.isfinite(kernel.bound) and kernel.nonnegative):
+    if np.isfinite(kernel.bound) and not kernel.nonnegative:
+        raise InputError(
+            f"interval={method!r} is proved for kernels without negative values, but {kernel.name!r} has some; use "
+            "embedding='exact', or interval='delta'."
+        )
+    if not np.isfinite(kernel.bound):
         raise InputError(
             f"interval={method!r} needs a bounded kernel, but {kernel.name!r} is not; "
             "use 'gaussian' or 'laplace', or interval='delta'."

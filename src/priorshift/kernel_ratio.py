@@ -15,10 +15,11 @@ from priorshift import intervals
 from priorshift.arrays import Index
 from priorshift.base import PUEstimator
 from priorshift.embedding.bandwidth import BandwidthCurve, least_variance
-from priorshift.embedding.cuda import choose_device
+from priorshift.embedding.cuda import Device, choose_device
 from priorshift.embedding.gram import Embeddings, SourceEmbedding
 from priorshift.embedding.incomplete import embed_pairs
 from priorshift.embedding.projection import ratio, separation
+from priorshift.embedding.random_features import RandomFeatures, check_features, uses_random_features
 from priorshift.embedding.sample import Sample
 from priorshift.errors import InputError, WeakSeparationWarning, warn
 from priorshift.input.observations import PriorInfluence, row_codes
@@ -44,7 +45,10 @@ class KernelRatio(PUEstimator):
     confidence : float
         Of the interval, which is Fieller's.
     pairs : int or None
-    precision, device : str
+    precision : str
+    device : str or callable
+    embedding : str
+    features : int
     verbose : bool
     random_state : int, Generator or None
 
@@ -89,7 +93,9 @@ class KernelRatio(PUEstimator):
         confidence: float = 0.95,
         pairs: int | None = None,
         precision: Literal["float64", "float32"] = "float64",
-        device: str = "auto",
+        device: Device = "auto",
+        embedding: Literal["auto", "exact", "random-features"] = "auto",
+        features: int = 512,
         verbose: bool = False,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -102,6 +108,8 @@ class KernelRatio(PUEstimator):
         self.pairs = pairs
         self.precision = precision
         self.device = device
+        self.embedding = embedding
+        self.features = features
         self.verbose = verbose
         self.random_state = random_state
 
@@ -128,7 +136,22 @@ class KernelRatio(PUEstimator):
         ratio of negatives 0.493, 95% interval 0.450 to 0.535
         """
         target = self.read_target(X_target, weights=weights, groups=groups)
-        embeddings, _ = self._embed(self._embedding.sample(target))
+        return self.ratio_of_embeddings(self._embed(self._embedding.sample(target))[0])
+
+    def ratio_of_embeddings(self, embeddings: Embeddings) -> NegativeRatio:
+        """Estimate R from mean embeddings that were made elsewhere, such as by sketches; no fit is needed.
+
+        Parameters
+        ----------
+        embeddings : Embeddings
+            Of the three samples.
+
+        Returns
+        -------
+        NegativeRatio
+            As of `negative_ratio`.
+        """
+        self._check_parameters()
         D, nan = float(separation(embeddings.gram)), float("nan")
         if not self._is_apart(embeddings):
             return NegativeRatio(nan, nan, Interval(0.0, np.inf, self.confidence, "none"), D, embeddings.sizes)
@@ -150,9 +173,30 @@ class KernelRatio(PUEstimator):
             self.bandwidths_ = least_variance(self.kernel_, self._embedding.positive, self._embedding.unlabeled)
             self.kernel_ = replace(self.kernel_, bandwidth=self.bandwidths_.chosen)
             self._embedding = replace(self._embedding, kernel=self.kernel_)
+        if self._takes_features(len(source.labeled), device):
+            columns = source.scaling.factor != 0
+            # without a random_state the draw is always the same: nothing else is random in an estimate
+            drawn = RandomFeatures.of(
+                self.kernel_,
+                int(columns.sum()),
+                self.features,
+                np.random.default_rng(0) if self.random_state is None else rng,
+            )
+            self.kernel_ = drawn.among(columns)
+            self._embedding = replace(self._embedding, kernel=self.kernel_)
         self._entropy = self._seed(rng)
         if self.pairs is None:
             self._embedding.source_sums  # noqa: B018 (computed now, kept for every target)
+
+    def _takes_features(self, rows: int, device: Device) -> bool:
+        if isinstance(self.kernel_, RandomFeatures):  # brought by the user
+            return False
+        exact = self._needs_exact() or callable(device)  # which is brought for the sake of all pairs
+        return uses_random_features(self.embedding, self.kernel_, rows, str(device), exact=exact)
+
+    def _needs_exact(self) -> bool:
+        """Whether a setting rests on the kernel itself; few pairs of it are fast as they are."""
+        return self.pairs is not None
 
     def _embed(
         self, target: Sample, prior: PriorInfluence | None = None, *, target_norm: bool = False
@@ -186,6 +230,7 @@ class KernelRatio(PUEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_features(self.features)
         if self.pairs is not None and self.statistic != "unbiased":
             raise InputError("pairs gives an incomplete U-statistic, which is unbiased; set statistic='unbiased'.")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import log
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ from priorshift.errors import InputError
 from priorshift.input.parameters import check_bandwidth, check_choice
 from priorshift.input.scaling import Rows
 
-_LOG2_E = float(np.log2(np.e))
+_LOG2_E = 1 / log(2)
 # The product x·y of a Gaussian tile is exponentiated before the norms are taken off, so it must
 # neither overflow nor lose digits: 2**1000 fits a double; in single precision an exponent of 32
 # still leaves the kernel value exact to 2e-6, and typical data stay below 5.

@@ -8,7 +8,7 @@ it has: one class of them, two threshold rules. KM2-LS is KM2 on another sample,
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, ClassVar, Literal
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorshift import threads
-from priorshift.arrays import Floats, Index, Mask
+from priorshift.arrays import Floats
 from priorshift.base import PUEstimator
 from priorshift.errors import (
     FewPositivesWarning,
@@ -27,10 +27,12 @@ from priorshift.errors import (
     WeakSeparationWarning,
     warn,
 )
-from priorshift.hull.hull import Hull, NearestPoint
+from priorshift.hull.groups import alike, hull_of
+from priorshift.hull.hull import Hull
 from priorshift.hull.influence import Push
-from priorshift.hull.kernel_matrix import RIDGE, gram_matrix, pair_distances, search_bandwidth
-from priorshift.input.observations import row_codes
+from priorshift.hull.kernel_matrix import RIDGE, search_bandwidth
+from priorshift.hull.level import NearestPoint
+from priorshift.hull.sample import Sample
 from priorshift.input.parameters import check_bandwidth
 from priorshift.input.source import Source
 from priorshift.input.weights import effective_size
@@ -39,7 +41,10 @@ from priorshift.progress import Progress
 _START = 1.05  # where d begins: KM2's threshold rests on the slope from 1 to here
 _LARGEST_PRIOR = 0.99
 _NO_SEPARATION = 1e-6
-_SMALL = 4000  # rows up to which one BLAS thread is the faster choice
+_SMALL = 4000  # points up to which one BLAS thread is the faster choice
+_POINTS = 1000  # groups at the most: from 300 on, more of them hardly change the prior
+_ROWS = 8000  # so many rows are used, or twice max_rows if that is more: time grows with their square
+_SEARCHED = 4000  # of many rows, those that the bandwidth is found from
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +78,14 @@ class KM2(PUEstimator):
         With more features than this, the rows are projected on so many principal components first, as the authors
         do; a warning says so. None never projects.
     max_rows : int
-        Larger data are thinned to so many rows, at random and alike in both samples, with a warning: the method
-        stores a matrix of rows by rows. (Of copies one is used.)
+        Up to so many rows, each is a point of the hull, and a matrix of rows by rows is stored. Of more rows, those
+        that look alike are put together in at most 1000 groups, whose means are the points: as accurate, faster, and
+        with less memory. Of more than 8000 and more than twice as many a random sample is used, with a warning;
+        positives make up to half of it. (Of copies one is used.)
     verbose : bool
         Whether a terminal shows how far long work is.
     random_state : int, Generator or None
-        Decides the thinning, and nothing else.
+        Decides which rows are used, and the groups, where there are more than `max_rows`.
 
     Attributes
     ----------
@@ -154,11 +161,10 @@ class KM2(PUEstimator):
         if not ((prior >= 0) & (prior < 1)).all():
             raise InputError("a prior of the curve lies outside [0, 1); pass numbers from 0 to below 1.")
         ratios = 1 / (1 - prior)
-        rows, weights = self._problem
         distance, slope = np.zeros(len(ratios)), np.zeros(len(ratios))
         start = None
         with threads.one_blas_thread():
-            hull = Hull(gram_matrix(rows, self.bandwidth_), *weights)
+            hull = hull_of(*self._problem, self.bandwidth_)
             for k in np.argsort(ratios):
                 if ratios[k] > 1:  # at 1 the point is μ_U itself: d = 0
                     at = hull.project(ratios[k], start=start)
@@ -166,70 +172,71 @@ class KM2(PUEstimator):
         return DistanceCurve(ratios, distance, slope, self.thresholds_)
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        distinct, p, u = _distinct(source)
-        use = self._thin(source.labeled[distinct], rng)
-        keep, p, u = distinct[use], _mass(p[use]), _mass(u[use])
-        rows = self._project(source.scaling.rows(source.table.values, keep)[:])
-        a = u - p
-        self._problem = rows, (p, a)
-        m, n = int(np.count_nonzero(p)), int(np.count_nonzero(u))
-        of_P, of_U = effective_size(p), effective_size(u)
+        sample = self._thin(Sample.of(source), rng)
+        rows = self._project(source.scaling.rows(source.table.values, sample.rows)[:])
+        of_P, of_U = effective_size(sample.p), effective_size(sample.u)
+        m, n = int(np.count_nonzero(sample.p)), int(np.count_nonzero(sample.u))
         if min(m, source.effective_positives) < 5:
             warn(
                 f"The prior rests on {m} positive rows, too few{'' if m < 5 else ' that are independent'} for "
                 f"{type(self).__name__} to see how positives are spread; take it as a guess, and collect at least 5.",
                 FewPositivesWarning,
             )
+        many = len(rows) > self.max_rows
         with (
-            threads.one_blas_thread() if len(rows) <= _SMALL else nullcontext(),
-            Progress(type(self).__name__, 5) as step,
+            threads.one_blas_thread() if many or len(rows) <= _SMALL else nullcontext(),
+            Progress(type(self).__name__, 4) as step,
         ):
             step()
-            distances = pair_distances(rows)
+            self.bandwidth_ = self._find_bandwidth(rows, sample, many, rng)
             step()
-            searched = isinstance(self.bandwidth, str)
-            self.bandwidth_ = search_bandwidth(rows, distances, p, u) if searched else float(self.bandwidth)
-            step()
-            del distances
-            hull = Hull(gram_matrix(rows, self.bandwidth_), p, a)
+            group = None
+            if many:
+                most = min(self.max_rows, _POINTS)
+                group = alike(rows, sample.labeled, (sample.p, sample.u), self.bandwidth_, most, rng)
+                order = np.argsort(group, kind="stable")
+                rows, sample, group = rows[order], sample.take(order), group[order]
+            self._problem = rows, sample.p, sample.u, group
+            hull = hull_of(*self._problem, self.bandwidth_)
             self.separation_ = hull.separation
             step()
             start = hull.project(_START)
-            push = Push(p, u, source.observation[keep])
+            push = Push(sample.p, sample.u, source.observation[sample.rows])
             rules = _thresholds(hull, start, push, min(of_P, of_U))
             self.thresholds_ = {name: rule.slope for name, rule in rules.items()}
             threshold = rules[self.rule]
             step()
-            most = 1 / (1 - _LARGEST_PRIOR)
+            largest = 1 / (1 - _LARGEST_PRIOR)
             # More than the ridge alone, and a slope that is yet to grow: with few rows in many features, d is a line.
-            apart = hull.separation > max(_NO_SEPARATION, sqrt(2 * RIDGE * float(a @ a)))
+            apart = hull.separation > max(_NO_SEPARATION, sqrt(2 * RIDGE) * float(np.linalg.norm(sample.u - sample.p)))
             apart &= threshold.slope < (1 - 1e-6) * hull.separation
-            end = hull.where_slope_passes(threshold.slope, most=most) if apart else hull.project(most)
-            found = apart and end.ratio < most
+            end = hull.where_slope_passes(threshold.slope, most=largest) if apart else hull.project(largest)
+            found = apart and end.ratio < largest
+            influence = _influence(hull, end, threshold, push) if found else np.full(len(rows), np.nan)
         self.ratio_ = end.ratio
         self.prior_ = 1 - 1 / end.ratio
         self.converged_ = start.converged and end.converged
-        influence = _influence(hull, end, threshold, push) if found else np.full(len(keep), np.nan)
         self.prior_influence_ = np.zeros(len(source.labeled))
-        self.prior_influence_[keep] = influence
+        self.prior_influence_[sample.rows] = influence
         each = np.bincount(source.observation, self.prior_influence_)
         self.standard_error_ = float(np.sqrt(each @ each))
         self._warn(m, n, found, noise=float((1 - hull.K.mean()) * (1 / of_P + 1 / of_U)))
 
-    def _thin(self, labeled: Mask, rng: np.random.Generator) -> Index:
-        """Rows in use, of those that are no copies."""
-        if len(labeled) <= self.max_rows:
-            return np.arange(len(labeled))
-        share = self.max_rows / len(labeled)
-        samples = np.flatnonzero(labeled), np.flatnonzero(~labeled)
-        keep = [rows[rng.permutation(len(rows))[: max(2, round(share * len(rows)))]] for rows in samples]
-        total = sum(map(len, keep))
-        warn(
-            f"{type(self).__name__} uses {total} of {len(labeled)} rows, drawn at random, since it stores a "
-            "matrix of rows by rows; raise max_rows if there is memory for more.",
-            SubsampleWarning,
-        )
-        return np.sort(np.concatenate(keep))
+    def _thin(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        most = max(_ROWS, 2 * self.max_rows)
+        if len(sample.rows) > most:
+            warn(
+                f"{type(self).__name__} uses {most} of {len(sample.rows)} rows, drawn at random, since its time grows "
+                f"with their square; raise max_rows above {most // 2} to use more.",
+                SubsampleWarning,
+            )
+        return sample.drawn(most, rng)
+
+    def _find_bandwidth(self, rows: Floats, sample: Sample, many: bool, rng: np.random.Generator) -> float:
+        if not isinstance(self.bandwidth, str):
+            return float(self.bandwidth)
+        some = replace(sample, rows=np.arange(len(rows))).drawn(_SEARCHED if many else len(rows), rng)
+        return search_bandwidth(rows[some.rows], some.p, some.u, unbiased=many)
 
     def _project(self, rows: Floats) -> Floats:
         """Principal components of all rows, where there are more features than `components`."""
@@ -301,39 +308,17 @@ class _Threshold:
     influence: Floats
 
 
-def _distinct(source: Source) -> tuple[Index, Floats, Floats]:
-    """One row of each set of copies, and what it counts in μ_P and in μ_U: for all of them."""
-    p, u = np.zeros(len(source.labeled)), np.zeros(len(source.labeled))
-    p[source.positive], u[source.population] = source.positive_mass, source.population_mass
-    copied = np.flatnonzero(source.copies > 1)
-    if not len(copied):
-        return np.arange(len(p)), p, u
-    sets = 2 * row_codes(source.table.values[copied]) + source.labeled[copied]  # P and U share rows only as is said
-    _, first, of = np.unique(sets, return_index=True, return_inverse=True)
-    for mass in (p, u):
-        total = np.bincount(of.reshape(-1), mass[copied])
-        mass[copied] = 0.0
-        mass[copied[first]] = total
-    rows = np.setdiff1d(np.arange(len(p)), np.delete(copied, first))
-    return rows, p[rows], u[rows]
-
-
-def _mass(counts: Floats) -> Floats:
-    """The same with the sum 1; by way of the largest, so that 1/n stays what it is."""
-    relative = counts / counts.max()
-    return np.asarray(relative / relative.sum())
-
-
 def _thresholds(hull: Hull, start: NearestPoint, push: Push, rows: float) -> dict[str, _Threshold]:
     """The slopes at which d is taken to have left zero; `rows` is min(m, n), of equal weight."""
-    begin = np.zeros(len(hull.K))
+    nothing = np.zeros(len(push.positive))
+    begin = nothing
     if start.distance > 1e-5 * hull.separation:  # else still inside the hull, up to rounding, where no row moves it
-        begin = push.point(_START, start.residual) / start.distance
-    line = push.line(hull.Ka) / max(hull.separation, 1e-300)
+        begin = push.point(_START, hull.residual(start)) / start.distance
+    line = push.line(hull.values(hull.a)) / max(hull.separation, 1e-300)
     km2 = _Threshold(
         0.8 * start.distance / (_START - 1) + 0.2 * hull.separation, 0.8 / (_START - 1) * begin + 0.2 * line
     )
-    km1 = _Threshold(1 / sqrt(rows), np.zeros(len(hull.K)))
+    km1 = _Threshold(1 / sqrt(rows), nothing)
     return {"KM1": km1 if km1.slope <= 0.9 * hull.separation else km2, "KM2": km2}
 
 
@@ -344,10 +329,11 @@ def _influence(hull: Hull, end: NearestPoint, threshold: _Threshold, push: Push)
     δ(d′) = (⟨δa, w⟩ + ⟨Πa, δu⟩)/d − d′⟨w, δu⟩/d², δλ = (δ(threshold) − δ(d′))/d″ and δπ = δλ/λ².
     """
     bend = (end.curvature - end.slope**2) / max(end.distance, 1e-300)
-    if not (end.distance > 0 and end.curvature - end.slope**2 > 1e-9 * hull.aKa):
-        return np.full(len(hull.K), np.nan)
-    slope = (push.line(end.residual) + push.point(end.ratio, end.across)) / end.distance
-    slope -= end.slope * push.point(end.ratio, end.residual) / end.distance**2
+    if not (end.distance > 0 and end.curvature - end.slope**2 > 1e-9 * hull.means.aa):
+        return np.full(len(push.positive), np.nan)
+    residual = hull.residual(end)
+    slope = (push.line(residual) + push.point(end.ratio, hull.across(end))) / end.distance
+    slope -= end.slope * push.point(end.ratio, residual) / end.distance**2
     return np.asarray((threshold.influence - slope) / bend / end.ratio**2)
 
 

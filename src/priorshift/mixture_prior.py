@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Floats
-from priorshift.audited_belief import AuditedSample, put_together
+from priorshift.audited_belief import AuditedBelief, AuditedSample, put_together
 from priorshift.base import PUEstimator
 from priorshift.errors import (
     InputError,
@@ -19,11 +19,11 @@ from priorshift.errors import (
     WeakSeparationWarning,
     warn,
 )
-from priorshift.input.source import Source, Target
+from priorshift.input.source import FEW_POSITIVES, NO_LAYOUT, Source, Target
 from priorshift.km import KM2
 from priorshift.progress import Progress
-from priorshift.scores.cross_fitting import check_model
-from priorshift.scores.posterior import SourceCounts, TargetEvidence, prior_posterior
+from priorshift.scores.cross_fitting import FIT_ROWS, check_model
+from priorshift.scores.posterior import SourceCounts, TargetEvidence, posterior_counts, prior_posterior
 from priorshift.scores.scored import ScoredSource
 from priorshift.share_distribution import ShareDistribution
 from priorshift.threads import one_blas_thread
@@ -59,6 +59,9 @@ class MixturePrior(PUEstimator):
         Scale every column by the mean and spread of the population sample.
     max_rows : int
         KM2 is asked of at most so many rows.
+    fit_rows : int
+        Of P and of U, at most so many are drawn to fit the score to; all rows are scored. More make the estimate hardly
+        more precise (see the guide, "Any size").
     verbose : bool
         Whether a terminal shows how far long work is.
     random_state : int, Generator or None
@@ -109,6 +112,8 @@ class MixturePrior(PUEstimator):
 
     takes_audit = True
     takes_weights = True
+    scored_: ScoredSource
+    audit_: AuditedBelief | None
     _given: ScoredSource | None = None
 
     def __init__(
@@ -121,6 +126,7 @@ class MixturePrior(PUEstimator):
         scenario: Literal["case-control", "censoring"] = "case-control",
         standardize: bool = True,
         max_rows: int = 4000,
+        fit_rows: int = FIT_ROWS,
         verbose: bool = False,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -131,6 +137,7 @@ class MixturePrior(PUEstimator):
         self.scenario = scenario
         self.standardize = standardize
         self.max_rows = max_rows
+        self.fit_rows = fit_rows
         self.verbose = verbose
         self.random_state = random_state
 
@@ -155,22 +162,60 @@ class MixturePrior(PUEstimator):
         finally:
             self._given = None
 
+    def fit_counted(
+        self, counts: SourceCounts, law: tuple[Floats, Floats], km2_prior: float, sizes: tuple[int, int]
+    ) -> Self:
+        """Fit the estimator to a population whose p-values were counted elsewhere.
+
+        Parameters
+        ----------
+        counts : SourceCounts
+            Of the population.
+        law : two ndarrays
+            π and w of the largest mixture, of each repetition.
+        km2_prior : float
+            NaN where KM2 was not asked.
+        sizes : tuple of two int
+            Labelled and unlabelled rows.
+
+        Returns
+        -------
+        Self
+            The fitted estimator, which knows no row.
+        """
+        self._check_parameters()
+        self._forget()
+        self.km2_prior_ = km2_prior
+        self._conclude(counts, law)
+        self.few_positives_ = counts.m < FEW_POSITIVES
+        self._warn(*sizes)
+        self._layout = NO_LAYOUT
+        return self
+
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         with one_blas_thread(), Progress("MixturePrior", 3) as step:
             step()
-            self.scored_ = self._given or ScoredSource.of(source, self.model, self.repeats, self.folds, rng)
+            self.scored_ = self._given or ScoredSource.of(
+                source, self.model, self.repeats, self.folds, rng, self.fit_rows
+            )
             step()
-            self.km2_prior_ = self._km2(source, rng) if self.ask_km2 else float("nan")
+            self.km2_prior_ = self.ask_for_km2(source, rng) if self.ask_km2 else float("nan")
             step()
-            priors, self.weights_ = self.scored_.mixture
             (m, n), (of_P, of_U) = source.worth, self._design_effects(source)
             counts = SourceCounts.of(self.p_values_, round(m), m / of_P, n / of_U * source.population_mass)
-            posterior, self.overlap_ = prior_posterior(counts)
+            self._conclude(counts, self.scored_.mixture, AuditedSample.of_source(source, self._predicted()))
+        self.few_positives_ = source.few_positives
+        source.warn_of_few_positives()
+        self._warn(*source.sizes)
+
+    def _conclude(self, counts: SourceCounts, law: tuple[Floats, Floats], audited: AuditedSample | None = None) -> None:
+        """What the counts tell of π, with KM2's answer and with what was looked up."""
+        posterior, self.overlap_ = prior_posterior(counts)
+        priors, self.weights_ = law
         self.mixture_prior_ = float(priors.mean())
         if np.isfinite(self.km2_prior_):
             posterior = posterior.times(_km2_log_likelihood(posterior.middles, self.km2_prior_))
-        sample = AuditedSample.of_source(source, self.scored_.predicted(self.p_values_))
-        self.audit_ = None if sample is None else put_together(posterior, sample, from_rows=True)
+        self.audit_ = None if audited is None else put_together(posterior, audited, from_rows=True)
         if self.audit_ is not None:
             posterior = self.audit_.distribution
             self.audit_.warn(
@@ -183,10 +228,7 @@ class MixturePrior(PUEstimator):
         self.prior_, self.standard_error_ = posterior.mean(), posterior.std()
         low, high = posterior.ppf([0.025, 0.975])
         self.interval_ = float(low), float(high)
-        self.few_positives_ = source.few_positives
         self.tells_nothing_ = high - low > _OPEN
-        source.warn_of_few_positives()
-        self._warn(*source.sizes)
 
     def distribution_with(
         self, distribution: ShareDistribution, values: Floats, target: Target, ratio: float
@@ -212,16 +254,38 @@ class MixturePrior(PUEstimator):
         """
         check_is_fitted(self)
         size = target.size / target.design_effect(self.scored_.predicted(values, ratio))
+        counts = posterior_counts(values, self._target_evidence.source.ranked, size * target.mass)
+        return self.distribution_given(distribution, counts, ratio)
+
+    def distribution_given(self, distribution: ShareDistribution, counts: Floats, ratio: float) -> ShareDistribution:
+        """Give a distribution of π with what a target tells of it, whose p-values were counted.
+
+        Parameters
+        ----------
+        distribution : ShareDistribution
+            As in `distribution_with`.
+        counts : ndarray of shape (repeats, levels)
+            By :func:`priorshift.scores.posterior.posterior_counts`.
+        ratio : float
+            R.
+
+        Returns
+        -------
+        ShareDistribution
+        """
         with one_blas_thread():
-            likelihood = self._target_evidence.log_likelihood(values, size * target.mass, ratio, distribution.middles)
+            likelihood = self._target_evidence.log_likelihood(counts, ratio, distribution.middles)
         return distribution.times(likelihood)
+
+    def _predicted(self) -> Floats:
+        return self.scored_.predicted(self.p_values_)
 
     def _design_effects(self, source: Source) -> tuple[float, float]:
         """What groups take from the rows of P and U: by how much the predicted posteriors' means are less sure."""
         if source.is_even:
             return 1.0, 1.0
         own = np.stack([self.scored_.ranks(r.positive, r.positive) for r in self.scored_.repetitions])
-        return source.design_effects(self.scored_.predicted(own), self.scored_.predicted(self.p_values_))
+        return source.design_effects(self.scored_.predicted(own), self._predicted())
 
     @property
     def prior_by_(self) -> str:  # numpydoc ignore=RT01
@@ -233,8 +297,21 @@ class MixturePrior(PUEstimator):
         """Of the population's rows, in each repetition."""
         return self.scored_.p_values
 
-    def _km2(self, source: Source, rng: np.random.Generator) -> float:
-        """NaN where KM2 cannot use the rows, such as one binary column."""
+    def ask_for_km2(self, source: Source, rng: np.random.Generator) -> float:
+        """Ask KM2 for the prior of a source.
+
+        Parameters
+        ----------
+        source : Source
+            Rows, labels and scale.
+        rng : Generator
+            Decides which rows it is asked of.
+
+        Returns
+        -------
+        float
+            NaN where KM2 cannot use the rows, such as one binary column.
+        """
         seed = int(rng.integers(2**31))
         km2 = KM2(scenario=self.scenario, standardize=False, max_rows=self.max_rows, random_state=seed)
         with warnings.catch_warnings():  # its doubts are part of what is made of its answer

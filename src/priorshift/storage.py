@@ -22,15 +22,15 @@ from priorshift import (
     tcpu,
     witness_shift,
 )
-from priorshift.embedding import bandwidth, gram, own_pairs, sample
-from priorshift.input import encoding, observations, scaling, source, tables
-from priorshift.scores import cross_fitting, level_sets, posterior, scored, witness
+from priorshift.embedding import bandwidth, gram, own_pairs, random_features, sample
+from priorshift.input import encoded_columns, encoding, levels, observations, scaling, source, tables
+from priorshift.scores import counted, cross_fitting, level_sets, posterior, ridge, scored, tested_ratios, witness
 from priorshift.training import network
 
 _ESTIMATORS = (drpu, kernel_ratio, km, km_ls, mixture_prior, nnpu, shifted_classifier, tcpu, witness_shift)
-_PARTS = (audit, audited_belief, bandwidth, cross_fitting, encoding, gram, kernels, level_sets, network, observations,
-          own_pairs, posterior, result, sample, scaling, scored, share_distribution, source, source_prior, tables,
-          witness)  # fmt: skip
+_PARTS = (audit, audited_belief, bandwidth, counted, cross_fitting, encoding, encoded_columns, gram, kernels,
+          level_sets, levels, network, observations, own_pairs, posterior, random_features, result, ridge, sample,
+          scaling, scored, share_distribution, source, source_prior, tables, tested_ratios, witness)  # fmt: skip
 
 #: Names of the classes that a fitted estimator of this library is made of, for ``skops.io.load(…, trusted=TYPES)``;
 #: each is an estimator or holds numbers and arrays. What you bring, a model or a distribution, has classes besides.

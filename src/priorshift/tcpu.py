@@ -6,9 +6,8 @@ Letters, once: P, U, T are the positive, the unlabelled (population) and the tar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
-from math import sqrt
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,19 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from priorshift import intervals
 from priorshift.arrays import Floats
 from priorshift.base import TargetPriorEstimator
+from priorshift.embedding.cuda import Device
 from priorshift.embedding.gram import Embeddings
-from priorshift.embedding.projection import objective, ratio, separation, target_prior
-from priorshift.embedding.sample import Sample
-from priorshift.errors import InputError, OutOfRangeWarning, warn
+from priorshift.embedding.projection import objective
+from priorshift.embedding.random_features import described
+from priorshift.errors import InputError
 from priorshift.input.parameters import check_choice, is_known
 from priorshift.input.source import Source, Target
 from priorshift.joint import GroupInfluence, RatioInfluence
 from priorshift.kernel_ratio import KernelRatio
-from priorshift.prior_knowledge import Between, Distributed, Known, PriorKnowledge, read_prior
-from priorshift.result import Interval, PriorEstimate
-from priorshift.source_prior import LEAST_PRIOR, AsksForPrior, EstimatedPrior, estimate_source_prior
-
-_REPLICATE_BYTES = 2**25  # of bootstrap counts held at a time
+from priorshift.prior_knowledge import Distributed, Known, PriorKnowledge, read_prior
+from priorshift.projected_prior import Replicates, projected_prior
+from priorshift.result import PriorEstimate
+from priorshift.source_prior import AsksForPrior, EstimatedPrior, estimate_source_prior
 
 
 class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
@@ -68,17 +67,27 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
         U-statistic).
     precision : {"float64", "float32"}
         Type of the kernel tiles; sums over tiles are always kept in double precision.
-    device : str
+    device : str or callable
         Where kernel sums are computed: "cpu", or a GPU such as "cuda", for which torch is needed and `precision` is
         not asked (a Gaussian kernel's sums have an error of less than 1e-6). "auto" takes a GPU where torch sees one
-        and there are 30,000 rows and more; ``details["device"]`` says what it took.
+        and there are 30,000 rows and more; ``details["device"]`` says what it took. A callable computes them elsewhere,
+        as :mod:`priorshift.distributed` does.
+    embedding : {"auto", "exact", "random-features"}
+        Whether kernel sums are over all pairs of rows, or by `features` random features, in a time that is linear in
+        rows. Random features are a kernel of their own, close to the one asked for: the estimate is consistent with any
+        number of them, and its interval holds; `precision` is not asked. "auto" is exact up to a source of 100,000 rows
+        (4 million on a GPU), of the Laplace kernel 30,000 (1 million), and for kernels that have none;
+        ``details["embedding"]`` says what it took.
+    features : int
+        Random features, two for each frequency.
     n_bootstrap : int
         Replicates of the bootstrap.
     verbose : bool
         Whether a terminal shows how far long work is.
     random_state : int, Generator or None
         Decides the bootstrap's draws, the sampled pairs and what is random in the estimator of π, such as the rows that
-        KM2 thins large data to, where it was given no random_state; nothing else.
+        KM2 thins large data to, where it was given no random_state; and the random features, which are those of 0 for
+        None. Nothing else.
 
     Attributes
     ----------
@@ -87,7 +96,7 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
     n_features_in_, feature_names_in_
         As in scikit-learn.
     kernel_ : Kernel
-        The kernel with the bandwidth that was found.
+        The kernel with the bandwidth that was found, or random features of it.
     bandwidths_ : BandwidthCurve or None
         With ``bandwidth="variance"``: the ``bandwidths`` that were tried, the ``standard_errors`` of R that were
         predicted for them, and the one ``chosen``.
@@ -131,7 +140,9 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
         confidence: float = 0.95,
         pairs: int | None = None,
         precision: Literal["float64", "float32"] = "float64",
-        device: str = "auto",
+        device: Device = "auto",
+        embedding: Literal["auto", "exact", "random-features"] = "auto",
+        features: int = 512,
         n_bootstrap: int = 500,
         verbose: bool = False,
         random_state: int | np.random.Generator | None = None,
@@ -146,6 +157,8 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
             pairs=pairs,
             precision=precision,
             device=device,
+            embedding=embedding,
+            features=features,
             verbose=verbose,
             random_state=random_state,
         )
@@ -224,105 +237,69 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
         sums = [np.bincount(sample.observation, moves, self._embedding.observations) for sample, moves in samples]
         return np.asarray(sums[0] + sums[1])
 
+    def estimate_embeddings(self, embeddings: Embeddings, details: Mapping[str, Any]) -> PriorEstimate:
+        """Estimate the target prior from mean embeddings that were made elsewhere, such as by sketches.
+
+        No fit is needed, but π must be known, exactly or roughly, and there are no rows to draw a bootstrap from.
+
+        Parameters
+        ----------
+        embeddings : Embeddings
+            Of the three samples, by the `statistic` and the `scenario` that are set.
+        details : mapping
+            How they were made.
+
+        Returns
+        -------
+        PriorEstimate
+            As of `estimate`.
+        """
+        self._check_parameters()
+        if not is_known(self.source_prior):
+            raise InputError(
+                f"source_prior is {self.source_prior!r}, but to estimate it takes the rows of the source; pass a "
+                "number, a range or a distribution."
+            )
+        if self.interval == "bootstrap":
+            raise InputError("interval='bootstrap' draws rows, but there are none here; use interval='delta'.")
+        return self._projected(embeddings, self._knowledge(), None, None, details)
+
     def _estimate_from(self, target: Target) -> tuple[PriorEstimate, Embeddings, PriorKnowledge, EstimatedPrior | None]:
         """The estimate, and what it was made of."""
         prior, estimated = self._prior_in_use()
-        pi = prior.value
         influence = estimated.influence if estimated else None
         sample = self._embedding.sample(target)
         embeddings, rng = self._embed(sample, influence)
-        nan = float("nan")
-        R, error = ratio(embeddings.gram), nan
-        if self._is_apart(embeddings):
-            interval = self._interval(embeddings, sample, prior, estimated, rng)
-            if not (estimated and influence is None and isinstance(prior, Known)):  # whose error is not known
-                error = float(np.hypot(intervals.standard_error(embeddings, pi), R * prior.error))
-        else:
-            R = nan
-            interval = None if self.interval is None else Interval(0.0, 1.0, self.confidence, "none")
-        raw = 1 - (1 - pi) * R
-        prior_error = sqrt(embeddings.prior_variance) if influence else prior.error or None
-        estimate = PriorEstimate(
-            value=float(np.clip(raw, 0, 1)),
-            raw=raw,
-            interval=interval,
-            standard_error=error,
-            source_prior=pi,
-            negative_ratio=R,
-            separation=float(separation(embeddings.gram)),
-            method=self.label,
-            sizes=embeddings.sizes,
-            source_prior_by=estimated.name if estimated else prior.by,
-            details={
-                "kernel": self.kernel_.name,
-                "bandwidth": self.kernel_.bandwidth,
-                "bandwidth_by": self._rule,
-                **{name: getattr(self, name) for name in ("statistic", "scenario", "standardize", "precision")},
-                "device": self._embedding.device,
-                "source_prior_range": None if isinstance(prior, Known) else list(prior.range),
-                "source_prior_standard_error": prior_error,
-                "shared_rows": embeddings.shared,
-                "pairs": self.pairs,
-            },
-        )
-        return estimate, embeddings, prior, estimated
 
-    def _interval(
+        def draw(count: int) -> tuple[Floats, Floats]:
+            return self._embedding.bootstrap(sample, self.statistic, count, rng, influence)
+
+        details = described(self.kernel_) | {
+            "bandwidth_by": self._rule,
+            "standardize": self.standardize,
+            "precision": self.precision,
+            "device": str(self._embedding.device),
+            "pairs": self.pairs,
+        }
+        replicates = Replicates(self.n_bootstrap, draw, rng)
+        return self._projected(embeddings, prior, estimated, replicates, details), embeddings, prior, estimated
+
+    def _projected(
         self,
         embeddings: Embeddings,
-        target: Sample,
         prior: PriorKnowledge,
         estimated: EstimatedPrior | None,
-        rng: np.random.Generator,
-    ) -> Interval | None:
-        most = prior.range[1]  # the largest π makes the largest raw estimate; one above 1 is so for every π
-        _, plausible = intervals.delta(embeddings, most, self.confidence)
-        if not plausible and 2 * intervals.separation_error(embeddings) <= separation(embeddings.gram):
-            warn(
-                f"The raw estimate {target_prior(embeddings.gram, most):.3f} lies outside [0, 1] by more than its "
-                f"sampling error ({intervals.standard_error(embeddings, most):.2g}); check the source prior ({prior}) "
-                "and whether the classes look the same in source and target.",
-                OutOfRangeWarning,
-            )
-        if self.interval is None:
-            return None
-        if estimated:
-            estimated.warn_of_error()
-            if estimated.influence is None and isinstance(prior, Known):
-                return None
-        given = self._interval_given_prior(embeddings, target, estimated, rng)
-        if isinstance(prior, Known):
-            return given(prior.value)
-        if isinstance(prior, Between):
-            made = given(prior.low)
-            other = given(prior.high) if made.width < 1 else made  # nothing is wider, and no warning needed twice
-            return replace(made, low=min(made.low, other.low), high=max(made.high, other.high))
-        if self.interval == "bootstrap":
-            return given(prior.draw(self.n_bootstrap, rng))
-        low, high = prior.interval(intervals.curve(embeddings), self.confidence)
-        value = _clipped(embeddings, prior.value)  # a mean, which a skew distribution can have beyond a quantile
-        return Interval(min(low, value), max(high, value), self.confidence, "delta")
+        replicates: Replicates | None,
+        details: Mapping[str, Any],
+    ) -> PriorEstimate:
+        apart = self._is_apart(embeddings)
+        how = self.interval, self.confidence
+        made = projected_prior(embeddings, prior, *how, apart=apart, estimated=estimated, replicates=replicates)
+        settings = {"statistic": self.statistic, "scenario": self.scenario}
+        return replace(made, method=self.label, details={**details, **settings, **made.details})
 
-    def _interval_given_prior(
-        self, embeddings: Embeddings, target: Sample, estimated: EstimatedPrior | None, rng: np.random.Generator
-    ) -> Callable[[Any], Interval]:
-        """The interval that was asked for, as a function of π; the bootstrap's takes one π for each replicate too."""
-        if self.interval == "delta":
-            return lambda pi: intervals.delta(embeddings, pi, self.confidence)[0]
-        if self.interval != "bootstrap":
-            bound = intervals.paper_bound if self.interval == "paper-bound" else intervals.sharp_bound
-            return lambda pi: bound(embeddings, pi, self.confidence)
-        influence = estimated.influence if estimated else None
-        batch = max(1, min(self.n_bootstrap, _REPLICATE_BYTES // sum(embeddings.sizes)))
-        batches = [min(batch, self.n_bootstrap - k) for k in range(0, self.n_bootstrap, batch)]
-        drawn = [self._embedding.bootstrap(target, self.statistic, b, rng, influence) for b in batches]
-        grams, moved = (np.concatenate(part) for part in zip(*drawn, strict=True))
-
-        def bootstrap(pi: Any) -> Interval:
-            priors = np.clip(pi + moved, 0.0, 1 - LEAST_PRIOR) if influence else pi
-            return intervals.bootstrap(grams, priors, self.confidence, _clipped(embeddings, np.mean(pi)))
-
-        return bootstrap
+    def _needs_exact(self) -> bool:
+        return super()._needs_exact() or self.interval in ("paper-bound", "sharp-bound")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -338,8 +315,3 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
             raise InputError(
                 f"interval={self.interval!r} needs all pairs of rows; leave pairs=None or use interval='delta'."
             )
-
-
-def _clipped(embeddings: Embeddings, source_prior: Any) -> float:
-    """The estimate of π′ within [0, 1]."""
-    return float(np.clip(target_prior(embeddings.gram, source_prior), 0, 1))

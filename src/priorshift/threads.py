@@ -6,23 +6,41 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
 import joblib
 import threadpoolctl
 
+_alone: ContextVar[bool] = ContextVar("whether this thread works alone", default=False)
+
 
 def available() -> int:
     """Count the cores this process may use, by its affinity and its container, or fewer by OMP_NUM_THREADS.
+
+    Within `alone` it is one.
 
     Returns
     -------
     int
         At least 1.
     """
+    if _alone.get():
+        return 1
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return min(_cores(), int(asked)) if asked.isdigit() and int(asked) > 0 else _cores()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Work on the thread that calls, within the context: others do the like, each with a part of the work."""
+    token = _alone.set(True)
+    try:
+        with one_blas_thread():
+            yield
+    finally:
+        _alone.reset(token)
 
 
 @cache

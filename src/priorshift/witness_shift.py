@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -14,22 +15,27 @@ from priorshift.base import TargetPriorEstimator
 from priorshift.confidence_curve import TabulatedCurve
 from priorshift.errors import InputError, OutOfRangeWarning, OverlapWarning, WeakSeparationWarning, unsaid, warn
 from priorshift.input.parameters import is_known
-from priorshift.input.source import Source, Target
+from priorshift.input.source import FEW_POSITIVES, NO_LAYOUT, Source, Target, warn_of_few_positives
 from priorshift.joint import GroupInfluence, RatioInfluence
 from priorshift.mixture_prior import MixturePrior
 from priorshift.prior_knowledge import Between, Distributed, Known, PriorKnowledge, read_prior
 from priorshift.progress import Progress
 from priorshift.result import Interval, NegativeRatio, PriorEstimate
-from priorshift.scores.cross_fitting import check_model
+from priorshift.scores.counted import CountedSample, CountedSource
+from priorshift.scores.cross_fitting import FIT_ROWS, check_model
+from priorshift.scores.gpu import choose_score_device
 from priorshift.scores.mixture import histogram
 from priorshift.scores.scored import ScoredSource
 from priorshift.scores.swapped import warn_if_swapped
-from priorshift.scores.witness import RatioTest, Witness
+from priorshift.scores.tested_ratios import RatioTest
+from priorshift.scores.witness import Witness
 from priorshift.share_distribution import ShareDistribution
 from priorshift.source_prior import AsksForPrior, EstimatedPrior, check_scenario, estimate_source_prior
 from priorshift.threads import one_blas_thread
 
 _APART = 1.645  # standard errors of the separation, below which P and U may be alike
+_SWAPPED = 5.0  # of the other sign, beyond which it is no chance
+_FAR = 1e4  # that is said of it, at most
 _STEPS = np.linspace(0, 1, 201)  # of π′, before they are made finer where it may be
 _POINTS = 101  # of a range of π
 
@@ -68,6 +74,21 @@ class Examined:
     is_apart: bool
 
 
+@dataclass(frozen=True, eq=False)
+class _Tested:
+    """A target whose ratio was tested, from rows or from counts.
+
+    `counts` of its `rows`' p-values are what pictures show; `told` is what it tells of π, `looked_up` its audit.
+    """
+
+    test: RatioTest
+    curve: TabulatedCurve
+    rows: int
+    counts: Floats
+    told: Callable[[MixturePrior, ShareDistribution], ShareDistribution]
+    looked_up: AuditedSample | None = None
+
+
 class WitnessShift(AsksForPrior, TargetPriorEstimator):
     """Target prior by the efficient witness of the ratio; the library's default.
 
@@ -95,6 +116,12 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         Of the interval: every π′ that is not rejected by the test of its ratio.
     max_rows : int
         Of KM2, which :class:`MixturePrior` asks.
+    fit_rows : int
+        Of P and of U, at most so many are drawn to fit the score to; all rows are scored. More make the estimate hardly
+        more precise (see the guide, "Any size").
+    device : str
+        Where rows are scored: "cpu", or a GPU such as "cuda", for which torch is needed. "auto" takes a GPU where torch
+        sees one and there are 500,000 rows and more.
     verbose : bool
         Whether a terminal shows how far long work is.
     random_state : int, Generator or None
@@ -134,7 +161,8 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
     takes_uncertain_prior = True
     takes_audit = True
     takes_weights = True
-    settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"source_prior", "confidence", "verbose"})
+    settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"source_prior", "confidence", "device", "verbose"})
+    scored_: ScoredSource
     _audit: AuditedSample | None  # of unlabelled rows of the source
 
     def __init__(
@@ -148,6 +176,8 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         standardize: bool = True,
         confidence: float = 0.95,
         max_rows: int = 4000,
+        fit_rows: int = FIT_ROWS,
+        device: str = "auto",
         verbose: bool = False,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -159,6 +189,8 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         self.standardize = standardize
         self.confidence = confidence
         self.max_rows = max_rows
+        self.fit_rows = fit_rows
+        self.device = device
         self.verbose = verbose
         self.random_state = random_state
 
@@ -208,15 +240,75 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
             _check_open(read_prior(self.source_prior))
         with one_blas_thread(), Progress("WitnessShift", 2) as step:
             step()
-            self.scored_ = ScoredSource.of(source, self.model, self.repeats, self.folds, rng)
+            device = choose_score_device(self.device, len(source.labeled))
+            settings = self.model, self.repeats, self.folds, rng, self.fit_rows, device
+            self.scored_ = ScoredSource.of(source, *settings)
             step()
             self._witness = Witness.of(self.scored_, source.without_rows(), *self.scored_.mixture)
         warn_if_swapped(self.scored_)
-        self._sizes = source.sizes
+        self._sizes, self._few = source.sizes, source.few_positives
         self._audit = AuditedSample.of_source(source, self.scored_.predicted(self.scored_.p_values))
         self._ask_unless_known(lambda: self._ask(source))
         if self._estimated is None or not isinstance(self._estimated.estimator, MixturePrior):
             source.warn_of_few_positives()
+
+    def fit_counted(self, source: CountedSource) -> Self:
+        """Fit the estimator to a source whose p-values were counted, without its rows.
+
+        Parameters
+        ----------
+        source : CountedSource
+            Counts of P and U by one model.
+
+        Returns
+        -------
+        Self
+            The fitted estimator, which :meth:`estimate_counted` can be asked of.
+        """
+        self._check_parameters()
+        self._forget()
+        self._audit = None
+        self._sizes, self._few = source.sizes, source.positive.rows < FEW_POSITIVES
+        self._counted = source.witness
+
+        def _ask() -> EstimatedPrior:
+            if self.source_prior is not None:
+                raise InputError(
+                    f"{type(self.source_prior).__name__} needs the rows of the source, but they were counted; pass "
+                    "source_prior as a number, a range or a distribution, or leave it out."
+                )
+            prior = MixturePrior(scenario=self.scenario)
+            prior.fit_counted(source.posterior_counts, source.law, source.km2_prior, source.sizes)
+            return EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, None)
+
+        self._ask_unless_known(_ask)
+        warn_of_few_positives(source.positive.rows, float(source.positive.rows))
+        self._settings = self.get_params()
+        self._layout = NO_LAYOUT
+        return self
+
+    def estimate_counted(self, target: CountedSample) -> PriorEstimate:
+        """Estimate the prior of a target whose p-values were counted by the source's model.
+
+        Parameters
+        ----------
+        target : CountedSample
+            Its counts.
+
+        Returns
+        -------
+        PriorEstimate
+        """
+        with one_blas_thread():
+            test = self._counted.test(target)
+        curve = TabulatedCurve.of(test.ratios, test.statistic, test.freedom)
+
+        def _told(found: MixturePrior, belief: ShareDistribution) -> ShareDistribution:
+            if target.noise or self._counted.is_noisy:  # noisy counts have no levels
+                return belief
+            return found.distribution_given(belief, target.levels, max(test.ratio, 0.0))
+
+        return self._conclude(_Tested(test, curve, target.rows, target.counts, _told))[0]
 
     def _ask(self, source: Source) -> EstimatedPrior:
         if self.source_prior is not None:
@@ -233,7 +325,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
             _warn_of_source(audited, f"{estimated.name} tells")
             belief = audited.distribution
             return replace(estimated, value=belief.mean(), distribution=belief, influence=None, audited=audited)
-        names = ("model", "repeats", "folds", "scenario", "standardize", "max_rows", "random_state")
+        names = ("model", "repeats", "folds", "scenario", "standardize", "max_rows", "fit_rows", "random_state")
         prior = MixturePrior(**{name: getattr(self, name) for name in names}).fit_scored(source, self.scored_)
         return EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, prior.audit_)
 
@@ -260,7 +352,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
 
     def _p_values(self, target: Target) -> Floats:
         with one_blas_thread():
-            return self.scored_.target_p_values(target)
+            return self.scored_.target_p_values(target, choose_score_device(self.device, len(target)))
 
     def _test(self, target: Target) -> tuple[RatioTest, TabulatedCurve, Floats]:
         values = self._p_values(target)
@@ -300,34 +392,48 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         -------
         Examined
         """
-        prior, estimated, audited_source = self._prior_in_use()
         test, curve, values = self._test(target)
+
+        def _told(found: MixturePrior, belief: ShareDistribution) -> ShareDistribution:
+            return found.distribution_with(belief, values, target, max(test.ratio, 0.0))
+
+        def _looked_up() -> AuditedSample | None:
+            if target.audit is None:
+                return None
+            predicted = self.scored_.predicted(values, test.ratio if np.isfinite(test.ratio) else 1.0)
+            return AuditedSample.of_target(target, target.audit, predicted)
+
+        counts = np.stack([histogram(v, None if target.is_even else target.size * target.mass) for v in values])
+        estimate, prior = self._conclude(_Tested(test, curve, len(target), counts, _told, _looked_up()))
+        return Examined(target, estimate, test, curve, values, prior, self._witness, self._is_apart(test))
+
+    def _conclude(self, tested: _Tested) -> tuple[PriorEstimate, PriorKnowledge]:
+        """The estimate, and what is known of π without the target."""
+        prior, estimated, audited_source = self._prior_in_use()
+        test, curve = tested.test, tested.curve
         R, found, nearer = test.ratio, estimated.estimator if estimated else None, prior
         # a MixturePrior with scores of its own ranks rows otherwise
-        same = isinstance(found, MixturePrior) and found.scored_ is self.scored_
+        same = isinstance(found, MixturePrior) and getattr(found, "scored_", None) is getattr(self, "scored_", None)
         if same and self._is_apart(test) and not (audited_source and audited_source.alone):
             # the target's rows bring π̂ nearer; the interval is as sure of it as before, since R̂ is an estimate too,
             # unless labels of the target stand beside it
-            belief = found.distribution_with(prior.distribution, values, target, max(R, 0.0))  # type: ignore[union-attr]
-            nearer = Distributed(belief)
+            nearer = Distributed(tested.told(found, prior.distribution))  # type: ignore[arg-type, union-attr]
         pi = nearer.value
         mean = curve.mean(*(nearer.points if isinstance(nearer, Distributed) else (pi,)))
         sure = not (estimated and estimated.influence is None and estimated.distribution is None)
-        if estimated and target.audit is None:
+        if estimated and tested.looked_up is None:
             estimated.warn_of_error()
         interval = None
         if sure:
             low, high = prior.interval(curve, self.confidence)
             interval = Interval(min(low, mean), max(high, mean), self.confidence, "witness")
-        verdict = self._verdict(test, curve, prior, audited=target.audit is not None)
+        verdict = self._verdict(test, curve, prior, audited=tested.looked_up is not None)
         if verdict == "nothing" and interval is not None:
             interval = Interval(0.0, 1.0, self.confidence, "none")
         error = float(np.hypot((1 - pi) * test.ratio_error, R * prior.error)) if sure else float("nan")
         audited = None
-        if target.audit is not None:
-            predicted = self.scored_.predicted(values, R if np.isfinite(R) else 1.0)
-            sample = AuditedSample.of_target(target, target.audit, predicted)
-            audited = _audited(sample, curve, nearer if sure and verdict != "nothing" else None)
+        if tested.looked_up is not None:
+            audited = _audited(tested.looked_up, curve, nearer if sure and verdict != "nothing" else None)
             mean, error = audited.distribution.mean(), audited.distribution.std()
             low, high = audited.distribution.ppf([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
             interval = Interval(float(low), float(high), self.confidence, audited.by("witness"))
@@ -346,7 +452,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
             negative_ratio=R,
             separation=np.nan,  # one and the same, so that equal estimates are equal
             method=self.label,
-            sizes=(*self._sizes, len(target)),
+            sizes=(*self._sizes, tested.rows),
             source_prior_by=by,
             verdict=verdict,
             details={
@@ -358,9 +464,9 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
                 **{name: getattr(found, f"{name}_") for name in said},
                 **({"audit": told} if (told := {name: a.to_dict() for name, a in audits.items() if a}) else {}),
             },
-            evidence=np.stack([histogram(v, None if target.is_even else target.size * target.mass) for v in values]),
+            evidence=tested.counts,
         )
-        return Examined(target, estimate, test, curve, values, prior, self._witness, self._is_apart(test))
+        return estimate, prior
 
     @staticmethod
     def _is_apart(test: RatioTest) -> bool:
@@ -382,14 +488,17 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
                 "classes look the same in source and target.",
                 OutOfRangeWarning,
             )
-        return "few positives" if self._witness.source.few_positives else "estimate"
+        return "few positives" if self._few else "estimate"
 
     def _warn_of_likeness(self, test: RatioTest, left: str) -> None:
         m, n = self._sizes
+        apart = min(max(test.separation, -_FAR), _FAR)
+        advice = "Add rows, or features that tell the classes apart"
+        if apart < -_SWAPPED:
+            advice = "It has the wrong sign: check whether positives and unlabelled rows are swapped"
         warn(
-            f"The {m} positives cannot be told from the {n} unlabelled rows (their separation is "
-            f"{test.separation:.1f} times its standard error), so {left}. Add rows, or features that tell the "
-            "classes apart.",
+            f"The {m} positives cannot be told from the {n} unlabelled rows (their separation is {apart:.1f} times its "
+            f"standard error), so {left}. {advice}.",
             WeakSeparationWarning,
         )
 

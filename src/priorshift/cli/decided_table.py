@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from priorshift.arrays import Floats, Mask
-from priorshift.cli.whole_file import check_writable, whole_file
+from priorshift.cli.writable import check_writable
 from priorshift.errors import InputError
 from priorshift.input.csv_text import add_columns
 from priorshift.input.files import PARQUET, TEXT, Piped, is_pipe, kind
+from priorshift.whole_file import whole_file
 
 COLUMNS = ("posterior", "decision")
 

@@ -11,8 +11,10 @@ from priorshift.cli.options import add_options, add_output, make_estimator
 from priorshift.cli.output import check_picture, check_table, print_json, write_picture, write_table
 from priorshift.cli.tables import add_tables, read_many_tables, read_stratified_tables, read_tables, told
 from priorshift.errors import InputError
-from priorshift.estimate import estimate_from_tables
+from priorshift.estimate import check_batches, estimate_from_tables
 from priorshift.estimates import estimate_strata, estimate_targets
+from priorshift.input.files import is_pipe
+from priorshift.sketch.any_size import estimate_at_any_size, is_sketch, is_summary, needs_batches
 
 
 def add_command(commands: Any) -> None:
@@ -21,7 +23,8 @@ def add_command(commands: Any) -> None:
         "estimate",
         help="estimate the target prior from your tables",
         description="Estimate the share of positives in the target population.",
-        epilog="Tables are CSV, TSV or Parquet files with the same columns.",
+        epilog="Tables are CSV, TSV or Parquet files with the same columns; a sample may also be a folder of Parquet "
+        "files, or what priorshift sketch made of one.",
     )
     add_tables(command, several_targets=True, strata=True)
     add_options(command)
@@ -29,11 +32,19 @@ def add_command(commands: Any) -> None:
     command.add_argument(
         "--output", metavar="FILE", help="write the table of several targets, or of strata, as a CSV file"
     )
+    command.add_argument(
+        "--stream",
+        action="store_true",
+        help="read the files in batches, whatever their size; very large ones always are",
+    )
     command.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> None:
     check_picture(args.plot)
+    samples = args.positive, args.unlabeled, *args.target
+    if args.stream or any(map(is_summary, samples)) or any(map(needs_batches, samples)):
+        return _run_without_rows(args)
     if args.stratify is not None or args.by is not None or len(args.target) > 1:
         return _run_many(args)
     if args.output is not None:
@@ -46,6 +57,36 @@ def _run(args: argparse.Namespace) -> None:
     else:
         print(estimate)
     return write_picture(args.plot, lambda: method.picture(estimator, estimate))
+
+
+def _run_without_rows(args: argparse.Namespace) -> None:
+    """From sketches and histograms, or from files that are read in batches."""
+    several = args.stratify is not None or args.by is not None or len(args.target) > 1
+    piped = [one for one in (args.positive, args.unlabeled, *args.target) if one == "-" or is_pipe(one)]
+    for option, given in (
+        ("--plot", args.plot),
+        ("--source", args.source),
+        ("--output", args.output),
+        ("standard input or a pipe", piped),
+        ("several targets", several),
+    ):
+        if given:
+            raise InputError(
+                f"{option} cannot be had where rows are read in batches or are not there at all; leave it out, or pass "
+                "tables that fit into memory."
+            )
+    if not (args.positive and args.unlabeled):
+        raise InputError("pass --positive and --unlabeled, each a file, a sketch or a histogram.")
+    samples = args.positive, args.unlabeled, args.target[0]
+    if args.method == "auto" and any(map(is_sketch, samples)):
+        args.method = "tcpu"  # what a sketch can answer
+    check_batches(told(args), None if args.encoder == "none" else args.encoder)
+    _, estimator = make_estimator(args)
+    estimate = estimate_at_any_size(estimator, *samples, drop=args.drop, weights=args.weight_column)
+    if args.json:
+        print_json(estimate.to_dict())
+    else:
+        print(estimate)
 
 
 def _run_many(args: argparse.Namespace) -> None:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from priorshift import __version__, progress
-from priorshift.cli import adapt, demo, diagnose, estimate, experiment
+from priorshift.cli import adapt, demo, diagnose, estimate, experiment, sketch
 from priorshift.errors import InputError, PriorShiftWarning
 
 
@@ -38,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{error.filename or 'a file'} cannot be used ({error.strerror or error}).")
     except MemoryError:
         return _fail("the data do not fit into memory; use fewer rows.")
-    except KeyboardInterrupt:
-        return _fail("interrupted; nothing was written.", 130)
+    except KeyboardInterrupt as stop:
+        return _fail(str(stop) or "interrupted; nothing was written.", 130)
 
 
 def _fail(message: str, code: int = 2) -> int:
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"priorshift {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for room in (demo, estimate, diagnose, adapt, experiment):
+    for room in (demo, estimate, diagnose, adapt, sketch, experiment):
         room.add_command(commands)
     return parser
 

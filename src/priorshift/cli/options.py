@@ -45,7 +45,8 @@ def _survey(text: str) -> Any:
     )
 
 
-def _bandwidth(text: str) -> str | float:
+def bandwidth(text: str) -> str | float:
+    """A number, or the name of a rule, which is checked where it is used."""
     with suppress(ValueError):
         return float(text)
     return text
@@ -59,7 +60,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
         "help": "case-control: unlabelled rows are a sample of the whole population; "
         "censoring: they are its rest after some positives were labelled"},
     "kernel": {"choices": kernels.KERNELS, "help": "what measures how alike two rows are"},
-    "bandwidth": {"type": _bandwidth,
+    "bandwidth": {"type": bandwidth,
         "help": "of the kernel: a number; for tcpu also 'dimension', 'median' or 'variance', for km2-ls 'search'"},
     "statistic": {"choices": CHOICES["statistic"], "help": "plug-in is the paper's"},
     "interval": {"choices": intervals.METHODS, "help": "how the interval is made"},

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from priorshift.cli.whole_file import check_writable, whole_file
+from priorshift.cli.writable import check_writable
 from priorshift.errors import InputError
+from priorshift.whole_file import whole_file
 
 _PICTURES = (".png", ".svg", ".pdf")
 

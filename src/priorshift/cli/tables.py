@@ -65,16 +65,18 @@ def _read_pipes(args: argparse.Namespace) -> None:
         )
     for name in pipes:
         path, option = given[name], name.split()[0]
-        if path != "-":
-            read = read_pipe(path, f"--{option} ({path})")
-        elif sys.stdin is None or sys.stdin.closed:
-            raise InputError(f"--{option} is standard input (-), which is closed; pass a file.")
-        else:
-            read = Piped("standard input", sys.stdin.buffer.read())
+        read = standard_input(f"--{option}") if path == "-" else read_pipe(path, f"--{option} ({path})")
         if name.startswith("target ") and several:
             args.target[int(name.split()[1])] = read
         else:
             setattr(args, name, read)
+
+
+def standard_input(option: str) -> Piped:
+    """All that comes through it."""
+    if sys.stdin is None or sys.stdin.closed:
+        raise InputError(f"{option} is standard input (-), which is closed; pass a file.")
+    return Piped("standard input", sys.stdin.buffer.read())
 
 
 def scenario(args: argparse.Namespace) -> str:

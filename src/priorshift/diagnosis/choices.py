@@ -11,7 +11,8 @@ from priorshift.diagnosis.thinned import Thinned
 from priorshift.diagnosis.variant import Reading, Variant
 from priorshift.input.source import Source, Target
 from priorshift.scores.scored import ScoredSource
-from priorshift.scores.witness import RatioTest, Witness
+from priorshift.scores.tested_ratios import RatioTest
+from priorshift.scores.witness import Witness
 
 _FACTORS = ((0.25, "a quarter of it"), (0.5, "half of it"), (2.0, "twice it"), (4.0, "four times it"))
 _REPEATS, _FOLDS = 2, 3  # of the linear score

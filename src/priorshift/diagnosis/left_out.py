@@ -24,7 +24,8 @@ from priorshift.input.source import Source, Target
 from priorshift.scores import mixture
 from priorshift.scores.p_values import p_values
 from priorshift.scores.scored import ScoredSource
-from priorshift.scores.witness import RatioTest, Witness
+from priorshift.scores.tested_ratios import RatioTest
+from priorshift.scores.witness import Witness
 
 _SHARE = 0.01  # of the observations of a sample, besides the single one
 _LEAST = 2  # observations that must be left

@@ -27,7 +27,8 @@ from priorshift.prior_knowledge import Between, Distributed, Known, PriorKnowled
 from priorshift.records import plain
 from priorshift.scores.posterior import SourceCounts, foreseen_spreads, prior_posterior
 from priorshift.scores.scored import ScoredSource
-from priorshift.scores.witness import RatioTest, Witness
+from priorshift.scores.tested_ratios import RatioTest
+from priorshift.scores.witness import Witness
 from priorshift.share_distribution import ShareDistribution
 
 SAMPLES = ("positive", "unlabeled", "target")

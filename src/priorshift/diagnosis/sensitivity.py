@@ -19,7 +19,8 @@ from priorshift.errors import InputError
 from priorshift.input.source import Source, Target
 from priorshift.prior_knowledge import PriorKnowledge
 from priorshift.records import aligned, plain
-from priorshift.scores.witness import RatioTest, Witness
+from priorshift.scores.tested_ratios import RatioTest
+from priorshift.scores.witness import Witness
 from priorshift.threads import one_blas_thread
 
 _PRIORS = np.array([0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])

@@ -21,7 +21,8 @@ from priorshift.diagnosis.resampling import Observed, observed
 from priorshift.input.source import Target
 from priorshift.result import Interval
 from priorshift.scores import mixture
-from priorshift.scores.witness import RatioTest, Witness
+from priorshift.scores.tested_ratios import RatioTest
+from priorshift.scores.witness import Witness
 
 _APART = 1.645  # standard errors of a separation, below which there may be none
 _MANY = 100  # observations of a target, from which on its own spread is taken

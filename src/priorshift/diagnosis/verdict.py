@@ -11,13 +11,13 @@ import numpy as np
 from priorshift.diagnosis.identification import Identification
 from priorshift.diagnosis.label_shift import LabelShiftTest
 from priorshift.diagnosis.sensitivity import Sensitivity
+from priorshift.input.source import FEW_POSITIVES
 from priorshift.result import PriorEstimate, decimals
 
 _DOUBTED = 0.05  # a p-value of label shift below which it is doubted
 _REFUTED = 0.01  # and below which a violation that matters forbids the number
 _OUTSIDE = 3.0  # standard errors of a raw estimate outside [0, 1], beyond which it is no chance
 _WIDE, _EMPTY = 0.5, 0.9  # of an interval that hardly answers, and of one that does not
-_FEW = 20  # positives, below which an estimate is a guess
 _DISAGREE = 0.15  # estimators of π so far apart
 Answer = Literal["yes", "with care", "no"]
 
@@ -176,9 +176,10 @@ def _open(found: Identification) -> list[str]:
 
 
 def _few(found: Identification) -> list[str]:
-    if found.effective_positives >= _FEW:
+    if found.effective_positives >= FEW_POSITIVES:
         return []
-    return [f"It rests on {found.effective_positives:.0f} positives; take it as a guess, and label at least {_FEW}."]
+    positives = f"{found.effective_positives:.0f} positives"
+    return [f"It rests on {positives}; take it as a guess, and label at least {FEW_POSITIVES}."]
 
 
 def _wide(estimate: PriorEstimate) -> list[str]:

@@ -22,7 +22,8 @@ from scipy.special import ndtr, roots_hermitenorm
 from priorshift.arrays import Floats
 from priorshift.confidence_curve import TabulatedCurve
 from priorshift.input.source import Target
-from priorshift.scores.witness import RatioTest, Witness
+from priorshift.scores.tested_ratios import RatioTest
+from priorshift.scores.witness import Witness
 
 _COARSE = np.linspace(0, 0.98, 30)  # r/(1 + r)
 _FINE = np.linspace(-7, 7, 57)  # standard errors around R̂

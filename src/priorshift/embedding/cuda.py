@@ -8,22 +8,43 @@ precision.
 from __future__ import annotations
 
 import importlib.util
-from typing import Any
+from math import log
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
+from priorshift.embedding.random_features import RandomFeatures
 from priorshift.errors import InputError, MissingExtraError
 from priorshift.input.scaling import Rows
 from priorshift.kernels import Energy, Gaussian, Kernel, Laplace
 
 _KNOWN = (Gaussian, Laplace, Energy)
+_ON_GPU = (*_KNOWN, RandomFeatures)
 _MANY = 30_000  # rows, below which starting torch costs more than it saves
-_LOG2_E = float(np.log2(np.e))
+_LOG2_E = 1 / log(2)
 _FAR = 8.0  # |x|²/2 in powers of two, above which two halves leave fewer than six digits
 _FEW = 0.05  # of rows that lie so far out; if more do, all go through plain tiles
 _TILE = 2**25  # values of a plain tile
 _LEAST_WEIGHT = 2.0**-60  # of a row that counts nothing, whose own sum is asked for all the same
+
+
+class KernelSums(Protocol):
+    """Who computes kernel sums somewhere else, as :func:`priorshift.embedding.tiles.kernel_sums` does here."""
+
+    def __call__(
+        self,
+        kernel: Kernel,
+        X: Rows,
+        Y: Rows | None = None,
+        *,
+        dtype: np.dtype[Any],
+        weights: tuple[Floats | None, Floats | None],
+    ) -> tuple[Floats, Floats]: ...
+
+
+Device = str | KernelSums  # where kernel sums are computed
 
 
 def import_cuda(device: str) -> Any:
@@ -50,13 +71,13 @@ def import_cuda(device: str) -> Any:
     return torch
 
 
-def choose_device(device: str, kernel: Kernel, rows: int) -> str:
+def choose_device(device: Device, kernel: Kernel, rows: int) -> Device:
     """The device that is meant: "auto" is a GPU where one pays and can be had.
 
     Parameters
     ----------
-    device : str
-        As the user says it.
+    device : str or callable
+        As the user says it; whoever computes the sums elsewhere is taken as it is.
     kernel : Kernel
         Of the sums.
     rows : int
@@ -64,21 +85,23 @@ def choose_device(device: str, kernel: Kernel, rows: int) -> str:
 
     Returns
     -------
-    str
-        "cpu", or a torch device.
+    str or callable
+        "cpu", a torch device, or what was passed.
     """
+    if callable(device):
+        return device
     if not isinstance(device, str) or not (device in ("auto", "cpu") or device.startswith("cuda")):
         raise InputError(f"device is {device!r}, but it must be 'auto', 'cpu' or a GPU of torch's, such as 'cuda'.")
     if device == "cpu":
         return device
     if device == "auto":
-        if rows < _MANY or not isinstance(kernel, _KNOWN) or importlib.util.find_spec("torch") is None:
+        if rows < _MANY or not isinstance(kernel, _ON_GPU) or importlib.util.find_spec("torch") is None:
             return "cpu"
         import torch
 
         return "cuda" if torch.cuda.is_available() else "cpu"
     import_cuda(device)
-    if not isinstance(kernel, _KNOWN):
+    if not isinstance(kernel, _ON_GPU):
         raise InputError(
             f"device={device!r} knows the kernels 'gaussian', 'laplace' and 'energy', but {kernel.name!r} is another; "
             "use device='cpu'."
@@ -127,6 +150,66 @@ def gpu_kernel_sums(
     else:
         rows, columns = _tiles(torch, kernel, x, x if y is None else y, v, w)
     return rows.cpu().numpy(), columns.cpu().numpy()
+
+
+def gpu_weighted_kernel_sums(
+    kernel: Kernel,
+    X: Rows,
+    W: NDArray[Any],
+    Y: Rows | None = None,
+    V: NDArray[Any] | None = None,
+    *,
+    weights: tuple[Floats | None, Floats | None] = (None, None),
+    device: str = "cuda",
+) -> Floats:
+    """Σ_ij w_ib v_jb k(x_i, y_j), as :func:`priorshift.embedding.tiles.weighted_kernel_sums` gives it.
+
+    In double precision: a tile is multiplied by the counts of all replicates at once, and the GPU's matrix product is
+    then most of the work.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A Gaussian, Laplace or energy kernel.
+    X, Y : Rows
+        `Y` left out is `X`.
+    W, V : ndarray of shape (rows, replicates)
+        Counts of their rows.
+    weights : two ndarrays or None
+        What the rows x and y count.
+    device : str
+        Where.
+
+    Returns
+    -------
+    ndarray of shape (replicates,)
+    """
+    torch = import_cuda(device)
+    if not isinstance(kernel, _KNOWN):
+        raise ValueError(f"no sums of {kernel.name!r} on a GPU; choose_device says so.")
+    if Y is None or V is None:
+        Y, V, weights = X, W, (weights[0], weights[0])
+    x, y = _moved(torch, X, device), _moved(torch, Y, device)
+    left, right = (torch.as_tensor(counts, device=device) for counts in (W, V))
+    v, w = (None if one is None else torch.as_tensor(one, dtype=torch.float64, device=device) for one in weights)
+
+    def counted(counts: Any, weight: Any, at: slice) -> Any:
+        made = counts[at].double()
+        return made if weight is None else made * weight[at, None]
+
+    total = torch.zeros(W.shape[1], dtype=torch.float64, device=device)
+    for at in _slices(len(x)):
+        of_x = counted(left, v, at)
+        for to in _slices(len(y)):
+            product = _values(torch, kernel, x[at], y[to]) @ counted(right, w, to)
+            total += (of_x * product).sum(dim=0)
+    return np.asarray(total.cpu().numpy())
+
+
+def _slices(rows: int) -> list[slice]:
+    """Of tiles that are square."""
+    side = int(np.sqrt(_TILE))
+    return [slice(k, k + side) for k in range(0, rows, side)]
 
 
 def _moved(torch: Any, rows: Rows, device: str) -> Any:

@@ -1,13 +1,13 @@
 """Mean embeddings of three samples: their 3 × 3 Gram matrix and how well it is known.
 
 The samples are P (labelled positives), U (the source population) and T (the target), in this order
-everywhere. Estimators, intervals and tests see an :class:`Embeddings` and never learn whether exact tiles
-or a random sample of pairs made it.
+everywhere. Estimators, intervals and tests see an :class:`Embeddings` and never learn whether exact tiles,
+random features or a random sample of pairs made it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -16,8 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
-from priorshift.embedding.cuda import gpu_kernel_sums
+from priorshift.embedding.cuda import Device, gpu_kernel_sums, gpu_weighted_kernel_sums
+from priorshift.embedding.feature_sums import feature_mean, feature_values, replicated_means
 from priorshift.embedding.own_pairs import OwnPairs, own_pairs
+from priorshift.embedding.random_features import RandomFeatures
+from priorshift.embedding.replicates import draw_counts, over_rows
 from priorshift.embedding.sample import Sample
 from priorshift.embedding.tiles import kernel_sums, weighted_kernel_sums
 from priorshift.errors import InputError
@@ -28,7 +31,6 @@ from priorshift.kernels import Kernel
 P, U, T = 0, 1, 2
 Statistic = Literal["unbiased", "plug-in"]
 
-_BLOCK = 4096  # rows whose bootstrap counts are multiplied at a time
 _NOTHING = 1e-12  # of a sample's mass: what rounding leaves of none
 # _SYMMETRIC[k, q] is the symmetric matrix with ones at (k, q) and (q, k), and 2 at (k, k): the change of the
 # Gram matrix when the mean of sample k moves along the mean of sample q.
@@ -104,10 +106,10 @@ class SourceEmbedding:
     shared: int  # pairs of a row of P and a row of U
     observations: int  # numbers below this are those of the source
     precision: str
-    device: str = "cpu"
+    device: Device = "cpu"
 
     @classmethod
-    def of(cls, source: Source, kernel: Kernel, precision: str = "float64", device: str = "cpu") -> SourceEmbedding:
+    def of(cls, source: Source, kernel: Kernel, precision: str = "float64", device: Device = "cpu") -> SourceEmbedding:
         """P and U of a source, seen through the kernel; tiles are of the type `precision`, on a `device`."""
         positive, population = (
             Sample(replace(source.rows, index=rows), mass, source.observation[rows])
@@ -136,10 +138,13 @@ class SourceEmbedding:
     @cached_property
     def source_sums(self) -> list[list[Floats]]:
         """Σ mass·k(x, y) over the rows y of sample k at each row x of sample j, P or U; lists are stored plainly."""
-        pp, _ = self._sums(self.positive, self.positive)
-        uu, _ = self._sums(self.unlabeled, self.unlabeled)
-        pu, up = self._sums(self.positive, self.unlabeled)
-        return [[pp, pu], [up, uu]]
+        found = self._sums((self.positive, self.unlabeled), ((P, P), (U, U), (P, U)))
+        return [[found[j, k] for k in (P, U)] for j in (P, U)]
+
+    @cached_property
+    def source_means(self) -> list[Floats]:
+        """μ_P and μ_U by random features."""
+        return [self._mean(sample) for sample in (self.positive, self.unlabeled)]
 
     @cached_property
     def own(self) -> list[list[OwnPairs | None]]:
@@ -155,20 +160,21 @@ class SourceEmbedding:
         target_norm: bool = False,
         prior: PriorInfluence | None = None,
     ) -> Embeddings:
-        """Exact embeddings, from every pair of rows; ⟨μ_T, μ_T⟩ only with `target_norm`.
+        """Embeddings from every pair of rows; ⟨μ_T, μ_T⟩ only with `target_norm`.
 
         `prior` says how the rows move an estimate of the source prior, where it is one.
         """
         samples = (self.positive, self.unlabeled, target)
         sums = {(j, k): self.source_sums[j][k] for j in (P, U) for k in (P, U)}
-        for k in (P, U):
-            sums[k, T], sums[T, k] = self._sums(samples[k], target)
-        sums[T, T] = self._sums(target, target)[0] if target_norm else np.zeros(len(target))
+        sums[T, T] = np.zeros(len(target))
+        sums |= self._sums(samples, ((P, T), (U, T), (T, T)) if target_norm else ((P, T), (U, T)))
         plug_in = np.array([[samples[j].mass @ sums[j, k] for k in range(3)] for j in range(3)])
         gram = plug_in
         kept = {(j, k): np.ones(len(samples[j])) for j, k in sums}
         if statistic == "unbiased":
             for (j, k), own in self._own_with(target, target_norm).items():
+                if self.features is not None and samples[j].is_apart and samples[k].is_apart:
+                    own = own.averaged(samples[j].mass)  # so that sketches, which know no rows, say the same
                 sums[j, k] = sums[j, k] - own.sums
                 kept[j, k] -= own.mass
             gram = np.array(
@@ -219,39 +225,80 @@ class SourceEmbedding:
         statistic skips, as it skips the diagonal.
         """
         samples = (self.positive, self.unlabeled, target)
-        counts = self._draw(samples, replicates, rng)
+        counts = draw_counts(samples, self.observations, replicates, rng)
         own = self._own_with(target, target_norm=False) if statistic == "unbiased" else {}
-        totals = [_over_rows(s.mass, c, lambda w: w) for s, c in zip(samples, counts, strict=True)]
+        totals = [over_rows(s.mass, c, lambda w: w) for s, c in zip(samples, counts, strict=True)]
         gram = np.full((replicates, 3, 3), np.nan)
+        replicated = self._replicated(samples, counts)
         for j, k in ((P, P), (U, U), (P, U), (P, T), (U, T)):
-            X, Y = samples[j], samples[k]
-            other = (None, None) if j == k else (Y.rows, counts[k])
-            sums = weighted_kernel_sums(self.kernel, X.rows, counts[j], *other, weights=(X.weights, Y.weights))
-            sums /= len(X) * len(Y)
+            sums, mass = replicated(j, k), samples[j].mass
             kept = totals[j] * totals[k]
             if (j, k) in own:  # the rows of an observation are drawn equally often
-                sums -= _over_rows(X.mass * own[j, k].sums, counts[j], np.square)
-                kept = kept - _over_rows(X.mass * own[j, k].mass, counts[j], np.square)
+                sums -= over_rows(mass * own[j, k].sums, counts[j], np.square)
+                kept = kept - over_rows(mass * own[j, k].mass, counts[j], np.square)
             with np.errstate(invalid="ignore", divide="ignore"):  # no row of a tiny sample drawn: NaN
                 gram[:, j, k] = gram[:, k, j] = sums / np.where(kept > _NOTHING, kept, 0.0)
         moved = np.zeros(replicates)
         if prior is not None:
             for q, drawn in ((prior.positive, counts[P]), (prior.unlabeled, counts[U])):
-                moved += _over_rows(q, drawn, lambda w: w - 1.0)
+                moved += over_rows(q, drawn, lambda w: w - 1.0)
         return gram, moved
 
-    def _draw(self, samples: Sequence[Sample], replicates: int, rng: np.random.Generator) -> list[NDArray[np.uint8]]:
-        """How often each row of each sample is drawn, shape (rows, replicates)."""
-        p, u, t = (s.numbers for s in samples)
-        drawn = np.zeros((max(int(numbers.max()) for numbers in (p, u, t)) + 1, replicates), np.uint8)
-        for numbers in (u, t[t >= self.observations], p[~np.isin(p, u)]):
-            drawn[numbers] = _draws(len(numbers), replicates, rng)
-        return [drawn[s.observation] for s in samples]
+    @property
+    def features(self) -> RandomFeatures | None:
+        return self.kernel if isinstance(self.kernel, RandomFeatures) else None
 
-    def _sums(self, X: Sample, Y: Sample) -> tuple[Floats, Floats]:
+    def _replicated(
+        self, samples: Sequence[Sample], counts: Sequence[NDArray[np.uint8]]
+    ) -> Callable[[int, int], Floats]:
+        """⟨μ_j, μ_k⟩ of each replicate, with every pair kept and not divided by what was drawn."""
+        if self.features is not None:
+            z = self.features
+            means = [replicated_means(z, s.rows, s.mass, c, self._device) for s, c in zip(samples, counts, strict=True)]
+            return lambda j, k: np.einsum("bd,bd->b", means[j], means[k])
+
+        def by_pairs(j: int, k: int) -> Floats:
+            X, Y = samples[j], samples[k]
+            other = (None, None) if j == k else (Y.rows, counts[k])
+            given, weights = (self.kernel, X.rows, counts[j], *other), (X.weights, Y.weights)
+            if self.device == "cpu" or not isinstance(self.device, str):
+                return weighted_kernel_sums(*given, weights=weights) / (len(X) * len(Y))
+            return gpu_weighted_kernel_sums(*given, weights=weights, device=self.device) / (len(X) * len(Y))
+
+        return by_pairs
+
+    def _sums(self, samples: Sequence[Sample], blocks: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Floats]:
+        """μ_k at the rows of sample j and μ_j at those of k, for some (j, k)."""
+        if self.features is None:
+            found = {}
+            for j, k in blocks:
+                found[j, k], found[k, j] = self._pair_sums(samples[j], samples[k])
+            return found
+        means = np.stack([*self.source_means, *(self._mean(sample) for sample in samples[T:])])
+        both = {*blocks, *((k, j) for j, k in blocks)}
+        found = {}
+        for j, sample in enumerate(samples):
+            of = sorted(k for i, k in both if i == j)
+            values = feature_values(self.features, sample.rows, means[of], self._device)
+            found.update({(j, k): values[:, at] for at, k in enumerate(of)})
+        return found
+
+    @property
+    def _device(self) -> str:
+        """Where features are computed: whoever computes sums over pairs elsewhere knows nothing of them."""
+        return self.device if isinstance(self.device, str) else "cpu"
+
+    def _mean(self, sample: Sample) -> Floats:
+        if self.features is None:
+            raise ValueError("a mean embedding is a vector with random features alone.")
+        return feature_mean(self.features, sample.rows, sample.mass, self._device)
+
+    def _pair_sums(self, X: Sample, Y: Sample) -> tuple[Floats, Floats]:
         """μ_Y at the rows of X, and μ_X at the rows of Y."""
         other, weights = None if X is Y else Y.rows, (X.weights, Y.weights)
-        if self.device == "cpu":
+        if callable(self.device):
+            rows, columns = self.device(self.kernel, X.rows, other, dtype=self.dtype, weights=weights)
+        elif self.device == "cpu":
             rows, columns = kernel_sums(self.kernel, X.rows, other, dtype=self.dtype, weights=weights)
         else:
             rows, columns = gpu_kernel_sums(self.kernel, X.rows, other, weights=weights, device=self.device)
@@ -271,23 +318,6 @@ class SourceEmbedding:
         return own
 
 
-def _draws(n: int, replicates: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """How often each of n is drawn in n draws with replacement, for each replicate: shape (n, replicates)."""
-    counts = np.empty((n, replicates), np.uint8)
-    for b in range(replicates):
-        counts[:, b] = np.bincount(rng.integers(0, n, n), minlength=n) if n else 0
-    return counts
-
-
-def _over_rows(values: Floats, counts: NDArray[np.uint8], of: Callable[[Floats], Floats]) -> Floats:
-    """Σ value·of(count) over the rows, for each replicate."""
-    blocks = (slice(i, i + _BLOCK) for i in range(0, len(values), _BLOCK))
-    total = np.zeros(counts.shape[1])
-    for block in blocks:
-        total += values[block] @ of(counts[block].astype(np.float64))
-    return total
-
-
 def _covariance(influence: Sequence[Floats], samples: Sequence[Sample]) -> tuple[Floats, Floats]:
     """Covariance of the Gram matrix's entries from the influence of each row.
 
@@ -296,13 +326,29 @@ def _covariance(influence: Sequence[Floats], samples: Sequence[Sample]) -> tuple
     cross terms.
     """
     each = [sample.together(v) for sample, v in zip(samples, influence, strict=True)]
-    parts = [np.einsum("qr,qab,rcd->abcd", v.T @ v, _SYMMETRIC[k], _SYMMETRIC[k]) for k, (_, v) in enumerate(each)]
-    freedom = [max(sample.size - 1, _NOTHING) for sample in samples]
+    squares = [v.T @ v for _, v in each]
+    products = {}
     for j, k in ((P, U), (P, T), (U, T)):
         (numbers, v), (others, w) = each[j], each[k]
         _, at, to = np.intersect1d(numbers, others, assume_unique=True, return_indices=True)
         if len(at):
-            cross = np.einsum("qr,qab,rcd->abcd", v[at].T @ w[to], _SYMMETRIC[j], _SYMMETRIC[k])
-            parts.append(cross + np.einsum("abcd->cdab", cross))
-            freedom.append(freedom[j])
+            products[j, k] = v[at].T @ w[to]
+    return gram_covariance(squares, products, [sample.size for sample in samples])
+
+
+def gram_covariance(
+    squares: Sequence[Floats], products: Mapping[tuple[int, int], Floats], sizes: Sequence[float]
+) -> tuple[Floats, Floats]:
+    """Covariance of the Gram matrix's entries, by parts, and the degrees of freedom of each.
+
+    `squares` are sums over observations of v vᵀ, with v what each moves the inner products of its sample's mean with
+    the three means by; `products` are those of two samples that have observations in common, and `sizes` what the
+    samples are worth.
+    """
+    parts = [np.einsum("qr,qab,rcd->abcd", of, _SYMMETRIC[k], _SYMMETRIC[k]) for k, of in enumerate(squares)]
+    freedom = [max(size - 1, _NOTHING) for size in sizes]
+    for (j, k), of in products.items():
+        cross = np.einsum("qr,qab,rcd->abcd", of, _SYMMETRIC[j], _SYMMETRIC[k])
+        parts.append(cross + np.einsum("abcd->cdab", cross))
+        freedom.append(freedom[j])
     return np.array(parts), np.array(freedom)

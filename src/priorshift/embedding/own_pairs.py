@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from priorshift.arrays import Floats, Index
+from priorshift.embedding.feature_sums import feature_mean, feature_values
+from priorshift.embedding.random_features import RandomFeatures
 from priorshift.embedding.sample import Sample
 from priorshift.embedding.tiles import DOUBLE, kernel_sums
 from priorshift.kernels import Kernel
@@ -37,6 +39,14 @@ class OwnPairs:
     sums: Floats
     mass: Floats
 
+    def averaged(self, mass: Floats) -> OwnPairs:
+        """The same for every row of X that has any, by what the rows count."""
+        has = self.mass > 0
+        share = mass[has] / mass[has].sum()
+        sums, own = np.zeros(len(has)), np.zeros(len(has))
+        sums[has], own[has] = share @ self.sums[has], share @ self.mass[has]
+        return OwnPairs(sums, own)
+
 
 def own_pairs(kernel: Kernel, X: Sample, Y: Sample, dtype: np.dtype[Any] = DOUBLE) -> tuple[OwnPairs, OwnPairs] | None:
     """Of X in Y and of Y in X; None where they have no observation in common."""
@@ -55,9 +65,7 @@ def own_pairs(kernel: Kernel, X: Sample, Y: Sample, dtype: np.dtype[Any] = DOUBL
     for g in np.flatnonzero(large).tolist():  # a large group is a sample of its own
         left, right = x.rows(g), y.rows(g)
         A, B = X.take(left), Y.take(right)
-        weights = len(X) * A.mass, len(Y) * B.mass
-        by_row, by_column = kernel_sums(kernel, A.rows, None if same else B.rows, dtype=dtype, weights=weights)
-        at_X.sums[left], at_Y.sums[right] = by_row / len(Y), by_column / len(X)
+        at_X.sums[left], at_Y.sums[right] = _all_pairs(kernel, A, B, same, dtype)
         at_X.mass[left], at_Y.mass[right] = B.mass.sum(), A.mass.sum()
     small = np.flatnonzero(~large)
     chunk = np.cumsum(pairs[small]) // most
@@ -72,6 +80,17 @@ def own_pairs(kernel: Kernel, X: Sample, Y: Sample, dtype: np.dtype[Any] = DOUBL
             np.add.at(at.sums, here, mass * values)
             np.add.at(at.mass, here, mass)
     return at_X, at_Y
+
+
+def _all_pairs(kernel: Kernel, X: Sample, Y: Sample, same: bool, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
+    """Σ mass·k(x, y) at each row of X over all rows of Y, and the other way round."""
+    if isinstance(kernel, RandomFeatures):
+        means = [feature_mean(kernel, one.rows, one.mass)[None] for one in (X, Y)]
+        of_X, of_Y = (feature_values(kernel, a.rows, mean)[:, 0] for a, mean in ((X, means[1]), (Y, means[0])))
+        return of_X, of_Y
+    weights = len(X) * X.mass, len(Y) * Y.mass
+    by_row, by_column = kernel_sums(kernel, X.rows, None if same else Y.rows, dtype=dtype, weights=weights)
+    return by_row / len(Y), by_column / len(X)
 
 
 @dataclass(frozen=True, eq=False)

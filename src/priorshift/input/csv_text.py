@@ -9,12 +9,11 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import re
 import warnings
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from priorshift.errors import InputError
 from priorshift.input.cells import Column, Reading, is_number
+from priorshift.input.csv_layout import Layout, first_line, read_layout, refuse_header_of_numbers, separator_of
 
 Source = Path | bytes  # a file, or what was read of something that can be read only once
 
@@ -47,26 +47,19 @@ def read_csv(
     comes as a list of text, with None for missing cells. A first line of numbers alone means that there is no header.
     `check` is called with the header.
     """
+    with refusing(name), open_text(source) as file:
+        layout, first, start = read_layout(file, name, aside, drop, check, optional, mixed=mixed)
+        columns = read_columns_of(file, start, layout)
+        if layout.header is None:
+            refuse_header_of_numbers(name, first, columns)
+        return layout.header, layout.names, columns
+
+
+@contextmanager
+def refusing(name: str) -> Iterator[None]:
+    """What is no text that can be read, said in a sentence."""
     try:
-        with open_text(source) as file:
-            first, before = _first_line(file)
-            start = file.tell()
-            separator = _separator(first, next(filter(str.strip, iter(file.readline, "")), ""))
-            file.seek(start)
-            lines = csv.reader(_with(first, file), delimiter=separator, skipinitialspace=True)
-            cells = [cell.strip() for cell in next(lines)]
-            before += lines.line_num - 1
-            header = None if all(is_number(cell) for cell in cells) else cells
-            if header is None and aside:
-                raise InputError(f"{name} has no header, so no column {aside[0]!r}; add a first line with names.")
-            if header is not None:
-                check(header)
-            start, before = (0, 0) if header is None else (file.tell(), before)
-            layout = _Layout(name, separator, header, len(cells), set(drop), {*aside, *optional}, before, mixed)
-            columns = _columns(file, start, layout)
-            if header is None:
-                _refuse_header_of_numbers(name, cells, columns)
-            return header, layout.names, columns
+        yield
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise InputError(f"{name} is a damaged gzip file; write it again.") from None
     except UnicodeDecodeError:
@@ -86,68 +79,11 @@ def open_text(source: Source) -> TextIO:
     return io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
 
 
-def _refuse_header_of_numbers(name: str, cells: list[str], columns: list[Column]) -> None:
-    """Names such as 0, 1, 2 or 2019, 2020, which must not become an observation.
-
-    Consecutive whole numbers or distinct years are taken for names, unless they may well be a row: two or three
-    numbers, not from 0 on, each within the range of the whole numbers below it.
-    """
-    if not all(re.fullmatch(r"\d{1,9}", cell) for cell in cells):
-        return
-    first = [int(cell) for cell in cells]
-    consecutive = len(first) > 1 and first == list(range(first[0], first[0] + len(first)))
-    years = len(set(first)) == len(first) and all(1900 <= number <= 2100 for number in first)
-    if not (consecutive or years):
-        return
-    if not (consecutive and (first[0] == 0 or len(first) > 3)) and all(map(_like_a_row, first, columns)):
-        return
-    shown = ", ".join(cells[:2]) + ", …" * (len(cells) > 2 or first[0] == 0)
-    raise InputError(
-        f"{name} begins with {shown}, which may be a header of numbers or a row; give the columns names that are not "
-        "numbers, or, if it is a row, add a first line with names."
-    )
-
-
-def _like_a_row(first: int, column: Column) -> bool:
-    below = np.asarray(column[1:])
-    return bool(
-        below.dtype.kind == "f" and below.size and (below % 1 == 0).all() and below.min() <= first <= below.max()
-    )
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """What the first line tells, and what is wanted."""
-
-    name: str
-    separator: str
-    header: list[str] | None
-    width: int
-    drop: set[str]
-    text: set[str]
-    before: int  # lines before the rows
-    mixed: bool
-
-    @property
-    def wanted(self) -> list[int]:
-        return [k for k in range(self.width) if self.header is None or self.header[k] not in self.drop]
-
-    @property
-    def names(self) -> list[str] | None:
-        return None if self.header is None else [self.header[k] for k in self.wanted]
-
-    def is_text(self, k: int) -> bool:
-        return self.header is not None and self.header[k] in self.text
-
-    def column(self, k: int) -> str:
-        return f"column {self.header[k]!r}" if self.header else f"column {k}"
-
-
-def _columns(file: TextIO, start: int, layout: _Layout) -> list[Column]:
+def read_columns_of(file: TextIO, start: int, layout: Layout) -> list[Column]:
     """The wanted columns: all numbers at once if that can be, otherwise cell by cell."""
     wanted = layout.wanted
     numeric = [k for k in wanted if not layout.is_text(k)]
-    values = _numbers_at_once(file, start, layout, numeric) if numeric else None
+    values = _numbers_at_once(file, start, layout, numeric) if numeric and layout.mark != "," else None
     if values is not None and len(numeric) == layout.width:
         return [values[:, k] for k in range(layout.width)]
     file.seek(start)
@@ -160,7 +96,7 @@ def _columns(file: TextIO, start: int, layout: _Layout) -> list[Column]:
     if not lines:
         raise InputError(f"{layout.name} has a header but no rows; pass a file with at least two rows.")
     text = {k: [cell.strip() for cell in column] for k, column in cells.items() if layout.is_text(k)}
-    text = _with_points(text, values, {k: cells[k] for k in numeric if k in cells})
+    text = _with_points(text, values, {k: cells[k] for k in numeric if k in cells}, layout.mark)
     if values is not None:
         numbers: dict[int, Any] = {k: values[:, j] for j, k in enumerate(numeric)}
     else:
@@ -169,22 +105,24 @@ def _columns(file: TextIO, start: int, layout: _Layout) -> list[Column]:
 
 
 def _with_points(
-    text: dict[int, list[str]], values: NDArray[np.float64] | None, others: dict[int, list[str]]
+    text: dict[int, list[str]], values: NDArray[np.float64] | None, others: dict[int, list[str]], mark: str | None
 ) -> dict[int, list[str]]:
     """Columns set aside that are numbers, with points for decimal commas, where the file has these and no points."""
     readings = {k: Reading.of(column, mixed=True) for k, column in text.items()}
     numbers = {k: reading for k, reading in readings.items() if reading.is_number}
     if not any(reading.comma for reading in numbers.values()):
         return text
-    features = [reading for c in others.values() if (reading := Reading.of(c, mixed=True)).is_number]
-    every = [*numbers.values(), *features]
-    points = any(reading.point for reading in every) or (values is not None and (values % 1 != 0).any())
-    if points or not any(reading.sure for reading in every):
+    if mark is None:
+        features = [reading for c in others.values() if (reading := Reading.of(c, mixed=True)).is_number]
+        every = [*numbers.values(), *features]
+        points = any(reading.point for reading in every) or (values is not None and (values % 1 != 0).any())
+        mark = "," if not points and any(reading.sure for reading in every) else None
+    if mark != ",":
         return text
     return {k: [c.replace(",", ".") for c in column] if k in numbers else column for k, column in text.items()}
 
 
-def _numbers_at_once(file: TextIO, start: int, layout: _Layout, numeric: list[int]) -> NDArray[np.float64] | None:
+def _numbers_at_once(file: TextIO, start: int, layout: Layout, numeric: list[int]) -> NDArray[np.float64] | None:
     """The numeric columns, or None if a cell is not a plain number or a line has another number of cells."""
     file.seek(start)
     every = len(numeric) == layout.width
@@ -199,7 +137,7 @@ def _numbers_at_once(file: TextIO, start: int, layout: _Layout, numeric: list[in
     return values if len(values) and values.shape[1] == len(numeric) else None
 
 
-def _cells(file: TextIO, layout: _Layout, wanted: list[int]) -> tuple[dict[int, list[str]], array[int]]:
+def _cells(file: TextIO, layout: Layout, wanted: list[int]) -> tuple[dict[int, list[str]], array[int]]:
     """The cells of some columns, and the line of each row; every row must be as wide as the first line."""
     columns: dict[int, list[str]] = {k: [] for k in wanted}
     lines = array("q")
@@ -213,7 +151,7 @@ def _cells(file: TextIO, layout: _Layout, wanted: list[int]) -> tuple[dict[int, 
 
     reader = csv.reader(file, delimiter=layout.separator, skipinitialspace=True)
     for row in reader:
-        if _is_blank(row):
+        if is_blank(row):
             continue
         line = layout.before + reader.line_num
         if len(row) != layout.width:
@@ -229,7 +167,7 @@ def _cells(file: TextIO, layout: _Layout, wanted: list[int]) -> tuple[dict[int, 
     return columns, lines
 
 
-def _read_cells(cells: dict[int, list[str]], lines: array[int], layout: _Layout) -> dict[int, Column]:
+def _read_cells(cells: dict[int, list[str]], lines: array[int], layout: Layout) -> dict[int, Column]:
     """Columns of cells as numbers, or as text where that is allowed; or a sentence about the first that is neither.
 
     The cells are given up, column by column.
@@ -254,39 +192,52 @@ def _read_cells(cells: dict[int, list[str]], lines: array[int], layout: _Layout)
                 f"{layout.name} holds {reading.thousands[1].strip()!r} in {at(reading.thousands, k)}, which looks like "
                 "a number with a mark between thousands; write numbers without such marks."
             )
-    _refuse_two_decimal_marks({k: r for k, r in readings.items() if r.is_number}, layout.name, at)
+    _refuse_two_decimal_marks({k: r for k, r in readings.items() if r.is_number}, layout, at)
     return {k: reading.column for k, reading in readings.items()}
 
 
 def _refuse_two_decimal_marks(
-    numbers: dict[int, Reading], name: str, at: Callable[[tuple[int, str], int], str]
+    numbers: dict[int, Reading], layout: Layout, at: Callable[[tuple[int, str], int], str]
 ) -> None:
     """Decimal commas beside decimal points, and commas of which no cell tells what they are."""
-    commas = [(reading.comma, k) for k, reading in numbers.items() if reading.comma]
-    if not commas:
-        return
-    (comma, k), points = commas[0], [(reading.point, j) for j, reading in numbers.items() if reading.point]
-    said = f"{name} holds {comma[1].strip()!r} in {at(comma, k)}"
-    for point, j in points[:1]:
+
+    def first(mark: str) -> str | None:
+        found = ((reading.comma if mark == "," else reading.point, k) for k, reading in numbers.items())
+        return next((f"{cell[1].strip()!r} in {at(cell, k)}" for cell, k in found if cell), None)
+
+    comma, point = first(","), first(".")
+    before = "the other mark in rows before" if layout.mark else None
+    comma, point = comma or (before if layout.mark == "," else None), point or (before if layout.mark == "." else None)
+    if comma and point:
+        held, other = (comma, point) if comma != before else (point, comma)
         raise InputError(
-            f"{said}, and {point[1].strip()!r} in {at(point, j)}: decimal commas and decimal points in one file; "
+            f"{layout.name} holds {held}, and {other}: decimal commas and decimal points in one file; "
             "write all numbers in one way."
         )
-    if not any(reading.sure for reading in numbers.values()):
+    if comma and not layout.mark and not any(reading.sure for reading in numbers.values()):
         raise InputError(
-            f"{said}, which may be a decimal comma or a mark between thousands, and no other cell tells which; write "
-            "numbers with decimal points."
+            f"{layout.name} holds {comma}, which may be a decimal comma or a mark between thousands, and no other cell "
+            "tells which; write numbers with decimal points."
         )
+
+
+def decimal_mark(text: str, layout: Layout) -> str | None:
+    """The mark that surely stands before decimals in some rows; None where none does."""
+    cells, _ = _cells(io.StringIO(text, newline=""), layout, layout.wanted)
+    readings = [reading for c in cells.values() if (reading := Reading.of(c, mixed=True)).is_number]
+    if any(reading.point for reading in readings):
+        return "."
+    return "," if any(reading.sure for reading in readings) else None
 
 
 def add_columns(source: Source, output: Path, columns: dict[str, Sequence[str]], *, packed: bool = False) -> None:
     """Write a copy of the text with more columns: a cell for each of its rows, in its dialect, gzipped if `packed`."""
     with open_text(source) as file:
-        first, _ = _first_line(file)
-        separator = _separator(first, next(filter(str.strip, iter(file.readline, "")), ""))
+        first, _ = first_line(file)
+        separator = separator_of(first, next(filter(str.strip, iter(file.readline, "")), ""))
         file.seek(0)
         reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
-        rows = [row for row in reader if not _is_blank(row)]
+        rows = [row for row in reader if not is_blank(row)]
     added = list(zip(*columns.values(), strict=True))
     header = [(*columns,)] * (len(rows) - len(added))
     if _by_commas(rows[len(header) :]):
@@ -304,26 +255,6 @@ def _by_commas(rows: list[list[str]]) -> bool:
     return any(reading.comma for reading in numbers) and not any(reading.point for reading in numbers)
 
 
-def _first_line(file: TextIO) -> tuple[str, int]:
-    """The first line that is not blank, and its number."""
-    line, number = file.readline(), 1
-    while line and not line.strip():
-        line, number = file.readline(), number + 1
-    return line, number
-
-
-def _with(first: str, file: TextIO) -> Iterable[str]:
-    yield first
-    yield from iter(file.readline, "")
-
-
-def _separator(first: str, second: str) -> str:
-    """The mark that stands equally often in two lines, outside quotes; a comma last, since it may be a decimal one."""
-    bare = [re.sub(r"\s*([,;])\s*", r"\1", re.sub('"[^"]*"', "", line)) for line in (first, second) if line.strip()]
-    counts = {mark: [line.count(mark) for line in bare] for mark in "\t;,"}
-    alike = [mark for mark, count in counts.items() if min(count) == max(count) > 0]
-    return alike[0] if alike else max(",;\t", key=lambda mark: min(counts[mark]))
-
-
-def _is_blank(row: list[str]) -> bool:
+def is_blank(row: list[str]) -> bool:
+    """Whether a line that was split into cells holds nothing."""
     return not row or (len(row) == 1 and not row[0].strip())

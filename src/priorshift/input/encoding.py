@@ -8,7 +8,6 @@ from.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Floats
 from priorshift.errors import ColumnWarning, InputError, warn
+from priorshift.input.encoded_columns import EncodedColumn, EncodingSummary, in_days
+from priorshift.input.fields import Fields
+from priorshift.input.levels import MISSING, named
 from priorshift.input.mixed import Cells, MixedTable, as_date, as_dates, as_number, as_text, is_missing, read_mixed
 from priorshift.input.tables import Origin, Table, match_columns
 
@@ -25,61 +27,6 @@ _FEW_LEVELS = 20  # which are never too many
 _HARDLY = 2  # rows that a text stands in
 _DAY = np.timedelta64(1, "D")
 _YEAR = 365.2425  # days
-_MISSING = "(missing)"  # the level of a cell without value
-_RARE = "(rare)"
-_PLURALS = {"number": "numbers", "category": "categories", "date": "dates"}
-
-
-@dataclass(frozen=True)
-class EncodedColumn:
-    """What was done with one column."""
-
-    name: str
-    kind: str  # "number", "category", "date" or "left out"
-    became: str
-    missing: float  # share of the rows that it was fitted on
-
-
-@dataclass(frozen=True)
-class EncodingSummary:
-    """What was done with each column; it prints as a table.
-
-    Examples
-    --------
-    >>> from priorshift import TableEncoder
-    >>> print(TableEncoder(min_frequency=1).fit([[1.5, "a"], [None, "b"], [2.5, "a"]]).summary_)
-    column  kind      missing  became
-    0       number    33.3%    itself, median 2 where missing; 1 where missing
-    1       category  0%       2 levels
-    """
-
-    columns: tuple[EncodedColumn, ...]
-
-    def __str__(self) -> str:
-        rows = [("column", "kind", "missing", "became")]
-        rows += [(c.name, c.kind, f"{100 * c.missing:.3g}%", c.became) for c in self.columns]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join("  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
-
-    def line(self) -> str:
-        """One line: how many columns of each kind, with the names of all but the numbers."""
-        parts = []
-        for kind in ("number", "category", "date", "left out"):
-            names = [c.name for c in self.columns if c.kind == kind]
-            if names:
-                told = f"{len(names)} {kind if len(names) == 1 else _PLURALS.get(kind, kind)}"
-                parts.append(told if kind == "number" else f"{told} ({', '.join(names)})")
-        return ", ".join(parts)
-
-    def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Give plain words and numbers, by the names of the columns.
-
-        Returns
-        -------
-        dict
-            With "kind", "became" and "missing" for each.
-        """
-        return {c.name: {"kind": c.kind, "became": c.became, "missing": round(c.missing, 4)} for c in self.columns}
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -154,23 +101,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         cells = [_decided(column) for column in mixed.cells]
-        kinds = [_kind(column) for column in cells]
-        if all(kind == "left out" for kind in kinds):
+        columns = [EncodedColumn.of(mixed.label(k), cells[k], self.min_frequency) for k in range(mixed.width)]
+        if all(column.kind == "left out" for column in columns):
             raise InputError(f"no column of {mixed.name} has a value; pass columns that have some.")
-        for k in (k for k, kind in enumerate(kinds) if kind == "left out"):
-            warn(
-                f"Left out {mixed.column(k)}: it has no value in {mixed.name}, which decides how columns are "
-                "encoded; drop it, or find out why it is empty.",
-                ColumnWarning,
-            )
-        for k in (k for k, kind in enumerate(kinds) if kind == "category"):
-            self._check_levels(cells[k], mixed, k)
-        self._kinds = tuple(kinds)
-        self._quantities = _numbers_of(kinds, "number", "date")
-        self._dates, self._categories = _numbers_of(kinds, "date"), _numbers_of(kinds, "category")
-        self._labels = tuple(mixed.label(k) for k in range(mixed.width))
-        self._fit_parts(cells)
-        self.summary_ = EncodingSummary(tuple(self._summary(k, cells[k]) for k in range(mixed.width)))
+        for k, column in enumerate(columns):
+            if column.kind == "left out":
+                warn(
+                    f"Left out {mixed.column(k)}: it has no value in {mixed.name}, which decides how columns are "
+                    "encoded; drop it, or find out why it is empty.",
+                    ColumnWarning,
+                )
+        for k, column in enumerate(columns):
+            if column.kind == "category":
+                self._check_levels(cells[k], mixed, k)
+        self._set_columns(columns)
         return self
 
     def transform(self, table: Any) -> Floats:
@@ -205,20 +149,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names = [self._quantity_name(k) for k in self._quantities]
         names += [f"{self._labels[k]} (missing)" for k in self._gaps]
         names += [f"{self._labels[k]} ({part} of the year)" for k in self._dates for part in ("sine", "cosine")]
-        names += [f"{self._labels[k]} = {level}" for k in self._categories for level in self._levels[k]]
+        names += [f"{self._labels[k]} = {level}" for k in self._categories for level in self._levels[k].names]
         return np.asarray(names, dtype=object)
 
-    def fitting(self, table: MixedTable) -> MixedTable:
-        """The table with every column in the form that it had when it was fitted, or a sentence about what is not."""
-        names = tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
+    def fitting(self, table: MixedTable, first: str = "the unlabelled source sample") -> MixedTable:
+        """The table with every column in the form that it had when it was fitted, or a sentence about what is not.
+
+        `first` is what the sentence calls the sample that it was fitted on.
+        """
         nothing = tuple(np.empty(0) for _ in range(self.n_features_in_))
-        table = match_columns([MixedTable("the fitted table", nothing, names), table])[1]
+        table = match_columns([MixedTable("the fitted table", nothing, self.names), table])[1]
         cells = []
         for k, (kind, column) in enumerate(zip(self._kinds, table.cells, strict=True)):
             if kind == "category":
                 column = self._as_levels(column, k)
             elif kind in ("number", "date"):
-                column = _converted(column, kind, table, k)
+                column = converted(column, kind, table, k, first)
             cells.append(column)
         return MixedTable(table.name, tuple(cells), table.columns, table.aside, table.dropped)
 
@@ -226,7 +172,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """The numbers of a table whose columns have the fitted form."""
         parts = []
         if self._quantities:
-            numbers = _quantities(table.cells, self._quantities)
+            numbers = np.column_stack([in_days(table.cells[k]) for k in self._quantities])
             gaps = np.isnan(numbers)
             parts.append(np.where(gaps, self._medians, numbers))
             parts.append(gaps[:, [k in self._gaps for k in self._quantities]])
@@ -234,44 +180,61 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             angle = 2 * np.pi * _of_year(table.cells[k])
             # a missing date lies in the middle
             parts.append(np.nan_to_num(np.column_stack([np.sin(angle), np.cos(angle)]), nan=0.0))
-        if self._categories:
-            parts.append(self._one_hot.transform(_levels(table.cells, self._categories)))
+        parts += [self._levels[k].encode(table.cells[k]) for k in self._categories]
         return np.column_stack(parts).astype(np.float64)
+
+    @property
+    def origin(self) -> Origin:
+        """Where the encoded columns come from."""
+        of = [*self._quantities, *self._gaps]
+        of += [k for k in self._dates for _ in range(2)]
+        of += [k for k in self._categories for _ in self._levels[k].names]
+        own = np.arange(len(of)) >= len(self._quantities)
+        return Origin(np.array(of, dtype=np.intp), own, self.summary_.to_dict(), self.summary_.line())
 
     def table(self, table: MixedTable) -> Table:
         """The encoded table, which knows where its columns come from."""
-        names, of = tuple(self.get_feature_names_out()), [*self._quantities, *self._gaps]
-        own = [False] * len(self._quantities) + [True] * (len(names) - len(self._quantities))
-        of += [k for k in self._dates for _ in range(2)]
-        of += [k for k in self._categories for _ in self._levels[k]]
-        origin = Origin(np.array(of, dtype=np.intp), np.array(own), self.summary_.to_dict(), self.summary_.line())
-        return Table(table.name, self.encode(table), names, table.aside, table.dropped, origin)
+        names = tuple(self.get_feature_names_out())
+        return Table(table.name, self.encode(table), names, table.aside, table.dropped, self.origin)
 
-    def _fit_parts(self, cells: Sequence[Cells]) -> None:
-        from sklearn.preprocessing import OneHotEncoder  # here: it takes longer to import than all of ours
+    def to_header(self) -> dict[str, Any]:
+        """The fitted encoder in words and numbers, as JSON can hold them."""
+        return {
+            "min_frequency": int(self.min_frequency),
+            "named": hasattr(self, "feature_names_in_"),
+            "columns": [column.to_header() for column in self.summary_.columns],
+        }
 
-        self._gaps: tuple[int, ...] = ()
-        if self._quantities:
-            numbers = _quantities(cells, self._quantities)
-            self._medians = np.nanmedian(numbers, axis=0)
-            gaps = np.asarray(np.isnan(numbers).any(axis=0))
-            self._gaps = tuple(k for k, some in zip(self._quantities, gaps, strict=True) if some)
-        self._levels: dict[int, list[str]] = {}
-        if self._categories:
-            # rare levels are one, and a level that was not there is among them
-            self._one_hot = OneHotEncoder(
-                min_frequency=self.min_frequency, handle_unknown="infrequent_if_exist", sparse_output=False
-            )
-            self._one_hot.fit(_levels(cells, self._categories))
-            for at, k in enumerate(self._categories):
-                rare = self._one_hot.infrequent_categories_[at]
-                some = () if rare is None else set(rare)
-                self._levels[k] = [level for level in self._one_hot.categories_[at] if level not in some]
-                self._levels[k] += [_RARE] * (rare is not None)
+    @classmethod
+    def from_header(cls, header: Any) -> Self:
+        """The encoder that gave a header, which is checked, since it may be someone else's."""
+        fields = Fields(header, "min_frequency named columns", "an encoding")
+        columns = [EncodedColumn.from_header(column) for column in fields.parts("columns")]
+        if all(column.kind == "left out" for column in columns):
+            raise fields.refused("no column is left")
+        names = [column.name for column in columns]
+        if len(set(names)) < len(names):
+            raise fields.refused("two columns have one name")
+        made = cls(min_frequency=fields.whole("min_frequency", 1))
+        made.n_features_in_ = len(columns)
+        if fields.flag("named"):
+            made.feature_names_in_ = np.asarray(names, dtype=object)
+        made._set_columns(columns)
+        return made
+
+    def _set_columns(self, columns: Sequence[EncodedColumn]) -> None:
+        self.summary_ = EncodingSummary(tuple(columns))
+        self._kinds = tuple(column.kind for column in columns)
+        self._labels = tuple(column.name for column in columns)
+        self._quantities = tuple(k for k, column in enumerate(columns) if column.is_quantity)
+        self._gaps = tuple(k for k, column in enumerate(columns) if column.gaps)
+        self._dates, self._categories = (_numbers_of(self._kinds, kind) for kind in ("date", "category"))
+        self._medians = np.array([columns[k].median for k in self._quantities])
+        self._levels = {k: columns[k].levels for k in self._categories}
 
     def _check_levels(self, cells: Cells, table: MixedTable, k: int) -> None:
         """A column most of whose texts hardly repeat is no category."""
-        levels, counts = np.unique(_named(cells), return_counts=True)
+        levels, counts = np.unique(named(cells), return_counts=True)
         alone = counts[counts <= _HARDLY].sum() / len(cells)
         if len(levels) > _FEW_LEVELS and alone > 0.5:
             raise InputError(
@@ -286,7 +249,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Text, also of numbers and dates; a number that a file has made of a level such as 01 is that level again."""
         if cells.dtype == object:
             return cells
-        known = {as_number(level): level for level in np.unique(self._known_levels(k))}
+        known = {as_number(level): level for level in self._levels[k].known}
         made = np.empty(len(cells), dtype=object)
         made[:] = [
             None if missing else known.get(cell, as_text(cell)) if isinstance(cell, float) else str(cell)
@@ -294,17 +257,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ]
         return made
 
-    def _known_levels(self, k: int) -> NDArray[Any]:
-        return np.asarray(self._one_hot.categories_[self._categories.index(k)])
-
     def unseen(self, table: MixedTable, k: int) -> list[str | None]:
         """Of each row of a table whose level was not there when it was fitted, that level; None is a missing cell."""
-        named = _named(table.cells[k])
-        return [None if level == _MISSING else level for level in named[~np.isin(named, self._known_levels(k))]]
+        new = named(table.cells[k])[self._levels[k].is_new(table.cells[k])]
+        return [None if level == MISSING else level for level in new]
 
     def has_gaps(self, k: int) -> bool:
         """Whether a column of numbers or dates had missing cells when it was fitted."""
         return k in self._gaps
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Of the columns that it was fitted on, where they have names."""
+        return tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -314,32 +279,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _quantity_name(self, k: int) -> str:
         return f"{self._labels[k]} (days)" if k in self._dates else self._labels[k]
 
-    def _summary(self, k: int, cells: Cells) -> EncodedColumn:
-        kind, missing = self._kinds[k], float(is_missing(cells).mean())
-        if kind == "left out":
-            return EncodedColumn(self._labels[k], kind, "nothing", missing)
-        if kind == "category":
-            kept = [level for level in self._levels[k] if level != _RARE]
-            rare = len(self._known_levels(k)) - len(kept)
-            became = f"{len(kept)} level{'s' * (len(kept) != 1)}"
-            became += f" and {rare} rare one{'s' * (rare != 1)} together" * bool(rare)
-            return EncodedColumn(self._labels[k], kind, became, missing)
-        became = "itself" if kind == "number" else "days, sine and cosine of the time of the year"
-        if k in self._gaps:
-            median = self._medians[self._quantities.index(k)]
-            filled = (
-                f"{median:.4g}" if kind == "number" else str(np.datetime64(0, "D") + np.timedelta64(int(median), "D"))
-            )
-            became += f", median {filled} where missing; 1 where missing"
-        return EncodedColumn(self._labels[k], kind, became, missing)
-
 
 def _named_drop(table: MixedTable, k: int) -> str:
     return f" (drop=[{table.columns[k]!r}], --drop {table.columns[k]})" if table.columns else ""
 
 
-def _numbers_of(kinds: Sequence[str], *wanted: str) -> tuple[int, ...]:
-    return tuple(k for k, kind in enumerate(kinds) if kind in wanted)
+def _numbers_of(kinds: Sequence[str], wanted: str) -> tuple[int, ...]:
+    return tuple(k for k, kind in enumerate(kinds) if kind == wanted)
 
 
 def _decided(cells: Cells) -> Cells:
@@ -350,14 +296,8 @@ def _decided(cells: Cells) -> Cells:
     return cells if dates is None else dates
 
 
-def _kind(cells: Cells) -> str:
-    if is_missing(cells).all():
-        return "left out"
-    return {"f": "number", "M": "date"}.get(cells.dtype.kind, "category")
-
-
-def _converted(cells: Cells, kind: str, table: MixedTable, k: int) -> Cells:
-    """A column of another sample in the form that it has in the fitted one."""
+def converted(cells: Cells, kind: str, table: MixedTable, k: int, first: str) -> Cells:
+    """A column of another sample in the form that it has in the first one: "number" or "date"."""
     form = {"number": "f", "date": "M"}[kind]
     missing = is_missing(cells)
     if cells.dtype.kind == form:
@@ -372,8 +312,8 @@ def _converted(cells: Cells, kind: str, table: MixedTable, k: int) -> Cells:
             shown = repr(cells[row]) if isinstance(cells[row], str) else str(cells[row])
             otherwise = "numbers" if kind == "number" else "dates such as 2024-03-31"
             raise InputError(
-                f"{table.name} holds {shown} in row {row} (counting from 0), {table.column(k)}, but the unlabelled "
-                f"source sample has {otherwise} there{_decimal_comma(cells[row])}; write it so, leave the cell empty "
+                f"{table.name} holds {shown} in row {row} (counting from 0), {table.column(k)}, but {first} "
+                f"has {otherwise} there{_decimal_comma(cells[row])}; write it so, leave the cell empty "
                 "if it is not known, or drop the column."
             )
         made[row] = value
@@ -387,27 +327,8 @@ def _decimal_comma(cell: Any) -> str:
     return ""
 
 
-def _quantities(cells: Sequence[Cells], wanted: Sequence[int]) -> Floats:
-    """Numbers and days, with NaN."""
-    return np.column_stack([_in_days(cells[k]) for k in wanted])
-
-
-def _in_days(cells: Cells) -> Floats:
-    if cells.dtype.kind != "M":
-        return cells
-    return np.where(np.isnat(cells), np.nan, (cells - np.datetime64(0, "us")) / _DAY).astype(np.float64)
-
-
 def _of_year(cells: Cells) -> Floats:
     """How much of its year has passed at a date, from 0 to 1; NaN where there is none."""
     begin = cells.astype("datetime64[Y]")
     passed = (cells - begin.astype("datetime64[us]")) / _DAY / _YEAR
     return np.where(np.isnat(cells), np.nan, passed).astype(np.float64)
-
-
-def _named(cells: Cells) -> Cells:
-    return np.array([_MISSING if cell is None else cell for cell in cells], dtype=object)
-
-
-def _levels(cells: Sequence[Cells], wanted: Sequence[int]) -> Cells:
-    return np.column_stack([_named(cells[k]) for k in wanted])

@@ -8,7 +8,7 @@ with NaT, or text with None. Which form a column of the source has decides how i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from priorshift.arrays import Floats
 from priorshift.errors import InputError, InputTypeError
 from priorshift.input.array_likes import as_array
+from priorshift.input.cells import Column
 from priorshift.input.csv_text import read_csv
 from priorshift.input.files import Piped, check_text, is_pipe, read_pipe, text_or_parquet
 from priorshift.input.parquet import read_frame
@@ -119,14 +120,19 @@ def read_mixed(
             raise InputError(
                 f"{name} is an array without column names, so it has no column {column!r}; pass a data frame."
             )
-    for number, cells in enumerate(made.cells):
+    refuse_infinity(made)
+    return made
+
+
+def refuse_infinity(table: MixedTable) -> None:
+    """Numbers are finite or missing."""
+    for number, cells in enumerate(table.cells):
         if cells.dtype.kind == "f" and np.isinf(cells).any():
             row = int(np.isinf(cells).argmax())
             raise InputError(
-                f"{name} contains infinity (inf) in row {row} (counting from 0), {made.column(number)}; replace it by "
-                "a number, or leave the cell empty if it is not known."
+                f"{table.name} contains infinity (inf) in row {row} (counting from 0), {table.column(number)}; replace "
+                "it by a number, or leave the cell empty if it is not known."
             )
-    return made
 
 
 def _features(frame: Any, *others: Sequence[str]) -> Any:
@@ -150,9 +156,21 @@ def _from_file(
         table = _from_frame(frame, name, aside, (), optional)
         return replace(table, dropped=tuple(c for c in found if c in drop))
     header, names, columns = read_csv(text, name, aside, drop, check, optional, mixed=True)
+    return of_text(name, header, names, columns, {*aside, *optional}, drop)
+
+
+def of_text(
+    name: str,
+    header: Sequence[str] | None,
+    names: Sequence[str] | None,
+    columns: Sequence[Column],
+    apart: Collection[str],
+    drop: Sequence[str],
+) -> MixedTable:
+    """The table of what `read_csv` gives, some of whose columns are set apart."""
     check_shape(name, len(columns[0]) if columns else 0, len(columns))
     labels = names or [str(k) for k in range(len(columns))]
-    apart = {*aside, *optional} if names else set()
+    apart = apart if names else ()
     named = list(zip(labels, columns, strict=True))
     cells = tuple(_objects(column) if isinstance(column, list) else column for h, column in named if h not in apart)
     kept = {h: np.array(column) for h, column in named if h in apart}
@@ -246,6 +264,9 @@ def _of_series(series: Any, holds: str, where: str) -> Cells:
     values = [None if no else value for value, no in zip(series.to_list(), missing, strict=True)]
     if kind in (nw.Categorical, nw.Enum):
         return _objects(None if value is None else as_text(value) for value in values)
+    if kind == nw.String:  # as below, but once for each text
+        words = {value: value.strip() or None for value in set(values) if value is not None}
+        return _objects(words.get(value) for value in values)
     return of_objects(values, holds, where)
 
 

@@ -69,11 +69,12 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "scenario": ("case-control", "censoring"),
     "statistic": ("unbiased", "plug-in"),
     "precision": ("float64", "float32"),
+    "embedding": ("auto", "exact", "random-features"),
     "loss": ("sigmoid", "logistic"),
     "predicts": ("auto", "positive", "labeled"),
 }
 # A spread needs 20 replicates to be known to a sixth; a sample of pairs, a hundred to have a variance.
-_LEAST = {"n_bootstrap": 20, "pairs": 100, "max_rows": 10, "components": 1, "repeats": 1, "folds": 2}
+_LEAST = {"n_bootstrap": 20, "pairs": 100, "max_rows": 10, "fit_rows": 10, "components": 1, "repeats": 1, "folds": 2}
 _MAY_BE_NONE = ("pairs", "components")
 _FLAGS = ("standardize", "ask_km2", "verbose")
 

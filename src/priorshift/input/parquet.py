@@ -1,4 +1,4 @@
-"""Parquet files: the wanted columns alone, their numbers block by block to where they stay."""
+"""Parquet files: the wanted columns alone, their numbers block by block to where they stay, or batch by batch."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from priorshift.errors import InputError
 
 _ROWS = 65_536  # that are decoded at a time; a row group is often the whole file
+_BUFFER = 1 << 20  # bytes of a column that are read at a time, instead of all that a row group holds
 
 
 def read_numbers(
@@ -39,8 +40,25 @@ def read_frame(path: Path, name: str, drop: set[str], check: Callable[[list[str]
         return columns, file.read(columns=wanted).select(wanted)
 
 
+def row_groups(path: Path, name: str) -> tuple[list[str], list[int]]:
+    """Names of all columns, and how many rows each row group has."""
+    with _opened(path, name) as file:
+        rows = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
+        return list(file.schema_arrow.names), rows
+
+
+def iter_frames(path: Path, name: str, wanted: list[str], groups: Sequence[int], rows: int) -> Iterator[Any]:
+    """Arrow tables of some columns and row groups, of so many rows at most; memory does not grow with the file."""
+    import pyarrow
+
+    with _opened(path, name, _BUFFER) as file:
+        for group in groups:  # of each for itself, so that the rows of one never depend on where reading began
+            for block in file.iter_batches(rows, row_groups=[group], columns=wanted):
+                yield pyarrow.Table.from_batches([block]).select(wanted)
+
+
 @contextmanager
-def _opened(path: Path, name: str) -> Iterator[Any]:
+def _opened(path: Path, name: str, buffer: int = 0) -> Iterator[Any]:
     try:
         import pyarrow.parquet as parquet
         from pyarrow import ArrowException
@@ -49,7 +67,7 @@ def _opened(path: Path, name: str) -> Iterator[Any]:
             f'{name} needs pyarrow to be read; run pip install "priorshift[parquet]", or pass a CSV file.'
         ) from None
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(path, buffer_size=buffer, pre_buffer=not buffer) as file:
             yield file
     except (ArrowException, OSError):
         raise InputError(f"{name} is a damaged Parquet file; write it again.") from None

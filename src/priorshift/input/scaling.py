@@ -98,11 +98,15 @@ class Scaling:
 
     def warn_of_left_out(self, table: Table) -> None:
         """A column that is constant in the population but not in another sample contradicts label shift."""
-        gap = np.abs(table.values[:, self.constant].astype(np.float64) - self.value)
-        varies = self.constant[(gap > _ROUNDING * np.abs(self.value)).any(axis=0)]
-        if len(varies):
+        varies = self.left_out_of(table)
+        if varies:
             warn(
-                f"Left out {', '.join(table.column(k) for k in varies)}: constant in the population sample but not in "
+                f"Left out {', '.join(varies)}: constant in the population sample but not in "
                 f"{table.name}, which label shift does not allow; check how these columns were made.",
                 ColumnWarning,
             )
+
+    def left_out_of(self, table: Table) -> list[str]:
+        """Columns of a table that are left out though they vary in it, or hold another value."""
+        gap = np.abs(table.values[:, self.constant].astype(np.float64) - self.value)
+        return [table.column(k) for k in self.constant[(gap > _ROUNDING * np.abs(self.value)).any(axis=0)]]

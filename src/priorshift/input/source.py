@@ -29,7 +29,7 @@ from priorshift.input.scaling import Rows, Scaling
 from priorshift.input.tables import Table, match_columns, read_table
 from priorshift.input.weights import design_effect, effective_size, read_weights
 
-_FEW = 20  # positives, or groups
+FEW_POSITIVES = 20  # or groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +128,21 @@ class Layout:
         if least > 1:
             _check_observations(name, rows, observation)
         return Target(table, self.scaling.rows(table.values), read, observation, of_source, copies, ids)
+
+
+class _NoLayout(Layout):
+    """Of a source that was counted: it knows no rows, and reads none."""
+
+    def read(self, X: Any, name: str = "target", least: int = 2, weights: Any = None, groups: Any = None) -> Target:
+        raise InputError(f"the estimator was fitted to counts, not to rows, so it cannot read {name}; count that too.")
+
+
+NO_LAYOUT = _NoLayout(
+    Table("a counted source", np.empty((0, 0))),
+    Scaling(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp), np.empty(0)),
+    False,
+    KnownGroups.of(None, np.empty(0, dtype=np.intp)),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,18 +354,11 @@ class Source:
     @property
     def few_positives(self) -> bool:
         """Whether what rests on them is a guess."""
-        return self.effective_positives < _FEW
+        return self.effective_positives < FEW_POSITIVES
 
     def warn_of_few_positives(self) -> None:
         """A guess is called one."""
-        if self.few_positives:
-            rows, worth = len(self.positive), self.effective_positives
-            but = f", which are worth {worth:.0f} independent ones" if worth < rows - 0.5 else ""
-            warn(
-                f"The estimate rests on {rows} positive rows{but}; take it as a guess, for all that the "
-                f"interval is wider. Label at least {_FEW}.",
-                FewPositivesWarning,
-            )
+        warn_of_few_positives(len(self.positive), self.effective_positives)
 
     def warn_of_few_groups(self) -> None:
         """An interval that rests on few groups is known to be rough."""
@@ -389,6 +397,17 @@ def _distinct_size(mass: Floats, copies: Index) -> float:
     return float(1 / (copies * mass**2).sum())
 
 
+def warn_of_few_positives(rows: int, worth: float) -> None:
+    """Say so where an estimate rests on few positives, which are worth so many independent ones."""
+    if worth < FEW_POSITIVES:
+        but = f", which are worth {worth:.0f} independent ones" if worth < rows - 0.5 else ""
+        warn(
+            f"The estimate rests on {rows} positive rows{but}; take it as a guess, for all that the interval is wider. "
+            f"Label at least {FEW_POSITIVES}.",
+            FewPositivesWarning,
+        )
+
+
 def _warn_of_copies(copies: Index, name: str) -> None:
     again = round(float((1 - 1 / copies).sum()))
     if again:
@@ -400,10 +419,10 @@ def _warn_of_copies(copies: Index, name: str) -> None:
 
 
 def _warn_of_few_groups(groups: float, name: str) -> None:
-    if groups < _FEW:
+    if groups < FEW_POSITIVES:
         warn(
-            f"The groups of the {name} are worth {groups:.1f} of equal size; with fewer than {_FEW} an interval holds "
-            "less often than it says. Take it as a rough one, or use smaller groups.",
+            f"The groups of the {name} are worth {groups:.1f} of equal size; with fewer than {FEW_POSITIVES} an "
+            "interval holds less often than it says. Take it as a rough one, or use smaller groups.",
             FewGroupsWarning,
         )
 

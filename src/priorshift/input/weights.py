@@ -39,6 +39,23 @@ def read_weights(values: Any, rows: int, name: str = "weights") -> Floats:
     >>> read_weights(["2", 1, 0.5], rows=3)
     array([2. , 1. , 0.5])
     """
+    weights = weights_of_part(values, rows, name)
+    if weights.max() > _WIDEST * weights.min():
+        raise InputError(
+            f"{name} range from {weights.min():.3g} to {weights.max():.3g}, so that some rows would count for nothing; "
+            "trim them, or check their unit."
+        )
+    size = effective_size(weights)
+    if rows >= _LEAST_SIZE > size + 1e-9:
+        raise InputError(
+            f"{name} leave of {rows} rows the worth of {size:.2f}, but at least {_LEAST_SIZE:.0f} are needed; trim the "
+            "largest ones, or check how they were made."
+        )
+    return weights
+
+
+def weights_of_part(values: Any, rows: int, name: str = "weights") -> Floats:
+    """Read the weights of some rows of a sample, as `read_weights` does, but for what can only be said of all rows."""
     try:
         column = np.asarray(np.ma.filled(values, np.nan) if np.ma.isMaskedArray(values) else values)
     except (TypeError, ValueError):
@@ -58,17 +75,6 @@ def read_weights(values: Any, rows: int, name: str = "weights") -> Floats:
         raise InputError(
             f"{name} holds {weights[row]:g} in row {row} (counting from 0), but every row needs a positive number; "
             f"{do}."
-        )
-    if weights.max() > _WIDEST * weights.min():
-        raise InputError(
-            f"{name} range from {weights.min():.3g} to {weights.max():.3g}, so that some rows would count for nothing; "
-            "trim them, or check their unit."
-        )
-    size = effective_size(weights)
-    if rows >= _LEAST_SIZE > size + 1e-9:
-        raise InputError(
-            f"{name} leave of {rows} rows the worth of {size:.2f}, but at least {_LEAST_SIZE:.0f} are needed; trim the "
-            "largest ones, or check how they were made."
         )
     return weights
 

@@ -6,33 +6,42 @@ source rows; a row of a group that the source has too goes to the model that has
 other folds (and other random features), and each repetition keeps its scores.
 
 The model is kernel ridge regression of "labelled" (1) against "population" (−1), both of weight one half, with a
-Gaussian kernel exp(−c‖x−y‖²/p) by random Fourier features; c and the ridge are chosen by cross-validation. A
-scikit-learn classifier can take its place.
+Gaussian kernel exp(−c‖x−y‖²/p) by random Fourier features; c and the ridge are chosen by cross-validation. It has two
+hundred coefficients, which a sample of the rows knows well enough: of P and of U at most `FIT_ROWS` are drawn to fit
+it, and all rows are scored. A scikit-learn classifier can take its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from priorshift.arrays import Floats, Index, Mask
+from priorshift import threads
+from priorshift.arrays import Floats, Index
 from priorshift.errors import InputError
 from priorshift.input.estimators import check_estimator, seeded
 from priorshift.input.source import Source
+from priorshift.scores.gpu import gpu_scores
+from priorshift.scores.ridge import Features, Ridge
 
+FIT_ROWS = 20_000  # of P, and of U
 _FREQUENCIES = 100
 _SCALES = (0.1, 0.3, 0.5, 1.0)  # c of the kernel
 _RIDGES = (1e-3, 1e-2, 1e-1)
-_BLOCK = 8192  # rows whose features are held together
+_SERIAL_ROWS = 4096  # up to which threads cost more than they save
 _SCORES = ("decision_function", "predict_proba", "predict")  # of a model, the first that it has
 
 Model = Callable[[Floats], Floats]  # rows -> scores
+_T = TypeVar("_T")
+_S = TypeVar("_S")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,117 +53,173 @@ class Repetition:
     models: tuple[Model, ...]
     fold: Index
 
-    def target(self, rows: Floats, of_source: Index, rng: np.random.Generator) -> Floats:
-        """Each row by one of the models, dealt at random unless its group is an observation of the source."""
-        fold = rng.permutation(np.arange(len(rows)) % len(self.models))
+    def deal(self, of_source: Index, rng: np.random.Generator) -> Index:
+        """The model of each row of a target, at random unless its group is an observation of the source."""
+        fold = rng.permutation(np.arange(len(of_source)) % len(self.models))
         known = of_source >= 0
         fold[known] = self.fold[of_source[known]]
-        scores = np.empty(len(rows))
-        for k, model in enumerate(self.models):
-            scores[fold == k] = model(rows[fold == k])
-        return scores
+        return fold
+
+    def target(self, rows: Floats, fold: Index, device: str = "cpu") -> Floats:
+        """The scores of a target's rows, dealt to the models."""
+        return scores_by_fold(rows, fold, self.models, device)
+
+
+def scores_by_fold(rows: Floats, fold: Index, models: Sequence[Model], device: str = "cpu") -> Floats:
+    """Each row by the model of its fold."""
+    ridges = [model for model in models if isinstance(model, Ridge)]
+    if device != "cpu" and len(ridges) == len(models):
+        return gpu_scores(rows, fold, ridges, device)
+    scores = np.empty(len(rows))
+    for k, model in enumerate(models):
+        inside = np.flatnonzero(fold == k)
+        scores[inside] = model(rows[inside])
+    return scores
 
 
 def cross_fit(
-    rows: Floats, source: Source, model: Any, repeats: int, folds: int, rng: np.random.Generator
+    rows: Floats,
+    source: Source,
+    model: Any,
+    repeats: int,
+    folds: int,
+    rng: np.random.Generator,
+    *,
+    fit_rows: int = FIT_ROWS,
+    deal: Callable[[int], Index] | None = None,
+    device: str = "cpu",
 ) -> tuple[Repetition, ...]:
-    """Fit and score `repeats` times; the ridge regression is tuned once."""
+    """Fit and score `repeats` times; the ridge regression is tuned once. `deal` gives rows to so many folds."""
     observation = source.observation
     positives = len(np.unique(observation[source.positive]))
     others = len(np.setdiff1d(observation, observation[source.positive]))
     folds = min(folds, positives, max(others, 2))
-    chosen: tuple[float, float] | None = None
-    repetitions = []
-    for _ in range(repeats):
-        fold = source.deal(folds, rng)
-        if model is not None:
-            repetitions.append(_by_model(rows, source, model, fold, folds, rng))
-            continue
-        frequencies = rng.normal(size=(rows.shape[1], _FREQUENCIES))
-        repetition, chosen = _by_ridge(rows, source, fold, folds, frequencies, chosen)
-        repetitions.append(repetition)
-    return tuple(repetitions)
-
-
-def _by_ridge(
-    X: Floats,
-    source: Source,
-    fold: Index,
-    folds: int,
-    frequencies: Floats,
-    chosen: tuple[float, float] | None,
-) -> tuple[Repetition, tuple[float, float]]:
-    """The regression of smallest cross-validated error among all settings, or with the one that was chosen."""
-    best_error, best = np.inf, None
-    for scale in _SCALES if chosen is None else (chosen[0],):
-        features = _Features(frequencies * np.sqrt(2 * scale / X.shape[1]))
-        parts = [_moments(X, source, fold == k, features) for k in range(folds)]
-        gram, moment = sum(part[0] for part in parts), sum(part[1] for part in parts)
-        for ridge in _RIDGES if chosen is None else (chosen[1],):
-            models = []
-            for left_out, its_moment in parts:
-                A = gram - left_out
-                A[np.diag_indices_from(A)] += ridge * (1 - 1 / folds)
-                models.append(_Ridge(features, cho_solve(cho_factor(A, check_finite=False), moment - its_moment)))
-            scores = [_held_out(X, rows, fold, models) for rows in (source.positive, source.population)]
-            error = float(source.positive_mass @ (scores[0] - 1) ** 2 + source.population_mass @ (scores[1] + 1) ** 2)
-            if error < best_error:
-                best_error, best = error, (_repetition(scores, models, source, fold), (scale, ridge))
-    if best is None:  # infinite or no numbers
+    deal = deal or (lambda folds: source.deal(folds, rng))
+    if model is not None:
+        return tuple(_by_model(rows, source, model, deal(folds), folds, rng) for _ in range(repeats))
+    drawn = [(deal(folds), rng.normal(size=(rows.shape[1], _FREQUENCIES))) for _ in range(repeats)]
+    taken = _taken(len(source.positive), fit_rows, rng), _taken(len(source.population), fit_rows, rng)
+    first, *others_drawn = (_Dealt(rows, source, taken, fold, folds, frequencies) for fold, frequencies in drawn)
+    error, scale, ridge = min(in_threads(first.compare, _SCALES, len(rows)))
+    if error == np.inf:
         raise InputError("the score cannot be fitted: its error is not a number; rescale the features.")
-    return best
+    return tuple(in_threads(lambda one: one.fit(scale, ridge, device), [first, *others_drawn], len(rows)))
 
 
-@dataclass(frozen=True)
-class _Features:
-    """cos and sin of random projections, and a constant."""
+def _taken(rows: int, most: int, rng: np.random.Generator) -> Index:
+    """Rows of a sample that the model is fitted to."""
+    return np.arange(rows) if rows <= most else np.sort(rng.choice(rows, most, replace=False))
 
+
+def in_threads(work: Callable[[_T], _S], of: Iterable[_T], rows: int) -> list[_S]:
+    """The work on each, on several threads where there are enough rows; the answers do not depend on how many."""
+    items = list(of)
+    workers = min(threads.available(), len(items))
+    if workers == 1 or rows <= _SERIAL_ROWS:
+        return [work(item) for item in items]
+    with threads.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(work, items))
+
+
+@dataclass(frozen=True, eq=False)
+class _Dealt:
+    """One dealing of the rows to folds, and the frequencies of one repetition.
+
+    Attributes
+    ----------
+    X : ndarray
+        All rows of the source, prepared.
+    taken : two ndarrays
+        Positions in P and in U of the rows that the model is fitted to.
+    fold : ndarray of int
+        Of each row of the source.
+    frequencies : ndarray of shape (columns, frequencies)
+        Of the kernel with c = 1/2 and one column.
+    """
+
+    X: Floats
+    source: Source
+    taken: tuple[Index, Index]
+    fold: Index
+    folds: int
     frequencies: Floats
 
-    def __call__(self, rows: Floats) -> Floats:
-        D = self.frequencies.shape[1]
-        made = np.ones((len(rows), 2 * D + 1))
-        # with t = tan(a/2), cos a = 2/(1+t²) − 1 and sin a = 2t/(1+t²): one slow function in place of two
-        t = np.tan(rows @ (self.frequencies / 2))
-        twice = (2 / np.sqrt(D)) / (1 + t * t)
-        np.subtract(twice, 1 / np.sqrt(D), out=made[:, :D])
-        np.multiply(twice, t, out=made[:, D : 2 * D])
+    @cached_property
+    def samples(self) -> list[tuple[Index, Floats, float]]:
+        """Of P and of U: which rows, what each counts, and its label times the sample's weight of one half."""
+        source = self.source
+        each = (source.positive, source.positive_mass, 0.5), (source.population, source.population_mass, -0.5)
+        made = []
+        for (rows, mass, half), taken in zip(each, self.taken, strict=True):
+            of_taken = mass[taken]
+            made.append((rows[taken], of_taken / of_taken.sum() if len(taken) < len(mass) else of_taken, half))
         return made
 
+    def compare(self, scale: float) -> tuple[float, float, float]:
+        """The ridge of smallest cross-validated error: that error, the scale and the ridge."""
+        fitted = self._moments(scale)
+        return min((fitted.error(ridge), scale, ridge) for ridge in _RIDGES)
 
-@dataclass(frozen=True)
-class _Ridge:
-    features: _Features
-    beta: Floats
+    def fit(self, scale: float, ridge: float, device: str) -> Repetition:
+        """Models of the folds, and the scores of all rows by the one that has not seen them."""
+        models = self._moments(scale).models(ridge)
+        source = self.source
+        scores = [
+            scores_by_fold(self.X[rows], self.fold[rows], models) for rows in (source.positive, source.population)
+        ]
+        return _repetition(scores, models, source, self.fold)
 
-    def __call__(self, rows: Floats) -> Floats:
-        return np.concatenate([np.empty(0), *(self.features(block) @ self.beta for block in _blocks(rows))])
-
-
-def _moments(X: Floats, source: Source, inside: Mask, features: _Features) -> tuple[Floats, Floats]:
-    """Weighted Gram matrix and moment with the label of the rows of a fold."""
-    size = 2 * features.frequencies.shape[1] + 1
-    gram, moment = np.zeros((size, size)), np.zeros(size)
-    samples = (source.positive, source.positive_mass, 0.5), (source.population, source.population_mass, -0.5)
-    for rows, mass, half in samples:
-        here = inside[rows]
-        for block, weight in zip(_blocks(X[rows[here]]), _blocks(mass[here]), strict=True):
-            F = features(block)
-            if source.is_even:
-                gram += abs(half) * weight[0] * (F.T @ F)
-                moment += half * weight[0] * F.sum(axis=0)
-            else:
-                gram += abs(half) * (F.T @ (weight[:, None] * F))
-                moment += half * (weight @ F)
-    return gram, moment
+    def _moments(self, scale: float) -> _Moments:
+        features = Features(self.frequencies * np.sqrt(2 * scale / self.X.shape[1]))
+        parts = []
+        for k in range(self.folds):
+            inside = [(rows[at], mass[at], half) for rows, mass, half in self.samples for at in [self.fold[rows] == k]]
+            parts.append([(features(self.X[rows]), mass, half) for rows, mass, half in inside])
+        return _Moments(features, parts)
 
 
-def _held_out(X: Floats, rows: Index, fold: Index, models: list[Any]) -> Floats:
-    scores = np.empty(len(rows))
-    for k, model in enumerate(models):
-        inside = fold[rows] == k
-        scores[inside] = model(X[rows[inside]])
-    return scores
+class _Moments:
+    """Features of the rows of each fold, P and U, with their Gram matrices and their moments with the label.
+
+    Parameters
+    ----------
+    features : Features
+        Of one scale.
+    parts : list of lists
+        Of each fold and sample: features, what each row counts, and label times one half.
+    """
+
+    def __init__(self, features: Features, parts: list[list[tuple[Floats, Floats, float]]]) -> None:
+        self.features, self.parts = features, parts
+        self.grams = np.stack(
+            [np.sum([abs(half) * _gram(F, mass) for F, mass, half in part], axis=0) for part in parts]
+        )
+        self.moments = np.stack([np.sum([half * (mass @ F) for F, mass, half in part], axis=0) for part in parts])
+
+    def models(self, ridge: float) -> list[Ridge]:
+        """Of the folds, each fitted to the others."""
+        gram, moment, folds = self.grams.sum(axis=0), self.moments.sum(axis=0), len(self.parts)
+        made = []
+        for left_out, its_moment in zip(self.grams, self.moments, strict=True):
+            A = gram - left_out
+            A[np.diag_indices_from(A)] += ridge * (1 - 1 / folds)
+            beta = cho_solve(cho_factor(A, check_finite=False), moment - its_moment)
+            made.append(Ridge.of(self.features, beta))
+        return made
+
+    def error(self, ridge: float) -> float:
+        """Cross-validated, P and U of the same weight."""
+        total = 0.0
+        for model, part in zip(self.models(ridge), self.parts, strict=True):
+            for F, mass, half in part:
+                total += float(mass @ (F @ model.beta - np.sign(half)) ** 2)
+        return total if np.isfinite(total) else np.inf
+
+
+def _gram(F: Floats, mass: Floats) -> Floats:
+    if len(mass) and np.ptp(mass) == 0:
+        return np.asarray(mass[0] * (F.T @ F))
+    return np.asarray(F.T @ (mass[:, None] * F))
 
 
 def _by_model(X: Floats, source: Source, model: Any, fold: Index, folds: int, rng: np.random.Generator) -> Repetition:
@@ -166,7 +231,7 @@ def _by_model(X: Floats, source: Source, model: Any, fold: Index, folds: int, rn
         y, rows = np.repeat([1, 0], [len(P), len(U)]), np.concatenate([P, U])
         weights = {"sample_weight": source.weights[rows]} if takes_weights and source.weights is not None else {}
         models.append(ModelScore(seeded(clone(model), rng).fit(X[rows], y, **weights)))
-    scores = [_held_out(X, rows, fold, models) for rows in (source.positive, source.population)]
+    scores = [scores_by_fold(X[rows], fold[rows], models) for rows in (source.positive, source.population)]
     return _repetition(scores, models, source, fold)
 
 
@@ -201,7 +266,3 @@ class ModelScore:
                 "are not finite; one number for each row is expected, larger for positives."
             )
         return scores
-
-
-def _blocks(rows: Floats) -> list[Floats]:
-    return [rows[k : k + _BLOCK] for k in range(0, len(rows), _BLOCK)]

@@ -66,8 +66,8 @@ class _Shapes:
 
 
 @lru_cache(maxsize=4)
-def _shapes(ranked: int) -> _Shapes:
-    edges = np.unique(np.round(_EDGES * (ranked + 1))) / (ranked + 1)
+def _shapes(ranked: int, wanted: tuple[float, ...] | None = None) -> _Shapes:
+    edges = np.unique(np.round((_EDGES if wanted is None else np.array(wanted)) * (ranked + 1))) / (ranked + 1)
     z, widths = ndtri(edges), np.diff(edges)
 
     def density(distance: float, log_spread: float) -> Floats:
@@ -106,20 +106,26 @@ class SourceCounts:
         Positives that they are ranked among.
     m : float
         Positives that these are worth, where groups are not independent.
+    noise : float
+        Standard deviation of what was added to each count.
+    edges : tuple of float or None
+        Of the bins, whole multiples of 1/(ranked + 1), where they are not those of `posterior_counts`.
     """
 
     counts: Floats
     ranked: int
     m: float
+    noise: float = 0.0
+    edges: tuple[float, ...] | None = None
 
     @classmethod
     def of(cls, values: Floats, ranked: int, m: float, weights: Floats) -> SourceCounts:
         """Count p-values of shape (repeats, rows); a row counts what its weight says, less than one for copies."""
-        return cls(_histograms(values, ranked, weights), ranked, m)
+        return cls(posterior_counts(values, ranked, weights), ranked, m)
 
     @property
     def shapes(self) -> _Shapes:
-        return _shapes(self.ranked)
+        return _shapes(self.ranked, self.edges)
 
 
 class TargetEvidence:
@@ -151,9 +157,8 @@ class TargetEvidence:
         # without what the likelihood of the population alone divides by, which that of all three takes the place of
         self.log_weights = np.log(np.maximum(weights[:, kept], 1e-300)) + np.log(self._sources()) @ self.both.T
 
-    def log_likelihood(self, values: Floats, weights: Floats, ratio: float, shares: Floats) -> Floats:
-        """Of a target's p-values, shape (repeats, rows), given π, where R is `ratio`; the mean over repetitions."""
-        counts = _histograms(values, self.source.ranked, weights)
+    def log_likelihood(self, counts: Floats, ratio: float, shares: Floats) -> Floats:
+        """Of a target's counts, by `posterior_counts`, given π, where R is `ratio`; the mean over repetitions."""
         q = _mixed(np.clip(1 - (1 - self.priors) * ratio, 1e-4, 1.0), self.density)
         size = counts.sum(axis=1).mean()
         log = np.log(q) @ counts.T - np.log(self._sources() + size * q) @ (self.both + counts).T + self.log_weights
@@ -193,8 +198,15 @@ def prior_posterior(source: SourceCounts) -> tuple[ShareDistribution, float]:
     return _on(edges, source)
 
 
-def _histograms(values: Floats, ranked: int, weights: Floats) -> Floats:
-    return np.stack([np.histogram(v, _shapes(ranked).edges, weights=weights)[0] for v in values])
+def posterior_levels(ranked: int) -> int:
+    """How many bins there are, of ranks among so many positives."""
+    return len(_shapes(ranked).widths)
+
+
+def posterior_counts(values: Floats, ranked: int, weights: Floats) -> Floats:
+    """P-values of shape (repeats, rows) in the bins of the models; they are ranks among so many positives."""
+    inner = _shapes(ranked).edges[1:-1]
+    return np.stack([np.bincount(np.searchsorted(inner, v, "right"), weights, len(inner) + 1) for v in values])
 
 
 def _mixed(priors: Floats, density: Floats) -> Floats:
@@ -257,6 +269,22 @@ def _masses(edges: Floats, source: SourceCounts) -> Floats:
     log = np.empty((len(priors), len(g), len(counts)))
     for k, (pi, weight) in enumerate(zip(priors, of_prior, strict=True)):
         r = np.maximum(pi + (1 - pi) * g, 1e-12)
-        log[k] = np.log(r) @ counts.T - np.log(m + n * r) @ both.T + (np.log(weight) + log_prior)[:, None]
+        if source.noise:
+            likelihood = _noisy_log_likelihood(source, n * r)
+        else:
+            likelihood = np.log(r) @ counts.T - np.log(m + n * r) @ both.T
+        log[k] = likelihood + (np.log(weight) + log_prior)[:, None]
     mass = np.exp(log - log.max(axis=(0, 1)))
     return np.asarray(mass / mass.sum(axis=(0, 1)))
+
+
+def _noisy_log_likelihood(source: SourceCounts, density: Floats) -> Floats:
+    """Of noisy counts, given n·r in each model and bin: they are normal, and can lie below zero.
+
+    Without noise a count varies by nr·w(m + nr)/m, with w the bin's width: by Poisson's law, and since its bounds are
+    ranks among m positives. A normal law with that variance has the score of the likelihood above.
+    """
+    expected = density * source.shapes.widths
+    variance = expected * (source.m + density) / source.m + source.noise**2
+    off = source.counts[:, None, :] - expected
+    return np.asarray(-0.5 * (off**2 / variance + np.log(variance)).sum(axis=2).T)

@@ -11,7 +11,7 @@ import numpy as np
 from priorshift.arrays import Floats, Mask
 from priorshift.input.source import Source, Target
 from priorshift.scores import mixture
-from priorshift.scores.cross_fitting import Repetition, cross_fit
+from priorshift.scores.cross_fitting import FIT_ROWS, Repetition, cross_fit, in_threads
 from priorshift.scores.p_values import p_values
 
 _FAR = 8.0  # standard deviations of the population, beyond which a value is cut off
@@ -33,10 +33,15 @@ class Preparation:
     @classmethod
     def of(cls, source: Source, rows: Floats) -> Preparation:
         """By the spread of the population; `rows` are all of the source, scaled."""
-        spread = float(np.sqrt(rows[source.population].var(axis=0).mean())) or 1.0
+        encoded = source.table.origin is not None
+        return cls.by(rows[source.population], used=source.scaling.factor != 0, encoded=encoded)
+
+    @classmethod
+    def by(cls, population: Floats, *, used: Mask, encoded: bool) -> Preparation:
+        """By scaled rows of the population, some columns of which may be levels of a category."""
+        spread = float(np.sqrt(population.var(axis=0).mean())) or 1.0
         # levels of a category vary so little that numbers beside them are far above the average
-        far = _FAR if source.table.origin is None else _FAR / spread
-        return cls(source.scaling.factor != 0, spread, far)
+        return cls(used, spread, _FAR / spread if encoded else _FAR)
 
     def __call__(self, rows: Floats) -> Floats:
         return np.asarray(np.clip(rows[:, self.used] / self.spread, -self.far, self.far))
@@ -76,16 +81,32 @@ class ScoredSource:
     positive_worth: float
 
     @classmethod
-    def of(cls, source: Source, model: Any, repeats: int, folds: int, rng: np.random.Generator) -> ScoredSource:
+    def of(
+        cls,
+        source: Source,
+        model: Any,
+        repeats: int,
+        folds: int,
+        rng: np.random.Generator,
+        fit_rows: int = FIT_ROWS,
+        device: str = "cpu",
+    ) -> ScoredSource:
         """Fit the scores; `model` None is the ridge regression of :mod:`priorshift.scores.cross_fitting`."""
         seed = int(rng.integers(2**62))
         rows = source.rows[:]
         prepare = Preparation.of(source, rows)
-        repetitions = cross_fit(prepare(rows), source, model, repeats, folds, rng)
+        made = cross_fit(prepare(rows), source, model, repeats, folds, rng, fit_rows=fit_rows, device=device)
+        return cls.by(source, prepare, made, seed)
+
+    @classmethod
+    def by(cls, source: Source, prepare: Preparation, repetitions: tuple[Repetition, ...], seed: int) -> ScoredSource:
+        """With scores that were fitted before."""
         (m, n), own = source.worth, source.positive_mass
         alike = bool(np.ptp(own) < 1e-9 * own[0] and m > len(own) - 0.5)  # then a rank is a count
         mass = None if alike else own
-        values = np.stack([p_values(r.positive, r.population, mass, m) for r in repetitions])
+        values = np.stack(
+            in_threads(lambda r: p_values(r.positive, r.population, mass, m), repetitions, len(source.labeled))
+        )
         counts = np.stack([mixture.histogram(v, n * source.population_mass) for v in values])
         return cls(prepare, repetitions, values, counts, source.sizes, seed, mass, m)
 
@@ -94,11 +115,16 @@ class ScoredSource:
         """π and w of the largest mixture that the p-values allow, in each repetition."""
         return mixture.fit_one(self.counts)
 
-    def target_p_values(self, target: Target) -> Floats:
+    def target_p_values(self, target: Target, device: str = "cpu") -> Floats:
         """Ranks of the scores of a target's rows among those of P, shape (repeats, rows)."""
         prepared, rng = self.prepare(target.rows[:]), np.random.default_rng(self.seed)
-        scores = (r.target(prepared, target.of_source, rng) for r in self.repetitions)
-        return np.stack([self.ranks(r.positive, s) for r, s in zip(self.repetitions, scores, strict=True)])
+        dealt = [r.deal(target.of_source, rng) for r in self.repetitions]
+
+        def ranks(k: int) -> Floats:
+            one = self.repetitions[k]
+            return self.ranks(one.positive, one.target(prepared, dealt[k], device))
+
+        return np.stack(in_threads(ranks, range(len(dealt)), len(prepared)))
 
     def ranks(self, positive: Floats, scores: Floats) -> Floats:
         """The p-values of scores of one repetition."""

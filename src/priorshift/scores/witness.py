@@ -33,78 +33,34 @@ from priorshift.arrays import Floats, Index
 from priorshift.input.source import Source, Target
 from priorshift.input.weights import effective_size
 from priorshift.scores import mixture
+from priorshift.scores.counted import LEAST_COUNT, CountedSample, CountedWitness
 from priorshift.scores.scored import ScoredSource
+from priorshift.scores.tested_ratios import (
+    LARGEST,
+    RatioTest,
+    TriedRatios,
+    best_function,
+    expected_variance,
+    mean_over_ranks,
+    noise_share,
+    unbiased,
+    widening,
+)
 
-_COARSE = np.concatenate([np.linspace(0, 0.9, 25), [0.92, 0.94, 0.96, 0.98, 0.99, 0.995]])  # r/(1 + r)
-_FINE = np.linspace(-6, 6, 25)  # standard errors around R̂
 _BLOCK = 2**21  # values of h held at a time
-_LEAST_COUNT = 5.0  # rows of U that a density of p-values must be worth
+_COUNTED = 20_000  # rows of the source from which on it pays to count them
 _LEAST_LEFT = 1e-3  # of a variance, where groups that stand in source and target cancel out
-_WIDEST = 1e12  # times that a variance is made larger; one that is smaller still is rounding
-
-
-@dataclass(frozen=True, eq=False)
-class RatioTest:
-    """The test of R = r at many r.
-
-    Attributes
-    ----------
-    ratios : ndarray of shape (tests,)
-        r, rising.
-    statistic : ndarray
-        (N − rD)/√Var(N − rD), which falls in r where the samples are apart.
-    error : ndarray
-        √Var(N − rD)/D, the standard error of R̂ if R = r; infinite where D is not positive.
-    freedom : ndarray
-        Satterthwaite's degrees of freedom.
-    ratio : float
-        R̂, where the statistic is zero; NaN where it is nowhere.
-    separation : float
-        D over its standard error, for the witness of R̂.
-    """
-
-    ratios: Floats
-    statistic: Floats
-    error: Floats
-    freedom: Floats
-    ratio: float
-    separation: float
-
-    @property
-    def ratio_error(self) -> float:
-        """The standard error of R̂; NaN where there is none."""
-        at = min(max(self.ratio, 0.0), float(self.ratios[-1]))
-        return float(np.interp(at, self.ratios, self.error)) if np.isfinite(self.ratio) else float("nan")
-
-
-@dataclass(frozen=True, eq=False)
-class _Tests:
-    """Rows of one array: r, N − rD, its variance, D, degrees of freedom, D over its standard error."""
-
-    made: Floats
-
-    def joined(self, other: _Tests) -> _Tests:
-        made = np.concatenate([self.made, other.made], axis=1)
-        return _Tests(made[:, np.argsort(made[0], kind="stable")])
-
-    def result(self) -> RatioTest:
-        r, S, V, D, freedom, apart = self.made
-        ratio = _root(r, S, D)
-        at = min(max(ratio, 0.0), float(r[-1])) if np.isfinite(ratio) else 1.0
-        spread = np.sqrt(V)
-        error = np.where(D > 0, spread / np.where(D > 0, D, 1.0), np.inf)
-        return RatioTest(r, S / spread, error, freedom, ratio, float(np.interp(at, r, apart)))
 
 
 @dataclass(frozen=True, eq=False)
 class _Linearized:
-    """Tests, and what their variance is made of.
+    """TriedRatios, and what their variance is made of.
 
     What each row of U, P and T does to its mean of h, 1 + noise, and the variances of N − rD that T, U and P make by
     themselves, without the noise.
     """
 
-    tests: _Tests
+    tests: TriedRatios
     population: Floats
     positive: Floats
     target: Floats
@@ -182,24 +138,34 @@ class Witness:
     def of(cls, scored: ScoredSource, source: Source, prior: Floats, weights: Floats) -> Witness:
         """From π and w of the mixture in each repetition."""
         f = prior[:, None] + (1 - prior[:, None]) * mixture.density(weights)
-        f = np.maximum(f, _LEAST_COUNT / source.worth[1])
+        f = np.maximum(f, LEAST_COUNT / source.worth[1])
         own = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
         return cls(scored, source, 1 / f, mixture.bins(scored.p_values), mixture.bins(own))
 
     def test(self, values: Floats, target: Target) -> RatioTest:
         """Test every ratio; `values` are the target's p-values, of shape (repeats, rows)."""
+        alike = self._counted is not None and target.is_even and not (target.of_source >= 0).any()
+        if self._counted is not None and alike:
+            return self._counted.test(_counts(mixture.bins(values)))
         sample = self._sample(values, target)
-        coarse = self._tests(_COARSE / (1 - _COARSE), sample)
-        test = coarse.result()
-        error = float(np.interp(test.ratio, test.ratios, test.error)) if np.isfinite(test.ratio) else np.inf
-        fine = test.ratio + error * _FINE if np.isfinite(error) else np.empty(0)
-        fine = np.setdiff1d(fine[fine > 0], test.ratios)
-        return coarse.joined(self._tests(fine, sample)).result() if len(fine) else test
+        return RatioTest.of(lambda ratios: self._tests(ratios, sample))
+
+    @cached_property
+    def _counted(self) -> CountedWitness | None:
+        """The same from counts, which is faster for many rows; None where rows are not all alike."""
+        source, censored = self.source, self.source.scenario == "censoring"
+        alike = source.weights is None and self._together is None and (censored or not len(source.shared))
+        if len(source.labeled) < _COUNTED or not alike:
+            return None
+        m, folds = self.positive.shape[1], len(self.scored.repetitions[0].models)
+        return CountedWitness(
+            self.density_ratio, _counts(self.positive), _counts(self.population), m, folds, censored=censored
+        )
 
     def noise_of(self, h: Floats) -> float:
         """The share of h's variance among U that is noise of the scores; a function of the bins in each repetition."""
-        mass, unbiased = self.source.population_mass, _unbiased(self.source.worth[1])
-        variance = _variance(_averaged(h[:, None], self.population), mass) * unbiased
+        variance = _variance(_averaged(h[:, None], self.population), self.source.population_mass)
+        variance *= unbiased(self.source.worth[1])
         return float(self._noise(h[:, None], variance)[0])
 
     def mean_of_positives(self, h: Floats) -> Floats:
@@ -218,10 +184,10 @@ class Witness:
         shape = (int(self.source.observation.max()) + 1, len(target))
         return csr_array((np.ones(len(rows)), (target.of_source[rows], rows)), shape=shape)
 
-    def _tests(self, ratios: Floats, sample: _TargetSample) -> _Tests:
+    def _tests(self, ratios: Floats, sample: _TargetSample) -> TriedRatios:
         size = max(1, _BLOCK // (len(self.source.labeled) + sample.bins.shape[1]))
         blocks = [ratios[k : k + size] for k in range(0, len(ratios), size)]
-        return reduce(_Tests.joined, (self._block(block, sample) for block in blocks))
+        return reduce(TriedRatios.joined, (self._block(block, sample) for block in blocks))
 
     def influence(self, ratio: float, values: Floats, target: Target) -> Influence:
         """How rows move the estimate `ratio`, by the witness that is best for it; the other arguments are `test`'s."""
@@ -248,11 +214,7 @@ class Witness:
 
     def function(self, ratios: Floats, size: float) -> Floats:
         """h_r in each bin, shape (repeats, ratios, bins), for a target that is worth `size` rows; E_P h is 0."""
-        rho, r = self.density_ratio[:, None, :], np.asarray(ratios, dtype=float)
-        m, n = self.source.worth
-        c_T, c_P, c_U = 1 / size, ((1 - r) ** 2 / m)[:, None], (r**2 / n)[:, None]
-        h = (1 - rho) / (c_T * np.maximum((1 - r)[:, None] * rho + r[:, None], 0) + c_P * rho + c_U)
-        h /= np.abs(h).max(axis=(0, 2), keepdims=True)
+        h = best_function(self.density_ratio, ratios, (*self.source.worth, size))
         h -= self._mean_of_positives(h)  # known from the ranks
         return np.asarray(h)
 
@@ -261,11 +223,11 @@ class Witness:
         influence, together = self._source_influence(u, p, made.population, made.positive), self._together
         return influence if together is None else np.asarray(influence @ together.T)
 
-    def _block(self, r: Floats, sample: _TargetSample) -> _Tests:
+    def _block(self, r: Floats, sample: _TargetSample) -> TriedRatios:
         return self._linearized(r, sample).tests
 
     def _linearized(self, r: Floats, sample: _TargetSample) -> _Linearized:
-        rho, source = self.density_ratio[:, None, :], self.source
+        source = self.source
         mass_P, mass_U, mass_T = source.positive_mass, source.population_mass, sample.target.mass
         (_, n), t = source.worth, sample.target.size
         h = self.function(r, t)
@@ -279,18 +241,15 @@ class Witness:
         of_P -= (of_P @ mass_P)[:, None]
         # the law of P's p-values is known, and few of them may miss where h is large
         seen = np.mean([_variance(h[k][:, b], mass_P) for k, b in enumerate(self.positive)], axis=0)
-        expected = h.var(axis=2).mean(axis=0)
-        of_P *= np.sqrt(np.clip(expected / np.maximum(seen, 1e-300), 1.0, _WIDEST))[:, None]
+        of_P *= np.sqrt(widening(h.var(axis=2).mean(axis=0), seen))[:, None]
         # nor may a handful of U that happen to be alike; the mixture says how unlike they can be
-        f = 1 / rho / (1 / rho).sum(axis=2, keepdims=True)
-        expected = ((f * h**2).sum(axis=2) - (f * h).sum(axis=2) ** 2).mean(axis=0)
         seen = np.mean([_variance(h[k][:, b], mass_U) for k, b in enumerate(self.population)], axis=0)
-        noise = self._noise(h, (of_U * of_U) @ mass_U * _unbiased(n))
-        of_U *= np.sqrt(np.clip(expected / np.maximum(seen, 1e-300), 1.0, _WIDEST))[:, None]
+        noise = self._noise(h, (of_U * of_U) @ mass_U * unbiased(n))
+        of_U *= np.sqrt(widening(expected_variance(h, self.density_ratio), seen))[:, None]
         second = 1 + noise
         observations = sample.observations, *self._observations
         for x, mass, count in zip((of_T, of_U, of_P), (mass_T, mass_U, mass_P), observations, strict=True):
-            x *= mass * np.sqrt(_unbiased(count))
+            x *= mass * np.sqrt(unbiased(count))
 
         # what the rows of an observation do is added up; of U and of P by themselves, and then of the whole source
         together = self._together
@@ -309,15 +268,11 @@ class Witness:
             S = S if together is None else S @ together.T
             both = V - 2 * np.sqrt(second) * np.einsum("ij,ij->i", of_T @ sample.with_source.T, S)
             V = np.maximum(both, _LEAST_LEFT * V)
-        V = np.maximum(V, 1e-300)
-        one_less = np.maximum(np.array(observations) - 1, 1)[:, None]
-        freedom = parts.sum(axis=0) ** 2 / np.maximum((parts**2 / one_less).sum(axis=0), 1e-300)
         # copies make D less sure; that shared rows make it surer is not counted on
         each = var_U + var_P
         one = np.ones_like(r)
         of_D = np.maximum(self._source_variance(one, -one, of_U, of_P, each), each)
-        apart = D / np.sqrt(np.maximum(second * of_D, 1e-300))
-        tests = _Tests(np.stack([r, N - r * D, V, D, np.maximum(freedom, 1.0), apart]))
+        tests = TriedRatios.of(r, N, D, V, parts, np.array(observations), second * of_D)
         return _Linearized(tests, of_U, of_P, of_T, second, parts)
 
     def _mean_of_positives(self, h: Floats) -> Floats:
@@ -325,9 +280,7 @@ class Witness:
         if self.scored.positive_mass is not None:
             own = [h[k][:, b] @ self.source.positive_mass for k, b in enumerate(self.positive)]
             return np.stack(own)[:, :, None]
-        m = self.positive.shape[1]
-        attainable = mixture.bins((np.arange(m + 1) + 0.5) / (m + 1))
-        return np.asarray(h[:, :, attainable].mean(axis=2, keepdims=True))
+        return mean_over_ranks(h, self.positive.shape[1])
 
     @staticmethod
     def _grouped(x: Floats, rows: Index, together: csr_array | None) -> Floats:
@@ -359,24 +312,20 @@ class Witness:
         return influence
 
     def _noise(self, h: Floats, variance: Floats) -> Floats:
-        """The share of h's variance among U that is noise of the scores, 0 to 1.
+        """The share of h's variance among U that is noise of the scores, 0 to 1."""
+        mass = self.source.population_mass
+        each = np.mean([_variance(h[k][:, b], mass) for k, b in enumerate(self.population)], axis=0)
+        each *= unbiased(self.source.worth[1])
+        return noise_share(each, variance, len(h), len(self.scored.repetitions[0].models))
 
-        With K folds, scores of two repetitions come from fits that differ in one row of K each: of the variance of a
-        fit's noise, their difference has 2/(K−1).
-        """
-        repeats = len(h)
-        if repeats < 2:
-            return np.ones_like(variance)
-        mass, unbiased = self.source.population_mass, _unbiased(self.source.worth[1])
-        each = unbiased * np.mean([_variance(h[k][:, b], mass) for k, b in enumerate(self.population)], axis=0)
-        between = np.maximum(each - variance, 0.0) * repeats / (repeats - 1)  # half of a difference's variance
-        folds = len(self.scored.repetitions[0].models)
-        return np.asarray(np.minimum(between * (folds - 1) / np.maximum(variance, 1e-300), 1.0))
+
+def _counts(bins: NDArray[np.intp]) -> CountedSample:
+    return CountedSample.of_bins(bins, np.empty((len(bins), 0)))
 
 
 def _within(ratio: float) -> Floats:
     """The ratio, or the nearest that is tested."""
-    return np.array([min(max(ratio, 0.0), float(_COARSE[-1] / (1 - _COARSE[-1])))])
+    return np.array([min(max(ratio, 0.0), LARGEST)])
 
 
 def _averaged(h: Floats, bins: NDArray[np.intp]) -> Floats:
@@ -414,22 +363,5 @@ def _together(observation: Index) -> csr_array | None:
     return csr_array((np.ones(len(rows)), (observation, rows)), shape=(count, len(rows)))
 
 
-def _unbiased(count: float) -> float:
-    """What a sum of squares about a mean of so many rows is too small by."""
-    return count / max(count - 1, 1)
-
-
 def _sum_of_squares(x: Floats) -> Floats:
     return np.asarray(np.einsum("ij,ij->i", x, x))
-
-
-def _root(r: Floats, S: Floats, D: Floats) -> float:
-    """Where N_r − rD_r falls through zero; beyond the ends, N/D with the witness of the nearer one."""
-    falls = np.flatnonzero((S[:-1] > 0) & (S[1:] <= 0) & (D[:-1] > 0) & (D[1:] > 0))
-    if len(falls):
-        k = falls[0]
-        ends = r[k : k + 2] + S[k : k + 2] / D[k : k + 2]  # each witness's own ratio
-        weight = S[k] / (S[k] - S[k + 1])
-        return float((1 - weight) * ends[0] + weight * ends[1])
-    k = 0 if S[0] <= 0 else -1
-    return float(r[k] + S[k] / D[k]) if D[k] > 0 else float("nan")

@@ -1,12 +1,9 @@
-"""Files that commands write: told before the work whether they can be written, and then whole or not at all."""
+"""Files that commands write: told before the work whether they can be written."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from priorshift.errors import InputError
@@ -39,18 +36,3 @@ def check_writable(option: str, path: str, inputs: Sequence[str | None] = ()) ->
     for other in inputs:
         if other and file.exists() and Path(other).exists() and file.samefile(other):
             raise InputError(f"{said} is one of the tables that are read; name another file.")
-
-
-@contextmanager
-def whole_file(path: str) -> Iterator[Path]:
-    """A draft beside the wanted file, which takes its place once it is complete; a link to it stays a link."""
-    file = Path(os.path.realpath(path))
-    try:
-        with tempfile.TemporaryDirectory(dir=file.parent) as folder:
-            draft = Path(folder) / file.name
-            yield draft
-            if file.exists():
-                shutil.copymode(file, draft)
-            os.replace(draft, file)
-    except OSError as error:  # whose own file name would be the draft's
-        raise InputError(f"{path} cannot be written ({error.strerror or error}); nothing was.") from None

@@ -1,0 +1,62 @@
+"""How many rows the score must be fitted to, when there are many more: the error of the default with π known.
+
+P, U and T have 100,000 rows each; the score is fitted to some of P and of U, and all rows are scored. What is told is
+the standard error of R̂ over that of the most rows, on the same rows: it needs few repetitions, since both are
+estimated from all rows.
+"""
+
+from __future__ import annotations
+
+import zlib
+from itertools import product
+
+import numpy as np
+
+import priorshift as ps
+from experiments.columns import markdown
+from experiments.rows_of_class import mixed, rows_of
+from experiments.study import Line, Trial
+
+_ROWS = 100_000
+_FIT_ROWS = (1000, 2000, 5000, 10_000, 20_000, 50_000)
+_PRIORS = ((0.01, 0.05), (0.2, 0.6), (0.5, 0.2), (0.9, 0.5), (0.95, 0.99))
+_DATA = ("gaussian", "Waveform", "Spambase", "Segment")
+_SEED = 2031
+
+
+def measure(data: str, rows: int, source_prior: float, target_prior: float, repetitions: int) -> list[Line]:
+    errors = np.empty((repetitions, len(_FIT_ROWS)))
+    for seed in range(repetitions):
+        rng = np.random.default_rng((_SEED, zlib.crc32(data.encode()), round(1000 * source_prior), seed))
+        P = rows_of(data, 1, rows, rng)
+        U, T = (mixed(data, prior, rows, rng) for prior in (source_prior, target_prior))
+        X, y = np.concatenate([P, U]), np.repeat([1, 0], rows)
+        for k, fit_rows in enumerate(_FIT_ROWS):
+            fitted = ps.WitnessShift(source_prior, fit_rows=fit_rows, random_state=seed).fit(X, y)
+            errors[seed, k] = fitted.negative_ratio(T).standard_error
+    mean = errors.mean(axis=0)
+    return [
+        {"fit_rows": some, "standard_error": round(float(e), 7), "over_most": round(float(e / mean[-1]), 4)}
+        for some, e in zip(_FIT_ROWS, mean, strict=True)
+    ]
+
+
+def texts(lines: list[Line]) -> dict[str, str]:
+    """The mean and the largest over priors, for each set."""
+    rows = []
+    for data in _DATA:
+        cells = [data]
+        for fit_rows in _FIT_ROWS[:-1]:
+            found = [x["over_most"] for x in lines if (x["data"], x["fit_rows"]) == (data, fit_rows)]
+            cells.append(f"{np.mean(found):.3f} ({max(found):.3f})" if found else "")
+        rows.append(cells)
+    return {"fit_rows": markdown(("set", *(f"{rows:,} rows" for rows in _FIT_ROWS[:-1])), rows)}
+
+
+_GRID = tuple(
+    {"data": data, "rows": _ROWS, "source_prior": pi, "target_prior": target, "fit_rows": fit_rows, "repetitions": 1}
+    for data, (pi, target) in product(_DATA, _PRIORS)
+    for fit_rows in _FIT_ROWS
+)
+_UNIT = ("data", "rows", "source_prior", "target_prior", "repetitions")
+TRIAL = Trial("fit_rows", "How many rows the score is fitted to", _GRID, _UNIT, measure, texts, tiny={"rows": 3000})

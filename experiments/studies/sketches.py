@@ -1,0 +1,78 @@
+"""Answers without rows: error and coverage of sketches and histograms, beside those of the rows that they were made of.
+
+TCPU from all pairs and from sketches of 512 random features; the default from rows and from histograms, where a model
+is fitted to some hundred rows of each sample, the rest is only counted. π is known; P and U are disjoint.
+"""
+
+from __future__ import annotations
+
+import zlib
+from itertools import product
+
+import numpy as np
+
+import priorshift as ps
+from experiments.accuracy import Answer, accuracy, answer
+from experiments.columns import markdown
+from experiments.rows_of_class import mixed, rows_of
+from experiments.study import Line, Trial
+from priorshift.sketch import Histogram, ScoreModel, Sketch
+
+_SIZES = {500: 100, 2000: 50}  # rows of U and of T, and how often
+_PRIORS = (0.05, 0.2, 0.5, 0.8, 0.95)
+_TARGETS = (0.1, 0.6, 0.95)
+_DATA = ("gaussian", "Waveform")
+_METHODS = {"_tcpu": "TCPU", "_sketch": "sketches", "_rows": "Witness", "_histogram": "histograms"}
+_SEED = 2033
+
+
+def measure(data: str, rows: int, source_prior: float, repetitions: int) -> list[Line]:
+    answers: dict[tuple[float, str], list[Answer]] = {key: [] for key in product(_TARGETS, _METHODS)}
+    for seed in range(repetitions):
+        rng = np.random.default_rng((_SEED, zlib.crc32(data.encode()), rows, round(1000 * source_prior), seed))
+        P, U = rows_of(data, 1, rows // 4, rng), mixed(data, source_prior, rows, rng)
+        X, y = np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)])
+        fitted = {
+            "_tcpu": ps.TCPU(source_prior, embedding="exact").fit(X, y),
+            "_rows": ps.WitnessShift(source_prior, random_state=seed).fit(X, y),
+        }
+        first = Sketch.of(U, features=512, random_state=seed)
+        of_P = Sketch.of(P, like=first)
+        model = ScoreModel.fit(P, U, fit_rows=rows // 2, ask_km2=False, random_state=seed)
+        counted = [Histogram.of(sample, like=model) for sample in (P, U)]
+        for target in _TARGETS:
+            T = mixed(data, target, rows, rng)
+            for method, estimator in fitted.items():
+                answers[target, method].append(answer(estimator.estimate(T)))
+            sketched = of_P, first, Sketch.of(T, like=first)
+            answers[target, "_sketch"].append(answer(ps.estimate_prior(*sketched, source_prior=source_prior)))
+            histograms = *counted, Histogram.of(T, like=model)
+            answers[target, "_histogram"].append(answer(ps.estimate_prior(*histograms, source_prior=source_prior)))
+    lines: dict[float, Line] = {target: {"target_prior": target} for target in _TARGETS}
+    for (target, method), some in answers.items():
+        lines[target] |= accuracy(some, target, method)
+    return list(lines.values())
+
+
+def texts(lines: list[Line]) -> dict[str, str]:
+    """Means over data, π and π′."""
+    rows = []
+    for n in _SIZES:
+        some = [line for line in lines if line["rows"] == n]
+        cells = [f"{n}"]
+        for method in _METHODS:
+            error, width, covered = (np.mean([x[f"{name}{method}"] for x in some]) for name in _FIGURES)
+            cells.append(f"{error:.4f}, {width:.3f}, {100 * covered:.1f}%")
+        rows.append(cells)
+    header = [f"{words}: error, width, coverage" for words in _METHODS.values()]
+    return {"sketches": markdown(("rows", *header), rows)}
+
+
+_FIGURES = ("error", "width", "coverage")
+_GRID = tuple(
+    {"data": data, "rows": rows, "source_prior": pi, "target_prior": target, "repetitions": _SIZES[rows]}
+    for data, rows, pi in product(_DATA, _SIZES, _PRIORS)
+    for target in _TARGETS
+)
+_UNIT = ("data", "rows", "source_prior", "repetitions")
+TRIAL = Trial("sketches", "Answers without rows", _GRID, _UNIT, measure, texts, tiny={"rows": 300})

@@ -1,0 +1,195 @@
+"""`priorshift sketch`: a sample of any size as a small file, which merges and travels; the rows stay where they are."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from functools import reduce
+from typing import Any
+
+from priorshift.cli.options import bandwidth, number
+from priorshift.cli.output import print_json
+from priorshift.cli.tables import standard_input
+from priorshift.cli.unfinished import Made, Unfinished, files_as_they_are
+from priorshift.cli.writable import check_writable
+from priorshift.errors import InputError
+from priorshift.input.batches import Batches, refuse_twice
+from priorshift.sketch import Histogram, ScoreModel, Sketch, container, load
+
+_NAME = "the sample"
+_SETTINGS = ("features", "bandwidth", "kernel", "standardize", "random_state")
+
+
+def add_command(commands: Any) -> None:
+    """Add it to the parser."""
+    command = commands.add_parser(
+        "sketch",
+        help="make a small file of a sample of any size, from which estimates are made without its rows",
+        description="Sketch a sample: a few numbers that add up over its rows, in memory that does not grow with it. "
+        "Sketch the unlabelled source sample first, and the others --like it. Sketches that are named as files are "
+        "added up.",
+        epilog="What was interrupted goes on where it was, when the same command is given again.",
+    )
+    add = command.add_argument
+    add("files", metavar="FILE", nargs="*",
+        help="CSV, TSV or Parquet files of one sample, or a folder of Parquet files; - is standard input")  # fmt: skip
+    add("-o", "--output", metavar="FILE", required=True, help="the file to write")
+    add("--like", metavar="FILE",
+        help="the first sketch, whose columns, encoding, scale and random features are taken; or a score model, by "
+        "which rows are counted")  # fmt: skip
+    add(
+        "--positive",
+        metavar="FILE",
+        help="with --unlabeled and no FILE: labelled positives; makes a score model of both",
+    )
+    add("--unlabeled", metavar="FILE", help="unlabelled sample of the source population, for a score model")
+    add("--epsilon", type=number, help="release it with noise: how private (with --delta)")
+    add("--delta", type=number, help="a probability, far below one over the number of rows")
+    add("--weight-column", metavar="NAME", help="what each row stands for, such as a survey's weights")
+    add("--drop", metavar="NAME", action="append", default=[], help="a column that is not a feature (may be repeated)")
+    absent: dict[str, Any] = {"default": argparse.SUPPRESS}
+    add("--features", metavar="NUMBER", type=int, help="how many random features there are (default: 512)", **absent)
+    add("--kernel", choices=("gaussian", "laplace"), help="what they are of (default: gaussian)", **absent)
+    add("--bandwidth", type=bandwidth,
+        help="of the kernel: a number, 'dimension' or 'median' (default: dimension)", **absent)  # fmt: skip
+    add("--no-standardize", dest="standardize", action="store_false",
+        help="do not scale columns by their mean and spread", **absent)  # fmt: skip
+    add("--random-state", "--seed", metavar="SEED", type=int, help="decides the random features (default: 0)", **absent)
+    command.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> None:
+    check_writable("--output", args.output, [*args.files, args.like, args.positive, args.unlabeled])
+    if (args.epsilon is None) != (args.delta is None):
+        raise InputError("--epsilon and --delta say together how private a release is; pass both, or none.")
+    if args.positive or args.unlabeled:
+        _run_model(args)
+        return
+    if not args.files:
+        raise InputError("name the files of a sample, or pass --positive and --unlabeled to make a score model.")
+    check_writable("--output", _part(args), [*args.files, args.like])
+    saved = [file for file in args.files if container.is_saved(file)]
+    if saved and len(saved) < len(args.files):
+        raise InputError(f"{saved[0]} is a sketch and others are tables; add up sketches, or sketch tables.")
+    made = _added_up(args) if saved else _made(args)
+    print(f"priorshift: {made}, written to {args.output}.", file=sys.stderr)
+    print_json({
+        "kind": "sketch" if isinstance(made, Sketch) else "histogram",
+        "rows": len(made),
+        **(_about(made) if isinstance(made, Sketch) else {"model": made.model}),
+        "path": args.output,
+    })  # fmt: skip
+
+
+def _run_model(args: argparse.Namespace) -> None:
+    """Fit a score model to the source."""
+    if not (args.positive and args.unlabeled) or args.files:
+        raise InputError("a score model is made of --positive and --unlabeled alone; pass both, and no other file.")
+    for option in ("like", "weight_column", "epsilon", "features", "kernel", "bandwidth"):
+        if getattr(args, option, None) is not None:
+            raise InputError(f"--{option.replace('_', '-')} has no meaning for a score model; leave it out.")
+    settings = {name: getattr(args, name) for name in ("standardize", "random_state") if hasattr(args, name)}
+    made = ScoreModel.fit(args.positive, args.unlabeled, drop=args.drop, **settings)
+    made.save(args.output)
+    print(f"priorshift: {made}, written to {args.output}.", file=sys.stderr)
+    print_json({"kind": "score model", "model": made.fingerprint, "path": args.output})
+
+
+def _about(sketch: Sketch) -> dict[str, Any]:
+    columns = sketch.columns
+    return {
+        "columns": sketch.design.reader.width if columns is None else list(columns),
+        "features": sketch.features,
+        "kernel": sketch.kernel,
+        "bandwidth": sketch.bandwidth,
+    }
+
+
+def _part(args: argparse.Namespace) -> str:
+    return f"{args.output}.part"
+
+
+def _given(args: argparse.Namespace) -> dict[str, Any]:
+    """The settings of a first sketch that the user gave."""
+    made = {name: getattr(args, name) for name in _SETTINGS if hasattr(args, name)}
+    return made | ({"drop": tuple(args.drop)} if args.drop else {})
+
+
+def _refuse_settings(args: argparse.Namespace, why: str) -> None:
+    for name in _given(args):
+        option = "--no-standardize" if name == "standardize" else f"--{name.replace('_', '-')}"
+        raise InputError(f"{option} is a setting of the first sketch, but {why}; leave it out.")
+
+
+def _added_up(args: argparse.Namespace) -> Made:
+    """Sketches, or histograms, of parts of a sample as one."""
+    _refuse_settings(args, "sketches that are added up have theirs")
+    for option, value in (("--like", args.like), ("--weight-column", args.weight_column)):
+        if value is not None:
+            raise InputError(f"{option} has no meaning where sketches are added up; leave it out.")
+    refuse_twice(args.files, _NAME)
+    parts: list[Any] = [load(file) for file in args.files]
+    for file, part in zip(args.files, parts, strict=True):
+        if isinstance(part, ScoreModel):
+            raise InputError(f"{file} holds a score model, which is of no sample; pass it as --like, with tables.")
+    return _saved(reduce(lambda one, other: one.merge(other), parts), args)
+
+
+def _made(args: argparse.Namespace) -> Made:
+    """The sketch, or the histogram, of tables; it goes on where it was interrupted."""
+    like = _like(args)
+    reader = None if like is None else like.design.reader if isinstance(like, Sketch) else like.reader
+    batches = Batches.of(
+        _source(args.files),
+        _NAME,
+        aside=[args.weight_column] if args.weight_column else [],
+        drop=args.drop if reader is None else reader.drop,
+    )
+    settings = {name: getattr(args, name, None) for name in (*_SETTINGS, "drop", "weight_column")}
+    settings["like"] = None if like is None else _fingerprint(like)
+    load_part: Any = Histogram.from_contents if isinstance(like, ScoreModel) else Sketch.from_contents
+    unfinished = Unfinished(_part(args), files_as_they_are(batches.files), settings, load_part)
+    before: Any = unfinished.resume()
+    growing: Iterator[Made]
+    if isinstance(like, ScoreModel):
+        growing = Histogram.growing(batches, like=like, after=before)
+    else:
+        growing = Sketch.growing(batches, like=like, weights=args.weight_column, after=before, **_given(args))
+    made = _saved(unfinished.finish(growing, before), args)
+    unfinished.remove()
+    return made
+
+
+def _saved(made: Made, args: argparse.Namespace) -> Made:
+    """What was made, in its file; of a private release nothing else ever stands there."""
+    if args.epsilon is not None:
+        made = made.release(args.epsilon, args.delta)
+    made.save(args.output)
+    return made
+
+
+def _like(args: argparse.Namespace) -> Sketch | ScoreModel | None:
+    if args.like is None:
+        return None
+    like = load(args.like)
+    _refuse_settings(args, "--like has its own")
+    if isinstance(like, Histogram):
+        raise InputError(
+            f"--like {args.like} holds a histogram, which lacks the model that it was made by; pass the model."
+        )
+    if isinstance(like, ScoreModel) and args.weight_column:
+        raise InputError("--weight-column has no meaning beside a score model, which counts rows; leave it out.")
+    return like
+
+
+def _fingerprint(like: Sketch | ScoreModel) -> str:
+    return like.design.fingerprint if isinstance(like, Sketch) else like.fingerprint
+
+
+def _source(files: list[str]) -> Any:
+    if "-" not in files:
+        return files
+    if len(files) > 1:
+        raise InputError("standard input (-) stands beside other files; pass it alone, or pass files.")
+    return standard_input("FILE")

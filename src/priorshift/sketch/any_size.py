@@ -1,0 +1,282 @@
+"""Estimates from samples of any size: sketches, histograms, files of such, or rows that are read in batches."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from io import IOBase
+from pathlib import Path
+from typing import Any
+
+from priorshift.errors import InputError
+from priorshift.input.batches import Batches
+from priorshift.input.files import PARQUET, kind
+from priorshift.input.parameters import is_known
+from priorshift.input.source import check_sizes
+from priorshift.result import PriorEstimate
+from priorshift.sketch import container
+from priorshift.sketch.answer import as_sketches, from_sketches
+from priorshift.sketch.histogram import KIND as HISTOGRAM
+from priorshift.sketch.histogram import Histogram, check_alike, counted_source
+from priorshift.sketch.score_model import KIND as MODEL
+from priorshift.sketch.score_model import ScoreModel
+from priorshift.sketch.sketch import KIND as SKETCH
+from priorshift.sketch.sketch import Sketch
+from priorshift.tcpu import TCPU
+from priorshift.witness_shift import WitnessShift
+
+LARGE = 2**30  # bytes of a file, or of its numbers in memory, from which on it is read in batches
+_NAMES = ("positive", "unlabeled", "target")
+
+
+def load(path: str | os.PathLike[str]) -> Sketch | ScoreModel | Histogram:
+    """Read a file of any of the three kinds.
+
+    Parameters
+    ----------
+    path : str or path
+        That :meth:`Sketch.save`, :meth:`ScoreModel.save` or :meth:`Histogram.save` wrote.
+
+    Returns
+    -------
+    Sketch, ScoreModel or Histogram
+    """
+    found = container.read(path, (SKETCH, MODEL, HISTOGRAM))
+    make: dict[str, Callable[[container.Contents], Sketch | ScoreModel | Histogram]] = {
+        SKETCH: Sketch.from_contents,
+        MODEL: ScoreModel.from_contents,
+        HISTOGRAM: Histogram.from_contents,
+    }
+    try:
+        return make[found.kind](found)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def is_summary(sample: Any) -> bool:
+    """Whether it is no rows but what was made of rows, or the path of a file of such.
+
+    Parameters
+    ----------
+    sample : object
+        Anything.
+
+    Returns
+    -------
+    bool
+    """
+    return isinstance(sample, (Sketch, Histogram, ScoreModel)) or container.is_saved(sample)
+
+
+def is_sketch(sample: Any) -> bool:
+    """Whether it is a sketch, or the path of one.
+
+    Parameters
+    ----------
+    sample : object
+        Anything.
+
+    Returns
+    -------
+    bool
+    """
+    return isinstance(sample, Sketch) or (container.is_saved(sample) and isinstance(load(sample), Sketch))
+
+
+def needs_batches(sample: Any) -> bool:
+    """Whether a sample can be read in batches alone, or is too large to be read at once.
+
+    Parameters
+    ----------
+    sample : object
+        Anything.
+
+    Returns
+    -------
+    bool
+    """
+    if isinstance(sample, (Batches, Iterator)):
+        return not isinstance(sample, IOBase)  # an open file is refused where rows are read
+    if isinstance(sample, (list, tuple)):
+        return bool(sample) and all(isinstance(one, (str, Path)) for one in sample)
+    try:
+        path = Path(sample) if isinstance(sample, (str, Path)) else None
+        if path is None or not path.exists():
+            return False
+        if path.is_dir():
+            return any(kind(file) == PARQUET for file in path.iterdir())
+        return path.stat().st_size >= LARGE or (kind(path) == PARQUET and _numbers(path) >= LARGE)
+    except (OSError, ValueError):
+        return False
+
+
+def _numbers(path: Path) -> int:
+    """Bytes of a Parquet file's cells, if each were a number."""
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import read_metadata
+    except ImportError:
+        return 0
+    try:
+        found = read_metadata(path)
+    except (ArrowException, OSError):  # what is wrong is said where it is read
+        return 0
+    return int(8 * found.num_rows * found.num_columns)
+
+
+def estimate_at_any_size(
+    estimator: Any, positive: Any, unlabeled: Any, target: Any, *, drop: Sequence[str] = (), weights: Any = None
+) -> PriorEstimate:
+    """Estimate the target prior without holding a sample in memory.
+
+    Parameters
+    ----------
+    estimator : WitnessShift or TCPU
+        It is not fitted: WitnessShift answers from histograms, TCPU from sketches.
+    positive, unlabeled, target : Sketch, Histogram, path of one, or sample
+        Three histograms by one model; or sketches of one design, where samples beside them are sketched alike; or
+        samples, which are read in batches, twice where a model is fitted.
+    drop : sequence of str
+        Columns that are not features.
+    weights : None or str
+        A column that says what each row stands for; of TCPU.
+
+    Returns
+    -------
+    PriorEstimate
+    """
+    samples = []
+    for name, one in zip(_NAMES, (positive, unlabeled, target), strict=True):
+        if isinstance(one, (str, Path)) and not os.path.exists(one):
+            raise InputError(f"{name} ({one}) does not exist; check the path.")
+        samples.append(load(one) if container.is_saved(one) else one)
+        if isinstance(samples[-1], ScoreModel):
+            raise InputError(
+                f"{name} is a score model, but a sample is expected; count one by it, and pass its histogram."
+            )
+    histograms, sketches = ([isinstance(one, kind) for one in samples] for kind in (Histogram, Sketch))
+    if any(histograms) and any(sketches):
+        raise InputError(
+            "a sketch stands beside a histogram, but they answer by different methods; pass three of a kind."
+        )
+    if any(histograms) or any(sketches):
+        _refuse_settings(estimator, drop)
+    if any(histograms):
+        if weights is not None:
+            raise InputError("weights were passed beside histograms, which count rows; leave them out.")
+        return _of_histograms(estimator, *samples)
+    if any(sketches):
+        P, U, T = samples
+        return from_sketches(*as_sketches(P, U, T, _weights_of(weights, samples)), estimator)
+    if isinstance(estimator, TCPU):
+        return _by_sketches(estimator, samples, drop, weights)
+    if not isinstance(estimator, WitnessShift):
+        raise InputError(
+            f"{type(estimator).__name__} needs all rows in memory; pass tables that fit there, or use the default "
+            "method or TCPU."
+        )
+    if weights is not None:
+        raise InputError("rows that are counted in batches cannot be weighted; use method='tcpu', or rows in memory.")
+    return _of_histograms(estimator, *_counted(estimator, samples, drop))
+
+
+def _refuse_settings(estimator: Any, drop: Sequence[str]) -> None:
+    """What was fixed when the sample was sketched or counted cannot be set afterwards."""
+    fixed = ("kernel", "bandwidth", "features", "standardize", "model", "repeats", "folds", "fit_rows", "max_rows")
+    usual = inspect.signature(type(estimator)).parameters
+    changed = [name for name in fixed if name in usual and getattr(estimator, name) != usual[name].default]
+    for name in [*changed, *(["drop"] if drop else [])]:
+        raise InputError(f"{name} was fixed when the samples were sketched or counted; leave it out.")
+
+
+def _weights_of(weights: Any, samples: Sequence[Any]) -> dict[str, Any] | None:
+    """By the names of the samples, of those that are no sketches yet."""
+    if weights is None or isinstance(weights, Mapping):
+        return None if weights is None else dict(weights)
+    return {name: weights for name, one in zip(_NAMES, samples, strict=True) if not isinstance(one, Sketch)}
+
+
+def _of_histograms(estimator: Any, positive: Any, unlabeled: Any, target: Any) -> PriorEstimate:
+    if not isinstance(estimator, WitnessShift):
+        raise InputError(
+            f"histograms are answered by the default method, WitnessShift, not by {type(estimator).__name__}; leave "
+            "method out, or pass sketches for TCPU."
+        )
+    for name, sample in zip(_NAMES, (positive, unlabeled, target), strict=True):
+        if not isinstance(sample, Histogram):
+            raise InputError(
+                f"{name} is of type {type(sample).__name__} beside histograms, which do not hold the model that they "
+                "were made by; make a histogram of it too, by that model."
+            )
+    check_sizes(positive=len(positive), unlabeled=len(unlabeled), target=len(target))
+    check_alike(positive, target)
+    source = counted_source(positive, unlabeled, estimator.scenario)
+    estimate = estimator.fit_counted(source).estimate_counted(target.counted)
+    return replace(estimate, details={**estimate.details, "fitted_rows": positive.fitted})
+
+
+def _counted(estimator: WitnessShift, samples: Sequence[Any], drop: Sequence[str]) -> list[Histogram]:
+    P, U, T = (Batches.of(one, name, drop=drop) for one, name in zip(samples, _NAMES, strict=True))
+    for batches in (P, U):
+        if not batches.can_repeat:
+            raise InputError(
+                f"{batches.name} is a stream that can be read once, but the source is read twice, to fit a model and "
+                "to count; pass files or a list of tables, or make the histograms yourself."
+            )
+    model = fit_model(estimator, P, U, drop)
+    return [Histogram.of(batches, like=model, device=estimator.device) for batches in (P, U, T)]
+
+
+def fit_model(estimator: WitnessShift, positive: Batches, unlabeled: Batches, drop: Sequence[str]) -> ScoreModel:
+    """Fit the model of scores that an estimator asks for.
+
+    Parameters
+    ----------
+    estimator : WitnessShift
+        With its settings.
+    positive, unlabeled : Batches
+        The source.
+    drop : sequence of str
+        Columns that are not features.
+
+    Returns
+    -------
+    ScoreModel
+    """
+    if estimator.model is not None:
+        raise InputError(
+            f"rows that are read in batches are scored by the library's own model, not by "
+            f"{type(estimator.model).__name__}; leave model out, or pass tables that fit into memory."
+        )
+    names = ("repeats", "folds", "max_rows", "fit_rows", "standardize", "random_state")
+    settings = {name: getattr(estimator, name) for name in names}
+    return ScoreModel.fit(positive, unlabeled, drop=drop, ask_km2=not is_known(estimator.source_prior), **settings)
+
+
+def _by_sketches(estimator: TCPU, samples: Sequence[Any], drop: Sequence[str], weights: Any) -> PriorEstimate:
+    each = dict(zip(_NAMES, samples, strict=True))
+    of_each = weights if isinstance(weights, Mapping) else dict.fromkeys(each, weights)
+    if weights is None:  # what is wrong with one is said of it
+        each = {name: Batches.of(one, name, drop=drop) for name, one in each.items()}
+    first = Sketch.of(each["unlabeled"], weights=of_each.get("unlabeled"), drop=drop, **design_settings(estimator))
+    P, T = (Sketch.of(each[name], like=first, weights=of_each.get(name)) for name in ("positive", "target"))
+    return from_sketches(P, first, T, estimator)
+
+
+def design_settings(estimator: TCPU) -> dict[str, Any]:
+    """Give the settings of the sketches that an estimator asks for.
+
+    Parameters
+    ----------
+    estimator : TCPU
+        With its settings.
+
+    Returns
+    -------
+    dict
+        As :meth:`Sketch.of` takes them.
+    """
+    settings = {name: getattr(estimator, name) for name in ("kernel", "bandwidth", "features", "standardize")}
+    return settings | {"random_state": 0 if estimator.random_state is None else estimator.random_state}
