@@ -11,7 +11,7 @@ demo: .venv/plot
 	$(BIN)/priorshift demo --plot demo.png
 
 test: .venv/test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 check: .venv/dev
 	$(BIN)/ruff check .
@@ -44,7 +44,7 @@ default: STUDIES := uci synthetic disjoint keel unseen high wide coverage_unknow
 witness: STUDIES := known rare knowledge
 bandwidth: STUDIES := bandwidth
 diagnosis: STUDIES := type_one power drifted
-sizes: STUDIES := fit_rows features sketches released
+sizes: STUDIES := fit_rows features sketches released km_size
 paper: STUDIES := $(PAPER)
 paper: OPTIONS := --methods TCPU,TCPU-true,TCPU-unbiased,TCPU-given,TCPU-given-unbiased,KM2-LS
 paper: THEN := $(STUDY) compare && for name in 1 2 $(PAPER); do $(STUDY) figure $$name || exit; done

@@ -13,6 +13,7 @@ from experiments.studies import (
     features,
     fit_rows,
     hard,
+    km_size,
     knowledge,
     known,
     missing,
@@ -58,6 +59,7 @@ TRIALS: dict[str, Trial] = {
         features,
         sketches,
         released,
+        km_size,
     )
 }
 STUDIES: dict[str, Study] = {**EXPERIMENTS, **TRIALS}

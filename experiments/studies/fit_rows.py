@@ -59,4 +59,4 @@ _GRID = tuple(
     for fit_rows in _FIT_ROWS
 )
 _UNIT = ("data", "rows", "source_prior", "target_prior", "repetitions")
-TRIAL = Trial("fit_rows", "How many rows the score is fitted to", _GRID, _UNIT, measure, texts, tiny={"rows": 3000})
+TRIAL = Trial("fit_rows", "How many rows the score is fitted to", _GRID, _UNIT, measure, texts, tiny={"rows": 800})
