@@ -11,7 +11,7 @@ demo: .venv/plot
 	$(BIN)/priorshift demo --plot demo.png
 
 test: .venv/test
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 check: .venv/dev
 	$(BIN)/ruff check .
