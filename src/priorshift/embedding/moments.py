@@ -112,13 +112,13 @@ class _Lane:
 
     def __init__(self, features: RandomFeatures) -> None:
         D = features.size
-        self.features = features
+        self.features, self.room = features, features.room(features.block)  # new room for every block takes long
         self.rows, self.weight, self.squares = 0, 0.0, 0.0
         self.total, self.squared_total = np.zeros(D), np.zeros(D)
         self.product = np.zeros((D, D), order="F")
 
     def add(self, rows: Floats, weights: Floats | None) -> None:
-        z = self.features.map(rows)
+        z = self.features.map(rows, self.room)
         self.rows += len(rows)
         if weights is None:
             total = z.sum(axis=0)

@@ -27,7 +27,8 @@ LEAST_FEATURES = 16
 # Rows of a source up to which "auto" is exact: 5·10⁹ pairs, five seconds on two cores, for the Gaussian kernel, and a
 # tenth as many for the Laplace kernel, whose pairs take ten times as long. On a GPU (an H200) it is seconds for these.
 _EXACT_ROWS = {Gaussian: (100_000, 4_000_000), Laplace: (30_000, 1_000_000)}
-_CELLS = 2**20  # features held at a time: 8 MB, which stay in the cache
+_CELLS = 2**17  # features held at a time: 1 MB, which stay in the cache
+Room = tuple[Floats, Floats]  # features of rows, and tangents on the way to them
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +95,19 @@ class RandomFeatures:
         """How many rows to map at a time."""
         return max(1, _CELLS // self.size)
 
-    def map(self, X: Floats) -> Floats:
-        """z of each row, shape (rows, D)."""
+    def room(self, rows: int) -> Room:
+        """For the features of so many rows."""
+        K = self.frequencies.shape[1]
+        return np.empty((rows, 2 * K)), np.empty((rows, K))
+
+    def map(self, X: Floats, room: Room | None = None) -> Floats:
+        """z of each row, shape (rows, D); in the `room` for as many or more, where there is one."""
         K = self.frequencies.shape[1]
         scale = 1 / np.sqrt(K)
-        made = np.empty((len(X), 2 * K))
+        made, t = (array[: len(X)] for array in room or self.room(len(X)))
         cos, sin = made[:, :K], made[:, K:]
         # with t = tan(a/2), cos a = 2/(1+t²) − 1 and sin a = 2t/(1+t²): one slow function in place of two
-        t = np.tan(X @ (self.frequencies / 2))
+        np.tan(np.matmul(X, self.frequencies / 2, out=t), out=t)
         np.multiply(t, t, out=cos)
         cos += 1
         np.divide(2 * scale, cos, out=cos)

@@ -9,7 +9,7 @@ import numpy as np
 
 from priorshift.arrays import Floats
 
-_BLOCK = 8192  # rows whose features are held together
+_BLOCK = 512  # rows whose features are held together
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,9 @@ class Ridge:
 
     def __call__(self, rows: Floats) -> Floats:
         scores = np.empty(len(rows))
+        room = np.empty((min(_BLOCK, len(rows)), len(self.twice)))  # a new one for each block is slow to come by
         for at in _blocks(len(rows)):
-            t = rows[at] @ self.half
+            t = np.matmul(rows[at], self.half, out=room[: at.stop - at.start])
             t -= self.phase
             np.tan(t, out=t)
             t *= t
