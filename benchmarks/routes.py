@@ -39,10 +39,10 @@ def measured(rows: int, columns: int, settings: dict[str, object]) -> tuple[floa
 def main() -> None:
     lines = [("columns", "rows", "route", "seconds", "standard_error", "over_all_pairs")]
     for columns in (10, 30):
-        for rows in (4000, 16_000, 64_000):
+        for rows in (4000, 8000, 16_000, 64_000):
             exact = None
             for name, settings in _ROUTES.items():
-                seconds, error = min(measured(rows, columns, settings) for _ in range(2 if rows < 64_000 else 1))
+                seconds, error = min(measured(rows, columns, settings) for _ in range(5 if rows < 64_000 else 2))
                 exact = exact or (seconds, error)
                 lines.append((columns, rows, name, round(seconds, 3), round(error, 6), round(seconds / exact[0], 3)))
                 print(*lines[-1], flush=True)
