@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 
 .PHONY: demo test check format bench coverage study paper drpu default witness bandwidth diagnosis sizes classifier mixed docs-tables clean
 
-demo: .venv/plot
+demo: .venv/report
 	$(BIN)/priorshift demo --plot demo.png
 
 test: .venv/test

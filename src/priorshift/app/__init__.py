@@ -1,0 +1,1 @@
+"""A local page for people who type no commands (the extra ``app``)."""
