@@ -1,7 +1,9 @@
 """The default without rows: a model of scores that travels, and histograms that come back."""
 
 import json
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -266,6 +268,33 @@ def test_models_that_cannot_be_are_refused(model, tmp_path, name):
         container.write(tmp_path / "a", "score model", found.header | change, found.arrays)
         with pytest.raises(InputError):
             ScoreModel.load(tmp_path / "a")
+
+
+def test_what_is_wrong_with_a_file_is_said_of_its_path(tmp_path):
+    for kind, read in (("sketch", Sketch.load), ("score model", ScoreModel.load), ("histogram", Histogram.load)):
+        path = tmp_path / kind.replace(" ", "_")
+        container.write(path, kind, {"rows": 2}, {})
+        for one in (read, load):
+            with pytest.raises(InputError, match=rf"^{re.escape(str(path))}: .*damaged or was changed"):
+                one(path)
+
+
+def test_each_saved_file_is_read_once(sample, histograms, tmp_path, monkeypatch, capsys):
+    seen, read = [], container.read
+    monkeypatch.setattr(container, "read", lambda path, kinds: seen.append(Path(path).name) or read(path, kinds))
+    first = Sketch.of(sample.unlabeled, features=32)
+    sketches = [Sketch.of(sample.positive, like=first), first, Sketch.of(sample.target, like=first)]
+    for summaries in (histograms, sketches):
+        for name, one in zip("put", summaries, strict=True):
+            one.save(tmp_path / name)
+        expected = ps.estimate_prior(*summaries, source_prior=0.3)
+        files = [str(tmp_path / name) for name in "put"]
+        assert str(ps.estimate_prior(*files, source_prior=0.3)) == str(expected)
+        asked = zip(("--positive", "--unlabeled", "--target"), files, strict=True)
+        assert main(["estimate", *(word for pair in asked for word in pair), "--source-prior", "0.3"]) == 0
+        assert capsys.readouterr().out.strip() == str(expected)
+        assert seen == [*"putput"]
+        seen.clear()
 
 
 # ---- the front door

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,8 @@ from priorshift.input.source import check_sizes
 from priorshift.input.tables import Table
 from priorshift.input.told import Columns, Told
 from priorshift.result import PriorEstimate
-from priorshift.sketch.any_size import estimate_at_any_size, is_sketch, is_summary, needs_batches
+from priorshift.sketch.any_size import estimate_at_any_size, is_summary, needs_batches, open_samples
+from priorshift.sketch.sketch import Sketch
 
 
 def estimate_prior(
@@ -106,29 +107,59 @@ def estimate_prior(
     if stream is not None and not isinstance(stream, bool):
         raise InputError(f"stream is {stream!r}, but it must be True, False or None.")
     samples = positive, unlabeled, target
-    summaries = any(map(is_summary, samples))
-    if isinstance(method, str) and method == "auto" and any(map(is_sketch, samples)):
-        method = "tcpu"  # what a sketch can answer
-    estimator = make_estimator(method, settings)
     drop = [drop] if isinstance(drop, str) else list(drop)
     told = Told(shared, audit, weights, groups).checked(drop)
     large = encoder is not None and any(map(needs_batches, samples))  # without an encoder all rows are looked at
-    if summaries or (large if stream is None else stream):
-        check_batches(told, encoder)
-        return estimate_at_any_size(estimator, *samples, drop=drop, weights=weights)
+    if any(map(is_summary, samples)) or (large if stream is None else stream):
+        return estimate_without_rows(
+            lambda chosen: make_estimator(chosen, settings), method, *samples, told=told, drop=drop, encoder=encoder
+        )
+    estimator = make_estimator(method, settings)
     return estimate_from_tables(estimator, *read_three(positive, unlabeled, target, told, drop, encoder), told=told)
 
 
-def check_batches(told: Told, encoder: Any) -> None:
-    """Refuse what needs all rows at once.
+def estimate_without_rows(
+    make: Callable[[Any], Any],
+    method: Any,
+    positive: Any,
+    unlabeled: Any,
+    target: Any,
+    *,
+    told: Told,
+    drop: Sequence[str] = (),
+    encoder: Any = "auto",
+) -> PriorEstimate:
+    """Estimate from sketches, from histograms, or from rows that are read in batches.
 
     Parameters
     ----------
+    make : callable
+        Makes the estimator of a method.
+    method : str or estimator
+        As in `estimate_prior`; beside a sketch "auto" is "tcpu", which a sketch can answer.
+    positive, unlabeled, target : object
+        As in `estimate_prior`.
     told : Told
         What is known of rows.
+    drop : sequence of str
+        Columns that are not features.
     encoder : {"auto"}, None or transformer
         As in `estimate_prior`.
+
+    Returns
+    -------
+    PriorEstimate
     """
+    samples = open_samples(positive, unlabeled, target)
+    if isinstance(method, str) and method == "auto" and any(isinstance(one, Sketch) for one in samples):
+        method = "tcpu"
+    estimator = make(method)
+    _check_batches(told, encoder)
+    return estimate_at_any_size(estimator, *samples, drop=drop, weights=told.weights)
+
+
+def _check_batches(told: Told, encoder: Any) -> None:
+    """Refuse what needs all rows at once."""
     reader(encoder)  # refuses what is none
     if encoder is None:
         raise InputError(

@@ -11,10 +11,10 @@ from priorshift.cli.options import add_options, add_output, make_estimator
 from priorshift.cli.output import check_picture, check_table, print_json, write_picture, write_table
 from priorshift.cli.tables import add_tables, read_many_tables, read_stratified_tables, read_tables, told
 from priorshift.errors import InputError
-from priorshift.estimate import check_batches, estimate_from_tables
+from priorshift.estimate import estimate_from_tables, estimate_without_rows
 from priorshift.estimates import estimate_strata, estimate_targets
 from priorshift.input.files import is_pipe
-from priorshift.sketch.any_size import estimate_at_any_size, is_sketch, is_summary, needs_batches
+from priorshift.sketch.any_size import is_summary, needs_batches
 
 
 def add_command(commands: Any) -> None:
@@ -77,12 +77,21 @@ def _run_without_rows(args: argparse.Namespace) -> None:
             )
     if not (args.positive and args.unlabeled):
         raise InputError("pass --positive and --unlabeled, each a file, a sketch or a histogram.")
-    samples = args.positive, args.unlabeled, args.target[0]
-    if args.method == "auto" and any(map(is_sketch, samples)):
-        args.method = "tcpu"  # what a sketch can answer
-    check_batches(told(args), None if args.encoder == "none" else args.encoder)
-    _, estimator = make_estimator(args)
-    estimate = estimate_at_any_size(estimator, *samples, drop=args.drop, weights=args.weight_column)
+
+    def _make(method: str) -> Any:
+        args.method = method
+        return make_estimator(args)[1]
+
+    estimate = estimate_without_rows(
+        _make,
+        args.method,
+        args.positive,
+        args.unlabeled,
+        args.target[0],
+        told=told(args),
+        drop=args.drop,
+        encoder=None if args.encoder == "none" else args.encoder,
+    )
     if args.json:
         print_json(estimate.to_dict())
     else:

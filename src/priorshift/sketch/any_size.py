@@ -42,17 +42,22 @@ def load(path: str | os.PathLike[str]) -> Sketch | ScoreModel | Histogram:
     Returns
     -------
     Sketch, ScoreModel or Histogram
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from priorshift.sketch import Sketch, load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Sketch.of([[1.0, 2.0], [3.0, 5.0], [2.0, 2.0]], features=64).save(f"{folder}/a.sketch")
+    ...     print(load(f"{folder}/a.sketch"))
+    sketch of 3 rows: 64 random features of a gaussian kernel, bandwidth 1, 2 columns
     """
-    found = container.read(path, (SKETCH, MODEL, HISTOGRAM))
-    make: dict[str, Callable[[container.Contents], Sketch | ScoreModel | Histogram]] = {
+    makers: dict[str, Callable[[container.Contents], Sketch | ScoreModel | Histogram]] = {
         SKETCH: Sketch.from_contents,
         MODEL: ScoreModel.from_contents,
         HISTOGRAM: Histogram.from_contents,
     }
-    try:
-        return make[found.kind](found)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    return container.load(path, makers)
 
 
 def is_summary(sample: Any) -> bool:
@@ -70,19 +75,30 @@ def is_summary(sample: Any) -> bool:
     return isinstance(sample, (Sketch, Histogram, ScoreModel)) or container.is_saved(sample)
 
 
-def is_sketch(sample: Any) -> bool:
-    """Whether it is a sketch, or the path of one.
+def open_samples(positive: Any, unlabeled: Any, target: Any) -> list[Any]:
+    """Read those of the three samples that are files of sketches or histograms; others stay as they are.
 
     Parameters
     ----------
-    sample : object
-        Anything.
+    positive, unlabeled, target : object
+        As :func:`priorshift.estimate_prior` takes them.
 
     Returns
     -------
-    bool
+    list
+        In the same order.
     """
-    return isinstance(sample, Sketch) or (container.is_saved(sample) and isinstance(load(sample), Sketch))
+    samples = []
+    for name, one in zip(_NAMES, (positive, unlabeled, target), strict=True):
+        if isinstance(one, (str, Path)) and not os.path.exists(one):
+            raise InputError(f"{name} ({one}) does not exist; check the path.")
+        sample = load(one) if container.is_saved(one) else one
+        if isinstance(sample, ScoreModel):
+            raise InputError(
+                f"{name} is a score model, but a sample is expected; count one by it, and pass its histogram."
+            )
+        samples.append(sample)
+    return samples
 
 
 def needs_batches(sample: Any) -> bool:
@@ -135,7 +151,7 @@ def estimate_at_any_size(
     ----------
     estimator : WitnessShift or TCPU
         It is not fitted: WitnessShift answers from histograms, TCPU from sketches.
-    positive, unlabeled, target : Sketch, Histogram, path of one, or sample
+    positive, unlabeled, target : Sketch, Histogram, or sample
         Three histograms by one model; or sketches of one design, where samples beside them are sketched alike; or
         samples, which are read in batches, twice where a model is fitted.
     drop : sequence of str
@@ -147,15 +163,7 @@ def estimate_at_any_size(
     -------
     PriorEstimate
     """
-    samples = []
-    for name, one in zip(_NAMES, (positive, unlabeled, target), strict=True):
-        if isinstance(one, (str, Path)) and not os.path.exists(one):
-            raise InputError(f"{name} ({one}) does not exist; check the path.")
-        samples.append(load(one) if container.is_saved(one) else one)
-        if isinstance(samples[-1], ScoreModel):
-            raise InputError(
-                f"{name} is a score model, but a sample is expected; count one by it, and pass its histogram."
-            )
+    samples = [positive, unlabeled, target]
     histograms, sketches = ([isinstance(one, kind) for one in samples] for kind in (Histogram, Sketch))
     if any(histograms) and any(sketches):
         raise InputError(

@@ -28,10 +28,10 @@ import json
 import math
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,8 @@ _DEEPEST = 32  # lists within lists
 _MOST_AXES = 8
 _BLOCK = 1 << 20  # bytes looked at together
 _KEYS = {"format", "kind", "priorshift", "header", "arrays"}
+
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +139,28 @@ def read(path: str | os.PathLike[str], kinds: Sequence[str], name: str = "") -> 
             return Contents(about["kind"], about["header"], _read_arrays(file, size, about, kinds, said))
     except OSError as error:
         raise InputError(f"{said} cannot be read ({error.strerror or error}); check its permissions.") from None
+
+
+def load(path: str | os.PathLike[str], makers: Mapping[str, Callable[[Contents], _Made]]) -> _Made:
+    """Read a file, and make of it what its kind says; what is wrong with it is said of its path.
+
+    Parameters
+    ----------
+    path : str or path
+        Of the file.
+    makers : mapping
+        Of the kinds that are expected to what makes something of the contents.
+
+    Returns
+    -------
+    object
+        What the maker of the file's kind made.
+    """
+    contents = read(path, tuple(makers))
+    try:
+        return makers[contents.kind](contents)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def is_saved(path: Any) -> bool:

@@ -263,7 +263,7 @@ class Histogram:
         -------
         Histogram
         """
-        return cls.from_contents(container.read(path, (KIND,)))
+        return container.load(path, {KIND: cls.from_contents})
 
     @classmethod
     def from_contents(cls, found: container.Contents) -> Self:

@@ -276,7 +276,7 @@ class ScoreModel:
         -------
         ScoreModel
         """
-        return cls.from_contents(container.read(path, (KIND,)))
+        return container.load(path, {KIND: cls.from_contents})
 
     @classmethod
     def from_contents(cls, found: container.Contents) -> Self:

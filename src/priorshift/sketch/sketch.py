@@ -290,11 +290,7 @@ class Sketch:
         ...     print(Sketch.load(f"{folder}/a.sketch"))
         sketch of 3 rows: 64 random features of a gaussian kernel, bandwidth 1, 2 columns
         """
-        contents = container.read(path, [KIND])
-        try:
-            return cls.from_contents(contents)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+        return container.load(path, {KIND: cls.from_contents})
 
     @classmethod
     def from_contents(cls, found: container.Contents) -> Sketch:
