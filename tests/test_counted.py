@@ -201,7 +201,7 @@ def test_the_number_of_threads_does_not_change_scores(monkeypatch):
     s = ps.simulate.gaussian(0.3, 0.6, n_source=6000, n_target=5000, shared=False, random_state=0)
     found = []
     for workers in (1, 3):
-        monkeypatch.setattr(cross_fitting.threads, "available", lambda workers=workers: workers)
+        monkeypatch.setattr("priorshift.threads.available", lambda workers=workers: workers)
         found.append(ps.WitnessShift(0.3, random_state=0).fit(s.X, s.y).p_values(s.target))
     np.testing.assert_array_equal(*found)
 

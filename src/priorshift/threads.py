@@ -1,18 +1,23 @@
-"""How many threads to use, and how to keep the BLAS library from adding its own under them."""
+"""Threads: how many to use, work that is dealt to them, and no threads of the BLAS library under them."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
 import threadpoolctl
 
+_SERIAL_ROWS = 4096  # up to which threads cost more than they save
+
+_T = TypeVar("_T")
+_S = TypeVar("_S")
 _alone: ContextVar[bool] = ContextVar("whether this thread works alone", default=False)
 
 
@@ -41,6 +46,31 @@ def alone() -> Iterator[None]:
             yield
     finally:
         _alone.reset(token)
+
+
+def in_threads(work: Callable[[_T], _S], of: Iterable[_T], rows: int) -> list[_S]:
+    """Do some work on each of several things, on several threads where there are enough rows.
+
+    Parameters
+    ----------
+    work : callable
+        Of one thing; its answer must not depend on who else is at work.
+    of : iterable
+        The things.
+    rows : int
+        That the work is about.
+
+    Returns
+    -------
+    list
+        The answers, in the order of the things; they do not depend on how many threads there are.
+    """
+    items = list(of)
+    workers = min(available(), len(items))
+    if workers == 1 or rows <= _SERIAL_ROWS:
+        return [work(item) for item in items]
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(work, items))
 
 
 @cache

@@ -13,35 +13,31 @@ it, and all rows are scored. A scikit-learn classifier can take its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from priorshift import threads
 from priorshift.arrays import Floats, Index
 from priorshift.errors import InputError
 from priorshift.input.estimators import check_estimator, seeded
 from priorshift.input.source import Source
 from priorshift.scores.gpu import gpu_scores
 from priorshift.scores.ridge import Features, Ridge
+from priorshift.threads import in_threads
 
 FIT_ROWS = 20_000  # of P, and of U
 _FREQUENCIES = 100
 _SCALES = (0.1, 0.3, 0.5, 1.0)  # c of the kernel
 _RIDGES = (1e-3, 1e-2, 1e-1)
-_SERIAL_ROWS = 4096  # up to which threads cost more than they save
 _SCORES = ("decision_function", "predict_proba", "predict")  # of a model, the first that it has
 
 Model = Callable[[Floats], Floats]  # rows -> scores
-_T = TypeVar("_T")
-_S = TypeVar("_S")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,16 +105,6 @@ def cross_fit(
 def _taken(rows: int, most: int, rng: np.random.Generator) -> Index:
     """Rows of a sample that the model is fitted to."""
     return np.arange(rows) if rows <= most else np.sort(rng.choice(rows, most, replace=False))
-
-
-def in_threads(work: Callable[[_T], _S], of: Iterable[_T], rows: int) -> list[_S]:
-    """The work on each, on several threads where there are enough rows; the answers do not depend on how many."""
-    items = list(of)
-    workers = min(threads.available(), len(items))
-    if workers == 1 or rows <= _SERIAL_ROWS:
-        return [work(item) for item in items]
-    with threads.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(work, items))
 
 
 @dataclass(frozen=True, eq=False)

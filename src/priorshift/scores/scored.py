@@ -11,8 +11,9 @@ import numpy as np
 from priorshift.arrays import Floats, Mask
 from priorshift.input.source import Source, Target
 from priorshift.scores import mixture
-from priorshift.scores.cross_fitting import FIT_ROWS, Repetition, cross_fit, in_threads
+from priorshift.scores.cross_fitting import FIT_ROWS, Repetition, cross_fit
 from priorshift.scores.p_values import p_values
+from priorshift.threads import in_threads
 
 _FAR = 8.0  # standard deviations of the population, beyond which a value is cut off
 _PREDICTED = (0.02, 0.98)  # priors that posteriors are predicted for: at 0 and 1 all rows would be alike

@@ -21,7 +21,7 @@ from priorshift.input.parameters import check_settings
 from priorshift.input.source import Source, check_sizes
 from priorshift.input.tables import check_dropped
 from priorshift.mixture_prior import MixturePrior
-from priorshift.scores.cross_fitting import FIT_ROWS, cross_fit, in_threads, scores_by_fold
+from priorshift.scores.cross_fitting import FIT_ROWS, cross_fit, scores_by_fold
 from priorshift.scores.dealt import Codes, content_codes, fold_of, mostly_copies, place_codes
 from priorshift.scores.p_values import p_values
 from priorshift.scores.ridge import Ridge
@@ -29,7 +29,7 @@ from priorshift.scores.scored import Preparation, ScoredSource
 from priorshift.scores.swapped import warn_if_swapped
 from priorshift.sketch import container
 from priorshift.sketch.rows import RowReader
-from priorshift.threads import one_blas_thread
+from priorshift.threads import in_threads, one_blas_thread
 
 KIND = "score model"
 _GRID = 2.0**36  # scores are rounded, so that a row has one score however it is read
