@@ -7,7 +7,6 @@ precision.
 
 from __future__ import annotations
 
-import importlib.util
 from math import log
 from typing import Any, Protocol
 
@@ -15,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
+from priorshift.embedding.device import device_meant, import_cuda
 from priorshift.embedding.random_features import RandomFeatures
-from priorshift.errors import InputError, MissingExtraError
+from priorshift.errors import InputError
 from priorshift.input.scaling import Rows
 from priorshift.kernels import Energy, Gaussian, Kernel, Laplace
 
@@ -47,30 +47,6 @@ class KernelSums(Protocol):
 Device = str | KernelSums  # where kernel sums are computed
 
 
-def import_cuda(device: str) -> Any:
-    """torch, if it can compute on that device; or a sentence.
-
-    Parameters
-    ----------
-    device : str
-        Such as "cuda" or "cuda:1".
-
-    Returns
-    -------
-    module
-    """
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtraError(
-            f'device={device!r} needs torch, which is not installed; run pip install "priorshift[torch]", or leave '
-            "device out."
-        ) from None
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise InputError(f"device={device!r} was asked for, but torch sees no GPU here; leave device out.")
-    return torch
-
-
 def choose_device(device: Device, kernel: Kernel, rows: int) -> Device:
     """The device that is meant: "auto" is a GPU where one pays and can be had.
 
@@ -90,23 +66,14 @@ def choose_device(device: Device, kernel: Kernel, rows: int) -> Device:
     """
     if callable(device):
         return device
-    if not isinstance(device, str) or not (device in ("auto", "cpu") or device.startswith("cuda")):
-        raise InputError(f"device is {device!r}, but it must be 'auto', 'cpu' or a GPU of torch's, such as 'cuda'.")
-    if device == "cpu":
-        return device
-    if device == "auto":
-        if rows < _MANY or not isinstance(kernel, _ON_GPU) or importlib.util.find_spec("torch") is None:
-            return "cpu"
-        import torch
-
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    import_cuda(device)
-    if not isinstance(kernel, _ON_GPU):
+    known = isinstance(kernel, _ON_GPU)
+    meant = device_meant(device, pays=known and rows >= _MANY)
+    if meant != "cpu" and not known:
         raise InputError(
             f"device={device!r} knows the kernels 'gaussian', 'laplace' and 'energy', but {kernel.name!r} is another; "
             "use device='cpu'."
         )
-    return device
+    return meant
 
 
 def gpu_kernel_sums(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from priorshift import threads
 from priorshift.arrays import Floats
-from priorshift.embedding.cuda import import_cuda
+from priorshift.embedding.device import import_cuda
 from priorshift.embedding.random_features import RandomFeatures
 from priorshift.input.scaling import Rows
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from priorshift.arrays import Floats, Index
-from priorshift.embedding.cuda import import_cuda
-from priorshift.errors import InputError
+from priorshift.embedding.device import device_meant, import_cuda
 from priorshift.scores.ridge import Ridge
 
 _MANY = 500_000  # rows, below which starting torch costs more than it saves
@@ -32,15 +30,7 @@ def choose_score_device(device: str, rows: int) -> str:
     str
         "cpu", or a torch device.
     """
-    if not isinstance(device, str) or not (device in ("auto", "cpu") or device.startswith("cuda")):
-        raise InputError(f"device is {device!r}, but it must be 'auto', 'cpu' or a GPU of torch's, such as 'cuda'.")
-    if device != "auto":
-        return device if device == "cpu" or import_cuda(device) else "cpu"
-    if rows < _MANY or importlib.util.find_spec("torch") is None:
-        return "cpu"
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    return device_meant(device, pays=rows >= _MANY)
 
 
 def gpu_scores(rows: Floats, fold: Index, models: Sequence[Ridge], device: str = "cuda") -> Floats:
