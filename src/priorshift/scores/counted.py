@@ -27,6 +27,7 @@ from priorshift.scores.tested_ratios import (
     RatioTest,
     TriedRatios,
     best_function,
+    density_ratio_of,
     expected_variance,
     mean_over_ranks,
     noise_share,
@@ -35,7 +36,6 @@ from priorshift.scores.tested_ratios import (
 )
 
 _BLOCK = 2**20  # rows whose pairs of bins are counted at a time
-LEAST_COUNT = 5.0  # rows of U that a density of p-values must be worth
 # where groups of bins begin whose counts noise is added to: narrow near 0, where negatives lie. The noise of a sum
 # grows with their number, so few are better: nine cost 3 % of precision at the most, where no noise is added at all
 STARTS = np.array([0, 1, 2, 4, 8, 16, 32, 64, 128])
@@ -203,10 +203,7 @@ class CountedWitness:
         censored: bool = False,
     ) -> CountedWitness:
         """With π and w of the mixture in each repetition."""
-        prior, weights = law
-        f = prior[:, None] + (1 - prior[:, None]) * mixture.density(weights)
-        f = np.maximum(f, LEAST_COUNT / population.rows)
-        return cls(1 / f, positive, population, ranked, folds, censored)
+        return cls(density_ratio_of(law, population.rows), positive, population, ranked, folds, censored)
 
     def test(self, target: CountedSample) -> RatioTest:
         """Test every ratio."""

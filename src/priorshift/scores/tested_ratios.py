@@ -16,6 +16,7 @@ from priorshift.scores import mixture
 _COARSE = np.concatenate([np.linspace(0, 0.9, 25), [0.92, 0.94, 0.96, 0.98, 0.99, 0.995]])  # r/(1 + r)
 _FINE = np.linspace(-6, 6, 25)  # standard errors around R̂
 LARGEST = float(_COARSE[-1] / (1 - _COARSE[-1]))  # r that is tested
+_LEAST_COUNT = 5.0  # rows of U that a density of p-values must be worth
 _WIDEST = 1e12  # times that a variance is made larger; one that is smaller still is rounding
 
 
@@ -90,6 +91,13 @@ class TriedRatios:
         spread = np.sqrt(V)
         error = np.where(D > 0, spread / np.where(D > 0, D, 1.0), np.inf)
         return RatioTest(r, S / spread, error, freedom, ratio, float(np.interp(at, r, apart)))
+
+
+def density_ratio_of(law: tuple[Floats, Floats], rows: float) -> Floats:
+    """ρ = 1/f_U in each bin, by π and w of the mixture in each repetition; U is worth so many rows."""
+    prior, weights = law
+    f = prior[:, None] + (1 - prior[:, None]) * mixture.density(weights)
+    return np.asarray(1 / np.maximum(f, _LEAST_COUNT / rows))
 
 
 def best_function(density_ratio: Floats, ratios: Floats, sizes: tuple[float, float, float]) -> Floats:

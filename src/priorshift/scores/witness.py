@@ -33,13 +33,14 @@ from priorshift.arrays import Floats, Index
 from priorshift.input.source import Source, Target
 from priorshift.input.weights import effective_size
 from priorshift.scores import mixture
-from priorshift.scores.counted import LEAST_COUNT, CountedSample, CountedWitness
+from priorshift.scores.counted import CountedSample, CountedWitness
 from priorshift.scores.scored import ScoredSource
 from priorshift.scores.tested_ratios import (
     LARGEST,
     RatioTest,
     TriedRatios,
     best_function,
+    density_ratio_of,
     expected_variance,
     mean_over_ranks,
     noise_share,
@@ -137,10 +138,9 @@ class Witness:
     @classmethod
     def of(cls, scored: ScoredSource, source: Source, prior: Floats, weights: Floats) -> Witness:
         """From π and w of the mixture in each repetition."""
-        f = prior[:, None] + (1 - prior[:, None]) * mixture.density(weights)
-        f = np.maximum(f, LEAST_COUNT / source.worth[1])
         own = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
-        return cls(scored, source, 1 / f, mixture.bins(scored.p_values), mixture.bins(own))
+        ratio = density_ratio_of((prior, weights), source.worth[1])
+        return cls(scored, source, ratio, mixture.bins(scored.p_values), mixture.bins(own))
 
     def test(self, values: Floats, target: Target) -> RatioTest:
         """Test every ratio; `values` are the target's p-values, of shape (repeats, rows)."""
