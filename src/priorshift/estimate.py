@@ -12,10 +12,10 @@ from sklearn.base import clone
 
 from priorshift import methods
 from priorshift.errors import InputError, SharedRowsWarning, warn
+from priorshift.input.enough import check_sizes, check_source_apart
 from priorshift.input.estimators import audit_for, check_estimator, rows_for, shared_for, told_for
 from priorshift.input.observations import comparable_ids, row_codes
 from priorshift.input.samples import as_samples, reader
-from priorshift.input.source import check_sizes
 from priorshift.input.tables import Table
 from priorshift.input.told import Columns, Told
 from priorshift.result import PriorEstimate
@@ -333,11 +333,7 @@ def join_source(unlabeled: Table, positive: Table, shared: str | None) -> tuple[
         What is known of shared rows, as `fit` takes it.
     """
     check_sizes(**{table.name: len(table.values) for table in (positive, unlabeled)})
-    if positive.values.shape == unlabeled.values.shape and np.array_equal(positive.values, unlabeled.values):
-        raise InputError(
-            f"positive and unlabeled are the same {len(positive.values)} rows, so positives cannot be told from the "
-            "population; pass the labelled positives and a sample of the whole population."
-        )
+    check_source_apart(positive.values, unlabeled.values)
     values = np.concatenate([positive.values, unlabeled.values])
     X = Table("the positive and unlabeled rows", values, unlabeled.columns, origin=unlabeled.origin)
     y = np.repeat([1, 0], [len(positive.values), len(unlabeled.values)])

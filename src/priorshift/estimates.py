@@ -13,10 +13,10 @@ from scipy.special import ndtr
 from priorshift.arrays import Floats
 from priorshift.errors import InputError, WarningsByName
 from priorshift.estimate import fit_tables, make_estimator, with_columns
+from priorshift.input.enough import check_sizes
 from priorshift.input.estimators import rows_for
 from priorshift.input.observations import comparable_ids
 from priorshift.input.samples import as_samples, reader
-from priorshift.input.source import check_sizes
 from priorshift.input.tables import Table, match_columns
 from priorshift.input.targets import JoinedTargets, frame_library, name_of, read_targets, split_table
 from priorshift.input.told import Columns, Told

@@ -161,6 +161,11 @@ def linked(rows: int, links: Pairs) -> Index:
     return np.asarray(connected_components(graph, directed=False)[1])
 
 
+def count_alike(number: Index) -> Index:
+    """For each row, how many have its number."""
+    return np.asarray(np.bincount(number, minlength=1)[number])
+
+
 def repeats_by_chance(X: NDArray[Any]) -> bool:
     """Whether rows can be equal by chance: they cannot where each of two columns alone tells almost all rows apart."""
     if len(X) > 3 and _telling_columns(X, 2) == 2:

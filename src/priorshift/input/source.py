@@ -10,13 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import NO_PAIRS, Floats, Index, Mask, Pairs
-from priorshift.errors import DuplicateRowsWarning, FewGroupsWarning, FewPositivesWarning, InputError, warn
+from priorshift.errors import InputError
+from priorshift.input.enough import (
+    FEW_POSITIVES,
+    check_observations,
+    check_sizes,
+    warn_of_copies,
+    warn_of_few_groups,
+    warn_of_few_positives,
+)
 from priorshift.input.far_values import warn_of_far_values
 from priorshift.input.labels import read_labels
 from priorshift.input.looked_up import Audit, as_audit, read_classes
 from priorshift.input.observations import (
     KnownGroups,
     comparable_ids,
+    count_alike,
     deal_folds,
     find_copies,
     group_links,
@@ -26,123 +35,11 @@ from priorshift.input.observations import (
     shared_pairs,
 )
 from priorshift.input.scaling import Rows, Scaling
-from priorshift.input.tables import Table, match_columns, read_table
-from priorshift.input.weights import design_effect, effective_size, read_weights
+from priorshift.input.tables import Table, read_table
+from priorshift.input.target import NO_LAYOUT, Layout, Target
+from priorshift.input.weights import design_effect, distinct_size, effective_size, mass_of, read_weights
 
-FEW_POSITIVES = 20  # or groups
-
-
-@dataclass(frozen=True, eq=False)
-class Target:
-    """Rows that were read after the source, with its columns and its scale.
-
-    Attributes
-    ----------
-    table : Table
-        All rows, as they are.
-    rows : Rows
-        The same, scaled.
-    weights : ndarray or None
-        What each row stands for; None is the same for all.
-    observation : ndarray of int
-        The observation that each row is: copies are one, and so is a group.
-    of_source : ndarray of int
-        The observation of the source that each row belongs to, whose group is the same; −1 for none.
-    copies : ndarray of int
-        How many copies of each row there are, itself included.
-    groups : ndarray of str or None
-        The group of each row, as the user calls it.
-    audit : Audit or None
-        Rows that were looked up.
-    """
-
-    table: Table
-    rows: Rows
-    weights: Floats | None
-    observation: Index
-    of_source: Index
-    copies: Index
-    groups: NDArray[Any] | None = None
-    audit: Audit | None = None
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @cached_property
-    def mass(self) -> Floats:
-        """What each row counts in a mean, of copies one; the sum is 1."""
-        return _mass(self.weights, self.copies)
-
-    @property
-    def is_even(self) -> bool:
-        """Whether each row counts the same, and is its own observation."""
-        return bool(self.weights is None and len(self) == self.observation.max(initial=-1) + 1)
-
-    @property
-    def size(self) -> float:
-        """Rows of equal weight, no two alike, that it is worth."""
-        return _distinct_size(self.mass, self.copies)
-
-    def design_effect(self, values: Floats) -> float:
-        """How much larger the variance of the mean of a function is for its groups, given its values."""
-        if self.is_even:
-            return 1.0
-        return design_effect(self.mass * (values - self.mass @ values), self.observation, self.copies)
-
-    def warn_of_copies(self) -> None:
-        _warn_of_copies(self.copies, self.table.name)
-
-    def warn_of_few_groups(self) -> None:
-        if self.groups is not None:
-            _warn_of_few_groups(effective_size(self.mass, self.observation), self.table.name)
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """The columns and the scale of a source, and its groups: all that is needed to read a target as it was read."""
-
-    columns: Table  # without rows
-    scaling: Scaling
-    by_chance: bool  # whether its rows can be equal by chance
-    groups: KnownGroups
-
-    def read(self, X: Any, name: str = "target", least: int = 2, weights: Any = None, groups: Any = None) -> Target:
-        """A table with the source's columns in any order, and at least so many rows."""
-        table = match_columns([self.columns, read_table(X, name)])[1]
-        rows = len(table.values)
-        if least > 1:
-            check_sizes(**{name: rows})
-            warn_of_far_values(table)
-        self.scaling.warn_of_left_out(table)
-        read = None if weights is None else read_weights(weights, rows, f"the weights of {name}")
-        links, copies = NO_PAIRS, np.ones(rows, dtype=np.intp)
-        if least > 1 and not self.by_chance:
-            links = find_copies(table.values)
-            copies = _count(linked(rows, links))
-        of_source, ids = np.full(rows, -1), None
-        if groups is not None:
-            ids = read_groups(groups, rows, f"the groups of {name}")
-            links = np.concatenate([links, group_links(ids)])
-            of_source = self.groups.find(ids)
-        observation = linked(rows, links)
-        if least > 1:
-            _check_observations(name, rows, observation)
-        return Target(table, self.scaling.rows(table.values), read, observation, of_source, copies, ids)
-
-
-class _NoLayout(Layout):
-    """Of a source that was counted: it knows no rows, and reads none."""
-
-    def read(self, X: Any, name: str = "target", least: int = 2, weights: Any = None, groups: Any = None) -> Target:
-        raise InputError(f"the estimator was fitted to counts, not to rows, so it cannot read {name}; count that too.")
-
-
-NO_LAYOUT = _NoLayout(
-    Table("a counted source", np.empty((0, 0))),
-    Scaling(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp), np.empty(0)),
-    False,
-    KnownGroups.of(None, np.empty(0, dtype=np.intp)),
-)
+__all__ = ["FEW_POSITIVES", "NO_LAYOUT", "Layout", "Source", "Target", "check_sizes", "warn_of_few_positives"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +122,7 @@ class Source:
             table, classes, labeled, positive, population, pairs, scenario, shared, scaling, looked_up, of_rows, grouped
         )
         for name, rows in (("positive", positive), ("unlabeled", population)):
-            _check_observations(name, len(rows), source.observation[rows])
+            check_observations(name, len(rows), source.observation[rows])
         return source
 
     @property
@@ -283,7 +180,7 @@ class Source:
     @cached_property
     def copies(self) -> Index:
         """How many copies of each row there are, itself included."""
-        return _count(linked(len(self.labeled), self._copy_links))
+        return count_alike(linked(len(self.labeled), self._copy_links))
 
     @cached_property
     def observation(self) -> Index:
@@ -307,7 +204,7 @@ class Source:
         return self._mass(self.population)
 
     def _mass(self, rows: Index) -> Floats:
-        return _mass(None if self.weights is None else self.weights[rows], self.copies[rows])
+        return mass_of(None if self.weights is None else self.weights[rows], self.copies[rows])
 
     @property
     def is_even(self) -> bool:
@@ -328,7 +225,7 @@ class Source:
     def worth(self) -> tuple[float, float]:
         """Rows of equal weight, no two alike, that P and U are worth; groups are not asked."""
         masses = (self.positive, self.positive_mass), (self.population, self.population_mass)
-        p, u = (_distinct_size(mass, self.copies[rows]) for rows, mass in masses)
+        p, u = (distinct_size(mass, self.copies[rows]) for rows, mass in masses)
         return p, u
 
     def design_effects(self, of_positive: Floats, of_population: Floats) -> tuple[float, float]:
@@ -363,11 +260,11 @@ class Source:
     def warn_of_few_groups(self) -> None:
         """An interval that rests on few groups is known to be rough."""
         if self.groups is not None:
-            _warn_of_few_groups(self.effective_population, "unlabelled sample")
+            warn_of_few_groups(self.effective_population, "unlabelled sample")
 
     def warn_of_copies(self) -> None:
         """Copies count as one observation, which changes what a standard error says."""
-        _warn_of_copies(self.copies, "source")
+        warn_of_copies(self.copies, "source rows")
 
 
 def _read_audit(values: Any, positive: Index, population: Index, shared: Pairs) -> Audit:
@@ -381,63 +278,3 @@ def _read_audit(values: Any, positive: Index, population: Index, shared: Pairs) 
                 f"audit holds 0 in row {denied[0]} (counting from 0), which {what}; correct one of the two."
             )
     return as_audit(classes[np.setdiff1d(population, again)], "the audit of unlabelled rows")
-
-
-def _count(number: Index) -> Index:
-    """For each row, how many have its number."""
-    return np.asarray(np.bincount(number, minlength=1)[number])
-
-
-def _mass(weights: Floats | None, copies: Index) -> Floats:
-    each = (1.0 if weights is None else weights) / copies
-    return np.asarray(each / each.sum())
-
-
-def _distinct_size(mass: Floats, copies: Index) -> float:
-    return float(1 / (copies * mass**2).sum())
-
-
-def warn_of_few_positives(rows: int, worth: float) -> None:
-    """Say so where an estimate rests on few positives, which are worth so many independent ones."""
-    if worth < FEW_POSITIVES:
-        but = f", which are worth {worth:.0f} independent ones" if worth < rows - 0.5 else ""
-        warn(
-            f"The estimate rests on {rows} positive rows{but}; take it as a guess, for all that the interval is wider. "
-            f"Label at least {FEW_POSITIVES}.",
-            FewPositivesWarning,
-        )
-
-
-def _warn_of_copies(copies: Index, name: str) -> None:
-    again = round(float((1 - 1 / copies).sum()))
-    if again:
-        warn(
-            f"{again} of {len(copies)} {name} rows are copies of others, in columns that do not repeat by chance; they "
-            "are taken as one observation. Leave them out, unless they mean something.",
-            DuplicateRowsWarning,
-        )
-
-
-def _warn_of_few_groups(groups: float, name: str) -> None:
-    if groups < FEW_POSITIVES:
-        warn(
-            f"The groups of the {name} are worth {groups:.1f} of equal size; with fewer than {FEW_POSITIVES} an "
-            "interval holds less often than it says. Take it as a rough one, or use smaller groups.",
-            FewGroupsWarning,
-        )
-
-
-def _check_observations(name: str, rows: int, observation: Index) -> None:
-    """Two at least in each sample."""
-    if (observation == observation[0]).all():
-        raise InputError(
-            f"the {rows} rows of {name} are one observation (copies of one row, or one group), but at least 2 are "
-            "needed to tell signal from noise; add rows, or check the groups."
-        )
-
-
-def check_sizes(**rows: int) -> None:
-    """Two rows at least of each sample."""
-    for name, size in rows.items():
-        if size < 2:
-            raise InputError(f"{name} has {size} row, but at least 2 are needed to tell signal from noise; add rows.")

@@ -93,6 +93,17 @@ def effective_size(weights: Floats, observation: Index | None = None) -> float:
     return float(total.sum() ** 2 / (total @ total))
 
 
+def mass_of(weights: Floats | None, copies: Index) -> Floats:
+    """What each row counts in a mean, of copies one; the sum is 1."""
+    each = (1.0 if weights is None else weights) / copies
+    return np.asarray(each / each.sum())
+
+
+def distinct_size(mass: Floats, copies: Index) -> float:
+    """Rows of equal weight, no two alike, that a sample is worth."""
+    return float(1 / (copies * mass**2).sum())
+
+
 def design_effect(influence: Floats, observation: Index, copies: Index) -> float:
     """How much larger a variance is than that of independent rows of which copies are one; no smaller, which is noise.
 

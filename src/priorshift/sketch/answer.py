@@ -17,8 +17,8 @@ from priorshift.embedding.gram import Embeddings
 from priorshift.embedding.random_features import described
 from priorshift.embedding.sketched import embed_moments
 from priorshift.errors import InputError
+from priorshift.input.enough import check_sizes
 from priorshift.input.parameters import is_known
-from priorshift.input.source import check_sizes
 from priorshift.kernel_ratio import KernelRatio
 from priorshift.result import NegativeRatio, PriorEstimate
 from priorshift.sketch.container import is_saved

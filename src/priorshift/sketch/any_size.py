@@ -12,9 +12,9 @@ from typing import Any
 
 from priorshift.errors import InputError
 from priorshift.input.batches import Batches
+from priorshift.input.enough import check_sizes
 from priorshift.input.files import PARQUET, kind
 from priorshift.input.parameters import is_known
-from priorshift.input.source import check_sizes
 from priorshift.result import PriorEstimate
 from priorshift.sketch import container
 from priorshift.sketch.answer import as_sketches, from_sketches

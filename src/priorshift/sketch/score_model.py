@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
-from priorshift.errors import DuplicateRowsWarning, InputError, warn
 from priorshift.input.batches import Batches
+from priorshift.input.enough import check_sizes, check_source_apart, warn_of_copies
 from priorshift.input.fields import Fields
 from priorshift.input.observations import repeats_by_chance
 from priorshift.input.parameters import check_settings
-from priorshift.input.source import Source, check_sizes
+from priorshift.input.source import Source
 from priorshift.input.tables import check_dropped
 from priorshift.mixture_prior import MixturePrior
 from priorshift.scores.cross_fitting import FIT_ROWS, cross_fit, scores_by_fold
@@ -130,9 +130,9 @@ class ScoreModel:
         -------
         ScoreModel
         """
-        names = {"repeats": repeats, "folds": folds, "max_rows": max_rows, "fit_rows": fit_rows, "ask_km2": ask_km2,
-                 "standardize": standardize, "random_state": random_state}  # fmt: skip
-        check_settings(names)
+        settings = {"repeats": repeats, "folds": folds, "max_rows": max_rows, "fit_rows": fit_rows, "ask_km2": ask_km2,
+                    "standardize": standardize, "random_state": random_state}  # fmt: skip
+        check_settings(settings)
         drop = [drop] if isinstance(drop, str) else list(drop)
         rng = np.random.default_rng(random_state)
         tables = [
@@ -143,11 +143,7 @@ class ScoreModel:
         reader = replace(RowReader.of(tables[0], standardize=standardize), drop=tuple(drop))
         of_U, of_P = (reader(table, table.name) for table in tables)
         check_sizes(unlabeled=len(of_U), positive=len(of_P))
-        if of_P.shape == of_U.shape and np.array_equal(of_P, of_U):
-            raise InputError(
-                f"positive and unlabeled are the same {len(of_P)} rows, so positives cannot be told from the "
-                "population; pass the labelled positives and a sample of the whole population."
-            )
+        check_source_apart(of_P, of_U)
         rows = np.concatenate([of_P, of_U])
         source = Source.read(
             rows, np.repeat([1, 0], [len(of_P), len(of_U)]), None, scenario="case-control", standardize=False
@@ -157,7 +153,12 @@ class ScoreModel:
         codes = content_codes(rows)
         # copies of rows that do not repeat by chance must stay together: a model would know what it scores
         by_place = mostly_copies(codes) and repeats_by_chance(of_U)
-        _warn_of_copies(source)
+        warn_of_copies(
+            source.copies,
+            "rows that the score is fitted to",
+            "in batches each copy counts, so that the interval is too narrow. Leave copies out, or pass tables that "
+            "fit into memory with stream=False.",
+        )
         if by_place:
             codes = np.concatenate([place_codes(0, len(of_P)), place_codes(0, len(of_U))])
         seeds = rng.integers(2**53, size=repeats)
@@ -329,17 +330,6 @@ class ScoreModel:
         return (
             f"score model of {self.reader.width} columns, fitted to {self.ranked} positive and {self.unlabeled_rows} "
             "unlabelled rows"
-        )
-
-
-def _warn_of_copies(source: Source) -> None:
-    again = round(float((1 - 1 / source.copies).sum()))
-    if again:
-        warn(
-            f"{again} of {len(source.copies)} rows that the score is fitted to are copies of others, in columns that "
-            "do not repeat by chance; in batches each copy counts, so that the interval is too narrow. Leave "
-            "copies out, or pass tables that fit into memory with stream=False.",
-            DuplicateRowsWarning,
         )
 
 
