@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import priorshift as ps
-from priorshift import intervals
+from priorshift import bounds, intervals
 from priorshift.embedding.gram import Embeddings
 from priorshift.embedding.projection import numerator, separation
 from priorshift.errors import InputError, VacuousBoundWarning, WeakSeparationWarning
@@ -33,7 +33,7 @@ coefficients = st.floats(-4, 4).map(lambda x: round(x, 3))
 def test_quadratic_inequality_agrees_with_a_fine_grid(a, b, c):
     grid = np.linspace(0, 1, 20_001)
     kept = grid[a * grid**2 + b * grid + c <= 0]
-    found = intervals._where_not_positive(a, b, c, 0.0, 1.0)
+    found = bounds.where_not_positive(a, b, c, 0.0, 1.0)
     if len(kept) > 1:
         assert found is not None
         assert found[0] == pytest.approx(kept[0], abs=1e-4)
@@ -52,7 +52,7 @@ def test_piecewise_linear_inequality_agrees_with_a_fine_grid(slopes, start, bend
     values = start + np.concatenate([[0], np.cumsum(np.diff(knots) * slopes)])
     grid = np.linspace(0, 1, 20_001)
     kept = grid[np.interp(grid, knots, values) <= 0]
-    found = intervals._where_piecewise_not_positive(lambda t: float(np.interp(t, knots, values)), bends)
+    found = bounds._where_piecewise_not_positive(lambda t: float(np.interp(t, knots, values)), bends)
     if len(kept):
         assert found == pytest.approx((kept[0], kept[-1]), abs=1e-4)
     elif found is not None:

@@ -29,8 +29,9 @@ from priorshift.training import network
 
 _ESTIMATORS = (drpu, kernel_ratio, km, km_ls, mixture_prior, nnpu, shifted_classifier, tcpu, witness_shift)
 _PARTS = (audit, audited_belief, bandwidth, counted, cross_fitting, encoding, encoded_columns, gram, kernels,
-          level_sets, levels, network, observations, own_pairs, posterior, random_features, result, ridge, sample, scaling,
-          scored, share_distribution, source, source_prior, tables, target, tested_ratios, witness)  # fmt: skip
+          level_sets, levels, network, observations, own_pairs, posterior, random_features, result, ridge, sample,
+          scaling, scored, share_distribution, source, source_prior, tables, target, tested_ratios,
+          witness)  # fmt: skip
 
 #: Names of the classes that a fitted estimator of this library is made of, for ``skops.io.load(…, trusted=TYPES)``;
 #: each is an estimator or holds numbers and arrays. What you bring, a model or a distribution, has classes besides.
