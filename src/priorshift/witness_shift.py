@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from priorshift.arrays import Floats
 from priorshift.audited_belief import AuditedBelief, AuditedSample, put_together
+from priorshift.audited_prior import audited_target, check_open, warn_of_source
 from priorshift.base import TargetPriorEstimator
 from priorshift.confidence_curve import TabulatedCurve
 from priorshift.errors import InputError, OutOfRangeWarning, OverlapWarning, WeakSeparationWarning, unsaid, warn
@@ -18,7 +19,7 @@ from priorshift.input.parameters import is_known
 from priorshift.input.source import FEW_POSITIVES, NO_LAYOUT, Source, Target, warn_of_few_positives
 from priorshift.joint import GroupInfluence, RatioInfluence
 from priorshift.mixture_prior import MixturePrior
-from priorshift.prior_knowledge import Between, Distributed, Known, PriorKnowledge, read_prior
+from priorshift.prior_knowledge import Distributed, Known, PriorKnowledge, read_prior
 from priorshift.progress import Progress
 from priorshift.result import Interval, NegativeRatio, PriorEstimate
 from priorshift.scores.counted import CountedSample, CountedSource
@@ -27,17 +28,11 @@ from priorshift.scores.gpu import choose_score_device
 from priorshift.scores.mixture import histogram
 from priorshift.scores.scored import ScoredSource
 from priorshift.scores.swapped import warn_if_swapped
-from priorshift.scores.tested_ratios import RatioTest
+from priorshift.scores.tested_ratios import RatioTest, warn_of_likeness
 from priorshift.scores.witness import Witness
 from priorshift.share_distribution import ShareDistribution
 from priorshift.source_prior import AsksForPrior, EstimatedPrior, check_scenario, estimate_source_prior
 from priorshift.threads import one_blas_thread
-
-_APART = 1.645  # standard errors of the separation, below which P and U may be alike
-_SWAPPED = 5.0  # of the other sign, beyond which it is no chance
-_FAR = 1e4  # that is said of it, at most
-_STEPS = np.linspace(0, 1, 201)  # of π′, before they are made finer where it may be
-_POINTS = 101  # of a range of π
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,8 +207,8 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         target = self.read_target(X_target, None, weights, groups)
         test, curve, _ = self._test(target)
         sizes = (*self._sizes, len(target))
-        if not self._is_apart(test):
-            self._warn_of_likeness(test, "every ratio is possible")
+        if not test.is_apart:
+            warn_of_likeness(test, self._sizes, "every ratio is possible")
             return NegativeRatio(np.nan, np.nan, Interval(0.0, np.inf, self.confidence, "none"), np.nan, sizes)
         low, high = (float(end) for end in curve.quantiles(self.confidence))
         interval = Interval(low, high, self.confidence, "witness")
@@ -237,7 +232,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         known = is_known(self.source_prior)
         if known and source.audit is not None:
-            _check_open(read_prior(self.source_prior))
+            check_open(read_prior(self.source_prior))
         with one_blas_thread(), Progress("WitnessShift", 2) as step:
             step()
             device = choose_score_device(self.device, len(source.labeled))
@@ -322,7 +317,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
                     "an audit of unlabelled rows could inform; leave one of them out."
                 )
             audited = put_together(estimated.distribution, self._audit, from_rows=True)
-            _warn_of_source(audited, f"{estimated.name} tells")
+            warn_of_source(audited, f"{estimated.name} tells")
             belief = audited.distribution
             return replace(estimated, value=belief.mean(), distribution=belief, influence=None, audited=audited)
         names = ("model", "repeats", "folds", "scenario", "standardize", "max_rows", "fit_rows", "random_state")
@@ -334,7 +329,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         prior = read_prior(self.source_prior)
         if self._audit is None:
             return prior, None
-        audited = put_together(_check_open(prior).distribution, self._audit, from_rows=False)
+        audited = put_together(check_open(prior).distribution, self._audit, from_rows=False)
         return Distributed(audited.distribution), audited
 
     def _knowledge(self) -> PriorKnowledge:
@@ -346,7 +341,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         if found is None:
             prior, audited = self._known_prior()
             if audited is not None:
-                _warn_of_source(audited, "source_prior tells")
+                warn_of_source(audited, "source_prior tells")
             return prior, None, audited
         return found.knowledge(), found, found.audited
 
@@ -366,7 +361,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
     def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
         seen = self.examine(target)
         estimate, test = seen.estimate, seen.test
-        if target.audit is not None or estimate.interval is None or not self._is_apart(test):
+        if target.audit is not None or estimate.interval is None or not test.is_apart:
             return estimate, None
         with one_blas_thread():
             moved = self._witness.influence(test.ratio, seen.values, target)
@@ -405,7 +400,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
 
         counts = np.stack([histogram(v, None if target.is_even else target.size * target.mass) for v in values])
         estimate, prior = self._conclude(_Tested(test, curve, len(target), counts, _told, _looked_up()))
-        return Examined(target, estimate, test, curve, values, prior, self._witness, self._is_apart(test))
+        return Examined(target, estimate, test, curve, values, prior, self._witness, test.is_apart)
 
     def _conclude(self, tested: _Tested) -> tuple[PriorEstimate, PriorKnowledge]:
         """The estimate, and what is known of π without the target."""
@@ -414,7 +409,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         R, found, nearer = test.ratio, estimated.estimator if estimated else None, prior
         # a MixturePrior with scores of its own ranks rows otherwise
         same = isinstance(found, MixturePrior) and getattr(found, "scored_", None) is getattr(self, "scored_", None)
-        if same and self._is_apart(test) and not (audited_source and audited_source.alone):
+        if same and test.is_apart and not (audited_source and audited_source.alone):
             # the target's rows bring π̂ nearer; the interval is as sure of it as before, since R̂ is an estimate too,
             # unless labels of the target stand beside it
             nearer = Distributed(tested.told(found, prior.distribution))  # type: ignore[arg-type, union-attr]
@@ -433,7 +428,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         error = float(np.hypot((1 - pi) * test.ratio_error, R * prior.error)) if sure else float("nan")
         audited = None
         if tested.looked_up is not None:
-            audited = _audited(tested.looked_up, curve, nearer if sure and verdict != "nothing" else None)
+            audited = audited_target(tested.looked_up, curve, nearer if sure and verdict != "nothing" else None)
             mean, error = audited.distribution.mean(), audited.distribution.std()
             low, high = audited.distribution.ppf([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
             interval = Interval(float(low), float(high), self.confidence, audited.by("witness"))
@@ -468,16 +463,11 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         )
         return estimate, prior
 
-    @staticmethod
-    def _is_apart(test: RatioTest) -> bool:
-        """Whether P can be told from U."""
-        return bool(test.separation > _APART and np.isfinite(test.ratio))
-
     def _verdict(self, test: RatioTest, curve: TabulatedCurve, prior: PriorKnowledge, audited: bool) -> str:
         """What the data can tell: the prior, a guess or nothing; a warning says the last."""
-        if not self._is_apart(test):
+        if not test.is_apart:
             left = "the estimate is that of the audit alone" if audited else "every prior in [0, 1] is possible"
-            self._warn_of_likeness(test, left)
+            warn_of_likeness(test, self._sizes, left)
             return "nothing"
         most = prior.range[1]
         sure = (1 + self.confidence) / 2
@@ -490,62 +480,8 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
             )
         return "few positives" if self._few else "estimate"
 
-    def _warn_of_likeness(self, test: RatioTest, left: str) -> None:
-        m, n = self._sizes
-        apart = min(max(test.separation, -_FAR), _FAR)
-        advice = "Add rows, or features that tell the classes apart"
-        if apart < -_SWAPPED:
-            advice = "It has the wrong sign: check whether positives and unlabelled rows are swapped"
-        warn(
-            f"The {m} positives cannot be told from the {n} unlabelled rows (their separation is {apart:.1f} times its "
-            f"standard error), so {left}. {advice}.",
-            WeakSeparationWarning,
-        )
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_scenario(self.source_prior, self.scenario)
         if self.model is not None:
             check_model(self.model)
-
-
-def _check_open(prior: PriorKnowledge) -> Distributed:
-    """What an audit of the source can inform."""
-    if isinstance(prior, Distributed):
-        return prior
-    raise InputError(
-        f"an audit of unlabelled rows informs the source prior, which is given already as {prior}; leave one of them "
-        "out, or pass what you know of it as a distribution."
-    )
-
-
-def _warn_of_source(audited: AuditedBelief, believed: str) -> None:
-    audited.warn(
-        "source prior",
-        believed,
-        "it is wrong, or the labelled positives do not look like those of the unlabelled rows",
-    )
-
-
-def _audited(sample: AuditedSample, curve: TabulatedCurve, prior: PriorKnowledge | None) -> AuditedBelief:
-    """What an audit of the target makes of the curve; None where the tables tell nothing, or not how sure they are."""
-    audited = put_together(_belief(curve, prior) if prior else None, sample, from_rows=True)
-    audited.warn(
-        "target prior",
-        "the tables tell",
-        f"the classes do not look the same in source and target, or the source prior ({prior}) is wrong",
-    )
-    return audited
-
-
-def _belief(curve: TabulatedCurve, prior: PriorKnowledge) -> ShareDistribution:
-    """The confidence distribution of π′; a range of π is taken as even."""
-    points: tuple[Any, ...] = (prior.value,)
-    if isinstance(prior, Distributed):
-        points = prior.points
-    elif isinstance(prior, Between):
-        points = (np.linspace(prior.low, prior.high, _POINTS),)
-    coarse = ShareDistribution(_STEPS, curve.probabilities(_STEPS, *points))
-    low, high = coarse.ppf([1e-6, 1 - 1e-6])
-    edges = np.unique(np.concatenate([_STEPS, np.linspace(low, high, len(_STEPS))]))
-    return ShareDistribution(edges, curve.probabilities(edges, *points))

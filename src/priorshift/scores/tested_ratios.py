@@ -11,12 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from priorshift.arrays import Floats
+from priorshift.errors import WeakSeparationWarning, warn
 from priorshift.scores import mixture
 
 _COARSE = np.concatenate([np.linspace(0, 0.9, 25), [0.92, 0.94, 0.96, 0.98, 0.99, 0.995]])  # r/(1 + r)
 _FINE = np.linspace(-6, 6, 25)  # standard errors around R̂
 LARGEST = float(_COARSE[-1] / (1 - _COARSE[-1]))  # r that is tested
 _LEAST_COUNT = 5.0  # rows of U that a density of p-values must be worth
+APART = 1.645  # standard errors of the separation, below which P and U may be alike
+_SWAPPED = 5.0  # of the other sign, beyond which it is no chance
+_FAR = 1e4  # that is said of it, at most
 _WIDEST = 1e12  # times that a variance is made larger; one that is smaller still is rounding
 
 
@@ -63,6 +67,11 @@ class RatioTest:
         at = min(max(self.ratio, 0.0), float(self.ratios[-1]))
         return float(np.interp(at, self.ratios, self.error)) if np.isfinite(self.ratio) else float("nan")
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether P can be told from U."""
+        return bool(self.separation > APART and np.isfinite(self.ratio))
+
 
 @dataclass(frozen=True, eq=False)
 class TriedRatios:
@@ -91,6 +100,20 @@ class TriedRatios:
         spread = np.sqrt(V)
         error = np.where(D > 0, spread / np.where(D > 0, D, 1.0), np.inf)
         return RatioTest(r, S / spread, error, freedom, ratio, float(np.interp(at, r, apart)))
+
+
+def warn_of_likeness(test: RatioTest, sizes: tuple[int, int], left: str) -> None:
+    """Say that P, of so many rows, cannot be told from U, and what is left of the answer."""
+    m, n = sizes
+    apart = min(max(test.separation, -_FAR), _FAR)
+    advice = "Add rows, or features that tell the classes apart"
+    if apart < -_SWAPPED:
+        advice = "It has the wrong sign: check whether positives and unlabelled rows are swapped"
+    warn(
+        f"The {m} positives cannot be told from the {n} unlabelled rows (their separation is {apart:.1f} times its "
+        f"standard error), so {left}. {advice}.",
+        WeakSeparationWarning,
+    )
 
 
 def density_ratio_of(law: tuple[Floats, Floats], rows: float) -> Floats:
