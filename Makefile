@@ -18,7 +18,7 @@ check: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/numpydoc lint src/priorshift/*.py src/priorshift/sketch/*.py
+	$(BIN)/numpydoc lint src/priorshift/*.py src/priorshift/kernels/*.py src/priorshift/sketch/*.py
 
 format: .venv/dev
 	$(BIN)/ruff check --fix .

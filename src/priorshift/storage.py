@@ -10,7 +10,6 @@ from priorshift import (
     audited_belief,
     drpu,
     kernel_ratio,
-    kernels,
     km,
     km_ls,
     mixture_prior,
@@ -24,13 +23,14 @@ from priorshift import (
 )
 from priorshift.embedding import bandwidth, gram, own_pairs, random_features, sample
 from priorshift.input import encoded_columns, encoding, levels, observations, scaling, source, tables, target
+from priorshift.kernels import gaussian, plain
 from priorshift.scores import counted, cross_fitting, level_sets, posterior, ridge, scored, tested_ratios, witness
 from priorshift.training import network
 
 _ESTIMATORS = (drpu, kernel_ratio, km, km_ls, mixture_prior, nnpu, shifted_classifier, tcpu, witness_shift)
-_PARTS = (audit, audited_belief, bandwidth, counted, cross_fitting, encoding, encoded_columns, gram, kernels,
-          level_sets, levels, network, observations, own_pairs, posterior, random_features, result, ridge, sample,
-          scaling, scored, share_distribution, source, source_prior, tables, target, tested_ratios,
+_PARTS = (audit, audited_belief, bandwidth, counted, cross_fitting, encoding, encoded_columns, gaussian, gram,
+          level_sets, levels, network, observations, own_pairs, plain, posterior, random_features, result, ridge,
+          sample, scaling, scored, share_distribution, source, source_prior, tables, target, tested_ratios,
           witness)  # fmt: skip
 
 #: Names of the classes that a fitted estimator of this library is made of, for ``skops.io.load(…, trusted=TYPES)``;
