@@ -1,10 +1,12 @@
 """Private releases: how much noise a budget asks for, that it is added, and that intervals know of it."""
 
+import re
 import warnings
 from dataclasses import replace
 from functools import cache
 from itertools import product
 from math import exp, log, sqrt
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +17,13 @@ from scipy import integrate, stats
 import priorshift as ps
 from priorshift.embedding.sketched import embed_moments
 from priorshift.errors import InputError, PrivacyWarning
-from priorshift.scores import mixture
+from priorshift.scores import counted, mixture
 from priorshift.scores.counted import GROUPS, STARTS, CountedSample, CountedSource
 from priorshift.scores.posterior import prior_posterior
 from priorshift.sketch import Histogram, ScoreModel, Sketch, load, private
 from priorshift.sketch.answer import from_sketches
 
+PAGE = " ".join((Path(__file__).parents[1] / "docs" / "sharing.md").read_text(encoding="utf-8").split())
 BUDGETS = list(product((0.1, 1.0, 5.0), (1e-3, 1e-6)))
 
 
@@ -354,6 +357,47 @@ def test_functions_are_made_even_in_groups_for_all_samples_if_one_is_noisy():
     assert exact.ratio_error < one.ratio_error < 1.1 * exact.ratio_error
     again = replace(witness, positive=nearly[0], population=nearly[1]).test(nearly[2])
     assert again.ratio == pytest.approx(one.ratio, abs=1e-6)
+
+
+def _errors(apart):
+    """Standard errors of R without noise over those with a private target: of no noise, of groups and of all bins."""
+    rng = np.random.default_rng(0)
+    drawn = [
+        rng.normal(size=(n, 2)) + apart * (rng.random(n) < share)[:, None] / sqrt(2)
+        for n, share in ((600, 1.0), (2000, 0.2), (2000, 0.5))
+    ]
+    by = ScoreModel.fit(*drawn[:2], ask_km2=False, random_state=0)
+    P, U, T = (Histogram.of(rows, like=by).counted for rows in drawn)
+    witness = CountedSource(P, U, by.ranked, 5, np.nan).witness
+    sigma = private.gaussian_noise(sqrt(2 * len(T.counts)), 1.0, 1e-6)
+
+    def error(noise):  # of counts as they are, that are known to be noisy
+        return witness.test(T if noise is None else CountedSample.in_groups(2000, T.grouped, noise)).ratio_error
+
+    found = [error(1e-6), error(sigma)]
+    with pytest.MonkeyPatch.context() as patch:
+        every = {"STARTS": np.arange(mixture.BINS), "GROUPS": mixture.BINS, "_WIDTHS": np.ones(mixture.BINS, dtype=int)}
+        for name, value in every.items():
+            patch.setattr(counted, name, value)
+        found.append(error(sigma))
+    return np.array(found) / error(None)
+
+
+def test_the_page_says_what_groups_and_noise_cost():
+    more = 100 * (np.array([_errors(apart) for apart in (1, 2, 3, 4)]) - 1)
+    said = re.search(
+        r"at ε = 1 makes the standard error of R (\d+) to (\d+) % larger with nine groups, and (\d+) to (\d+) % with all "
+        r"bins; without noise, nine groups would cost (\d+) to (\d+) %",
+        PAGE,
+    )
+    of_nine, of_all, of_groups = np.array(said.groups(), dtype=float).reshape(3, 2)
+    for column, ends in enumerate((of_groups, of_nine, of_all)):
+        np.testing.assert_allclose([more[:, column].min(), more[:, column].max()], ends, atol=1)
+    least, classical = re.search(
+        r"bisection: (\S+) Δ for ε = 1 and δ = 10⁻⁶, where .* is (\S+)\. Whatever", PAGE
+    ).groups()
+    assert least == f"{private.gaussian_noise(1.0, 1.0, 1e-6):.2f}" and classical == f"{sqrt(2 * log(1.25e6)):.2f}"
+    assert re.search(r"noise is σ = 2 · (\S+) for every entry", PAGE).group(1) == least
 
 
 @pytest.mark.parametrize("censoring", [False, True])
