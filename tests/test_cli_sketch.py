@@ -110,6 +110,14 @@ def test_every_setting_of_a_first_sketch_is_one_of_the_command(path, frame, tmp_
     assert Sketch.load(tmp_path / "v").bandwidth == 2.5
 
 
+def test_what_the_first_sketch_drops_can_be_the_weights_of_another(path, frame, tmp_path):
+    run(path, "-o", tmp_path / "u", *FEATURES, "--drop", "id", "--drop", "w")
+    assert run(path, "-o", tmp_path / "t", "--like", tmp_path / "u", "--weight-column", "w") == 0
+    made = Sketch.load(tmp_path / "t")
+    assert_same(made, Sketch.of(frame, like=Sketch.load(tmp_path / "u"), weights="w"))
+    assert made.moments.weight == pytest.approx(frame["w"].sum())
+
+
 def test_another_sample_is_sketched_like_the_first_one(path, frame, tmp_path, capsys):
     run(path, "-o", tmp_path / "u", *FEATURES, "--drop", "id", "--drop", "w")
     frame.iloc[:300].to_csv(tmp_path / "a.csv", index=False)
@@ -301,7 +309,8 @@ def test_standard_input_is_sketched_without_being_kept(frame, tmp_path, capsys, 
         (["first", "-o", "u", "--weight-column", "x"], "--weight-column has no meaning where sketches are added up"),
         (["t.csv", "-", "-o", "u"], r"standard input \(-\) stands beside other files"),
         (["t.csv", "-o", "u", "--weight-column", "v"], "has no column 'v'"),
-        (["t.csv", "-o", "u", "--drop", "v"], "no table has a column 'v' to drop"),
+        (["t.csv", "-o", "u", "--drop", "v"], r"the sample \(t\.csv\) has no column 'v' to drop"),
+        (["t.csv", "-o", "u", "--drop", "x", "--weight-column", "x"], "--weight-column and --drop name the same column, 'x'"),
         (["t.csv", "-o", "u", "--features", "1"], "features"),
         (["t.csv", "-o", "u", "--bandwidth", "wide"], "bandwidth is 'wide'"),
         (["t.csv", "-o", "u", "--features", "many"], "invalid int value"),

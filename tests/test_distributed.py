@@ -225,6 +225,19 @@ def test_estimates_are_those_of_tables_here(monkeypatch):
     same_estimate(estimate_prior(*arrays, method=censored), ps.estimate_prior(P, U, T, method=censored))
 
 
+def test_weights_and_columns_to_drop_may_stand_in_one_table():
+    of_P, of_U, of_T = (frame(X).drop(columns=["id", "w"]) for X in (P, U, T))
+    of_T = of_T.assign(w=1.0 + np.arange(len(T)) % 2, id="a")
+    there = as_frame(of_P, [20]), as_frame(of_U, [101, 30]), as_frame(of_T, [50])
+    for how in (
+        {"method": "tcpu", "source_prior": 0.2, "weights": "w", "drop": ["id"]},
+        {"source_prior": 0.2, "random_state": 0, "drop": ["id", "w"]},
+    ):
+        same_estimate(estimate_prior(*there, **how), ps.estimate_prior(of_P, of_U, of_T, stream=True, **how))
+        with pytest.raises(InputError, match="no table has a column 'ID' to drop"):
+            estimate_prior(*there, **how | {"drop": ["ID"]})
+
+
 def test_copies_count_as_one_on_a_cluster_too(monkeypatch):
     """Rows that count differently have weights in the kernel sums."""
     monkeypatch.setattr(blocks, "BLOCK", 100)

@@ -21,6 +21,7 @@ from priorshift.errors import (
     SampleWarning,
     WeakSeparationWarning,
 )
+from priorshift.input.batches import Batches
 from priorshift.sketch import Histogram, ScoreModel, Sketch, container, load
 
 
@@ -346,6 +347,74 @@ def test_tcpu_is_streamed_by_sketches(sample):
     sketches = Sketch.of(P, like=first), first, Sketch.of(T, like=first)
     assert ends(found) == pytest.approx(ends(ps.estimate_prior(*sketches, source_prior=0.3)), rel=1e-10)
     assert found.method == "TCPU"
+
+
+def tables_of(sample):
+    columns = [f"x{k}" for k in range(10)]
+    return [pd.DataFrame(rows, columns=columns) for rows in (sample.positive, sample.unlabeled, sample.target)]
+
+
+METHODS = {"auto": {"random_state": 0}, "tcpu": {"method": "tcpu"}}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_column_to_drop_may_stand_in_any_table(sample, method):
+    how = {"source_prior": 0.3, "stream": True, **METHODS[method]}
+    expected = ps.estimate_prior(*tables_of(sample), **how)
+    for k in range(3):
+        tables = tables_of(sample)
+        tables[k]["id"] = np.arange(len(tables[k]))
+        tables[-k]["other"] = "a"
+        assert ends(ps.estimate_prior(*tables, drop=["id", "other"], **how)) == ends(expected)
+        as_batches = [Batches.of(table, name) for table, name in zip(tables, "put", strict=True)]
+        assert ends(ps.estimate_prior(*as_batches, drop=["id", "other"], **how)) == ends(expected)
+        streamed = *tables[:2], iter([tables[2]])
+        assert ends(ps.estimate_prior(*streamed, drop=["id", "other"], **how)) == ends(expected)
+        with pytest.raises(InputError, match="no table has a column 'ID' to drop"):
+            ps.estimate_prior(*tables, drop=["ID"], **how)
+
+
+def test_weights_of_streams_may_stand_in_some_tables(sample):
+    P, U, T = tables_of(sample)
+    w = np.where(T["x0"] > 1, 3.0, 1.0)  # which positives have more often
+    how = {"method": "tcpu", "source_prior": 0.3, "weights": "w"}
+    found = ps.estimate_prior(P, U, T.assign(w=w), stream=True, **how)
+    first = Sketch.of(U)
+    expected = ps.estimate_prior(P, first, T, source_prior=0.3, weights={"target": w})
+    assert ends(found) == ends(expected)
+    assert found.value == pytest.approx(ps.estimate_prior(P, U, T.assign(w=w), **how).value, abs=0.02)
+    assert abs(found.value - ps.estimate_prior(P, U, T, method="tcpu", source_prior=0.3, stream=True).value) > 0.05
+    # beside a sketch, also of a column that it leaves out
+    for one in (first, Sketch.of(U.assign(w=1.0), drop=["w"])):
+        assert ends(ps.estimate_prior(P, one, T.assign(w=w), source_prior=0.3, weights="w")) == ends(expected)
+    of_source = ps.estimate_prior(P, U.assign(w=np.arange(len(U)) % 2 + 1.0), T, stream=True, **how)
+    assert of_source.value == pytest.approx(
+        ps.estimate_prior(P, U.assign(w=np.arange(len(U)) % 2 + 1.0), T, **how).value, abs=0.02
+    )
+    with pytest.raises(InputError, match="no table has a column 'w'; name the column of the weights"):
+        ps.estimate_prior(P, U, T, stream=True, **how)
+    with pytest.raises(InputError, match="all samples are sketches, which have their own"):
+        ps.estimate_prior(*(Sketch.of(one, like=first) for one in (P, U, T)), source_prior=0.3, weights="w")
+
+
+def test_messages_of_what_is_not_read_in_batches_say_what_to_do(sample, tmp_path):
+    P, U, T = tables_of(sample)
+    T.to_csv(tmp_path / "t.csv", index=False)
+    for how in ({"stream": False}, {"encoder": None}):
+        with pytest.raises(
+            InputError, match=r"target is a list of files, such as '.*t\.csv', but a table.*leave these"
+        ):
+            ps.estimate_prior(P, U, [tmp_path / "t.csv"], **how)
+    gap = T.copy()
+    gap.iloc[3, 2] = np.nan
+    with pytest.raises(
+        InputError, match=r"row 3 .* 'x2', but .*median, leave the row out, or drop .* stream=False, it is"
+    ):
+        ps.estimate_prior(P, U, gap, stream=True)
+    assert 0 < ps.estimate_prior(P, U, gap, source_prior=0.3, random_state=0, stream=False).value < 1  # as it says
+    words = [table.assign(word=np.where(np.arange(len(table)) % 2, "a", "b")) for table in (P, U)]
+    with pytest.raises(InputError, match="target lacks 'word', compared with the sample that fixed the columns"):
+        ps.estimate_prior(*words, T, stream=True)
 
 
 def test_large_files_are_read_in_batches_by_themselves(sample, tmp_path, monkeypatch):

@@ -14,8 +14,9 @@ from priorshift.cli.tables import standard_input
 from priorshift.cli.unfinished import Made, Unfinished, files_as_they_are
 from priorshift.cli.writable import check_writable
 from priorshift.errors import InputError
-from priorshift.input.batches import Batches, refuse_twice
+from priorshift.input.batches import refuse_twice
 from priorshift.sketch import Histogram, ScoreModel, Sketch, container, load
+from priorshift.sketch.stream import read_batches
 
 _NAME = "the sample"
 _SETTINGS = ("features", "bandwidth", "kernel", "standardize", "random_state")
@@ -140,12 +141,12 @@ def _made(args: argparse.Namespace) -> Made:
     """The sketch, or the histogram, of tables; it goes on where it was interrupted."""
     like = _like(args)
     reader = None if like is None else like.design.reader if isinstance(like, Sketch) else like.reader
-    batches = Batches.of(
-        _source(args.files),
-        _NAME,
-        aside=[args.weight_column] if args.weight_column else [],
-        drop=args.drop if reader is None else reader.drop,
-    )
+    if args.weight_column in args.drop:
+        raise InputError(
+            f"--weight-column and --drop name the same column, {args.weight_column!r}; it must be one of them."
+        )
+    drop = tuple(args.drop) if reader is None else reader.drop
+    batches = read_batches(_source(args.files), drop, args.weight_column, _NAME)
     settings = {name: getattr(args, name, None) for name in (*_SETTINGS, "drop", "weight_column")}
     settings["like"] = None if like is None else _fingerprint(like)
     load_part: Any = Histogram.from_contents if isinstance(like, ScoreModel) else Sketch.from_contents

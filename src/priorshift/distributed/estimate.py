@@ -26,6 +26,7 @@ from priorshift.result import PriorEstimate
 from priorshift.sketch.any_size import design_settings, estimate_at_any_size, fit_model
 from priorshift.sketch.histogram import Histogram
 from priorshift.sketch.sketch import Sketch
+from priorshift.sketch.stream import dropped_of, weights_of_each
 from priorshift.tcpu import TCPU
 from priorshift.witness_shift import WitnessShift
 
@@ -114,8 +115,8 @@ def estimate_prior(
 def _by_histograms(
     samples: Mapping[str, Any], estimator: WitnessShift, drop: Sequence[str], client: Any
 ) -> PriorEstimate:
-    P, U = (as_batches(samples[name], name, drop=drop, client=client) for name in ("positive", "unlabeled"))
-    model, device = fit_model(estimator, P, U, drop), estimator.device
+    batches = {name: as_batches(sample, name, drop=drop, client=client) for name, sample in samples.items()}
+    model, device = fit_model(estimator, batches, drop), estimator.device
 
     def here(table: Any, name: str) -> Histogram:
         return histogram_of(table, name, model, device)
@@ -127,14 +128,18 @@ def _by_histograms(
 def _by_sketches(
     samples: Mapping[str, Any], estimator: TCPU, drop: Sequence[str], weights: str | None, client: Any
 ) -> PriorEstimate:
-    settings = design_settings(estimator) | ({"drop": drop} if drop else {})
-    aside = [weights] if weights else []
-    design = design_of(samples["unlabeled"], "unlabeled", settings, aside=aside, client=client)
+    optional = [weights] if weights else []
+    batches = {
+        name: as_batches(sample, name, drop=drop, optional=optional, client=client) for name, sample in samples.items()
+    }
+    of_each = weights_of_each(batches, weights) if weights else dict.fromkeys(samples)
+    settings = design_settings(estimator) | {"drop": tuple(dropped_of(batches, drop, ["unlabeled"]))}
+    design = design_of(batches["unlabeled"], settings).dropping(drop)
 
     def here(table: Any, name: str) -> Moments:
-        return moments_of(table, name, design, weights)
+        return moments_of(table, name, design, of_each[name])
 
-    found = _sum_up(samples, lambda parts: moments_tree(parts, design, weights), here, client)
+    found = _sum_up(samples, lambda parts: moments_tree(parts, design, of_each[parts.name]), here, client)
     return estimate_at_any_size(estimator, *(Sketch(design, moments) for moments in found))
 
 

@@ -59,11 +59,20 @@ class CollectionPart:
         return joined(tables, self.parts.name), self.rows
 
 
-def as_batches(sample: Any, name: str, *, drop: Sequence[str] = (), aside: Sequence[str] = (), client: Any) -> Batches:
-    """A sample that is read in batches, of a collection or of a table."""
+def as_batches(
+    sample: Any,
+    name: str,
+    *,
+    drop: Sequence[str] = (),
+    aside: Sequence[str] = (),
+    optional: Sequence[str] = (),
+    client: Any,
+) -> Batches:
+    """A sample that is read in batches, of a collection or of a table; the columns are as in `Batches.of`."""
     if not is_distributed(sample):
-        return Batches.of(sample, name, aside=aside, drop=drop)
-    return Batches(name, [CollectionPart(Parts.of(sample, name), Wanted(tuple(aside), tuple(drop)), client)])
+        return Batches.of(sample, name, aside=aside, drop=drop, optional=optional)
+    wanted = Wanted(tuple(aside), tuple(drop), tuple(optional))
+    return Batches(name, [CollectionPart(Parts.of(sample, name), wanted, client)])
 
 
 def read_part(part: Any, name: str, wanted: Wanted) -> AnyTable:

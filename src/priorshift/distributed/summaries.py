@@ -78,7 +78,9 @@ def sketch(
     settings = {name: value for name, value in given.items() if value is not None}
     check_weights(weights)
     if like is None:
-        design = design_of(collection, _NAME, settings, aside=[weights] if weights else [], client=client)
+        aside = [weights] if weights else []
+        batches = as_batches(collection, _NAME, drop=settings.get("drop", ()), aside=aside, client=client)
+        design = design_of(batches, settings)
     else:
         design = design_like(like, settings)
     parts = Parts.of(collection, _NAME)
@@ -135,11 +137,8 @@ def check_weights(weights: Any) -> None:
         )
 
 
-def design_of(
-    collection: Any, name: str, settings: dict[str, Any], *, aside: Sequence[str] = (), client: Any = None
-) -> Design:
+def design_of(batches: Batches, settings: dict[str, Any]) -> Design:
     """The design that :meth:`Sketch.of` would give to the rows, if they were here."""
-    batches = as_batches(collection, name, drop=settings.get("drop", ()), aside=aside, client=client)
     return Design.of(batches.sample(DESIGN_ROWS, np.random.default_rng(0)), **settings)
 
 

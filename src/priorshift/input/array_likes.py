@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -63,8 +64,18 @@ def _refuse_other_things(source: Any, name: str) -> None:
         raise InputTypeError(f"{name} is an iterator, which can be read only once; pass list({name}).")
     if isinstance(source, (set, frozenset)):
         raise InputTypeError(f"{name} is a set, whose rows have no order; pass a list of rows.")
+    if isinstance(source, (list, tuple)) and source and all(map(_is_file, source)):
+        raise InputError(
+            f"{name} is a list of files, such as {str(source[0])!r}, but a table is expected; several files of one "
+            "sample are read in batches, which stream=False and encoder=None do not do: leave these out, or pass one "
+            "table."
+        )
     if isinstance(source, (list, tuple)) and source and isinstance(source[0], Mapping):
         raise InputTypeError(f"{name} is a list of mappings; pass pandas.DataFrame({name}).")
+
+
+def _is_file(thing: Any) -> bool:
+    return isinstance(thing, os.PathLike) or (isinstance(thing, str) and os.path.isfile(thing))
 
 
 def _dense(matrix: Any, name: str) -> NDArray[Any]:

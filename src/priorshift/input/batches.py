@@ -152,6 +152,15 @@ class Batches:
             raise self._empty()
         return table
 
+    def first(self) -> AnyTable:
+        """Some rows that come first, by which its columns are known; those of an iterator are held until asked for.
+
+        Returns
+        -------
+        Table or MixedTable
+        """
+        return next(iter(self)) if self.can_repeat else self.sample(1, np.random.default_rng(0))
+
     def _empty(self) -> InputError:
         return InputError(f"{self.name} has no rows; pass a sample with at least two.")
 

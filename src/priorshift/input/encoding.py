@@ -131,7 +131,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Finite numbers.
         """
         check_is_fitted(self, "summary_")
-        return self.encode(self.fitting(read_mixed(table, "the table")))
+        return self.encode(self.fitting(read_mixed(table, "the table"), "the fitted table"))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Name the columns that `transform` gives.
@@ -158,7 +158,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         `first` is what the sentence calls the sample that it was fitted on.
         """
         nothing = tuple(np.empty(0) for _ in range(self.n_features_in_))
-        table = match_columns([MixedTable("the fitted table", nothing, self.names), table])[1]
+        table = match_columns([MixedTable(first, nothing, self.names), table])[1]
         cells = []
         for k, (kind, column) in enumerate(zip(self._kinds, table.cells, strict=True)):
             if kind == "category":

@@ -185,8 +185,9 @@ def check_dropped(tables: Sequence[_HasColumns], drop: Iterable[str]) -> None:
     dropped = {column for table in tables for column in table.dropped}
     for wanted in drop:
         if wanted not in dropped:
+            who = "no table has a" if len(tables) > 1 else f"{tables[0].name} has no"
             raise InputError(
-                f"no table has a column {wanted!r} to drop; the columns of {tables[0].name} are "
+                f"{who} column {wanted!r} to drop; the columns of {tables[0].name} are "
                 f"{quoted(tables[0].columns or ('unnamed',))}."
             )
 

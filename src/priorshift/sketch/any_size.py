@@ -24,6 +24,7 @@ from priorshift.sketch.score_model import KIND as MODEL
 from priorshift.sketch.score_model import ScoreModel
 from priorshift.sketch.sketch import KIND as SKETCH
 from priorshift.sketch.sketch import Sketch
+from priorshift.sketch.stream import dropped_of, weights_of_each
 from priorshift.tcpu import TCPU
 from priorshift.witness_shift import WitnessShift
 
@@ -176,8 +177,7 @@ def estimate_at_any_size(
             raise InputError("weights were passed beside histograms, which count rows; leave them out.")
         return _of_histograms(estimator, *samples)
     if any(sketches):
-        P, U, T = samples
-        return from_sketches(*as_sketches(P, U, T, _weights_of(weights, samples)), estimator)
+        return from_sketches(*_beside_sketches(samples, weights), estimator)
     if isinstance(estimator, TCPU):
         return _by_sketches(estimator, samples, drop, weights)
     if not isinstance(estimator, WitnessShift):
@@ -199,11 +199,18 @@ def _refuse_settings(estimator: Any, drop: Sequence[str]) -> None:
         raise InputError(f"{name} was fixed when the samples were sketched or counted; leave it out.")
 
 
-def _weights_of(weights: Any, samples: Sequence[Any]) -> dict[str, Any] | None:
-    """By the names of the samples, of those that are no sketches yet."""
-    if weights is None or isinstance(weights, Mapping):
-        return None if weights is None else dict(weights)
-    return {name: weights for name, one in zip(_NAMES, samples, strict=True) if not isinstance(one, Sketch)}
+def _beside_sketches(samples: Sequence[Any], weights: Any) -> tuple[Sketch, Sketch, Sketch]:
+    """Sketches of all three samples, where some are sketches already, which have their weights."""
+    each = dict(zip(_NAMES, samples, strict=True))
+    if isinstance(weights, str):
+        tables = {name: one for name, one in each.items() if not isinstance(one, Sketch)}
+        if not tables:
+            raise InputError("weights were passed, but all samples are sketches, which have their own; leave them out.")
+        drop = next(one.design.reader.drop for one in samples if isinstance(one, Sketch))
+        streams = _streams(tables, drop, weights)
+        each |= streams
+        weights = {name: column for name, column in weights_of_each(streams, weights).items() if column is not None}
+    return as_sketches(each["positive"], each["unlabeled"], each["target"], weights)
 
 
 def _of_histograms(estimator: Any, positive: Any, unlabeled: Any, target: Any) -> PriorEstimate:
@@ -226,28 +233,35 @@ def _of_histograms(estimator: Any, positive: Any, unlabeled: Any, target: Any) -
 
 
 def _counted(estimator: WitnessShift, samples: Sequence[Any], drop: Sequence[str]) -> list[Histogram]:
-    P, U, T = (Batches.of(one, name, drop=drop) for one, name in zip(samples, _NAMES, strict=True))
-    for batches in (P, U):
-        if not batches.can_repeat:
+    streams = _streams(dict(zip(_NAMES, samples, strict=True)), drop)
+    for name in ("positive", "unlabeled"):
+        if not streams[name].can_repeat:
             raise InputError(
-                f"{batches.name} is a stream that can be read once, but the source is read twice, to fit a model and "
-                "to count; pass files or a list of tables, or make the histograms yourself."
+                f"{name} is a stream that can be read once, but the source is read twice, to fit a model and to count; "
+                "pass files or a list of tables, or make the histograms yourself."
             )
-    model = fit_model(estimator, P, U, drop)
-    return [Histogram.of(batches, like=model, device=estimator.device) for batches in (P, U, T)]
+    model = fit_model(estimator, streams, drop)
+    return [Histogram.of(batches, like=model, device=estimator.device) for batches in streams.values()]
 
 
-def fit_model(estimator: WitnessShift, positive: Batches, unlabeled: Batches, drop: Sequence[str]) -> ScoreModel:
+def _streams(samples: Mapping[str, Any], drop: Sequence[str], weights: Any = None) -> dict[str, Batches]:
+    """Samples in batches; a column of weights is set aside where it is there, even of those to drop."""
+    optional = [weights] if isinstance(weights, str) else []
+    left_out = [column for column in drop if column not in optional]
+    return {name: Batches.of(one, name, drop=left_out, optional=optional) for name, one in samples.items()}
+
+
+def fit_model(estimator: WitnessShift, samples: Mapping[str, Batches], drop: Sequence[str]) -> ScoreModel:
     """Fit the model of scores that an estimator asks for.
 
     Parameters
     ----------
     estimator : WitnessShift
         With its settings.
-    positive, unlabeled : Batches
-        The source.
+    samples : mapping of str to Batches
+        "positive" and "unlabeled", to which it is fitted, and "target".
     drop : sequence of str
-        Columns that are not features.
+        Columns that are not features, each of which stands in one of the samples at least.
 
     Returns
     -------
@@ -260,16 +274,19 @@ def fit_model(estimator: WitnessShift, positive: Batches, unlabeled: Batches, dr
         )
     names = ("repeats", "folds", "max_rows", "fit_rows", "standardize", "random_state")
     settings = {name: getattr(estimator, name) for name in names}
-    return ScoreModel.fit(positive, unlabeled, drop=drop, ask_km2=not is_known(estimator.source_prior), **settings)
+    of_source = dropped_of(samples, drop, ("positive", "unlabeled"))
+    ask_km2 = not is_known(estimator.source_prior)
+    model = ScoreModel.fit(samples["positive"], samples["unlabeled"], drop=of_source, ask_km2=ask_km2, **settings)
+    return replace(model, reader=model.reader.dropping(drop))
 
 
 def _by_sketches(estimator: TCPU, samples: Sequence[Any], drop: Sequence[str], weights: Any) -> PriorEstimate:
-    each = dict(zip(_NAMES, samples, strict=True))
-    of_each = weights if isinstance(weights, Mapping) else dict.fromkeys(each, weights)
-    if weights is None:  # what is wrong with one is said of it
-        each = {name: Batches.of(one, name, drop=drop) for name, one in each.items()}
-    first = Sketch.of(each["unlabeled"], weights=of_each.get("unlabeled"), drop=drop, **design_settings(estimator))
-    P, T = (Sketch.of(each[name], like=first, weights=of_each.get(name)) for name in ("positive", "target"))
+    streams = _streams(dict(zip(_NAMES, samples, strict=True)), drop, weights)
+    of_each = weights_of_each(streams, weights) if isinstance(weights, str) else dict(weights or {})
+    settings = design_settings(estimator) | {"drop": dropped_of(streams, drop, ["unlabeled"])}
+    first = Sketch.of(streams["unlabeled"], weights=of_each.get("unlabeled"), **settings)
+    first = replace(first, design=first.design.dropping(drop))
+    P, T = (Sketch.of(streams[name], like=first, weights=of_each.get(name)) for name in ("positive", "target"))
     return from_sketches(P, first, T, estimator)
 
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.embedding.random_features import RandomFeatures
+from priorshift.embedding.random_features import LEAST_FEATURES, RandomFeatures, check_features
 from priorshift.errors import InputError
 from priorshift.input.fields import Fields
 from priorshift.input.mixed import MixedTable
-from priorshift.input.parameters import check_choice, check_count, check_random_state, is_number
+from priorshift.input.parameters import check_choice, check_random_state, is_number
 from priorshift.input.tables import Table
 from priorshift.kernels import Gaussian, Laplace, make_kernel
 from priorshift.sketch.rows import RowReader
@@ -85,7 +85,7 @@ class Design:
         Design
         """
         check_random_state(random_state)
-        check_count("features", features, 2)
+        check_features(features)
         if features > _MOST_FEATURES:
             raise InputError(
                 f"features is {features}, but a sketch keeps the products of all pairs of them; pass at most "
@@ -107,6 +107,20 @@ class Design:
         drawn = RandomFeatures.of(chosen, reader.features, features, np.random.default_rng(seed))
         rule = bandwidth if isinstance(kernel, str) and isinstance(bandwidth, str) else None
         return cls(reader, drawn, seed, rule, standardize)
+
+    def dropping(self, drop: Sequence[str]) -> Design:
+        """Leave other columns out of the tables that come after the first one.
+
+        Parameters
+        ----------
+        drop : sequence of str
+            All of them.
+
+        Returns
+        -------
+        Design
+        """
+        return replace(self, reader=self.reader.dropping(drop))
 
     @property
     def fingerprint(self) -> str:  # numpydoc ignore=RT01
@@ -189,7 +203,7 @@ class Design:
         """
         fields = Fields(header, _KEYS, "a sketch's design")
         reader = RowReader.from_header(header["reader"])
-        kernel, size = fields.text("kernel"), fields.whole("features", 2, _MOST_FEATURES)
+        kernel, size = fields.text("kernel"), fields.whole("features", LEAST_FEATURES, _MOST_FEATURES)
         rule = None if fields.is_none("bandwidth_by") else fields.text("bandwidth_by")
         if kernel not in _KERNELS or rule not in (None, *_RULES) or size % 2:
             raise fields.refused("its kernel, rule of the bandwidth or number of features is none that there is")

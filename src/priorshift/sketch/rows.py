@@ -75,7 +75,7 @@ class RowReader:
         >>> reader([[5.0, 7.0]], "target")
         array([[3.]])
         """
-        table = _without(table, drop)
+        table = without(table, drop)
         check_dropped([table], drop)
         encoder = None
         if isinstance(table, MixedTable):
@@ -86,6 +86,20 @@ class RowReader:
         check_finite(numbers)
         scaling = Scaling.of(numbers.values, np.arange(len(numbers.values)), standardize, numbers.origin)
         return cls(table.columns, table.width, tuple(drop), encoder, scaling)
+
+    def dropping(self, drop: Sequence[str]) -> RowReader:
+        """Leave other columns out of the tables that come after the first one.
+
+        Parameters
+        ----------
+        drop : sequence of str
+            All of them.
+
+        Returns
+        -------
+        RowReader
+        """
+        return replace(self, drop=tuple(drop))
 
     @property
     def used(self) -> Index:
@@ -144,7 +158,7 @@ class RowReader:
             Scaled numbers.
         """
         read = read_columns(batch, name, (), self.drop)
-        table = self._numbers(_without(read, self.drop))  # a Table comes as it is
+        table = self._numbers(without(read, self.drop))  # a Table comes as it is
         check_finite(table)
         if varies := self.scaling.left_out_of(table):
             warn(
@@ -176,8 +190,9 @@ class RowReader:
             if not known and (missing := is_missing(cells)).any():
                 raise InputError(
                     f"{table.name} has no value in row {missing.argmax()} (counting from 0), {table.column(k)}, but "
-                    f"{_FIRST} has one in every row, so nothing tells what to put there; fill it in or leave the row "
-                    "out, or fix the columns by a sample with missing cells too."
+                    f"{_FIRST} has one in every row, so nothing tells what to put there; fill it in, for example by "
+                    "the column's median, leave the row out, or drop the column from all samples. (In memory, with "
+                    "stream=False, it is filled in.)"
                 )
 
     def to_header(self) -> dict[str, Any]:
@@ -228,8 +243,21 @@ class RowReader:
         return cls(columns, width, fields.texts("drop"), encoder, scaling)
 
 
-def _without(table: Table | MixedTable, drop: Sequence[str]) -> Table | MixedTable:
-    """A table without some columns, which it need not have."""
+def without(table: Table | MixedTable, drop: Sequence[str]) -> Table | MixedTable:
+    """Leave some columns out of a table, which it need not have.
+
+    Parameters
+    ----------
+    table : Table or MixedTable
+        Any.
+    drop : sequence of str
+        The columns.
+
+    Returns
+    -------
+    Table or MixedTable
+        Which knows which of them were there.
+    """
     columns = table.columns or ()
     gone = tuple(column for column in columns if column in drop)
     if not gone:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -28,7 +28,7 @@ from priorshift.scores.ridge import Ridge
 from priorshift.scores.scored import Preparation, ScoredSource
 from priorshift.scores.swapped import warn_if_swapped
 from priorshift.sketch import container
-from priorshift.sketch.rows import RowReader
+from priorshift.sketch.rows import RowReader, without
 from priorshift.threads import in_threads, one_blas_thread
 
 KIND = "score model"
@@ -136,11 +136,11 @@ class ScoreModel:
         drop = [drop] if isinstance(drop, str) else list(drop)
         rng = np.random.default_rng(random_state)
         tables = [
-            Batches.of(sample, name, drop=drop).sample(fit_rows, rng)
+            without(Batches.of(sample, name, drop=drop).sample(fit_rows, rng), drop)
             for sample, name in ((unlabeled, "unlabeled"), (positive, "positive"))
         ]
         check_dropped(tables, drop)
-        reader = replace(RowReader.of(tables[0], standardize=standardize), drop=tuple(drop))
+        reader = RowReader.of(tables[0], standardize=standardize).dropping(drop)
         of_U, of_P = (reader(table, table.name) for table in tables)
         check_sizes(unlabeled=len(of_U), positive=len(of_P))
         check_source_apart(of_P, of_U)

@@ -363,7 +363,10 @@ def _begin(sample: Any, like: Sketch | None, weights: Any, settings: dict[str, A
     if like is not None:
         design = design_like(like, settings)
         return read_batches(sample, design.reader.drop, weights), design
-    batches = read_batches(sample, settings.get("drop", ()), weights)
+    drop = settings.get("drop", ())
+    if isinstance(weights, str) and weights in drop:
+        raise InputError(f"the column {weights!r} is both weights and dropped; it must be one of them.")
+    batches = read_batches(sample, drop, weights)
     return batches, Design.of(batches.sample(DESIGN_ROWS, np.random.default_rng(0)), **settings)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from priorshift.arrays import Floats
@@ -10,9 +10,10 @@ from priorshift.embedding.moments import Weighted
 from priorshift.errors import InputError
 from priorshift.input.batches import Batches
 from priorshift.input.joined import AnyTable
+from priorshift.input.tables import check_dropped
 from priorshift.input.weights import weights_of_part
 from priorshift.progress import RowProgress
-from priorshift.sketch.rows import RowReader
+from priorshift.sketch.rows import RowReader, without
 
 
 def read_batches(sample: Any, drop: tuple[str, ...], weights: Any, name: str = "the sample") -> Batches:
@@ -23,7 +24,7 @@ def read_batches(sample: Any, drop: tuple[str, ...], weights: Any, name: str = "
     sample : array-like, data frame, path, Batches, or iterable of such tables
         As :meth:`Sketch.of` takes it.
     drop : tuple of str
-        Columns that are no features.
+        Columns that are no features; one of them may be the column of weights.
     weights : None, str or array-like
         What rows count, or the column that says it.
     name : str
@@ -33,7 +34,54 @@ def read_batches(sample: Any, drop: tuple[str, ...], weights: Any, name: str = "
     -------
     Batches
     """
-    return Batches.of(sample, name, aside=[weights] if isinstance(weights, str) else [], drop=drop)
+    if not isinstance(weights, str):
+        return Batches.of(sample, name, drop=drop)
+    return Batches.of(sample, name, aside=[weights], drop=[column for column in drop if column != weights])
+
+
+def dropped_of(samples: Mapping[str, Batches], drop: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Look which of the columns to drop stand in some of the samples, by their first rows.
+
+    Parameters
+    ----------
+    samples : mapping of str to Batches
+        By their names.
+    drop : sequence of str
+        Columns, each of which one sample at least must have.
+    names : sequence of str
+        Of the samples that are asked about.
+
+    Returns
+    -------
+    list of str
+    """
+    if not drop:
+        return []
+    first = {name: without(batches.first(), drop) for name, batches in samples.items()}
+    check_dropped(list(first.values()), drop)
+    return [column for column in drop if any(column in first[name].dropped for name in names)]
+
+
+def weights_of_each(samples: Mapping[str, Batches], weights: str) -> dict[str, str | None]:
+    """Look which samples have a column of weights, by their first rows.
+
+    Parameters
+    ----------
+    samples : mapping of str to Batches
+        By their names; the column is set aside where it is there.
+    weights : str
+        The column, which one of them at least must have.
+
+    Returns
+    -------
+    dict
+        The column for a sample that has it, and None for one whose rows count alike.
+    """
+    first = {name: batches.first() for name, batches in samples.items()}
+    found = {name: weights in (*table.aside, *(table.columns or ())) for name, table in first.items()}
+    if not any(found.values()):
+        raise InputError(f"no table has a column {weights!r}; name the column of the weights.")
+    return {name: weights if there else None for name, there in found.items()}
 
 
 def weighted_rows(batches: Batches, reader: RowReader, weights: Any = None, after: int = 0) -> Iterator[Weighted]:
