@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import priorshift as ps
 from priorshift.embedding.sketched import embed_moments
-from priorshift.errors import ColumnWarning, InputError
+from priorshift.errors import ColumnWarning, InputError, SampleWarning
 from priorshift.input.batches import Batches
 from priorshift.sketch import Sketch, container
 from priorshift.sketch.answer import (
@@ -334,6 +334,34 @@ def test_loaded_sketches_answer_alike(tmp_path):
         sketch.save(tmp_path / name)
     made = from_sketches(*as_sketches(tmp_path / "p", str(tmp_path / "u"), tmp_path / "t"), ps.TCPU(0.3))
     assert made == told
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.OutOfRangeWarning")  # of what is swapped
+@pytest.mark.parametrize("prior", [0.1, 0.3, 0.6])
+def test_swapped_sketches_are_asked_about_and_others_are_not(prior):
+    """Twelve draws of classes that are four standard deviations apart: each is asked about where it is swapped."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        P, U, T = (
+            rng.normal(size=(n, 3)) + 4 / np.sqrt(3) * (rng.random(n) < share)[:, None]
+            for n, share in ((300, 1.0), (1000, prior), (500, 0.5))
+        )
+        first = Sketch.of(U, features=64)
+        made = [Sketch.of(rows, like=first) for rows in (P, U, T)]
+        ps.estimate_prior(*made, source_prior=prior)  # a warning would be an error
+        ps.estimate_prior(*made, source_prior=(prior / 2, prior))
+        with pytest.warns(SampleWarning, match=f"look swapped: .* a share of {prior} is like the positives"):
+            ps.estimate_prior(made[1], made[0], made[2], source_prior=prior)
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")
+def test_sketches_that_cannot_tell_are_not_asked_about():
+    rng = np.random.default_rng(0)
+    for shift in (0.0, 0.5, 1.0):
+        U = rng.normal(size=(1000, 3))
+        P = rng.normal(size=(300, 3)) + shift
+        first = Sketch.of(U, features=64)
+        ps.estimate_prior(Sketch.of(P, like=first), first, Sketch.of(U, like=first), source_prior=0.3)
 
 
 def test_tables_beside_sketches_are_sketched_like_them():

@@ -20,9 +20,11 @@ from priorshift.errors import InputError
 from priorshift.input.enough import check_sizes
 from priorshift.input.parameters import is_known
 from priorshift.kernel_ratio import KernelRatio
+from priorshift.prior_knowledge import read_prior
 from priorshift.result import NegativeRatio, PriorEstimate
 from priorshift.sketch.container import is_saved
 from priorshift.sketch.sketch import Sketch
+from priorshift.sketch.swapped import warn_if_swapped
 from priorshift.tcpu import TCPU
 
 _LEAST_SIZE = 2.0  # rows that a weighted sample must be worth
@@ -94,6 +96,8 @@ def from_sketches(positive: Sketch, unlabeled: Sketch, target: Sketch, estimator
             "interval='delta'."
         )
     embeddings = embed_sketches(positive, unlabeled, target, estimator)
+    if estimator.scenario == "case-control":  # else the population is both
+        warn_if_swapped(positive.moments, unlabeled.moments, read_prior(estimator.source_prior).range[0])
     design = unlabeled.design
     details = described(design.features) | {
         "bandwidth_by": design.bandwidth_by,
