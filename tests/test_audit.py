@@ -78,7 +78,7 @@ def test_an_audit_of_all_rows_has_nothing_missing():
     [
         (MANY[:39], r"checked has shape \(39,\) but the sample has 40 rows; pass one entry for each row, empty where"),
         (None, r"checked has shape \(\) but the sample has 40 rows"),
-        ([[1, 0], [1]] * 20, "checked has entries of different lengths; pass one for each row"),
+        ([[1, 0], [1]] * 20, "checked has entries of different lengths; pass one entry for each row"),
         (
             ["yes", *MANY[1:]],
             r"checked holds 'yes' in row 0 \(counting from 0\), but 1 for a positive, 0 for a negative",

@@ -308,7 +308,7 @@ BAD_WEIGHTS = [
     ([1, None, 1], "holds nothing in row 1|holds nan in row 1"),
     (["1", "", "2"], "holds nothing in row 1"),
     (["1", "much", "2"], "holds 'much' in row 1"),
-    ([1, 2], r"has shape \(2,\) but the sample has 3 rows; pass one for each row"),
+    ([1, 2], r"has shape \(2,\) but the sample has 3 rows; pass one number for each row"),
     ([[1, 2], [1, 2], [3, 4]], r"has shape \(3, 2\) but the sample has 3 rows"),
     ([[1], [1, 2], [3]], "has entries of different lengths"),
     ([1e12, 1, 1], "range from 1 to 1e.12, so that some rows would count for nothing; trim them"),

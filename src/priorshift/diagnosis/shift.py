@@ -21,10 +21,9 @@ from priorshift.diagnosis.resampling import Observed, observed
 from priorshift.input.source import Target
 from priorshift.result import Interval
 from priorshift.scores import mixture
-from priorshift.scores.tested_ratios import RatioTest
+from priorshift.scores.tested_ratios import APART, RatioTest
 from priorshift.scores.witness import Witness
 
-_APART = 1.645  # standard errors of a separation, below which there may be none
 _MANY = 100  # observations of a target, from which on its own spread is taken
 _LEAST_LEFT = 1e-3  # of a variance, where groups that stand in source and target cancel out
 
@@ -85,7 +84,7 @@ class ShiftTest:
     def __str__(self) -> str:
         ends = f"{100 * self.interval.confidence:g}% interval {self.interval.low:.2f} to {self.interval.high:.2f}"
         p = "p < 0.0001" if self.p_value < 1e-4 else f"p = {self.p_value:.2g}"
-        if not self.separation > _APART:
+        if not self.separation > APART:
             return "positives and population may be alike, so that no shift could be seen"
         what = "the share of negatives in the target over that in the source"
         return f"R = {self.ratio:.2f}, {ends}, {what}; no shift (R = 1) has {p}"

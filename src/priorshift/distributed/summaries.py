@@ -15,7 +15,7 @@ from priorshift.distributed.rows import as_batches
 from priorshift.embedding.moments import Moments
 from priorshift.errors import InputError
 from priorshift.input.batches import Batches
-from priorshift.sketch.design import Design
+from priorshift.sketch.design import Design, given_settings
 from priorshift.sketch.histogram import Histogram
 from priorshift.sketch.score_model import ScoreModel
 from priorshift.sketch.sketch import DESIGN_ROWS, Sketch, design_like
@@ -72,10 +72,14 @@ def sketch(
     >>> print(unlabeled)
     sketch of 1,667 rows: 512 random features of a gaussian kernel, bandwidth 2.24, 10 columns
     """
-    given = {"random_state": random_state, "features": features, "bandwidth": bandwidth, "kernel": kernel,
-             "drop": tuple([drop] if isinstance(drop, str) else drop) or None,
-             "standardize": standardize}  # fmt: skip
-    settings = {name: value for name, value in given.items() if value is not None}
+    settings = given_settings(
+        drop,
+        random_state=random_state,
+        features=features,
+        bandwidth=bandwidth,
+        kernel=kernel,
+        standardize=standardize,
+    )
     check_weights(weights)
     if like is None:
         aside = [weights] if weights else []

@@ -9,6 +9,7 @@ import numpy as np
 
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError
+from priorshift.input.beside_rows import one_for_each
 
 LEAST = 10  # labels, and clusters of them, below which a share is a guess
 MISSING = ("", "nan", "none", "null", "na", "<na>", "nat")
@@ -74,17 +75,7 @@ def read_classes(values: Any, rows: int, name: str) -> Floats:
     if np.ma.isMaskedArray(values):
         mask, values = np.ma.getmaskarray(values), np.ma.getdata(values).astype(object)
         values[mask] = None
-    try:
-        column = np.asarray(values)
-    except ValueError:
-        raise InputError(f"{name} has entries of different lengths; pass one for each row.") from None
-    if column.ndim == 2 and column.shape[1] == 1:
-        column = column[:, 0]
-    if column.shape != (rows,):
-        raise InputError(
-            f"{name} has shape {column.shape} but the sample has {rows} rows; pass one entry for each row, empty where "
-            "the class was not looked up."
-        )
+    column = one_for_each(values, rows, name, "one entry for each row, empty where the class was not looked up")
     if column.dtype.kind not in "biuf":
         column = np.array([_read(value) for value in column.tolist()], dtype=float)
         strange = np.isinf(column)

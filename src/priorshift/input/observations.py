@@ -19,6 +19,7 @@ from scipy.sparse.csgraph import connected_components
 
 from priorshift.arrays import NO_PAIRS, Floats, Index, Pairs
 from priorshift.errors import InputError
+from priorshift.input.beside_rows import one_for_each
 
 
 def shared_pairs(X: NDArray[Any], labeled: Index, unlabeled: Index, shared: Any) -> Pairs:
@@ -52,14 +53,7 @@ def read_groups(values: Any, rows: int, name: str = "groups") -> NDArray[Any]:
     """
     if np.ma.is_masked(values):
         raise InputError(f"{name} has masked cells, which have no value; give every row its group.")
-    try:
-        ids = np.asarray(values)
-    except ValueError:
-        raise InputError(f"{name} has entries of different lengths; pass one group for each row.") from None
-    if ids.ndim == 2 and ids.shape[1] == 1:
-        ids = ids[:, 0]
-    if ids.shape != (rows,):
-        raise InputError(f"{name} has shape {ids.shape} but the sample has {rows} rows; pass one group for each row.")
+    ids = one_for_each(values, rows, name, "one group for each row")
     return comparable_ids(ids, f"{name} has no group")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from priorshift.arrays import Floats, Index
 from priorshift.errors import InputError
+from priorshift.input.beside_rows import one_for_each
 
 _WIDEST = 1e9  # ratio of the largest to the smallest weight
 _LEAST_SIZE = 2.0  # rows that a weighted sample must be worth
@@ -45,25 +46,24 @@ def read_weights(values: Any, rows: int, name: str = "weights") -> Floats:
             f"{name} range from {weights.min():.3g} to {weights.max():.3g}, so that some rows would count for nothing; "
             "trim them, or check their unit."
         )
-    size = effective_size(weights)
-    if rows >= _LEAST_SIZE > size + 1e-9:
+    if rows >= _LEAST_SIZE:
+        check_worth(name, rows, effective_size(weights))
+    return weights
+
+
+def check_worth(name: str, rows: int, size: float) -> None:
+    """Refuse weights that leave of so many rows the worth of too few."""
+    if size < _LEAST_SIZE - 1e-9:
         raise InputError(
             f"{name} leave of {rows} rows the worth of {size:.2f}, but at least {_LEAST_SIZE:.0f} are needed; trim the "
             "largest ones, or check how they were made."
         )
-    return weights
 
 
 def weights_of_part(values: Any, rows: int, name: str = "weights") -> Floats:
     """Read the weights of some rows of a sample, as `read_weights` does, but for what can only be said of all rows."""
-    try:
-        column = np.asarray(np.ma.filled(values, np.nan) if np.ma.isMaskedArray(values) else values)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} has entries of different lengths; pass one number for each row.") from None
-    if column.ndim == 2 and column.shape[1] == 1:
-        column = column[:, 0]
-    if column.shape != (rows,):
-        raise InputError(f"{name} has shape {column.shape} but the sample has {rows} rows; pass one for each row.")
+    plain = np.ma.filled(values, np.nan) if np.ma.isMaskedArray(values) else values
+    column = one_for_each(plain, rows, name, "one number for each row")
     if column.dtype.kind in "biuf":
         weights = column.astype(np.float64)
     else:

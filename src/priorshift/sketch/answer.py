@@ -19,6 +19,7 @@ from priorshift.embedding.sketched import embed_moments
 from priorshift.errors import InputError
 from priorshift.input.enough import check_sizes
 from priorshift.input.parameters import is_known
+from priorshift.input.weights import check_worth
 from priorshift.kernel_ratio import KernelRatio
 from priorshift.prior_knowledge import read_prior
 from priorshift.result import NegativeRatio, PriorEstimate
@@ -26,8 +27,6 @@ from priorshift.sketch.container import is_saved
 from priorshift.sketch.sketch import Sketch
 from priorshift.sketch.swapped import warn_if_swapped
 from priorshift.tcpu import TCPU
-
-_LEAST_SIZE = 2.0  # rows that a weighted sample must be worth
 
 
 @dataclass(frozen=True)
@@ -176,12 +175,7 @@ def embed_sketches(positive: Sketch, unlabeled: Sketch, target: Sketch, estimato
             raise InputError(f"{name} is of type {type(sketch).__name__}, but a Sketch is expected; make one of it.")
         unlabeled.design.check_same(sketch.design, "unlabeled", name)
         check_sizes(**{name: sketch.rows})
-        worth = sketch.moments.size
-        if worth < _LEAST_SIZE - 1e-9:
-            raise InputError(
-                f"the weights of {name} leave of {sketch.rows} rows the worth of {worth:.2f}, but at least "
-                f"{_LEAST_SIZE:.0f} are needed; trim the largest ones."
-            )
+        check_worth(f"the weights of {name}", sketch.rows, sketch.moments.size)
     for setting, value in (("embedding", "exact"), ("pairs", estimator.pairs)):
         if value is not None and getattr(estimator, setting) == value:
             raise InputError(f"{setting}={value!r} needs rows, which sketches do not have; leave it out.")

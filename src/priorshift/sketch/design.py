@@ -30,6 +30,25 @@ _MOST_FEATURES = 8192  # whose second moment takes half a gigabyte
 _KEYS = "reader kernel bandwidth bandwidth_by standardize features seed fingerprint"
 
 
+def given_settings(drop: str | Sequence[str], **settings: Any) -> dict[str, Any]:
+    """Keep those of a design's settings that a user gave.
+
+    Parameters
+    ----------
+    drop : str or sequence of str
+        Columns that are no features; none are not given.
+    **settings : object
+        The others, by their names; None is not given.
+
+    Returns
+    -------
+    dict
+        As :meth:`Design.of` takes them.
+    """
+    given = {"drop": tuple([drop] if isinstance(drop, str) else drop) or None, **settings}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 @dataclass(frozen=True, eq=False)
 class Design:
     """How rows become random features.

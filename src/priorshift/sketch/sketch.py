@@ -22,7 +22,7 @@ from priorshift.errors import InputError
 from priorshift.input.batches import Batches
 from priorshift.input.fields import Fields
 from priorshift.sketch import container, private
-from priorshift.sketch.design import Design
+from priorshift.sketch.design import Design, given_settings
 from priorshift.sketch.stored_moments import from_stored, to_stored
 from priorshift.sketch.stream import read_batches, weighted_rows
 
@@ -117,10 +117,14 @@ class Sketch:
         -------
         Sketch
         """
-        given = {"random_state": random_state, "features": features, "bandwidth": bandwidth, "kernel": kernel,
-                 "drop": tuple([drop] if isinstance(drop, str) else drop) or None,
-                 "standardize": standardize}  # fmt: skip
-        settings = {name: value for name, value in given.items() if value is not None}
+        settings = given_settings(
+            drop,
+            random_state=random_state,
+            features=features,
+            bandwidth=bandwidth,
+            kernel=kernel,
+            standardize=standardize,
+        )
         batches, design = _begin(sample, like, weights, settings)
         with progress.shown(verbose):
             moments = Moments.of(design.features, weighted_rows(batches, design.reader, weights))
