@@ -70,7 +70,7 @@ def audited_target(sample: AuditedSample, curve: TabulatedCurve, prior: PriorKno
     -------
     AuditedBelief
     """
-    audited = put_together(_belief(curve, prior) if prior else None, sample, from_rows=True)
+    audited = put_together(belief_of_target(curve, prior) if prior else None, sample, from_rows=True)
     audited.warn(
         "target prior",
         "the tables tell",
@@ -79,8 +79,20 @@ def audited_target(sample: AuditedSample, curve: TabulatedCurve, prior: PriorKno
     return audited
 
 
-def _belief(curve: TabulatedCurve, prior: PriorKnowledge) -> ShareDistribution:
-    """The confidence distribution of π′; a range of π is taken as even."""
+def belief_of_target(curve: TabulatedCurve, prior: PriorKnowledge) -> ShareDistribution:
+    """Make the confidence distribution of π′ of that of R.
+
+    Parameters
+    ----------
+    curve : TabulatedCurve
+        That of R.
+    prior : PriorKnowledge
+        Of π; a range is taken as even.
+
+    Returns
+    -------
+    ShareDistribution
+    """
     points: tuple[Any, ...] = (prior.value,)
     if isinstance(prior, Distributed):
         points = prior.points

@@ -118,10 +118,10 @@ def _by_histograms(
     batches = {name: as_batches(sample, name, drop=drop, client=client) for name, sample in samples.items()}
     model, device = fit_model(estimator, batches, drop), estimator.device
 
-    def here(table: Any, name: str) -> Histogram:
+    def _here(table: Any, name: str) -> Histogram:
         return histogram_of(table, name, model, device)
 
-    found = _sum_up(samples, lambda parts: histogram_tree(parts, model, device, client), here, client)
+    found = _sum_up(samples, lambda parts: histogram_tree(parts, model, device, client), _here, client)
     return estimate_at_any_size(estimator, *found)
 
 
@@ -136,10 +136,10 @@ def _by_sketches(
     settings = design_settings(estimator) | {"drop": tuple(dropped_of(batches, drop, ["unlabeled"]))}
     design = design_of(batches["unlabeled"], settings).dropping(drop)
 
-    def here(table: Any, name: str) -> Moments:
+    def _here(table: Any, name: str) -> Moments:
         return moments_of(table, name, design, of_each[name])
 
-    found = _sum_up(samples, lambda parts: moments_tree(parts, design, of_each[parts.name]), here, client)
+    found = _sum_up(samples, lambda parts: moments_tree(parts, design, of_each[parts.name]), _here, client)
     return estimate_at_any_size(estimator, *(Sketch(design, moments) for moments in found))
 
 

@@ -93,7 +93,7 @@ class Parts:
         return [outcome(table, how, number, *own[number]) for number, table in enumerate(self.tables)]
 
     def fused(self, work: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """The same in the order of the rows, but Dask may take several small parts as one.
+        """Delayed outcomes as `outcomes` gives them, in the order of the rows, but Dask may take small parts as one.
 
         A part is read and worked on by one task where Dask can fuse the two: it is then neither kept nor sent to
         another worker.

@@ -14,7 +14,8 @@ def check_sizes(**rows: int) -> None:
     """Two rows at least of each sample."""
     for name, size in rows.items():
         if size < 2:
-            raise InputError(f"{name} has {size} row, but at least 2 are needed to tell signal from noise; add rows.")
+            rows_there = f"{size} row{'s' * (size != 1)}"
+            raise InputError(f"{name} has {rows_there}, but at least 2 are needed to tell signal from noise; add rows.")
 
 
 def check_source_apart(positive: Floats, unlabeled: Floats) -> None:

@@ -165,7 +165,7 @@ def estimate_at_any_size(
     PriorEstimate
     """
     samples = [positive, unlabeled, target]
-    histograms, sketches = ([isinstance(one, kind) for one in samples] for kind in (Histogram, Sketch))
+    histograms, sketches = ([isinstance(one, summary) for one in samples] for summary in (Histogram, Sketch))
     if any(histograms) and any(sketches):
         raise InputError(
             "a sketch stands beside a histogram, but they answer by different methods; pass three of a kind."

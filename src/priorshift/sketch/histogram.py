@@ -266,37 +266,39 @@ class Histogram:
         return container.load(path, {KIND: cls.from_contents})
 
     @classmethod
-    def from_contents(cls, found: container.Contents) -> Self:
+    def from_contents(cls, contents: container.Contents) -> Self:
         """Make it of what a file holds.
 
         Parameters
         ----------
-        found : Contents
+        contents : Contents
             As the container read them.
 
         Returns
         -------
         Histogram
         """
-        fields = Fields(found.header, "rows model ranked folds km2_prior fitted noise epsilon delta", "the histogram")
+        fields = Fields(
+            contents.header, "rows model ranked folds km2_prior fitted noise epsilon delta", "the histogram"
+        )
         is_private = not fields.is_none("epsilon")
         names = ["counts"] if is_private else ["counts", "levels", "pairs"]
-        if list(found.arrays) != names:
-            raise fields.refused(f"it has {list(found.arrays)} where {names} is expected")
+        if list(contents.arrays) != names:
+            raise fields.refused(f"it has {list(contents.arrays)} where {names} is expected")
         ranked, rows, noise = fields.whole("ranked", 2), fields.whole("rows", 1), fields.number("noise", 0.0)
-        repeats = len(found.arrays["counts"]) if found.arrays["counts"].ndim == 2 else 0
+        repeats = len(contents.arrays["counts"]) if contents.arrays["counts"].ndim == 2 else 0
         two = repeats * (repeats - 1) // 2
         shapes: dict[str, tuple[int, ...]] = {
             "counts": (repeats, GROUPS if is_private else mixture.BINS),
             "levels": (repeats, posterior_levels(ranked)),
             "pairs": (two, mixture.BINS, mixture.BINS),
         }
-        if not repeats or any(a.shape != shapes[name] or a.dtype.kind != "f" for name, a in found.arrays.items()):
+        if not repeats or any(a.shape != shapes[name] or a.dtype.kind != "f" for name, a in contents.arrays.items()):
             raise fields.refused("its arrays have other shapes than those of its model")
         if is_private:
-            made = CountedSample.in_groups(rows, found.arrays["counts"], noise)
+            made = CountedSample.in_groups(rows, contents.arrays["counts"], noise)
         else:
-            made = CountedSample(rows, found.arrays["counts"], found.arrays["pairs"], found.arrays["levels"])
+            made = CountedSample(rows, contents.arrays["counts"], contents.arrays["pairs"], contents.arrays["levels"])
         if (noise > 0) != is_private or not made.adds_up:
             raise fields.refused("its counts do not add up")
         km2 = float("nan") if fields.is_none("km2_prior") else fields.number("km2_prior", 0.0, 1.0)

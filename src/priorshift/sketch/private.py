@@ -39,9 +39,8 @@ Budget = tuple[float | None, float | None]  # epsilon and delta; None of what is
 _EPSILON, _DELTA = (1e-6, 1e3), (1e-15, 1.0)  # where the noise is computed to nine digits
 _ROUNDED = 20  # binary digits of the noise that are kept: the digits of floats beyond tell how a sum was made
 _MARGIN = 1e-9  # by which noise is larger than it must be, for rounding in its computation
-_DROWNED = (
-    0.1  # standard deviation of a share, or length of a mean's noise over the mean's, from which a warning speaks
-)
+# the standard deviation of a share, or the squared length of a mean's noise, from which on a warning speaks
+_DROWNED = 0.1
 
 
 def gaussian_noise(sensitivity: float, epsilon: float, delta: float) -> float:

@@ -54,7 +54,7 @@ class ScoreModel:
     prepare : Preparation
         And those what the models take.
     half : ndarray of shape (repeats, columns, frequencies)
-        Of each repetition, ω/2 of :class:`priorshift.scores.cross_fitting.Ridge`.
+        Of each repetition, ω/2 of :class:`priorshift.scores.ridge.Ridge`.
     phase, twice : ndarray of shape (repeats, folds, frequencies)
         Of each model.
     constant : ndarray of shape (repeats, folds)
@@ -66,7 +66,9 @@ class ScoreModel:
     by_place : bool
         Whether most rows are copies, and are dealt by their place.
     km2_prior : float
-        What KM2 says of the source prior; NaN where it cannot be asked.
+        What KM2 says of the source prior; NaN where it was not asked.
+    unlabeled_rows : int
+        That it was fitted to.
 
     Examples
     --------
@@ -280,24 +282,24 @@ class ScoreModel:
         return container.load(path, {KIND: cls.from_contents})
 
     @classmethod
-    def from_contents(cls, found: container.Contents) -> Self:
+    def from_contents(cls, contents: container.Contents) -> Self:
         """Make it of what a file holds.
 
         Parameters
         ----------
-        found : Contents
+        contents : Contents
             As the container read them.
 
         Returns
         -------
         ScoreModel
         """
-        fields = Fields(found.header, "rows spread far by_place km2_prior unlabeled_rows", "the score model")
-        reader = RowReader.from_header(found.header["rows"])
+        fields = Fields(contents.header, "rows spread far by_place km2_prior unlabeled_rows", "the score model")
+        reader = RowReader.from_header(contents.header["rows"])
         names = ("half", "phase", "twice", "constant", "seeds", "positive")
-        if tuple(found.arrays) != names:
-            raise fields.refused(f"it has {list(found.arrays)} where {list(names)} is expected")
-        half, phase, twice, constant, seeds, positive = (found.arrays[name] for name in names)
+        if tuple(contents.arrays) != names:
+            raise fields.refused(f"it has {list(contents.arrays)} where {list(names)} is expected")
+        half, phase, twice, constant, seeds, positive = (contents.arrays[name] for name in names)
         if phase.ndim != 3 or phase.shape[1] < 2 or positive.ndim != 2 or positive.shape[1] < 2:
             raise fields.refused("it has fewer than two folds or positives")
         repeats, folds, frequencies = phase.shape
@@ -311,8 +313,8 @@ class ScoreModel:
         }
         for name, shape in expected.items():
             kind = "i" if name == "seeds" else "f"
-            if found.arrays[name].shape != shape or found.arrays[name].dtype.kind != kind or 0 in shape:
-                raise fields.refused(f"its {name} has the shape {found.arrays[name].shape}, not {shape}")
+            if contents.arrays[name].shape != shape or contents.arrays[name].dtype.kind != kind or 0 in shape:
+                raise fields.refused(f"its {name} has the shape {contents.arrays[name].shape}, not {shape}")
         if (np.diff(positive, axis=1) < 0).any() or (seeds < 0).any() or (twice < 0).any():
             raise fields.refused("its scores are not in order")
         prepare = Preparation(

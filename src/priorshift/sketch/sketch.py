@@ -182,7 +182,7 @@ class Sketch:
         """
         if not isinstance(other, Sketch):
             raise InputError(f"merge takes a Sketch, but got {type(other).__name__}; for rows there is update.")
-        self.design.check_same(other.design, "the two", "each other")
+        self.design.check_same(other.design, "this one", "the other")
         budget = private.merged_budget((self.epsilon, self.delta), (other.epsilon, other.delta))
         return Sketch(self.design, self.moments + other.moments, self.own_design or other.own_design, *budget)
 
@@ -297,21 +297,21 @@ class Sketch:
         return container.load(path, {KIND: cls.from_contents})
 
     @classmethod
-    def from_contents(cls, found: container.Contents) -> Sketch:
+    def from_contents(cls, contents: container.Contents) -> Sketch:
         """Make it of what a file holds.
 
         Parameters
         ----------
-        found : Contents
+        contents : Contents
             As the container read them; they are checked.
 
         Returns
         -------
         Sketch
         """
-        fields = Fields(found.header, "design moments own_design epsilon delta", "a sketch")
-        design = Design.from_header(found.header["design"], found.arrays)
-        moments = from_stored(found.header["moments"], found.arrays, design.features.size)
+        fields = Fields(contents.header, "design moments own_design epsilon delta", "a sketch")
+        design = Design.from_header(contents.header["design"], contents.arrays)
+        moments = from_stored(contents.header["moments"], contents.arrays, design.features.size)
         budget = private.stored_budget(fields)
         if (moments.noise > 0) != (budget[0] is not None):
             raise fields.refused("it has noise without a budget, or a budget without noise")
