@@ -18,7 +18,7 @@ check: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/numpydoc lint src/priorshift/*.py src/priorshift/kernels/*.py src/priorshift/sketch/*.py
+	$(BIN)/numpydoc lint src/priorshift/*.py $(foreach room,kernels plots sketch,src/priorshift/$(room)/*.py)
 
 format: .venv/dev
 	$(BIN)/ruff check --fix .
@@ -67,4 +67,4 @@ docs-tables: .venv/test
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv demo.png
+	rm -rf .venv demo.png demo.html

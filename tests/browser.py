@@ -69,4 +69,6 @@ def html_errors(*paths):
     command = ["java", "-jar", str(jar), "--format", "json", "--exit-zero-always", *map(str, paths)]
     answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     said = json.loads(answer.stderr)["messages"]
-    return [f"{one.get('lastLine')}: {one['message']}" for one in said if one["type"] == "error"]
+    # which opens folds on paper; the checker's rules of CSS are older than it
+    known = [one for one in said if one["type"] == "error" and "::details-content" not in one["message"]]
+    return [f"{one.get('lastLine')}: {one['message']}" for one in known]

@@ -127,7 +127,9 @@ def test_an_estimate_from_counts_alone_is_that_of_the_rows(source_prior, scenari
         (expected.interval.low, expected.interval.high), rel=1e-9
     )
     assert found.sizes == expected.sizes and found.verdict == expected.verdict
-    np.testing.assert_array_equal(found.evidence, expected.evidence)
+    for name in ("source", "target", "priors", "weights"):
+        np.testing.assert_allclose(getattr(found.evidence, name), getattr(expected.evidence, name), rtol=1e-12)
+    assert found.evidence.scores is None and expected.evidence.scores is not None
     with pytest.raises(InputError, match="was fitted to counts, not to rows"):
         counted.estimate(s.target)
 

@@ -49,13 +49,13 @@ def test_the_page_answers_every_question_in_few_lines(sound):
     page = str(sound)
     assert all(question in page for question in ("Is there a shift?", "Is it label shift?", "Can the tables tell?"))
     assert all(question in page for question in ("What would change it?", "What would narrow it?"))
-    assert page.count("\n") < 40 and max(map(len, page.splitlines()[1:])) <= 120
+    assert page.count("\n") < 50 and max(map(len, page.splitlines()[1:])) <= 120
     assert str(sound.estimate) in page
 
 
 def test_all_of_it_is_json_and_says_the_same_each_time(sound):
     plain = json.loads(json.dumps(sound.to_dict(), allow_nan=False))
-    assert set(plain) == {"verdict", "estimate", *PARTS}
+    assert set(plain) == {"verdict", "estimate", *PARTS, "next_steps", "drivers", "columns", "settings"}
     assert plain["shift_test"]["p_value"] == sound.shift_test.p_value
     assert plain["identification"]["ratio_low"] == sound.identification.ratio_low
     again = ps.diagnose(*tables(), source_prior=0.3, random_state=0)
@@ -323,7 +323,7 @@ def test_on_the_shell(months, tmp_path, capsys):
         (["--drop", "month", "--output", "x.csv"], "--output is for several targets"),
         (["--by", "month", "--plot", "x.png"], "--plot is for one target"),
         (["--drop", "month", "--threshold", "7"], "threshold is 7"),
-        (["--drop", "month", "--method", "tcpu"], "unrecognized arguments"),
+        (["--drop", "month", "--method", "tcpu"], "--method is no option of priorshift diagnose"),
     ],
 )
 def test_wrong_use_of_the_shell_is_one_sentence(months, tmp_path, capsys, monkeypatch, more, sentence):

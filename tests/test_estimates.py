@@ -62,9 +62,9 @@ def test_each_estimate_is_that_of_the_target_alone(settings, source, targets):
 
 def test_the_source_is_fitted_once_and_each_target_is_scored_once(source, targets, monkeypatch):
     counts = {"fit": 0, "score": 0}
-    fit, score = ps.WitnessShift._fit, ps.WitnessShift._p_values
+    fit, score = ps.WitnessShift._fit, ps.WitnessShift._score
     monkeypatch.setattr(ps.WitnessShift, "_fit", lambda *a: counts.update(fit=counts["fit"] + 1) or fit(*a))
-    monkeypatch.setattr(ps.WitnessShift, "_p_values", lambda *a: counts.update(score=counts["score"] + 1) or score(*a))
+    monkeypatch.setattr(ps.WitnessShift, "_score", lambda *a: counts.update(score=counts["score"] + 1) or score(*a))
     made = ps.estimate_priors(*source, targets, source_prior=0.3, random_state=0)
     made.differences(), made.equality_test(), made.band
     assert counts == {"fit": 1, "score": 3}

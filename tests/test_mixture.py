@@ -118,8 +118,11 @@ def test_a_target_is_dealt_to_the_models_and_repeats_with_the_seed(fitted, sampl
 
 def test_picture(fitted, sample):
     ax = ps.plots.mixture(fitted, sample.target)
-    assert len(ax.lines) == 4 and ax.get_title() == f"source prior in use {fitted.source_prior_:.3f}"
-    assert ps.plots.mixture(fitted).get_xlabel() == "p-value among the positives"
+    said = "source prior in use {:.3g}"
+    assert ax.get_legend().get_title().get_text() == said.format(fitted.estimate(sample.target).source_prior)
+    alone = ps.plots.mixture(fitted)
+    assert (len(ax.lines), len(alone.lines)) == (4, 2) and alone.get_xlabel() == "p-value among the positives"
+    assert alone.get_legend().get_title().get_text() == said.format(fitted.source_prior_)
 
 
 class BadScores(LogisticRegression):

@@ -1,7 +1,9 @@
 import sys
 import warnings
+from dataclasses import replace
+from types import SimpleNamespace
 
-import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -11,15 +13,6 @@ import priorshift as ps
 from priorshift import plots
 from priorshift.errors import InputError
 from priorshift.scores.cross_fitting import ModelScore, Repetition
-
-matplotlib.use("agg")
-import matplotlib.pyplot as plt
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture
@@ -173,3 +166,167 @@ def test_an_estimate_of_another_method_is_refused(picture, message, drawn_by, es
 def test_an_estimator_without_a_fit_cannot_be_drawn(picture, estimator):
     with pytest.raises(NotFittedError, match="not fitted yet"):
         getattr(plots, picture)(estimator)
+
+
+@pytest.fixture(scope="module")
+def witnessed(drawn_by):
+    return drawn_by["mixture"][1]
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def test_scores_are_drawn_one_below_the_other_in_the_same_cells(witnessed):
+    display = plots.ScoresDisplay.from_estimate(witnessed).plot()
+    *drawn, explained = [patch.get_data() for patch in display.ax_.patches]
+    samples = display.positive, display.population, display.target
+    tallest = max(sample.max() for sample in (*samples, display.explained))
+    for one, sample in zip(drawn, samples, strict=True):
+        np.testing.assert_allclose((one.values - one.baseline) * tallest, sample, atol=1e-12)
+        np.testing.assert_array_equal(one.edges, display.edges)
+    assert drawn[0].baseline > drawn[1].baseline > drawn[2].baseline
+    R = witnessed.negative_ratio
+    np.testing.assert_allclose(display.explained, (1 - R) * display.positive + R * display.population, atol=1e-12)
+    np.testing.assert_allclose((explained.values - drawn[2].baseline) * tallest, display.explained, atol=1e-12)
+    assert texts(display.ax_)[::2] == ["labelled positives", "source population", "target"]
+    assert display.figure_ is display.ax_.figure
+
+
+def test_scores_say_who_lies_right_of_the_middle_of_the_positives(witnessed):
+    display = plots.ScoresDisplay.from_estimate(witnessed)
+    shares = [display.right(sample) for sample in (display.positive, display.population, display.target)]
+    assert shares[2] == pytest.approx(display.target[display.middle :].sum())
+    assert shares[0] == pytest.approx(0.5, abs=0.2) and shares[1] < shares[2] < shares[0]
+    said = [f"{100 * share:.0f}%" for share in shares]
+    words = "Right of the line lie {} of the labelled positives, {} of the source population and {} of the target."
+    assert words.format(*said) in display.description
+    assert texts(display.plot().ax_)[1::2] == [f"{one} →" for one in said]
+
+
+def test_an_estimate_alone_is_enough_for_its_pictures(drawn_by, sample, estimate):
+    made = {name: [type(one) for one in plots.displays_of(found)] for name, (_, found) in drawn_by.items()}
+    assert made == {"mixture": [plots.ScoresDisplay, plots.MixtureDisplay], "level_sets": [plots.LevelSetsDisplay]}
+    assert [type(one) for one in plots.displays_of(estimate)] == [plots.ObjectiveDisplay]
+    with pytest.warns(ps.errors.EstimatedPriorWarning):
+        km = ps.KM2LS(random_state=0).fit(sample.X, sample.y).estimate(sample.target)
+    [distance] = plots.displays_of(km)
+    assert isinstance(distance, plots.DistanceDisplay) and f"{km.value:.3f} by KM2" in distance.description
+    nan = float("nan")
+    for bare in (
+        ps.PriorEstimate(nan, nan, None, nan, 0.2, nan, 0.0, "TCPU", (2, 2, 2)),
+        ps.PriorEstimate(0.3, 0.3, None, nan, 0.2, nan, nan, "mine", (2, 2, 2), evidence=7),
+    ):
+        assert plots.displays_of(bare) == []
+
+
+def test_every_name_is_what_it_says():
+    for name in plots.__all__:
+        made = getattr(plots, name)
+        assert callable(made) or isinstance(made, str), name
+        if name.endswith("Display") and name != "Display":
+            assert issubclass(made, plots.Display) and made.title and "Examples" in made.__doc__
+
+
+@pytest.mark.parametrize(
+    "display", [plots.ScoresDisplay, plots.MixtureDisplay, plots.LevelSetsDisplay, plots.DistanceDisplay]
+)
+def test_pictures_of_other_methods_are_refused(display, estimate):
+    with pytest.raises(InputError, match=r"an estimate by TCPU has no .* to draw; pass one by"):
+        display.from_estimate(estimate)
+
+
+def test_the_mixture_ends_at_the_priors_that_it_names(witnessed):
+    display = plots.MixtureDisplay.from_estimate(witnessed).plot()
+    source, _, target, _ = display.ax_.lines
+    assert source.get_ydata()[-1] == pytest.approx(display.source_prior, abs=1e-3)
+    assert target.get_ydata()[-1] == pytest.approx(display.target_prior, abs=1e-3)
+    assert display.target_prior == pytest.approx(1 - (1 - display.source_prior) * witnessed.negative_ratio)
+    for ratio, prior in ((-0.2, 1.0), (7.0, 0.0)):
+        assert plots.MixtureDisplay.from_estimate(replace(witnessed, negative_ratio=ratio)).target_prior == prior
+    for heights in (display.source, display.target):
+        assert heights.mean() == pytest.approx(1)  # a density on [0, 1]
+    for number in (display.source_prior, display.target_prior):
+        assert f"levels off at {number:.3f}" in display.description
+    assert f"in use is {witnessed.source_prior:.3g}." in display.description
+
+
+def test_an_estimate_that_tells_nothing_is_drawn_without_what_it_would_explain():
+    s = ps.simulate.gaussian(0.3, 0.6, 60, 60, random_state=0)
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ps.errors.PriorShiftWarning)
+        shift = ps.WitnessShift(0.3, repeats=1, random_state=0).fit(rng.normal(size=s.X.shape), s.y)
+        found = shift.estimate(rng.normal(size=s.target.shape))
+    for display in plots.displays_of(replace(found, negative_ratio=float("nan"))):
+        assert display.plot().ax_ is not None and "nan" not in display.description
+    assert plots.ScoresDisplay.from_estimate(replace(found, verdict="nothing")).explained is None
+    assert (
+        plots.ScoresDisplay.from_estimate(replace(found, negative_ratio=1.0, verdict="estimate")).explained is not None
+    )
+
+
+def test_a_series_says_its_numbers_and_stays_in_its_order(estimate):
+    second = replace(estimate, value=0.25, interval=None)
+    display = plots.SeriesDisplay.from_estimates({"b": estimate, "a": second}).plot()
+    assert display.names == ("b", "a") and not display.dated
+    low, high = estimate.interval.low, estimate.interval.high
+    assert f"b {estimate.value:.3f} ({low:.3f} to {high:.3f}), a 0.250. They lie between" in display.description
+    assert [line.get_segments()[0][:, 1].tolist() for line in display.ax_.collections] == [[low, high]]
+    dated = plots.SeriesDisplay.from_estimates({"2024-02": estimate, "2024-01": second})
+    assert dated.names == ("2024-01", "2024-02") and dated.values[0] == 0.25
+    many = plots.SeriesDisplay.from_estimates({f"hospital of the town {k}": second for k in range(40)}).plot()
+    labels = [text.get_text() for text in many.ax_.get_xticklabels()]
+    assert len(labels) == len(set(labels)) <= 12 and "and 34 more" in many.description
+    with pytest.raises(InputError, match="there is no estimate to draw"):
+        plots.SeriesDisplay.from_estimates({})
+
+
+def test_level_sets_of_an_estimate_are_those_of_its_estimator(drawn_by):
+    drpu, found = drawn_by["level_sets"]
+    display = plots.LevelSetsDisplay.from_estimate(found)
+    assert display.target.prior == found.value and display.source.prior == drpu.source_prior_
+    assert display.least_share == drpu.least_share_
+    for number in (found.value, drpu.source_prior_):
+        assert f"{number:.3f}" in display.description
+
+
+def test_drivers_are_drawn_from_the_most_important_down():
+    drivers = [
+        ("age", None, 1.2, 0.6),
+        ("region", "north", -0.4, 0.3),
+        *((f"x{k}", None, 0.1, 0.01) for k in range(20)),
+    ]
+    names = ("name", "level", "difference", "importance")
+    found = SimpleNamespace(drivers=tuple(SimpleNamespace(**dict(zip(names, one, strict=True))) for one in drivers))
+    display = plots.DriversDisplay.from_diagnosis(found).plot()
+    assert display.names[:3] == ("age", "region (north)", "x0") and len(display.names) == 12
+    bars = {round(bar.get_y() + bar.get_height() / 2): bar for bar in display.ax_.patches}
+    assert [bars[11 - k].get_width() for k in range(12)] == pytest.approx([100 * share for share in display.importance])
+    assert bars[11].get_hatch() != bars[10].get_hatch()  # higher and lower, told apart without colours
+    labels = dict(zip(display.ax_.get_yticks(), [t.get_text() for t in display.ax_.get_yticklabels()], strict=True))
+    assert labels[11] == "age" and labels[10] == "region (north)"
+    assert (
+        "age 60% (higher among positives, by 1.20 standard deviations), region (north) 30% (lower, by 0.40)"
+        in display.description
+    )
+    assert "No column" in plots.DriversDisplay((), (), ()).plot().description
+
+
+def test_names_are_shown_whole_or_short_and_never_as_mathematics():
+    display = plots.LabelShiftDisplay(("a$b$c", "y" * 99), (0.1, -0.2), (True, False), float("nan")).plot()
+    display.figure_.canvas.draw()
+    labels = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert labels[1] == r"a\$b\$c" and len(labels[0]) == 26
+    assert "a$b$c +0.10" in display.description and "could not be tested" in display.description
+
+
+def test_rare_classes_fill_the_axis_and_are_said_with_enough_digits(estimate):
+    rare = replace(estimate, value=0.0031, interval=ps.Interval(0.0024, 0.0039, 0.95, "delta"))
+    display = plots.SeriesDisplay.from_estimates({"a": rare, "b": rare}).plot()
+    assert 0.0039 < display.ax_.get_ylim()[1] < 0.006
+    assert "a 0.0031 (0.0024 to 0.0039)" in display.description
+    often = plots.SeriesDisplay.from_estimates({"a": rare, "b": estimate}).plot()
+    assert often.ax_.get_ylim() == (0, 1)
+    none = replace(estimate, value=float("nan"), interval=None)
+    assert plots.SeriesDisplay.from_estimates({"a": none}).plot().description == "Target prior of each target: a none."

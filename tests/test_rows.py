@@ -168,7 +168,7 @@ def test_columns_to_drop_are_left_out_of_every_batch_and_need_not_be_in_it():
         for batch in (frame.iloc[1:2], frame[["a"]].iloc[1:2], read, read_columns(frame.iloc[1:2], "target")):
             np.testing.assert_array_equal(reader(batch, "target"), [[0.0]])
             np.testing.assert_array_equal(through_json(reader)(batch, "target"), [[0.0]])
-    with pytest.raises(InputError, match="no table has a column 'idd' to drop"):
+    with pytest.raises(InputError, match="source has no column 'idd' to drop"):
         RowReader.of(read_columns(frame, "source"), drop=["idd"])
 
 

@@ -127,7 +127,9 @@ def slowly_without(c, of_source, of_target, **known):
     reps = [replace(r, positive=r.positive[in_P], population=r.population[in_U]) for r in scored.repetitions]
     of_U = np.stack([ranks(r.positive, r.population) for r in reps])
     of_T = np.stack([ranks(r.positive, t[stay_T]) for r, t in zip(reps, all_T, strict=True)])
-    less = ScoredSource(scored.prepare, tuple(reps), of_U, scored.counts, source.sizes, scored.seed, own, m)
+    less = ScoredSource(
+        scored.prepare, tuple(reps), of_U, scored.counts, source.sizes, scored.seed, own, m, scored.spread
+    )
     return Witness.of(less, source.without_rows(), *scored.mixture).test(of_T, target)
 
 

@@ -381,3 +381,26 @@ def test_an_estimator_of_the_users_own_is_given_plain_rows():
     assert ps.estimate_prior(s.positive, s.unlabeled, s.target, method=Foreign()).value == told
     shifted = ps.ShiftedClassifier(LogisticRegression(), Foreign(), source_prior=0.2).fit(s.X, s.y)
     assert shifted.adapt(s.target).target_prior_ == told
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+def test_a_fitted_prior_estimator_and_its_estimate_are_used_as_they_are(monkeypatch):
+    s = ps.simulate.gaussian(0.2, 0.6, 400, 400, shared=False, random_state=0)
+    usual = ps.ShiftedClassifier(LogisticRegression(), ps.WitnessShift(random_state=1), random_state=0)
+    usual.fit(s.X, s.y).adapt(s.target)
+    witness = ps.WitnessShift(random_state=1).fit(s.X, s.y)
+    estimate = witness.estimate(s.target)
+    monkeypatch.setattr(ps.WitnessShift, "fit", lambda *args, **named: pytest.fail("fitted again"))
+    monkeypatch.setattr(ps.WitnessShift, "estimate", lambda *args, **named: pytest.fail("estimated again"))
+    again = ps.ShiftedClassifier(LogisticRegression(), FrozenEstimator(witness), random_state=0)
+    again.fit(s.X, s.y).adapt_to(estimate)
+    assert again.prior_estimator_ is witness and again.estimate_ is estimate
+    np.testing.assert_array_equal(again.predict_proba(s.target), usual.predict_proba(s.target))
+
+
+def test_an_estimate_that_is_none_cannot_be_adapted_to():
+    s = ps.simulate.gaussian(0.2, 0.6, 200, 200, shared=False, random_state=0)
+    shifted = ps.ShiftedClassifier(frozen(0.2), ps.TCPU(0.2)).fit(s.X, s.y)
+    nothing = ps.PriorEstimate(np.nan, np.nan, None, np.nan, 0.2, np.nan, 0.0, "TCPU", (40, 160, 200))
+    with pytest.raises(InputError, match="cannot be estimated"):
+        shifted.adapt_to(nothing)

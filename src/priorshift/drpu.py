@@ -20,6 +20,7 @@ from priorshift.input.parameters import check_prior, is_known
 from priorshift.input.source import Source, Target
 from priorshift.result import Interval, PriorEstimate
 from priorshift.scores.cross_fitting import Model, ModelScore, check_model
+from priorshift.scores.evidence import LevelSetEvidence
 from priorshift.scores.level_sets import LevelSet, SampleScores, ShareCurve, margin
 from priorshift.source_prior import estimate_source_prior
 from priorshift.training.trainer import Risk, Split, import_torch, train, training_of
@@ -169,11 +170,12 @@ class DRPU(TargetPriorEstimator):
             score = ModelScore(self.model_)
         P, U = (sample[held_out[sample]] for sample in (source.positive, source.population))
         self._positive = _scores(score(halves.held_positive), source, P)
-        self._population = _scores(score(halves.held_unlabeled), source, U)
+        population = _scores(score(halves.held_unlabeled), source, U)
         self._score, self._sizes = score, source.sizes
         self.least_share_ = self._trusted_share(self._positive.observations)
         self._entropy = int(rng.integers(2**62))
-        share = ShareCurve.of(self._positive, self._population).smallest(self.least_share_)
+        self._source_curve = ShareCurve.of(self._positive, population)
+        share = self._source_curve.smallest(self.least_share_)
         self.source_prior_ = check_prior(self.source_prior) if known else share.ratio
         self._prior_by = "given" if known else self.label
         self._warn_of_source(share.ratio)
@@ -211,7 +213,7 @@ class DRPU(TargetPriorEstimator):
                 "share_of_positives": best.positive,
                 "share_of_target": best.population,
             },
-            evidence=curve,
+            evidence=LevelSetEvidence(self._source_curve, curve, self.least_share_),
         )
 
     def _interval(self, best: LevelSet, error: float, n: float) -> Interval | None:
@@ -257,8 +259,9 @@ class DRPU(TargetPriorEstimator):
         ShareCurve
         """
         self._check_fit()
-        scores = self._population if X_target is None else self._scores_of(self.read_target(X_target))
-        return ShareCurve.of(self._positive, scores)
+        if X_target is None:
+            return self._source_curve
+        return ShareCurve.of(self._positive, self._scores_of(self.read_target(X_target)))
 
     def _scores_of(self, target: Target) -> SampleScores:
         return SampleScores(self._score(target.rows[:]), target.mass, target.observation, target.copies)

@@ -227,11 +227,37 @@ def estimate_targets(
         estimates[name] = with_columns(estimate, unlabeled)
         influences.append(influence)
     said.say()
+    return compared(estimates, influences, getattr(fitted, "confidence", float("nan")), by)
+
+
+def compared(
+    estimates: dict[str, PriorEstimate],
+    influences: Sequence[RatioInfluence | None],
+    confidence: float,
+    by: str | None = None,
+) -> PriorEstimates:
+    """Put estimates of several targets of one source together, with what they have in common.
+
+    Parameters
+    ----------
+    estimates : dict of str to PriorEstimate
+        By the targets' names.
+    influences : sequence of RatioInfluence or None
+        What each rests on; where one is not known there is no band, and no difference.
+    confidence : float
+        Of the band as a whole.
+    by : str or None
+        The column that told them apart.
+
+    Returns
+    -------
+    PriorEstimates
+    """
     known = [influence for influence in influences if influence is not None]
     if len(known) < len(influences):
         return PriorEstimates(estimates, by=by)
     joint = JointRatios.of(known, float(np.mean([estimate.source_prior for estimate in estimates.values()])))
-    band = _band(estimates, known, joint.single_confidence(fitted.confidence), fitted.confidence)
+    band = _band(estimates, known, joint.single_confidence(confidence), confidence)
     return PriorEstimates(estimates, joint, band, by)
 
 

@@ -65,10 +65,10 @@ class Method:
 
 
 METHODS: tuple[Method, ...] = (
-    Method("witness", WitnessShift, plots.mixture),
+    Method("witness", WitnessShift, lambda witness, estimate: plots.mixture(witness, estimate)),
     Method("tcpu", TCPU, lambda _, estimate: plots.objective(estimate)),
     Method("km2-ls", KM2LS, lambda _, estimate: plots.distance_curve(estimate.evidence)),
-    Method("drpu", DRPU, plots.level_sets),
+    Method("drpu", DRPU, lambda drpu, estimate: plots.level_sets(drpu, estimate)),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
@@ -289,6 +290,22 @@ class PriorEstimates(Mapping[str, PriorEstimate]):
         matplotlib Axes
         """
         return plots.series(self, ax)
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
+        """Write a page that can be forwarded: one HTML file for screen and paper, which needs no network.
+
+        Parameters
+        ----------
+        path : str or path
+            Of the file, which is written whole or not at all.
+        title : str or None
+            Its heading.
+        command : str or None
+            What is shown as the command that repeats it.
+        """
+        from priorshift.report import write
+
+        write(self, path, title=title, command=command)
 
     def __str__(self) -> str:
         header, rows = [self.by or "target", "rows", "estimate"], []

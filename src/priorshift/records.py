@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +15,8 @@ from priorshift.errors import MissingExtraError
 
 Record = Mapping[str, Any]
 _LIBRARIES = ("pandas", "polars")
+_FORMULA = frozenset("=+-@＝＋－＠")  # what spreadsheets begin a formula by, some after they have made it narrow
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -30,7 +34,7 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     str
         A line for the header and for each row.
     """
-    lines = [list(header), *map(list, rows)]
+    lines = [[" ".join(cell.splitlines()) for cell in line] for line in (header, *rows)]
     widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
     return "\n".join(
         "  ".join([line[0].ljust(widths[0]), *(map(str.rjust, line[1:], widths[1:]))]).rstrip() for line in lines
@@ -62,7 +66,7 @@ def to_frame(records: Sequence[Record], library: str | None = None) -> Any:
 
 
 def to_csv(records: Sequence[Record]) -> str:
-    """Write comma separated text; a number that does not exist is an empty cell.
+    """Write comma separated text, in which no cell is a formula; a number that does not exist is an empty cell.
 
     Parameters
     ----------
@@ -72,13 +76,84 @@ def to_csv(records: Sequence[Record]) -> str:
     Returns
     -------
     str
-        With a header.
+        With a header. Text that a spreadsheet would take for a formula has an apostrophe before it (see
+        :func:`without_formula`).
+    """
+    rows = [records[0], *(record.values() for record in records)]
+    return "".join(csv_line([without_formula(_cell(value)) for value in row]) for row in rows)
+
+
+def csv_line(cells: Sequence[str], separator: str = ",", end: str = "\n") -> str:
+    """Write a line of separated text, of which every reader makes the same cells again.
+
+    Parameters
+    ----------
+    cells : sequence of str
+        Any text.
+    separator : str
+        Between them.
+    end : str
+        Of the line.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from priorshift.records import csv_line
+    >>> print(csv_line(["a,b", 'say "no" to it', "c"], end=""))
+    "a,b","say ""no"" to it",c
     """
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(records[0])
-    writer.writerows([_cell(value) for value in record.values()] for record in records)
-    return text.getvalue()
+    csv.writer(text, delimiter=separator, lineterminator="\r\n").writerow(cells)  # both of which it then quotes
+    return text.getvalue()[:-2] + end
+
+
+def is_formula(cell: str) -> bool:
+    """Tell whether a spreadsheet may take a cell for a formula and compute it.
+
+    Parameters
+    ----------
+    cell : str
+        Its text.
+
+    Returns
+    -------
+    bool
+        Whether it begins with ``=``, ``+``, ``-``, ``@``, a tab or the end of a line, also after spaces and characters
+        that are not seen, and is not a number.
+    """
+    if not cell or cell[0].isalnum() or _NUMBER.fullmatch(cell):
+        return False
+    if cell[0] in "\t\r\n":
+        return True
+    seen = next((c for c in cell if not c.isspace() and unicodedata.category(c) not in ("Cc", "Cf")), "")
+    return seen in _FORMULA and not _NUMBER.fullmatch(cell.strip())
+
+
+def without_formula(cell: str) -> str:
+    """Put an apostrophe before what a spreadsheet would take for a formula.
+
+    Names of targets and levels come from files that others may have filled in, and ``=HYPERLINK(…)`` in a table that we
+    compose would run where it is opened. The apostrophe is what a person would type there: it says that text follows.
+
+    Parameters
+    ----------
+    cell : str
+        Any text.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from priorshift.records import without_formula
+    >>> [without_formula(cell) for cell in ("=cmd()", "-0.5", "-north", "2024-01")]
+    ["'=cmd()", '-0.5', "'-north", '2024-01']
+    """
+    return f"'{cell}" if is_formula(cell) else cell
 
 
 def plain(record: Record) -> dict[str, Any]:

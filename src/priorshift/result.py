@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass, field, replace
 from math import floor, log10
 from typing import Any
@@ -185,6 +186,22 @@ class PriorEstimate:
         plain: dict[str, Any] = _plain(asdict(replace(self, evidence=None)))
         del plain["evidence"]
         return plain
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
+        """Write a page that can be forwarded: one HTML file for screen and paper, which needs no network.
+
+        Parameters
+        ----------
+        path : str or path
+            Of the file, which is written whole or not at all.
+        title : str or None
+            Its heading.
+        command : str or None
+            What is shown as the command that repeats it.
+        """
+        from priorshift.report import write
+
+        write(self, path, title=title, command=command)
 
     def __str__(self) -> str:
         digits = decimals(self.interval.width if self.interval is not None else self.value)

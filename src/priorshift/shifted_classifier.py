@@ -39,7 +39,8 @@ class ShiftedClassifier(PUClassifier):
     classifier : classifier
         With ``fit(X, y)`` and ``predict_proba`` or ``decision_function``. See `predicts`.
     prior_estimator : estimator or None
-        With ``fit(X, y)`` and ``estimate(X_target)``; None is :class:`WitnessShift`.
+        With ``fit(X, y)`` and ``estimate(X_target)``; None is :class:`WitnessShift`. One that was fitted to the same
+        source before comes in scikit-learn's ``FrozenEstimator``, and is not fitted again.
     source_prior : float or None
         π, where it is known; None takes the classifier's ``prior_``, the prior estimator's ``source_prior_``, or, where
         there is neither, asks KM2.
@@ -126,10 +127,13 @@ class ShiftedClassifier(PUClassifier):
         if self.random_state is not None:
             for part in (prior_estimator, classifier):
                 seeded(part, rng.integers(2**31))
-        rows, shared = rows_for(prior_estimator, table), source.shared_by
-        told = shared_for(prior_estimator, shared) | audit_for(prior_estimator, source.audit_column)
-        told |= told_for(prior_estimator, source.weights, source.groups)
-        self.prior_estimator_ = prior_estimator.fit(rows, y, **told)
+        shared = source.shared_by
+        if isinstance(prior_estimator, FrozenEstimator):
+            self.prior_estimator_ = prior_estimator.estimator
+        else:
+            told = shared_for(prior_estimator, shared) | audit_for(prior_estimator, source.audit_column)
+            told |= told_for(prior_estimator, source.weights, source.groups)
+            self.prior_estimator_ = prior_estimator.fit(rows_for(prior_estimator, table), y, **told)
         weights = {}
         if source.weights is not None and has_fit_parameter(classifier, "sample_weight"):
             weights["sample_weight"] = source.weights
@@ -184,20 +188,15 @@ class ShiftedClassifier(PUClassifier):
         told = audit_for(self.prior_estimator_, audit) | told_for(self.prior_estimator_, weights, groups)
         with unsaid(FarValueWarning):
             estimate = self.prior_estimator_.estimate(rows_for(self.prior_estimator_, target.table), **told)
-        if not np.isfinite(estimate.value):
-            raise InputError(
-                "the target prior cannot be estimated from these data (see the warning), so there is nothing to adapt "
-                "to; pass a prior that you know to adapt_to."
-            )
-        return self._aim(estimate, _inside(estimate, len(target)))
+        return self._aim_at(estimate, len(target))
 
-    def adapt_to(self, target_prior: float) -> ShiftedClassifier:
-        """Aim the predictions at a target whose prior is known.
+    def adapt_to(self, target_prior: float | PriorEstimate) -> ShiftedClassifier:
+        """Aim the predictions at a target whose prior is known, or was estimated before.
 
         Parameters
         ----------
-        target_prior : float
-            π′, from 0 to 1; the source's own prior undoes an earlier `adapt`.
+        target_prior : float or PriorEstimate
+            π′, from 0 to 1; the source's own prior undoes an earlier `adapt`. An estimate is used as `adapt` would.
 
         Returns
         -------
@@ -205,6 +204,8 @@ class ShiftedClassifier(PUClassifier):
             Itself.
         """
         self._check_fit()
+        if isinstance(target_prior, PriorEstimate):
+            return self._aim_at(target_prior, target_prior.sizes[2])
         return self._aim(None, check_target_prior(target_prior))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -285,6 +286,15 @@ class ShiftedClassifier(PUClassifier):
                 "population is the same, so set both alike."
             )
         return str(*said) if said else "case-control"
+
+    def _aim_at(self, estimate: PriorEstimate, rows: int) -> ShiftedClassifier:
+        """At an estimate from so many rows of the target."""
+        if not np.isfinite(estimate.value):
+            raise InputError(
+                "the target prior cannot be estimated from these data (see the warning), so there is nothing to adapt "
+                "to; pass a prior that you know to adapt_to."
+            )
+        return self._aim(estimate, _inside(estimate, rows))
 
     def _aim(self, estimate: PriorEstimate | None, target_prior: float) -> ShiftedClassifier:
         self.estimate_ = estimate

@@ -24,11 +24,21 @@ from priorshift import (
 from priorshift.embedding import bandwidth, gram, own_pairs, random_features, sample
 from priorshift.input import encoded_columns, encoding, levels, observations, scaling, source, tables, target
 from priorshift.kernels import gaussian, plain
-from priorshift.scores import counted, cross_fitting, level_sets, posterior, ridge, scored, tested_ratios, witness
+from priorshift.scores import (
+    counted,
+    cross_fitting,
+    evidence,
+    level_sets,
+    posterior,
+    ridge,
+    scored,
+    tested_ratios,
+    witness,
+)
 from priorshift.training import network
 
 _ESTIMATORS = (drpu, kernel_ratio, km, km_ls, mixture_prior, nnpu, shifted_classifier, tcpu, witness_shift)
-_PARTS = (audit, audited_belief, bandwidth, counted, cross_fitting, encoding, encoded_columns, gaussian, gram,
+_PARTS = (audit, audited_belief, bandwidth, counted, cross_fitting, encoding, encoded_columns, evidence, gaussian, gram,
           level_sets, levels, network, observations, own_pairs, plain, posterior, random_features, result, ridge,
           sample, scaling, scored, share_distribution, source, source_prior, tables, target, tested_ratios,
           witness)  # fmt: skip

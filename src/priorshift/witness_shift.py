@@ -24,9 +24,10 @@ from priorshift.progress import Progress
 from priorshift.result import Interval, NegativeRatio, PriorEstimate
 from priorshift.scores.counted import CountedSample, CountedSource
 from priorshift.scores.cross_fitting import FIT_ROWS, check_model
+from priorshift.scores.evidence import WitnessEvidence
 from priorshift.scores.gpu import choose_score_device
 from priorshift.scores.mixture import histogram
-from priorshift.scores.scored import ScoredSource
+from priorshift.scores.scored import ScoredSource, ScoredTarget
 from priorshift.scores.swapped import warn_if_swapped
 from priorshift.scores.tested_ratios import RatioTest, warn_of_likeness
 from priorshift.scores.witness import Witness
@@ -73,13 +74,13 @@ class Examined:
 class _Tested:
     """A target whose ratio was tested, from rows or from counts.
 
-    `counts` of its `rows`' p-values are what pictures show; `told` is what it tells of π, `looked_up` its audit.
+    `evidence` is what pictures show; `told` is what it tells of π, `looked_up` its audit.
     """
 
     test: RatioTest
     curve: TabulatedCurve
     rows: int
-    counts: Floats
+    evidence: WitnessEvidence
     told: Callable[[MixturePrior, ShareDistribution], ShareDistribution]
     looked_up: AuditedSample | None = None
 
@@ -189,6 +190,11 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
+    @property
+    def witness(self) -> Witness:  # numpydoc ignore=RT01
+        """The function of the scores that tests every ratio, once it is fitted to rows."""
+        return self._witness
+
     def negative_ratio(self, X_target: Any, weights: Any = None, groups: Any = None) -> NegativeRatio:
         """Estimate R = (1−π′)/(1−π), the ratio of the shares of negatives, which needs no source prior.
 
@@ -227,7 +233,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         ndarray of shape (repeats, rows)
             Uniform for positives; small for negatives.
         """
-        return self._p_values(self.read_target(X_target))
+        return self._score(self.read_target(X_target)).p_values
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         known = is_known(self.source_prior)
@@ -264,7 +270,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         self._forget()
         self._audit = None
         self._sizes, self._few = source.sizes, source.positive.rows < FEW_POSITIVES
-        self._counted = source.witness
+        self._counted, self._counts, self._law = source.witness, source.population.counts, source.law
 
         def _ask() -> EstimatedPrior:
             if self.source_prior is not None:
@@ -303,7 +309,8 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
                 return belief
             return found.distribution_given(belief, target.levels, max(test.ratio, 0.0))
 
-        return self._conclude(_Tested(test, curve, target.rows, target.counts, _told))[0]
+        evidence = WitnessEvidence(self._counts, target.counts, *self._law, scores=None)
+        return self._conclude(_Tested(test, curve, target.rows, evidence, _told))[0]
 
     def _ask(self, source: Source) -> EstimatedPrior:
         if self.source_prior is not None:
@@ -345,27 +352,42 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
             return prior, None, audited
         return found.knowledge(), found, found.audited
 
-    def _p_values(self, target: Target) -> Floats:
+    def _score(self, target: Target) -> ScoredTarget:
         with one_blas_thread():
-            return self.scored_.target_p_values(target, choose_score_device(self.device, len(target)))
+            return self.scored_.score(target, choose_score_device(self.device, len(target)))
 
-    def _test(self, target: Target) -> tuple[RatioTest, TabulatedCurve, Floats]:
-        values = self._p_values(target)
+    def _test(self, target: Target) -> tuple[RatioTest, TabulatedCurve, ScoredTarget]:
+        scored = self._score(target)
         with one_blas_thread():
-            test = self._witness.test(values, target)
-        return test, TabulatedCurve.of(test.ratios, test.statistic, test.freedom), values
+            test = self._witness.test(scored.p_values, target)
+        return test, TabulatedCurve.of(test.ratios, test.statistic, test.freedom), scored
 
     def _estimate(self, target: Target) -> PriorEstimate:
         return self.examine(target).estimate
 
     def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
         seen = self.examine(target)
-        estimate, test = seen.estimate, seen.test
-        if target.audit is not None or estimate.interval is None or not test.is_apart:
-            return estimate, None
+        return seen.estimate, self.influence(seen)
+
+    def influence(self, seen: Examined) -> RatioInfluence | None:
+        """Tell what R̂ of an examined target rests on, by which it is compared with other targets.
+
+        Parameters
+        ----------
+        seen : Examined
+            As :meth:`examine` gives it.
+
+        Returns
+        -------
+        RatioInfluence or None
+            None where it was audited, has no interval or tells nothing.
+        """
+        target, test = seen.target, seen.test
+        if target.audit is not None or seen.estimate.interval is None or not test.is_apart:
+            return None
         with one_blas_thread():
             moved = self._witness.influence(test.ratio, seen.values, target)
-        return estimate, RatioInfluence(
+        return RatioInfluence(
             test.ratio,
             seen.curve,
             seen.prior,
@@ -387,7 +409,8 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         -------
         Examined
         """
-        test, curve, values = self._test(target)
+        test, curve, scored = self._test(target)
+        values = scored.p_values
 
         def _told(found: MixturePrior, belief: ShareDistribution) -> ShareDistribution:
             return found.distribution_with(belief, values, target, max(test.ratio, 0.0))
@@ -399,7 +422,8 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
             return AuditedSample.of_target(target, target.audit, predicted)
 
         counts = np.stack([histogram(v, None if target.is_even else target.size * target.mass) for v in values])
-        estimate, prior = self._conclude(_Tested(test, curve, len(target), counts, _told, _looked_up()))
+        evidence = WitnessEvidence(self.scored_.counts, counts, *self.scored_.mixture, scored.scores)
+        estimate, prior = self._conclude(_Tested(test, curve, len(target), evidence, _told, _looked_up()))
         return Examined(target, estimate, test, curve, values, prior, self._witness, test.is_apart)
 
     def _conclude(self, tested: _Tested) -> tuple[PriorEstimate, PriorKnowledge]:
@@ -459,7 +483,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
                 **{name: getattr(found, f"{name}_") for name in said},
                 **({"audit": told} if (told := {name: a.to_dict() for name, a in audits.items() if a}) else {}),
             },
-            evidence=tested.counts,
+            evidence=tested.evidence,
         )
         return estimate, prior
 

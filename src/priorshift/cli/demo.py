@@ -1,20 +1,50 @@
-"""`priorshift demo`: an estimate on bundled data with a made shift, beside the truth."""
+"""`priorshift demo`: an estimate on bundled data with a made shift, beside the truth, and a page of it."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 from typing import Any
 
 from priorshift import plots, simulate
 from priorshift.cli.options import add_output, given
 from priorshift.cli.output import check_picture, print_json, write_picture
+from priorshift.cli.parser import OUTPUT
+from priorshift.cli.report import check_page
+from priorshift.cli.words import print_result
+from priorshift.diagnosis.diagnose import diagnose_from_tables
+from priorshift.errors import InputError
+from priorshift.input.tables import Table
+from priorshift.input.told import Told
+from priorshift.report.page import write
 from priorshift.witness_shift import WitnessShift
+
+_PAGE = "demo.html"
+_TITLE = "How many of the new tumours are malignant?"
+_NEXT = """
+try next:
+  priorshift report --positive P.csv --unlabeled U.csv --target T.csv -o report.html
+  priorshift app              # the same without typing commands
+  priorshift estimate --help  # all that can be told, with examples"""
 
 
 def add_command(commands: Any) -> None:
     """Add it to the parser."""
-    command = commands.add_parser("demo", help="estimate on bundled data with a made shift, and compare with the truth")
+    command = commands.add_parser(
+        "demo",
+        help="estimate on bundled data with a made shift, compare with the truth, and write a page of it",
+        description="Estimate on data that come with scikit-learn, with a made shift, compare with the truth, and "
+        f"write a page of it, {_PAGE}.",
+        examples=(
+            ("an estimate, beside the truth, and a page of it", "priorshift demo"),
+            ("another draw, with its picture", "priorshift demo --seed 7 --plot demo.png"),
+        ),
+    )
     add_output(command, picture=True)
+    pages = command.group(OUTPUT).add_mutually_exclusive_group()
+    pages.add_argument("--report", metavar="FILE", help=f"the page to write (default: {_PAGE}, and none with --json)")
+    pages.add_argument("--no-report", action="store_true", help="write no page")
     command.set_defaults(run=_run)
 
 
@@ -23,20 +53,51 @@ def _run(args: argparse.Namespace) -> None:
     from sklearn.datasets import load_breast_cancer
 
     check_picture(args.plot)
+    page, why_not = _page(args)
     data = load_breast_cancer()
     malignant = data.target == 0
     s = simulate.shift_labels(data.data, malignant, 0.2, 0.5, random_state=args.random_state)
-    witness = WitnessShift(0.2, **given(args)).fit(s.X, s.y, shared=s.ids)
-    estimate = witness.estimate(s.target)
+    witness = WitnessShift(0.2, **given(args))
     truth = float(s.target_labels.mean())
-    write_picture(args.plot, lambda: plots.mixture(witness, estimate))
+    if page is None:
+        estimate = witness.fit(s.X, s.y, shared=s.ids).estimate(s.target)
+    else:
+        names, labeled = tuple(map(str, data.feature_names)), s.y == 1
+        unlabeled, positive = (
+            Table(name, s.X[rows], names, {"tumour": s.ids[rows]})
+            for name, rows in (("unlabeled", ~labeled), ("positive", labeled))
+        )
+        found = diagnose_from_tables(
+            witness, unlabeled, positive, Table("target", s.target, names), told=Told(shared="tumour")
+        )
+        estimate = found.estimate
+        write(found, page, title=_TITLE, command=shlex.join(args.typed))
+    write_picture(args.plot, lambda: plots.MixtureDisplay.from_estimate(estimate).plot().ax_)
     if args.json:
         print_json({**estimate.to_dict(), "truth": truth})
+        if page:
+            print(f"priorshift: report: {page}", file=sys.stderr)
         return
     print(f"Breast-cancer data, {s.X.shape[1]} features.")
     print(f"source: {len(s.positive)} tumours known to be malignant, {len(s.unlabeled)} unlabelled ones, 20% malignant")
     print(f"target: {len(s.target)} unlabelled tumours of a new population")
-    print(estimate)
+    print_result(estimate)
     print(f"truth in the target sample: {truth:.3f}")
     if args.plot:
         print(f"picture: {args.plot}")
+    if page or why_not:
+        print(f"report: {page} (open it in a browser)" if page else f"report: none, since {why_not}")
+    print(_NEXT)
+
+
+def _page(args: argparse.Namespace) -> tuple[str | None, str]:
+    """Where the page is written; None, and why, where nobody asked for one and it cannot be."""
+    if args.no_report or (args.json and args.report is None):
+        return None, ""
+    try:
+        check_page("--report", args.report or _PAGE)
+    except InputError as error:
+        if args.report is not None:
+            raise
+        return None, str(error).removeprefix("--report ")
+    return args.report or _PAGE, ""

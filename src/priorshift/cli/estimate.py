@@ -9,11 +9,14 @@ from sklearn.base import clone
 
 from priorshift.cli.options import add_options, add_output, make_estimator
 from priorshift.cli.output import check_picture, check_table, print_json, write_picture, write_table
+from priorshift.cli.parser import OUTPUT, TABLES
 from priorshift.cli.tables import add_tables, read_many_tables, read_stratified_tables, read_tables, told
+from priorshift.cli.words import print_result
 from priorshift.errors import InputError
 from priorshift.estimate import estimate_from_tables, estimate_without_rows
 from priorshift.estimates import estimate_strata, estimate_targets
 from priorshift.input.files import is_pipe
+from priorshift.result import PriorEstimate
 from priorshift.sketch.any_size import is_summary, needs_batches
 
 
@@ -21,30 +24,48 @@ def add_command(commands: Any) -> None:
     """Add it to the parser."""
     command = commands.add_parser(
         "estimate",
+        usage="priorshift estimate --positive FILE --unlabeled FILE --target FILE ...\n"
+        "       priorshift estimate --source FILE --label-column NAME --target FILE ...",
         help="estimate the target prior from your tables",
-        description="Estimate the share of positives in the target population.",
-        epilog="Tables are CSV, TSV or Parquet files with the same columns; a sample may also be a folder of Parquet "
-        "files, or what priorshift sketch made of one.",
-    )
+        description="Estimate the share of positives in the target population, the target prior, with an interval.",
+        words=(
+            "Tables are CSV, TSV or Parquet files with the same columns; a sample may also be a folder of Parquet "
+            "files, or what priorshift sketch made of one.",
+        ),
+        examples=(
+            ("three tables, and about a fifth of the source population are positive",
+             "priorshift estimate --positive positive.csv --unlabeled unlabeled.csv --target target.csv "
+             "--source-prior 0.2"),
+            ("one table of the source, whose column tells who is labelled; the share is known roughly",
+             "priorshift estimate --source source.csv --label-column labeled --target target.csv "
+             "--source-prior 0.1-0.3 --json"),
+            ("a series of months, all of them against the same source",
+             "priorshift estimate --positive positive.csv --unlabeled unlabeled.csv --target jan.csv feb.csv mar.csv "
+             "--source-prior 0.2 --output series.csv --plot series.png"),
+            ("a target that comes through a pipe, by the paper's method",
+             "zcat target.csv.gz | priorshift estimate --positive positive.csv --unlabeled unlabeled.csv --target - "
+             "--method tcpu"),
+        ),
+    )  # fmt: skip
     add_tables(command, several_targets=True, strata=True)
-    add_options(command)
-    add_output(command, picture=True)
-    command.add_argument(
-        "--output", metavar="FILE", help="write the table of several targets, or of strata, as a CSV file"
-    )
-    command.add_argument(
+    command.group(TABLES).add_argument(
         "--stream",
         action="store_true",
         help="read the files in batches, whatever their size; very large ones always are",
+    )
+    add_options(command)
+    add_output(command, picture=True)
+    command.group(OUTPUT).add_argument(
+        "-o", "--output", metavar="FILE", help="write the table of several targets, or of strata, as a CSV file"
     )
     command.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> None:
     check_picture(args.plot)
-    samples = args.positive, args.unlabeled, *args.target
-    if args.stream or any(map(is_summary, samples)) or any(map(needs_batches, samples)):
-        return _run_without_rows(args)
+    if has_no_rows(args):
+        estimate = estimated_without_rows(args)
+        return print_json(estimate.to_dict()) if args.json else print_result(estimate)
     if args.stratify is not None or args.by is not None or len(args.target) > 1:
         return _run_many(args)
     if args.output is not None:
@@ -55,11 +76,17 @@ def _run(args: argparse.Namespace) -> None:
     if args.json:
         print_json(estimate.to_dict())
     else:
-        print(estimate)
+        print_result(estimate)
     return write_picture(args.plot, lambda: method.picture(estimator, estimate))
 
 
-def _run_without_rows(args: argparse.Namespace) -> None:
+def has_no_rows(args: argparse.Namespace) -> bool:
+    """Whether a sample is a sketch or a histogram, or a file that is read in batches."""
+    samples = args.positive, args.unlabeled, *args.target
+    return bool(args.stream or any(map(is_summary, samples)) or any(map(needs_batches, samples)))
+
+
+def estimated_without_rows(args: argparse.Namespace) -> PriorEstimate:
     """From sketches and histograms, or from files that are read in batches."""
     several = args.stratify is not None or args.by is not None or len(args.target) > 1
     piped = [one for one in (args.positive, args.unlabeled, *args.target) if one == "-" or is_pipe(one)]
@@ -82,7 +109,7 @@ def _run_without_rows(args: argparse.Namespace) -> None:
         args.method = method
         return make_estimator(args)[1]
 
-    estimate = estimate_without_rows(
+    return estimate_without_rows(
         _make,
         args.method,
         args.positive,
@@ -92,10 +119,6 @@ def _run_without_rows(args: argparse.Namespace) -> None:
         drop=args.drop,
         encoder=None if args.encoder == "none" else args.encoder,
     )
-    if args.json:
-        print_json(estimate.to_dict())
-    else:
-        print(estimate)
 
 
 def _run_many(args: argparse.Namespace) -> None:
@@ -110,8 +133,6 @@ def _run_many(args: argparse.Namespace) -> None:
     if args.json:
         print_json(estimates.to_dict())
     else:
-        print(estimates)
-        if estimates.joint is not None and len(estimates) > 1:
-            print(estimates.equality_test())
+        print_result(estimates)
     write_table(args.output, estimates.to_csv())
     write_picture(args.plot, estimates.plot)

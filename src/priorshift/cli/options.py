@@ -10,6 +10,7 @@ from typing import Any
 from scipy import stats
 
 from priorshift import intervals, kernels, methods
+from priorshift.cli.parser import KNOWN, METHOD, OUTPUT, Parser
 from priorshift.drpu import DRPU
 from priorshift.errors import InputError, MissingExtraError
 from priorshift.input.parameters import CHOICES
@@ -52,32 +53,35 @@ def bandwidth(text: str) -> str | float:
     return text
 
 
+_SOURCE_PRIOR: dict[str, Any] = {"metavar": "PRIOR", "type": _prior,
+    "help": "share of positives in the source population, if it is known: a number, or a range such as 0.1-0.2; "
+    "otherwise it is estimated"}  # fmt: skip
+_COUNTS: dict[str, Any] = {"metavar": "POSITIVES/ROWS", "dest": "source_prior", "type": _survey,
+    "help": "instead of --source-prior, what a survey of the source population found, such as 37/250, whose error the "
+    "interval then includes; for witness and tcpu"}  # fmt: skip
 _SETTINGS: dict[str, dict[str, Any]] = {
-    "source_prior": {"metavar": "PRIOR", "type": _prior,
-        "help": "share of positives in the source population, if it is known: a number, or a range such "
-        "as 0.1-0.2; otherwise it is estimated"},
     "scenario": {"choices": CHOICES["scenario"],
         "help": "case-control: unlabelled rows are a sample of the whole population; "
         "censoring: they are its rest after some positives were labelled"},
     "kernel": {"choices": kernels.KERNELS, "help": "what measures how alike two rows are"},
-    "bandwidth": {"type": bandwidth,
+    "bandwidth": {"metavar": "WIDTH", "type": bandwidth,
         "help": "of the kernel: a number; for tcpu also 'dimension', 'median' or 'variance', for km2-ls 'search'"},
     "statistic": {"choices": CHOICES["statistic"], "help": "plug-in is the paper's"},
     "interval": {"choices": intervals.METHODS, "help": "how the interval is made"},
 }  # fmt: skip
-_NAMES = (*_SETTINGS, "standardize", "confidence", "random_state")
+_NAMES = ("source_prior", *_SETTINGS, "standardize", "confidence", "random_state")
 
 
-def add_options(command: argparse.ArgumentParser, *, only: str | None = None) -> None:
+def add_options(command: Parser, *, only: str | None = None) -> None:
     """Options of the estimators, or of one method `only`; one that is not given is not in the namespace."""
-    add = command.add_argument
+    known, method = command.group(KNOWN), command.group(METHOD)
+    priors = known.add_mutually_exclusive_group()
+    priors.add_argument(_option("source_prior"), **_SOURCE_PRIOR, default=argparse.SUPPRESS)
+    priors.add_argument("--source-prior-counts", **_COUNTS, default=argparse.SUPPRESS)
     names = methods.names()
     if only is None:
-        add("--method", choices=names, default=names[0],
-            help="estimator (default: auto, which is witness)")  # fmt: skip
-    add("--no-standardize", dest="standardize", action="store_false", default=argparse.SUPPRESS,
-        help="do not scale columns by the source's mean and spread")  # fmt: skip
-    priors = command.add_mutually_exclusive_group()
+        method.add_argument("--method", choices=names, default=names[0],
+                            help="estimator (default: auto, which is witness)")  # fmt: skip
     for name, settings in _SETTINGS.items():
         words = settings["help"]
         takers = [method for method in methods.METHODS if name in method.options]
@@ -88,21 +92,20 @@ def add_options(command: argparse.ArgumentParser, *, only: str | None = None) ->
             words += f" (default: {' or '.join(sorted(defaults))})"
         if len(takers) == 1:
             words += f"; of --method {takers[0].name}"
-        place = priors if name == "source_prior" else command
+        place = known if name == "scenario" else method
         place.add_argument(_option(name), **settings | {"help": words}, default=argparse.SUPPRESS)
-    priors.add_argument(
-        "--source-prior-counts", metavar="POSITIVES/ROWS", dest="source_prior", type=_survey, default=argparse.SUPPRESS,
-        help="instead of --source-prior, what a survey of the source population found, such as 37/250, whose error the "
-        "interval then includes; for witness and tcpu")  # fmt: skip
+    method.add_argument("--no-standardize", dest="standardize", action="store_false", default=argparse.SUPPRESS,
+                        help="do not scale columns by the source's mean and spread")  # fmt: skip
 
 
-def add_output(command: argparse.ArgumentParser, *, picture: bool = False) -> None:
+def add_output(command: Parser, *, picture: bool = False) -> None:
     """Options of what is shown, and how sure and how repeatable it is."""
-    add = command.add_argument
-    add("--confidence", metavar="LEVEL", type=number, default=argparse.SUPPRESS,
+    how, add = command.group(METHOD).add_argument, command.group(OUTPUT).add_argument
+    how("--confidence", metavar="LEVEL", type=number, default=argparse.SUPPRESS,
         help="of the interval (default: 0.95)")  # fmt: skip
-    add("--random-state", metavar="SEED", type=int, default=0, help="decides everything random (default: 0)")
-    add("--json", action="store_true", help="print the result as JSON")
+    how("--random-state", "--seed", metavar="SEED", type=int, default=0,
+        help="decides everything random (default: 0)")  # fmt: skip
+    add("--json", action="store_true", help="print the result as JSON, which priorshift schema explains")
     if picture:
         add("--plot", metavar="FILE", help="write a picture of the estimate (.png, .svg or .pdf)")
 

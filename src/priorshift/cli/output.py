@@ -11,7 +11,7 @@ from priorshift.cli.writable import check_writable
 from priorshift.errors import InputError
 from priorshift.whole_file import whole_file
 
-_PICTURES = (".png", ".svg", ".pdf")
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def print_json(result: dict[str, Any]) -> None:
@@ -23,8 +23,8 @@ def check_picture(path: str | None) -> None:
     """Before any work: can the picture be written at all?"""
     if path is None:
         return
-    if Path(path).suffix.lower() not in _PICTURES:
-        raise InputError(f"--plot {path} must end in {', '.join(_PICTURES)}; name the picture so.")
+    if Path(path).suffix.lower() not in PICTURES:
+        raise InputError(f"--plot {path} must end in {', '.join(PICTURES)}; name the picture so.")
     check_writable("--plot", path)
     try:
         import matplotlib

@@ -10,6 +10,7 @@ from typing import Any
 
 from priorshift.cli.options import bandwidth, number
 from priorshift.cli.output import print_json
+from priorshift.cli.parser import METHOD, OUTPUT, TABLES
 from priorshift.cli.tables import standard_input
 from priorshift.cli.unfinished import Made, Unfinished, files_as_they_are
 from priorshift.cli.writable import check_writable
@@ -26,37 +27,46 @@ def add_command(commands: Any) -> None:
     """Add it to the parser."""
     command = commands.add_parser(
         "sketch",
+        usage="priorshift sketch FILE [FILE ...] [--like FILE] -o FILE ...\n"
+        "       priorshift sketch --positive FILE --unlabeled FILE -o FILE ...",
         help="make a small file of a sample of any size, from which estimates are made without its rows",
         description="Sketch a sample: a few numbers that add up over its rows, in memory that does not grow with it. "
         "Sketch the unlabelled source sample first, and the others --like it. Sketches that are named as files are "
         "added up.",
-        epilog="What was interrupted goes on where it was, when the same command is given again.",
-    )
-    add = command.add_argument
+        words=("What was interrupted goes on where it was, when the same command is given again.",),
+        examples=(
+            ("the unlabelled sample first, and the others by its columns and scale",
+             "priorshift sketch unlabeled.csv -o unlabeled.sketch"),
+            ("a sample that lies in several files",
+             "priorshift sketch jan.csv feb.csv --like unlabeled.sketch -o target.sketch"),
+            ("a score model, which is fitted to the source and counts rows by their score",
+             "priorshift sketch --positive positive.csv --unlabeled unlabeled.csv -o scores.model"),
+            ("a target that leaves its house with noise only",
+             "priorshift sketch target.csv --like scores.model --epsilon 1 --delta 1e-6 -o target.counts"),
+        ),
+    )  # fmt: skip
+    add, how, write = (command.group(title).add_argument for title in (TABLES, METHOD, OUTPUT))
     add("files", metavar="FILE", nargs="*",
         help="CSV, TSV or Parquet files of one sample, or a folder of Parquet files; - is standard input")  # fmt: skip
-    add("-o", "--output", metavar="FILE", required=True, help="the file to write")
-    add("--like", metavar="FILE",
-        help="the first sketch, whose columns, encoding, scale and random features are taken; or a score model, by "
-        "which rows are counted")  # fmt: skip
-    add(
-        "--positive",
-        metavar="FILE",
-        help="with --unlabeled and no FILE: labelled positives; makes a score model of both",
-    )
+    add("--positive", metavar="FILE",
+        help="with --unlabeled and no FILE: labelled positives; makes a score model of both")  # fmt: skip
     add("--unlabeled", metavar="FILE", help="unlabelled sample of the source population, for a score model")
-    add("--epsilon", type=number, help="release it with noise: how private (with --delta)")
-    add("--delta", type=number, help="a probability, far below one over the number of rows")
     add("--weight-column", metavar="NAME", help="what each row stands for, such as a survey's weights")
     add("--drop", metavar="NAME", action="append", default=[], help="a column that is not a feature (may be repeated)")
+    how("--like", metavar="FILE",
+        help="the first sketch, whose columns, encoding, scale and random features are taken; or a score model, by "
+        "which rows are counted")  # fmt: skip
     absent: dict[str, Any] = {"default": argparse.SUPPRESS}
-    add("--features", metavar="NUMBER", type=int, help="how many random features there are (default: 512)", **absent)
-    add("--kernel", choices=("gaussian", "laplace"), help="what they are of (default: gaussian)", **absent)
-    add("--bandwidth", type=bandwidth,
+    how("--features", metavar="NUMBER", type=int, help="how many random features there are (default: 512)", **absent)
+    how("--kernel", choices=("gaussian", "laplace"), help="what they are of (default: gaussian)", **absent)
+    how("--bandwidth", metavar="WIDTH", type=bandwidth,
         help="of the kernel: a number, 'dimension' or 'median' (default: dimension)", **absent)  # fmt: skip
-    add("--no-standardize", dest="standardize", action="store_false",
+    how("--no-standardize", dest="standardize", action="store_false",
         help="do not scale columns by their mean and spread", **absent)  # fmt: skip
-    add("--random-state", "--seed", metavar="SEED", type=int, help="decides the random features (default: 0)", **absent)
+    how("--random-state", "--seed", metavar="SEED", type=int, help="decides the random features (default: 0)", **absent)
+    write("-o", "--output", metavar="FILE", required=True, help="the file to write")
+    write("--epsilon", metavar="NUMBER", type=number, help="release it with noise: how private (with --delta)")
+    write("--delta", metavar="NUMBER", type=number, help="a probability, far below one over the number of rows")
     command.set_defaults(run=_run)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from priorshift.cli.parser import ROWS, TABLES, Parser
 from priorshift.errors import InputError
 from priorshift.input.files import Piped, is_pipe, read_pipe
 from priorshift.input.labels import read_labels
@@ -20,9 +21,9 @@ from priorshift.input.targets import read_targets, split_table
 from priorshift.input.told import Told
 
 
-def add_tables(command: argparse.ArgumentParser, *, several_targets: bool = False, strata: bool = False) -> None:
+def add_tables(command: Parser, *, several_targets: bool = False, strata: bool = False) -> None:
     """Options that name the tables and their columns."""
-    add = command.add_argument
+    add, know = command.group(TABLES).add_argument, command.group(ROWS).add_argument
     add("--positive", metavar="FILE", help="labelled positives of the source population")
     add("--unlabeled", metavar="FILE", help="unlabelled sample of the source population")
     add("--source", metavar="FILE", help="both of them in one table, with --label-column")
@@ -37,19 +38,19 @@ def add_tables(command: argparse.ArgumentParser, *, several_targets: bool = Fals
                 help="column of all tables: each stratum is estimated by itself, the target from all")  # fmt: skip
     else:
         add("--target", metavar="FILE", required=True, help=words)
-    add("--id-column", metavar="NAME", help="rows with the same id in both source tables are the same observation")
-    add("--group-column", metavar="NAME",
-        help="rows that belong together, such as a patient's, in all tables; may be --id-column too")  # fmt: skip
-    add("--weight-column", metavar="NAME",
-        help="what each row stands for, such as a survey's weights, in the tables that have it; of --method witness "
-        "and tcpu")  # fmt: skip
-    add("--audit-column", metavar="NAME",
-        help="of the unlabelled table, the target or both: 1 or 0 where the class was looked up, else empty; of "
-        "--method witness")  # fmt: skip
-    add("--identical-rows", action="store_true", help="rows with the same values are the same observation")
+    add("--drop", metavar="NAME", action="append", default=[], help="a column that is not a feature (may be repeated)")
     add("--encoder", choices=("auto", "none"), default="auto",
         help="auto (default) makes numbers of categories, dates and missing cells; none refuses them")  # fmt: skip
-    add("--drop", metavar="NAME", action="append", default=[], help="a column that is not a feature (may be repeated)")
+    know("--id-column", metavar="NAME", help="rows with the same id in both source tables are the same observation")
+    know("--identical-rows", action="store_true", help="rows with the same values are the same observation")
+    know("--group-column", metavar="NAME",
+         help="rows that belong together, such as a patient's, in all tables; may be --id-column too")  # fmt: skip
+    know("--weight-column", metavar="NAME",
+         help="what each row stands for, such as a survey's weights, in the tables that have it; of --method witness "
+         "and tcpu")  # fmt: skip
+    know("--audit-column", metavar="NAME",
+         help="of the unlabelled table, the target or both: 1 or 0 where the class was looked up, else empty; of "
+         "--method witness")  # fmt: skip
 
 
 def _read_pipes(args: argparse.Namespace) -> None:

@@ -10,9 +10,11 @@ import numpy as np
 
 from priorshift.diagnosis.conclusion import check_threshold
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis, adjusted
+from priorshift.diagnosis.drivers import Driver, drivers
 from priorshift.diagnosis.identification import identify
 from priorshift.diagnosis.label_shift import RESAMPLES, label_shift_test
 from priorshift.diagnosis.planning import planning
+from priorshift.diagnosis.run_settings import run_settings
 from priorshift.diagnosis.sensitivity import sensitivity
 from priorshift.diagnosis.shift import shift_test
 from priorshift.diagnosis.verdict import UNJUDGED, judge
@@ -29,14 +31,15 @@ from priorshift.errors import (
     overheard,
 )
 from priorshift.estimate import make_estimator, read_three, source_of_tables, with_columns
-from priorshift.estimates import join_targets, read_several, without_empty_audit
+from priorshift.estimates import compared, join_targets, read_several, without_empty_audit
+from priorshift.input.column_uses import column_uses
 from priorshift.input.source import Source, Target, check_sizes
 from priorshift.input.tables import Table
 from priorshift.input.targets import frame_library
 from priorshift.input.told import Columns, Told
 from priorshift.mixture_prior import MixturePrior
 from priorshift.progress import Progress
-from priorshift.witness_shift import WitnessShift
+from priorshift.witness_shift import Examined, WitnessShift
 
 _PARTS = 5  # of a diagnosis, after the estimate
 # what a verdict mentions of the tables, and what of it forbids a number; other warnings are of what it judges itself
@@ -163,7 +166,8 @@ def diagnose_targets(
     with overheard(*ODD, *GRAVE) as odd:
         tables = read_several(positive, unlabeled, targets, by, told, drop, encoder)
     made = diagnose_targets_from_tables(estimator, *tables, by=by, told=told, threshold=threshold, said=odd)
-    return replace(made, frame=frame_library(targets, unlabeled, positive))
+    library = frame_library(targets, unlabeled, positive)
+    return replace(made, frame=library, estimates=replace(made.estimates, frame=library))
 
 
 def diagnose_from_tables(
@@ -199,8 +203,10 @@ def diagnose_from_tables(
     with overheard(*ODD, *GRAVE) as odd:
         X, y, arguments, asked = source_of_tables(estimator, unlabeled, positive, target, told=told)
         fitted = _Fitted.to(estimator, X, y, arguments, unlabeled, threshold)
-        found = fitted.diagnosis(estimator.read_target(target, **asked))
-    return _judged(found, [*said, *odd])
+        found = fitted.diagnosis(fitted.examine(estimator.read_target(target, **asked)))
+    tables = unlabeled, positive, target
+    made = replace(found, columns=column_uses(*tables, told), settings=run_settings(estimator, tables, told, threshold))
+    return _judged(made, [*said, *odd])
 
 
 def diagnose_targets_from_tables(
@@ -237,22 +243,29 @@ def diagnose_targets_from_tables(
     -------
     Diagnoses
     """
+    tables = unlabeled, positive, *(table for _, table in targets)
+    settings = run_settings(estimator, tables, told, threshold, by)
     unlabeled, positive, joined = join_targets(unlabeled, positive, targets, told)
+    columns = column_uses(unlabeled, positive, replace(joined.table, dropped=targets[0][1].dropped), told, by=by)
     with overheard(*ODD, *GRAVE) as odd:
         X, y, arguments, asked = source_of_tables(estimator, unlabeled, positive, joined.table, told=told)
         fitted = _Fitted.to(estimator, X, y, arguments, unlabeled, threshold)
-    made, of_target, by_name = {}, {}, WarningsByName("target")
+    made, of_target, influences, by_name = {}, {}, [], WarningsByName("target")
     for name, rows in joined.rows.items():
         own = without_empty_audit({key: column[rows] for key, column in asked.items()})
         with by_name.of(name), overheard(*ODD, *GRAVE) as of_target[name]:
-            made[name] = fitted.diagnosis(estimator.read_target(joined.part(name), **own), len(joined.rows))
+            seen = fitted.examine(estimator.read_target(joined.part(name), **own))
+            found = fitted.diagnosis(seen, len(joined.rows))
+            influences.append(estimator.influence(seen))
+        made[name] = replace(found, columns=columns, settings=settings)
     by_name.say()
     p_values = adjusted([found.label_shift_test.p_value for found in made.values()])
     judged = {
         name: _judged(found, [*_not_of_others(said, name, made), *odd, *of_target[name]], p, len(made))
         for (name, found), p in zip(made.items(), p_values, strict=True)
     }
-    return Diagnoses(judged, by)
+    estimates = {name: found.estimate for name, found in judged.items()}
+    return Diagnoses(judged, by, compared(estimates, influences, estimator.confidence, by))
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,6 +276,7 @@ class _Fitted:
     source: Source
     unlabeled: Table
     threshold: float | None
+    drivers: tuple[Driver, ...]
 
     @classmethod
     def to(
@@ -270,17 +284,21 @@ class _Fitted:
     ) -> _Fitted:
         check_threshold(threshold)
         source = estimator.read_source(X, y, **arguments)
-        return cls(estimator.fit_source(source), source, unlabeled, threshold)
+        fitted = estimator.fit_source(source)
+        return cls(fitted, source, unlabeled, threshold, drivers(source, fitted.witness))
 
-    def diagnosis(self, target: Target, targets: int = 1) -> Diagnosis:
+    def examine(self, target: Target) -> Examined:
+        """The target as the estimator sees it; its estimate knows what became of the columns."""
+        seen = self.estimator.examine(target)
+        return replace(seen, estimate=with_columns(seen.estimate, self.unlabeled))
+
+    def diagnosis(self, seen: Examined, targets: int = 1) -> Diagnosis:
         """Each part asks the target that was examined once; what is judged of them is left open.
 
         Of several targets one that label shift hardly explains gets so many more resamples that its p-value can be
         small even when it is adjusted for their number.
         """
-        estimator, source = self.estimator, self.source
-        seen = estimator.examine(target)
-        estimate = with_columns(seen.estimate, self.unlabeled)
+        estimator, source, target, estimate = self.estimator, self.source, seen.target, seen.estimate
         rng, confidence = np.random.default_rng(estimator.scored_.seed), estimator.confidence
         # where P and U may be alike, R tells nothing
         test = seen.test if seen.is_apart else replace(seen.test, ratio=float("nan"))
@@ -305,7 +323,8 @@ class _Fitted:
             from_rows = isinstance(estimator.prior_estimator_, MixturePrior)
             plan = planning(seen.witness, target, *common, from_rows=from_rows, confidence=confidence)
             step()
-        return Diagnosis(UNJUDGED, estimate, shift, label_shift, identification, sensitive, plan)
+        found = self.drivers if seen.is_apart else ()
+        return Diagnosis(UNJUDGED, estimate, shift, label_shift, identification, sensitive, plan, found)
 
 
 def _not_of_others(said: Sequence[Said], name: str, names: Iterable[str]) -> list[Said]:

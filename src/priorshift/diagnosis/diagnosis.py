@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from textwrap import fill
 from typing import Any
 
 import numpy as np
 
-from priorshift import records
-from priorshift.diagnosis import pictures
+from priorshift import plots, records
+from priorshift.diagnosis.advice import next_steps
+from priorshift.diagnosis.drivers import Driver
 from priorshift.diagnosis.identification import Identification
 from priorshift.diagnosis.label_shift import LabelShiftTest
 from priorshift.diagnosis.planning import Planning
 from priorshift.diagnosis.sensitivity import Sensitivity
 from priorshift.diagnosis.shift import ShiftTest
 from priorshift.diagnosis.verdict import Verdict
+from priorshift.input.column_uses import ColumnUse
 from priorshift.input.targets import name_of
 from priorshift.joint import holm
+from priorshift.prior_estimates import PriorEstimates
 from priorshift.result import PriorEstimate, decimals
 
 _WIDTH = 100
@@ -51,6 +56,12 @@ class Diagnosis:
         What the number rests on, and how wrong assumptions may be before the conclusion changes.
     planning : Planning
         How sure more rows would make it.
+    drivers : tuple of Driver
+        The columns that tell positives from the population, the most important first; none where nothing does.
+    columns : tuple of ColumnUse
+        What was done with each column of the tables.
+    settings : dict
+        What was asked with, but for defaults, in plain values; with "random_state".
     """
 
     verdict: Verdict
@@ -60,6 +71,14 @@ class Diagnosis:
     identification: Identification
     sensitivity: Sensitivity
     planning: Planning
+    drivers: tuple[Driver, ...] = ()
+    columns: tuple[ColumnUse, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def next_steps(self) -> tuple[str, ...]:  # numpydoc ignore=RT01
+        """What to do next, in at most four sentences, the most useful first."""
+        return next_steps(self.verdict, self.estimate, self.label_shift_test, self.identification, self.planning)
 
     def to_dict(self) -> dict[str, Any]:
         """Give plain numbers and strings, ready for JSON; a number that does not exist is None.
@@ -69,15 +88,20 @@ class Diagnosis:
         dict
             With the names of the attributes.
         """
-        return {name: getattr(self, name).to_dict() for name in ("verdict", "estimate", *_QUESTIONS)}
+        return {
+            **{name: getattr(self, name).to_dict() for name in ("verdict", "estimate", *_QUESTIONS)},
+            "next_steps": list(self.next_steps),
+            **_of_source(self),
+        }
 
     def plot(self, part: str | None = None, ax: Any = None) -> Any:
         """Draw a part.
 
         Parameters
         ----------
-        part : {"shift_test", "label_shift_test", "identification", "sensitivity", "planning"} or None
-            Which; None draws all of them, in a new figure.
+        part : str or None
+            Which of "shift_test", "label_shift_test", "identification", "sensitivity", "variants", "planning" and
+            "drivers"; None draws all but the last, in a new figure.
         ax : matplotlib Axes or None
             Where to draw one part; a new figure by default.
 
@@ -86,12 +110,32 @@ class Diagnosis:
         matplotlib Axes
             Of several, the first.
         """
-        return pictures.draw({name: getattr(self, name) for name in _QUESTIONS}, part, ax)
+        return plots.draw_parts(self, part, ax)
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
+        """Write a page that can be forwarded: one HTML file for screen and paper, which needs no network.
+
+        Parameters
+        ----------
+        path : str or path
+            Of the file, which is written whole or not at all.
+        title : str or None
+            Its heading.
+        command : str or None
+            What is shown as the command that repeats it.
+        """
+        from priorshift.report import write
+
+        write(self, path, title=title, command=command)
 
     def __str__(self) -> str:
         parts = [_filled(str(self.verdict)), str(self.estimate)]
         for name, question in _QUESTIONS.items():
-            parts.append(f"{question}\n{_filled(str(getattr(self, name)), '  ')}")
+            words = self.planning.composition if name == "planning" else str(getattr(self, name))
+            parts.append(f"{question}\n{_filled(words, '  ')}")
+        if self.next_steps:
+            steps = "\n".join(f"- {step}" for step in self.next_steps)
+            parts.append(f"What to do next?\n{_filled(steps, '  ')}")
         if "target" in self.estimate.details.get("audit", {}):
             parts.append("(What would change or narrow it is of the tables without the audit of the target.)")
         return "\n\n".join(parts)
@@ -107,12 +151,15 @@ class Diagnoses(Mapping[str, Diagnosis]):
         What the mapping holds, in its order.
     by : str or None
         The column that told the targets apart.
+    estimates : PriorEstimates
+        The estimates alone, with a band for all at once, differences and a test of equality.
     frame : str or None
         The library of data frames that :meth:`to_frame` uses, "pandas" or "polars"; None takes what is installed.
     """
 
     diagnoses: dict[str, Diagnosis]
     by: str | None = None
+    estimates: PriorEstimates = field(default_factory=lambda: PriorEstimates({}), repr=False)
     frame: str | None = field(default=None, repr=False)
 
     def __getitem__(self, name: Any) -> Diagnosis:
@@ -178,13 +225,43 @@ class Diagnoses(Mapping[str, Diagnosis]):
         Returns
         -------
         dict
-            "by", and under "targets" each diagnosis by its target's name, with adjusted p-values beside.
+            "by", and under "targets" each diagnosis by its target's name, with adjusted p-values and its part of the
+            band beside; "equality", and what is the same for all: "columns", "settings" and, where something tells
+            positives from the population, "drivers".
         """
         adjusted = {
             name: {key: value for key, value in records.plain(row).items() if key.endswith("adjusted_p_value")}
             for name, row in zip(self, self.records(), strict=True)
         }
-        return {"by": self.by, "targets": {name: d.to_dict() | adjusted[name] for name, d in self.items()}}
+        of_estimates = self.estimates.to_dict()
+        common = max((_of_source(d) for d in self.values()), key=lambda part: len(part["drivers"]), default={})
+        return {
+            "by": self.by,
+            "targets": {
+                name: {key: part for key, part in d.to_dict().items() if key not in common}
+                | adjusted[name]
+                | {"band": of_estimates["targets"].get(name, {}).get("band")}
+                for name, d in self.items()
+            },
+            "equality": of_estimates["equality"],
+            **common,
+        }
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
+        """Write a page that can be forwarded: one HTML file for screen and paper, which needs no network.
+
+        Parameters
+        ----------
+        path : str or path
+            Of the file, which is written whole or not at all.
+        title : str or None
+            Its heading.
+        command : str or None
+            What is shown as the command that repeats it.
+        """
+        from priorshift.report import write
+
+        write(self, path, title=title, command=command)
 
     def __str__(self) -> str:
         header = (self.by or "target", "publish?", "estimate", "interval", "no shift: p", "label shift: p")
@@ -199,6 +276,15 @@ class Diagnoses(Mapping[str, Diagnosis]):
         lines = [records.aligned(header, rows), "p-values are adjusted for the number of targets (Holm)."]
         lines += [f"{name}: {d.verdict.reasons[0]}" for name, d in self.items() if d.verdict.reasons]
         return "\n".join(lines)
+
+
+def _of_source(found: Diagnosis) -> dict[str, Any]:
+    """What is the same for all targets of one source."""
+    return {
+        "drivers": [driver.to_dict() for driver in found.drivers],
+        "columns": [column.to_dict() for column in found.columns],
+        "settings": found.settings,
+    }
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.input.source import Source
+from priorshift.input.tables import Table
 from priorshift.scores import mixture
 
 _SCALES = (0.3, 1.0)  # c of the kernels exp(−c‖x−y‖²/p); 1 is TCPU's
@@ -108,6 +109,19 @@ class ColumnFeatures:
                 below = np.searchsorted(knots, rows[:, k], "left") + np.searchsorted(knots, rows[:, k], "right")
                 made += [np.cos(np.pi * order * below / (2 * len(knots))) for order in _OF_COLUMN]
         return np.stack(made, axis=1)
+
+
+def column_names(table: Table, encoded: Index) -> tuple[list[str], list[str | None]]:
+    """Names of the user's columns; and of each encoded column, which level it is, None where the name says all."""
+    names = list(table.columns) if table.columns else [f"column {k}" for k in range(table.width)]
+    if table.origin is None:
+        return names, [None] * len(encoded)
+    of, of_encoded = table.origin.of, names
+    names = list(table.origin.columns)
+    if len(names) <= of.max():  # two columns of one name
+        names = [f"column {k}" for k in range(int(of.max()) + 1)]
+    several = np.bincount(of, minlength=len(names)) > 1
+    return names, [of_encoded[k] if several[of[k]] else None for k in encoded]
 
 
 def _knots(values: Floats, mass: Floats) -> Floats:

@@ -16,7 +16,7 @@ import numpy as np
 from priorshift.arrays import Floats
 from priorshift.diagnosis.columns import ColumnShift, unexplained
 from priorshift.diagnosis.eyes import Eyes
-from priorshift.diagnosis.features import ColumnFeatures
+from priorshift.diagnosis.features import column_names
 from priorshift.diagnosis.resampling import Mean, Observed, observed, random_signs
 from priorshift.diagnosis.residual import Residual, shares_above
 from priorshift.input.source import Source, Target
@@ -190,7 +190,7 @@ def label_shift_test(
         means = eyes.means(samples, signs)
         kernel = Residual.of(*(mean.take(eyes.of_kernel) for mean in means))
         score = _score(means, eyes, ratio)
-        names, levels = _names(source, eyes.columns)
+        names, levels = column_names(source.table, eyes.columns.encoded)
         P, U, T = (mean.take(eyes.of_columns) for mean in means)
         columns = unexplained((P, U, T), eyes.columns.column, eyes.columns.is_value, names, levels)
         rows = _in_excess(eyes, kernel, samples[2])
@@ -257,20 +257,6 @@ def _in_excess(eyes: Eyes, kernel: Residual, target: Observed) -> tuple[int, ...
         height[at] = phi @ e - target.mass[at] * np.einsum("ij,ij->i", phi, phi)
     first_rows = np.argsort(-height, kind="stable")[:_ROWS]
     return tuple(int(row) for row in first_rows if height[row] > 0)
-
-
-def _names(source: Source, columns: ColumnFeatures) -> tuple[list[str], list[str | None]]:
-    """Of the user's columns; and of each feature, which level it is."""
-    table = source.table
-    encoded = list(table.columns) if table.columns else [f"column {k}" for k in range(table.width)]
-    if table.origin is None:
-        return encoded, [None] * len(columns.encoded)
-    of = table.origin.of
-    names = list(table.origin.columns)
-    if len(names) <= of.max():  # two columns of one name
-        names = [f"column {k}" for k in range(int(of.max()) + 1)]
-    several = np.bincount(of, minlength=len(names)) > 1
-    return names, [encoded[k] if several[of[k]] else None for k in columns.encoded]
 
 
 def _plain(value: Any) -> Any:

@@ -122,7 +122,7 @@ def retested(witness: Witness, values: Floats, target: Target, of_source: Index,
         replace(r, positive=r.positive[in_P], population=r.population[in_U]) for r in scored.repetitions
     )
     counts = np.stack([mixture.histogram(v, n * kept.population_mass) for v in of_U])
-    less = ScoredSource(scored.prepare, repetitions, of_U, counts, kept.sizes, scored.seed, mass, m)
+    less = ScoredSource(scored.prepare, repetitions, of_U, counts, kept.sizes, scored.seed, mass, m, scored.spread)
     return Witness.of(less, kept, *scored.mixture).test(of_T, kept_T)
 
 

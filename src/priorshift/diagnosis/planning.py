@@ -18,6 +18,7 @@ import numpy as np
 from priorshift.arrays import Floats
 from priorshift.audit import LEAST, expected_audit
 from priorshift.audited_belief import AuditedSample, put_together
+from priorshift.audited_prior import belief_of_target
 from priorshift.confidence_curve import TabulatedCurve
 from priorshift.diagnosis.width_model import Sizes, WidthModel
 from priorshift.errors import InputError
@@ -34,8 +35,6 @@ from priorshift.share_distribution import ShareDistribution
 SAMPLES = ("positive", "unlabeled", "target")
 _NAMES = {"positive": "labelled positives", "unlabeled": "unlabelled rows", "target": "target rows"}
 _MOST = 1e4  # times the pilot's rows, beyond which a width counts as not to be reached
-_STEPS = np.linspace(0, 1, 401)  # of π′, where an audit is foreseen
-_POINTS = 101  # of a range of π
 _CELLS = 60  # of a distribution of π, of equal angle
 _FORESEEN = (0.25, 1.0, 4.0, 16.0, 64.0)  # times the rows, where the posterior of π is
 _NEGLIGIBLE = 0.05  # of the width, that doubling a sample must take away to be worth saying
@@ -178,6 +177,25 @@ class Planning:
             None if isinstance(pilot.prior, Known) else _labels(pilot.width_with_source_audit, width, rows[1]),
         )
 
+    def predict_audit(self, *, unlabeled: int = 0, target: int = 0) -> float:
+        """Predict the width where the classes of some rows were looked up.
+
+        Parameters
+        ----------
+        unlabeled, target : int
+            Unlabelled rows of the source, or rows of the target, drawn at random; one of the two.
+
+        Returns
+        -------
+        float
+            NaN where nothing can be planned.
+        """
+        if (unlabeled > 0) == (target > 0):
+            raise InputError("pass unlabeled or target, the number of rows to look up in one of the two samples.")
+        if self._pilot is None:
+            return float("nan")
+        return self._pilot.width_with_target_audit(target) if target else self._pilot.width_with_source_audit(unlabeled)
+
     @cached_property
     def doubled(self) -> dict[str, float]:  # numpydoc ignore=RT01
         """The width if one sample had twice as many rows, and if all had."""
@@ -230,11 +248,16 @@ class Planning:
         }
 
     def __str__(self) -> str:
+        return self.next_step if self._pilot is None else f"{self.composition}\n{self.next_step}"
+
+    @property
+    def composition(self) -> str:  # numpydoc ignore=RT01
+        """What the width is made of, in a sentence."""
         if self._pilot is None:
             return self.next_step
         names = _NAMES | {"source_prior": "source prior"}
         shares = ", ".join(f"{names[name]} {share:.0%}" for name, share in self.components.items() if share > 0)
-        return f"The interval is {self.width:.3g} wide; of its variance: {shares}.\n{self.next_step}"
+        return f"The interval is {self.width:.3g} wide; of its variance: {shares}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +293,7 @@ class _Pilot:
 
     @cached_property
     def _target_belief(self) -> ShareDistribution:
-        return _belief(self.curve, self.prior)
+        return belief_of_target(self.curve, self.prior)
 
     def width_with_target_audit(self, k: int) -> float:
         belief = self._target_belief
@@ -423,19 +446,6 @@ def _explained(scored: ScoredSource, values: Floats, mass: Floats, ratio: float)
     f = scored.predicted(values, ratio)
     mean = float(mass @ f)
     return min(float(mass @ (f - mean) ** 2) / max(mean * (1 - mean), 1e-12), 0.99)
-
-
-def _belief(curve: TabulatedCurve, prior: PriorKnowledge) -> ShareDistribution:
-    """The confidence distribution of π′; a range of π is taken as even."""
-    points: tuple[Any, ...] = (prior.value,)
-    if isinstance(prior, Distributed):
-        points = prior.points
-    elif isinstance(prior, Between):
-        points = (np.linspace(prior.low, prior.high, _POINTS),)
-    coarse = ShareDistribution(_STEPS, curve.probabilities(_STEPS, *points))
-    low, high = coarse.ppf([1e-6, 1 - 1e-6])
-    edges = np.union1d(_STEPS, np.linspace(low, high, len(_STEPS)))
-    return ShareDistribution(edges, curve.probabilities(edges, *points))
 
 
 def _width(distribution: ShareDistribution, confidence: float) -> float:

@@ -14,10 +14,10 @@ from priorshift.diagnosis.sensitivity import Sensitivity
 from priorshift.input.source import FEW_POSITIVES
 from priorshift.result import PriorEstimate, decimals
 
-_DOUBTED = 0.05  # a p-value of label shift below which it is doubted
-_REFUTED = 0.01  # and below which a violation that matters forbids the number
+DOUBTED = 0.05  # a p-value of label shift below which it is doubted
+REFUTED = 0.01  # and below which a violation that matters forbids the number
 _OUTSIDE = 3.0  # standard errors of a raw estimate outside [0, 1], beyond which it is no chance
-_WIDE, _EMPTY = 0.5, 0.9  # of an interval that hardly answers, and of one that does not
+_WIDE, EMPTY = 0.5, 0.9  # of an interval that hardly answers, and of one that does not
 _DISAGREE = 0.15  # estimators of π so far apart
 Answer = Literal["yes", "with care", "no"]
 
@@ -99,12 +99,12 @@ def judge(
     p = label_shift.p_value if p_value is None else p_value
     against = [*_nothing(identification), *_outside(estimate), *_contradicted(identification), *grave]
     doubts: list[str] = []
-    if p <= _DOUBTED:
+    if p <= DOUBTED:
         adjusted = f"p = {p:.2g}" if targets == 1 else f"p = {p:.2g}, adjusted for {targets} targets"
         broken, matters = _broken(label_shift, sensitive, adjusted)
-        (against if matters and p <= _REFUTED else doubts).append(broken)
+        (against if matters and p <= REFUTED else doubts).append(broken)
     elif label_shift.surely_named and not np.isnan(p):
-        doubts.append(f"{_listed([c.name for c in label_shift.surely_named])} moved beyond what a change of the prior "
+        doubts.append(f"{listed([c.name for c in label_shift.surely_named])} moved beyond what a change of the prior "
                       "explains, though all columns together did not.")  # fmt: skip
     elif np.isnan(p):
         doubts.append(f"Whether it is label shift could not be tested: {label_shift.reason}")
@@ -146,7 +146,7 @@ def _broken(test: LabelShiftTest, sensitive: Sensitivity, p: str) -> tuple[str, 
     words = f"A change of the prior does not explain the target ({p})"
     named = [column.name for column in test.named]
     if named:
-        words += f"; {_listed(named)} moved beyond it"
+        words += f"; {listed(named)} moved beyond it"
     half = sensitive.conclusion.half_width * (1 - sensitive.conclusion.source_prior)
     off = test.violation / test.separation * (1 - sensitive.conclusion.source_prior) if test.separation > 0 else np.inf
     if not np.isfinite(off):
@@ -185,13 +185,13 @@ def _few(found: Identification) -> list[str]:
 def _wide(estimate: PriorEstimate) -> list[str]:
     if estimate.interval is None:
         return ["Its error is not known, so that there is no interval to publish beside it."]
-    if not _WIDE < estimate.interval.width <= _EMPTY:
+    if not _WIDE < estimate.interval.width <= EMPTY:
         return []
     return [f"The interval, {estimate.interval.low:.2f} to {estimate.interval.high:.2f}, hardly answers."]
 
 
 def _empty(estimate: PriorEstimate) -> list[str]:
-    if estimate.interval is None or estimate.interval.width <= _EMPTY:
+    if estimate.interval is None or estimate.interval.width <= EMPTY:
         return []
     return [f"The interval, {estimate.interval.low:.2f} to {estimate.interval.high:.2f}, holds nearly every prior."]
 
@@ -218,7 +218,18 @@ def _moved(estimate: PriorEstimate, sensitive: Sensitivity) -> list[str]:
     return [f"It changes by {worst.moved:+.3f} {how}, which is more than chance and more than half its interval."]
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
+    """Quote names of columns for a sentence, the first three of them.
+
+    Parameters
+    ----------
+    names : list of str
+        One or more.
+
+    Returns
+    -------
+    str
+    """
     shown = [repr(name) for name in names[:3]]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -191,11 +191,7 @@ class ShiftedRows:
         step = max(1, len(h) // _FIT_ROWS)
         scale = np.where(self.shiftable, self.spread, 1.0)
         X = np.clip(self.target.rows[np.arange(0, len(h), step)] / scale, -_FAR, _FAR)
-        mass = self.target.mass[::step] / self.target.mass[::step].sum()
-        X, y = X - mass @ X, h[::step] - mass @ h[::step]
-        A = X.T @ (mass[:, None] * X)
-        A[np.diag_indices_from(A)] += _RIDGE * max(float(np.trace(A)) / len(A), 1e-12)
-        return np.asarray(np.linalg.solve(A, X.T @ (mass * y)))
+        return regression(X, h[::step], self.target.mass[::step] / self.target.mass[::step].sum())
 
     def root(self, ratio: float, by: float, direction: Floats, slope: float) -> float:
         """The smallest |s| found that carries R̂ from `ratio` to `ratio + by`; NaN where 4 are not enough.
@@ -339,6 +335,27 @@ def leading_columns(source: Source, shifted: ShiftedRows, ratio: float) -> tuple
         name = f"column {names[k]!r}" if names else source.table.column(int(k))
         made.append(Column(name, used[of[used] == k]))
     return tuple(made)
+
+
+def regression(X: Floats, y: Floats, mass: Floats) -> Floats:
+    """Regress y on columns of about unit spread, with a little ridge for those that say the same.
+
+    Parameters
+    ----------
+    X : ndarray of shape (rows, columns)
+        The columns.
+    y, mass : ndarray of shape (rows,)
+        What is explained, and what each row counts; the sum of `mass` is 1.
+
+    Returns
+    -------
+    ndarray of shape (columns,)
+        The slopes.
+    """
+    X, y = X - mass @ X, y - mass @ y
+    A = X.T @ (mass[:, None] * X)
+    A[np.diag_indices_from(A)] += _RIDGE * max(float(np.trace(A)) / len(A), 1e-12)
+    return np.asarray(np.linalg.solve(A, X.T @ (mass * y)))
 
 
 def _search(short: Callable[[float], float], start: float) -> float:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from priorshift.errors import InputError
 from priorshift.input.cells import Column, Reading, is_number
 from priorshift.input.csv_layout import Layout, first_line, read_layout, refuse_header_of_numbers, separator_of
+from priorshift.records import csv_line, is_formula, without_formula
 
 Source = Path | bytes  # a file, or what was read of something that can be read only once
 
@@ -230,22 +231,61 @@ def decimal_mark(text: str, layout: Layout) -> str | None:
     return "," if any(reading.sure for reading in readings) else None
 
 
-def add_columns(source: Source, output: Path, columns: dict[str, Sequence[str]], *, packed: bool = False) -> None:
-    """Write a copy of the text with more columns: a cell for each of its rows, in its dialect, gzipped if `packed`."""
+def add_columns(
+    source: Source, output: Path, columns: dict[str, Sequence[str]], *, packed: bool = False, safe: bool = False
+) -> int:
+    """Write a copy of the text with more columns: a cell for each of its rows, in its dialect, gzipped if `packed`.
+
+    Its own lines are copied as they are, since whoever joins the copy on a column must find the same cells. For a
+    spreadsheet they may be made `safe`: an apostrophe before what it would take for a formula. Returned is the number
+    of cells that were left as such.
+    """
     with open_text(source) as file:
         first, _ = first_line(file)
         separator = separator_of(first, next(filter(str.strip, iter(file.readline, "")), ""))
         file.seek(0)
-        reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
-        rows = [row for row in reader if not is_blank(row)]
-    added = list(zip(*columns.values(), strict=True))
+        rows, lines = _rows_and_lines(file, separator)
+    added: list[Sequence[str]] = list(zip(*columns.values(), strict=True))
     header = [(*columns,)] * (len(rows) - len(added))
     if _by_commas(rows[len(header) :]):
         added = [tuple(c.replace(".", ",") if is_number(c) else c for c in more) for more in added]
+    formulas, end = 0, "\n"
     opened: Any = gzip.open if packed else open
     with opened(output, "wt", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, delimiter=separator, lineterminator="\n")
-        writer.writerows([*row, *more] for row, more in zip(rows, [*header, *added], strict=True))
+        for row, line, more in zip(rows, lines, [*header, *added], strict=True):
+            if safe:
+                line = csv_line([without_formula(cell) for cell in row], separator)
+            else:
+                formulas += sum(map(is_formula, row))
+            text = line.rstrip("\r\n")
+            end = line[len(text) :] or end  # the last line may have none
+            file.write(text + separator + csv_line(more, separator, end))
+    return formulas
+
+
+def _rows_and_lines(file: TextIO, separator: str) -> tuple[list[list[str]], list[str]]:
+    """Cells of all rows, and the lines that they stand in."""
+    rows, lines, taken = [], [], []
+
+    def kept() -> Iterator[str]:
+        for line in file:
+            taken.append(line)
+            yield line
+
+    for row in csv.reader(kept(), delimiter=separator, skipinitialspace=True):
+        if not is_blank(row):
+            rows.append(row)
+            lines.append("".join(taken))
+        taken.clear()
+    if lines and _is_open(lines[-1], rows[-1], separator):
+        lines[-1] = csv_line(rows[-1], separator)
+    return rows, lines
+
+
+def _is_open(line: str, row: list[str], separator: str) -> bool:
+    """Whether a quote in it is never closed, which would swallow a further cell."""
+    further = io.StringIO(line.rstrip("\r\n") + separator, newline="")
+    return next(csv.reader(further, delimiter=separator, skipinitialspace=True)) != [*row, ""]
 
 
 def _by_commas(rows: list[list[str]]) -> bool:

@@ -272,7 +272,7 @@ def _of_series(series: Any, holds: str, where: str) -> Cells:
 
 def of_objects(values: Sequence[Any], holds: str, where: str) -> Cells:
     """Cells of Python's own kinds: all numbers, all dates, all durations, or else text."""
-    there = [value for value in values if not _is_nothing(value)]
+    there = [value for value in values if not is_nothing(value)]
     kinds = {_kind(value) for value in there}
     if "other" in kinds:
         odd = next(value for value in there if _kind(value) == "other")
@@ -282,14 +282,14 @@ def of_objects(values: Sequence[Any], holds: str, where: str) -> Cells:
         )
     if kinds == {"number"}:
         try:
-            return np.array([np.nan if _is_nothing(v) else float(v) for v in values], dtype=np.float64)
+            return np.array([np.nan if is_nothing(v) else float(v) for v in values], dtype=np.float64)
         except OverflowError:
             raise InputError(f"{holds} a whole number too large for a float in {where}; rescale it.") from None
     if kinds == {"date"}:
-        return np.array([_moment(None if _is_nothing(v) else v) for v in values], dtype="datetime64[us]")
+        return np.array([_moment(None if is_nothing(v) else v) for v in values], dtype="datetime64[us]")
     if kinds == {"duration"}:
-        return np.array([np.nan if _is_nothing(v) else _in_days(v) for v in values], dtype=np.float64)
-    return _objects(None if _is_nothing(v) else as_text(v) for v in values)
+        return np.array([np.nan if is_nothing(v) else _in_days(v) for v in values], dtype=np.float64)
+    return _objects(None if is_nothing(v) else as_text(v) for v in values)
 
 
 def _kind(value: Any) -> str:
@@ -302,7 +302,8 @@ def _kind(value: Any) -> str:
     return next((name for name, types in kinds if isinstance(value, types)), "other")
 
 
-def _is_nothing(value: Any) -> bool:
+def is_nothing(value: Any) -> bool:
+    """Whether a cell of Python's own kinds has no value."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return True
     return not isinstance(value, str) and str(value) in _NO_VALUE

@@ -47,6 +47,18 @@ def row_groups(path: Path, name: str) -> tuple[list[str], list[int]]:
         return list(file.schema_arrow.names), rows
 
 
+def text_sizes(path: Path, name: str, rows: int) -> Iterator[int]:
+    """Bytes that the cells of text and the like take, so many rows after the other: few may be stored for many."""
+    from pyarrow import types
+
+    with _opened(path, name, _BUFFER) as file:
+        fixed = (types.is_primitive, types.is_boolean, types.is_null)
+        wanted = [field.name for field in file.schema_arrow if not any(check(field.type) for check in fixed)]
+        if wanted:
+            for block in file.iter_batches(rows, columns=wanted):
+                yield block.nbytes
+
+
 def iter_frames(path: Path, name: str, wanted: list[str], groups: Sequence[int], rows: int) -> Iterator[Any]:
     """Arrow tables of some columns and row groups, of so many rows at most; memory does not grow with the file."""
     import pyarrow

@@ -12,6 +12,7 @@ from priorshift.arrays import Floats, Mask
 from priorshift.input.source import Source, Target
 from priorshift.scores import mixture
 from priorshift.scores.cross_fitting import FIT_ROWS, Repetition, cross_fit
+from priorshift.scores.evidence import ScoreShares, SourceScores
 from priorshift.scores.p_values import p_values
 from priorshift.threads import in_threads
 
@@ -49,6 +50,14 @@ class Preparation:
 
 
 @dataclass(frozen=True, eq=False)
+class ScoredTarget:
+    """The p-values of a target's rows, shape (repeats, rows), and how the score is spread beside the source."""
+
+    p_values: Floats
+    scores: ScoreShares
+
+
+@dataclass(frozen=True, eq=False)
 class ScoredSource:
     """Cross-fitted scores of P and U, and the p-values of U.
 
@@ -70,6 +79,8 @@ class ScoredSource:
         What each row of P counts among its ranks; None is the same for all.
     positive_worth : float
         Rows of equal weight that they are worth.
+    spread : SourceScores
+        How the score is spread in P and U.
     """
 
     prepare: Preparation
@@ -80,6 +91,7 @@ class ScoredSource:
     seed: int
     positive_mass: Floats | None
     positive_worth: float
+    spread: SourceScores
 
     @classmethod
     def of(
@@ -109,7 +121,8 @@ class ScoredSource:
             in_threads(lambda r: p_values(r.positive, r.population, mass, m), repetitions, len(source.labeled))
         )
         counts = np.stack([mixture.histogram(v, n * source.population_mass) for v in values])
-        return cls(prepare, repetitions, values, counts, source.sizes, seed, mass, m)
+        spread = SourceScores.of(repetitions, own, source.population_mass)
+        return cls(prepare, repetitions, values, counts, source.sizes, seed, mass, m, spread)
 
     @cached_property
     def mixture(self) -> tuple[Floats, Floats]:
@@ -118,14 +131,23 @@ class ScoredSource:
 
     def target_p_values(self, target: Target, device: str = "cpu") -> Floats:
         """Ranks of the scores of a target's rows among those of P, shape (repeats, rows)."""
+        return self.score(target, device).p_values
+
+    def score(self, target: Target, device: str = "cpu") -> ScoredTarget:
+        """Score the rows of a target, of which ranks and shares are kept."""
         prepared, rng = self.prepare(target.rows[:]), np.random.default_rng(self.seed)
         dealt = [r.deal(target.of_source, rng) for r in self.repetitions]
 
-        def ranks(k: int) -> Floats:
-            one = self.repetitions[k]
-            return self.ranks(one.positive, one.target(prepared, dealt[k], device))
+        mass, source = None if target.is_even else target.mass, self.spread
 
-        return np.stack(in_threads(ranks, range(len(dealt)), len(prepared)))
+        def seen(k: int) -> tuple[Floats, Floats]:
+            one = self.repetitions[k]
+            scores = one.target(prepared, dealt[k], device)
+            return self.ranks(one.positive, scores), source.cells.shares(scores, mass)
+
+        values, shares = zip(*in_threads(seen, range(len(dealt)), len(prepared)), strict=True)
+        spread = ScoreShares(source.cells.edges, source.positive, source.population, np.mean(shares, axis=0))
+        return ScoredTarget(np.stack(values), spread)
 
     def ranks(self, positive: Floats, scores: Floats) -> Floats:
         """The p-values of scores of one repetition."""

@@ -1,0 +1,219 @@
+// The way from three files to a report.
+
+import { ask, follow } from "./ask.js";
+import { bringExample, counted, filesRead, makeCards, ROLES, setUp } from "./files.js";
+import { columnSettings, fillIn, offerColumns, settings, showProblem, showScenario } from "./known.js";
+
+const part = (id) => document.querySelector(`#${id}`);
+const ids = (files) => Object.fromEntries(Object.entries(files).map(([role, file]) => [role, file.id]));
+const USES = {
+  feature: "comparing rows", constant: "nothing", "left out": "nothing", dropped: "nothing", id: "id", group: "group", weight: "weight",
+  audit: "rows looked up", target: "which population",
+};
+let running = null; // the job whose report is waited for
+let reading = 0; // which look at the columns is the last one
+let delay = 0;
+
+function filesChanged() {
+  const files = filesRead();
+  const complete = ROLES.every((role) => files[role]);
+  part("read").hidden = part("known").hidden = !complete;
+  part("start").disabled = !complete || running !== null;
+  part("example-note").hidden = !ROLES.every((role) => files[role]?.name === `example-${role}.csv`);
+  part("result-stale").hidden = false;
+  reading++;
+  if (complete) {
+    offerColumns(files);
+    lookAtColumns();
+  }
+}
+
+async function lookAtColumns() {
+  const turn = ++reading;
+  const status = part("read-status");
+  status.className = "";
+  status.textContent = "Looking at the columns …";
+  try {
+    const order = { kind: "columns", files: ids(filesRead()), settings: columnSettings() };
+    const story = await follow((await ask("POST", "tasks", order)).id);
+    if (turn !== reading) return;
+    if (story.state !== "done") throw new Error(story.sentence ?? "The columns were not looked at.");
+    showColumns(story.answer);
+  } catch (error) {
+    if (turn !== reading) return;
+    status.className = "problem";
+    status.textContent = error.message;
+    part("read-columns").hidden = part("odd").hidden = true;
+    part("columns").open = true; // where most problems are mended
+  }
+}
+
+function showColumns({ columns, odd }) {
+  const features = columns.filter((column) => column.use === "feature").length;
+  part("read-status").textContent =
+    `Rows are compared by ${counted(features, "column")}` +
+    (columns.length > features ? `; ${counted(columns.length - features, "other has", "others have")} another use, or none.` : ".");
+  part("odd").hidden = odd.length === 0;
+  part("odd").replaceChildren(...odd.map((sentence) => element("li", sentence)));
+  part("read-columns").hidden = false;
+  part("read-columns").querySelector("tbody").replaceChildren(...columns.map((column) => {
+    const row = document.createElement("tr");
+    const name = element("th", column.name);
+    name.scope = "row";
+    const empty = column.missing === null ? "" : column.missing === 0 ? "none" : `${(100 * column.missing).toPrecision(2)}%`;
+    row.append(name, ...[USES[column.use] ?? column.use, column.kind, empty, column.became].map((words) => element("td", words)));
+    return row;
+  }));
+}
+
+function element(name, text) {
+  const made = document.createElement(name);
+  made.textContent = text;
+  return made;
+}
+
+function settingsChanged(event) {
+  showScenario();
+  part("result-stale").hidden = false;
+  const radio = event.target.closest(".choice")?.querySelector('input[name="prior"]');
+  if (event.target.type === "number" && radio) radio.checked = true;
+  if (event.target.matches("select, #drop input, input[name=scenario]")) {
+    clearTimeout(delay);
+    delay = setTimeout(lookAtColumns, 300);
+  }
+}
+
+async function start(event) {
+  event.preventDefault();
+  if (running !== null) return;
+  let order;
+  try {
+    order = { kind: "run", files: ids(filesRead()), settings: settings() };
+    showProblem(null);
+  } catch (error) {
+    showProblem(error);
+    return;
+  }
+  part("start").disabled = true;
+  say("cancelled", "");
+  running = "asked";
+  try {
+    const task = await ask("POST", "tasks", order);
+    running = task.id;
+    part("result").hidden = part("failed").hidden = true;
+    part("working").hidden = false;
+    part("steps").replaceChildren();
+    part("working-heading").focus();
+    part("working").scrollIntoView({ block: "start" });
+    const story = await follow(task.id, showStory);
+    finish(story);
+  } catch (error) {
+    if (running === "asked") showProblem(error);
+    else finish({ state: "refused", sentence: error.message });
+  } finally {
+    running = null;
+    part("start").disabled = part("known").hidden;
+    part("cancel").disabled = false;
+  }
+}
+
+function showStory(story) {
+  const waits = story.state === "waiting";
+  say("working-status", waits
+    ? `Waiting: ${story.ahead === 0 ? "it is the next one" : `${counted(story.ahead, "job")} before it`}.`
+    : story.now ?? "Starting");
+  part("working-status").classList.toggle("unseen", !waits && story.now !== null); // the list shows it
+  part("elapsed").textContent = waits ? "" : `${Math.round(story.seconds)} s`;
+  part("steps").replaceChildren(...story.steps.map((step) => {
+    const item = element("li", step.name);
+    item.className = step.name === story.now ? "now" : step.done < step.of ? "open" : ""; // one may be within another
+    if (step.name === story.now && step.of > 1) {
+      const bar = document.createElement("progress");
+      bar.max = step.of;
+      bar.value = step.done - 1;
+      bar.setAttribute("aria-label", `${step.name}: step ${step.done} of ${step.of}`);
+      item.append(bar);
+    }
+    return item;
+  }));
+}
+
+// A screen reader is told of what is new alone.
+function say(id, words) {
+  if (part(id).textContent !== words) part(id).textContent = words;
+}
+
+function finish(story) {
+  part("working").hidden = true;
+  if (story.state === "done") {
+    showResult(story);
+  } else if (story.state === "cancelled") {
+    part("start").disabled = false;
+    part("start").focus();
+    say("cancelled", "Cancelled.");
+  } else {
+    part("failed").hidden = false;
+    part("failed-sentence").textContent = story.sentence;
+    part("failed-heading").focus();
+    part("failed").scrollIntoView({ block: "nearest" });
+  }
+}
+
+function showResult({ id, answer }) {
+  const at = `tasks/${id}`;
+  part("report").src = part("open").href = `${at}/report`;
+  for (const name of ["report.html", "result.json", "decisions.csv"]) part(`download-${name.split(".")[0]}`).href = `${at}/${name}`;
+  part("decisions").hidden = !answer.files.includes("decisions.csv");
+  part("undecided").hidden = !answer.undecided;
+  part("undecided").textContent = answer.undecided ? `There are no decisions on rows. ${answer.undecided}` : "";
+  part("command").textContent = answer.command;
+  part("headline").textContent = answer.headline;
+  part("copied").textContent = "";
+  part("result").hidden = false;
+  part("result-stale").hidden = true;
+  part("result-heading").focus();
+  part("result").scrollIntoView({ block: "start" });
+}
+
+async function example() {
+  part("example").disabled = true;
+  try {
+    const answer = await ask("POST", "example");
+    await bringExample(answer);
+    fillIn(answer.settings);
+    part("columns").open = true;
+    lookAtColumns();
+    part("read").scrollIntoView({ block: "start" });
+  } catch (error) {
+    showProblem(error);
+  } finally {
+    part("example").disabled = false;
+  }
+}
+
+async function copy() {
+  try {
+    await navigator.clipboard.writeText(part("command").textContent);
+    part("copied").textContent = "Copied.";
+  } catch {
+    part("copied").textContent = "The browser does not allow it; select the text and copy it.";
+  }
+}
+
+makeCards();
+part("settings").addEventListener("submit", start);
+part("settings").addEventListener("input", settingsChanged);
+part("example").addEventListener("click", example);
+part("copy").addEventListener("click", copy);
+part("cancel").addEventListener("click", () => {
+  part("cancel").disabled = true;
+  ask("DELETE", `tasks/${running}`).catch(() => {});
+});
+showScenario();
+setUp({ bytes: Infinity }, filesChanged);
+const about = await ask("GET", "about");
+setUp(about, filesChanged);
+part("version").textContent = about.version;
+part("limits").textContent =
+  `A file may have ${about.rows.toLocaleString("en")} rows and ${Math.round(about.bytes / 1e6).toLocaleString("en")} MB; ` +
+  `an estimate may take ${Math.round(about.seconds / 60) || 1} min.`;

@@ -1,0 +1,133 @@
+// The three cards: a file is chosen or dropped, sent at once, and what was read of it is said.
+
+import { ask, follow, send } from "./ask.js";
+
+export const ROLES = ["positive", "unlabeled", "target"];
+const cards = {};
+let limits = { bytes: Infinity };
+let changed = () => {};
+
+export const counted = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+
+export function setUp(about, whenChanged) {
+  limits = about;
+  changed = whenChanged;
+}
+
+// What each role has, once it was read without a problem.
+export function filesRead() {
+  return Object.fromEntries(ROLES.filter((role) => cards[role].file?.look).map((role) => [role, cards[role].file]));
+}
+
+export function makeCards() {
+  for (const role of ROLES) {
+    const box = document.querySelector(`[data-role="${role}"]`);
+    box.append(document.querySelector("#card").content.cloneNode(true));
+    const input = box.querySelector("input");
+    input.id = `${role}-input`;
+    input.setAttribute("aria-labelledby", `${role}-pick ${role}-heading`);
+    input.setAttribute("aria-describedby", `${role}-help`);
+    box.querySelector(".pick span").id = `${role}-pick`;
+    const card = (cards[role] = { role, box, input, file: null, turn: 0 });
+    input.addEventListener("change", () => {
+      if (input.files.length) bring(card, input.files[0]);
+      input.value = "";
+    });
+    box.querySelector(".remove").addEventListener("click", () => {
+      remove(card);
+      input.focus();
+    });
+    box.querySelector(".remove").setAttribute("aria-describedby", `${role}-heading`);
+    box.addEventListener("dragover", () => box.classList.add("over"));
+    box.addEventListener("dragleave", () => box.classList.remove("over"));
+    box.addEventListener("drop", (event) => {
+      if (event.dataTransfer.files.length) bring(card, event.dataTransfer.files[0]);
+    });
+  }
+  for (const kind of ["dragover", "drop"]) {
+    window.addEventListener(kind, (event) => {
+      event.preventDefault(); // else the browser would open the file
+      if (kind === "drop") for (const role of ROLES) cards[role].box.classList.remove("over");
+    });
+  }
+}
+
+export async function bringExample(answer) {
+  await Promise.all(ROLES.map((role) => {
+    const card = cards[role];
+    forget(card);
+    return look(card, answer.files[role], ++card.turn);
+  }));
+}
+
+async function bring(card, file) {
+  const turn = ++card.turn;
+  forget(card);
+  changed();
+  if (file.size > limits.bytes) {
+    show(card, "bad", file.name, `It is larger than ${limits.bytes.toLocaleString("en")} bytes, the most that this page takes. Take a random part of its rows.`);
+    return;
+  }
+  const bar = card.box.querySelector("progress");
+  bar.hidden = false;
+  bar.value = 0;
+  bar.setAttribute("aria-label", `Sending ${file.name}`);
+  show(card, "", file.name, "Being sent …");
+  try {
+    const query = new URLSearchParams({ role: card.role, name: file.name });
+    const kept = await send(`files?${query}`, file, (share) => (bar.value = share));
+    if (turn !== card.turn) return drop(kept.id);
+    await look(card, kept, turn);
+  } catch (error) {
+    if (turn === card.turn) show(card, "bad", file.name, error.message);
+  } finally {
+    if (turn === card.turn) bar.hidden = true;
+  }
+}
+
+async function look(card, kept, turn) {
+  card.file = { id: kept.id, name: kept.name, look: null };
+  show(card, "", kept.name, "Being read …");
+  const story = await follow(kept.task, ({ ahead }) => {
+    if (ahead && turn === card.turn) show(card, "", kept.name, "Will be read after the job that runs …");
+  });
+  if (turn !== card.turn) return;
+  if (story.state !== "done") {
+    drop(kept.id);
+    card.file = null;
+    show(card, "bad", kept.name, story.sentence ?? "It was not read.");
+  } else {
+    card.file.look = story.answer;
+    const { rows, columns } = story.answer;
+    show(card, "good", kept.name, `${counted(rows, "row")}, ${counted(columns.length, "column")}`);
+  }
+  changed();
+}
+
+function show(card, state, name, words) {
+  card.box.classList.toggle("good", state === "good");
+  card.box.classList.toggle("bad", state === "bad");
+  const status = card.box.querySelector(".read");
+  const strong = document.createElement("strong");
+  strong.textContent = name;
+  status.replaceChildren(...(name ? [strong, words] : []));
+  card.box.querySelector(".remove").hidden = !card.file?.look;
+  card.box.querySelector(".pick span").textContent = name ? "Choose another" : "Choose a file";
+  card.box.querySelector(".or").hidden = Boolean(name);
+}
+
+function forget(card) {
+  if (card.file) drop(card.file.id);
+  card.file = null;
+}
+
+function remove(card) {
+  card.turn++;
+  forget(card);
+  show(card, "", "", "");
+  changed();
+}
+
+function drop(id) {
+  ask("DELETE", `files/${id}`).catch(() => {}); // one that a job still needs goes later
+}

@@ -1,0 +1,134 @@
+// What the user says is known: read from the form, with columns to choose from as they were read.
+
+const NONE = "";
+const IDENTICAL = "\u0000identical"; // no column has that name
+const field = (id) => document.querySelector(`#${id}`);
+const chosen = (name) => document.querySelector(`input[name="${name}"]:checked`).value;
+
+class Wrong extends Error {
+  constructor(sentence, input) {
+    super(sentence);
+    this.input = input;
+  }
+}
+
+function number(id, what, scale = 1) {
+  const input = field(id);
+  if (input.value.trim() === "" || !input.validity.valid) throw new Wrong(`${what} Fill it in.`, input);
+  return Number((input.valueAsNumber / scale).toPrecision(12)); // 12.3 / 100 is 0.123
+}
+
+function prior() {
+  switch (chosen("prior")) {
+    case "value":
+      return { value: number("value", "The share of the old population must be a number from 0 to 100 percent.", 100) };
+    case "range":
+      return {
+        low: number("low", "The lower end of the range must be a number from 0 to 100 percent.", 100),
+        high: number("high", "The upper end of the range must be a number from 0 to 100 percent.", 100),
+      };
+    case "counts":
+      return {
+        positives: number("positives", "How many had it must be a whole number."),
+        rows: number("rows", "How many were examined must be a whole number."),
+      };
+    default:
+      return null;
+  }
+}
+
+// What decides how columns are used.
+export function columnSettings() {
+  const scenario = chosen("scenario");
+  const shared = scenario === "censoring" ? NONE : field("shared").value;
+  const said = { scenario, shared: shared === IDENTICAL ? { identical: true } : shared || null };
+  for (const use of ["weights", "groups", "audit", "by"]) said[use] = field(use).value || null;
+  const left = [...document.querySelectorAll("#drop input:checked")].map((box) => box.value);
+  return { ...said, drop: left };
+}
+
+export function settings() {
+  const said = { ...columnSettings(), prior: prior() };
+  said.confidence = number("confidence", "The confidence must be a number between 0 and 100 percent.", 100);
+  said.seed = number("seed", "The seed must be a whole number from 0 on.");
+  said.threshold = null;
+  if (field("threshold").value.trim() || !field("threshold").validity.valid) {
+    said.threshold = number("threshold", "The share that matters must be a number between 0 and 100 percent.", 100);
+  }
+  return said;
+}
+
+export function fillIn(said) {
+  document.querySelector(`#prior-value`).checked = true;
+  field("value").value = said.prior.value * 100;
+  field("shared").value = said.shared;
+}
+
+// Which columns can have which use, by the files that have them.
+export function offerColumns(files) {
+  const names = Object.fromEntries(
+    Object.entries(files).map(([role, file]) => [role, file.look.named ? file.look.columns.map((c) => c.name) : []]),
+  );
+  const every = [...new Set(Object.values(names).flat())];
+  const has = (role) => (name) => names[role].includes(name);
+  offer("shared", every.filter(has("positive")).filter(has("unlabeled")), "nobody, or it is not known", [
+    [IDENTICAL, "rows with the same values are the same"],
+  ]);
+  offer("by", names.target, "no, it is one");
+  offer("groups", every.filter((name) => Object.keys(names).every((role) => has(role)(name))), "no rows belong together");
+  offer("weights", every, "all rows count alike");
+  offer("audit", every.filter((name) => has("unlabeled")(name) || has("target")(name)), "none was");
+  offerDrop(every);
+}
+
+function offer(id, names, none, besides = []) {
+  const select = field(id);
+  const before = select.value;
+  const options = [[NONE, none], ...besides, ...names.map((name) => [name, name])];
+  select.replaceChildren(...options.map(([value, words]) => {
+    const option = document.createElement("option");
+    option.value = value;
+    option.textContent = words;
+    return option;
+  }));
+  if (options.some(([value]) => value === before)) select.value = before;
+}
+
+function offerDrop(names) {
+  const before = new Set([...document.querySelectorAll("#drop input:checked")].map((box) => box.value));
+  field("drop").replaceChildren(...names.map((name) => {
+    const label = document.createElement("label");
+    const box = document.createElement("input");
+    box.type = "checkbox";
+    box.value = name;
+    box.checked = before.has(name);
+    const words = document.createElement("span");
+    words.textContent = name;
+    label.append(box, words);
+    return label;
+  }));
+}
+
+export function showScenario() {
+  field("shared-row").hidden = chosen("scenario") === "censoring";
+}
+
+export function showProblem(error) {
+  const box = field("settings-problem");
+  const place = error?.input?.closest("fieldset, .grid > div");
+  if (place) place.append(box);
+  else field("go").before(box);
+  box.hidden = !error;
+  box.textContent = error ? error.message : "";
+  for (const input of document.querySelectorAll("#settings [aria-invalid]")) {
+    input.removeAttribute("aria-invalid");
+    if (input.getAttribute("aria-describedby") === box.id) input.removeAttribute("aria-describedby");
+  }
+  if (error?.input) {
+    error.input.setAttribute("aria-invalid", "true");
+    if (!error.input.hasAttribute("aria-describedby")) error.input.setAttribute("aria-describedby", box.id);
+    const fold = error.input.closest("details");
+    if (fold) fold.open = true;
+    error.input.focus();
+  }
+}

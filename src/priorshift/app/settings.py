@@ -1,0 +1,195 @@
+"""What the user says on the page, as the library takes it, and as a shell would say it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scipy import stats
+
+from priorshift.errors import InputError
+from priorshift.input.parameters import CHOICES
+from priorshift.input.told import Told
+from priorshift.prior_knowledge import read_prior
+from priorshift.witness_shift import WitnessShift
+
+ROLES = ("positive", "unlabeled", "target")
+IDENTICAL = {"identical": True}  # in place of the name of an id column
+_COLUMNS = {"weights": "--weight-column", "groups": "--group-column", "audit": "--audit-column", "by": "--by"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is known, and what is asked.
+
+    Attributes
+    ----------
+    scenario : {"case-control", "censoring"}
+    prior : None, number, pair of numbers or counts
+        Of the source; counts are a mapping of "positives" and "rows".
+    shared : None, "identical" or str
+        As :func:`priorshift.diagnose` takes it.
+    weights, groups, audit, by : str or None
+        Names of columns.
+    drop : tuple of str
+        Columns to leave out.
+    confidence : float
+    threshold : float or None
+    seed : int
+    """
+
+    scenario: str = "case-control"
+    prior: Any = None
+    shared: str | None = None
+    weights: str | None = None
+    groups: str | None = None
+    audit: str | None = None
+    by: str | None = None
+    drop: tuple[str, ...] = ()
+    confidence: float = 0.95
+    threshold: float | None = None
+    seed: int = 0
+
+    @classmethod
+    def of(cls, said: Any) -> Settings:
+        """Read what the page sent; what cannot be meant is refused."""
+        if not isinstance(said, Mapping):
+            raise InputError("the settings are not a JSON object; reload the page.")
+        unknown = set(said) - {*cls.__dataclass_fields__}
+        if unknown:
+            raise InputError(f"the settings have {sorted(unknown)[0]!r}, which is none of them; reload the page.")
+        shared = "identical" if said.get("shared") == IDENTICAL else _text(said, "shared")
+        if said.get("shared") == "identical":
+            raise InputError("an id column cannot be called 'identical' here; rename it.")
+        drop = said.get("drop", [])
+        if not isinstance(drop, list) or not all(isinstance(name, str) for name in drop):
+            raise InputError("the columns to leave out are not a list of names; reload the page.")
+        scenario = said.get("scenario", cls.scenario)
+        if scenario not in CHOICES["scenario"]:
+            raise InputError("choose where the unlabelled rows come from.")
+        if scenario == "censoring" and shared is not None:
+            raise InputError(
+                "where one table was divided, no row is in both files; leave the id column out, or choose two samples."
+            )
+        seed = said.get("seed", cls.seed)
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+            raise InputError("the seed must be a whole number from 0 to 4,294,967,295.")
+        made = cls(
+            scenario=scenario,
+            prior=_prior(said.get("prior")),
+            shared=shared,
+            weights=_text(said, "weights"),
+            groups=_text(said, "groups"),
+            audit=_text(said, "audit"),
+            by=_text(said, "by"),
+            drop=tuple(drop),
+            confidence=_share(said, "confidence", cls.confidence),
+            threshold=_share(said, "threshold", None),
+            seed=seed,
+        )
+        made.told()
+        return made
+
+    def told(self) -> Told:
+        """What is known of rows."""
+        return Told(self.shared, self.audit, self.weights, self.groups).checked(self.drop, by=self.by)
+
+    @property
+    def source_prior(self) -> Any:
+        """As an estimator takes it; counts by Jeffreys' prior, as the command line has it."""
+        if isinstance(self.prior, Mapping):
+            positives, rows = self.prior["positives"], self.prior["rows"]
+            return stats.beta(positives + 0.5, rows - positives + 0.5)
+        return self.prior
+
+    @property
+    def known_prior(self) -> float | None:
+        """One number for a classifier, where something is known."""
+        return None if self.prior is None else read_prior(self.source_prior).value
+
+    def estimator(self) -> WitnessShift:
+        """The estimator of the target prior, not fitted."""
+        return WitnessShift(
+            self.source_prior,
+            scenario=self.scenario,  # type: ignore[arg-type]
+            confidence=self.confidence,
+            random_state=self.seed,
+        )
+
+    def command(self, names: Mapping[str, str], words: Sequence[str] = ("report", "-o", "report.html")) -> str:
+        """What does the same in a shell, with files of these names."""
+        name, *output = words
+        said: list[tuple[str, str | None]] = [(f"--{role}", names[role]) for role in ROLES]
+        if self.scenario != Settings.scenario:
+            said.append(("--scenario", self.scenario))
+        if isinstance(self.prior, Mapping):
+            said.append(("--source-prior-counts", f"{self.prior['positives']}/{self.prior['rows']}"))
+        elif self.prior is not None:
+            ends = self.prior if isinstance(self.prior, tuple) else (self.prior,)
+            said.append(("--source-prior", "-".join(map(repr, ends))))
+        if self.shared is not None:
+            said.append(("--identical-rows", None) if self.shared == "identical" else ("--id-column", self.shared))
+        said += [(option, getattr(self, use)) for use, option in _COLUMNS.items() if getattr(self, use) is not None]
+        said += [("--drop", column) for column in self.drop]
+        if self.confidence != Settings.confidence:
+            said.append(("--confidence", repr(self.confidence)))
+        if self.threshold is not None and name == "report":
+            said.append(("--threshold", repr(self.threshold)))
+        if self.seed != Settings.seed:
+            said.append(("--random-state", str(self.seed)))
+        return shlex.join(["priorshift", name, *(word for one in said for word in _option(*one)), *output])
+
+
+def _option(option: str, value: str | None) -> list[str]:
+    """An option and its value, which must not look like another option."""
+    if value is None:
+        return [option]
+    return [f"{option}={value}"] if value.startswith("-") else [option, value]
+
+
+def _text(said: Mapping[str, Any], name: str) -> str | None:
+    value = said.get(name)
+    if value is None or isinstance(value, str):
+        return value or None
+    raise InputError(f"the setting {name!r} is not the name of a column; reload the page.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _share(said: Mapping[str, Any], name: str, default: float | None) -> Any:
+    value = said.get(name, default)
+    if value is None and default is None:
+        return None
+    if not _is_number(value) or not 0 < value < 1:
+        raise InputError(f"the {name} must be a number between 0 and 1, such as {default or 0.1}.")
+    return float(value)
+
+
+def _prior(said: Any) -> Any:
+    """A number, a range or counts."""
+    if said is None:
+        return None
+    if not isinstance(said, Mapping):
+        raise InputError("choose what is known of the share of positives in the old population.")
+    if said.keys() == {"value"} and _is_number(said["value"]):
+        known: Any = float(said["value"])
+    elif said.keys() == {"low", "high"} and _is_number(said["low"]) and _is_number(said["high"]):
+        known = float(said["low"]), float(said["high"])
+        if not 0 <= known[0] < known[1] <= 1:
+            raise InputError(
+                "the range of the share of positives must be two numbers from 0 to 1, the lower one first."
+            )
+    elif said.keys() == {"positives", "rows"} and isinstance(said["positives"], int) and isinstance(said["rows"], int):
+        if not 0 <= said["positives"] <= said["rows"] or said["rows"] == 0:
+            raise InputError("a survey found positives among those examined: the first count cannot be the larger one.")
+        return {"positives": said["positives"], "rows": said["rows"]}
+    else:
+        raise InputError(
+            "the share of positives in the old population is not complete; fill it in, or choose “not known”."
+        )
+    read_prior(known)
+    return known

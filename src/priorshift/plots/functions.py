@@ -1,0 +1,132 @@
+"""Pictures in one call, on Axes that the caller gives, or on new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from priorshift.drpu import DRPU
+from priorshift.km import KM2
+from priorshift.plots.distance import DistanceDisplay
+from priorshift.plots.objective_curve import ObjectiveDisplay
+from priorshift.plots.p_values import MixtureDisplay
+from priorshift.plots.plane import PlaneDisplay
+from priorshift.plots.shares import LevelSetsDisplay
+from priorshift.plots.side_by_side import SeriesDisplay
+from priorshift.result import PriorEstimate
+from priorshift.witness_shift import WitnessShift
+
+
+def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = None) -> Any:
+    """Draw the objective above its minimum, L(γ) − min L, with the estimate and its interval.
+
+    Parameters
+    ----------
+    estimate : PriorEstimate
+        Of a method with a kernel.
+    ax : matplotlib Axes or None
+        Where to draw; a new figure by default.
+    truth : float or None
+        The true prior, where it is known.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    return ObjectiveDisplay.from_estimate(estimate, truth=truth).plot(ax).ax_
+
+
+def series(estimates: Mapping[str, PriorEstimate], ax: Any = None) -> Any:
+    """Draw the estimates of several targets side by side, with their intervals and the band that holds all at once.
+
+    Parameters
+    ----------
+    estimates : PriorEstimates or mapping of str to PriorEstimate
+        In the order of time where the names are dates, months or years as ISO writes them, else in their own.
+    ax : matplotlib Axes or None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    return SeriesDisplay.from_estimates(estimates).plot(ax).ax_
+
+
+def mixture(estimator: WitnessShift, target: Any = None, ax: Any = None) -> Any:
+    """Draw the p-values of population and target, with the fitted mixtures and the level of their positives.
+
+    Parameters
+    ----------
+    estimator : WitnessShift
+        Fitted.
+    target : array-like, data frame, PriorEstimate or None
+        Rows of a target, or what the estimator said of them; None draws the source alone.
+    ax : matplotlib Axes or None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    return MixtureDisplay.from_estimator(estimator, target).plot(ax).ax_
+
+
+def level_sets(drpu: DRPU, target: Any = None, ax: Any = None) -> Any:
+    """Draw DRPU's ratio of shares against the share of positives, for the source population and a target.
+
+    Parameters
+    ----------
+    drpu : DRPU
+        Fitted.
+    target : array-like, data frame, PriorEstimate or None
+        Rows of a target, or what the estimator said of them; None draws the source alone.
+    ax : matplotlib Axes or None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    return LevelSetsDisplay.from_estimator(drpu, target).plot(ax).ax_
+
+
+def distance_curve(km: KM2, ax: Any = None, *, prior: ArrayLike | None = None) -> Any:
+    """Draw KM's distance d(λ) against the prior 1 − 1/λ, with its slope, the threshold and the estimate.
+
+    Parameters
+    ----------
+    km : KM1 or KM2
+        Fitted.
+    ax : matplotlib Axes or None
+        Where to draw; a new figure by default.
+    prior : array-like or None
+        Priors to draw the curve at; around the estimate by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        For the distance; its slope has an axis on the right.
+    """
+    return DistanceDisplay.from_estimator(km, prior=prior).plot(ax).ax_
+
+
+def label_shift(positive: Any, unlabeled: Any, target: Any, axes: Sequence[Any] | None = None) -> Any:
+    """Draw source and target side by side: labelled positives, unlabelled rows, target rows.
+
+    With more than two features the rows are projected on the two principal components of the standardised
+    unlabelled sample; with one, they are drawn against a random height.
+
+    Parameters
+    ----------
+    positive, unlabeled, target : as in :func:`priorshift.estimate_prior`
+    axes : pair of matplotlib Axes or None
+        For the source and for the target; a new figure by default.
+
+    Returns
+    -------
+    pair of matplotlib Axes
+    """
+    return PlaneDisplay.from_samples(positive, unlabeled, target).plot(axes).ax_

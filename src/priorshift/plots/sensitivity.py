@@ -1,0 +1,111 @@
+"""The target prior over assumed source priors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from priorshift.arrays import Floats
+from priorshift.plots.display import BLUE, GREY, ORANGE, Display, band, legend_above, number, say_instead
+
+if TYPE_CHECKING:
+    from priorshift.diagnosis.diagnosis import Diagnosis
+
+
+@dataclass(eq=False)
+class SensitivityDisplay(Display):
+    """The target prior over assumed source priors, with its interval.
+
+    Attributes
+    ----------
+    source_priors, values, low, high : ndarray
+        Assumed source priors, the target prior that follows, and the ends of its interval.
+    in_use : float
+        The source prior that the estimate uses.
+    threshold : float or None
+        That the target prior is compared with; None is the source prior.
+    confidence : float
+        Of the interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.plots import SensitivityDisplay
+    >>> priors = np.linspace(0, 1, 11)
+    >>> values = 1 - 0.5 * (1 - priors)
+    >>> display = SensitivityDisplay(priors, values, values - 0.05, values + 0.05, 0.2, None, 0.95).plot()
+    >>> print(display.description)
+    The target prior rises with the source prior that is assumed: 0.500 at 0, 0.600 at 0.2 (in use), 1.000 at 1.
+    """
+
+    source_priors: Floats
+    values: Floats
+    low: Floats
+    high: Floats
+    in_use: float
+    threshold: float | None
+    confidence: float
+    title: ClassVar[str] = "What if the source prior is another"
+
+    @classmethod
+    def from_diagnosis(cls, diagnosis: Diagnosis) -> SensitivityDisplay:
+        """Take the numbers of a diagnosis.
+
+        Parameters
+        ----------
+        diagnosis : Diagnosis
+            What is drawn.
+
+        Returns
+        -------
+        SensitivityDisplay
+        """
+        found = diagnosis.sensitivity
+        names = ("source_prior", "value", "low", "high")
+        priors, values, low, high = (np.array([getattr(p, name) for p in found.source_priors]) for name in names)
+        asked = found.conclusion
+        return cls(priors, values, low, high, asked.source_prior, asked.threshold, asked.confidence)
+
+    @property
+    def is_empty(self) -> bool:  # numpydoc ignore=RT01
+        """Whether there is no target prior at any source prior."""
+        return not np.isfinite(self.values).any()
+
+    @property
+    def description(self) -> str:  # numpydoc ignore=RT01
+        """What the picture shows, in sentences with its numbers."""
+        if self.is_empty:
+            return "No target prior can be told at any source prior."
+        middle = float(np.interp(self.in_use, self.source_priors, self.values))
+        (first, last), (low, high) = self.source_priors[[0, -1]], self.values[[0, -1]]
+        words = (
+            f"The target prior rises with the source prior that is assumed: {number(low, middle)} at {first:.2g}, "
+            f"{number(middle)} at {self.in_use:.3g} (in use), {number(high, middle)} at {last:.2g}."
+        )
+        return words if self.threshold is None else f"{words} It is compared with {self.threshold:g}."
+
+    def draw(self, ax: Any) -> None:
+        """Draw it on Axes, and remember nothing.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes
+            Where.
+        """
+        if self.is_empty:
+            say_instead(ax, self.description)
+        said = f"{100 * self.confidence:g}% interval"
+        ax.fill_between(self.source_priors, self.low, self.high, **band(BLUE), label=said)
+        ax.plot(self.source_priors, self.values, color=BLUE, linewidth=1.5, label="target prior")
+        ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="no shift")
+        ax.axvline(self.in_use, color=ORANGE, linestyle="-.", linewidth=1.5, label=f"in use: {self.in_use:.3g}")
+        if self.threshold is not None:
+            said = f"threshold: {self.threshold:g}"
+            ax.axhline(self.threshold, color="black", linestyle=":", linewidth=1.5, label=said)
+        ax.set_xlim(0, 1)
+        ax.set_ylim(0, 1)
+        ax.set_xlabel("assumed source prior")
+        ax.set_ylabel("target prior")
+        legend_above(ax, 3)

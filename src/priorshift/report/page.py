@@ -1,0 +1,134 @@
+"""The page of a result: what it shows is gathered in :mod:`priorshift.report.contents`, the templates say how."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
+from priorshift.errors import InputError, MissingExtraError
+from priorshift.prior_estimates import PriorEstimates
+from priorshift.result import PriorEstimate
+from priorshift.whole_file import whole_file
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_TITLES = {False: "How common are positives in the target?", True: "How common are positives in the targets?"}
+
+
+def render(result: Any, *, title: str | None = None, command: str | None = None) -> str:
+    """Make the page of a result.
+
+    Parameters
+    ----------
+    result : PriorEstimate, PriorEstimates, Diagnosis or Diagnoses
+        What is shown.
+    title : str or None
+        Its heading.
+    command : str or None
+        The command that repeats it; without one, the page of a diagnosis has the call in Python.
+
+    Returns
+    -------
+    str
+        HTML. The same result gives the same text.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> from priorshift import report
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=500, n_target=500, shared=False, random_state=1)
+    >>> page = report.render(ps.estimate_prior(s.positive, s.unlabeled, s.target, source_prior=0.2, random_state=0))
+    >>> page.startswith("<!doctype html>"), "<script" in page
+    (True, False)
+    """
+    if not isinstance(result, (PriorEstimate, PriorEstimates, Diagnosis, Diagnoses)):
+        raise InputError(
+            "a report is of an estimate, of several, of a diagnosis or of several, but this is of type "
+            f"{type(result).__name__}; pass what estimate_prior or diagnose gives."
+        )
+    environment = _environment()
+    from priorshift.report.contents import contents
+
+    template, shown = contents(result)
+    several = isinstance(result, (PriorEstimates, Diagnoses))
+    named = {"title": _TITLES[several] if title is None else title, "command": command, "several": several}
+    return environment.get_template(f"{template}.html").render(shown | named)
+
+
+def write(result: Any, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
+    """Write the page of a result into a file, all of it or nothing.
+
+    Parameters
+    ----------
+    result : PriorEstimate, PriorEstimates, Diagnosis or Diagnoses
+        What is shown.
+    path : str or path
+        Of the file.
+    title, command : str or None
+        As in :func:`render`.
+    """
+    page = render(result, title=title, command=command)
+    with whole_file(path) as draft:
+        draft.write_text(page, encoding="utf-8", newline="\n")
+
+
+def check_extra(what: str = "a report") -> None:
+    """Refuse, before any work, what cannot be made.
+
+    Parameters
+    ----------
+    what : str
+        What is asked for.
+    """
+    try:
+        import jinja2  # noqa: F401
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            f'{what} needs {error.name}, which is not installed; run pip install "priorshift[report]".'
+        ) from None
+
+
+@cache
+def _environment() -> Environment:
+    check_extra()
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    from priorshift.report import answer, numbers, statuses, text
+    from priorshift.report.interval_graphic import IntervalGraphic
+    from priorshift.report.made import versions
+
+    made = Environment(
+        loader=PackageLoader("priorshift.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = files("priorshift.report").joinpath("templates", "style.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    made.filters |= {"name": text.name, "plain": text.plain, "prose": text.prose, "code": text.code}
+    made.globals |= {
+        "style": Markup(style),  # ours; it is in the package
+        "style_hash": f"sha256-{digest}",
+        "versions": versions(),
+        "badges": answer.BADGES,
+        "base": answer.base,
+        "is_told": answer.is_told,
+        "bare": numbers.bare,
+        "interval_graphic": IntervalGraphic.of,
+        "described": str,
+        "len": len,
+        "str": str,
+        "label_shift_status": statuses.label_shift_status,
+        "apart_status": statuses.apart_status,
+        "prior_status": statuses.prior_status,
+    }
+    return made

@@ -1,0 +1,96 @@
+"""What to do next: with numbers, the most useful first, and never against the verdict."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import priorshift as ps
+from priorshift.errors import PriorShiftWarning, unsaid
+
+
+def tables(rows=400, prior=0.3, target_prior=0.5, distance=2.0, seed=0):
+    rng = np.random.default_rng(seed)
+
+    def sample(n, share):
+        ill = rng.random(n) < share
+        return pd.DataFrame(rng.normal(size=(n, 3)) + distance * ill[:, None] * [1, 0.5, 0], columns=["a", "b", "c"])
+
+    return [sample(rows // 3, 1.0), sample(rows, prior), sample(rows, target_prior)]
+
+
+def steps(samples, **settings):
+    with unsaid(PriorShiftWarning):
+        found = ps.diagnose(*samples, **{"source_prior": 0.3, "random_state": 0} | settings)
+    assert 1 <= len(found.next_steps) <= 4
+    assert all(step[0].isupper() and step[-1] in ".?" for step in found.next_steps)
+    if found.verdict.answer == "no":
+        assert not any("ublish" in step for step in found.next_steps)
+    assert found.to_dict()["next_steps"] == list(found.next_steps)
+    return found, found.next_steps
+
+
+def test_a_sound_number_is_published_with_its_interval():
+    found, said = steps(tables())
+    assert found.verdict.answer == "yes" and said[0].startswith("Publish the estimate with its interval")
+    assert "What to do next?" in str(found) and "Publish the estimate" in str(found)
+
+
+def test_what_looking_up_rows_would_buy_is_what_planning_foresees():
+    found, said = steps(tables())
+    (audit,) = [step for step in said if step.startswith("Look up")]
+    labels, then = re.search(r"classes of (\d+) rows .* would be ([\d.]+) wide", audit).groups()
+    assert float(then) == pytest.approx(found.planning.predict_audit(target=int(labels)), rel=0.05)
+
+
+def test_an_open_source_prior_is_to_be_found_from_outside():
+    found, said = steps(tables(), source_prior=(0.05, 0.6))
+    assert found.identification.level == "ratio" and "publish the band" in said[0]
+    assert any(step.startswith("Find the source prior from outside") for step in said)
+
+
+def test_columns_that_moved_are_looked_at_first():
+    positive, unlabeled, target = tables()
+    found, said = steps([positive, unlabeled, target.assign(c=target["c"] + 1.5)])
+    assert found.verdict.answer == "no" and said[0].startswith("Look at 'c'")
+    assert any("by themselves, without any of these assumptions" in step for step in said)
+    assert not any(step.startswith("Add target rows") for step in said)
+
+
+def test_a_prior_that_contradicts_the_tables_is_checked_and_so_is_the_scenario():
+    found, said = steps(tables(), source_prior=0.9)
+    assert found.identification.contradicted
+    assert said[0].startswith("Check the source prior 0.9") and "censoring" in said[1]
+
+
+def test_few_positives_say_how_many_more():
+    positive, *others = tables()
+    _, said = steps([positive[:12], *others])
+    assert any(step.startswith("Label 8 more positives") for step in said)
+
+
+def test_classes_that_are_alike_need_other_columns():
+    rng = np.random.default_rng(0)
+    alike = [rng.normal(size=(n, 3)) for n in (20, 40, 400)]
+    found, said = steps(alike, random_state=3)
+    assert found.identification.level == "nothing"
+    assert said[0].startswith("Add columns that tell the positives")
+    (audit,) = [step for step in said if step.startswith("Look up")]
+    assert int(re.search(r"about (\d+) rows", audit)[1]) == ps.audit.audit_size(0.2, 0.5, rows=400)
+
+
+def test_an_audited_target_is_not_told_to_be_audited():
+    positive, unlabeled, target = tables()
+    rng = np.random.default_rng(0)
+    looked_up = np.where(np.arange(len(target)) < 100, rng.random(len(target)) < 0.5, np.nan)
+    _, said = steps([positive, unlabeled, target.assign(truth=looked_up)], audit="truth")
+    assert not any("rows of the target" in step for step in said)
+
+
+def test_planning_foresees_one_audit_at_a_time():
+    found, _ = steps(tables())
+    with pytest.raises(ps.errors.InputError, match="one of the two samples"):
+        found.planning.predict_audit()
+    with pytest.raises(ps.errors.InputError, match="one of the two samples"):
+        found.planning.predict_audit(unlabeled=10, target=10)

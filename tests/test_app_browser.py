@@ -1,0 +1,306 @@
+"""The whole way in a real browser: from three files to a report on the disk, with the keyboard alone too."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+import pytest
+from browser import Overheard, browser, html_errors, needs_browser, needs_validator, serious_violations
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("jinja2")
+
+import priorshift as ps
+
+pytestmark = [needs_browser, pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")]
+PATIENCE = 60_000  # milliseconds
+ROLES = ("positive", "unlabeled", "target")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    code = "import sys; from priorshift.cli import main; sys.exit(main(['app', '--no-browser', '--max-rows', '5000']))"
+    folder = tmp_path_factory.mktemp("app")
+    environment = {**os.environ, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
+    yield re.search(r"http://\S+", process.stdout.readline())[0]
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=20)
+    assert process.returncode == 0 and "deleted" in said and not list(folder.glob("priorshift-app-*"))
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Three files with an id, and months in the target; and a long one."""
+    folder = tmp_path_factory.mktemp("files")
+    s = ps.simulate.gaussian(0.3, 0.6, 240, 240, dimension=3, distance=2.0, shared=False, random_state=0)
+    for k, (role, X) in enumerate(zip(ROLES, (s.positive, s.unlabeled, s.target), strict=True)):
+        frame = pd.DataFrame(X.round(4), columns=["age", "dose", "<b>score</b>"])
+        frame["patient"] = np.arange(len(frame)) + 1000 * k
+        if role == "target":
+            frame["month"] = np.resize(["2024-01", "2024-02"], len(frame))
+        frame.to_csv(folder / f"{role}.csv", index=False)
+    (folder / "ragged.csv").write_text("age,dose\n1,2\n3\n")
+    return folder
+
+
+@contextmanager
+def opened(chromium, address, **settings):
+    """The page; what it said and whom it asked is looked at in the end."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900}, **settings)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    heard = Overheard(page)
+    page.goto(address)
+    page.wait_for_selector("#limits:not(:empty)")
+    yield page
+    assert not heard.errors, heard.errors
+    origin = address.split("/")[2]
+    assert {url.split("/")[2] for url in heard.outside} == {origin}
+    assert not context.cookies()
+    context.close()
+
+
+def choose(page, files):
+    for role in ROLES:
+        page.set_input_files(f"#{role}-input", files / f"{role}.csv")
+    page.wait_for_selector("#read-status:not(:empty)")
+    page.wait_for_function("document.querySelectorAll('.card.good').length === 3")
+
+
+def leave_out(page, *columns):
+    if not page.locator("#drop").is_visible():
+        page.click("#columns > summary")
+    for column in columns:
+        page.get_by_role("checkbox", name=column).check()
+
+
+def finished(page):
+    page.wait_for_selector("#result:not([hidden]), #failed:not([hidden])")
+    assert page.is_visible("#result"), page.inner_text("#failed-sentence")
+
+
+def downloaded(page, name):
+    with page.expect_download() as download:
+        page.click(f"text={name}")
+    assert download.value.suggested_filename == name
+    return download.value.path().read_text(encoding="utf-8")
+
+
+def test_from_files_to_a_report_and_again_with_another_setting(chromium, address, files):
+    with opened(chromium, address) as page:
+        assert not serious_violations(page) and not page.is_visible("#start")
+        choose(page, files)
+        problem = page.locator("#read-status.problem")
+        problem.wait_for()
+        assert "target.csv (new population) has 'month' besides" in problem.inner_text()
+        leave_out(page, "month", "patient")
+        page.wait_for_selector("#read-columns:not([hidden])")
+        assert page.inner_text("#read-status") == "Rows are compared by 3 columns; 2 others have another use, or none."
+        page.click("#read-summary")
+        cells = page.locator("#read-columns tbody tr").all_inner_texts()
+        assert cells[2].split("\t")[:2] == ["<b>score</b>", "comparing rows"] and len(cells) == 5
+        page.fill("#value", "30")
+        assert page.is_checked("#prior-value") and not serious_violations(page)
+        page.click("#start")
+        page.wait_for_selector("#steps li")
+        assert page.evaluate("document.activeElement.id") in ("working-heading", "result-heading")
+        finished(page)
+        assert page.evaluate("document.activeElement.id") == "result-heading" and not page.is_visible("#working")
+        assert not serious_violations(page)
+
+        result = json.loads(downloaded(page, "result.json"))
+        found = ps.diagnose(
+            *(files / f"{role}.csv" for role in ROLES), source_prior=0.3, drop=["month", "patient"], random_state=0
+        )
+        assert result == json.loads(json.dumps(found.to_dict()))
+        report = downloaded(page, "report.html")
+        assert report.startswith("<!doctype html>") and "&lt;b&gt;score" in report
+        decisions = downloaded(page, "decisions.csv").splitlines()
+        assert decisions[0].endswith(",posterior,decision") and len(decisions) == 241
+        share = round(100 * result["estimate"]["value"])
+        frame = page.frame_locator("#report")
+        assert f"{share} of 100" in frame.locator(".answer").first.inner_text()
+        with page.expect_popup() as popup:
+            page.click("#open")
+        popup.value.wait_for_load_state()
+        assert f"{share} of 100" in popup.value.inner_text("main")
+        popup.value.close()
+
+        page.click("summary:has-text('command line')")
+        assert "--source-prior 0.3 --drop patient --drop month" in page.inner_text("#command")
+        page.check("#prior-range")
+        page.fill("#low", "10")
+        page.fill("#high", "30")
+        assert page.is_visible("#result-stale")
+        page.click("#start")
+        page.wait_for_selector("#result-stale", state="hidden")
+        finished(page)
+        again = json.loads(downloaded(page, "result.json"))
+        assert (
+            again["estimate"]["source_prior_by"] == "range"
+            and again["estimate"]["sizes"] == result["estimate"]["sizes"]
+        )
+
+
+def test_the_example_on_a_phone_in_the_dark(chromium, address):
+    with opened(chromium, address, color_scheme="dark") as page:
+        page.set_viewport_size({"width": 390, "height": 800})
+        page.click("#example")
+        page.wait_for_selector("#read-columns:not([hidden])")
+        assert page.input_value("#value") == "20" and page.input_value("#shared") == "tumour"
+        assert "example-positive.csv" in downloaded_example(page) and not serious_violations(page)
+        page.wait_for_timeout(400)
+        page.click("#start")
+        finished(page)
+        result = json.loads(downloaded(page, "result.json"))
+        assert result["estimate"]["interval"]["low"] < 0.5 < result["estimate"]["interval"]["high"]
+        assert not serious_violations(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def downloaded_example(page):
+    with page.expect_download() as download:
+        page.click("#example-note a")
+    assert download.value.path().read_text().startswith("tumour,mean radius")
+    return download.value.suggested_filename
+
+
+def test_an_error_in_a_file_stands_beside_it_and_a_job_can_be_cancelled(chromium, address, files):
+    with opened(chromium, address) as page:
+        page.set_input_files("#positive-input", files / "ragged.csv")
+        bad = page.locator('.card.bad[data-role="positive"] .read')
+        bad.wait_for()
+        assert (
+            "1 cells in line 3" in bad.inner_text()
+            and "ragged.csv" in bad.inner_text()
+            and not serious_violations(page)
+        )
+        choose(page, files)
+        leave_out(page, "month", "patient")
+        page.wait_for_selector("#read-columns:not([hidden])")
+        page.check("#prior-value")
+        page.click("#start")
+        assert (
+            "Fill it in" in page.inner_text("#settings-problem")
+            and page.evaluate("document.activeElement.id") == "value"
+        )
+        assert not serious_violations(page)
+        page.check('input[value="unknown"]')
+        page.click("#start")
+        page.wait_for_selector("#working:not([hidden])")
+        assert not serious_violations(page)
+        page.click("#cancel")
+        page.wait_for_selector("#working", state="hidden")
+        assert page.evaluate("document.activeElement.id") == "start" and not page.is_visible("#result")
+        assert page.inner_text("#cancelled") == "Cancelled."
+        page.click('[data-role="target"] .remove')
+        page.wait_for_selector("#known", state="hidden")
+
+
+def test_names_of_columns_are_text_and_nothing_else(chromium, address, tmp_path):
+    """Markup, quotes, scripts, formulas, text from right to left, emoji and very long ones, on a phone."""
+    names = [
+        "<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "\"' onmouseover=alert(1) x='", "=cmd()", "{{7*7}}",
+        "\u202eright to left", "😀" * 50, "long" * 500, "a\tb", "javascript:alert(1)", "&lt;b&gt;", "${1+1}",
+    ]  # fmt: skip
+    rows = np.random.default_rng(0).normal(size=(60, len(names)))
+    with opened(chromium, address) as page:
+        page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+        page.set_viewport_size({"width": 390, "height": 800})
+        for k, role in enumerate(ROLES):
+            pd.DataFrame(rows[20 * k : 20 * k + 20], columns=names).to_csv(tmp_path / f"{role}.csv", index=False)
+        choose(page, tmp_path)
+        page.wait_for_selector("#read-columns:not([hidden])")
+        page.click("#columns > summary")
+        page.click("#read-summary")
+        shown = page.locator("#read-columns tbody th").all_text_contents()
+        assert shown == names == [one.strip() for one in page.locator("#drop span").all_text_contents()]
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390 and not serious_violations(page)
+
+
+def test_several_targets_with_the_keyboard_alone(chromium, address, files):
+    with opened(chromium, address) as page:
+        choose(page, files)
+
+        def to(place, key="Tab", most=80):
+            for _ in range(most):
+                if page.evaluate("(place) => document.activeElement.matches(place)", place):
+                    return
+                page.keyboard.press(key)
+            raise AssertionError(f"{place} is not reached")
+
+        page.keyboard.press("Tab")
+        to("#positive-input")
+        to("input[value='case-control']")
+        to("input[name='prior']")
+        page.keyboard.press("ArrowDown")
+        assert page.is_checked("#prior-value")
+        to("#value")
+        page.keyboard.type("30")
+        page.wait_for_selector("#columns[open]")  # by itself, since only the target has months
+        to("#columns > summary")
+        page.keyboard.press("Enter")
+        assert not page.is_visible("#shared")
+        page.keyboard.press("Enter")
+        to("#shared")
+        page.keyboard.type("patient")
+        to("#by")
+        page.keyboard.type("month")
+        assert page.input_value("#by") == "month" and page.input_value("#shared") == "patient"
+        page.wait_for_selector("#read-columns:not([hidden])")
+        to("#start")
+        page.keyboard.press("Enter")
+        finished(page)
+        result = json.loads(downloaded(page, "result.json"))
+        assert list(result["targets"]) == ["2024-01", "2024-02"]
+        to("#download-decisions")
+        with page.expect_download() as download:
+            page.keyboard.press("Enter")
+        assert download.value.suggested_filename == "decisions.csv"
+
+
+def test_a_page_elsewhere_cannot_read_or_send_anything(chromium, address, tmp_path):
+    """A page of another origin, in the same browser, that knows even the address."""
+    page = chromium.new_page()
+    (tmp_path / "other.html").write_text("<!doctype html><title>Another page</title>")
+    page.goto((tmp_path / "other.html").as_uri())
+    script = """async (address) => {
+      const tried = [];
+      for (const [method, path, mode] of [["GET", "about", "cors"], ["GET", "about", "no-cors"], ["POST", "example", "no-cors"],
+                                          ["PUT", "files?role=target&name=t.csv", "cors"]]) {
+        try {
+          const answer = await fetch(address + path, { method, mode, body: method === "GET" ? undefined : "a,b" });
+          tried.push(answer.type + " " + answer.status);
+        } catch (error) { tried.push("failed"); }
+      }
+      const frame = document.createElement("iframe");
+      frame.src = address;
+      document.body.append(frame);
+      await new Promise((resolve) => (frame.onload = resolve));
+      return tried;
+    }"""
+    tried = page.evaluate(script, address)
+    assert set(tried) <= {"failed", "opaque 0"}, tried
+    assert not page.frames[1].url.startswith(address)  # it cannot be framed
+    page.close()
+
+
+@needs_validator
+def test_the_page_is_valid_html():
+    from importlib.resources import files as resources
+
+    assert not html_errors(resources("priorshift.app").joinpath("page", "index.html"))
