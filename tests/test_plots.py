@@ -266,6 +266,19 @@ def test_an_estimate_that_tells_nothing_is_drawn_without_what_it_would_explain()
     )
 
 
+def test_a_series_shows_the_truth_where_it_is_known(estimate):
+    low = estimate.interval.low
+    display = plots.SeriesDisplay.from_estimates(
+        {"a": estimate, "b": estimate, "c": estimate}, truth={"b": low, "a": 0.99 * low}
+    ).plot()
+    (drawn,) = [line for line in display.ax_.lines if line.get_label() == "truth"]
+    np.testing.assert_array_equal(drawn.get_ydata(), [0.99 * low, low, np.nan])
+    assert display.description.endswith("1 of 2 intervals hold the truth.")
+    assert repr(display) == "<SeriesDisplay: The targets side by side>"
+    with pytest.raises(InputError, match="truth has 'd', which is no target"):
+        plots.SeriesDisplay.from_estimates({"a": estimate}, truth={"d": 0.5})
+
+
 def test_a_series_says_its_numbers_and_stays_in_its_order(estimate):
     second = replace(estimate, value=0.25, interval=None)
     display = plots.SeriesDisplay.from_estimates({"b": estimate, "a": second}).plot()

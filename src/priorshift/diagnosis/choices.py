@@ -14,7 +14,10 @@ from priorshift.scores.scored import ScoredSource
 from priorshift.scores.tested_ratios import RatioTest
 from priorshift.scores.witness import Witness
 
-_FACTORS = ((0.25, "a quarter of it"), (0.5, "half of it"), (2.0, "twice it"), (4.0, "four times it"))
+_FACTORS = tuple(
+    (factor, f"{words} the default bandwidth")
+    for factor, words in ((0.25, "a quarter of"), (0.5, "half of"), (2.0, "twice"), (4.0, "four times"))
+)
 _REPEATS, _FOLDS = 2, 3  # of the linear score
 _RIDGE = 0.01  # of the rows; columns have about unit spread
 _PRECISE = 1e-3  # of the iterations: a score need not be more so

@@ -31,6 +31,9 @@ class Display(ABC):
     ax_: Any
     figure_: Any
 
+    def __repr__(self) -> str:  # a notebook shows it below the picture
+        return f"<{type(self).__name__}: {self.title}>"
+
     @property
     @abstractmethod
     def description(self) -> str:  # numpydoc ignore=RT01

@@ -14,7 +14,7 @@ from priorshift.plots.display import BLUE, GREY, ORANGE, Display
 from priorshift.result import PriorEstimate
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class DistanceDisplay(Display):
     """KM's distance d(λ) against the prior 1 − 1/λ, with its slope, the thresholds and the estimate.
 

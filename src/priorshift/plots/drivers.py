@@ -16,7 +16,7 @@ _COLUMNS = 12  # drawn of many
 _SAID = 5  # in words
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class DriversDisplay(Display):
     """The columns that tell positives from the population, the most important first.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _NAMES = {"largest": "largest possible"}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class IdentificationDisplay(Display):
     """What is known of the source prior: what the tables leave open, what estimators say, what was given.
 

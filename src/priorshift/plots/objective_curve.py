@@ -13,7 +13,7 @@ from priorshift.plots.display import BLUE, ORANGE, Display, band, legend_above, 
 from priorshift.result import Interval, PriorEstimate
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ObjectiveDisplay(Display):
     """TCPU's objective above its minimum, L(γ) − min L, with the estimate and its interval.
 

@@ -21,7 +21,7 @@ _TOPS = (1.5, 4.0)  # of the densities: near 0, where negatives lie, they may be
 _NEAR = 0.1
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class MixtureDisplay(Display):
     """The p-values of population and target, with the fitted mixtures and the level of their positives.
 

@@ -15,7 +15,7 @@ from priorshift.plots.display import BLUE, GREY, WIDTH, Display
 _POINTS = 3000  # rows drawn of each sample; more make a picture heavy, not clearer
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class PlaneDisplay(Display):
     """Source and target side by side: labelled positives, unlabelled rows, target rows.
 

@@ -18,7 +18,7 @@ _STYLES = {"positive": ("o-", ORANGE), "unlabeled": ("s:", GREY), "target": ("^-
 _NAMES = {"positive": "positives alone", "unlabeled": "unlabelled alone", "target": "target alone"}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class PlanningDisplay(Display):
     """How wide the interval would be with more rows of each sample, and of all.
 

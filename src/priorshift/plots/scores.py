@@ -16,7 +16,7 @@ _FAR = 0.8  # of the axis, from which on there is no room for words on the right
 _ROOM = 1.35  # between two samples, in heights of the tallest cell
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ScoresDisplay(Display):
     """How much rows look like the labelled positives: the score in P, U and T, one below the other.
 

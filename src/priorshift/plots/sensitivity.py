@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SensitivityDisplay(Display):
     """The target prior over assumed source priors, with its interval.
 

@@ -14,7 +14,7 @@ from priorshift.scores.evidence import LevelSetEvidence
 from priorshift.scores.level_sets import ShareCurve
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RatioOfShares:
     """The ratio of shares of one sample, over the share of positives.
 
@@ -50,7 +50,7 @@ class RatioOfShares:
         return cls(curve.positive, curve.population / curve.positive, best.positive, best.ratio)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class LevelSetsDisplay(Display):
     """DRPU's ratio of shares against the share of positives, for the source population and a target.
 

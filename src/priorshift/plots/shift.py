@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ShiftDisplay(Display):
     """The ratio of negatives R with its interval, beside 1, where nothing has changed.
 

@@ -11,7 +11,7 @@ import numpy as np
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.input.targets import are_iso_dates
-from priorshift.plots.display import BLUE, Display, label, legend_above, shown
+from priorshift.plots.display import BLUE, ORANGE, Display, label, legend_above, shown
 from priorshift.result import PriorEstimate, decimals
 
 _TICKS, _LETTERS = 12, 45  # names under a series, and letters that fit side by side
@@ -20,7 +20,7 @@ _RARE = 0.5  # priors up to which the axis does not reach to 1
 _SAID = 6  # targets that the description goes through
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SeriesDisplay(Display):
     """Estimates of several targets, with their intervals and the band that holds all at once.
 
@@ -38,6 +38,8 @@ class SeriesDisplay(Display):
         Of both.
     by : str
         What tells the targets apart.
+    truth : ndarray of shape (targets,) or None
+        The true priors, NaN where one is not known.
 
     Examples
     --------
@@ -57,16 +59,21 @@ class SeriesDisplay(Display):
     band: Floats | None
     confidence: float
     by: str = "target"
+    truth: Floats | None = None
     title: ClassVar[str] = "The targets side by side"
 
     @classmethod
-    def from_estimates(cls, estimates: Mapping[str, PriorEstimate]) -> SeriesDisplay:
+    def from_estimates(
+        cls, estimates: Mapping[str, PriorEstimate], *, truth: Mapping[str, float] | None = None
+    ) -> SeriesDisplay:
         """Take the numbers of several estimates.
 
         Parameters
         ----------
         estimates : PriorEstimates or mapping of str to PriorEstimate
             By the targets' names.
+        truth : mapping of str to float or None
+            The true priors of some targets, where they are known.
 
         Returns
         -------
@@ -81,7 +88,12 @@ class SeriesDisplay(Display):
         together = np.array([(bands[name].low, bands[name].high) for name in names]) if bands else None
         confidence = next((i.confidence for i in intervals if i is not None), float("nan"))
         values = np.array([estimates[name].value for name in names])
-        return cls(tuple(names), values, ends, together, confidence, getattr(estimates, "by", None) or "target")
+        strangers = sorted(set(truth or ()) - set(names))
+        if strangers:
+            raise InputError(f"truth has {strangers[0]!r}, which is no target; name targets that were estimated.")
+        true = None if truth is None else np.array([float(truth.get(name, np.nan)) for name in names])
+        by = getattr(estimates, "by", None) or "target"
+        return cls(tuple(names), values, ends, together, confidence, by, true)
 
     @property
     def dated(self) -> bool:  # numpydoc ignore=RT01
@@ -104,6 +116,9 @@ class SeriesDisplay(Display):
         known = self.values[np.isfinite(self.values)]
         if len(known) > 1:
             words += f". They lie between {known.min():.{digits}f} and {known.max():.{digits}f}"
+        if self.truth is not None:
+            held = (self.ends[:, 0] <= self.truth) & (self.truth <= self.ends[:, 1])
+            words += f". {held.sum()} of {np.isfinite(self.truth).sum()} intervals hold the truth"
         return f"{words}."
 
     @property
@@ -115,7 +130,8 @@ class SeriesDisplay(Display):
     def _top(self) -> float:
         """Of the axis from 0: rare classes are not drawn as if all were none."""
         ends = self.ends if self.band is None else self.band
-        highest = float(np.nanmax([0.0, *self.values, *ends.ravel()]))
+        true = () if self.truth is None else self.truth
+        highest = float(np.nanmax([0.0, *self.values, *ends.ravel(), *true]))
         return 1.0 if highest > _RARE or highest == 0 else 1.2 * highest
 
     def draw(self, ax: Any) -> None:
@@ -140,6 +156,8 @@ class SeriesDisplay(Display):
             said = f"{100 * self.confidence:g}% interval"
             ax.vlines(at[sure], *self.ends[sure].T, color=BLUE, linewidth=1.5, label=said)
         ax.plot(at, self.values, "o-" if dated else "o", color=BLUE, markersize=4, linewidth=1, label="estimate")
+        if self.truth is not None:
+            ax.plot(at, self.truth, "x", color=ORANGE, markersize=6, label="truth")
         step = 1 + (len(names) - 1) // _TICKS
         crowded = sum(map(len, names[::step])) > _LETTERS
         turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if crowded else {}

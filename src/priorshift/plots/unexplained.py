@@ -17,7 +17,7 @@ _SAID = 3  # in words
 _LEVEL = 0.05
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class LabelShiftDisplay(Display):
     """How far the mean of each column has moved beyond what a change of the prior explains.
 

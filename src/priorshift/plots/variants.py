@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _LETTERS = 36  # of what was changed, which names a column
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class VariantsDisplay(Display):
     """The estimate as it would be had something been chosen otherwise, or left out.
 
