@@ -15,6 +15,7 @@ collect_ignore += [] if find_spec("triton") else ["src/priorshift/embedding/fuse
 collect_ignore += [] if find_spec("dask") else ["src/priorshift/distributed"]
 collect_ignore += [] if find_spec("jinja2") else ["src/priorshift/report"]
 collect_ignore += [] if find_spec("starlette") else ["src/priorshift/app"]
+collect_ignore += ["docs/conf.py", "docs/_extensions"]  # which Sphinx runs
 
 
 @pytest.fixture(autouse=True)

@@ -171,7 +171,7 @@ def _docs(args: argparse.Namespace) -> None:
 
     there = texts(args.results)
     for path in args.files:
-        names = renew(path, args.results, write=not args.check)
+        names = renew(path, there, write=not args.check)
         if names and args.check:
             raise InputError(f"{path.name}: the table {names[0]} is not that of the lines; run 'make docs-tables'.")
         if not args.check:

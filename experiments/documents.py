@@ -22,10 +22,10 @@ from priorshift.errors import InputError
 _PLACE = re.compile(r"(<!-- table: (\S+) -->\s*)(.*?)(\s*<!-- end -->)", re.DOTALL)
 
 
-def renew(path: Path, results: Path, *, write: bool) -> list[str]:
-    """Names of the tables of a document that differ from the lines; `write` mends those whose lines are there."""
+def renew(path: Path, made: dict[str, str], *, write: bool) -> list[str]:
+    """Names of the tables of a document that differ from those `made`; `write` mends those that are there."""
     text = path.read_text(encoding="utf-8")
-    made, there = texts(results), names()
+    there = names()
     places = _PLACE.findall(text)
     unclear = [name for _, name, content, _ in places if name not in there or "<!-- table:" in content]
     if unclear or len(places) != text.count("<!-- table:"):

@@ -94,3 +94,19 @@ def test_planning_foresees_one_audit_at_a_time():
         found.planning.predict_audit()
     with pytest.raises(ps.errors.InputError, match="one of the two samples"):
         found.planning.predict_audit(unlabeled=10, target=10)
+
+
+def test_a_column_that_should_not_be_there_is_left_out_first():
+    samples = [table.assign(row=np.arange(len(table)) + 1000.0 * k) for k, table in enumerate(tables())]
+    found, said = steps(samples)
+    named = [reason for reason in found.verdict.reasons if "--drop" in reason]
+    assert named and f"Before anything else: {named[0]}" in said[:2]
+
+
+def test_a_target_of_the_labelled_positives_or_of_few_rows_is_no_answer():
+    positive, unlabeled, target = tables()
+    found, _ = steps([positive, unlabeled, positive])
+    assert found.verdict.answer == "no"
+    assert any("the target seems to hold the labelled positives" in reason for reason in found.verdict.reasons)
+    few, _ = steps([positive, unlabeled, target.iloc[:25]])
+    assert few.verdict.answer != "yes" and any("The target has 25 rows" in reason for reason in few.verdict.reasons)

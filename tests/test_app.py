@@ -245,7 +245,7 @@ def test_an_error_of_ours_is_a_sentence_with_headers(site, client, monkeypatch, 
 def test_the_page_asks_nothing_of_others_and_has_no_code_in_it():
     page = Path(Site.__init__.__code__.co_filename).with_name("page")
     names = {path.name for path in page.iterdir()}
-    assert names == {"index.html", "app.css", "app.js", "ask.js", "files.js", "known.js"}
+    assert names == {"index.html", "app.css", "app.js", "ask.js", "files.js", "known.js", "names.js"}
     html = (page / "index.html").read_text(encoding="utf-8")
     assert not re.search(r"<style|\sstyle=|\son\w+=|<script>|javascript:", html)
     for name in names:
@@ -361,6 +361,10 @@ def test_old_files_give_way_to_new_ones_but_not_those_of_a_job(tmp_path):
     assert uploads[kept[0].id] and uploads[kept[3].id] and len(list(tmp_path.iterdir())) == 3
     with pytest.raises(RefusedError, match="no longer here"):
         uploads[kept[1].id]
+    late = uploads.keep("late.csv", "x" * 10, lambda: needed, "closed")
+    uploads.leave("closed", lambda: {late.id})
+    uploads.keep("x.csv", "x" * 10, lambda: needed)
+    assert not late.path.exists() and uploads[kept[0].id] and uploads[kept[3].id]
     uploads.keep("4.csv", "x" * 85, lambda: needed)
     assert {path.stem for path in tmp_path.iterdir()} >= {kept[0].id} and len(list(tmp_path.iterdir())) == 2
     with pytest.raises(RefusedError, match="no room") as refused:
@@ -372,7 +376,12 @@ SETTINGS = {
     "not an object": ([], "JSON object"),
     "unknown": ({"colour": 1}, "'colour'"),
     "half a prior": ({"prior": {"low": 0.1}}, "not complete"),
-    "a prior of 1": ({"prior": {"value": 1}}, "between 0 and 1"),
+    "a prior of 1": ({"prior": {"value": 1}}, "between 0 and 100 %, such as 20;"),
+    "a prior of 0": ({"prior": {"value": 0}}, "between 0 and 100 %, such as 20;"),
+    "a range from 0": (
+        {"prior": {"low": 0, "high": 0.3}},
+        "between 0 and 100 %, the lower one first, such as 10 to 30",
+    ),
     "a range upside down": ({"prior": {"low": 0.3, "high": 0.1}}, "lower one first"),
     "a survey upside down": ({"prior": {"positives": 9, "rows": 3}}, "larger one"),
     "text for a number": ({"prior": {"value": "0.2"}}, "not complete"),
@@ -382,9 +391,9 @@ SETTINGS = {
     "a dropped id": ({"shared": "i", "drop": ["i"]}, "dropped"),
     "names that are none": ({"drop": "abc"}, "list of names"),
     "a column that is none": ({"by": 3}, "name of a column"),
-    "confidence": ({"confidence": 95}, "between 0 and 1"),
+    "confidence": ({"confidence": 95}, "confidence of the interval must be a number between 0 and 100 %, such as 95"),
     "seed": ({"seed": -1}, "whole number"),
-    "threshold": ({"threshold": "x"}, "between 0 and 1"),
+    "threshold": ({"threshold": "x"}, "share that matters must be a number between 0 and 100 %, such as 10"),
 }
 
 
@@ -397,7 +406,9 @@ def test_settings_that_cannot_be_meant_are_refused(why):
 
 def test_refused_settings_are_a_sentence(client, brought):
     answer = client.begin(brought, {"prior": {"value": 2}})
-    assert answer.status_code == 422 and answer.json()["sentence"].startswith("Source_prior is 2.0")
+    assert answer.status_code == 422 and answer.json()["sentence"].startswith("The share of the old population")
+    twice = client.begin(brought, {"weights": "age", "by": "age"}).json()["sentence"]
+    assert twice.startswith("The column 'age' is both what tells the new populations apart and a weight;")
     assert client.begin({**brought, "target": "gone"}).status_code == 410
     assert client.begin({"target": brought["target"]}).status_code == 400
     assert client.ask("POST", "tasks", content=b"x" * 5_000_000).status_code == 413
@@ -410,6 +421,45 @@ def test_what_the_page_says_otherwise_is_what_the_library_says():
     joined = re.sub(r'"\s*\n\s*f?"', "", source)  # sentences in several literals
     for phrase in PHRASES:
         assert phrase in joined, phrase
+
+
+FOREIGN = re.compile(r"--[a-z]|\w=|\bpass\b|shared|unlabeled(?!\.csv)|skrub|[Ss]ource_prior")  # no word of the page
+ODD_NAMES = ["visit date", "a)b], c", "it's", '"', "-x", "plain"]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_the_page_names_no_argument_or_option(client, name):
+    """Of a column that names rows, and of one that numbers them."""
+    frames = [frame.drop(columns=["month", "patient"], errors="ignore") for frame in tables(60)]
+    texted = [frame.assign(**{name: [f"{k} {n}" for n in range(len(frame))]}) for k, frame in enumerate(frames)]
+    story = client.run(client.bring(texts(texted)), {}, "columns")
+    assert story["state"] == "refused" and not FOREIGN.search(story["sentence"]), story["sentence"]
+    assert "leave the column out, choose it under “Rows that belong together have the same”" in story["sentence"]
+    numbered = [frame.assign(**{name: 1000 * k + np.arange(len(frame))}) for k, frame in enumerate(frames)]
+    odd = client.run(client.bring(texts(numbered)), {}, "columns")["answer"]["odd"]
+    assert odd and not [said for said in odd if FOREIGN.search(said)], odd
+    assert "; leave it out, or check how it was made." in " ".join(odd)
+
+
+def test_files_that_are_one_and_files_that_are_gone_are_said_in_words_of_the_page(client, site):
+    frames = [frame.drop(columns=["month", "patient"], errors="ignore") for frame in tables(60)]
+    files = client.bring(texts([frames[1], frames[1], frames[2]]))
+    story = client.run(files, {})
+    assert story["sentence"].startswith("The known positives and the old population are the same"), story
+    assert not FOREIGN.search(story["sentence"])
+    site.uploads[files["positive"]].path.unlink()
+    story = client.run(files, {})
+    assert story["sentence"] == "positive.csv (known positives) is no longer there; choose it again.", story
+
+
+def test_a_column_of_the_new_population_alone_may_tell_several_apart(client):
+    frames = tables(60)
+    story = client.run(client.bring(texts(frames)), {}, "columns")
+    assert "target.csv (new population) has 'month' besides" in story["sentence"]
+    assert story["sentence"].endswith("under “Several new populations, told apart by”.")
+    frames[1]["ward 2"], frames[2]["month"] = 1, 1
+    story = client.run(client.bring(texts(frames)), {}, "columns")
+    assert "Several new populations" not in story["sentence"], story
 
 
 # what becomes of jobs
@@ -499,6 +549,21 @@ def test_a_target_with_our_columns_is_reported_without_decisions(client):
     assert client.ask("GET", f"tasks/{story['id']}/decisions.csv").status_code == 404
 
 
+def test_decisions_on_a_number_that_is_doubted_come_with_a_word(client):
+    frames = [frame[["age", "score"]] for frame in tables()]
+    good = client.run(client.bring(texts(frames)), {"prior": {"value": 0.3}})
+    frames[2] = frames[2] + 8  # no mixture of the source's classes
+    bad = client.run(client.bring(texts(frames)), {"prior": {"value": 0.3}})
+    month = np.resize(["jan", "feb"], len(frames[2]))
+    several = client.run(
+        client.bring(texts([*frames[:2], frames[2].assign(m=month)])), {"prior": {"value": 0.3}, "by": "m"}
+    )
+    verdicts = [client.result(story, "result.json").json()["verdict"]["answer"] for story in (good, bad)]
+    assert verdicts[0] != "no" and good["answer"]["doubted"] is None
+    assert verdicts[1] == "no" and bad["answer"]["doubted"].startswith("The report advises not to rely on the number")
+    assert "of 2 of the 2 new populations" in several["answer"]["doubted"]
+
+
 def test_a_killed_worker_is_a_sentence_and_the_next_job_runs(client, site, brought):
     task = client.begin(brought).json()["id"]
     assert client.wait(task, ("running",))["state"] == "running"
@@ -581,6 +646,35 @@ def test_jobs_wait_for_their_turn_and_looks_go_first(queue):
     assert first.state == "cancelled" and not first.folder.exists() and Idle.asked == ["run", "look"]
     with pytest.raises(RefusedError, match="no longer known"):
         tasks.story("x")
+
+
+def test_jobs_and_files_of_a_page_that_was_closed_are_given_up(client, site, brought):
+    """Those of another page are not, nor is a result that may be open elsewhere."""
+    frames = texts([frame.drop(columns=["month"], errors="ignore") for frame in tables()])
+
+    def ask(page, method, path, **named):
+        return client.http.request(method, f"/{TOKEN}/{path}", headers=OURS | {"X-Page": page}, **named)
+
+    files, looks = {}, []
+    for role, content in frames.items():
+        answer = ask("a" * 32, "PUT", f"files?role={role}&name=t.csv", content=content).json()
+        files[role] = answer["id"]
+        looks.append(answer["task"])
+    assert [client.wait(look)["state"] for look in looks] == ["done"] * 3
+    order = {"kind": "run", "files": files, "settings": KNOWN}
+    done = client.wait(ask("a" * 32, "POST", "tasks", json=order).json()["id"])
+    first, second = (ask("a" * 32, "POST", "tasks", json=order).json()["id"] for _ in range(2))
+    other = client.begin(brought, KNOWN).json()["id"]
+    assert client.wait(first, ("running",))["state"] == "running"
+    foreign = {"Host": HOST, "Origin": "http://evil.example"}
+    assert client.http.request("DELETE", f"/{TOKEN}/pages/{'a' * 32}", headers=foreign).status_code == 403
+    assert ask("", "DELETE", f"pages/{'b' * 32}").status_code == 204
+    assert {client.ask("GET", f"tasks/{key}").json()["state"] for key in (first, second)} == {"running", "waiting"}
+    assert ask("", "DELETE", f"pages/{'a' * 32}").status_code == 204
+    assert [client.wait(key)["state"] for key in (first, second)] == ["cancelled"] * 2
+    assert client.wait(other)["state"] == "done" and client.result(done, "report.html").status_code == 200
+    assert ask("", "DELETE", f"pages/{'a' * 32}").status_code == 204
+    assert client.begin(files).status_code == 410 and client.begin(brought).status_code == 201
 
 
 def test_a_job_that_takes_too_long_is_ended(queue):
@@ -744,6 +838,21 @@ def test_nothing_is_left_by_a_killed_server_after_the_next_start_nor_by_one_that
     with running(tmp_path, "--max-rows", "10") as (process, host, token):
         assert not folder.exists() and len(list(tmp_path.iterdir())) == 1
         assert put(host, token, b"a,b\n1,2\n3,4\n")[0] == 201
+        ended(process, signal.SIGTERM, tmp_path)
+
+
+@on_linux
+def test_it_goes_on_in_silence_when_all_its_processes_are_killed(tmp_path):
+    with running(tmp_path) as (process, host, token):
+        assert put(host, token, b"a,b\n1,2\n3,4\n")[0] == 201
+        until(lambda: len(children(process.pid)) >= 2, 30)
+        below = children(process.pid)
+        for pid in below:
+            os.kill(pid, signal.SIGKILL)
+        _, answer = put(host, token, b"a,b\n1,2\n3,4\n")
+        until(lambda: json.loads(asked(host, token, f"tasks/{answer['task']}")[1])["state"] in ("done", "refused"), 60)
+        _, answer = put(host, token, b"a,b\n1,2\n3,4\n")
+        until(lambda: json.loads(asked(host, token, f"tasks/{answer['task']}")[1])["state"] == "done", 60)
         ended(process, signal.SIGTERM, tmp_path)
 
 

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -16,6 +17,8 @@ from browser import Overheard, browser, html_errors, needs_browser, needs_valida
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 pytest.importorskip("jinja2")
+
+import httpx
 
 import priorshift as ps
 
@@ -199,6 +202,25 @@ def test_an_error_in_a_file_stands_beside_it_and_a_job_can_be_cancelled(chromium
             and page.evaluate("document.activeElement.id") == "value"
         )
         assert not serious_violations(page)
+        for wrong in ("0", "100"):
+            page.fill("#value", wrong)
+            page.click("#start")
+            assert page.inner_text("#settings-problem") == (
+                "The share of the old population must be between 0 and 100 %, such as 20."
+            )
+        page.fill("#low", "0")
+        page.fill("#high", "30")
+        page.click("#start")
+        assert "The lower end of the range must be between 0 and 100 %" in page.inner_text("#settings-problem")
+        for field, percent, said in (
+            ("value", "0.22", "That is 0.22 %, about 2 in 1,000. For 22 in 100 write 22."),
+            ("value", "0.005", "That is 0.005 %, about 5 in 100,000. For 0.5 in 100 write 0.5."),
+            ("value", "22", ""),
+        ):
+            page.fill(f"#{field}", percent)
+            assert page.text_content(f"#{field}-hint") == said
+        page.fill("#high", "0.3")
+        assert "For 30 in 100 write 30" in page.text_content("#range-hint") and not serious_violations(page)
         page.check('input[value="unknown"]')
         page.click("#start")
         page.wait_for_selector("#working:not([hidden])")
@@ -211,11 +233,29 @@ def test_an_error_in_a_file_stands_beside_it_and_a_job_can_be_cancelled(chromium
         page.wait_for_selector("#known", state="hidden")
 
 
+def test_a_page_that_is_left_takes_its_job_with_it_and_a_reload_works(chromium, address, files):
+    with opened(chromium, address) as page:
+        for leave in (page.reload, lambda: page.goto("about:blank")):
+            choose(page, files)
+            leave_out(page, "month", "patient")
+            page.wait_for_selector("#read-columns:not([hidden])")
+            page.wait_for_timeout(400)
+            with page.expect_response(lambda answer: answer.url.endswith("/tasks")) as began:
+                page.click("#start")
+            task = began.value.json()["id"]
+            leave()
+            end = time.monotonic() + 20
+            while (state := httpx.get(f"{address}tasks/{task}").json()["state"]) in ("waiting", "running"):
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            assert state == "cancelled"
+
+
 def test_names_of_columns_are_text_and_nothing_else(chromium, address, tmp_path):
     """Markup, quotes, scripts, formulas, text from right to left, emoji and very long ones, on a phone."""
     names = [
         "<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "\"' onmouseover=alert(1) x='", "=cmd()", "{{7*7}}",
-        "\u202eright to left", "😀" * 50, "long" * 500, "a\tb", "javascript:alert(1)", "&lt;b&gt;", "${1+1}",
+        "\u202eright to left", "zero\u200bwidth", "esc\x1b[31m", "family 👩\u200d👧", "😀" * 50, "long" * 500, "a\tb", "javascript:alert(1)", "&lt;b&gt;", "${1+1}",
     ]  # fmt: skip
     rows = np.random.default_rng(0).normal(size=(60, len(names)))
     with opened(chromium, address) as page:
@@ -228,7 +268,14 @@ def test_names_of_columns_are_text_and_nothing_else(chromium, address, tmp_path)
         page.click("#columns > summary")
         page.click("#read-summary")
         shown = page.locator("#read-columns tbody th").all_text_contents()
-        assert shown == names == [one.strip() for one in page.locator("#drop span").all_text_contents()]
+        marks = {"\u202e": "⟨U+202E⟩", "\u200b": "⟨U+200B⟩", "\x1b": "⟨U+001B⟩", "\t": "⟨U+0009⟩"}
+        seen = ["".join(marks.get(letter, letter) for letter in name) for name in names]
+        assert shown == seen == page.locator("#drop bdi").all_text_contents()
+        assert page.locator("#by option").all_text_contents()[1:] == seen
+        sent = page.evaluate("() => [...document.querySelectorAll('#drop input')].map((box) => box.value)")
+        assert (
+            sent == names == page.evaluate("() => [...document.querySelector('#by').options].map((o) => o.value)")[1:]
+        )
         assert page.evaluate("document.documentElement.scrollWidth") <= 390 and not serious_violations(page)
 
 

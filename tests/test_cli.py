@@ -425,6 +425,7 @@ def test_adapt_refuses_a_bad_prior_before_the_work(files, tmp_path, capsys, monk
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
 def test_adapt_options_reach_both_estimators(files, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("torch")
     made = []
 
     class Watched(ps.ShiftedClassifier):

@@ -83,7 +83,7 @@ def test_options_stand_in_groups_by_the_question_that_they_answer(name, capsys, 
         (METHOD, ("--confidence", "--random-state")),
         (OUTPUT, ("--json", "--output")),
     ):
-        assert all(re.search(rf"^  (-\w \w+, )?{option}\b", parts[title], re.M) for option in options), title
+        assert all(re.search(rf"^  (-\w( \w+)?, )?{option}\b", parts[title], re.M) for option in options), title
     everything = re.findall(r"^  (?:-\w, )?(?:-\w \w+, )?(--?[\w-]+)", out, re.M)
     assert len(everything) == len(set(everything))
 
@@ -300,4 +300,13 @@ def test_names_that_would_steer_a_terminal_are_shown_as_what_they_are(folder, tm
     said = capsys.readouterr().out
     assert "\\x1b]0;owned\\x07jan" in said and "feb\\u202egpj" in said
     assert not set("\x1b\x07\u202e") & set(said)
+    for name, frame in (("p", "positive"), ("u", "unlabeled")):
+        made = pd.read_csv(folder / f"{frame}.csv")
+        made["\x1b[31mred\u202e\n" + "x" * 500] = np.resize(["a", "b"], len(made))
+        made.to_csv(tmp_path / f"{name}.csv", index=False)
+    given = ["--positive", str(tmp_path / "p.csv"), "--unlabeled", str(tmp_path / "u.csv"), "--source-prior", "0.2"]
+    assert main(["estimate", *given, "--target", str(tmp_path / "u.csv")]) == 0
+    [said] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("priorshift: columns: ")]
+    assert said.endswith("xxx…)") and len(said) < 200
+    assert "(\\x1b[31mred\\u202e\\nxxx" in said and said.isprintable()
     assert colours.printable("π′ 日本 👩\u200d⚕️\tx\n") == "π′ 日本 👩\u200d⚕️\tx\n"

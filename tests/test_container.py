@@ -70,6 +70,12 @@ def test_what_is_written_is_read_again_bit_for_bit(path):
         np.testing.assert_array_equal(read, array)
 
 
+def test_brackets_in_names_are_no_depth(tmp_path):
+    header = {"columns": ['[{"\\' * 50, "\\[" * 50, '"[' * 50], "deep": nested(25)}
+    container.write(tmp_path / "a.sketch", "sketch", header, {})
+    assert container.read(tmp_path / "a.sketch", ["sketch"]).header == header
+
+
 def test_extreme_floats_empty_arrays_and_other_types_are_kept(tmp_path):
     kept = {
         "ends": np.array([5e-324, -0.0, np.finfo(float).max, np.pi]), "none": np.empty((0, 3)), "large": np.array([-(2**63), 2**63 - 1]),
@@ -222,6 +228,7 @@ def texts():
         "a key twice": good.replace("{}", '{"x": 1, "x": 2}').encode(),
         "very deep": good.replace("{}", '{"x": ' + "[" * 100_000 + "]" * 100_000 + "}").encode(),
         "very deep objects": good.replace("{}", '{"x":' * 30_000 + "1" + "}" * 30_000).encode(),
+        "a string without an end": b'"' + b'\\"' * 100_000 + b"\\",
         "a whole number of many digits": good.replace("{}", '{"x": ' + "9" * 5000 + "}").encode(),
         "more after it": good.encode() + b"{}",
         "a byte order mark": b"\xef\xbb\xbf" + good.encode(),

@@ -273,15 +273,32 @@ def test_tcpu_with_an_estimated_prior_has_the_covariance_of_its_own_standard_err
 def test_the_equality_statistic_is_that_of_any_contrasts(estimates):
     joint = estimates.joint
     contrasts = np.array([[1.0, -1, 0], [0.5, 0.5, -1]])
-    gaps, error = contrasts @ joint.ratios, contrasts @ joint.covariance @ contrasts.T
+    n, own = joint.observations, joint.own_variance
+    of_row = (n - 1) @ (n * own) / (n - 1).sum()
+    covariance = joint.covariance + np.diag(of_row / n - own)
+    gaps, error = contrasts @ joint.ratios, contrasts @ covariance @ contrasts.T
     test = estimates.equality_test()
     assert test.statistic == pytest.approx(gaps @ np.linalg.solve(error, gaps))
-    assert test.freedom == 2 and test.p_value == pytest.approx(stats.chi2.sf(test.statistic, 2))
+    assert test.freedom == 2 and test.p_value == pytest.approx(stats.f.sf(test.statistic / 2, 2, (n - 1).sum()))
     assert "p < 0.0001" in str(test)
     two = JointRatios.of(
         [RatioInfluence(r, None, Known(0.2), np.zeros(1), v, np.inf) for r, v in ((1.0, 0.01), (1.3, 0.03))], 0.2
     )
     assert two.equality().statistic == pytest.approx(0.3**2 / 0.04)
+
+
+def test_many_small_targets_of_one_prior_do_not_seem_to_differ():
+    """With a variance of nine rows each, three tests in four would say so."""
+    rng = np.random.default_rng(0)
+    p_values = []
+    for _ in range(400):
+        rows = rng.normal(1.0, 0.5, size=(60, 9))
+        parts = [
+            RatioInfluence(r.mean(), None, Known(0.2), np.zeros(1), r.var(ddof=1) / 9, 8.0, observations=9.0)
+            for r in rows
+        ]
+        p_values.append(JointRatios.of(parts, 0.2).equality().p_value)
+    assert np.mean(np.array(p_values) <= 0.05) == pytest.approx(0.05, abs=0.033)  # three standard errors of 400 draws
 
 
 def test_the_largest_of_normal_errors():
@@ -770,3 +787,15 @@ def test_the_curve_with_an_estimated_prior_is_that_of_the_interval(source, targe
         curve = intervals.curve_with_prior(embeddings, estimate.source_prior)
         delta, _ = intervals.delta(embeddings, estimate.source_prior, confidence)
         assert curve.interval(estimate.source_prior, confidence) == pytest.approx((delta.low, delta.high), abs=1e-9)
+
+
+def test_the_doors_take_a_scenario(source, targets):
+    positive, unlabeled = source
+    target = targets["jan"]
+    by_name = ps.estimate_prior(positive, unlabeled, target, source_prior=0.3, scenario="censoring", random_state=0)
+    estimator = ps.WitnessShift(0.3, scenario="censoring", random_state=0)
+    assert by_name == ps.estimate_prior(positive, unlabeled, target, method=estimator)
+    several = ps.estimate_priors(positive, unlabeled, targets, source_prior=0.3, scenario="censoring", random_state=0)
+    assert several["jan"].details["scenario"] == "censoring"
+    with pytest.raises(InputError, match="method='km2-ls' uses no scenario; leave it out"):
+        ps.estimate_prior(positive, unlabeled, target, method="km2-ls", scenario="censoring")

@@ -81,6 +81,8 @@ def test_a_verdict_and_who_knew_the_prior_are_fields_of_an_estimate():
     json.dumps([told, tcpu.to_dict()], allow_nan=False)
     assert shift == dataclasses.replace(shift, evidence=None)  # what a picture needs is no part of the answer
     assert "evidence" not in repr(shift)
+    again = ps.WitnessShift(0.2, repeats=1, random_state=0).fit(s.X, s.y).estimate(s.target)
+    assert np.isnan(shift.separation) and again == shift != tcpu and shift != told
 
 
 def test_a_result_is_plain_json():

@@ -198,7 +198,7 @@ def test_scores_say_who_lies_right_of_the_middle_of_the_positives(witnessed):
     shares = [display.right(sample) for sample in (display.positive, display.population, display.target)]
     assert shares[2] == pytest.approx(display.target[display.middle :].sum())
     assert shares[0] == pytest.approx(0.5, abs=0.2) and shares[1] < shares[2] < shares[0]
-    said = [f"{100 * share:.0f}%" for share in shares]
+    said = [f"{100 * share:.0f} %" for share in shares]
     words = "Right of the line lie {} of the labelled positives, {} of the source population and {} of the target."
     assert words.format(*said) in display.description
     assert texts(display.plot().ax_)[1::2] == [f"{one} →" for one in said]
@@ -320,7 +320,7 @@ def test_drivers_are_drawn_from_the_most_important_down():
     labels = dict(zip(display.ax_.get_yticks(), [t.get_text() for t in display.ax_.get_yticklabels()], strict=True))
     assert labels[11] == "age" and labels[10] == "region (north)"
     assert (
-        "age 60% (higher among positives, by 1.20 standard deviations), region (north) 30% (lower, by 0.40)"
+        "age 60 % (higher among positives, by 1.20 standard deviations), region (north) 30 % (lower, by 0.40)"
         in display.description
     )
     assert "No column" in plots.DriversDisplay((), (), ()).plot().description
@@ -343,3 +343,42 @@ def test_rare_classes_fill_the_axis_and_are_said_with_enough_digits(estimate):
     assert often.ax_.get_ylim() == (0, 1)
     none = replace(estimate, value=float("nan"), interval=None)
     assert plots.SeriesDisplay.from_estimates({"a": none}).plot().description == "Target prior of each target: a none."
+
+
+def test_numbers_in_words_have_the_minus_of_axes_and_no_negative_zero():
+    display = plots.LabelShiftDisplay(("a", "b"), (-0.2, -0.0001), (False, False), 0.5)
+    assert "a −0.20, b +0.00." in display.description
+
+
+def test_what_is_impossible_is_said_as_none(witnessed):
+    far = plots.ScoresDisplay.from_estimate(replace(witnessed, negative_ratio=9.0))
+    assert far.right(far.explained) >= 0
+    empty = np.zeros_like(far.positive)
+    none = plots.ScoresDisplay(far.edges, far.positive, far.population, far.target, empty)
+    assert "would put none of the target there" in none.description and "-" not in far.description
+
+
+@pytest.mark.parametrize(
+    ("values", "turn"),
+    [((0.1, 0.2, 0.3), "rises"), ((0.3, 0.2, 0.1), "falls"), ((0.2, 0.1, 0.2), "changes"), ((0.2,) * 3, "does not")],
+)
+def test_sensitivity_says_which_way_it_goes(values, turn):
+    values = np.array(values)
+    display = plots.SensitivityDisplay(np.array([0, 0.5, 1]), values, values, values, 0.5, None, 0.95)
+    assert f"The target prior {turn}" in display.description
+
+
+def test_what_is_of_another_kind_is_refused_in_a_sentence(estimate):
+    of_diagnosis = [getattr(plots, name) for name in plots.__all__ if hasattr(getattr(plots, name), "from_diagnosis")]
+    assert len(of_diagnosis) == 7
+    for display in of_diagnosis:
+        with pytest.raises(InputError, match=r"of a diagnosis, but this is of type PriorEstimate; pass what diagnose"):
+            display.from_diagnosis(estimate)
+    of_estimate = [getattr(plots, name) for name in plots.__all__ if hasattr(getattr(plots, name), "from_estimate")]
+    assert len(of_estimate) == 5
+    for display in of_estimate:
+        with pytest.raises(InputError, match=r"of an estimate, but this is of type NoneType; pass what estimate_prior"):
+            display.from_estimate(None)
+    for wrong in (estimate, {"a": 0.3}, [estimate]):
+        with pytest.raises(InputError, match=r"estimates by their targets' names, but this is of type"):
+            plots.SeriesDisplay.from_estimates(wrong)

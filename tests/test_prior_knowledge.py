@@ -60,7 +60,8 @@ def test_the_ends_of_a_range_have_the_extremes_of_all_intervals_in_it(seed):
     assert each[[0, -1], 0].min() == pytest.approx(each[:, 0].min(), abs=1e-12)
     assert each[[0, -1], 1].max() == pytest.approx(each[:, 1].max(), abs=1e-12)
     by_curve = known.interval(intervals.curve(made), 0.9)
-    assert by_curve == pytest.approx((each[:, 0].min(), each[:, 1].max()), abs=1e-9)
+    # Student's quantiles of scipy 1.11 are no more exact
+    assert by_curve == pytest.approx((each[:, 0].min(), each[:, 1].max()), abs=1e-8)
 
 
 def test_those_random_problems_are_of_all_kinds():
@@ -187,6 +188,7 @@ def test_a_separation_that_may_be_zero_takes_the_lower_end_to_zero():
         assert low == 0 < high < 1
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of scipy 1.15 and older, whose answer is right
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_very_narrow_distribution_is_a_known_prior(seed):
     """And so are the convention for estimates beyond [0, 1] and the curve where Fieller's set is unbounded."""
@@ -258,7 +260,8 @@ def test_the_curve_at_the_ends_of_fiellers_interval_is_at_its_tails(confidence):
 def test_the_curve_never_falls_and_is_the_one_sided_test_up_to_its_turn(seed):
     made = random_embeddings(seed)
     curve, r = intervals.curve(made), np.linspace(0, 3, 3001)
-    assert (np.diff(curve(r)) >= 0).all() and curve(-1e-9) == 0
+    # but for the last digit of Student's distribution in scipy 1.15 and older
+    assert (np.diff(curve(r)) > -2e-16).all() and curve(-1e-9) == 0
     assert curve(r[::100]).tolist() == [float(curve(x)) for x in r[::100]]
     N, D = numerator(made.gram), separation(made.gram)
     if N > 0:
@@ -513,6 +516,8 @@ def test_the_command_line_takes_ranges_and_counts(files, option, prior, tmp_path
     ],
 )  # fmt: skip
 def test_wrong_knowledge_ends_the_command_with_one_sentence(files, command, options, message, tmp_path, capsys):
+    if "DRPU" in message:
+        pytest.importorskip("torch")
     output = tmp_path / "out.csv"
     more = ["--classifier", "logistic", "--output", str(output)] if command == "adapt" else []
     try:

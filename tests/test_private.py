@@ -496,6 +496,18 @@ def test_intervals_of_private_sketches_widen_and_cover():
     assert (np.diff(widths) > 0).all() and widths[2] > 1.1 * widths[0]
 
 
+@pytest.mark.parametrize(("made", "method"), [(histograms, None), (sketches, "tcpu")])
+def test_an_estimate_tells_the_budgets_of_private_samples(made, method):
+    P, U, T = made()
+    settings = {"source_prior": 0.2} | ({} if method is None else {"method": method})
+    assert "private" not in ps.estimate_prior(P, U, T, **settings).details
+    U, T = U.release(5, 1e-6, random_state=0), T.release(3, 1e-5, random_state=0)
+    assert ps.estimate_prior(P, U, T, **settings).details["private"] == {
+        "unlabeled": {"epsilon": 5, "delta": 1e-6},
+        "target": {"epsilon": 3, "delta": 1e-5},
+    }
+
+
 def test_an_unknown_source_prior_is_not_told_by_noise():
     P, U, T = histograms()
     with warnings.catch_warnings():

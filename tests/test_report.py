@@ -20,7 +20,9 @@ from priorshift.cli import main
 from priorshift.errors import InputError, MissingExtraError, PriorShiftWarning, unsaid
 from priorshift.input.column_uses import ColumnUse
 from priorshift.report.numbers import look_up
+from priorshift.report.statuses import prior_status
 from priorshift.report.text import is_hidden
+from priorshift.sketch import Histogram, ScoreModel
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -147,7 +149,7 @@ def test_numbers_of_the_page_are_those_of_the_result(results, pages, kind):
     for key, value, text in numbers:
         exact = look_up(record, key)
         assert float(value) == exact, key
-        shown = re.sub(r"^p [=<] |,| %$", "", text)
+        shown = re.sub(r"^p [=<] |,| %$", "", text).replace("−", "-")
         scale = 100 if text.endswith("%") else 1
         if text.startswith("p <"):
             assert exact < float(shown)
@@ -176,6 +178,8 @@ def test_the_answer_stands_first_and_in_plain_words(results, pages):
         page.index("About")
         < page.index("May I publish this number? Yes, with its interval")
         < page.index("Can I believe it?")
+        < page.index("What to do next")
+        < page.index("What it rests on")
     )
     for kind in ("nothing", "two rows", "none"):
         assert "cannot be told from these tables" in _words(pages[kind])
@@ -215,6 +219,84 @@ def test_several_targets_have_a_table_and_a_part_each(results, pages):
     text = pages["months"].read_text()
     assert text.count('<details class="target">') == 2
     assert "Do they differ?" in page and "2024-01" in page and "2024-02" in page
+    assert "are of the estimates as they are, before each was brought into [0, 1]" in page
+    low, high = sorted(d.estimate.value for d in results["months"].values())
+    for kind in ("months", "estimates"):
+        assert f"shares of positives run from {low:.3f} to {high:.3f}." in _words(pages[kind])
+
+
+def test_of_many_targets_some_of_every_answer_have_a_part():
+    from priorshift.report.contents import _with_parts
+
+    answers = ["no"] * 60 + ["yes"] * 3 + ["with care"] * 50
+    shown = [answers[k] for k in _with_parts(answers)]
+    assert len(shown) == 40 and shown.count("yes") == 3 and shown.count("no") > shown.count("with care") >= 13
+    assert _with_parts(["yes"] * 5) == set(range(5))
+
+
+def test_a_given_prior_agrees_only_where_the_tables_leave_it(results):
+    found = results["yes"]
+    told, by_range = found.identification, results["range"].identification
+
+    def status(base, **changes):
+        return prior_status(replace(found, identification=replace(base, **changes)))
+
+    assert status(told) == ("yes", "agrees with the tables")
+    beyond = told.told_range[0] / 2
+    assert status(told, source_prior=beyond) == ("care", "not contradicted, but outside of what the tables alone leave")
+    assert status(told, contradicted=True)[0] == "no"
+    overlapping = (by_range.told_range[0] / 2, by_range.told_range[0] * 1.01)
+    assert status(by_range, source_prior_range=overlapping)[1] == "agrees with the tables"
+    assert status(by_range, source_prior_range=(0.0, beyond))[0] == "care"
+
+
+def test_the_estimate_and_the_ratio_it_comes_of_are_told_apart_in_words(results):
+    def page(**changes):
+        return _seen(report.render(replace(results["estimate"], **changes)))
+
+    assert "brought into" not in page(value=0.5, raw=0.5) and "mean of what" not in page(value=0.5, raw=0.5)
+    assert "R = 0.505, and 0.500 as the mean of what is possible in [0, 1]" in page(value=0.5, raw=0.505)
+    assert "R = −0.020, brought into [0, 1] as 0.010" in page(value=0.01, raw=-0.02)
+    assert "0.500 together with the rows of the target that were looked up" in page(
+        value=0.5, raw=0.505, details={"audit": {"target": {}}}
+    )
+
+
+def test_a_page_of_private_samples_says_that_noise_was_added():
+    P, U, T = tables()
+    model = ScoreModel.fit(P, U, random_state=0)
+    counts = [Histogram.of(one, like=model) for one in (P, U, T)]
+    counts[2] = counts[2].release(3, 1e-6, random_state=0)
+    page = _seen(report.render(ps.estimate_prior(*counts, source_prior=0.3)))
+    assert "Noise was added to what was shared" in page and "target with ε = 3 and δ = 1e-06" in page
+    assert "of the tables themselves, all rows at once" in page
+
+
+def test_settings_are_written_as_people_do(results):
+    page = _seen(report.render(replace(results["mixed"], settings={"drop": ["patient id", "visit_date"]})))
+    assert "drop patient id, visit_date" in page
+    page = _seen(report.render(results["tcpu"]))
+    assert f"bandwidth {results['tcpu'].details['bandwidth']:.4g} " in page
+
+
+def test_what_was_not_told_or_not_read_is_not_said(pages):
+    mixed, plain = _words(pages["mixed"]), _words(pages["yes"])
+    assert "one by one as you told" in mixed and "one by one taken for granted" in plain
+    assert re.search(r"positives, worth \d+ independent", mixed) and "worth" not in plain
+    assert "nothing, as you asked How it was made" in mixed  # nothing stands where missing cells are told
+
+
+def test_a_page_without_a_title_has_one_of_ours(results):
+    for title in ("", "  "):
+        assert report.render(results["yes"], title=title) == report.render(results["yes"])
+
+
+def test_a_page_is_named_as_one(results, tmp_path):
+    for name in ("x.txt", "x", "x.html.gz"):
+        with pytest.raises(InputError, match=r"must end in \.html; name the page so"):
+            results["estimate"].report(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    results["estimate"].report(tmp_path / "x.HTM")
 
 
 def test_an_estimate_says_that_nobody_looked_and_how_to(pages):
@@ -338,8 +420,9 @@ def test_on_paper_folds_are_open_and_letters_are_black(chromium, pages):
     page.goto(pages["yes"].as_uri())
     page.emulate_media(media="print")
     fold = "document.querySelector('details .folded')"
-    assert page.evaluate(
-        f"{fold}.checkVisibility({{contentVisibilityAuto: true}}) && {fold}.getBoundingClientRect().height > 20"
+    page.wait_for_function(
+        f"{fold}.checkVisibility({{contentVisibilityAuto: true}}) && {fold}.getBoundingClientRect().height > 20",
+        timeout=5000,
     )
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
     page.emulate_media(media="screen")
@@ -523,6 +606,10 @@ def test_the_demo_writes_its_page(tmp_path, monkeypatch, capsys):
 
 def _words(page):
     """What a reader sees, in one line."""
-    text = re.sub(r"<svg.*?</svg>|<style>.*?</style>|<head>.*?</head>", " ", page.read_text(), flags=re.DOTALL)
+    return _seen(page.read_text())
+
+
+def _seen(page):
+    text = re.sub(r"<svg.*?</svg>|<style>.*?</style>|<head>.*?</head>", " ", page, flags=re.DOTALL)
     text = re.sub(r"</?(?:bdi|data|strong|em|span|code|b)\b[^>]*>", "", text)
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())

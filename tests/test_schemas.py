@@ -138,7 +138,11 @@ def test_sketches_and_estimates_from_them_print_as_their_schemas_say(run):
     for kind in ("sketch", "counts"):
         output = run(f"estimate --positive p.{kind} --unlabeled u.{kind} --target t.{kind} --source-prior 0.3 --json")
         assert errors("estimate", output) == []
-    assert output["details"]["fitted_rows"] > 0
+    assert output["details"]["fitted_rows"] > 0 and "private" not in output["details"]
+    run("sketch t.csv --like s.model --epsilon 5 --delta 1e-6 -o hidden.counts")
+    output = run("estimate --positive p.counts --unlabeled u.counts --target hidden.counts --source-prior 0.3 --json")
+    assert output["details"]["private"] == {"target": {"epsilon": 5, "delta": 1e-6}}
+    assert errors("estimate", output) == []
 
 
 def places(output, path=()):
@@ -166,7 +170,7 @@ def is_named_by_users(path):
 
 
 OPTIONAL = {
-    "details": ("mixture_prior", "km2_prior", "overlap", "audit", "columns", "fitted_rows", "strata"),
+    "details": ("mixture_prior", "km2_prior", "overlap", "audit", "columns", "fitted_rows", "private", "strata"),
     "audit": ("source", "target"),
     "settings": ("source_prior", "shared", "audit", "weights", "groups", "drop", "threshold", "by"),
 }

@@ -91,6 +91,14 @@ class TargetMetrics:
     Recall and AUC belong to the classes, which label shift leaves as they are; the others follow from them, the
     target prior and the share that is decided positive. None is clipped: a value outside [0, 1] says that the
     prior or the sample cannot be right.
+
+    Examples
+    --------
+    >>> from priorshift.adapt import target_metrics
+    >>> positive, target = [0.9, 0.8, 0.4], [0.9, 0.7, 0.6, 0.3, 0.2, 0.1]
+    >>> metrics = target_metrics(positive, target, target_prior=0.4, threshold=0.5)
+    >>> print(f"recall {metrics.recall:.2f}, precision {metrics.precision:.2f}, accuracy {metrics.accuracy:.2f}")
+    recall 0.67, precision 0.53, accuracy 0.63
     """
 
     target_prior: float
@@ -177,6 +185,16 @@ def check_target_prior(prior: Any) -> float:
     -------
     float
         From 0 to 1.
+
+    Examples
+    --------
+    >>> from priorshift.adapt import check_target_prior
+    >>> check_target_prior(1)
+    1.0
+    >>> check_target_prior(1.2)
+    Traceback (most recent call last):
+        ...
+    priorshift.errors.InputError: target_prior is 1.2, but it must be a number from 0 to 1, such as 0.2.
     """
     if not (is_number(prior) and 0 <= prior <= 1):
         raise InputError(f"target_prior is {prior!r}, but it must be a number from 0 to 1, such as 0.2.")

@@ -63,6 +63,18 @@ class AuditedShare:
         K of the interval: how many labels θ̂ is worth.
     rows : tuple of two int
         k and n, rows looked up and all rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.audit import audited_share, read_audit
+    >>> rng = np.random.default_rng(0)
+    >>> ill = rng.random(500) < 0.3
+    >>> predicted = np.where(ill, 0.8, 0.1) + 0.1 * rng.random(500)
+    >>> looked_up = np.where(np.arange(500) < 50, ill, np.nan)
+    >>> share = audited_share(read_audit(looked_up, rows=500), predicted)
+    >>> print(f"{share.value:.2f}, worth {share.labels:.0f} labels of {share.rows}")
+    0.25, worth 231 labels of (50, 500)
     """
 
     value: float

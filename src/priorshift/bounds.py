@@ -23,7 +23,7 @@ _LARGEST_DELTA = exp(-((sqrt(2) + 1) ** 2) / 2)  # Theorems 1 and 2 hold for no 
 
 
 def paper_bound(embeddings: Embeddings, source_prior: float, confidence: float) -> Interval:
-    """Apply the paper's Theorem 2: |π̂′ − π′| ≤ 4√(M log(1/δ)/N)/‖a‖ with probability 1 − 3δ, N = min(m, n, n′).
+    """Apply the paper's Theorem 2: ``|π̂′ − π′| ≤ 4√(M log(1/δ)/N)/‖a‖`` with probability 1 − 3δ, N = min(m, n, n′).
 
     It bounds the plug-in estimate, which is the interval's centre, whatever statistic is in use.
 
@@ -39,6 +39,15 @@ def paper_bound(embeddings: Embeddings, source_prior: float, confidence: float) 
     Returns
     -------
     Interval
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=8000, n_target=8000, shared=False, random_state=0)
+    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
+    >>> bound = ps.intervals.paper_bound(embeddings, source_prior=0.2, confidence=0.9)
+    >>> print(f"{bound.low:.3f} to {bound.high:.3f}")
+    0.051 to 1.000
     """
     delta = (1 - confidence) / 3
     if delta > _LARGEST_DELTA:
@@ -73,6 +82,15 @@ def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float) 
     -------
     Interval
         Every π′ that satisfies its own bound.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=8000, n_target=8000, shared=False, random_state=0)
+    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
+    >>> bound = ps.intervals.sharp_bound(embeddings, source_prior=0.2, confidence=0.9)
+    >>> print(f"{bound.low:.3f} to {bound.high:.3f}")
+    0.506 to 0.716
     """
     raw, length = _plug_in(embeddings, source_prior, "sharp-bound")
     pi, delta = source_prior, 1 - confidence
@@ -106,7 +124,7 @@ def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float) 
 def required_sample_size(
     accuracy: float, separation: float, *, confidence: float = 0.95, kernel_bound: float = 1.0
 ) -> int:
-    """Count the rows needed in each sample for |π̂′ − π′| ≤ accuracy, by Theorem 1(ii) of the paper.
+    """Count the rows needed in each sample for ``|π̂′ − π′| ≤ accuracy``, by Theorem 1(ii) of the paper.
 
     With δ = (1 − confidence)/3 the theorem asks for N ≥ 16M log(1/δ)/((1−α)²‖a‖²) and promises an error of at
     most 4√(M log(1/δ)/N)/(α‖a‖). The α in (0, 1) that needs the fewest rows is 1/(1 + accuracy), which gives
@@ -163,6 +181,17 @@ def check_bounded(kernel: Kernel, method: str) -> None:
         Its values must lie in [0, M].
     method : str
         The bound that was asked for.
+
+    Examples
+    --------
+    >>> from priorshift.intervals import check_bounded
+    >>> from priorshift.kernels import Energy, Gaussian
+    >>> check_bounded(Gaussian(1.0), "paper-bound")
+    >>> check_bounded(Energy(), "paper-bound")
+    Traceback (most recent call last):
+        ...
+    priorshift.errors.InputError: interval='paper-bound' needs a bounded kernel, but 'energy' is not; use
+    'gaussian' or 'laplace', or interval='delta'.
     """
     if np.isfinite(kernel.bound) and not kernel.nonnegative:
         raise InputError(
@@ -185,6 +214,15 @@ def check_even(is_even: bool, method: str) -> None:
         Whether in each sample every row counts the same and is its own observation.
     method : str
         The bound that was asked for.
+
+    Examples
+    --------
+    >>> from priorshift.intervals import check_even
+    >>> check_even(False, "sharp-bound")
+    Traceback (most recent call last):
+        ...
+    priorshift.errors.InputError: interval='sharp-bound' is proved for independent rows of equal weight, but
+    here rows have weights, or are copies or a group; leave these out, or use interval='delta'.
     """
     if not is_even:
         raise InputError(

@@ -46,6 +46,14 @@ class Dataset:
         The test part of images.
     origin : str
         What the features are and where they came from; say it wherever a result is shown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.datasets import Dataset
+    >>> data = Dataset("Toy", np.eye(4), np.array([True, False, False, True]), None, None, "made up")
+    >>> data.X.shape, float(data.y.mean())
+    ((4, 4), 0.5)
     """
 
     name: str
@@ -66,6 +74,15 @@ def load_table(name: str) -> Dataset:
     Returns
     -------
     Dataset
+
+    Examples
+    --------
+    >>> from priorshift.datasets import load_table
+    >>> load_table("Iris")
+    Traceback (most recent call last):
+        ...
+    priorshift.errors.InputError: name is 'Iris', but it must be one of 'Diabetes', 'Spambase', 'Segment',
+    'Waveform', 'Vehicle', 'Yeast', 'Banknote'.
     """
     check_choice("name", name, tuple(OPENML))
     path = _find(f"{_FILES.get(name, name)}.npz")
@@ -97,6 +114,14 @@ def load_images(name: str, features: str = "resnet18ft") -> Dataset:
     Returns
     -------
     Dataset
+
+    Examples
+    --------
+    >>> from priorshift.datasets import load_images
+    >>> load_images("ImageNet")
+    Traceback (most recent call last):
+        ...
+    priorshift.errors.InputError: name is 'ImageNet', but it must be one of 'MNIST', 'CIFAR', 'Fashion'.
     """
     check_choice("name", name, IMAGES)
     stem = _FILES.get(name, name)
@@ -123,6 +148,13 @@ def most_common_class(classes: NDArray[Any]) -> NDArray[np.bool_]:
     -------
     ndarray of bool
         True for positives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.datasets import most_common_class
+    >>> most_common_class(np.array(["oak", "fir", "fir", "elm"]))
+    array([False,  True,  True, False])
     """
     values, counts = np.unique(classes, return_counts=True)
     if len(values) == 2:
@@ -142,6 +174,14 @@ def not_collinear(X: Floats, limit: float = 0.95) -> NDArray[np.intp]:
     Returns
     -------
     ndarray of int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.datasets import not_collinear
+    >>> x = np.array([1.0, 2.0, 3.0, 5.0])
+    >>> not_collinear(np.column_stack([x, 2 * x + 1, -x]))
+    array([0, 2])
     """
     with np.errstate(invalid="ignore", divide="ignore"):  # constant columns have no correlation
         correlation = np.corrcoef(X, rowvar=False)
@@ -162,6 +202,16 @@ def most_informative(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray
     -------
     ndarray of int
         Columns in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.datasets import most_informative
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.random(200) < 0.5
+    >>> X = rng.normal(size=(200, 4)) + 3 * y[:, None] * [0, 1, 0, 1]
+    >>> most_informative(X, y, most=2)
+    array([1, 3])
     """
     from sklearn.feature_selection import mutual_info_classif
 
@@ -184,6 +234,16 @@ def most_correlated(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray[
     -------
     ndarray of int
         Columns in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.datasets import most_correlated
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.random(200) < 0.5
+    >>> X = rng.normal(size=(200, 4)) + 3 * y[:, None] * [0, 1, 0, -1]
+    >>> most_correlated(X, y, most=2)
+    array([1, 3])
     """
     centred, label = X - X.mean(axis=0), y - y.mean()
     spread = np.sqrt((centred**2).sum(axis=0))
@@ -204,6 +264,13 @@ def positive_images(name: str, labels: NDArray[Any]) -> NDArray[np.bool_]:
     -------
     ndarray of bool
         True for positives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.datasets import positive_images
+    >>> positive_images("MNIST", np.array([0, 1, 2, 3]))
+    array([ True, False,  True, False])
     """
     check_choice("name", name, IMAGES)
     return np.isin(labels, _POSITIVE[name])

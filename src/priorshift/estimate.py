@@ -30,6 +30,7 @@ def estimate_prior(
     *,
     method: Any = "auto",
     source_prior: Any = None,
+    scenario: str | None = None,
     confidence: float | None = None,
     random_state: int | np.random.Generator | None = None,
     standardize: bool | None = None,
@@ -53,11 +54,14 @@ def estimate_prior(
     method : {"auto", "witness", "tcpu", "km2-ls", "drpu"} or estimator
         "auto" is :class:`WitnessShift` ("witness"), of the smallest error in the library's studies (see the guide). An
         estimator, such as ``TCPU(0.2, kernel="laplace")``, keeps its own settings; then leave `source_prior`,
-        `confidence`, `random_state` and `standardize` out.
+        `scenario`, `confidence`, `random_state` and `standardize` out.
     source_prior : float, (low, high), distribution, estimator or None
         Share of positives in the source population, if it is known, exactly or roughly: a range such as
         (0.1, 0.2), or a distribution such as ``scipy.stats.beta(37.5, 213.5)``. None estimates it: "auto" and "witness"
         by :class:`MixturePrior`, "tcpu" by :class:`KM2`.
+    scenario : {"case-control", "censoring"} or None
+        Whether unlabelled rows are a sample of the whole population, which None takes them for, or what was left of it
+        after some positives were labelled.
     confidence : float or None
         Of the interval; None is 0.95.
     random_state : int, Generator or None
@@ -102,8 +106,8 @@ def estimate_prior(
     >>> print(ps.estimate_prior(s.positive, s.unlabeled, s.target, source_prior=0.2, random_state=0))
     target prior 0.631, 95% interval 0.569 to 0.693 (Witness, source prior 0.2)
     """
-    settings = {"source_prior": source_prior, "confidence": confidence, "random_state": random_state,
-                "standardize": standardize}  # fmt: skip
+    settings = {"source_prior": source_prior, "scenario": scenario, "confidence": confidence,
+                "random_state": random_state, "standardize": standardize}  # fmt: skip
     if stream is not None and not isinstance(stream, bool):
         raise InputError(f"stream is {stream!r}, but it must be True, False or None.")
     samples = positive, unlabeled, target

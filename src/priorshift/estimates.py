@@ -36,6 +36,7 @@ def estimate_priors(
     stratify: str | None = None,
     method: Any = "auto",
     source_prior: Any = None,
+    scenario: str | None = None,
     confidence: float | None = None,
     random_state: int | np.random.Generator | None = None,
     standardize: bool | None = None,
@@ -66,6 +67,8 @@ def estimate_priors(
         As in :func:`estimate_prior`.
     source_prior : float, (low, high), distribution, estimator, mapping or None
         As in :func:`estimate_prior`; with `stratify`, also a mapping of strata to these.
+    scenario : {"case-control", "censoring"} or None
+        As in :func:`estimate_prior`.
     confidence : float or None
         Of each interval, of the band as a whole and of each difference; None is 0.95.
     random_state : int, Generator or None
@@ -102,10 +105,10 @@ def estimate_priors(
     feb     300     0.113  0.034 to 0.190  0.016 to 0.207
     mar     300     0.176  0.095 to 0.258  0.076 to 0.277
     >>> print(estimates.equality_test())
-    equal priors: χ² = 2.8 on 2 degrees of freedom, p = 0.249
+    equal priors: χ² = 2.6 on 2 degrees of freedom, p = 0.274
     """
-    settings = {"source_prior": source_prior, "confidence": confidence, "random_state": random_state,
-                "standardize": standardize}  # fmt: skip
+    settings = {"source_prior": source_prior, "scenario": scenario, "confidence": confidence,
+                "random_state": random_state, "standardize": standardize}  # fmt: skip
     for name, column in (("by", by), ("stratify", stratify)):
         if column is not None and not isinstance(column, str):
             raise InputError(f"{name} is {type(column).__name__}, but it must be the name of a column; pass that.")

@@ -81,6 +81,14 @@ def standard_error(embeddings: Embeddings, source_prior: float) -> float:
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
+    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
+    >>> print(f"{ps.intervals.standard_error(embeddings, source_prior=0.2):.3f}")
+    0.042
     """
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
     n, c, d = _variances(embeddings, source_prior)
@@ -104,6 +112,15 @@ def ratio(embeddings: Embeddings, confidence: float) -> tuple[float, Interval]:
         √Var(N − RD)/D.
     interval : Interval
         Every R from 0 on that the data do not reject; its upper end can be infinite.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
+    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
+    >>> error, interval = ps.intervals.ratio(embeddings, confidence=0.95)
+    >>> print(f"{error:.3f}, {interval.low:.2f} to {interval.high:.2f}")
+    0.053, 0.47 to 0.68
     """
     low, high, _ = _fieller(embeddings, 0.0, confidence, _ANY_RATIO)
     interval = Interval(low, high if high < _ANY_RATIO else float("inf"), confidence, "delta")
@@ -121,6 +138,15 @@ def curve(embeddings: Embeddings) -> FiellerCurve:
     Returns
     -------
     FiellerCurve
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
+    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
+    >>> curve = ps.intervals.curve(embeddings)
+    >>> curve([0.4, 0.5, 0.6]).round(2)
+    array([0.  , 0.08, 0.67])
     """
     R = float(numerator(embeddings.gram)) / float(separation(embeddings.gram))
     n, c, d = (variance / separation(embeddings.gram) ** 2 for variance in _variances(embeddings, 0.0))
@@ -141,6 +167,15 @@ def curve_with_prior(embeddings: Embeddings, source_prior: float) -> FiellerCurv
     -------
     FiellerCurve
         Whose interval of π′ at this π is that of `delta`.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
+    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
+    >>> low, high = ps.intervals.curve_with_prior(embeddings, 0.2).interval(0.2, confidence=0.95)
+    >>> print(f"{low:.3f} to {high:.3f}")
+    0.455 to 0.627
     """
     D, keep = float(separation(embeddings.gram)), 1 - source_prior
     n, c, d = (variance / D / D for variance in _variances(embeddings, source_prior))
@@ -160,6 +195,15 @@ def ratio_influence(embeddings: Embeddings) -> tuple[Floats, Floats, Floats]:
     -------
     positive, unlabeled, target : ndarray
         Scaled so that squares add up to variances.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
+    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
+    >>> of_P, of_U, of_T = ps.intervals.ratio_influence(embeddings)
+    >>> print(f"{sum(float((v**2).sum()) for v in (of_P, of_U, of_T)) ** 0.5:.3f}")  # the standard error of R
+    0.053
     """
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
     of_P, of_U, of_T = embeddings.moves((_N - N / D * _D) / D)
@@ -177,6 +221,14 @@ def separation_error(embeddings: Embeddings) -> float:
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
+    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
+    >>> print(f"{ps.intervals.separation_error(embeddings):.4f}")
+    0.0193
     """
     return sqrt(embeddings.variance(_D)[0])
 
@@ -207,6 +259,15 @@ def delta(embeddings: Embeddings, source_prior: float, confidence: float) -> tup
     References
     ----------
     Fieller (1954). Some problems in interval estimation. Journal of the Royal Statistical Society B 16.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
+    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
+    >>> interval, plausible = ps.intervals.delta(embeddings, source_prior=0.2, confidence=0.95)
+    >>> print(f"{interval.low:.3f} to {interval.high:.3f}", plausible)
+    0.455 to 0.627 True
     """
     low, high, plausible = _fieller(embeddings, source_prior, confidence, 1.0)
     return Interval(unit(1 - high), unit(1 - low), confidence, "delta"), plausible
@@ -266,6 +327,15 @@ def bootstrap(grams: NDArray[np.float64], source_prior: ArrayLike, confidence: f
     References
     ----------
     Efron (1979). Bootstrap methods: another look at the jackknife. Annals of Statistics 7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.intervals import bootstrap
+    >>> means = np.array([[0.0, 0.8, at] for at in np.linspace(0.35, 0.45, 101)])  # P, U and T on a line, T resampled
+    >>> interval = bootstrap(means[:, :, None] * means[:, None, :], source_prior=0.2, confidence=0.9, value=0.6)
+    >>> print(f"{interval.low:.3f} to {interval.high:.3f}")
+    0.554 to 0.645
     """
     D = separation(grams)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.linalg import pinvh
 from scipy.optimize import brentq
 from scipy.sparse import csr_array
-from scipy.special import chdtrc, ndtr, stdtr, stdtrit
+from scipy.special import chdtrc, fdtrc, ndtr, stdtr, stdtrit
 
 from priorshift.arrays import Floats
 from priorshift.confidence_curve import ConfidenceCurve
@@ -89,6 +89,8 @@ class RatioInfluence:
         How much the same observations move an estimate of π; None where that error is in `prior`, or π is known.
     own : GroupInfluence or None
         How much groups of the target that the source does not have move R̂; None where rows are independent.
+    observations : float
+        Independent rows, or groups, of the target; infinite where `own_variance` is known without error.
     """
 
     ratio: float
@@ -99,6 +101,7 @@ class RatioInfluence:
     freedom: float
     of_prior: Floats | None = None
     own: GroupInfluence | None = None
+    observations: float = float("inf")
 
     def interval(self, confidence: float, value: float) -> Interval:
         """Compute the interval of π′ at some confidence.
@@ -156,7 +159,7 @@ class EqualityTest:
     statistic : float
         The sum of squared distances of the R̂_k from the best common R, in units of their joint error.
     freedom : int
-        Degrees of freedom of its χ² distribution, one less than targets.
+        Its degrees of freedom, one less than targets.
     p_value : float
         The probability of so large a statistic if the priors are equal.
     """
@@ -190,6 +193,10 @@ class JointRatios:
         Of the ratios with an estimate of π from the same rows.
     prior_variance : float
         Of that estimate; the spread of a distribution is in `prior`.
+    own_variance : ndarray of shape (targets,)
+        What comes from each target's rows.
+    observations : ndarray of shape (targets,)
+        Independent rows, or groups, of each target.
     """
 
     ratios: Floats
@@ -199,6 +206,8 @@ class JointRatios:
     source_prior: float
     prior_covariance: Floats
     prior_variance: float
+    own_variance: Floats
+    observations: Floats
 
     @classmethod
     def of(cls, parts: Sequence[RatioInfluence], source_prior: float) -> JointRatios:
@@ -226,6 +235,8 @@ class JointRatios:
             source_prior,
             np.zeros(len(parts)) if moves is None else common @ moves,
             0.0 if moves is None else float(moves @ moves),
+            np.array([part.own_variance for part in parts]),
+            np.array([part.observations for part in parts]),
         )
 
     def raw_covariance(self, source_prior: float) -> Floats:
@@ -307,17 +318,31 @@ class JointRatios:
         return estimate, Interval(low, high, confidence, "joint"), total, float(2 * stdtr(freedom, -z))
 
     def equality(self) -> EqualityTest:
-        """Test whether all ratios are equal, by Wald's χ².
+        """Test whether all ratios are equal, by Wald's statistic.
+
+        If they are, rows of all targets vary alike, so that one variance of a row is estimated from all of them: by
+        the few rows of each target alone it would be too small where R̂ happens to be far off, and many small targets
+        would seem to differ. Its own error makes an F distribution of the χ².
 
         Returns
         -------
         EqualityTest
         """
-        inverse = pinvh(self.covariance)
+        inverse = pinvh(self.covariance + np.diag(self._pooled() - self.own_variance))
         weights = inverse.sum(axis=0)
         rest = self.ratios - (weights @ self.ratios) / weights.sum()
         statistic, freedom = max(float(rest @ inverse @ rest), 0.0), len(rest) - 1
-        return EqualityTest(statistic, freedom, float(chdtrc(freedom, statistic)))
+        others = float((self.observations - 1).sum())
+        p = fdtrc(freedom, others, statistic / freedom) if np.isfinite(others) else chdtrc(freedom, statistic)
+        return EqualityTest(statistic, freedom, float(p))
+
+    def _pooled(self) -> Floats:
+        """What comes from each target's rows, if the rows of all vary alike."""
+        if not np.isfinite(self.observations).all():
+            return self.own_variance
+        freedom = self.observations - 1
+        of_row = float(freedom @ (self.observations * self.own_variance)) / float(freedom.sum())
+        return np.asarray(of_row / self.observations)
 
 
 def largest_normal(covariance: Floats, confidence: float) -> float:

@@ -135,8 +135,24 @@ class KernelRatio(PUEstimator):
         >>> print(KernelRatio().fit(s.X, s.y, shared=s.ids).negative_ratio(s.target))  # 0.4/0.8 is the truth
         ratio of negatives 0.493, 95% interval 0.450 to 0.535
         """
+        return self.ratio_of_embeddings(self.embed(X_target, weights=weights, groups=groups))
+
+    def embed(self, X_target: Any, weights: Any = None, groups: Any = None) -> Embeddings:
+        """Give the mean embeddings of the three samples, which :mod:`priorshift.intervals` are functions of.
+
+        Parameters
+        ----------
+        X_target : array-like or data frame of shape (rows, features)
+            As in `negative_ratio`.
+        weights, groups : None or array-like of shape (rows,)
+            As in `negative_ratio`.
+
+        Returns
+        -------
+        Embeddings
+        """
         target = self.read_target(X_target, weights=weights, groups=groups)
-        return self.ratio_of_embeddings(self._embed(self._embedding.sample(target))[0])
+        return self._embed(self._embedding.sample(target))[0]
 
     def ratio_of_embeddings(self, embeddings: Embeddings) -> NegativeRatio:
         """Estimate R from mean embeddings that were made elsewhere, such as by sketches; no fit is needed.

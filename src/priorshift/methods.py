@@ -32,6 +32,13 @@ class Method:
         Its class.
     picture : callable
         Draws an estimate, given the fitted estimator and the estimate; returns Axes.
+
+    Examples
+    --------
+    >>> from priorshift.methods import choose
+    >>> tcpu = choose("tcpu")
+    >>> tcpu.label, tcpu.missing(["kernel", "hidden"])
+    ('TCPU', ['hidden'])
     """
 
     name: str
@@ -79,6 +86,12 @@ def names() -> tuple[str, ...]:
     -------
     tuple of str
         "auto", then the names of the methods.
+
+    Examples
+    --------
+    >>> from priorshift.methods import names
+    >>> names()
+    ('auto', 'witness', 'tcpu', 'km2-ls', 'drpu')
     """
     return ("auto", *(method.name for method in METHODS))
 

@@ -131,7 +131,7 @@ class PriorEstimates(Mapping[str, PriorEstimate]):
     2024-02 − 2024-01    +0.015  -0.041 to +0.070   0.598       0.598
     2024-03 − 2024-02    +0.276  +0.212 to +0.340  <0.001      <0.001
     >>> print(estimates.equality_test())
-    equal priors: χ² = 93.9 on 2 degrees of freedom, p < 0.0001
+    equal priors: χ² = 104.2 on 2 degrees of freedom, p < 0.0001
     """
 
     estimates: dict[str, PriorEstimate]

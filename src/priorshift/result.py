@@ -68,6 +68,16 @@ class NegativeRatio:
         ‖μ_U − μ_P‖².
     sizes : tuple of three int
         Rows of the positive, the unlabelled and the target sample.
+
+    Examples
+    --------
+    >>> from priorshift import KernelRatio, simulate
+    >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
+    >>> ratio = KernelRatio().fit(s.X, s.y, shared=s.ids).negative_ratio(s.target)
+    >>> print(ratio)
+    ratio of negatives 0.493, 95% interval 0.450 to 0.535
+    >>> 1 in ratio.interval  # no shift would be 1
+    False
     """
 
     value: float
@@ -202,6 +212,10 @@ class PriorEstimate:
         from priorshift.report import write
 
         write(self, path, title=title, command=command)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same: numbers that do not exist are alike, as NaNs by themselves are not."""
+        return self.to_dict() == other.to_dict() if isinstance(other, PriorEstimate) else NotImplemented
 
     def __str__(self) -> str:
         digits = decimals(self.interval.width if self.interval is not None else self.value)

@@ -27,6 +27,13 @@ class PUSample:
         The observation that each source row is; a number in both is a shared row.
     source_prior, target_prior : float
         The priors that were asked for.
+
+    Examples
+    --------
+    >>> from priorshift import simulate
+    >>> s = simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, random_state=0)
+    >>> s.X.shape, int(s.y.sum()), round(float(s.target_labels.mean()), 2)
+    ((300, 10), 50, 0.55)
     """
 
     positive: NDArray[np.float64]
@@ -56,7 +63,17 @@ class PUSample:
 
 
 class LabeledSource(NamedTuple):
-    """The source side of a :class:`PUSample`."""
+    """The source side of a :class:`PUSample`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.simulate import label_some
+    >>> X, y = np.arange(20.0)[:, None], np.repeat([1, 0], [8, 12])
+    >>> source = label_some(X, y, source_prior=0.4, label_frequency=0.5, random_state=0)
+    >>> len(source.positive), len(source.unlabeled), sorted(source.positive_ids.tolist())
+    (6, 14, [0, 1, 2, 3, 4, 6])
+    """
 
     positive: NDArray[Any]
     unlabeled: NDArray[Any]
@@ -199,6 +216,15 @@ def label_some(
     -------
     LabeledSource
         The ids are rows of X; the two samples are not necessarily disjoint.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.simulate import label_some
+    >>> X, y = np.arange(20.0)[:, None], np.repeat([1, 0], [8, 12])
+    >>> source = label_some(X, y, source_prior=0.4, label_frequency=0.5, random_state=0)
+    >>> source.positive.shape, source.unlabeled.shape
+    ((6, 1), (14, 1))
     """
     rng = np.random.default_rng(random_state)
     X = np.asarray(X)

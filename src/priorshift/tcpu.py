@@ -229,6 +229,7 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
             curve.freedom,
             self._of_observations(influence.positive, influence.unlabeled) if influence else None,
             None if target.groups is None else GroupInfluence.of(target.groups, np.where(with_source, 0.0, of_T)),
+            target.size,
         )
 
     def _of_observations(self, of_P: Floats, of_U: Floats) -> Floats:

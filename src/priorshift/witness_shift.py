@@ -395,6 +395,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
             moved.own_variance,
             moved.freedom,
             own=None if target.groups is None else GroupInfluence.of(target.groups, moved.target),
+            observations=target.size,
         )
 
     def examine(self, target: Target) -> Examined:

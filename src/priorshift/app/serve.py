@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import threading
+import warnings
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -55,7 +56,8 @@ def serve(
     listening = _listen(LOCAL[0] if host in LOCAL else host, port)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(32)
-    with listening, _signals_as_interrupts(), private_folder() as folder:
+    with listening, _signals_as_interrupts(), warnings.catch_warnings(), private_folder() as folder:
+        warnings.filterwarnings("ignore", "resource_tracker:")  # if it is killed, another one is started
         from priorshift.app.guard import Guard
         from priorshift.app.server import Site
 

@@ -22,6 +22,7 @@ from priorshift.app.refused import RefusedError
 from priorshift.app.settings import ROLES, Settings
 from priorshift.app.tasks import OVER, Task, Tasks
 from priorshift.app.uploads import Upload, Uploads
+from priorshift.app.words import for_the_page
 from priorshift.app.work import DECISIONS, REPORT, RESULT
 from priorshift.errors import InputError
 from priorshift.version import __version__
@@ -29,7 +30,7 @@ from priorshift.version import __version__
 _PAGE = {
     "": ("index.html", "text/html"),
     "app.css": ("app.css", "text/css"),
-    **{name: (name, "text/javascript") for name in ("app.js", "ask.js", "files.js", "known.js")},
+    **{name: (name, "text/javascript") for name in ("app.js", "ask.js", "files.js", "known.js", "names.js")},
 }
 _RESULTS = {REPORT: "text/html", RESULT: "application/json", DECISIONS: "text/csv"}
 _MOST_JSON = 4_000_000  # bytes of settings: columns may have long names
@@ -61,6 +62,7 @@ class Site:
             Route("/files/{key}", self._drop, methods=["DELETE"]),
             Route("/example", self._example, methods=["POST"]),
             Route("/example/{name}", self._example_file),
+            Route("/pages/{page}", self._leave, methods=["DELETE"]),
             Route("/tasks", self._add, methods=["POST"]),
             Route("/tasks/{key}", self._story),
             Route("/tasks/{key}", self._cancel, methods=["DELETE"]),
@@ -96,12 +98,12 @@ class Site:
         told = request.headers.get("content-length", "")
         size = int(told) if told.isdecimal() and len(told) < 20 else None
         name = request.query_params.get("name", "")
-        upload = await self.uploads.receive(name, request.stream(), size, self._in_use)
+        upload = await self.uploads.receive(name, request.stream(), size, self._in_use, _page_of(request))
         return JSONResponse(self._looked_at(role, upload), 201)
 
     def _looked_at(self, role: str, upload: Upload) -> dict[str, Any]:
         try:
-            task = self.tasks.add("look", {role: _place(upload)}, {}, (upload.id,))
+            task = self.tasks.add("look", {role: _place(upload)}, {}, (upload.id,), upload.page)
         except RefusedError:
             self.uploads.drop(upload.id)
             raise
@@ -116,7 +118,7 @@ class Site:
 
     async def _example(self, request: Request) -> Response:
         kept = {
-            role: self._looked_at(role, self.uploads.keep(f"example-{role}.csv", text, self._in_use))
+            role: self._looked_at(role, self.uploads.keep(f"example-{role}.csv", text, self._in_use, _page_of(request)))
             for role, text in example.files().items()
         }
         return JSONResponse({"files": kept, "settings": example.SETTINGS}, 201)
@@ -136,7 +138,9 @@ class Site:
         settings = said.get("settings", {})
         Settings.of(settings)  # what cannot be meant is said at once
         places = {role: _place(upload) for role, upload in uploads.items()}
-        task = self.tasks.add(kind, places, settings, tuple(upload.id for upload in uploads.values()))
+        task = self.tasks.add(
+            kind, places, settings, tuple(upload.id for upload in uploads.values()), _page_of(request)
+        )
         return JSONResponse(self.tasks.story(task.id), 201)
 
     async def _story(self, request: Request) -> Response:
@@ -145,6 +149,13 @@ class Site:
     async def _cancel(self, request: Request) -> Response:
         self.tasks.cancel(request.path_params["key"])
         return JSONResponse(self.tasks.story(request.path_params["key"]))
+
+    async def _leave(self, request: Request) -> Response:
+        """A page was closed: its jobs end, and its files go."""
+        page = request.path_params["page"]
+        self.tasks.leave(page)
+        self.uploads.leave(page, self._in_use)
+        return Response(status_code=204)
 
     async def _report(self, request: Request) -> Response:
         path = self._made(request, REPORT)
@@ -162,6 +173,11 @@ class Site:
         if task.state not in OVER or not path.exists():
             raise RefusedError(404, "There is no such result; run the estimate first.")
         return path
+
+
+def _page_of(request: Request) -> str:
+    """The tab that asks, which made itself a name."""
+    return request.headers.get("x-page", "")[:64]
 
 
 def _place(upload: Upload) -> dict[str, str]:
@@ -192,8 +208,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     if isinstance(error, RefusedError):
         return JSONResponse({"sentence": error.sentence}, error.status)
     if isinstance(error, InputError):
-        sentence = str(error)
-        return JSONResponse({"sentence": sentence[:1].upper() + sentence[1:]}, 422)
+        return JSONResponse({"sentence": for_the_page(str(error), {}, {})}, 422)
     if isinstance(error, HTTPException):
         return JSONResponse({"sentence": f"There is nothing here ({error.detail})."}, error.status_code)
     if isinstance(error, ClientDisconnect):

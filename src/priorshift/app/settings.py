@@ -12,11 +12,13 @@ from scipy import stats
 from priorshift.errors import InputError
 from priorshift.input.parameters import CHOICES
 from priorshift.input.told import Told
+from priorshift.input.way_out import shell_option
 from priorshift.prior_knowledge import read_prior
 from priorshift.witness_shift import WitnessShift
 
 ROLES = ("positive", "unlabeled", "target")
 IDENTICAL = {"identical": True}  # in place of the name of an id column
+_NAMES = {"confidence": "confidence of the interval", "threshold": "share that matters"}  # on the page
 _COLUMNS = {"weights": "--weight-column", "groups": "--group-column", "audit": "--audit-column", "by": "--by"}
 
 
@@ -139,14 +141,8 @@ class Settings:
             said.append(("--threshold", repr(self.threshold)))
         if self.seed != Settings.seed:
             said.append(("--random-state", str(self.seed)))
-        return shlex.join(["priorshift", name, *(word for one in said for word in _option(*one)), *output])
-
-
-def _option(option: str, value: str | None) -> list[str]:
-    """An option and its value, which must not look like another option."""
-    if value is None:
-        return [option]
-    return [f"{option}={value}"] if value.startswith("-") else [option, value]
+        options = (option if value is None else shell_option(option, value) for option, value in said)
+        return " ".join(["priorshift", name, *options, *map(shlex.quote, output)])
 
 
 def _text(said: Mapping[str, Any], name: str) -> str | None:
@@ -165,7 +161,8 @@ def _share(said: Mapping[str, Any], name: str, default: float | None) -> Any:
     if value is None and default is None:
         return None
     if not _is_number(value) or not 0 < value < 1:
-        raise InputError(f"the {name} must be a number between 0 and 1, such as {default or 0.1}.")
+        such = f"{100 * (default or 0.1):g}"
+        raise InputError(f"the {_NAMES[name]} must be a number between 0 and 100 %, such as {such}.")
     return float(value)
 
 
@@ -177,11 +174,17 @@ def _prior(said: Any) -> Any:
         raise InputError("choose what is known of the share of positives in the old population.")
     if said.keys() == {"value"} and _is_number(said["value"]):
         known: Any = float(said["value"])
+        if not 0 < known < 1:
+            raise InputError(
+                "the share of the old population that has it must be between 0 and 100 %, such as 20; if it is not "
+                "known, choose “I do not know”."
+            )
     elif said.keys() == {"low", "high"} and _is_number(said["low"]) and _is_number(said["high"]):
         known = float(said["low"]), float(said["high"])
-        if not 0 <= known[0] < known[1] <= 1:
+        if not 0 < known[0] < known[1] < 1:
             raise InputError(
-                "the range of the share of positives must be two numbers from 0 to 1, the lower one first."
+                "the range that the share of the old population lies in must have its ends between 0 and 100 %, the "
+                "lower one first, such as 10 to 30."
             )
     elif said.keys() == {"positives", "rows"} and isinstance(said["positives"], int) and isinstance(said["rows"], int):
         if not 0 <= said["positives"] <= said["rows"] or said["rows"] == 0:
@@ -189,7 +192,7 @@ def _prior(said: Any) -> Any:
         return {"positives": said["positives"], "rows": said["rows"]}
     else:
         raise InputError(
-            "the share of positives in the old population is not complete; fill it in, or choose “not known”."
+            "the share of positives in the old population is not complete; fill it in, or choose “I do not know”."
         )
     read_prior(known)
     return known

@@ -34,6 +34,7 @@ class Task:
     id: str
     order: dict[str, Any]
     uses: tuple[str, ...]  # the files that it needs
+    page: str = ""  # that waits for it
     state: str = "waiting"  # running, done, refused, cancelled
     answer: dict[str, Any] | None = None
     sentence: str | None = None
@@ -88,7 +89,9 @@ class Tasks:
         self._thread = threading.Thread(target=self._serve, daemon=True, name="priorshift queue")
         self._thread.start()
 
-    def add(self, kind: str, files: dict[str, Any], settings: dict[str, Any], uses: tuple[str, ...]) -> Task:
+    def add(
+        self, kind: str, files: dict[str, Any], settings: dict[str, Any], uses: tuple[str, ...], page: str = ""
+    ) -> Task:
         """Let a job wait for its turn."""
         key = secrets.token_hex(8)
         with self._changed:
@@ -99,7 +102,7 @@ class Tasks:
             if kind == "run":
                 folder.mkdir(mode=0o700)
             order = {"kind": kind, "files": files, "settings": settings, "folder": str(folder)}
-            task = self._tasks[key] = Task(key, order, uses)
+            task = self._tasks[key] = Task(key, order, uses, page)
             self._forget()
             self._changed.notify_all()
         return task
@@ -111,6 +114,13 @@ class Tasks:
             if task.state == "waiting":
                 task.end("cancelled")
             task.unwanted = True
+
+    def leave(self, page: str) -> None:
+        """End the jobs of a page that nobody looks at any more."""
+        with self._changed:
+            for task in self._line():
+                if task.page == page:
+                    self.cancel(task.id)
 
     def __getitem__(self, key: str) -> Task:
         if key not in self._tasks:

@@ -28,6 +28,7 @@ class Upload:
     id: str
     name: str
     path: Path
+    page: str = ""  # that brought it
     bytes: int = 0
     complete: bool = False
 
@@ -60,9 +61,11 @@ class Uploads:
             raise RefusedError(410, "A file is no longer here, to make room for later ones; choose it again.")
         return found
 
-    async def receive(self, name: str, pieces: AsyncIterator[bytes], told: int | None, in_use: InUse) -> Upload:
+    async def receive(
+        self, name: str, pieces: AsyncIterator[bytes], told: int | None, in_use: InUse, page: str = ""
+    ) -> Upload:
         """Keep what comes, all of it or nothing; `told` is how much that is said to be."""
-        upload = self._begin(name)
+        upload = self._begin(name, page)
         self._make_room(upload, told or 0, in_use)
         self._kept[upload.id] = upload
         try:
@@ -82,9 +85,9 @@ class Uploads:
         upload.complete = True
         return upload
 
-    def keep(self, name: str, content: str, in_use: InUse) -> Upload:
+    def keep(self, name: str, content: str, in_use: InUse, page: str = "") -> Upload:
         """Keep a text of our own."""
-        upload = self._begin(name)
+        upload = self._begin(name, page)
         self._make_room(upload, len(content), in_use)
         with _new_file(upload.path) as into:
             upload.bytes, upload.complete = into.write(content.encode()), True
@@ -97,10 +100,18 @@ class Uploads:
         if upload is not None:
             upload.path.unlink(missing_ok=True)
 
-    def _begin(self, name: str) -> Upload:
+    def leave(self, page: str, in_use: InUse) -> None:
+        """Delete the files of a page that was closed; those that a job still holds are the first to give way."""
+        theirs, needed = {key: upload for key, upload in self._kept.items() if upload.page == page}, in_use()
+        self._kept = {**theirs, **self._kept}
+        for key, upload in theirs.items():
+            if upload.complete and key not in needed:
+                self.drop(key)
+
+    def _begin(self, name: str, page: str) -> Upload:
         key, shown = secrets.token_hex(8), clean_name(name)
         ending = _ENDING.search(shown.lower())
-        return Upload(key, shown, self.folder / f"{key}{ending[0] if ending else ''}")
+        return Upload(key, shown, self.folder / f"{key}{ending[0] if ending else ''}", page)
 
     async def _write(
         self, upload: Upload, pieces: AsyncIterator[bytes], write: Callable[[bytes], object], in_use: InUse

@@ -131,7 +131,8 @@ def run(order: Order, limits: Limits) -> dict[str, Any]:
         command = settings.command(order.names)
         report.write(found, folder / REPORT, command=command)
     files = [name for name in (REPORT, RESULT, DECISIONS) if (folder / name).exists()]
-    return {"headline": _headline(found), "files": files, "undecided": undecided, "command": command}
+    said = {"headline": _headline(found), "undecided": undecided, "doubted": _doubted(found)}
+    return {**said, "files": files, "command": command}
 
 
 def _kind(cells: Any) -> str:
@@ -184,6 +185,20 @@ def _headline(found: Diagnosis | Diagnoses) -> str:
     if isinstance(found, Diagnosis):
         return str(found.estimate)
     return f"{len(found)} targets were estimated"
+
+
+def _doubted(found: Diagnosis | Diagnoses) -> str | None:
+    """What is said beside the decisions where the report advises against the number that they rest on."""
+    if isinstance(found, Diagnosis):
+        bad = found.verdict.answer == "no"
+        return "The report advises not to rely on the number that these decisions rest on." if bad else None
+    bad_ones = sum(one.verdict.answer == "no" for one in found.values())
+    if not bad_ones:
+        return None
+    return (
+        f"The report advises not to rely on the numbers of {bad_ones} of the {len(found)} new populations, on which "
+        "the decisions on their rows rest."
+    )
 
 
 WORK = {"look": look, "columns": columns, "run": run}

@@ -37,6 +37,11 @@ def printable(text: str) -> str:
     return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else _named(c) for c in text)
 
 
+def in_a_line(text: str) -> str:
+    """The same, which does not end the line either."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def _named(character: str) -> str:
     """Joiners, which emoji are made of, as they are; others as Python writes them."""
     return character if character in "\u200c\u200d" else ascii(character)[1:-1]

@@ -8,9 +8,9 @@ from typing import Any
 
 from priorshift.cli.output import PICTURES
 from priorshift.cli.parser import OUTPUT, Parser
-from priorshift.cli.report import PAGES
 from priorshift.errors import MissingExtraError
 from priorshift.input.files import PARQUET, TEXT
+from priorshift.report.page import ENDINGS
 
 # Where shells look for such scripts by themselves; zsh in every folder of $fpath.
 _FILES = {
@@ -25,8 +25,8 @@ _ENDINGS = {
     "source": _TABLES,
     "target": _TABLES,
     "plot": PICTURES,
-    "page": PAGES,
-    "report": PAGES,
+    "page": ENDINGS,
+    "report": ENDINGS,
 }
 
 

@@ -14,6 +14,7 @@ from itertools import takewhile
 from typing import Any, NoReturn
 
 from priorshift.cli.colours import RED, painted, printable
+from priorshift.input.way_out import shell_option
 
 TABLES, ROWS, KNOWN = "the tables", "what is known of rows", "what is known of the populations"
 METHOD, OUTPUT = "the method", "the output"
@@ -79,7 +80,8 @@ class Parser(argparse.ArgumentParser):
         """
         words = list(takewhile(lambda word: word != "--", words))
         if words and not words[0].startswith("-") and not self._get_positional_actions():
-            such = f"name what it is, such as --target {words[0]}" if self._knows("--target") else "leave it out"
+            option = shell_option("--target", words[0])
+            such = f"name what it is, such as {option}" if self._knows("--target") else "leave it out"
             self.error(f"no option stands before {words[0]!r}; {such}")
         for word in words:
             if _is_option(word) and not self._knows(word):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from pathlib import Path
 from typing import Any
 
 from priorshift.cli.diagnose import add_diagnosis, diagnosed
@@ -16,10 +15,7 @@ from priorshift.cli.parser import OUTPUT, TABLES
 from priorshift.cli.words import print_answer, print_result
 from priorshift.cli.writable import check_writable
 from priorshift.diagnosis.diagnosis import Diagnosis
-from priorshift.errors import InputError
-from priorshift.report.page import check_extra, write
-
-PAGES = (".html", ".htm")
+from priorshift.report.page import check_ending, check_extra, write
 
 
 def add_command(commands: Any) -> None:
@@ -61,8 +57,7 @@ def add_command(commands: Any) -> None:
 
 def check_page(option: str, path: str, inputs: tuple[str | None, ...] = ()) -> None:
     """Before any work: can the page be made and written?"""
-    if Path(path).suffix.lower() not in PAGES:
-        raise InputError(f"{option} {path} must end in .html; name the page so.")
+    check_ending(path, option)
     check_writable(option, path, inputs)
     check_extra()
 

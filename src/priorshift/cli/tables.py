@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from priorshift.cli.colours import in_a_line
 from priorshift.cli.parser import ROWS, TABLES, Parser
 from priorshift.errors import InputError
 from priorshift.input.files import Piped, is_pipe, read_pipe
@@ -142,7 +143,7 @@ def _samples(tables: Sequence[Table | MixedTable], args: argparse.Namespace) -> 
     """The tables as numbers; stderr says what was done with columns that were none."""
     made = as_samples(tables, args.drop, _encoder(args))
     if made[0].origin is not None:
-        print(f"priorshift: columns: {made[0].origin.line}", file=sys.stderr)
+        print(f"priorshift: columns: {in_a_line(made[0].origin.line)}", file=sys.stderr)
     return made
 
 

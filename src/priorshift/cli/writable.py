@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from priorshift.errors import InputError
@@ -19,6 +20,8 @@ def check_writable(option: str, path: str, inputs: Sequence[str | None] = ()) ->
         file = Path(os.path.realpath(path))
         if file.is_symlink():
             raise InputError(f"{said} is a link that leads back to itself; name a file.")
+        with suppress(FileNotFoundError, NotADirectoryError):
+            file.lstat()  # raises what the questions below keep to themselves from Python 3.14 on
         if file.is_dir():
             raise InputError(f"{said} is a folder; name a file.")
         if not file.parent.is_dir():

@@ -57,6 +57,7 @@ def next_steps(
     """
     steps = [
         *_publish(verdict, identification),
+        *_leave_out(verdict),
         *_tell_apart(identification),
         *_mend_prior(identification),
         *_look_at_columns(label_shift),
@@ -80,6 +81,13 @@ def _publish(verdict: Verdict, found: Identification) -> Iterator[str]:
         )
     elif verdict.answer == "with care":
         yield "If you publish now, publish the interval rather than the one number, and the reasons for care beside it."
+
+
+def _leave_out(verdict: Verdict) -> Iterator[str]:
+    """A column that should not be there spoils all that follows."""
+    named = [reason for reason in verdict.reasons if "--drop" in reason]
+    if named:
+        yield f"Before anything else: {named[0]}"
 
 
 def _tell_apart(found: Identification) -> Iterator[str]:

@@ -57,6 +57,7 @@ def diagnose(
     threshold: float | None = None,
     method: Any = "auto",
     source_prior: Any = None,
+    scenario: str | None = None,
     confidence: float | None = None,
     random_state: int | np.random.Generator | None = None,
     standardize: bool | None = None,
@@ -77,10 +78,11 @@ def diagnose(
         A target prior that matters, such as that above which something is done: the conclusion whose robustness is
         looked at is then on which side of it the prior lies. None asks whether it lies above or below the source's.
     method : {"auto", "witness"} or WitnessShift
-        The default estimator, or one with other settings, such as ``WitnessShift(scenario="censoring")``: what is asked
+        The default estimator, or one with other settings, such as ``WitnessShift(0.2, repeats=20)``: what is asked
         here is asked of its ratio of negatives.
     source_prior : float, (low, high), distribution, estimator or None
         As in :func:`estimate_prior`, and so is all that follows.
+    scenario : {"case-control", "censoring"} or None
     confidence : float or None
     random_state : int, Generator or None
     standardize : bool or None
@@ -105,7 +107,7 @@ def diagnose(
     R = 0.51, 95% interval 0.46 to 0.57, the share of negatives in the target over that in the source; no shift (R = 1)
     has p < 0.0001
     """
-    estimator = _estimator(method, source_prior, confidence, random_state, standardize)
+    estimator = _estimator(method, source_prior, scenario, confidence, random_state, standardize)
     drop = [drop] if isinstance(drop, str) else list(drop)
     told = Told(shared, audit, weights, groups).checked(drop)
     with overheard(*ODD, *GRAVE) as odd:
@@ -122,6 +124,7 @@ def diagnose_targets(
     threshold: float | None = None,
     method: Any = "auto",
     source_prior: Any = None,
+    scenario: str | None = None,
     confidence: float | None = None,
     random_state: int | np.random.Generator | None = None,
     standardize: bool | None = None,
@@ -144,6 +147,7 @@ def diagnose_targets(
         As in :func:`diagnose`, and so is all that follows.
     method : {"auto", "witness"} or WitnessShift
     source_prior : float, (low, high), distribution, estimator or None
+    scenario : {"case-control", "censoring"} or None
     confidence : float or None
     random_state : int, Generator or None
     standardize : bool or None
@@ -157,8 +161,17 @@ def diagnose_targets(
     Diagnoses
         A mapping of names to :class:`Diagnosis` that prints as a table. Where nothing is wrong one in twenty tests says
         otherwise, so p-values are adjusted for the number of targets (Holm).
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=200, n_target=200, shared=False, random_state=0)
+    >>> targets = {"spring": s.target[:100], "autumn": s.target[100:]}
+    >>> found = ps.diagnose_targets(s.positive, s.unlabeled, targets, source_prior=0.2, random_state=0)
+    >>> {name: diagnosis.verdict.answer for name, diagnosis in found.items()}
+    {'spring': 'yes', 'autumn': 'yes'}
     """
-    estimator = _estimator(method, source_prior, confidence, random_state, standardize)
+    estimator = _estimator(method, source_prior, scenario, confidence, random_state, standardize)
     if by is not None and not isinstance(by, str):
         raise InputError(f"by is {type(by).__name__}, but it must be the name of a column; pass that.")
     drop = [drop] if isinstance(drop, str) else list(drop)
@@ -348,10 +361,10 @@ def _judged(found: Diagnosis, said: Sequence[Said], p_value: float | None = None
 
 
 def _estimator(
-    method: Any, source_prior: Any, confidence: Any, random_state: Any, standardize: bool | None
+    method: Any, source_prior: Any, scenario: Any, confidence: Any, random_state: Any, standardize: bool | None
 ) -> WitnessShift:
-    settings = {"source_prior": source_prior, "confidence": confidence, "random_state": random_state,
-                "standardize": standardize}  # fmt: skip
+    settings = {"source_prior": source_prior, "scenario": scenario, "confidence": confidence,
+                "random_state": random_state, "standardize": standardize}  # fmt: skip
     made = make_estimator(method, settings)
     if not isinstance(made, WitnessShift):
         name = method if isinstance(method, str) else type(made).__name__

@@ -62,6 +62,14 @@ class Diagnosis:
         What was done with each column of the tables.
     settings : dict
         What was asked with, but for defaults, in plain values; with "random_state".
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=200, n_target=200, shared=False, random_state=0)
+    >>> found = ps.diagnose(s.positive, s.unlabeled, s.target, source_prior=0.2, random_state=0)
+    >>> found.verdict.answer, found.label_shift_test.p_value > 0.05
+    ('yes', True)
     """
 
     verdict: Verdict
@@ -155,6 +163,17 @@ class Diagnoses(Mapping[str, Diagnosis]):
         The estimates alone, with a band for all at once, differences and a test of equality.
     frame : str or None
         The library of data frames that :meth:`to_frame` uses, "pandas" or "polars"; None takes what is installed.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=200, n_target=200, shared=False, random_state=0)
+    >>> targets = {"spring": s.target[:100], "autumn": s.target[100:]}
+    >>> found = ps.diagnose_targets(s.positive, s.unlabeled, targets, source_prior=0.2, random_state=0)
+    >>> for name, diagnosis in found.items():
+    ...     print(name, diagnosis.verdict.answer, f"{diagnosis.estimate.value:.2f}")
+    spring yes 0.47
+    autumn yes 0.51
     """
 
     diagnoses: dict[str, Diagnosis]

@@ -19,6 +19,7 @@ REFUTED = 0.01  # and below which a violation that matters forbids the number
 _OUTSIDE = 3.0  # standard errors of a raw estimate outside [0, 1], beyond which it is no chance
 _WIDE, EMPTY = 0.5, 0.9  # of an interval that hardly answers, and of one that does not
 _DISAGREE = 0.15  # estimators of π so far apart
+_FEW_ROWS = 30  # of a target
 Answer = Literal["yes", "with care", "no"]
 
 
@@ -110,7 +111,13 @@ def judge(
         doubts.append(f"Whether it is label shift could not be tested: {label_shift.reason}")
     if identification.level != "nothing":
         against += _empty(estimate)
-        doubts += [*_open(identification), *_few(identification), *_wide(estimate), *_moved(estimate, sensitive)]
+        doubts += [
+            *_open(identification),
+            *_few(identification),
+            *_few_rows(estimate),
+            *_wide(estimate),
+            *_moved(estimate, sensitive),
+        ]
     answer: Answer = "no" if against else "with care" if doubts or said else "yes"
     note = _unseen(sensitive) if answer == "yes" else ""
     return Verdict(answer, tuple(dict.fromkeys((*against, *doubts, *said))), note)
@@ -153,6 +160,8 @@ def _broken(test: LabelShiftTest, sensitive: Sensitivity, p: str) -> tuple[str, 
         return f"{words}.", True
     if off == 0:  # seen in the scores alone
         return f"{words}.", False
+    if off >= 1:
+        return f"{words}. A violation as large as what is seen of it could move the estimate anywhere.", True
     return (
         f"{words}. A violation as large as what is seen of it could move the estimate by {off:.3f}, "
         f"{'more' if off >= half else 'less'} than half its interval ({half:.3f}).",
@@ -165,8 +174,8 @@ def _open(found: Identification) -> list[str]:
     if found.level == "ratio":
         digits = decimals(found.ratio_high - found.ratio_low)
         made.append(
-            f"The tables leave the source prior open; publish the band {found.target_low:.2f} to "
-            f"{found.target_high:.2f}, or the ratio of negatives {found.ratio:.{digits}f} "
+            f"The tables leave the source prior open, and the target prior between {found.target_low:.2f} and "
+            f"{found.target_high:.2f}; what they tell is the ratio of negatives {found.ratio:.{digits}f} "
             f"({found.ratio_low:.{digits}f} to {found.ratio_high:.{digits}f}), which needs no source prior."
         )
     if not found.given and found.disagreement > _DISAGREE:
@@ -180,6 +189,13 @@ def _few(found: Identification) -> list[str]:
         return []
     positives = f"{found.effective_positives:.0f} positives"
     return [f"It rests on {positives}; take it as a guess, and label at least {FEW_POSITIVES}."]
+
+
+def _few_rows(estimate: PriorEstimate) -> list[str]:
+    rows = estimate.sizes[2]
+    return (
+        [f"The target has {rows} rows; take it as a guess, and bring at least {_FEW_ROWS}."] if rows < _FEW_ROWS else []
+    )
 
 
 def _wide(estimate: PriorEstimate) -> list[str]:

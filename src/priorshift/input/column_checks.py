@@ -17,9 +17,11 @@ from priorshift.input.encoding import TableEncoder
 from priorshift.input.mixed import MixedTable, is_missing
 from priorshift.input.observations import row_codes
 from priorshift.input.tables import Table
+from priorshift.input.way_out import drop_words
 
 _CHANCE = 1e-4  # below which something is not put down to chance
 _MOST = 0.5  # share of a sample
+_ALL = 0.95  # but for a few
 _LEAST_PRIOR = 0.02  # that a source is credited with
 _FEW = 10  # rows of a sample, below which nothing is said of it
 _GROSS = 0.2  # excess of a share
@@ -48,7 +50,7 @@ def warn_of_columns(tables: Sequence[Table | MixedTable], kinds: Sequence[str] |
 
 def _way_out(table: Table | MixedTable, k: int) -> str:
     name = table.columns and table.columns[k]
-    return f"leave it out (drop=[{name!r}], --drop {name})" if name else "leave it out"
+    return f"leave it out {drop_words(name)}" if name else "leave it out"
 
 
 def _trouble(U: Floats, P: Floats, T: Floats, kind: str) -> str | None:
@@ -243,26 +245,36 @@ def _error(rows: Mask) -> float:
 
 
 def warn_of_samples(tables: Sequence[Table]) -> None:
-    """Tell of a target that is the unlabelled source sample once more, or holds most of its rows.
+    """Tell of a target that is one of the source samples once more, or holds most of its rows.
 
     Parameters
     ----------
     tables : sequence of three Table
         Unlabelled, positive and target rows.
     """
-    U, _, T = (table.values for table in tables)
-    if U.shape == T.shape and np.array_equal(np.sort(U, axis=0), np.sort(T, axis=0)):
-        again = len(T)
-    elif any(np.isin(T[:, k], U[:, k]).mean() <= _MOST for k in range(T.shape[1])):
-        return  # rows that differ in a column are others; this is cheaper to see
-    else:
-        codes = row_codes(np.concatenate([U, T]))
-        if len(np.unique(codes[: len(U)])) < 0.9 * len(U):
-            return  # discrete data repeat themselves
-        again = int(np.isin(codes[len(U) :], codes[: len(U)]).sum())
-    if again > _MOST * len(T):
-        warn(
-            f"{again} of {len(T)} rows of {tables[2].name} also stand in {tables[0].name}, so both seem to be samples "
-            "of one population; pass a sample of the new one as target.",
-            SampleWarning,
-        )
+    unlabeled, positive, target = tables
+    for other, share, words in (
+        (unlabeled, _MOST, "so both seem to be samples of one population"),
+        (positive, _ALL, "so the target seems to hold the labelled positives"),
+    ):
+        again = _found_again(other.values, target.values)
+        if again > share * len(target.values):
+            warn(
+                f"{again} of {len(target.values)} rows of {target.name} also stand in {other.name}, {words}; pass a "
+                "sample of the new one as target.",
+                SampleWarning,
+            )
+
+
+def _found_again(X: Floats, T: Floats) -> int:
+    """Rows of T that stand in X too; 0 where they are few, or rows of X repeat themselves."""
+    if len(T) < 2:
+        return 0
+    if X.shape == T.shape and np.array_equal(np.sort(X, axis=0), np.sort(T, axis=0)):
+        return len(T)
+    if any(np.isin(T[:, k], X[:, k]).mean() <= _MOST for k in range(T.shape[1])):
+        return 0  # rows that differ in a column are others; this is cheaper to see
+    codes = row_codes(np.concatenate([X, T]))
+    if len(np.unique(codes[: len(X)])) < 0.9 * len(X):
+        return 0  # discrete data
+    return int(np.isin(codes[len(X) :], codes[: len(X)]).sum())

@@ -15,6 +15,7 @@ from priorshift.input.mixed import Cells, is_missing
 _DAY = np.timedelta64(1, "D")
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates"}
 _STORED = {"number": "median gaps", "date": "median gaps", "category": "kept rare", "left out": ""}  # of each kind
+_LONGEST = 60  # characters of a name in the line
 _NO_LEVELS = Levels((), 0)
 
 
@@ -107,7 +108,7 @@ class EncodingSummary:
         """One line: how many columns of each kind, with the names of all but the numbers."""
         parts = []
         for kind in ("number", "category", "date", "left out"):
-            names = [c.name for c in self.columns if c.kind == kind]
+            names = [_cut(c.name) for c in self.columns if c.kind == kind]
             if names:
                 told = f"{len(names)} {kind if len(names) == 1 else _PLURALS.get(kind, kind)}"
                 parts.append(told if kind == "number" else f"{told} ({', '.join(names)})")
@@ -122,6 +123,10 @@ class EncodingSummary:
             With "kind", "became" and "missing" for each.
         """
         return {c.name: {"kind": c.kind, "became": c.became, "missing": round(c.missing, 4)} for c in self.columns}
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 
 def in_days(cells: Cells) -> Floats:

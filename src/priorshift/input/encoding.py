@@ -22,6 +22,7 @@ from priorshift.input.fields import Fields
 from priorshift.input.levels import MISSING, named
 from priorshift.input.mixed import Cells, MixedTable, as_date, as_dates, as_number, as_text, is_missing, read_mixed
 from priorshift.input.tables import Origin, Table, match_columns
+from priorshift.input.way_out import drop_words
 
 _FEW_LEVELS = 20  # which are never too many
 _HARDLY = 2  # rows that a text stands in
@@ -281,7 +282,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def _named_drop(table: MixedTable, k: int) -> str:
-    return f" (drop=[{table.columns[k]!r}], --drop {table.columns[k]})" if table.columns else ""
+    return f" {drop_words(table.columns[k])}" if table.columns else ""
 
 
 def _numbers_of(kinds: Sequence[str], wanted: str) -> tuple[int, ...]:
@@ -303,7 +304,7 @@ def converted(cells: Cells, kind: str, table: MixedTable, k: int, first: str) ->
     if cells.dtype.kind == form:
         return cells
     if missing.all():
-        return np.full(len(cells), np.nan if kind == "number" else np.datetime64("NaT"))
+        return np.full(len(cells), np.nan if kind == "number" else np.datetime64("NaT", "us"))
     read = as_number if kind == "number" else as_date
     made = np.full(len(cells), np.nan) if kind == "number" else np.full(len(cells), "NaT", dtype="datetime64[us]")
     for row in np.flatnonzero(~missing):

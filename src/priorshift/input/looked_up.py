@@ -26,6 +26,13 @@ class Audit:
         Where they stand in the sample; drawn at random.
     positive : ndarray of bool
         Whether each is positive.
+
+    Examples
+    --------
+    >>> from priorshift.audit import read_audit
+    >>> audit = read_audit(["1", "", "0", "0", "", "0", "1", "0", "0", "0", "0", "0"], rows=12)
+    >>> audit.index, int(audit.positive.sum())
+    (array([ 0,  2,  3,  5,  6,  7,  8,  9, 10, 11]), 2)
     """
 
     index: Index

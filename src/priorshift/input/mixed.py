@@ -367,7 +367,7 @@ def as_dates(cells: Cells) -> Cells | None:
         if found is None:
             return None
         made[cell] = found
-    return np.array([made.get(cell, np.datetime64("NaT")) for cell in cells], dtype="datetime64[us]")
+    return np.array([made.get(cell, np.datetime64("NaT", "us")) for cell in cells], dtype="datetime64[us]")
 
 
 def as_date(text: str) -> np.datetime64 | None:
@@ -381,7 +381,7 @@ def as_date(text: str) -> np.datetime64 | None:
 def _moment(value: Any) -> np.datetime64:
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC).replace(tzinfo=None)
-    return np.datetime64("NaT") if value is None else np.datetime64(value, "us")
+    return np.datetime64("NaT", "us") if value is None else np.datetime64(value, "us")
 
 
 def is_missing(cells: Cells) -> NDArray[np.bool_]:

@@ -151,7 +151,8 @@ def _join(left: NDArray[Any], right: NDArray[Any]) -> Pairs:
 
 def linked(rows: int, links: Pairs) -> Index:
     """A number for each row, the same for rows that are linked, directly or through others."""
-    graph = coo_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(rows, rows))
+    first, second = links.astype(np.int32).T  # the only integers that scipy 1.11 follows
+    graph = coo_array((np.ones(len(links)), (first, second)), shape=(rows, rows))
     return np.asarray(connected_components(graph, directed=False)[1])
 
 

@@ -67,6 +67,15 @@ def make_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats, featur
     -------
     Kernel
         Ready for tiles.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.kernels import make_kernel
+    >>> make_kernel("gaussian", "dimension", np.eye(8), features=8)
+    Gaussian(bandwidth=2.0)
+    >>> make_kernel("laplace", 3.0, np.eye(8), features=8)
+    Laplace(bandwidth=3.0)
     """
     if not isinstance(kernel, str):
         return _own_kernel(kernel, bandwidth, rows)

@@ -32,6 +32,15 @@ class Strip:
         Which rows are: each is zero in `rows` and has the weight 1.
     outliers : ndarray of shape (far rows, features) or None
         What they are, in double precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.kernels import Laplace
+    >>> strip = Laplace(1.0).strip(np.eye(3), np.dtype(float))
+    >>> strip.first(2).whole()
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
     """
 
     rows: NDArray[Any]
@@ -73,7 +82,18 @@ class Strip:
 
 
 class Kernel(Protocol):
-    """What embeddings ask of a kernel."""
+    """What embeddings ask of a kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.kernels import Gaussian, Kernel
+    >>> kernel: Kernel = Gaussian(2.0)
+    >>> kernel.name, kernel.bandwidth, kernel.bound
+    ('gaussian', 2.0, 1.0)
+    >>> kernel.paired(np.zeros((1, 3)), np.ones((1, 3))).round(3)
+    array([0.687])
+    """
 
     bound: ClassVar[float]  # M = sup k(x, x)
     nonnegative: ClassVar[bool]

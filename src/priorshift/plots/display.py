@@ -6,7 +6,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
-from priorshift.errors import MissingExtraError
+from priorshift.errors import InputTypeError, MissingExtraError
 from priorshift.result import decimals
 
 # Okabe and Ito's colours, told apart with every kind of colour vision; each stands out from a white and a dark page
@@ -25,6 +25,16 @@ class Display(ABC):
         A few words, for a heading.
     ax_, figure_ : matplotlib Axes and Figure
         Where it was drawn last.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
+    >>> display = ps.plots.displays_of(ps.TCPU(0.2).fit(s.X, s.y).estimate(s.target))[0]
+    >>> isinstance(display, ps.plots.Display), display.title
+    (True, 'Which target prior fits best')
+    >>> display.plot().ax_ is display.figure_.axes[0]
+    True
     """
 
     title: ClassVar[str]
@@ -163,7 +173,19 @@ def number(value: float, width: float | None = None) -> str:  # numpydoc ignore=
     >>> number(0.25), number(0.00123), number(0.25, width=0.0004)
     ('0.250', '0.0012', '0.25000')
     """
-    return f"{value:.{decimals(value if width is None else width)}f}"
+    return written(value, decimals(abs(value) if width is None else width))
+
+
+def written(value: float, digits: int, sign: str = "") -> str:  # numpydoc ignore=PR01,RT01
+    """A number with so many decimals and the minus sign that axes have; what rounds to 0 has no minus.
+
+    Examples
+    --------
+    >>> from priorshift.plots.display import written
+    >>> written(-0.25, 2), written(0.25, 1, "+"), written(-0.0001, 3)
+    ('−0.25', '+0.2', '0.000')
+    """
+    return f"{value:{sign}z.{digits}f}".replace("-", "−")
 
 
 def percent(share: float) -> str:  # numpydoc ignore=PR01,RT01
@@ -173,6 +195,23 @@ def percent(share: float) -> str:  # numpydoc ignore=PR01,RT01
     --------
     >>> from priorshift.plots.display import percent
     >>> percent(0.514), percent(0.0042), percent(0.0)
-    ('51%', '0.4%', '0%')
+    ('51 %', '0.4 %', '0 %')
     """
-    return f"{100 * share:.1f}%" if 0 < share < 0.0095 else f"{100 * share:.0f}%"
+    return f"{100 * share:.1f} %" if 0 < share < 0.0095 else f"{100 * share:.0f} %"
+
+
+def expect(given: Any, part: str, what: str, giver: str) -> None:  # numpydoc ignore=PR01
+    """Refuse what has not the part that a picture is made of.
+
+    Examples
+    --------
+    >>> from priorshift.plots.display import expect
+    >>> expect(None, "evidence", "an estimate", "estimate_prior")
+    Traceback (most recent call last):
+    priorshift.errors.InputTypeError: the picture is of an estimate, but this is of type NoneType; pass what
+    estimate_prior gives.
+    """
+    if not hasattr(given, part):
+        raise InputTypeError(
+            f"the picture is of {what}, but this is of type {type(given).__name__}; pass what {giver} gives."
+        )

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.km import KM2
-from priorshift.plots.display import BLUE, GREY, ORANGE, Display
+from priorshift.plots.display import BLUE, GREY, ORANGE, Display, expect
 from priorshift.result import PriorEstimate
 
 
@@ -60,6 +60,7 @@ class DistanceDisplay(Display):
         -------
         DistanceDisplay
         """
+        expect(estimate, "evidence", "an estimate", "estimate_prior")
         if not isinstance(estimate.evidence, KM2):
             raise InputError(f"an estimate by {estimate.method} has no distance curve to draw; pass one by KM2LS.")
         return cls.from_estimator(estimate.evidence)

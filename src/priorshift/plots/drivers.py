@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from priorshift.plots.display import BLUE, GREY, Display, bars_size, label, legend_above, percent, shown
+from priorshift.plots.display import BLUE, GREY, Display, bars_size, expect, label, legend_above, percent, shown
 
 if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
@@ -34,7 +34,7 @@ class DriversDisplay(Display):
     >>> from priorshift.plots import DriversDisplay
     >>> display = DriversDisplay(("age", "region (north)"), (0.7, 0.2), (1.1, -0.4)).plot()
     >>> print(display.description)
-    What the score rests on: age 70% (higher among positives, by 1.10 standard deviations), region (north) 20% (lower,
+    What the score rests on: age 70 % (higher among positives, by 1.10 standard deviations), region (north) 20 % (lower,
     by 0.40).
     """
 
@@ -56,6 +56,7 @@ class DriversDisplay(Display):
         -------
         DriversDisplay
         """
+        expect(diagnosis, "drivers", "a diagnosis", "diagnose")
         drivers = diagnosis.drivers[:_COLUMNS]
         names = tuple(d.name if d.level is None else f"{d.name} ({d.level})" for d in drivers)
         return cls(names, tuple(d.importance for d in drivers), tuple(d.difference for d in drivers))

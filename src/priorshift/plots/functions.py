@@ -34,6 +34,14 @@ def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = 
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
+    >>> ax = ps.plots.objective(ps.TCPU(0.2).fit(s.X, s.y).estimate(s.target), truth=0.6)
+    >>> ax.get_xlabel()
+    'target prior γ'
     """
     return ObjectiveDisplay.from_estimate(estimate, truth=truth).plot(ax).ax_
 
@@ -51,6 +59,15 @@ def series(estimates: Mapping[str, PriorEstimate], ax: Any = None) -> Any:
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
+    >>> tcpu = ps.TCPU(0.2).fit(s.X, s.y)
+    >>> ax = ps.plots.series({"2024-01": tcpu.estimate(s.target[:150]), "2024-02": tcpu.estimate(s.target[150:])})
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['2024-01', '2024-02']
     """
     return SeriesDisplay.from_estimates(estimates).plot(ax).ax_
 
@@ -70,6 +87,14 @@ def mixture(estimator: WitnessShift, target: Any = None, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
+    >>> ax = ps.plots.mixture(ps.WitnessShift(0.2, random_state=0).fit(s.X, s.y), s.target)
+    >>> ax.get_xlabel()
+    'p-value among the positives'
     """
     return MixtureDisplay.from_estimator(estimator, target).plot(ax).ax_
 
@@ -89,6 +114,16 @@ def level_sets(drpu: DRPU, target: Any = None, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=600, n_target=300, shared=False, random_state=0)
+    >>> drpu = ps.DRPU(0.2, model=LogisticRegression(), random_state=0).fit(s.X, s.y)
+    >>> ax = ps.plots.level_sets(drpu)
+    >>> ax.get_xlabel()
+    'share of positives above the threshold'
     """
     return LevelSetsDisplay.from_estimator(drpu, target).plot(ax).ax_
 
@@ -109,6 +144,14 @@ def distance_curve(km: KM2, ax: Any = None, *, prior: ArrayLike | None = None) -
     -------
     matplotlib Axes
         For the distance; its slope has an axis on the right.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
+    >>> ax = ps.plots.distance_curve(ps.KM2().fit(s.X, s.y))
+    >>> ax.get_xlabel()
+    'prior 1 − 1/λ'
     """
     return DistanceDisplay.from_estimator(km, prior=prior).plot(ax).ax_
 
@@ -128,5 +171,13 @@ def label_shift(positive: Any, unlabeled: Any, target: Any, axes: Sequence[Any] 
     Returns
     -------
     pair of matplotlib Axes
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
+    >>> source, target = ps.plots.label_shift(s.positive, s.unlabeled, s.target)
+    >>> source.get_title(), target.get_title()
+    ('source', 'target')
     """
     return PlaneDisplay.from_samples(positive, unlabeled, target).plot(axes).ax_

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from priorshift.plots.display import BLUE, ORANGE, Display, band, bars_size, legend_above, number
+from priorshift.plots.display import BLUE, ORANGE, Display, band, bars_size, expect, legend_above, number
 
 if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
@@ -57,6 +57,7 @@ class IdentificationDisplay(Display):
         -------
         IdentificationDisplay
         """
+        expect(diagnosis, "identification", "a diagnosis", "diagnose")
         found = diagnosis.identification
         given = (found.source_prior, found.source_prior_range) if found.given else (None, None)
         return cls(found.told_range, dict(found.estimators), *given)
@@ -89,7 +90,7 @@ class IdentificationDisplay(Display):
         """
         names = ["the tables", *(_NAMES.get(name, name) for name in self.estimators)]
         at = np.arange(len(names))[::-1]
-        ax.hlines(at[0], *self.told, color=BLUE, linewidth=3, label="95% of what the tables tell")
+        ax.hlines(at[0], *self.told, color=BLUE, linewidth=3, label="95 % of what the tables tell")
         ax.plot(list(self.estimators.values()), at[1:], "o", color=BLUE)
         if self.source_prior is not None and self.given is not None:
             ax.axvspan(*self.given, **band(ORANGE))

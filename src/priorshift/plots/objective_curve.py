@@ -9,7 +9,7 @@ import numpy as np
 
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
-from priorshift.plots.display import BLUE, ORANGE, Display, band, legend_above, number
+from priorshift.plots.display import BLUE, ORANGE, Display, band, expect, legend_above, number
 from priorshift.result import Interval, PriorEstimate
 
 
@@ -36,7 +36,7 @@ class ObjectiveDisplay(Display):
     >>> estimate = ps.TCPU(0.2).fit(s.X, s.y, shared=s.ids).estimate(s.target)
     >>> display = ObjectiveDisplay.from_estimate(estimate, truth=0.6).plot()
     >>> print(display.description)
-    The objective of TCPU is lowest at a target prior of 0.515; its 95% interval is 0.421 to 0.618. The truth is 0.600.
+    The objective of TCPU is lowest at a target prior of 0.515; its 95 % interval is 0.421 to 0.618. The truth is 0.600.
     """
 
     gamma: Floats
@@ -61,6 +61,7 @@ class ObjectiveDisplay(Display):
         -------
         ObjectiveDisplay
         """
+        expect(estimate, "evidence", "an estimate", "estimate_prior")
         if np.isfinite(estimate.raw) and not has_objective(estimate):
             raise InputError(
                 f"{estimate.method} has no objective to draw; plots.mixture, plots.level_sets and plots.distance_curve "
@@ -76,7 +77,7 @@ class ObjectiveDisplay(Display):
         """What the picture shows, in sentences with its numbers."""
         words = f"The objective of TCPU is lowest at a target prior of {self._said[0]}"
         if self.interval is not None:
-            words += f"; its {100 * self.interval.confidence:g}% interval is {self._said[1]}"
+            words += f"; its {100 * self.interval.confidence:g} % interval is {self._said[1]}"
         return f"{words}." + ("" if self.truth is None else f" The truth is {self.truth:.3f}.")
 
     @property
@@ -98,7 +99,7 @@ class ObjectiveDisplay(Display):
         ax.plot(self.gamma, self.excess, color="black", linewidth=1.5)
         said, ends = f"estimate {self._said[0]}", self._said[1]
         if self.interval is not None:
-            said += f", {100 * self.interval.confidence:g}% interval {ends}"
+            said += f", {100 * self.interval.confidence:g} % interval {ends}"
             ax.axvspan(self.interval.low, self.interval.high, **band(BLUE))
         ax.axvline(self.value, color=BLUE, linewidth=1.5, label=said)
         if self.truth is not None:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
-from priorshift.plots.display import BLUE, GREY, Display, legend_above, number
+from priorshift.plots.display import BLUE, GREY, Display, expect, legend_above, number
 from priorshift.result import PriorEstimate
 from priorshift.scores.evidence import WitnessEvidence
 from priorshift.scores.mixture import density
@@ -34,8 +34,9 @@ class MixtureDisplay(Display):
     negatives : ndarray of shape (bins,)
         The density of negatives, g.
     source_prior, target_prior : float
-        The largest source prior that the p-values allow, and the target prior that it would make; NaN where the ratio
-        of negatives is not known, None without a target.
+        The level at which the best-fitting mixture of the source's p-values ends, an estimate of the largest source
+        prior that they allow, and the target prior that it would make; NaN where the ratio of negatives is not known,
+        None without a target.
     in_use : float
         The source prior that the estimate uses.
 
@@ -104,11 +105,11 @@ class MixtureDisplay(Display):
         """What the picture shows, in sentences with its numbers."""
         words = (
             "Rows that look like positives are spread evenly from left to right, negatives pile up at the left. The "
-            f"source population levels off at {number(self.source_prior)}, the largest source prior that it allows"
+            f"mixture that fits the source population best levels off at {number(self.source_prior)}"
         )
         if self.target_prior is not None and np.isfinite(self.target_prior):
             words += f"; the target levels off at {number(self.target_prior)}"
-        return f"{words}. The source prior in use is {self.in_use:.3g}."
+        return f"{words}. Chance moves these levels: they are no bounds. The source prior in use is {self.in_use:.3g}."
 
     def draw(self, ax: Any) -> None:
         """Draw it on Axes, and remember nothing.
@@ -137,6 +138,7 @@ class MixtureDisplay(Display):
 
 def witness_evidence(estimate: PriorEstimate, what: str) -> WitnessEvidence:  # numpydoc ignore=PR01,RT01
     """What WitnessShift leaves to be drawn of an estimate."""
+    expect(estimate, "evidence", "an estimate", "estimate_prior")
     if isinstance(estimate.evidence, WitnessEvidence):
         return estimate.evidence
     raise InputError(f"an estimate by {estimate.method} has no {what} to draw; pass one by WitnessShift.")

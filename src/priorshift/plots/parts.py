@@ -55,6 +55,15 @@ def draw_parts(diagnosis: Diagnosis, part: str | None, ax: Any = None) -> Any:
     -------
     matplotlib Axes
         Of several, the first.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=200, n_target=200, shared=False, random_state=0)
+    >>> found = ps.diagnose(s.positive, s.unlabeled, s.target, source_prior=0.2, random_state=0)
+    >>> ax = ps.plots.draw_parts(found, "shift_test")
+    >>> len(ax.lines) > 0
+    True
     """
     if part is not None:
         check_choice("part", part, tuple(PARTS))

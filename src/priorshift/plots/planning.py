@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from priorshift.arrays import Floats
-from priorshift.plots.display import BLUE, GREY, ORANGE, Display, legend_above, say_instead
+from priorshift.plots.display import BLUE, GREY, ORANGE, Display, expect, legend_above, say_instead
 
 if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
@@ -62,6 +62,7 @@ class PlanningDisplay(Display):
         -------
         PlanningDisplay
         """
+        expect(diagnosis, "planning", "a diagnosis", "diagnose")
         plan = diagnosis.planning
 
         def _width(factor: float, names: tuple[str, ...]) -> float:

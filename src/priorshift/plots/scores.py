@@ -13,6 +13,7 @@ from priorshift.plots.p_values import bars, witness_evidence
 from priorshift.result import PriorEstimate
 
 _FAR = 0.8  # of the axis, from which on there is no room for words on the right of the line
+_NONE = 0.0005  # a share that rounds to 0.0 %
 _ROOM = 1.35  # between two samples, in heights of the tallest cell
 
 
@@ -92,11 +93,11 @@ class ScoresDisplay(Display):
         -------
         float
         """
-        return float(self._right_of_all(sample)[self.middle])
+        return min(float(self._right_of_all(sample)[self.middle]), 1.0)
 
     @staticmethod
     def _right_of_all(sample: Floats) -> Floats:
-        return np.concatenate([[1.0], 1 - np.cumsum(sample)])
+        return np.append(np.cumsum(sample[::-1])[::-1], 0.0)
 
     @property
     def description(self) -> str:  # numpydoc ignore=RT01
@@ -109,7 +110,8 @@ class ScoresDisplay(Display):
         )
         if self.explained is None:
             return words
-        alone = percent(self.right(self.explained))
+        share = self.right(self.explained)
+        alone = percent(share) if share > _NONE else "none"
         return f"{words} A change of the share of positives alone would put {alone} of the target there."
 
     @property

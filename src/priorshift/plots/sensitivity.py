@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from priorshift.arrays import Floats
-from priorshift.plots.display import BLUE, GREY, ORANGE, Display, band, legend_above, number, say_instead
+from priorshift.plots.display import BLUE, GREY, ORANGE, Display, band, expect, legend_above, number, say_instead
 
 if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
@@ -62,6 +62,7 @@ class SensitivityDisplay(Display):
         -------
         SensitivityDisplay
         """
+        expect(diagnosis, "sensitivity", "a diagnosis", "diagnose")
         found = diagnosis.sensitivity
         names = ("source_prior", "value", "low", "high")
         priors, values, low, high = (np.array([getattr(p, name) for p in found.source_priors]) for name in names)
@@ -80,8 +81,10 @@ class SensitivityDisplay(Display):
             return "No target prior can be told at any source prior."
         middle = float(np.interp(self.in_use, self.source_priors, self.values))
         (first, last), (low, high) = self.source_priors[[0, -1]], self.values[[0, -1]]
+        is_up, is_down = low <= middle <= high, low >= middle >= high
+        turn = "does not change" if is_up and is_down else "rises" if is_up else "falls" if is_down else "changes"
         words = (
-            f"The target prior rises with the source prior that is assumed: {number(low, middle)} at {first:.2g}, "
+            f"The target prior {turn} with the source prior that is assumed: {number(low, middle)} at {first:.2g}, "
             f"{number(middle)} at {self.in_use:.3g} (in use), {number(high, middle)} at {last:.2g}."
         )
         return words if self.threshold is None else f"{words} It is compared with {self.threshold:g}."
@@ -96,7 +99,7 @@ class SensitivityDisplay(Display):
         """
         if self.is_empty:
             say_instead(ax, self.description)
-        said = f"{100 * self.confidence:g}% interval"
+        said = f"{100 * self.confidence:g} % interval"
         ax.fill_between(self.source_priors, self.low, self.high, **band(BLUE), label=said)
         ax.plot(self.source_priors, self.values, color=BLUE, linewidth=1.5, label="target prior")
         ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="no shift")

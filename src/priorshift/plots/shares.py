@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from priorshift.arrays import Floats
 from priorshift.drpu import DRPU
 from priorshift.errors import InputError
-from priorshift.plots.display import BLUE, GREY, Display, legend_above
+from priorshift.plots.display import BLUE, GREY, Display, expect, legend_above
 from priorshift.result import PriorEstimate
 from priorshift.scores.evidence import LevelSetEvidence
 from priorshift.scores.level_sets import ShareCurve
@@ -24,6 +24,16 @@ class RatioOfShares:
         Of positives above each threshold, and the sample's share over it.
     at, prior : float
         Its lowest trusted point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from priorshift.plots import RatioOfShares
+    >>> from priorshift.scores.level_sets import SampleScores, ShareCurve
+    >>> positive, population = np.array([2.0, 3.0]), np.array([0.0, 1.0, 2.5, 4.0])
+    >>> curve = ShareCurve.of(SampleScores.of(positive), SampleScores.of(population))
+    >>> RatioOfShares.of(curve, least=0.4).prior
+    0.5
     """
 
     share: Floats
@@ -96,6 +106,7 @@ class LevelSetsDisplay(Display):
         -------
         LevelSetsDisplay
         """
+        expect(estimate, "evidence", "an estimate", "estimate_prior")
         seen = estimate.evidence
         if not isinstance(seen, LevelSetEvidence):
             raise InputError(f"an estimate by {estimate.method} has no level sets to draw; pass one by DRPU.")

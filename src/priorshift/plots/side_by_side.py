@@ -11,7 +11,7 @@ import numpy as np
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.input.targets import are_iso_dates
-from priorshift.plots.display import BLUE, ORANGE, Display, label, legend_above, shown
+from priorshift.plots.display import BLUE, ORANGE, Display, expect, label, legend_above, shown
 from priorshift.result import PriorEstimate, decimals
 
 _TICKS, _LETTERS = 12, 45  # names under a series, and letters that fit side by side
@@ -79,6 +79,10 @@ class SeriesDisplay(Display):
         -------
         SeriesDisplay
         """
+        what = "estimates by their targets' names", "estimate_priors"
+        expect(estimates, "items", *what)
+        for _, one in estimates.items():
+            expect(one, "interval", *what)
         if not estimates:
             raise InputError("there is no estimate to draw; pass one or more, by their targets' names.")
         names = sorted(estimates) if are_iso_dates(list(estimates)) else list(estimates)
@@ -109,7 +113,7 @@ class SeriesDisplay(Display):
             said.append(f"{shown(name)} {value:.{digits}f}{ends}" if np.isfinite(value) else f"{shown(name)} none")
         words = "Target prior of each target"
         if np.isfinite(self.confidence):
-            words += f", with its {100 * self.confidence:g}% interval"
+            words += f", with its {100 * self.confidence:g} % interval"
         words += f": {', '.join(said)}"
         if len(self.names) > _SAID:
             words += f" and {len(self.names) - _SAID} more"
@@ -146,14 +150,14 @@ class SeriesDisplay(Display):
         at = np.array(names, dtype="datetime64[D]") if dated else np.arange(len(names))
         sure = np.isfinite(self.ends[:, 0])
         if self.band is not None:
-            said = f"all at once, {100 * self.confidence:g}%"
+            said = f"all at once, {100 * self.confidence:g} %"
             if dated and len(names) > 1:
                 ax.fill_between(at, *self.band.T, facecolor=(BLUE, 0.15), edgecolor=BLUE, linestyle=":", linewidth=0.8,
                                 label=said)  # fmt: skip
             else:
                 ax.vlines(at, *self.band.T, color=BLUE, alpha=0.35, linewidth=8, label=said)
         if sure.any():
-            said = f"{100 * self.confidence:g}% interval"
+            said = f"{100 * self.confidence:g} % interval"
             ax.vlines(at[sure], *self.ends[sure].T, color=BLUE, linewidth=1.5, label=said)
         ax.plot(at, self.values, "o-" if dated else "o", color=BLUE, markersize=4, linewidth=1, label="estimate")
         if self.truth is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from priorshift.plots.display import GREY, ORANGE, Display, bars_size, label, shown
+from priorshift.plots.display import GREY, ORANGE, Display, bars_size, expect, label, shown, written
 
 if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
@@ -37,7 +37,7 @@ class LabelShiftDisplay(Display):
     >>> from priorshift.plots import LabelShiftDisplay
     >>> display = LabelShiftDisplay(("region", "age"), (0.6, -0.1), (True, False), 0.002).plot()
     >>> print(display.description)
-    Moves of column means that a change of the prior does not explain, in standard deviations: region +0.60, age -0.10.
+    Moves of column means that a change of the prior does not explain, in standard deviations: region +0.60, age −0.10.
     More than chance: region. Label shift has p = 0.002.
     """
 
@@ -60,6 +60,7 @@ class LabelShiftDisplay(Display):
         -------
         LabelShiftDisplay
         """
+        expect(diagnosis, "label_shift_test", "a diagnosis", "diagnose")
         test = diagnosis.label_shift_test
         columns = test.columns[:_COLUMNS]
         moved = tuple(column.moved for column in columns)
@@ -68,7 +69,7 @@ class LabelShiftDisplay(Display):
     @property
     def description(self) -> str:  # numpydoc ignore=RT01
         """What the picture shows, in sentences with its numbers."""
-        said = [f"{shown(name)} {moved:+.2f}" for name, moved in zip(self.names, self.moved, strict=True)]
+        said = [f"{shown(name)} {written(moved, 2, '+')}" for name, moved in zip(self.names, self.moved, strict=True)]
         more = f" and {len(said) - _SAID} more" if len(said) > _SAID else ""
         out = [shown(name) for name, is_out in zip(self.names, self.stands_out, strict=True) if is_out]
         tested = f"Label shift has p = {self.p_value:.2g}." if np.isfinite(self.p_value) else "It could not be tested."

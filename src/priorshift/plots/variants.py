@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from priorshift.arrays import Floats
-from priorshift.plots.display import BLUE, GREY, ORANGE, Display, band, bars_size, label, legend_above, number, shown
+from priorshift.plots.display import (
+    BLUE,
+    GREY,
+    ORANGE,
+    Display,
+    band,
+    bars_size,
+    expect,
+    label,
+    legend_above,
+    number,
+    shown,
+)
 
 if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
@@ -64,6 +76,7 @@ class VariantsDisplay(Display):
         -------
         VariantsDisplay
         """
+        expect(diagnosis, "sensitivity", "a diagnosis", "diagnose")
         found = diagnosis.sensitivity
         made = [v for kind in (found.scores, found.rows, found.bandwidths, found.columns) for v in kind]
         value, low, high = (np.array([getattr(v, name) for v in made]) for name in ("value", "low", "high"))

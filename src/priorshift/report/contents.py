@@ -63,7 +63,6 @@ def _of_diagnosis(found: Diagnosis) -> dict[str, Any]:
 
 def _of_estimates(several: PriorEstimates, n: Numbers) -> dict[str, Any]:
     first = next(iter(several.values()))
-    values = [e.value for e in several.values() if isfinite(e.value)]
     parts = [
         _part(k, name, e, n, pictures.of_estimate(e, f"e{k}", len(several)))
         for k, (name, e) in enumerate(several.items())
@@ -73,17 +72,15 @@ def _of_estimates(several: PriorEstimates, n: Numbers) -> dict[str, Any]:
         "method": first.method,
         "pictures": pictures.Pictures(series=pictures.of_series(several)),
         "parts": parts,
-        "low": min(values, default=None),
-        "high": max(values, default=None),
         "columns": _encoded_columns(first),
+        **_run_of([e.value for e in several.values()], n),
     }
 
 
 def _of_diagnoses(several: Diagnoses, n: Numbers) -> dict[str, Any]:
-    """The parts of the gravest targets, in the targets' order."""
     first = max(several.values(), key=lambda d: len(d.drivers))
     answers: list[str] = [d.verdict.answer for d in several.values()]
-    shown = sorted(range(len(several)), key=lambda k: _GRAVEST[answers[k]])[:_MOST_PARTS]
+    shown = _with_parts(answers)
     parts = []
     for k, (name, d) in enumerate(several.items()):
         if k in shown:
@@ -98,9 +95,27 @@ def _of_diagnoses(several: Diagnoses, n: Numbers) -> dict[str, Any]:
             "pictures": together,
             "parts": parts,
             "first": first,
+            **_run_of([d.estimate.value for d in several.values()], n, "estimate"),
             "counts": {answer: answers.count(answer) for answer in _GRAVEST},
         }
     )
+
+
+def _with_parts(answers: list[str]) -> set[int]:
+    """Some targets of every answer, and then the gravest."""
+    of_each = {answer: [k for k, one in enumerate(answers) if one == answer] for answer in _GRAVEST}
+    fair = _MOST_PARTS // len(_GRAVEST)
+    some, others = ([k for those in of_each.values() for k in those[part]] for part in (slice(fair), slice(fair, None)))
+    return set((some + others)[:_MOST_PARTS])
+
+
+def _run_of(values: list[float], n: Numbers, *steps: str) -> dict[str, Numbers | None]:
+    """Where the lowest and the highest share stand."""
+    known = [k for k, value in enumerate(values) if isfinite(value)]
+    low, high = (min(known, key=values.__getitem__), max(known, key=values.__getitem__)) if known else (None, None)
+    return {
+        name: None if k is None else n.under("targets", f"#{k}", *steps) for name, k in (("low", low), ("high", high))
+    }
 
 
 def _part(k: int, name: str, result: PriorEstimate | Diagnosis, n: Numbers, shown: pictures.Pictures) -> dict[str, Any]:

@@ -62,6 +62,35 @@ def python_call(settings: dict[str, Any], *, several: bool) -> str:
     return "\n".join([*lines, f"ps.{door}({', '.join(arguments)})"])
 
 
+def setting(value: Any, digits: int | None = None) -> str:
+    """Write the value of a setting as people do.
+
+    Parameters
+    ----------
+    value : object
+        Plain values, lists and dictionaries of such.
+    digits : int or None
+        Of numbers that are not whole; None shows all.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from priorshift.report.made import setting
+    >>> setting(["patient id", "visit_date"]), setting({"bandwidth": 2.06122682}, 4), setting(None)
+    ('patient id, visit_date', 'bandwidth: 2.061', 'not given')
+    """
+    if value is None:
+        return "not given"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(setting(part, digits) for part in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {setting(part, digits)}" for name, part in value.items())
+    return f"{value:.{digits}g}" if isinstance(value, float) and digits is not None else str(value)
+
+
 def _ordered(settings: dict[str, Any]) -> dict[str, Any]:
     """The source prior first and the seed last."""
     first = {name: settings[name] for name in ("source_prior",) if name in settings}

@@ -13,6 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from priorshift.plots.display import written
 from priorshift.result import decimals
 
 _DATA = Markup('<data value="{}" data-key="{}">{}</data>')
@@ -75,15 +76,15 @@ class Numbers:
 
     def share(self, pointer: str, width: float | None = None, sign: str = "") -> Markup:
         """With as many decimals as a width asks for."""
-        return self._shown(pointer, lambda v: f"{v:{sign}.{decimals(abs(v) if width is None else width)}f}")
+        return self._shown(pointer, lambda v: written(v, decimals(abs(v) if width is None else width), sign))
 
     def fixed(self, pointer: str, digits: int = 2, sign: str = "") -> Markup:
         """With so many decimals."""
-        return self._shown(pointer, lambda v: f"{v:{sign}.{digits}f}")
+        return self._shown(pointer, lambda v: written(v, digits, sign))
 
     def short(self, pointer: str, digits: int = 3) -> Markup:
         """With so many digits."""
-        return self._shown(pointer, lambda v: f"{v:.{digits}g}")
+        return self._shown(pointer, lambda v: f"{'−' * (v < 0)}{abs(v):.{digits}g}")
 
     def percent(self, pointer: str) -> Markup:
         """Of a hundred."""
@@ -126,4 +127,4 @@ def bare(value: float, digits: int = 3, sign: str = "") -> Markup:
     -------
     Markup
     """
-    return Markup('<data value="{}">{}</data>').format(repr(value), f"{value:{sign}.{digits}f}")
+    return Markup('<data value="{}">{}</data>').format(repr(value), written(value, digits, sign))

@@ -7,6 +7,7 @@ import hashlib
 import os
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
@@ -18,6 +19,7 @@ from priorshift.whole_file import whole_file
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+ENDINGS = (".html", ".htm")
 _TITLES = {False: "How common are positives in the target?", True: "How common are positives in the targets?"}
 
 
@@ -29,7 +31,7 @@ def render(result: Any, *, title: str | None = None, command: str | None = None)
     result : PriorEstimate, PriorEstimates, Diagnosis or Diagnoses
         What is shown.
     title : str or None
-        Its heading.
+        Its heading; None, or nothing, is one of ours.
     command : str or None
         The command that repeats it; without one, the page of a diagnosis has the call in Python.
 
@@ -57,7 +59,7 @@ def render(result: Any, *, title: str | None = None, command: str | None = None)
 
     template, shown = contents(result)
     several = isinstance(result, (PriorEstimates, Diagnoses))
-    named = {"title": _TITLES[several] if title is None else title, "command": command, "several": several}
+    named = {"title": title if title and title.strip() else _TITLES[several], "command": command, "several": several}
     return environment.get_template(f"{template}.html").render(shown | named)
 
 
@@ -69,13 +71,40 @@ def write(result: Any, path: str | os.PathLike[str], *, title: str | None = None
     result : PriorEstimate, PriorEstimates, Diagnosis or Diagnoses
         What is shown.
     path : str or path
-        Of the file.
+        Of the file, which ends in .html or .htm.
     title, command : str or None
         As in :func:`render`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import priorshift as ps
+    >>> from priorshift.report import write
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
+    >>> path = Path(tempfile.mkdtemp()) / "report.html"
+    >>> write(ps.TCPU(0.2).fit(s.X, s.y).estimate(s.target), path, title="Spring")
+    >>> "<title>Spring" in path.read_text(encoding="utf-8")
+    True
     """
+    check_ending(path)
     page = render(result, title=title, command=command)
     with whole_file(path) as draft:
         draft.write_text(page, encoding="utf-8", newline="\n")
+
+
+def check_ending(path: str | os.PathLike[str], what: str = "") -> None:
+    """Refuse the name of a page that no browser would open as one.
+
+    Parameters
+    ----------
+    path : str or path
+        Of the file.
+    what : str
+        Who named it, such as an option.
+    """
+    if Path(path).suffix.lower() not in ENDINGS:
+        raise InputError(f"{what} {path} must end in .html; name the page so.".lstrip())
 
 
 def check_extra(what: str = "a report") -> None:
@@ -103,7 +132,7 @@ def _environment() -> Environment:
 
     from priorshift.report import answer, numbers, statuses, text
     from priorshift.report.interval_graphic import IntervalGraphic
-    from priorshift.report.made import versions
+    from priorshift.report.made import setting, versions
 
     made = Environment(
         loader=PackageLoader("priorshift.report"),
@@ -114,7 +143,7 @@ def _environment() -> Environment:
     )
     style = files("priorshift.report").joinpath("templates", "style.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    made.filters |= {"name": text.name, "plain": text.plain, "prose": text.prose, "code": text.code}
+    made.filters |= {"name": text.name, "plain": text.plain, "prose": text.prose, "code": text.code, "setting": setting}
     made.globals |= {
         "style": Markup(style),  # ours; it is in the package
         "style_hash": f"sha256-{digest}",
@@ -130,5 +159,6 @@ def _environment() -> Environment:
         "label_shift_status": statuses.label_shift_status,
         "apart_status": statuses.apart_status,
         "prior_status": statuses.prior_status,
+        "rows_status": statuses.rows_status,
     }
     return made

@@ -65,4 +65,25 @@ def prior_status(found: Diagnosis) -> Status:
         return "no", "contradicted by the tables"
     if told.level == "ratio":
         return "care", "left open"
-    return "yes", "agrees with the tables" if told.given else "told by the tables"
+    if not told.given:
+        return "yes", "told by the tables"
+    low, high = (told.source_prior,) * 2 if told.source_prior_by == "given" else told.source_prior_range
+    if high < told.told_range[0] or low > told.told_range[1]:
+        return "care", "not contradicted, but outside of what the tables alone leave"
+    return "yes", "agrees with the tables"
+
+
+def rows_status(found: Diagnosis) -> Status:
+    """Say by whom it is known that rows were drawn at random.
+
+    Parameters
+    ----------
+    found : Diagnosis
+        With its settings.
+
+    Returns
+    -------
+    tone, words : str
+    """
+    told = {"weights", "groups", "shared", "scenario"} & set(found.settings)
+    return "open", "as you told" if told else "taken for granted"

@@ -24,6 +24,7 @@ from priorshift.kernel_ratio import KernelRatio
 from priorshift.prior_knowledge import read_prior
 from priorshift.result import NegativeRatio, PriorEstimate
 from priorshift.sketch.container import is_saved
+from priorshift.sketch.private import budgets
 from priorshift.sketch.sketch import Sketch
 from priorshift.sketch.swapped import warn_if_swapped
 from priorshift.tcpu import TCPU
@@ -105,6 +106,7 @@ def from_sketches(positive: Sketch, unlabeled: Sketch, target: Sketch, estimator
         "device": "cpu",
         "pairs": None,
     }
+    details |= budgets(positive=positive, unlabeled=unlabeled, target=target)
     return estimator.estimate_embeddings(embeddings, details)
 
 

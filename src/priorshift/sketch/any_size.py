@@ -20,6 +20,7 @@ from priorshift.sketch import container
 from priorshift.sketch.answer import as_sketches, from_sketches
 from priorshift.sketch.histogram import KIND as HISTOGRAM
 from priorshift.sketch.histogram import Histogram, check_alike, counted_source
+from priorshift.sketch.private import budgets
 from priorshift.sketch.score_model import KIND as MODEL
 from priorshift.sketch.score_model import ScoreModel
 from priorshift.sketch.sketch import KIND as SKETCH
@@ -229,7 +230,8 @@ def _of_histograms(estimator: Any, positive: Any, unlabeled: Any, target: Any) -
     check_alike(positive, target)
     source = counted_source(positive, unlabeled, estimator.scenario)
     estimate = estimator.fit_counted(source).estimate_counted(target.counted)
-    return replace(estimate, details={**estimate.details, "fitted_rows": positive.fitted})
+    more = budgets(positive=positive, unlabeled=unlabeled, target=target)
+    return replace(estimate, details={**estimate.details, "fitted_rows": positive.fitted, **more})
 
 
 def _counted(estimator: WitnessShift, samples: Sequence[Any], drop: Sequence[str]) -> list[Histogram]:

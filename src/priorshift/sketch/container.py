@@ -27,8 +27,9 @@ import hashlib
 import json
 import math
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -49,6 +50,9 @@ _DIGEST = 32
 _LONGEST_HEADER = 64 << 20  # bytes: far more than the levels of any table
 _MOST_PARTS = 1_000_000  # values in a header, each of which takes more memory than its text
 _DEEPEST = 32  # lists within lists
+# a bracket, or a string with the brackets in it; also one without an end, so that none is begun twice
+_BRACKET_OR_STRING = re.compile(rb'[\[\]{}]|"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
+_DEEPER = dict.fromkeys(b"[{", 1) | dict.fromkeys(b"]}", -1)
 _MOST_AXES = 8
 _BLOCK = 1 << 20  # bytes looked at together
 _KEYS = {"format", "kind", "priorshift", "header", "arrays"}
@@ -276,28 +280,25 @@ def _parsed(text: bytes, said: str) -> dict[str, Any]:
 
     if sum(text.count(mark) for mark in (b",", b"[", b"{")) > _MOST_PARTS:
         raise _damaged(said, f"its header has more than {_MOST_PARTS} parts")
+    if _is_too_deep(text):
+        raise _damaged(said, "its header is too deeply nested")
     try:
         about = json.loads(text.decode("utf-8"), parse_constant=refuse, parse_float=number, object_pairs_hook=once)
-    except RecursionError:
-        raise _damaged(said, "its header is too deeply nested") from None
     except ValueError:  # also of what is not UTF-8
         raise _damaged(said, "its header is not the JSON that it should be") from None
     if not isinstance(about, dict):
         raise _damaged(said, "its header is not a JSON object")
-    if any(depth > _DEEPEST for depth in _depths(about)):
-        raise _damaged(said, "its header is too deeply nested")
     return about
 
 
-def _depths(value: Any) -> Iterator[int]:
-    """How deep the parts of a value lie, without a call for each level."""
-    open_parts: list[tuple[Any, int]] = [(value, 1)]
-    while open_parts:
-        part, depth = open_parts.pop()
-        yield depth
-        if isinstance(part, (dict, list)):
-            inside = part.values() if isinstance(part, dict) else part
-            open_parts += ((one, depth + 1) for one in inside if isinstance(one, (dict, list)))
+def _is_too_deep(text: bytes) -> bool:
+    """Whether brackets stand too deep within each other; asked before they are read, which takes memory for each."""
+    depth = 0
+    for found in _BRACKET_OR_STRING.finditer(text):
+        depth += _DEEPER.get(text[found.start()], 0)
+        if depth > _DEEPEST:
+            return True
+    return False
 
 
 def _read_arrays(

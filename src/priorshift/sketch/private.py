@@ -38,7 +38,7 @@ Budget = tuple[float | None, float | None]  # epsilon and delta; None of what is
 
 _EPSILON, _DELTA = (1e-6, 1e3), (1e-15, 1.0)  # where the noise is computed to nine digits
 _ROUNDED = 20  # binary digits of the noise that are kept: the digits of floats beyond tell how a sum was made
-_MARGIN = 1e-9  # by which noise is larger than it must be, for rounding in its computation
+_MARGIN = 1e-8  # by which noise is larger than it must be, for rounding in its computation
 # the standard deviation of a share, or the squared length of a mean's noise, from which on a warning speaks
 _DROWNED = 0.1
 
@@ -171,6 +171,25 @@ def said_of(epsilon: float | None, delta: float | None) -> str:
     str
     """
     return "" if epsilon is None else f", private (epsilon {epsilon:g}, delta {delta:g})"
+
+
+def budgets(**samples: Any) -> dict[str, Any]:
+    """Give what an estimate's details say of private samples.
+
+    Parameters
+    ----------
+    **samples : Sketch or Histogram
+        By their names.
+
+    Returns
+    -------
+    dict
+        Empty where none is private; else with "private", the budget of each one that is.
+    """
+    found = {
+        name: {"epsilon": one.epsilon, "delta": one.delta} for name, one in samples.items() if one.epsilon is not None
+    }
+    return {"private": found} if found else {}
 
 
 def released_counts(counted: CountedSample, epsilon: float, delta: float, random_state: Any = None) -> CountedSample:

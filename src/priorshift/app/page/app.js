@@ -1,8 +1,9 @@
 // The way from three files to a report.
 
-import { ask, follow } from "./ask.js";
+import { ask, follow, leave } from "./ask.js";
 import { bringExample, counted, filesRead, makeCards, ROLES, setUp } from "./files.js";
-import { columnSettings, fillIn, offerColumns, settings, showProblem, showScenario } from "./known.js";
+import { columnSettings, fillIn, offerColumns, settings, showHints, showProblem, showScenario } from "./known.js";
+import { named, shown } from "./names.js";
 
 const part = (id) => document.querySelector(`#${id}`);
 const ids = (files) => Object.fromEntries(Object.entries(files).map(([role, file]) => [role, file.id]));
@@ -13,6 +14,7 @@ const USES = {
 let running = null; // the job whose report is waited for
 let reading = 0; // which look at the columns is the last one
 let delay = 0;
+let command = ""; // as a shell takes it; what is shown of it may have labels for what cannot be seen
 
 function filesChanged() {
   const files = filesRead();
@@ -42,7 +44,7 @@ async function lookAtColumns() {
   } catch (error) {
     if (turn !== reading) return;
     status.className = "problem";
-    status.textContent = error.message;
+    status.textContent = shown(error.message);
     part("read-columns").hidden = part("odd").hidden = true;
     part("columns").open = true; // where most problems are mended
   }
@@ -58,7 +60,8 @@ function showColumns({ columns, odd }) {
   part("read-columns").hidden = false;
   part("read-columns").querySelector("tbody").replaceChildren(...columns.map((column) => {
     const row = document.createElement("tr");
-    const name = element("th", column.name);
+    const name = element("th", "");
+    name.append(named(column.name));
     name.scope = "row";
     const empty = column.missing === null ? "" : column.missing === 0 ? "none" : `${(100 * column.missing).toPrecision(2)}%`;
     row.append(name, ...[USES[column.use] ?? column.use, column.kind, empty, column.became].map((words) => element("td", words)));
@@ -68,12 +71,13 @@ function showColumns({ columns, odd }) {
 
 function element(name, text) {
   const made = document.createElement(name);
-  made.textContent = text;
+  made.textContent = shown(text);
   return made;
 }
 
 function settingsChanged(event) {
   showScenario();
+  showHints();
   part("result-stale").hidden = false;
   const radio = event.target.closest(".choice")?.querySelector('input[name="prior"]');
   if (event.target.type === "number" && radio) radio.checked = true;
@@ -153,7 +157,7 @@ function finish(story) {
     say("cancelled", "Cancelled.");
   } else {
     part("failed").hidden = false;
-    part("failed-sentence").textContent = story.sentence;
+    part("failed-sentence").textContent = shown(story.sentence);
     part("failed-heading").focus();
     part("failed").scrollIntoView({ block: "nearest" });
   }
@@ -165,9 +169,12 @@ function showResult({ id, answer }) {
   for (const name of ["report.html", "result.json", "decisions.csv"]) part(`download-${name.split(".")[0]}`).href = `${at}/${name}`;
   part("decisions").hidden = !answer.files.includes("decisions.csv");
   part("undecided").hidden = !answer.undecided;
-  part("undecided").textContent = answer.undecided ? `There are no decisions on rows. ${answer.undecided}` : "";
-  part("command").textContent = answer.command;
-  part("headline").textContent = answer.headline;
+  part("undecided").textContent = answer.undecided ? `There are no decisions on rows. ${shown(answer.undecided)}` : "";
+  part("doubted").hidden = !answer.doubted;
+  part("doubted").textContent = answer.doubted ?? "";
+  command = answer.command;
+  part("command").textContent = shown(command);
+  part("headline").textContent = shown(answer.headline);
   part("copied").textContent = "";
   part("result").hidden = false;
   part("result-stale").hidden = true;
@@ -193,7 +200,7 @@ async function example() {
 
 async function copy() {
   try {
-    await navigator.clipboard.writeText(part("command").textContent);
+    await navigator.clipboard.writeText(command);
     part("copied").textContent = "Copied.";
   } catch {
     part("copied").textContent = "The browser does not allow it; select the text and copy it.";
@@ -209,7 +216,10 @@ part("cancel").addEventListener("click", () => {
   part("cancel").disabled = true;
   ask("DELETE", `tasks/${running}`).catch(() => {});
 });
+window.addEventListener("pagehide", leave);
+window.addEventListener("pageshow", (event) => event.persisted && location.reload()); // its jobs and files are gone
 showScenario();
+showHints();
 setUp({ bytes: Infinity }, filesChanged);
 const about = await ask("GET", "about");
 setUp(about, filesChanged);

@@ -1,6 +1,7 @@
 // Requests to the app, all of them relative to the address with its secret, and jobs followed to their end.
 
 const SILENT = "The app does not answer. Is it still running?";
+const PAGE = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 const OVER = ["done", "refused", "cancelled"];
 
 export async function ask(method, path, body) {
@@ -9,7 +10,7 @@ export async function ask(method, path, body) {
     answer = await fetch(path, {
       method,
       credentials: "omit",
-      headers: body === undefined ? {} : { "Content-Type": "application/json" },
+      headers: { "X-Page": PAGE, ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch {
@@ -34,6 +35,7 @@ export function send(path, file, sent) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("PUT", path);
+    request.setRequestHeader("X-Page", PAGE);
     request.upload.onprogress = (event) => sent(event.loaded / (event.total || 1));
     request.onload = () => {
       try {
@@ -45,6 +47,11 @@ export function send(path, file, sent) {
     request.onerror = () => reject(new Error(`The file could not be sent. ${SILENT}`));
     request.send(file);
   });
+}
+
+// The page goes away: nobody waits for its jobs any more. A beacon would not tell where it comes from.
+export function leave() {
+  fetch(`pages/${PAGE}`, { method: "DELETE", credentials: "omit", keepalive: true }).catch(() => {});
 }
 
 export async function follow(id, tell = () => {}) {

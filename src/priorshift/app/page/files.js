@@ -1,6 +1,7 @@
 // The three cards: a file is chosen or dropped, sent at once, and what was read of it is said.
 
 import { ask, follow, send } from "./ask.js";
+import { named, shown } from "./names.js";
 
 export const ROLES = ["positive", "unlabeled", "target"];
 const cards = {};
@@ -71,7 +72,7 @@ async function bring(card, file) {
   const bar = card.box.querySelector("progress");
   bar.hidden = false;
   bar.value = 0;
-  bar.setAttribute("aria-label", `Sending ${file.name}`);
+  bar.setAttribute("aria-label", `Sending ${shown(file.name)}`);
   show(card, "", file.name, "Being sent …");
   try {
     const query = new URLSearchParams({ role: card.role, name: file.name });
@@ -109,8 +110,8 @@ function show(card, state, name, words) {
   card.box.classList.toggle("bad", state === "bad");
   const status = card.box.querySelector(".read");
   const strong = document.createElement("strong");
-  strong.textContent = name;
-  status.replaceChildren(...(name ? [strong, words] : []));
+  strong.append(named(name));
+  status.replaceChildren(...(name ? [strong, shown(words)] : []));
   card.box.querySelector(".remove").hidden = !card.file?.look;
   card.box.querySelector(".pick span").textContent = name ? "Choose another" : "Choose a file";
   card.box.querySelector(".or").hidden = Boolean(name);

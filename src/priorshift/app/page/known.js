@@ -1,7 +1,10 @@
 // What the user says is known: read from the form, with columns to choose from as they were read.
 
+import { named, shown } from "./names.js";
+
 const NONE = "";
 const IDENTICAL = "\u0000identical"; // no column has that name
+const HINTS = { "value-hint": ["value"], "range-hint": ["low", "high"], "threshold-hint": ["threshold"] };
 const field = (id) => document.querySelector(`#${id}`);
 const chosen = (name) => document.querySelector(`input[name="${name}"]:checked`).value;
 
@@ -12,21 +15,32 @@ class Wrong extends Error {
   }
 }
 
-function number(id, what, scale = 1) {
+function number(id, what) {
   const input = field(id);
   if (input.value.trim() === "" || !input.validity.valid) throw new Wrong(`${what} Fill it in.`, input);
-  return Number((input.valueAsNumber / scale).toPrecision(12)); // 12.3 / 100 is 0.123
+  return input.valueAsNumber;
+}
+
+function share(id, what, such) {
+  const sentence = `${what} must be between 0 and 100 %, such as ${such}.`;
+  const input = field(id);
+  if (input.valueAsNumber <= 0 || input.valueAsNumber >= 100) throw new Wrong(sentence, input);
+  return Number((number(id, sentence) / 100).toPrecision(12)); // 12.3 / 100 is 0.123
+}
+
+function range() {
+  const low = share("low", "The lower end of the range", 10);
+  const high = share("high", "The upper end of the range", 30);
+  if (low >= high) throw new Wrong("The lower end of the range must be below the upper one, such as 10 to 30 %.", field("low"));
+  return { low, high };
 }
 
 function prior() {
   switch (chosen("prior")) {
     case "value":
-      return { value: number("value", "The share of the old population must be a number from 0 to 100 percent.", 100) };
+      return { value: share("value", "The share of the old population", 20) };
     case "range":
-      return {
-        low: number("low", "The lower end of the range must be a number from 0 to 100 percent.", 100),
-        high: number("high", "The upper end of the range must be a number from 0 to 100 percent.", 100),
-      };
+      return range();
     case "counts":
       return {
         positives: number("positives", "How many had it must be a whole number."),
@@ -49,13 +63,28 @@ export function columnSettings() {
 
 export function settings() {
   const said = { ...columnSettings(), prior: prior() };
-  said.confidence = number("confidence", "The confidence must be a number between 0 and 100 percent.", 100);
+  said.confidence = share("confidence", "The confidence of the interval", 95);
   said.seed = number("seed", "The seed must be a whole number from 0 on.");
   said.threshold = null;
   if (field("threshold").value.trim() || !field("threshold").validity.valid) {
-    said.threshold = number("threshold", "The share that matters must be a number between 0 and 100 percent.", 100);
+    said.threshold = share("threshold", "The share that matters", 10);
   }
   return said;
+}
+
+// Who writes 0.22 may mean 22 in 100. It is taken as it is: things can be as rare as that.
+export function showHints() {
+  for (const [id, inputs] of Object.entries(HINTS)) {
+    const words = hint(Math.max(...inputs.map((input) => field(input).valueAsNumber || 0)));
+    if (field(id).textContent !== words) field(id).textContent = words;
+  }
+}
+
+function hint(percent) {
+  if (!(percent > 0 && percent < 1)) return "";
+  const of = Math.max(1000, 10 ** Math.ceil(2 - Math.log10(percent)));
+  const meant = Number((100 * percent).toPrecision(6));
+  return `That is ${percent} %, about ${Math.round((percent / 100) * of)} in ${of.toLocaleString("en")}. For ${meant} in 100 write ${meant}.`;
 }
 
 export function fillIn(said) {
@@ -84,7 +113,7 @@ export function offerColumns(files) {
 function offer(id, names, none, besides = []) {
   const select = field(id);
   const before = select.value;
-  const options = [[NONE, none], ...besides, ...names.map((name) => [name, name])];
+  const options = [[NONE, none], ...besides, ...names.map((name) => [name, shown(name)])];
   select.replaceChildren(...options.map(([value, words]) => {
     const option = document.createElement("option");
     option.value = value;
@@ -102,9 +131,7 @@ function offerDrop(names) {
     box.type = "checkbox";
     box.value = name;
     box.checked = before.has(name);
-    const words = document.createElement("span");
-    words.textContent = name;
-    label.append(box, words);
+    label.append(box, named(name));
     return label;
   }));
 }
@@ -119,7 +146,7 @@ export function showProblem(error) {
   if (place) place.append(box);
   else field("go").before(box);
   box.hidden = !error;
-  box.textContent = error ? error.message : "";
+  box.textContent = error ? shown(error.message) : "";
   for (const input of document.querySelectorAll("#settings [aria-invalid]")) {
     input.removeAttribute("aria-invalid");
     if (input.getAttribute("aria-describedby") === box.id) input.removeAttribute("aria-describedby");

@@ -1,0 +1,150 @@
+"""What a release says of itself, and holds. `make release-check` installs it into empty environments and uses it there."""
+
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from email.parser import Parser
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+from release.contents import HOME, PACKAGE, sdist_problems, wheel_problems
+
+import priorshift as ps
+
+PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+OF_USERS = ("plot", "report", "app", "completion", "parquet", "dask", "torch")
+
+
+def requirements(*extras):
+    """Of other projects, by name."""
+    lines = [*PROJECT["dependencies"], *(line for extra in extras for line in EXTRAS[extra])]
+    return {one.name.lower(): one for one in map(Requirement, lines) if one.name != "priorshift"}
+
+
+def read(name):
+    return (HOME / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A wheel and an sdist, made from what is here, without a network."""
+    pytest.importorskip("hatchling", reason="hatchling, which builds distributions, is not installed")
+    folder = tmp_path_factory.mktemp("built")
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
+    subprocess.run(command, cwd=HOME, check=True, capture_output=True, timeout=120)
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return wheel, sdist
+
+
+def test_a_wheel_holds_the_package_and_nothing_else(built):
+    wheel, _ = built
+    assert wheel_problems(wheel) == []
+    names = zipfile.ZipFile(wheel).namelist()
+    for ending in ("py.typed", "report/templates/style.css", "report/templates/page.html", "schemas/estimate.json"):
+        assert f"priorshift/{ending}" in names
+    assert {"index.html", "app.css", "app.js"} <= {name.rpartition("app/page/")[2] for name in names}
+    assert not [name for name in names if re.search(r"(^|/)(tests?|\.ci|docs|experiments|release)/|conftest", name)]
+
+
+def test_a_wheel_that_lacks_a_page_or_has_a_stray_file_is_told(built, tmp_path):
+    wheel, _ = built
+    spoiled = tmp_path / wheel.name
+    with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(spoiled, "w") as other:
+        for name in whole.namelist():
+            if not name.endswith("templates/style.css"):
+                other.writestr(name, whole.read(name))
+        other.writestr("tests/test_x.py", "")
+    assert wheel_problems(spoiled) == [
+        "priorshift/report/templates/style.css is missing",
+        "tests/test_x.py should not be there",
+    ]
+
+
+def test_an_sdist_holds_what_the_suite_needs_and_nothing_that_lay_about(built, tmp_path):
+    _, sdist = built
+    assert sdist_problems(sdist) == []
+    spoiled = tmp_path / sdist.name
+    with tarfile.open(spoiled, "w:gz") as other:
+        for name in (".ci/run", "docs/__pycache__/x.pyc"):
+            other.add(__file__, f"priorshift-0.1.0/{name}")
+    problems = sdist_problems(spoiled)
+    assert {".ci/run should not be there", "docs/__pycache__/x.pyc should not be there"} < set(problems)
+    assert {"LICENSE is missing", "tests is missing"} < set(problems)
+
+
+def test_metadata_of_a_wheel_are_those_of_the_project(built):
+    wheel, _ = built
+    with zipfile.ZipFile(wheel) as opened:
+        (name,) = (name for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
+        said = Parser().parsestr(opened.read(name).decode())
+    assert (said["Name"], said["Version"]) == ("priorshift", ps.__version__)
+    assert (said["License-Expression"], said.get_all("License-File")) == ("BSD-3-Clause", ["LICENSE"])
+    assert SpecifierSet(said["Requires-Python"]) == SpecifierSet(PROJECT["requires-python"])
+    assert set(said.get_all("Provides-Extra")) == set(EXTRAS)
+    assert said.get_payload().strip() == read("README.md").strip()
+    always = [one for one in said.get_all("Requires-Dist") if "extra ==" not in one]
+    assert {Requirement(one).name for one in always} == set(requirements())
+
+
+def test_the_version_is_the_same_wherever_it_is_written():
+    version = Version(ps.__version__)
+    assert str(version) == ps.__version__
+    newest = re.findall(r"^## (.+)$", read("CHANGELOG.md"), re.M)[0]
+    assert newest == ("Unreleased" if version.is_devrelease else ps.__version__)
+    yaml = pytest.importorskip("yaml")
+    assert yaml.safe_load(read("CITATION.cff"))["version"] == ps.__version__
+    assert yaml.safe_load(read("recipe/recipe.yaml"))["context"]["version"] == ps.__version__
+
+
+def test_a_citation_has_what_its_format_asks_for():
+    """The whole schema is checked by `make release-check`."""
+    cited = pytest.importorskip("yaml").safe_load(read("CITATION.cff"))
+    assert cited["cff-version"] == "1.2.0" and cited["license"] == PROJECT["license"]
+    for work in (cited, cited["preferred-citation"]):
+        assert work["title"] and work["type"] and all(set(author) for author in work["authors"])
+    assert set(cited["keywords"]) == set(PROJECT["keywords"])
+
+
+def test_every_lower_bound_is_pinned_for_the_oldest_environment():
+    lines = [line.partition("#")[0].strip() for line in read("constraints-oldest.txt").splitlines()]
+    pins = {one.name.lower(): one for one in map(Requirement, filter(None, lines))}
+    for name, wanted in requirements(*OF_USERS, "suite").items():
+        ((bound,), (pin,)) = wanted.specifier, pins[name].specifier
+        assert (bound.operator, pin.operator) == (">=", "=="), name
+        assert Version(pin.version) == Version(bound.version), name
+
+
+def test_the_suites_two_environments_differ_by_torch_alone():
+    assert {one.partition(">")[0] for one in EXTRAS["test"]} == {"priorshift[suite,torch]"}
+    assert "torch" not in requirements("suite")
+
+
+def test_classifiers_are_of_the_pythons_that_are_allowed():
+    found = re.findall(r"Python :: (3\.\d+)\b", "\n".join(PROJECT["classifiers"]))
+    assert found == [f"3.{minor}" for minor in range(11, 11 + len(found))]
+    assert PROJECT["requires-python"] == f">={found[0]}"
+    if "Typing :: Typed" in PROJECT["classifiers"]:
+        assert (PACKAGE / "py.typed").exists()
+
+
+def test_the_recipe_asks_for_what_the_project_asks_for():
+    recipe = pytest.importorskip("yaml").safe_load(read("recipe/recipe.yaml"))
+    assert f">={recipe['context']['python_min']}" == PROJECT["requires-python"]
+    python, *run = recipe["requirements"]["run"]
+    assert python == "python >=${{ python_min }}"
+    assert {Requirement(one).name: Requirement(one).specifier for one in run} == {
+        name: one.specifier for name, one in requirements().items()
+    }
+    names = {"matplotlib-base": "matplotlib", "dask-core": "dask", "pytorch": "torch"}  # as conda calls them
+    beside = {Requirement(one).name: Requirement(one).specifier for one in recipe["requirements"]["run_constraints"]}
+    optional = {name: one.specifier for name, one in requirements(*OF_USERS).items() if name not in requirements()}
+    assert {names.get(name, name): bounds for name, bounds in beside.items()} == optional
+    script = PROJECT["scripts"]["priorshift"]
+    assert recipe["build"]["python"]["entry_points"] == [f"priorshift = {script}"]
+    assert recipe["about"]["license"] == PROJECT["license"] and (HOME / recipe["about"]["license_file"]).exists()
