@@ -148,3 +148,12 @@ def test_the_recipe_asks_for_what_the_project_asks_for():
     script = PROJECT["scripts"]["priorshift"]
     assert recipe["build"]["python"]["entry_points"] == [f"priorshift = {script}"]
     assert recipe["about"]["license"] == PROJECT["license"] and (HOME / recipe["about"]["license_file"]).exists()
+
+
+def test_the_readme_names_extras_and_their_lower_bounds():
+    table = re.findall(r"^\| `(\w+)` \| (.*?) \|", read("README.md"), re.MULTILINE)
+    rows = {name: brings for name, brings in table if name in EXTRAS}
+    assert set(rows) == {"plot", "report", "app", "parquet", "completion", "dask", "torch"}
+    for name, brings in rows.items():
+        told = set(re.findall(r"≥ ([\d.]+)", brings))
+        assert told == {bound.split(">=")[1] for bound in EXTRAS[name] if ">=" in bound}, name
