@@ -423,3 +423,25 @@ def test_sizes_take_the_time_and_memory_that_the_page_says():
     page = (ROOT / "docs" / "any-size.md").read_text(encoding="utf-8")
     for x in streamed:
         assert f"{x['seconds']:.0f} s, {x['peak_mb']} MB" in page
+
+
+def test_routes_win_where_the_page_says():
+    with (ROOT / "benchmarks" / "results" / "routes.csv").open(encoding="utf-8") as file:
+        lines = {(int(x["columns"]), int(x["rows"]), x["route"]): x for x in csv.DictReader(file)}
+    page = (ROOT / "docs" / "any-size.md").read_text(encoding="utf-8")
+    for columns in (10, 30):
+        for rows in (1000, 64_000):
+            exact, single, sketched = (
+                lines[columns, rows, route] for route in ("all pairs", "all pairs, float32", "512 random features")
+            )
+            assert (float(sketched["seconds"]) < float(single["seconds"])) == (rows > 16_000)
+            assert float(sketched["standard_error"]) == pytest.approx(float(exact["standard_error"]), rel=0.03)
+            cells = " | ".join(f"{float(x['seconds']):.3f} s" for x in (exact, single, sketched))
+            assert f"| {rows:,} | {columns} | {cells} |" in page
+
+
+def test_many_machines_are_as_fast_as_the_page_says():
+    with (ROOT / "benchmarks" / "results" / "many_machines.csv").open(encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    page = " ".join((ROOT / "docs" / "any-size.md").read_text(encoding="utf-8").split())
+    assert len(lines) == 3 and all(float(x["speed_up"]) > 1.2 and f"{x['speed_up']} times" in page for x in lines)
