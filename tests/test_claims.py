@@ -440,6 +440,18 @@ def test_routes_win_where_the_page_says():
             assert f"| {rows:,} | {columns} | {cells} |" in page
 
 
+def test_the_gpu_is_as_fast_as_the_page_says():
+    text = (ROOT / "benchmarks" / "results" / "cuda.jsonl").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    sums = {x["features"]: x for x in lines if x["task"] == "row and column sums"}
+    assert all(sums[p]["pairs_per_second"] >= least for p, least in {10: 2.5e12, 30: 1.8e12, 128: 4.5e11}.items())
+    assert sums[512]["over_tiled_torch"] >= 5 and all(x["error"] < 1e-6 for x in sums.values())
+    page = " ".join((ROOT / "docs" / "any-size.md").read_text(encoding="utf-8").split())
+    (million,) = (x["seconds"] for x in lines if x["task"] == "sums of a million by a million")
+    assert f"On an H200 a million rows by a million take {million:.2f} s" in page
+    assert f"{sums[10]['pairs_per_second'] / 1e12:.1f}·10¹² pairs a second" in page
+
+
 def test_many_machines_are_as_fast_as_the_page_says():
     with (ROOT / "benchmarks" / "results" / "many_machines.csv").open(encoding="utf-8") as file:
         lines = list(csv.DictReader(file))

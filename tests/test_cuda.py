@@ -104,7 +104,7 @@ def test_the_estimate_says_where_it_was_computed():
 
 
 @gpu
-@pytest.mark.parametrize("p", [1, 3, 10, 11, 21, 22, 30, 32, 33, 64, 128, 300])
+@pytest.mark.parametrize("p", [1, 3, 10, 11, 14, 15, 20, 21, 30, 31, 42, 43, 62, 63, 128, 300])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_fused_sums_are_exact_to_six_digits(p, weighted):
     rng = np.random.default_rng(p)

@@ -180,7 +180,12 @@ def _slices(rows: int) -> list[slice]:
 
 
 def _moved(torch: Any, rows: Rows, device: str) -> Any:
-    return torch.as_tensor(rows[:], dtype=torch.float64, device=device)
+    """The rows in double precision, scaled where they are summed."""
+    X = rows.X if rows.index is None else rows.X[rows.index]
+    x, shift, factor = (
+        torch.as_tensor(one, dtype=torch.float64, device=device) for one in (X, rows.shift, rows.factor)
+    )
+    return (x - shift) * factor
 
 
 def _gaussian(torch: Any, kernel: Gaussian, x: Any, y: Any, v: Any, w: Any) -> tuple[Any, Any]:
