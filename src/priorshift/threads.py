@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import joblib
 import threadpoolctl
 
 _SERIAL_ROWS = 4096  # up to which threads cost more than they save
+_AHEAD = 4  # things that are in memory at a time, and one more
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
@@ -71,6 +74,45 @@ def in_threads(work: Callable[[_T], _S], of: Iterable[_T], rows: int) -> list[_S
         return [work(item) for item in items]
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         return list(pool.map(work, items))
+
+
+def in_order(work: Callable[[_T], _S], of: Iterable[_T]) -> Iterator[_S]:
+    """Do some work on things that come one after the other, several at a time, each on a thread of its own.
+
+    Parameters
+    ----------
+    work : callable
+        Of one thing; its answer must not depend on who else is at work.
+    of : iterable
+        The things; it is walked over on the thread that asks, a few things ahead.
+
+    Yields
+    ------
+    object
+        The answers, in the order of the things.
+    """
+    workers, items = min(available(), _AHEAD), iter(of)
+    first = list(islice(items, 2))
+    if workers == 1 or len(first) < 2:  # one thing may have all threads
+        yield from map(work, chain(first, items))
+        return
+
+    def by_itself(item: _T) -> _S:
+        with alone():
+            return work(item)
+
+    waiting: deque[Future[_S]] = deque()
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        try:
+            for item in chain(first, items):
+                waiting.append(pool.submit(by_itself, item))
+                if len(waiting) > workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for one in waiting:
+                one.cancel()
 
 
 @cache

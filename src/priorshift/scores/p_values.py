@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorshift.arrays import Floats
+from priorshift.arrays import Floats, Index
 
 
 def p_values(
@@ -32,10 +32,21 @@ def p_values(
     """
     if mass is None:
         ranked, m = positive if in_order else np.sort(positive), float(len(positive))
-        below = (np.searchsorted(ranked, scores, "left") + np.searchsorted(ranked, scores, "right")) / 2
+        first, end = _ranks(ranked, scores)
+        below = (first + end) / 2
     else:
         order = np.argsort(positive, kind="stable")
         ranked, m = positive[order], len(positive) if worth is None else worth
+        first, end = _ranks(ranked, scores)
         up_to = m * np.concatenate([[0.0], np.cumsum(mass[order])])
-        below = (up_to[np.searchsorted(ranked, scores, "left")] + up_to[np.searchsorted(ranked, scores, "right")]) / 2
+        below = (up_to[first] + up_to[end]) / 2
     return np.asarray((below + 0.5) / (m + 1))
+
+
+def _ranks(ranked: Floats, scores: Floats) -> tuple[Index, Index]:
+    """How many are below each score, and how many are not above it; the second is searched for among ties alone."""
+    first = np.searchsorted(ranked, scores, "left")
+    tied = np.flatnonzero(ranked[np.minimum(first, len(ranked) - 1)] == scores)
+    end = first.copy()
+    end[tied] = np.searchsorted(ranked, scores[tied], "right")
+    return first, end

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.input.batches import Batches
 from priorshift.input.fields import Fields
@@ -21,6 +22,7 @@ from priorshift.scores.gpu import choose_score_device
 from priorshift.scores.posterior import posterior_levels
 from priorshift.sketch import container, private
 from priorshift.sketch.score_model import ScoreModel
+from priorshift.threads import in_order
 
 KIND = "histogram"
 
@@ -132,10 +134,9 @@ class Histogram:
         made = None if after is None else after.counted
         with RowProgress("counting", batches.rows) as more:
             more(0 if made is None else made.rows)
-            for batch in batches if made is None else batches.after(made.rows):
-                rows, place = like.reader(batch, batch.name), start + (0 if made is None else made.rows)
-                more(len(rows))
-                found = CountedSample.of(like.p_values(rows, place, chosen), like.ranked)
+            parts = _placed(batches, like, start, 0 if made is None else made.rows)
+            for found in in_order(lambda part: _counted(like, chosen, *part), parts):
+                more(found.rows)
                 made = found if made is None else made.merge(found)
                 yield cls(made, like.fingerprint, like.ranked, like.folds, like.km2_prior, like.unlabeled_rows)
 
@@ -304,6 +305,18 @@ class Histogram:
         km2 = float("nan") if fields.is_none("km2_prior") else fields.number("km2_prior", 0.0, 1.0)
         whole = fields.whole("folds", 2), km2, fields.whole("fitted", 2)
         return cls(made, fields.text("model"), ranked, *whole, *private.stored_budget(fields))
+
+
+def _placed(batches: Batches, model: ScoreModel, start: int, done: int) -> Iterator[tuple[Floats, int]]:
+    """Rows after those that are done, as the model reads them, and the place of the first of each batch."""
+    for batch in batches.after(done) if done else batches:
+        rows = model.reader(batch, batch.name)
+        yield rows, start + done
+        done += len(rows)
+
+
+def _counted(model: ScoreModel, device: str, rows: Floats, place: int) -> CountedSample:
+    return CountedSample.of(model.p_values(rows, place, device), model.ranked)
 
 
 def check_alike(first: Histogram, other: Any) -> None:
