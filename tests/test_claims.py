@@ -411,6 +411,17 @@ def test_private_intervals_cover_and_widen():
     assert column(lines, "coverage").min() >= 0.94
 
 
+def test_km2_talks_no_high_prior_down_and_few_labels_are_covered():
+    """As the changelog says: with 25 positives a third less error from π = 0.5 on, a tenth more below."""
+    lines = [line for line in TRIALS["few_labels"].lines(RESULTS) if line["labels"] == 25]
+    high, low = (
+        [np.mean([x[f"error_{rule}"] for x in lines if (x["source_prior"] > 0.3) is above])
+         for rule in ("asked", "believed")] for above in (True, False)
+    )  # fmt: skip
+    assert high[0] / high[1] == pytest.approx(2 / 3, abs=0.04) and low[0] / low[1] == pytest.approx(1.1, abs=0.03)
+    assert np.mean([x["coverage_asked"] for x in lines]) >= 0.95
+
+
 def test_sizes_take_the_time_and_memory_that_the_page_says():
     text = (ROOT / "benchmarks" / "results" / "any_size.jsonl").read_text(encoding="utf-8")
     lines = [json.loads(line) for line in text.splitlines()]

@@ -189,6 +189,32 @@ def test_every_committed_draw_was_given_to_every_peer():
     assert set(keys) == asked
 
 
+
+def test_the_page_says_what_the_lines_do():
+    """Of real data: the errors of each peer beside ours, with the standard error of the difference."""
+    errors = {}
+    for line in read_lines(RESULTS):
+        if line["dataset"] not in GAUSSIANS:
+            key = tuple(line[name] for name in ("dataset", "source_prior", "labels", "seed"))
+            off = 1.0 if line["value"] is None else abs(line["value"] - line["share"])
+            errors.setdefault(line["peer"], {})[key] = off
+    page = " ".join((ROOT / "docs" / "peers.md").read_text(encoding="utf-8").split())
+    ours = errors["MixturePrior"]
+    assert len(ours) == 120 and min(errors, key=lambda peer: np.mean(list(errors[peer].values()))) == "MixturePrior"
+    assert f"smallest mean error, {np.mean(list(ours.values())):.3f}" in page
+    said = {
+        "DEDPUL, network": "DEDPUL with a network has {:.3f} more (a standard error is {:.3f})",
+        "BBE": "BBE {:.3f} ({:.3f})",
+        "AlphaMax": "AlphaMax {:.3f} ({:.3f})",
+    }
+    for peer, words in said.items():
+        more = np.array([errors[peer][key] - ours[key] for key in ours])
+        assert words.format(more.mean(), more.std(ddof=1) / np.sqrt(len(more))) in page
+    high = {peer: np.mean([off for key, off in found.items() if key[1] > 0.5]) for peer, found in errors.items()}
+    assert f"its error of {high['MixturePrior']:.3f} is larger than that of DEDPUL ({high['DEDPUL, network']:.3f})" in page
+    assert f"and BBE ({high['BBE']:.3f})" in page
+
+
 def _script():
     """benchmarks/peers.py, which shares its name with the folder beside it."""
     from importlib.util import module_from_spec, spec_from_file_location

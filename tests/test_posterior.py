@@ -260,9 +260,21 @@ def test_km2_is_evidence_against_larger_priors_alone():
         assert (np.diff(log) <= 0).all()
         np.testing.assert_array_equal(log[shares <= km2], log[0])
         np.testing.assert_array_equal(log[shares >= 0.4], log[-1])
-    # Student's density of 4 degrees of freedom, 0.14 above KM2's answer of scale 0.07
+    # Student's density of 4 degrees of freedom, 0.14 above KM2's answer of scale 0.07; beside it, that it says nothing
     ratio = np.exp(_km2_log_likelihood(np.array([0.24, 0.05]), 0.1))
-    assert ratio[0] / ratio[1] == pytest.approx(stats.t(4).pdf(2) / stats.t(4).pdf(0))
+    assert ratio[0] / ratio[1] == pytest.approx((stats.t(4).pdf(2) / stats.t(4).pdf(0) + 0.05) / 1.05)
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+def test_few_positives_of_a_high_prior_are_not_talked_down_by_km2():
+    """KM2 answers little to 25 positives, whatever the prior; what the scores tell outweighs it."""
+    told = []
+    for seed in range(8):
+        X, y = problem(0.95, 25, 1000, 1.0, seed=seed)
+        fitted = ps.MixturePrior(random_state=0).fit(X, y)
+        told.append((fitted.km2_prior_, fitted.prior_, fitted.interval_[0] <= 0.95 <= fitted.interval_[1]))
+    km2, prior, covers = np.array(told).T
+    assert np.median(km2) < 0.5 and np.mean(prior) > 0.75 and covers.all()
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")

@@ -32,6 +32,7 @@ _OVERLAP = 0.1  # above which a warning says what the tables leave open
 _OPEN = 0.9  # the width of an interval that says nothing
 _KM2_LIMIT = 0.4  # a prior up to which KM2 does not fall far below it
 _KM2_ERROR = 0.07  # by which it may
+_KM2_FAILS = 0.05  # how likely, beside its being right, that it says little whatever the prior is, as of few positives
 
 
 class MixturePrior(PUEstimator):
@@ -42,7 +43,8 @@ class MixturePrior(PUEstimator):
     (:mod:`priorshift.scores.posterior`): narrow where classes are apart, wide where they overlap, since rows that look
     like positives may then be negatives. KM2's answer, from the same rows, is rarely far below a prior of up to 0.4,
     and anything above; so priors that exceed it are made less likely, up to there, by a Student density (4 degrees of
-    freedom, scale 0.07; chosen on the studies' sets).
+    freedom, scale 0.07), but never by more than a factor of 21: of few positives KM2 answers little, whatever the prior
+    is. (Scale and factor were chosen on the studies' sets.)
 
     Parameters
     ----------
@@ -348,4 +350,5 @@ class MixturePrior(PUEstimator):
 def _km2_log_likelihood(shares: Floats, km2: float) -> Floats:
     """Of KM2's answer, given π: all the same for a prior below it, or above the limit."""
     above = np.maximum(np.minimum(shares, _KM2_LIMIT) - km2, 0.0)
-    return np.asarray(stats.t.logpdf(above / _KM2_ERROR, 4))
+    law = stats.t(4)
+    return np.asarray(np.log(law.pdf(above / _KM2_ERROR) / law.pdf(0.0) + _KM2_FAILS))
