@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from priorshift.sketch.score_model import ScoreModel
 from priorshift.threads import in_order
 
 KIND = "histogram"
+_FINGERPRINT = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +144,17 @@ class Histogram:
 
     def __len__(self) -> int:
         return self.counted.rows
+
+    @property
+    def made_by(self) -> tuple[str, int, int, int]:
+        """What two histograms share that were made by one model.
+
+        Returns
+        -------
+        model : str
+        ranked, folds, repeats : int
+        """
+        return self.model, self.ranked, self.folds, len(self.counted.counts)
 
     def __str__(self) -> str:
         said = private.said_of(self.epsilon, self.delta)
@@ -300,11 +313,17 @@ class Histogram:
             made = CountedSample.in_groups(rows, contents.arrays["counts"], noise)
         else:
             made = CountedSample(rows, contents.arrays["counts"], contents.arrays["pairs"], contents.arrays["levels"])
-        if (noise > 0) != is_private or not made.adds_up:
+        with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are refused
+            adds_up = made.adds_up
+        if (noise > 0) != is_private or not adds_up:
             raise fields.refused("its counts do not add up")
         km2 = float("nan") if fields.is_none("km2_prior") else fields.number("km2_prior", 0.0, 1.0)
         whole = fields.whole("folds", 2), km2, fields.whole("fitted", 2)
-        return cls(made, fields.text("model"), ranked, *whole, *private.stored_budget(fields))
+        model = fields.text("model")
+        if not _FINGERPRINT.fullmatch(model):
+            raise fields.refused("'model' is not the fingerprint of a model")
+        budget = private.stored_budget(fields, noise, private.of_counts(repeats), rows)
+        return cls(made, model, ranked, *whole, *budget)
 
 
 def _placed(batches: Batches, model: ScoreModel, start: int, done: int) -> Iterator[tuple[Floats, int]]:
@@ -332,7 +351,7 @@ def check_alike(first: Histogram, other: Any) -> None:
         raise InputError(
             f"{type(other).__name__} cannot be put beside a histogram; pass another one, of the same model."
         )
-    if (first.model, first.ranked, first.folds) != (other.model, other.ranked, other.folds):
+    if first.made_by != other.made_by:
         raise InputError(
             f"the histograms of {len(first)} and of {len(other)} rows were made by different score models "
             f"({first.model[:8]} and {other.model[:8]}), so their ranks mean different things; count all samples by "

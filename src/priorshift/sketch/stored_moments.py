@@ -73,7 +73,8 @@ def from_stored(header: Any, arrays: Mapping[str, NDArray[Any]], size: int) -> M
     weight, squares = (float(number) for number in arrays["weights"])
     rows, noise = fields.whole("rows", 1), fields.number("noise", 0.0)
     made = Moments(rows, weight, squares, arrays["total"], arrays["squared_total"], product, noise)
-    wrong = _wrong(made, fields.flag("weighted"))
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are refused
+        wrong = _wrong(made, fields.flag("weighted"))
     if wrong:
         raise fields.refused(wrong)
     return made
