@@ -23,6 +23,7 @@ from priorshift.errors import (
 )
 from priorshift.input.batches import Batches
 from priorshift.sketch import Histogram, ScoreModel, Sketch, container, load
+from priorshift.sketch import histogram as counting
 
 
 @pytest.fixture(scope="module")
@@ -307,6 +308,21 @@ def test_counts_that_overflow_are_refused_without_a_warning(histograms, tmp_path
         container.write(tmp_path / "a", "histogram", header, arrays | {name: arrays[name] * 0 + 1e308})
         with pytest.raises(InputError, match="do not add up"):
             Histogram.load(tmp_path / "a")
+
+
+def test_small_batches_are_counted_together(sample, model, histograms, monkeypatch):
+    seen = []
+    counted = counting._counted
+    monkeypatch.setattr(counting, "_counted", lambda *given: seen.append(len(given[2])) or counted(*given))
+    monkeypatch.setattr(counting, "_TOGETHER", 100)
+    rows = sample.target
+    made = Histogram.of((rows[k : k + 1] for k in range(len(rows))), like=model)
+    assert same(made, histograms[2])
+    assert seen == [100] * (len(rows) // 100)
+    kept = next(Histogram.growing((rows[k : k + 3] for k in range(0, len(rows), 3)), like=model))
+    assert len(kept) == 102  # from which it goes on
+    *_, made = Histogram.growing((rows[k : k + 3] for k in range(0, len(rows), 3)), like=model, after=kept)
+    assert same(made, histograms[2])
 
 
 def test_what_is_wrong_with_a_file_is_said_of_its_path(tmp_path):

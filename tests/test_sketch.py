@@ -460,6 +460,7 @@ MUTATIONS = {
     "weight": _array("weights", _at(0, lambda w: w + 1)),
     "less weight": _array("weights", _at(0, lambda w: w / 2)),
     "no weight": _array("weights", lambda w: 0 * w),
+    "weights whose squares overflow": _array("weights", lambda w: np.array([1e200, 1e300])),
     "negative weight": _array("weights", lambda w: -w),
     "more squares": _array("weights", _at(1, lambda w: w * w * w)),
     "fewer squares": _array("weights", _at(1, lambda w: w / 2)),

@@ -26,6 +26,7 @@ from priorshift.sketch.score_model import ScoreModel
 from priorshift.threads import in_order
 
 KIND = "histogram"
+_TOGETHER = 4096  # rows at least that are counted at a time, unless there are no more
 _FINGERPRINT = re.compile("[0-9a-f]{64}")
 
 
@@ -327,11 +328,20 @@ class Histogram:
 
 
 def _placed(batches: Batches, model: ScoreModel, start: int, done: int) -> Iterator[tuple[Floats, int]]:
-    """Rows after those that are done, as the model reads them, and the place of the first of each batch."""
+    """Rows after those that are done, as the model reads them, with the place of the first; of small batches together.
+
+    Counts take far more room than a few rows, so that one batch after the other would take long to add up.
+    """
+    held: list[Floats] = []
+    first = done
     for batch in batches.after(done) if done else batches:
-        rows = model.reader(batch, batch.name)
-        yield rows, start + done
-        done += len(rows)
+        held.append(model.reader(batch, batch.name))
+        done += len(held[-1])
+        if done - first >= _TOGETHER:
+            yield np.concatenate(held), start + first
+            held, first = [], done
+    if held:
+        yield np.concatenate(held), start + first
 
 
 def _counted(model: ScoreModel, device: str, rows: Floats, place: int) -> CountedSample:
