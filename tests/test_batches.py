@@ -409,3 +409,19 @@ def test_decimals_of_many_digits_are_numbers(tmp_path):
     pq.write_table(pa.table({"x": cells}), tmp_path / "t.parquet")
     [batch] = Batches.of(tmp_path / "t.parquet", "target")
     np.testing.assert_array_equal(batch.cells[0], [1.5, np.nan, -2.25])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty; pass a file with a header"),
+        (b"\n \n", "is empty; pass a file with a header"),
+        (b"PAR1" + b"\0" * 50, "is a Parquet file, but a pipe is read as CSV text"),
+        (b"\x1f\x8b\x08\x00", "is a damaged gzip file"),
+        (b"a\0b", "is a binary file, not text"),
+    ],
+    ids=["empty", "blank", "parquet", "gzip", "binary"],
+)
+def test_what_comes_through_a_pipe_and_is_no_text_is_refused(content, said):
+    with pytest.raises(InputError, match=rf"the sample \(standard input\) {said}"):
+        list(Batches.of(Piped("standard input", content), "the sample"))
