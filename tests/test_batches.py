@@ -4,6 +4,7 @@ import gzip
 import io
 import subprocess
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -383,3 +384,44 @@ for path in ({str(small)!r}, {str(large)!r}):
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert (int(said[0]), int(said[2])) == (10_000, rows)
     assert float(said[3]) - float(said[1]) < bound
+
+
+def test_text_that_arrow_keeps_as_views_is_drawn_from_and_read(tmp_path):
+    words = ["a", "b", None, "c"] * 50
+    table = pa.table({"x": np.arange(200.0), "c": pa.array(words, pa.string_view())})
+    pq.write_table(table, tmp_path / "t.parquet")
+    batches = Batches.of(tmp_path / "t.parquet", "target")
+    drawn = batches.sample(20, np.random.default_rng(0))
+    assert [words[int(x)] for x in drawn.cells[0]] == drawn.cells[1].tolist()
+    assert [cell for batch in batches for cell in batch.cells[1]] == words
+
+
+def test_a_column_of_nothing_is_one_without_values_whatever_a_file_calls_it(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0], "c": [None, None]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert pq.read_schema(tmp_path / "t.parquet").field("c").type == pa.null()
+    [batch] = Batches.of(tmp_path / "t.parquet", "target")
+    assert batch.cells[1].tolist() == [None, None]
+
+
+def test_decimals_of_many_digits_are_numbers(tmp_path):
+    cells = pa.array([Decimal("1.5"), None, Decimal("-2.25")], pa.decimal256(60, 2))
+    pq.write_table(pa.table({"x": cells}), tmp_path / "t.parquet")
+    [batch] = Batches.of(tmp_path / "t.parquet", "target")
+    np.testing.assert_array_equal(batch.cells[0], [1.5, np.nan, -2.25])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty; pass a file with a header"),
+        (b"\n \n", "is empty; pass a file with a header"),
+        (b"PAR1" + b"\0" * 50, "is a Parquet file, but a pipe is read as CSV text"),
+        (b"\x1f\x8b\x08\x00", "is a damaged gzip file"),
+        (b"a\0b", "is a binary file, not text"),
+    ],
+    ids=["empty", "blank", "parquet", "gzip", "binary"],
+)
+def test_what_comes_through_a_pipe_and_is_no_text_is_refused(content, said):
+    with pytest.raises(InputError, match=rf"the sample \(standard input\) {said}"):
+        list(Batches.of(Piped("standard input", content), "the sample"))

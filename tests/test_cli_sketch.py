@@ -15,7 +15,7 @@ import pytest
 import priorshift as ps
 from priorshift.cli import main, unfinished
 from priorshift.input.batches import Batches
-from priorshift.sketch import Histogram, ScoreModel, Sketch, container, load
+from priorshift.sketch import Histogram, ScoreModel, Sketch, container, histogram, load
 
 FEATURES = ["--features", "16"]
 
@@ -44,6 +44,7 @@ def run(*arguments):
 def small_batches(monkeypatch, rows=50):
     """Batches of a few rows, each of which is kept."""
     usual = Batches.of
+    monkeypatch.setattr(histogram, "_TOGETHER", 1)
 
     def of(source, name, **settings):
         return usual(source, name, **settings | {"rows_at_a_time": rows})
@@ -280,6 +281,13 @@ def test_an_interrupt_before_anything_is_done_leaves_nothing(path, tmp_path, cap
     assert os.listdir(tmp_path) == ["t.parquet"]
 
 
+def test_empty_standard_input_is_refused_by_a_sentence(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert run("-", "-o", tmp_path / "u", *FEATURES) == 2
+    assert "is empty; pass a file with a header" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == []
+
+
 def test_standard_input_is_sketched_without_being_kept(frame, tmp_path, capsys, monkeypatch):
     content = io.TextIOWrapper(io.BytesIO(frame.to_csv(index=False).encode()))
     monkeypatch.setattr(sys, "stdin", content)
@@ -296,6 +304,8 @@ def test_standard_input_is_sketched_without_being_kept(frame, tmp_path, capsys, 
         (["t.csv", "t.csv", "-o", "u"], "more than once"),
         (["t.csv", "-o", "t.csv"], r"--output t\.csv is one of the tables that are read"),
         (["t.csv", "-o", "first", "--like", "first"], "--output first is one of the tables"),
+        (["parts", "-o", "parts/a.parquet"], r"--output parts/a\.parquet is one of the tables that are read"),
+        (["--positive", "t.csv", "--unlabeled", "parts", "-o", "parts/a.parquet"], r"parts/a\.parquet is one of the tables"),
         (["t.csv", "-o", "nowhere/u"], "lies in a folder that does not exist"),
         (["t.csv", "-o", "."], "is a folder; name a file"),
         (["t.csv", "-o", "u", "--like", "t.csv"], r"t\.csv is not a file that priorshift saved"),
@@ -322,6 +332,8 @@ def test_wrong_use_is_one_sentence_and_leaves_nothing(options, sentence, tmp_pat
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"x": [1.0, 2.0, 4.0], "y": [1.0, 0.0, 2.0]}).to_csv("t.csv", index=False)
     pd.DataFrame({"x": ["low", "high"], "y": [1.0, 0.0]}).to_csv("words.csv", index=False)
+    os.mkdir("parts")
+    pd.read_csv("t.csv").to_parquet("parts/a.parquet")
     Sketch.of("t.csv", features=16).save("first")
     Sketch.of("t.csv", features=18).save("other")
     before = sorted(os.listdir())

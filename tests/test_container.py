@@ -247,14 +247,49 @@ def test_a_header_of_another_length_than_it_says_is_refused(length, path):
     assert "damaged or was changed" in refusal(path, put_together(about, numbers, length=length))
 
 
-def test_headers_of_too_many_bytes_or_parts_are_refused(path, monkeypatch):
+def test_headers_of_too_many_bytes_are_refused(path, monkeypatch):
     about, numbers = taken_apart(path.read_bytes())
     monkeypatch.setattr(container, "_LONGEST_HEADER", 100)
     assert "its header has" in refusal(path, put_together(about, numbers))
-    monkeypatch.undo()
-    monkeypatch.setattr(container, "_MOST_PARTS", 100)
-    about["header"]["x"] = [0] * 100
-    assert "has more than 100 parts" in refusal(path, put_together(about, numbers))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "[]",
+        "{}",
+        '{"a":1}',
+        "[[[[[[[]]]]]]]",
+        '{"":{"":{}}}',
+        '"ab"',
+        "999",
+        "1.5",
+        '"\\u00e9"',
+        '"😀"',
+        "keys",
+        "arrays",
+    ],
+)
+def test_headers_of_values_that_take_far_more_memory_than_their_text_are_refused(value, path):
+    many = range(100_000)
+    if value == "keys":
+        text = "{" + ",".join(f'"{k}":{k}' for k in many) + "}"
+    elif value == "arrays":
+        forms = [{"name": str(k), "dtype": "<f8", "shape": [0]} for k in many]
+        text = json.dumps({"format": 1, "kind": "sketch", "priorshift": "1", "header": {}, "arrays": forms})
+    else:
+        text = f"[{','.join(value for _ in many)}]"
+    assert "its header" in refusal(path, put_together(None, b"", text=text.encode()))
+
+
+def test_headers_of_many_columns_and_files_are_read(path):
+    about, _ = taken_apart(path.read_bytes())
+    columns = [{"name": f"x{k}", "kind": "number", "missing": 0.0, "median": k / 7, "gaps": False} for k in range(3000)]
+    files = [[f"/data/2025/part-{k:05d}.parquet", 10**8 + k, 1763294784123456789 + k] for k in range(20_000)]
+    for header, numbers in ((columns, 8 * len(columns)), (files, 0)):  # a column has eight frequencies at least
+        about["arrays"] = [{"name": "x", "dtype": "<f8", "shape": [numbers]}]
+        path.write_bytes(put_together(about | {"header": {"many": header}}, bytes(8 * numbers)))
+        assert container.read(path, ["sketch"]).header["many"] == header
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -275,8 +310,11 @@ def test_another_kind_and_a_newer_format_are_called_that(path):
         path, path.read_bytes(), ["histogram", "score model"]
     )
     about, numbers = taken_apart(path.read_bytes())
+    said = refusal(path, put_together(dict(about, kind="red\x1b[31m\n"), numbers))
+    assert r"holds a 'red\x1b[31m\n', but a sketch is expected" in said
     said = refusal(path, put_together(dict(about, format=2, more="new"), numbers))
     assert "is written in format 2, but this version of priorshift" in said and "install a newer one" in said
+    assert "in format 9999" in refusal(path, put_together(dict(about, format=10**4000 - 1), numbers))
 
 
 @pytest.mark.parametrize(

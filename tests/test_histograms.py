@@ -23,6 +23,7 @@ from priorshift.errors import (
 )
 from priorshift.input.batches import Batches
 from priorshift.sketch import Histogram, ScoreModel, Sketch, container, load
+from priorshift.sketch import histogram as counting
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +222,7 @@ def test_more_rows_are_added(sample, model, histograms):
         ({"ranked": 5}, "shapes"),
         ({"ranked": 10**30}, "ranked"),
         ({"model": 3}, "model"),
+        ({"model": "\x1b[31m\n"}, "is not the fingerprint of a model"),
         ({"folds": 1}, "folds"),
         ({"km2_prior": 1.5}, "km2_prior"),
         ({"epsilon": 1.0}, "it has"),
@@ -269,6 +271,58 @@ def test_models_that_cannot_be_are_refused(model, tmp_path, name):
         container.write(tmp_path / "a", "score model", found.header | change, found.arrays)
         with pytest.raises(InputError):
             ScoreModel.load(tmp_path / "a")
+
+
+@pytest.mark.parametrize("name", ["half", "phase", "twice", "constant", "positive"])
+def test_models_whose_numbers_would_overflow_are_refused(model, tmp_path, name):
+    model.save(tmp_path / "a")
+    found = container.read(tmp_path / "a", ("score model",))
+    container.write(tmp_path / "a", "score model", found.header, found.arrays | {name: found.arrays[name] * 0 + 1e200})
+    with pytest.raises(InputError, match="its coefficients are larger than any that were learnt"):
+        ScoreModel.load(tmp_path / "a")
+
+
+@pytest.mark.parametrize("key", ["shift", "factor"])
+def test_scales_that_would_overflow_are_refused(model, tmp_path, key):
+    model.save(tmp_path / "a")
+    found = container.read(tmp_path / "a", ("score model",))
+    found.header["rows"][key][1] = 1e300
+    container.write(tmp_path / "a", "score model", found.header, found.arrays)
+    with pytest.raises(InputError, match="its factors are not those of a scale"):
+        ScoreModel.load(tmp_path / "a")
+
+
+def test_histograms_of_fewer_repetitions_are_of_another_model(histograms, tmp_path):
+    P, U, T = histograms
+    header, arrays = T.release(1, 1e-3, 0).to_contents()
+    container.write(tmp_path / "a", "histogram", header, {"counts": arrays["counts"][:3]})
+    fewer = Histogram.load(tmp_path / "a")
+    for ask in (lambda: ps.estimate_prior(P, U, fewer, source_prior=0.2), lambda: fewer.merge(T.release(1, 1e-3, 0))):
+        with pytest.raises(InputError, match="were made by different score models"):
+            ask()
+
+
+def test_counts_that_overflow_are_refused_without_a_warning(histograms, tmp_path):
+    header, arrays = histograms[2].to_contents()
+    for name in arrays:
+        container.write(tmp_path / "a", "histogram", header, arrays | {name: arrays[name] * 0 + 1e308})
+        with pytest.raises(InputError, match="do not add up"):
+            Histogram.load(tmp_path / "a")
+
+
+def test_small_batches_are_counted_together(sample, model, histograms, monkeypatch):
+    seen = []
+    counted = counting._counted
+    monkeypatch.setattr(counting, "_counted", lambda *given: seen.append(len(given[2])) or counted(*given))
+    monkeypatch.setattr(counting, "_TOGETHER", 100)
+    rows = sample.target
+    made = Histogram.of((rows[k : k + 1] for k in range(len(rows))), like=model)
+    assert same(made, histograms[2])
+    assert seen == [100] * (len(rows) // 100)
+    kept = next(Histogram.growing((rows[k : k + 3] for k in range(0, len(rows), 3)), like=model))
+    assert len(kept) == 102  # from which it goes on
+    *_, made = Histogram.growing((rows[k : k + 3] for k in range(0, len(rows), 3)), like=model, after=kept)
+    assert same(made, histograms[2])
 
 
 def test_what_is_wrong_with_a_file_is_said_of_its_path(tmp_path):

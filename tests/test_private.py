@@ -308,6 +308,25 @@ def test_files_whose_numbers_no_noise_explains_are_refused(tmp_path):
         load(tmp_path / "a")
 
 
+@pytest.mark.parametrize("times", [0.1, 0.999, 1e8, 1e300])
+def test_files_whose_noise_is_not_that_of_their_budget_are_refused(times, tmp_path):
+    histogram, sketch = (one[2].release(1, 1e-6, 0) for one in (histograms(), sketches()))
+    counted = replace(histogram.counted, noise=times * histogram.counted.noise)
+    moments = replace(sketch.moments, noise=times * sketch.moments.noise)
+    for changed in (replace(histogram, counted=counted), replace(sketch, moments=moments)):
+        changed.save(tmp_path / "a")
+        with pytest.raises(InputError, match=r"its noise is .*, which is not that of its budget|damaged"):
+            load(tmp_path / "a")
+
+
+def test_files_of_private_parts_that_were_merged_are_read(tmp_path):
+    for made, rows in ((histograms()[2], 3 * 2000), (sketches()[2], 3 * 2000)):
+        parts = [made.release(epsilon, delta, 0) for epsilon, delta in ((1, 1e-6), (0.3, 1e-7), (1, 1e-8))]
+        parts[0].merge(parts[1]).merge(parts[2]).save(tmp_path / "a")
+        back = load(tmp_path / "a")
+        assert (len(back), back.epsilon, back.delta) == (rows, 1, 1e-6)
+
+
 # ---- what the noise does to an answer
 
 

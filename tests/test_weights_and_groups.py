@@ -302,6 +302,8 @@ def test_a_repeated_id_is_a_group_in_the_target_too(samples):
 
 BAD_WEIGHTS = [
     ([1, 2, -1], "holds -1 in row 2 .*, but every row needs a positive number; correct it"),
+    ([1, 1e300, 1], "holds 1e.300 in row 1 .*, but weights lie between 1e-70 and 1e.70; only their ratios count"),
+    ([1e-300, 1e-300, 1e-300], "holds 1e-300 in row 0 .*, but weights lie between"),
     ([1, 0, 1], "holds 0 in row 1 .*, but every row needs a positive number; leave the row out"),
     ([1, np.nan, 1], "holds nan in row 1 .*; leave the row out"),
     ([1, np.inf, 1], "holds inf in row 1 .*; correct it"),

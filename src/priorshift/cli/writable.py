@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from priorshift.errors import InputError
+from priorshift.input.files import PARQUET, kind
 
 
 def check_writable(option: str, path: str, inputs: Sequence[str | None] = ()) -> None:
@@ -37,5 +38,10 @@ def check_writable(option: str, path: str, inputs: Sequence[str | None] = ()) ->
     if not os.access(file.parent, os.W_OK | os.X_OK):
         raise InputError(f"{said} lies in {file.parent}, which cannot be written to; name a file in another folder.")
     for other in inputs:
-        if other and file.exists() and Path(other).exists() and file.samefile(other):
+        if other and file.exists() and Path(other).exists() and (file.samefile(other) or _is_part_of(file, other)):
             raise InputError(f"{said} is one of the tables that are read; name another file.")
+
+
+def _is_part_of(file: Path, folder: str) -> bool:
+    """Whether it is one of the Parquet files that a folder is read as."""
+    return os.path.isdir(folder) and kind(file) == PARQUET and file.parent.samefile(folder)

@@ -13,7 +13,7 @@ import numpy as np
 
 from priorshift.errors import InputError
 from priorshift.input.csv_part import TextPart
-from priorshift.input.files import PARQUET, Piped, is_pipe, kind, read_pipe, text_or_parquet
+from priorshift.input.files import PARQUET, Piped, check_text, is_pipe, kind, read_pipe, text_or_parquet
 from priorshift.input.joined import AnyTable
 from priorshift.input.mixed import MixedTable
 from priorshift.input.parquet_part import ParquetPart
@@ -171,7 +171,8 @@ def _parts_of(source: Any, name: str, wanted: Wanted) -> Sequence[Part]:
         return source.parts
     if isinstance(source, Piped) or is_pipe(source):
         source = source if isinstance(source, Piped) else read_pipe(source, name)
-        return [TextPart(source.content, f"{name} ({source})", wanted)]
+        said = f"{name} ({source})"
+        return [TextPart(check_text(source.content, said), said, wanted)]
     if isinstance(source, (str, Path)):
         return _of_path(Path(source), name, wanted)
     if isinstance(source, (list, tuple)) and source and _is_table(source[0]):

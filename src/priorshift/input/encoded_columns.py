@@ -11,6 +11,7 @@ from priorshift.arrays import Floats
 from priorshift.input.fields import Fields
 from priorshift.input.levels import Levels
 from priorshift.input.mixed import Cells, is_missing
+from priorshift.input.tables import LARGEST
 
 _DAY = np.timedelta64(1, "D")
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates"}
@@ -80,7 +81,9 @@ class EncodedColumn:
             if not levels.names:
                 raise fields.refused("it has no level")
             return cls(*made, levels=levels)
-        return cls(*made) if known == "left out" else cls(*made, fields.number("median"), fields.flag("gaps"))
+        if known == "left out":
+            return cls(*made)
+        return cls(*made, fields.number("median", -LARGEST, LARGEST), fields.flag("gaps"))
 
 
 @dataclass(frozen=True)

@@ -243,7 +243,7 @@ def _of_values(column: Cells, holds: str, where: str) -> Cells:
 def _of_series(series: Any, holds: str, where: str) -> Cells:
     """A column of a data frame, by its type."""
     kind = series.dtype
-    if kind in (nw.List, nw.Array, nw.Struct, nw.Binary) or kind == nw.Unknown:
+    if kind in (nw.List, nw.Array, nw.Struct, nw.Binary):
         raise InputTypeError(
             f"{holds} cells of type {kind} in {where}, but numbers, text and dates can be encoded; make columns of "
             "its parts, or drop it."

@@ -66,7 +66,17 @@ def iter_frames(path: Path, name: str, wanted: list[str], groups: Sequence[int],
     with _opened(path, name, _BUFFER) as file:
         for group in groups:  # of each for itself, so that the rows of one never depend on where reading began
             for block in file.iter_batches(rows, row_groups=[group], columns=wanted):
-                yield pyarrow.Table.from_batches([block]).select(wanted)
+                yield _without_views(pyarrow.Table.from_batches([block]).select(wanted))
+
+
+def _without_views(table: Any) -> Any:
+    """Text as arrow has always had it: of views, a kind of their own, it cannot pick rows."""
+    import pyarrow
+
+    for k, field in enumerate(table.schema):
+        if str(field.type) == "string_view":
+            table = table.set_column(k, field.name, table.column(k).cast(pyarrow.large_string()))
+    return table
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from priorshift.input.csv_text import read_csv
 from priorshift.input.files import Piped, check_text, text_or_parquet
 from priorshift.input.parquet import read_frame, read_numbers
 
-_LARGEST = 1e150  # squares of larger values overflow
+LARGEST = 1e150  # squares of larger values overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,9 +352,9 @@ def check_finite(table: Table) -> None:
     # One number tells whether all is well; only then is it worth looking for the culprit.
     with np.errstate(over="ignore", invalid="ignore"):
         largest = max(abs(float(values.min())), abs(float(values.max())))
-    if largest <= _LARGEST:
+    if largest <= LARGEST:
         return
-    bad = ~np.isfinite(values) if not np.isfinite(largest) else np.abs(values) > _LARGEST
+    bad = ~np.isfinite(values) if not np.isfinite(largest) else np.abs(values) > LARGEST
     row, column = (int(k) for k in np.argwhere(bad)[0])
     cell = values[row, column]
     where = f"row {row} (counting from 0), {table.column(column)}"

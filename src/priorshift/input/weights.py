@@ -15,6 +15,7 @@ from priorshift.errors import InputError
 from priorshift.input.beside_rows import one_for_each
 
 _WIDEST = 1e9  # ratio of the largest to the smallest weight
+_EXTREME = 1e70  # above which, and below one over which, sums of squares of weights may leave the floats
 _LEAST_SIZE = 2.0  # rows that a weighted sample must be worth
 
 
@@ -75,6 +76,13 @@ def weights_of_part(values: Any, rows: int, name: str = "weights") -> Floats:
         raise InputError(
             f"{name} holds {weights[row]:g} in row {row} (counting from 0), but every row needs a positive number; "
             f"{do}."
+        )
+    extreme = (weights > _EXTREME) | (weights < 1 / _EXTREME)
+    if extreme.any():
+        row = int(extreme.argmax())
+        raise InputError(
+            f"{name} holds {weights[row]:g} in row {row} (counting from 0), but weights lie between {1 / _EXTREME:g} "
+            f"and {_EXTREME:g}; only their ratios count, so divide all of them by one number."
         )
     return weights
 

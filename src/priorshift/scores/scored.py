@@ -46,7 +46,8 @@ class Preparation:
         return cls(used, spread, _FAR / spread if encoded else _FAR)
 
     def __call__(self, rows: Floats) -> Floats:
-        return np.asarray(np.clip(rows[:, self.used] / self.spread, -self.far, self.far))
+        with np.errstate(over="ignore"):  # of what is cut off
+            return np.asarray(np.clip(rows[:, self.used] / self.spread, -self.far, self.far))
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ import math
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,10 @@ _FORMAT = 1
 _LENGTH = 8  # bytes of the header's length
 _DIGEST = 32
 _LONGEST_HEADER = 64 << 20  # bytes: far more than the levels of any table
-_MOST_PARTS = 1_000_000  # values in a header, each of which takes more memory than its text
+# bytes of memory that a value of a header takes at most beside its text, by the mark that comes with it
+_TAKEN = {",": 60, "[": 90, "{": 130, ":": 160}
+_TIMES = 10  # the size of a file is the memory that reading it may take
+_AT_LEAST = 1 << 20  # bytes of memory that any file may take
 _DEEPEST = 32  # lists within lists
 # a bracket, or a string with the brackets in it; also one without an end, so that none is begun twice
 _BRACKET_OR_STRING = re.compile(rb'[\[\]{}]|"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
@@ -236,12 +240,12 @@ def _read_about(file: BinaryIO, size: int, said: str) -> dict[str, Any]:
     if length > _LONGEST_HEADER:
         raise _damaged(said, f"its header has {length} bytes, more than {_LONGEST_HEADER}")
     file.seek(start)
-    about = _parsed(file.read(length), said)
+    about = _parsed(file.read(length), size, said)
     written = about.get("format")
     if isinstance(written, int) and written > _FORMAT:
         raise InputError(
-            f"{said} is written in format {written}, but this version of priorshift ({__version__}) reads format "
-            f"{_FORMAT}; install a newer one."
+            f"{said} is written in format {str(written)[:40]}, but this version of priorshift ({__version__}) reads "
+            f"format {_FORMAT}; install a newer one."
         )
     if about.keys() != _KEYS or written is not _FORMAT:
         raise _damaged(said, "its header lacks something, or has something besides")
@@ -264,8 +268,8 @@ def _stored_checksum(file: BinaryIO, size: int) -> bytes:
     return file.read(_DIGEST)
 
 
-def _parsed(text: bytes, said: str) -> dict[str, Any]:
-    """The header's object; no NaN, no infinity, no key twice, not too deep and not of too many parts."""
+def _parsed(text: bytes, size: int, said: str) -> dict[str, Any]:
+    """The header's object; no NaN, no infinity, no key twice, not too deep and not of too many values for the file."""
 
     def refuse(_: str) -> Any:
         raise ValueError
@@ -278,17 +282,27 @@ def _parsed(text: bytes, said: str) -> dict[str, Any]:
         made = dict(pairs)
         return made if len(made) == len(pairs) else refuse("")
 
-    if sum(text.count(mark) for mark in (b",", b"[", b"{")) > _MOST_PARTS:
-        raise _damaged(said, f"its header has more than {_MOST_PARTS} parts")
+    not_json = _damaged(said, "its header is not the JSON that it should be")
+    try:
+        words = text.decode("utf-8")
+    except UnicodeDecodeError:
+        raise not_json from None
+    if _memory(words) > max(_TIMES * size, _AT_LEAST):
+        raise _damaged(said, "its header has more values than a file of its size can have")
     if _is_too_deep(text):
         raise _damaged(said, "its header is too deeply nested")
     try:
-        about = json.loads(text.decode("utf-8"), parse_constant=refuse, parse_float=number, object_pairs_hook=once)
-    except ValueError:  # also of what is not UTF-8
-        raise _damaged(said, "its header is not the JSON that it should be") from None
+        about = json.loads(words, parse_constant=refuse, parse_float=number, object_pairs_hook=once)
+    except ValueError:
+        raise not_json from None
     if not isinstance(about, dict):
         raise _damaged(said, "its header is not a JSON object")
     return about
+
+
+def _memory(words: str) -> int:
+    """Bytes that a header takes at most once it is read, told before it is: brackets take far more than their text."""
+    return 2 * sys.getsizeof(words) + sum(taken * words.count(mark) for mark, taken in _TAKEN.items())
 
 
 def _is_too_deep(text: bytes) -> bool:
@@ -339,7 +353,8 @@ def _is_form(one: Any, there: int) -> bool:
 
 
 def _called(kind: str) -> str:
-    return kind if kind == UNFINISHED else f"a {kind}"
+    shown = kind if kind.isprintable() else ascii(kind)
+    return shown if kind == UNFINISHED else f"a {shown}"
 
 
 def _damaged(said: str, why: str) -> InputError:

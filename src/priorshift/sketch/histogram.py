@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ from priorshift.sketch.score_model import ScoreModel
 from priorshift.threads import in_order
 
 KIND = "histogram"
+_TOGETHER = 4096  # rows at least that are counted at a time, unless there are no more
+_FINGERPRINT = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +145,17 @@ class Histogram:
 
     def __len__(self) -> int:
         return self.counted.rows
+
+    @property
+    def made_by(self) -> tuple[str, int, int, int]:
+        """What two histograms share that were made by one model.
+
+        Returns
+        -------
+        model : str
+        ranked, folds, repeats : int
+        """
+        return self.model, self.ranked, self.folds, len(self.counted.counts)
 
     def __str__(self) -> str:
         said = private.said_of(self.epsilon, self.delta)
@@ -300,19 +314,34 @@ class Histogram:
             made = CountedSample.in_groups(rows, contents.arrays["counts"], noise)
         else:
             made = CountedSample(rows, contents.arrays["counts"], contents.arrays["pairs"], contents.arrays["levels"])
-        if (noise > 0) != is_private or not made.adds_up:
+        with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are refused
+            adds_up = made.adds_up
+        if (noise > 0) != is_private or not adds_up:
             raise fields.refused("its counts do not add up")
         km2 = float("nan") if fields.is_none("km2_prior") else fields.number("km2_prior", 0.0, 1.0)
         whole = fields.whole("folds", 2), km2, fields.whole("fitted", 2)
-        return cls(made, fields.text("model"), ranked, *whole, *private.stored_budget(fields))
+        model = fields.text("model")
+        if not _FINGERPRINT.fullmatch(model):
+            raise fields.refused("'model' is not the fingerprint of a model")
+        budget = private.stored_budget(fields, noise, private.of_counts(repeats), rows)
+        return cls(made, model, ranked, *whole, *budget)
 
 
 def _placed(batches: Batches, model: ScoreModel, start: int, done: int) -> Iterator[tuple[Floats, int]]:
-    """Rows after those that are done, as the model reads them, and the place of the first of each batch."""
+    """Rows after those that are done, as the model reads them, with the place of the first; of small batches together.
+
+    Counts take far more room than a few rows, so that one batch after the other would take long to add up.
+    """
+    held: list[Floats] = []
+    first = done
     for batch in batches.after(done) if done else batches:
-        rows = model.reader(batch, batch.name)
-        yield rows, start + done
-        done += len(rows)
+        held.append(model.reader(batch, batch.name))
+        done += len(held[-1])
+        if done - first >= _TOGETHER:
+            yield np.concatenate(held), start + first
+            held, first = [], done
+    if held:
+        yield np.concatenate(held), start + first
 
 
 def _counted(model: ScoreModel, device: str, rows: Floats, place: int) -> CountedSample:
@@ -332,7 +361,7 @@ def check_alike(first: Histogram, other: Any) -> None:
         raise InputError(
             f"{type(other).__name__} cannot be put beside a histogram; pass another one, of the same model."
         )
-    if (first.model, first.ranked, first.folds) != (other.model, other.ranked, other.folds):
+    if first.made_by != other.made_by:
         raise InputError(
             f"the histograms of {len(first)} and of {len(other)} rows were made by different score models "
             f"({first.model[:8]} and {other.model[:8]}), so their ranks mean different things; count all samples by "

@@ -36,8 +36,10 @@ from priorshift.scores.counted import GROUPS, CountedSample
 
 Budget = tuple[float | None, float | None]  # epsilon and delta; None of what is not private
 
+OF_MOMENTS = 2.0  # Δ of the sums of z and of zzᵀ/√2
 _EPSILON, _DELTA = (1e-6, 1e3), (1e-15, 1.0)  # where the noise is computed to nine digits
 _ROUNDED = 20  # binary digits of the noise that are kept: the digits of floats beyond tell how a sum was made
+_STORED = 1e-6  # by which noise in a file may be less than it must be, for another machine's rounding
 _MARGIN = 1e-8  # by which noise is larger than it must be, for rounding in its computation
 # the standard deviation of a share, or the squared length of a mean's noise, from which on a warning speaks
 _DROWNED = 0.1
@@ -141,13 +143,19 @@ def merged_budget(first: Budget, second: Budget) -> Budget:
     return max(epsilon, other_epsilon), max(delta, other_delta)
 
 
-def stored_budget(fields: Fields) -> Budget:
-    """Read the budget in a file.
+def stored_budget(fields: Fields, noise: float, sensitivity: float, rows: int) -> Budget:
+    """Read the budget in a file; noise that is less than it asks for, or more than any does, is refused.
 
     Parameters
     ----------
     fields : Fields
         With "epsilon" and "delta".
+    noise : float
+        σ; of samples that were merged, the root of the sum of the squares of theirs.
+    sensitivity : float
+        Δ.
+    rows : int
+        Which may be the number of such samples.
 
     Returns
     -------
@@ -155,7 +163,11 @@ def stored_budget(fields: Fields) -> Budget:
     """
     if fields.is_none("epsilon") and fields.is_none("delta"):
         return None, None
-    return fields.number("epsilon", *_EPSILON), fields.number("delta", *_DELTA)
+    epsilon, delta = fields.number("epsilon", *_EPSILON), fields.number("delta", *_DELTA)
+    least, most = gaussian_noise(sensitivity, epsilon, delta), gaussian_noise(sensitivity, _EPSILON[0], _DELTA[0])
+    if not least * (1 - _STORED) <= noise <= most * sqrt(rows):
+        raise fields.refused(f"its noise is {noise:.4g}, which is not that of its budget")
+    return epsilon, delta
 
 
 def said_of(epsilon: float | None, delta: float | None) -> str:
@@ -192,6 +204,22 @@ def budgets(**samples: Any) -> dict[str, Any]:
     return {"private": found} if found else {}
 
 
+def of_counts(repeats: int) -> float:
+    """Compute how far one row moves the counts of so many repetitions, at most.
+
+    Parameters
+    ----------
+    repeats : int
+        K.
+
+    Returns
+    -------
+    float
+        Δ.
+    """
+    return sqrt(2 * repeats)
+
+
 def released_counts(counted: CountedSample, epsilon: float, delta: float, random_state: Any = None) -> CountedSample:
     """Add noise to the counts of a sample, so that no row shows.
 
@@ -217,7 +245,7 @@ def released_counts(counted: CountedSample, epsilon: float, delta: float, random
         raise InputError("the histogram is private already; release the one it was made of, with the whole budget.")
     _warn_of_delta(delta, counted.rows)
     repeats = len(counted.counts)
-    sigma = gaussian_noise(sqrt(2 * repeats), epsilon, delta)
+    sigma = gaussian_noise(of_counts(repeats), epsilon, delta)
     noisy = with_noise(counted.grouped, sigma, random_state)
     noisy += (counted.rows - noisy.sum(axis=1, keepdims=True)) / noisy.shape[1]
     share = sigma / sqrt(repeats) * sqrt(GROUPS) / 2 / counted.rows
@@ -257,7 +285,7 @@ def released_moments(moments: Moments, epsilon: float, delta: float, random_stat
             "release a sketch without weights."
         )
     _warn_of_delta(delta, moments.rows)
-    sigma, D = gaussian_noise(2.0, epsilon, delta), len(moments.total)
+    sigma, D = gaussian_noise(OF_MOMENTS, epsilon, delta), len(moments.total)
     rng = None if random_state is None else np.random.default_rng(random_state)
     total = with_noise(moments.total, sigma, rng)
     # ‖zzᵀ‖ has each entry beside the diagonal twice: √2 times as much of one triangle, which gets the same noise

@@ -20,7 +20,7 @@ from priorshift.input.encoding import TableEncoder, converted
 from priorshift.input.fields import Fields
 from priorshift.input.mixed import MixedTable, is_missing, read_columns
 from priorshift.input.scaling import Scaling
-from priorshift.input.tables import Table, check_dropped, check_finite, match_columns
+from priorshift.input.tables import LARGEST, Table, check_dropped, check_finite, match_columns
 
 _FIRST = "the sample that fixed the columns"
 _QUANTITIES = ("number", "date")
@@ -236,7 +236,7 @@ class RowReader:
             raise fields.refused("its encoding is of other columns")
         made = width if origin is None else len(origin.of)
         shift, factor = fields.numbers("shift", made), fields.numbers("factor", made)
-        if (factor < 0).any() or not factor.any():
+        if (factor < 0).any() or not factor.any() or max(factor.max(), np.abs(shift).max()) > LARGEST:
             raise fields.refused("its factors are not those of a scale")
         constant = np.flatnonzero(factor == 0)
         scaling = Scaling(shift, factor, constant, fields.numbers("constant", len(constant)), origin)

@@ -32,6 +32,7 @@ from priorshift.sketch.rows import RowReader, without
 from priorshift.threads import in_threads, one_blas_thread
 
 KIND = "score model"
+_LARGEST = 1e100  # of the coefficients and scores of a model
 _GRID = 2.0**36  # scores are rounded, so that a row has one score however it is read
 
 
@@ -317,8 +318,10 @@ class ScoreModel:
                 raise fields.refused(f"its {name} has the shape {contents.arrays[name].shape}, not {shape}")
         if (np.diff(positive, axis=1) < 0).any() or (seeds < 0).any() or (twice < 0).any():
             raise fields.refused("its scores are not in order")
+        if any(np.abs(array).max() > _LARGEST for array in (half, phase, twice, constant, positive)):
+            raise fields.refused("its coefficients are larger than any that were learnt")
         prepare = Preparation(
-            np.ones(reader.features, dtype=bool), fields.number("spread", 1e-300), fields.number("far", 1e-300)
+            np.ones(reader.features, dtype=bool), fields.number("spread", 1e-300), fields.number("far", 1e-300, 1e200)
         )
         km2 = float("nan") if fields.is_none("km2_prior") else fields.number("km2_prior", 0.0, 1.0)
         rows = fields.whole("unlabeled_rows", 2)

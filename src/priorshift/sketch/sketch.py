@@ -312,9 +312,9 @@ class Sketch:
         fields = Fields(contents.header, "design moments own_design epsilon delta", "a sketch")
         design = Design.from_header(contents.header["design"], contents.arrays)
         moments = from_stored(contents.header["moments"], contents.arrays, design.features.size)
-        budget = private.stored_budget(fields)
-        if (moments.noise > 0) != (budget[0] is not None):
+        if (moments.noise > 0) != (not fields.is_none("epsilon")):
             raise fields.refused("it has noise without a budget, or a budget without noise")
+        budget = private.stored_budget(fields, moments.noise, private.OF_MOMENTS, moments.rows)
         return cls(design, moments, fields.flag("own_design"), *budget)
 
     @property

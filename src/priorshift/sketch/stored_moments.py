@@ -20,6 +20,7 @@ from priorshift.embedding.moments import Moments
 from priorshift.input.fields import Fields
 
 _ROUNDING = 1e-9  # of a sum over many rows
+_LEAST, _MOST = 1e-150, 1e150  # of sums of weights, and of their squares
 _FAR = 10.0  # standard deviations that no noise is away
 
 
@@ -73,7 +74,8 @@ def from_stored(header: Any, arrays: Mapping[str, NDArray[Any]], size: int) -> M
     weight, squares = (float(number) for number in arrays["weights"])
     rows, noise = fields.whole("rows", 1), fields.number("noise", 0.0)
     made = Moments(rows, weight, squares, arrays["total"], arrays["squared_total"], product, noise)
-    wrong = _wrong(made, fields.flag("weighted"))
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are refused
+        wrong = _wrong(made, fields.flag("weighted"))
     if wrong:
         raise fields.refused(wrong)
     return made
@@ -83,8 +85,8 @@ def _wrong(moments: Moments, weighted: bool) -> str:
     """What cannot be true of sums over rows; nothing where all can."""
     n, w, w2 = moments.rows, moments.weight, moments.squares
     more = 1 + _ROUNDING
-    if not (w > 0 and w2 > 0):
-        return "its rows have no weight"
+    if not (_LEAST < w < _MOST and _LEAST < w2 < _MOST):
+        return "its rows have no weight, or too much"
     if weighted != moments.is_weighted:
         return f"{n} rows do not have the weights that it says"
     if w2 > w * w * more or w * w > n * w2 * more:
