@@ -12,6 +12,7 @@ import priorshift as ps
 from priorshift import Interval, PriorEstimate, report
 from priorshift.errors import PriorShiftWarning, unsaid
 from priorshift.report.interval_graphic import IntervalGraphic
+from priorshift.report.text import name, plain
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -184,3 +185,18 @@ def test_the_table_of_all_targets_fits_on_a_laptop_and_on_paper(months, tmp_path
         assert page.evaluate(f"document.documentElement.scrollWidth <= {paper}")
         size = "parseFloat(getComputedStyle(document.querySelector({!r})).fontSize)"
         assert page.evaluate(f"{size.format('.otherwise')} < {size.format('.assumptions p')}")
+
+
+UNSEEN = (0xAD, 0x34F, 0x115F, 0x180E, 0x200D, 0x2800, 0x3164, 0xFFA0, 0xFE0F, 0xFFF9, 0xE000, 0xE0041)
+
+
+@pytest.mark.parametrize("unseen", [chr(code) for code in UNSEEN], ids=[hex(code) for code in UNSEEN])
+def test_a_name_that_nobody_could_see_is_spelt_out(unseen):
+    code = f"U+{ord(unseen):04X}"
+    assert (
+        code in name(f"age{unseen}") and name(unseen).count(code) == 1 and f"[{code}]" in plain(f"a{unseen}{unseen}b")
+    )
+
+
+def test_parts_of_emoji_stay_together():
+    assert name("👩‍👩‍👧 🏳️‍🌈 👍🏽 ☎️") == "<bdi>👩‍👩‍👧 🏳️‍🌈 👍🏽 ☎️</bdi>"
