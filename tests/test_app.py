@@ -996,3 +996,16 @@ def test_a_report_names_files_as_the_user_does(tmp_path, by):
         text = (tmp_path / "results" / name).read_text(encoding="utf-8")
         assert str(tmp_path) not in text and "0123-" not in text
         assert "also stand in my unlabeled.csv (old population)" in text
+
+
+NO_OBJECTS = {
+    "deep list": "[" * 200_000, "deep object": '{"a":' * 200_000, "list": "[]", "null": "null", "half": "{", "empty": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", NO_OBJECTS.values(), ids=NO_OBJECTS)
+def test_what_is_no_json_object_is_refused_in_a_sentence(client, body):
+    answer = client.ask("POST", "tasks", content=body.encode())
+    assert (answer.status_code, answer.json()["sentence"]) == (
+        400, "What was sent is not a JSON object; reload the page.",
+    )  # fmt: skip
