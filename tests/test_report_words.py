@@ -111,6 +111,11 @@ def test_no_negatives_left_are_not_a_negative_share(found):
     page = words(report.render(replace(found, shift_test=replace(found.shift_test, ratio=-0.021))))
     assert "the share of negatives is −0.021 times what it was, which is none at all" in page
     assert "none at all" not in words(report.render(found))
+    page = words(
+        report.render(made(value=1.0, high=1.0, raw=1.016, negative_ratio=-0.02, details={"standardize": True}))
+    )
+    assert "−0.02 times what it was in the source, which is none at all; with" in page
+    assert "standardizeyes" in page  # a row of the table of settings
 
 
 def test_ends_of_a_narrow_range_are_told_apart(found):
