@@ -42,7 +42,7 @@ from priorshift.app.settings import ROLES, Settings
 from priorshift.app.tasks import Tasks
 from priorshift.app.uploads import Uploads, clean_name
 from priorshift.app.words import PHRASES
-from priorshift.app.work import Order
+from priorshift.app.work import Order, run
 from priorshift.cli import main
 from priorshift.diagnosis.diagnose import diagnose_targets
 from priorshift.errors import InputError
@@ -972,3 +972,40 @@ def test_settings_survive_the_shell():
     assert args.scenario == "censoring" and args.source_prior.mean() == censored.known_prior
     identical = Settings.of({"shared": {"identical": True}})
     assert told(parser().parse_args(shlex.split(identical.command(names))[1:])).shared == "identical"
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+@pytest.mark.parametrize("by", [None, "month"])
+def test_a_report_names_files_as_the_user_does(tmp_path, by):
+    """Warnings of the tables are reasons of the verdict, and name the files."""
+    rng = np.random.default_rng(0)
+    (tmp_path / "results").mkdir()
+    rows = {"positive": rng.normal(2, 1, (40, 2)), "unlabeled": rng.normal(size=(80, 2))}
+    rows["target"] = rows["unlabeled"]  # the same rows as two populations
+    files = {}
+    for role, values in rows.items():
+        frame = pd.DataFrame(values, columns=["age", "dose"])
+        if by and role == "target":
+            frame[by] = np.resize(["may", "june"], len(frame))
+        frame.to_csv(tmp_path / f"0123-{role}.csv", index=False)
+        files[role] = {"path": str(tmp_path / f"0123-{role}.csv"), "name": f"my {role}.csv"}
+    settings = {"prior": {"value": 0.3}, "by": by}
+    order = Order.of({"files": files, "settings": settings, "folder": str(tmp_path / "results")})
+    run(order, Limits())
+    for name in ("report.html", "result.json"):
+        text = (tmp_path / "results" / name).read_text(encoding="utf-8")
+        assert str(tmp_path) not in text and "0123-" not in text
+        assert "also stand in my unlabeled.csv (old population)" in text
+
+
+NO_OBJECTS = {
+    "deep list": "[" * 200_000, "deep object": '{"a":' * 200_000, "list": "[]", "null": "null", "half": "{", "empty": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", NO_OBJECTS.values(), ids=NO_OBJECTS)
+def test_what_is_no_json_object_is_refused_in_a_sentence(client, body):
+    answer = client.ask("POST", "tasks", content=body.encode())
+    assert (answer.status_code, answer.json()["sentence"]) == (
+        400, "What was sent is not a JSON object; reload the page.",
+    )  # fmt: skip

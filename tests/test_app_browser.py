@@ -188,9 +188,7 @@ def test_an_error_in_a_file_stands_beside_it_and_a_job_can_be_cancelled(chromium
         bad = page.locator('.card.bad[data-role="positive"] .read')
         bad.wait_for()
         assert (
-            "1 cells in line 3" in bad.inner_text()
-            and "ragged.csv" in bad.inner_text()
-            and not serious_violations(page)
+            "1 cell in line 3" in bad.inner_text() and "ragged.csv" in bad.inner_text() and not serious_violations(page)
         )
         choose(page, files)
         leave_out(page, "month", "patient")

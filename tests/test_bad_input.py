@@ -206,7 +206,7 @@ BAD_FILES = [
     ("target.txt", zipped("content.xml"), "is a spreadsheet, which is not read"),
     ("target.csv", zipped("t.csv"), "is a binary file, not text"),
     ("target.csv", b"PK\3\4 and then\0 nothing", "is a binary file, not text"),
-    ("target", b"a", "ends in '', but .csv, .tsv, .txt and .parquet can be read, the texts also with .gz; convert it"),
+    ("target", b"a", "has a name without an ending, but .csv, .tsv, .txt and .parquet can be read"),
     ("target.feather", b"ARROW1", "ends in '.feather', but .csv, .tsv, .txt and .parquet can be read"),
     ("target.dta", b"<stata_dta>", "ends in '.dta', but"),
     ("target.sas7bdat", b"\0", "ends in '.sas7bdat', but"),

@@ -270,6 +270,28 @@ def decimals(width: float) -> int:
     return min(1 - floor(log10(width)), _MOST_DECIMALS)
 
 
+def range_decimals(low: float, high: float) -> int:
+    """Count the decimals that tell the ends of a range apart, with two digits of its width; two at least.
+
+    Parameters
+    ----------
+    low, high : float
+        The ends.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from priorshift.result import range_decimals
+    >>> range_decimals(0.13, 0.29), range_decimals(0.0008, 0.0031)
+    (2, 4)
+    """
+    width = high - low
+    return 2 if not 0 < width < 0.1 else min(1 - floor(log10(width)), _MOST_DECIMALS)
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}

@@ -196,7 +196,7 @@ async def _read_json(request: Request) -> dict[str, Any]:
             raise RefusedError(413, "The settings are too long; leave out fewer columns.")
     try:
         said = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         said = None
     if not isinstance(said, dict):
         raise RefusedError(400, "What was sent is not a JSON object; reload the page.")

@@ -51,14 +51,20 @@ _OPTIONS = re.compile(rf" \(drop=\[{_PYTHON}\], --drop[ =]{_SHELL}\)")
 _PASS = re.compile(r"(?<=; )pass (?=an? |the )|(?<=, or )pass (?=an? |the )")
 
 
-def for_the_page(sentence: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
-    """Say it of files by their roles; of one alone, which the page has named, it says "this file"."""
-    of_target_alone = sentence.startswith(f"target ({paths.get('target')}) ") and " besides, compared" in sentence
+def with_file_names(sentence: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
+    """Name files as the user does: where they lie here is nobody's to know."""
     for role, path in paths.items():
         said = "this file" if len(paths) == 1 else f"{names[role]} ({_WHO[role]})"
         for name in (role, "targets"):
             sentence = sentence.replace(f"{name} ({path})", said)
         sentence = sentence.replace(str(path), names[role])
+    return sentence
+
+
+def for_the_page(sentence: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
+    """Say it of files by their roles; of one alone, which the page has named, it says "this file"."""
+    of_target_alone = sentence.startswith(f"target ({paths.get('target')}) ") and " besides, compared" in sentence
+    sentence = with_file_names(sentence, paths, names)
     sentence = _OPTIONS.sub("", sentence)
     for phrase, plain in PHRASES.items():
         sentence = sentence.replace(phrase, plain)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from priorshift import report
 from priorshift.app.limits import Limits
 from priorshift.app.settings import ROLES, Settings
-from priorshift.app.words import for_the_page
+from priorshift.app.words import for_the_page, with_file_names
 from priorshift.arrays import Floats, Mask
 from priorshift.decisions import check_names, decide, fit_to_tables, logistic, write_decided_table
 from priorshift.diagnosis.diagnose import GRAVE, ODD, diagnose_from_tables, diagnose_targets_from_tables
@@ -66,6 +66,16 @@ class Order:
     def in_words(self, sentence: str) -> str:
         """What the library says, as the page does."""
         return for_the_page(sentence, self.paths, self.names)
+
+    def with_names(self, found: Diagnosis | Diagnoses) -> Diagnosis | Diagnoses:
+        """Name files in reasons as the user does, since a report is forwarded."""
+        if isinstance(found, Diagnoses):
+            return replace(found, diagnoses={name: self._with_names(one) for name, one in found.items()})
+        return self._with_names(found)
+
+    def _with_names(self, found: Diagnosis) -> Diagnosis:
+        reasons = tuple(with_file_names(said, self.paths, self.names) for said in found.verdict.reasons)
+        return replace(found, verdict=replace(found.verdict, reasons=reasons))
 
     def check(self, limits: Limits) -> None:
         for role, path in self.paths.items():
@@ -122,6 +132,7 @@ def run(order: Order, limits: Limits) -> dict[str, Any]:
         found = diagnose_from_tables(estimator, unlabeled, positive, target, **about)
     else:
         found = diagnose_targets_from_tables(estimator, unlabeled, positive, target, by=settings.by, **about)
+    found = order.with_names(found)
     (folder / RESULT).write_text(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False), encoding="utf-8")
     with Progress("decide", 1) as step:
         step()

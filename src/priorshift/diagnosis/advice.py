@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from priorshift.audit import LEAST, audit_size
-from priorshift.diagnosis.identification import Identification
+from priorshift.diagnosis.identification import Identification, range_in_words
 from priorshift.diagnosis.label_shift import LabelShiftTest
 from priorshift.diagnosis.planning import Planning
 from priorshift.diagnosis.verdict import DOUBTED, Verdict, listed
@@ -105,10 +105,9 @@ def _tell_apart(found: Identification) -> Iterator[str]:
 def _mend_prior(found: Identification) -> Iterator[str]:
     if not found.contradicted or found.level == "nothing":
         return
-    low, high = found.told_range
     yield (
-        f"Check the source prior {found.source_prior:.3g}, for which the tables leave {low:.2f} to {high:.2f}: is it "
-        "of the population that the unlabelled rows are a sample of?"
+        f"Check the source prior {found.source_prior_in_words}, for which the tables leave "
+        f"{range_in_words(found.told_range)}: is it of the population that the unlabelled rows are a sample of?"
     )
     yield (
         "Check the scenario: if the unlabelled rows are what was left after some positives were labelled, it is "

@@ -16,7 +16,7 @@ from priorshift.input.source import Source
 from priorshift.mixture_prior import MixturePrior
 from priorshift.prior_knowledge import Known
 from priorshift.records import plain
-from priorshift.result import decimals
+from priorshift.result import decimals, range_decimals
 from priorshift.witness_shift import Examined, WitnessShift
 
 _KM2_ROWS = 1000  # asked only for agreement: a third opinion, not an estimate
@@ -110,6 +110,12 @@ class Identification:
         """Whether π, or a range or distribution of it, was given and not estimated from the tables."""
         return self.source_prior_by in _GIVEN
 
+    @property
+    def source_prior_in_words(self) -> str:  # numpydoc ignore=RT01
+        """The π that was given, or where it may lie."""
+        is_point = self.source_prior_by == "given"
+        return f"{self.source_prior:.3g}" if is_point else range_in_words(self.source_prior_range)
+
     def __str__(self) -> str:
         if self.level == "nothing":
             apart = f"{max(self.separation, 0.0):.1f} standard errors apart"
@@ -117,10 +123,10 @@ class Identification:
                 f"Positives can hardly be told from the population (they are {apart}), so neither the ratio of "
                 "negatives nor the target prior can be told."
             )
-        digits, told = decimals(self.ratio_high - self.ratio_low), _range(self.told_range)
+        digits, told = decimals(self.ratio_high - self.ratio_low), range_in_words(self.told_range)
         ratio = f"R is {self.ratio:.{digits}f} ({self.ratio_low:.{digits}f} to {self.ratio_high:.{digits}f})"
         by = "as given" if self.given else f"by {self.source_prior_by}"
-        prior = f"{self.source_prior:.3g}" if self.source_prior_by == "given" else _range(self.source_prior_range)
+        prior = self.source_prior_in_words
         if self.level == "ratio":
             words = (
                 f"{ratio} whatever the source prior is; that is known only as {prior} {by}, so the target prior is a "
@@ -192,8 +198,19 @@ def identify(witness: WitnessShift, source: Source, seen: Examined) -> Identific
     )
 
 
-def _range(ends: tuple[float, float]) -> str:
-    return f"{ends[0]:.2f} to {ends[1]:.2f}"
+def range_in_words(ends: tuple[float, float]) -> str:
+    """Write a range with as many decimals as tell its ends apart.
+
+    Parameters
+    ----------
+    ends : tuple of two float
+        Low and high.
+
+    Returns
+    -------
+    str
+    """
+    return " to ".join(f"{end:.{range_decimals(*ends)}f}" for end in ends)
 
 
 def _tables_alone(witness: WitnessShift, source: Source) -> tuple[MixturePrior, dict[str, float]]:

@@ -19,6 +19,7 @@ from priorshift.errors import InputError
 from priorshift.input.source import Source, Target
 from priorshift.prior_knowledge import PriorKnowledge
 from priorshift.records import aligned, plain
+from priorshift.result import decimals
 from priorshift.scores.tested_ratios import RatioTest
 from priorshift.scores.witness import Witness
 from priorshift.threads import one_blas_thread
@@ -118,6 +119,7 @@ class Sensitivity:
             threshold = f"{self.conclusion.threshold:g}"
             lines.append(f"The estimate would lie at {threshold} if the source prior were {self.turning_prior:.3g}.")
         lines += _violation_lines(self.violation)
+        digits = decimals(self.conclusion.high - self.conclusion.low)
         for kind, what in (
             (self.scores, "With a linear score"),
             (self.rows, "Without its most influential rows"),
@@ -126,8 +128,9 @@ class Sensitivity:
         ):
             values = [variant.value for variant in kind[1:] if np.isfinite(variant.value)]
             if values:
-                ends = f"{min(values):.3f} to {max(values):.3f}" if len(values) > 1 else f"{values[0]:.3f}"
-                lines.append(f"{what} the target prior is {ends}, in place of {kind[0].value:.3f}.")
+                run = [min(values), max(values)] if len(values) > 1 else values
+                ends = " to ".join(f"{end:.{digits}f}" for end in run)
+                lines.append(f"{what} the target prior is {ends}, in place of {kind[0].value:.{digits}f}.")
         clear = [variant.name for variant in self.variants if variant.is_clear]
         if clear:
             lines.append(f"More than chance, so that label shift may not hold: {', '.join(clear)}.")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from priorshift.diagnosis.identification import Identification
+from priorshift.diagnosis.identification import Identification, range_in_words
 from priorshift.diagnosis.label_shift import LabelShiftTest
 from priorshift.diagnosis.sensitivity import Sensitivity
 from priorshift.input.source import FEW_POSITIVES
@@ -130,11 +130,11 @@ def _nothing(found: Identification) -> list[str]:
 def _contradicted(found: Identification) -> list[str]:
     if not found.contradicted or found.level == "nothing":
         return []
-    low, high = found.told_range
+    given, told = found.source_prior_in_words, range_in_words(found.told_range)
     return [
-        f"The source prior that was given ({found.source_prior:.3g}) contradicts the tables, which leave {low:.2f} to "
-        f"{high:.2f}: it is wrong, or the labelled positives are not like those of the population, or the scenario is "
-        "another (case-control, censoring), or the two source tables are swapped."
+        f"The source prior that was given ({given}) contradicts the tables, which leave {told}: it is wrong, or the "
+        "labelled positives are not like those of the population, or the scenario is another (case-control, "
+        "censoring), or the two source tables are swapped."
     ]
 
 

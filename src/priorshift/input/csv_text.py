@@ -156,8 +156,9 @@ def _cells(file: TextIO, layout: Layout, wanted: list[int]) -> tuple[dict[int, l
             continue
         line = layout.before + reader.line_num
         if len(row) != layout.width:
+            cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
             raise InputError(
-                f"{layout.name} has {len(row)} cells in line {line}, but {layout.width} in its first line; "
+                f"{layout.name} has {cells} in line {line}, but {layout.width} in its first line; "
                 "mend the line (a missing cell, or a separator inside a value?)."
             )
         rows.append(row)

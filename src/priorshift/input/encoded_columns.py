@@ -47,7 +47,7 @@ class EncodedColumn:
         became = "itself" if kind == "number" else "days, sine and cosine of the time of the year"
         if gaps:
             day = np.datetime64(0, "D") + np.timedelta64(int(median), "D") if kind == "date" else None
-            became += f", median {f'{median:.4g}' if day is None else day} where missing; 1 where missing"
+            became += f", median {f'{median:.4g}' if day is None else day} where missing; and whether it is missing"
         return cls(name, kind, became, missing, median, gaps)
 
     @property
@@ -95,7 +95,7 @@ class EncodingSummary:
     >>> from priorshift import TableEncoder
     >>> print(TableEncoder(min_frequency=1).fit([[1.5, "a"], [None, "b"], [2.5, "a"]]).summary_)
     column  kind      missing  became
-    0       number    33.3%    itself, median 2 where missing; 1 where missing
+    0       number    33.3%    itself, median 2 where missing; and whether it is missing
     1       category  0%       2 levels
     """
 

@@ -84,9 +84,9 @@ def text_or_parquet(path: Path, name: str) -> Source | None:
             raise InputError(f"{name} is not a Parquet file, whatever its name says; rename it to what it is.")
         return None
     if expected is None:
+        ending = f"ends in {path.suffix.lower()!r}" if path.suffix else "has a name without an ending"
         raise InputError(
-            f"{name} ends in {path.suffix.lower()!r}, but .csv, .tsv, .txt and .parquet can be read, the texts "
-            "also with .gz; convert it."
+            f"{name} {ending}, but .csv, .tsv, .txt and .parquet can be read, the texts also with .gz; convert it."
         )
     if head.startswith(b"PAR1"):
         raise InputError(f"{name} is a Parquet file with the name of a CSV file; rename it to .parquet.")

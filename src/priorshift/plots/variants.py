@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
 
 _LETTERS = 36  # of what was changed, which names a column
+_ROWS = re.compile(r"without the (\d+) most influential (\w+ rows)")
 
 
 @dataclass(eq=False, repr=False)
@@ -91,7 +93,7 @@ class VariantsDisplay(Display):
             return "There is no variant of the estimate to compare it with."
         width = self.interval[1] - self.interval[0]
         least, most, low, high = (number(one, width) for one in (known.min(), known.max(), *self.interval))
-        clear = [shown(name) for name, is_clear in zip(self.names, self.clear, strict=True) if is_clear]
+        clear = [shown(name, _LETTERS) for name, is_clear in zip(self.names, self.clear, strict=True) if is_clear]
         return (
             f"The estimate with one thing changed lies between {least} and {most} in {len(known)} "
             f"variants; its interval is {low} to {high}. More than chance: {', '.join(clear) or 'none'}."
@@ -116,6 +118,12 @@ class VariantsDisplay(Display):
         ax.plot(self.values[~clear], at[~clear], "o", color=BLUE, markersize=5, label="with one thing changed")
         if clear.any():
             ax.plot(self.values[clear], at[clear], "D", color=ORANGE, markersize=5, label="more than chance")
-        ax.set_yticks(at, [label(name, _LETTERS) for name in self.names], fontsize="small")
+        ax.set_yticks(at, [label(_drawn(name), _LETTERS) for name in self.names], fontsize="small")
         ax.set_xlabel("target prior")
         legend_above(ax, 1)
+
+
+def _drawn(name: str) -> str:
+    """What was changed, short enough to stand beside a picture without being cut."""
+    of_rows = _ROWS.fullmatch(name)
+    return f"without {of_rows[1]} {of_rows[2]}" if of_rows else name

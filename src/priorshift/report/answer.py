@@ -36,6 +36,7 @@ BADGES = {
     "yes": Badge("yes", "✓", "May I publish this number?", "Yes, with its interval"),
     "with care": Badge("care", "!", "May I publish this number?", "With care"),
     "no": Badge("no", "✕", "May I publish this number?", "No"),
+    "not told": Badge("no", "✕", "May I publish this number?", "No, the tables do not tell it"),
     "not judged": Badge("open", "?", "May I publish this number?", "Nobody has looked yet"),
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any
 
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
@@ -11,6 +10,7 @@ from priorshift.input.column_uses import ColumnUse
 from priorshift.input.targets import are_iso_dates
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.report import pictures
+from priorshift.report.answer import is_told
 from priorshift.report.made import python_call
 from priorshift.report.numbers import Numbers
 from priorshift.result import PriorEstimate
@@ -73,7 +73,7 @@ def _of_estimates(several: PriorEstimates, n: Numbers) -> dict[str, Any]:
         "pictures": pictures.Pictures(series=pictures.of_series(several)),
         "parts": parts,
         "columns": _encoded_columns(first),
-        **_run_of([e.value for e in several.values()], n),
+        **_run_of(list(several.values()), n),
     }
 
 
@@ -95,7 +95,7 @@ def _of_diagnoses(several: Diagnoses, n: Numbers) -> dict[str, Any]:
             "pictures": together,
             "parts": parts,
             "first": first,
-            **_run_of([d.estimate.value for d in several.values()], n, "estimate"),
+            **_run_of([d.estimate for d in several.values()], n, "estimate"),
             "counts": {answer: answers.count(answer) for answer in _GRAVEST},
         }
     )
@@ -109,10 +109,10 @@ def _with_parts(answers: list[str]) -> set[int]:
     return set((some + others)[:_MOST_PARTS])
 
 
-def _run_of(values: list[float], n: Numbers, *steps: str) -> dict[str, Numbers | None]:
-    """Where the lowest and the highest share stand."""
-    known = [k for k, value in enumerate(values) if isfinite(value)]
-    low, high = (min(known, key=values.__getitem__), max(known, key=values.__getitem__)) if known else (None, None)
+def _run_of(estimates: list[PriorEstimate], n: Numbers, *steps: str) -> dict[str, Numbers | None]:
+    """Where the lowest and the highest share stand, of those that can be told."""
+    told = [(estimate.value, k) for k, estimate in enumerate(estimates) if is_told(estimate)]
+    low, high = (min(told)[1], max(told)[1]) if told else (None, None)
     return {
         name: None if k is None else n.under("targets", f"#{k}", *steps) for name, k in (("low", low), ("high", high))
     }

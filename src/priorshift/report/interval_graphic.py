@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from priorshift.report.answer import is_told
 from priorshift.result import PriorEstimate
 
 _LEFT, _WIDTH = 4.0, 92.0  # percent of the graphic
@@ -20,7 +21,8 @@ class IntervalGraphic:
     Attributes
     ----------
     value, low, high, source : float or None
-        The estimate, the ends of its interval and the source prior; None where there is none, or it lies outside.
+        The estimate, the ends of its interval and the source prior; None where there is none, where it lies outside, or
+        where nothing can be told.
     ticks : tuple of (float, str)
         Marks of the axis and what stands below them.
     """
@@ -49,4 +51,5 @@ class IntervalGraphic:
             (float(_at(t) or _LEFT), f"{t:g}") for t in np.round(np.arange(0, top + step / 2, step), 6) if t <= top
         ]
         low, high = (None, None) if ends is None else (_at(ends.low), _at(min(ends.high, top)))
-        return cls(_at(estimate.value), low, high, _at(estimate.source_prior), tuple(ticks))
+        value = _at(estimate.value) if is_told(estimate) else None
+        return cls(value, low, high, _at(estimate.source_prior), tuple(ticks))

@@ -79,11 +79,11 @@ def setting(value: Any, digits: int | None = None) -> str:
     Examples
     --------
     >>> from priorshift.report.made import setting
-    >>> setting(["patient id", "visit_date"]), setting({"bandwidth": 2.06122682}, 4), setting(None)
-    ('patient id, visit_date', 'bandwidth: 2.061', 'not given')
+    >>> setting(["patient id", "visit_date"]), setting({"bandwidth": 2.06122682}, 4), setting(None), setting(True)
+    ('patient id, visit_date', 'bandwidth: 2.061', 'not given', 'yes')
     """
-    if value is None:
-        return "not given"
+    if value is None or isinstance(value, bool):
+        return {None: "not given", True: "yes", False: "no"}[value]
     if isinstance(value, (list, tuple)):
         return ", ".join(setting(part, digits) for part in value)
     if isinstance(value, dict):

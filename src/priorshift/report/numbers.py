@@ -14,7 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from priorshift.plots.display import written
-from priorshift.result import decimals
+from priorshift.result import decimals, range_decimals
 
 _DATA = Markup('<data value="{}" data-key="{}">{}</data>')
 _SMALLEST_P = 1e-4
@@ -85,6 +85,16 @@ class Numbers:
     def short(self, pointer: str, digits: int = 3) -> Markup:
         """With so many digits."""
         return self._shown(pointer, lambda v: f"{'−' * (v < 0)}{abs(v):.{digits}g}")
+
+    def ends(self, pointer: str) -> Markup:
+        """From where to where, with as many decimals as tell the two apart."""
+        low, high = (self.value(f"{pointer}/{k}") for k in (0, 1))
+        digits = range_decimals(low, high)
+        return Markup("{} to {}").format(self.fixed(f"{pointer}/0", digits), self.fixed(f"{pointer}/1", digits))
+
+    def confidence(self, pointer: str) -> Markup:
+        """Of a hundred, and never rounded to more than it is."""
+        return self._shown(pointer, lambda v: f"{100 * v:.6g} %")
 
     def percent(self, pointer: str) -> Markup:
         """Of a hundred."""

@@ -59,7 +59,9 @@ def render(result: Any, *, title: str | None = None, command: str | None = None)
 
     template, shown = contents(result)
     several = isinstance(result, (PriorEstimates, Diagnoses))
-    named = {"title": title if title and title.strip() else _TITLES[several], "command": command, "several": several}
+    one_population = not several or getattr(result, "pooled", None) is not None  # also by strata of it
+    ours = _TITLES[not one_population]
+    named = {"title": title if title and title.strip() else ours, "command": command, "several": several}
     return environment.get_template(f"{template}.html").render(shown | named)
 
 

@@ -63,8 +63,10 @@ def prior_status(found: Diagnosis) -> Status:
     told = found.identification
     if told.contradicted:
         return "no", "contradicted by the tables"
-    if told.level == "ratio":
+    if told.level == "ratio" or (told.level == "nothing" and not told.given):
         return "care", "left open"
+    if told.level == "nothing":
+        return "open", "not to be checked"
     if not told.given:
         return "yes", "told by the tables"
     low, high = (told.source_prior,) * 2 if told.source_prior_by == "given" else told.source_prior_range

@@ -7,18 +7,21 @@ of it is shown as what it is; nothing of it acts.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 from typing import Any
 
 from markupsafe import Markup, escape
 
 _LONGEST, _SHOWN = 80, 60  # characters of a name, and those that are shown of a longer one
 _LONGEST_PROSE = 900  # of a sentence, which may hold three names
-_TURNING = {0x061C, *range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF}
-_JOINER = 0x200D  # of emoji, which is no harm
+_UNSEEN = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, 0xFFA0,
+           *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)}  # fmt: skip
+_OF_EMOJI = "\u200d\ufe0f"  # joins several to one sign, or asks for one in colour: no harm behind a sign
+_HIDDEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 
 
 def is_hidden(character: str) -> bool:
-    """Tell whether a character would not be seen, or would turn or break what is around it.
+    """Tell whether a character by itself would not be seen, or would turn or break what is around it.
 
     Parameters
     ----------
@@ -32,14 +35,12 @@ def is_hidden(character: str) -> bool:
     Examples
     --------
     >>> from priorshift.report.text import is_hidden
-    >>> [is_hidden(c) for c in ("a", "é", "\\x00", "\\u202e", "\\ud800", "\\U0001f600")]
-    [False, False, True, True, True, False]
+    >>> [is_hidden(c) for c in ("a", "é", "\\x00", "\\u202e", "\\ud800", "\\u3164", "\\U0001f600")]
+    [False, False, True, True, True, True, False]
     """
     code = ord(character)
-    if code == _JOINER:
-        return False
     is_no_character = (code & 0xFFFE) == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
-    return code in _TURNING or is_no_character or unicodedata.category(character) in ("Cc", "Cs")
+    return code in _UNSEEN or is_no_character or unicodedata.category(character) in _HIDDEN
 
 
 def plain(text: Any) -> str:
@@ -61,7 +62,7 @@ def plain(text: Any) -> str:
     ('a[U+202E]b', 81)
     """
     kept, length = _cut(str(text), _LONGEST, _SHOWN)
-    return "".join(f"[{_code(c)}]" if is_hidden(c) else c for c in kept) + length
+    return "".join(f"[{_code(c)}]" if hidden else c for c, hidden in _characters(kept)) + length
 
 
 def name(text: Any) -> Markup:
@@ -127,4 +128,14 @@ def _code(character: str) -> str:
 
 def _visible(text: str) -> Markup:
     label = Markup('<span class="code">{}</span>')
-    return Markup("").join(label.format(_code(c)) if is_hidden(c) else escape(c) for c in text)
+    return Markup("").join(label.format(_code(c)) if hidden else escape(c) for c, hidden in _characters(text))
+
+
+def _characters(text: str) -> Iterator[tuple[str, bool]]:
+    """Each with whether it is to be named; of emoji all parts stay."""
+    before = " "
+    for character in text:
+        behind_sign = before in _OF_EMOJI or unicodedata.category(before) in ("So", "Sk")
+        named = is_hidden(character) and not (character in _OF_EMOJI and behind_sign)
+        yield character, named
+        before = " " if named else character
