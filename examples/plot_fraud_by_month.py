@@ -3,7 +3,7 @@ Fraud this month, where positives are rare
 ==========================================
 
 A bank has cards that were reported as stolen last year, and a sample of last year's
-transactions, of which 1 % were fraud when all complaints had come in. This year's
+transactions, of which 1% were fraud when all complaints had come in. This year's
 complaints come in with months of delay. How much fraud was there in each month, and is
 the autumn worse, or is it chance?
 
@@ -62,7 +62,7 @@ estimates = ps.estimate_priors(positive, unlabeled, target, groups="card", **ask
 print(estimates)
 
 # %%
-# "All at once" is a band that holds all twelve months with 95 %. It is what to draw,
+# "All at once" is a band that holds all twelve months with 95%. It is what to draw,
 # since whoever looks at a series looks for the month that sticks out.
 display = ps.plots.SeriesDisplay.from_estimates(estimates).plot()
 at = np.array(list(truth), dtype="datetime64[D]")
@@ -82,13 +82,13 @@ against_january = estimates.differences("2025-01")
 print(against_january)
 
 # %%
-# August and September stand out, and the truth says that they should. October, 2.8 % in
+# August and September stand out, and the truth says that they should. October, 2.8% in
 # truth, does not once the p-values are adjusted: such a month is at the edge of what
 # 800 cards can show.
 #
 # What rare positives do to the interval
 # --------------------------------------
-# January's interval goes from 0 to 1.5 %, which looks poor. But suppose that a
+# January's interval goes from 0 to 1.5%, which looks poor. But suppose that a
 # clairvoyant told us the class of every transaction: a month is still a sample, of some
 # eight stolen cards in 800, and its share has an interval too.
 january = estimates["2025-01"].interval
@@ -102,7 +102,7 @@ print(f"mean width {width:.4f}; {clairvoyant:.4f} if every class were known")
 # %%
 # Most of the width is the month's own chance, which no method removes: it falls with
 # the square root of the number of *stolen* cards. So for rare positives speak of
-# counts: "at most 12 of 800 cards" is honest, "0.6 %" is not.
+# counts: "at most 12 of 800 cards" is honest, "0.6%" is not.
 #
 # What happens if cards are ignored
 # ---------------------------------

@@ -2,7 +2,7 @@
 Prevalence in a new hospital
 ============================
 
-Of the lumps that the old hospital examines, 20 % are malignant: that is known from
+Of the lumps that the old hospital examines, 20% are malignant: that is known from
 years of follow-up. A new hospital has sent its measurements, and nobody has looked at a
 single one of its slides. How many of its tumours are malignant, and may the number be
 published?
@@ -65,7 +65,7 @@ print(f"the interval holds the truth: {truth in estimate.interval}")
 print(ps.plots.ScoresDisplay.from_estimate(estimate).plot().description)
 
 # %%
-# Were the 20 % wrong, the answer would move along this line; the ratio of the shares of
+# Were the 20% wrong, the answer would move along this line; the ratio of the shares of
 # negatives, R, would not.
 print(ps.plots.SensitivityDisplay.from_diagnosis(found).plot().description)
 
@@ -88,7 +88,7 @@ print(f"{page.name}: {page_size / 1000:.0f} kB")
 # ------------------------------------------------
 # All of this holds if a malignant tumour of the new hospital looks like one of the old,
 # and a benign one too. Suppose the new microscope shows everything larger, and nobody
-# told us: lengths by 10 %, or by 20 %.
+# told us: lengths by 10%, or by 20%.
 LENGTHS = [name for name in measured if "radius" in name or "perimeter" in name]
 AREAS = [name for name in measured if "area" in name]
 
@@ -110,9 +110,9 @@ for name, each in checked.items():
     print(each.verdict, end="\n\n")
 
 # %%
-# Large nuclei are what malignant tumours have, so the estimate rises. At 20 % the
+# Large nuclei are what malignant tumours have, so the estimate rises. At 20% the
 # interval misses the truth, but the verdict is "no", and names columns to look at. At
-# 10 % the estimate is off as well and nothing is said: the change looks too much like
+# 10% the estimate is off as well and nothing is said: the change looks too much like
 # more malignant tumours for 216 rows to tell the two apart.
 answers = {name: each.estimate for name, each in checked.items()}
 display = ps.plots.SeriesDisplay.from_estimates(answers).plot()

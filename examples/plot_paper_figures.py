@@ -10,8 +10,8 @@ full.
 # %%
 # Figure 1: what label shift is
 # -----------------------------
-# Two classes, each of which looks the same in source and target. In the source 20 % are
-# positive and some of them are labelled; in the target 80 % are, and nothing is
+# Two classes, each of which looks the same in source and target. In the source 20% are
+# positive and some of them are labelled; in the target 80% are, and nothing is
 # labelled.
 import matplotlib.pyplot as plt
 import numpy as np

@@ -20,7 +20,7 @@ Sites are simulated, so that the truth is known.
 # Presence records cannot tell the share of occupied sites in their own region, π: where
 # occupied and other sites look alike in places, the tables only bound it. Ecologists
 # who know the region say "between 20 and 30 percent", and that is what we pass. (It is
-# 25 % in truth.)
+# 25% in truth.)
 import warnings
 
 import matplotlib.pyplot as plt

@@ -15,7 +15,7 @@ diagnosis. Visits are simulated.
 # Training, once
 # --------------
 # From 400 confirmed cases and 2000 visits of April, of which nobody noted what they
-# were. That April has 20 % is known from the laboratory. The classifier is any of
+# were. That April has 20% is known from the laboratory. The classifier is any of
 # scikit-learn's; it learns who is *labelled*, and what it says is made a probability of
 # the class.
 import matplotlib.pyplot as plt

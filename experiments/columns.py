@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+
+_NEGATIVE = re.compile(r"(?<![\w.`])-(?=\d)")
 
 
 def aligned(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -15,5 +18,7 @@ def aligned(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def markdown(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A minus before a number is written as the sign that pages of the library have."""
+    rows = [[_NEGATIVE.sub("−", cell) for cell in row] for row in rows]
     lines = ["|" + "".join(f" {cell} |" if cell else " |" for cell in row) for row in (names, *rows)]
     return "\n".join([lines[0], "|" + "---|" * len(names), *lines[1:]])

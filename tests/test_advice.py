@@ -1,6 +1,7 @@
 """What to do next: with numbers, the most useful first, and never against the verdict."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -56,6 +57,18 @@ def test_columns_that_moved_are_looked_at_first():
     assert found.verdict.answer == "no" and said[0].startswith("Look at 'c'")
     assert any("by themselves, without any of these assumptions" in step for step in said)
     assert not any(step.startswith("Add target rows") for step in said)
+
+
+def test_rows_to_look_at_are_numbered_as_in_a_file():
+    positive, unlabeled, target = tables()
+    target.iloc[40:80] = [4.0, -4.0, 4.0]
+    found, _ = steps([positive, unlabeled, target])
+    unnamed = replace(found.label_shift_test, p_value=0.001, columns=(), rows=(40, 79))
+    said = replace(found, label_shift_test=unnamed).next_steps
+    assert (
+        "Look at rows 41 and 80 of the target (its first row is 1, a header not counted): the source hardly has any of "
+        "their kind." in said
+    )
 
 
 def test_a_prior_that_contradicts_the_tables_is_checked_and_so_is_the_scenario():

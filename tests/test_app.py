@@ -376,11 +376,11 @@ SETTINGS = {
     "not an object": ([], "JSON object"),
     "unknown": ({"colour": 1}, "'colour'"),
     "half a prior": ({"prior": {"low": 0.1}}, "not complete"),
-    "a prior of 1": ({"prior": {"value": 1}}, "between 0 and 100 %, such as 20;"),
-    "a prior of 0": ({"prior": {"value": 0}}, "between 0 and 100 %, such as 20;"),
+    "a prior of 1": ({"prior": {"value": 1}}, "between 0 and 100%, such as 20;"),
+    "a prior of 0": ({"prior": {"value": 0}}, "between 0 and 100%, such as 20;"),
     "a range from 0": (
         {"prior": {"low": 0, "high": 0.3}},
-        "between 0 and 100 %, the lower one first, such as 10 to 30",
+        "between 0 and 100%, the lower one first, such as 10 to 30",
     ),
     "a range upside down": ({"prior": {"low": 0.3, "high": 0.1}}, "lower one first"),
     "a survey upside down": ({"prior": {"positives": 9, "rows": 3}}, "larger one"),
@@ -391,9 +391,9 @@ SETTINGS = {
     "a dropped id": ({"shared": "i", "drop": ["i"]}, "dropped"),
     "names that are none": ({"drop": "abc"}, "list of names"),
     "a column that is none": ({"by": 3}, "name of a column"),
-    "confidence": ({"confidence": 95}, "confidence of the interval must be a number between 0 and 100 %, such as 95"),
+    "confidence": ({"confidence": 95}, "confidence of the interval must be a number between 0 and 100%, such as 95"),
     "seed": ({"seed": -1}, "whole number"),
-    "threshold": ({"threshold": "x"}, "share that matters must be a number between 0 and 100 %, such as 10"),
+    "threshold": ({"threshold": "x"}, "share that matters must be a number between 0 and 100%, such as 10"),
 }
 
 

@@ -204,15 +204,15 @@ def test_an_error_in_a_file_stands_beside_it_and_a_job_can_be_cancelled(chromium
             page.fill("#value", wrong)
             page.click("#start")
             assert page.inner_text("#settings-problem") == (
-                "The share of the old population must be between 0 and 100 %, such as 20."
+                "The share of the old population must be between 0 and 100%, such as 20."
             )
         page.fill("#low", "0")
         page.fill("#high", "30")
         page.click("#start")
-        assert "The lower end of the range must be between 0 and 100 %" in page.inner_text("#settings-problem")
+        assert "The lower end of the range must be between 0 and 100%" in page.inner_text("#settings-problem")
         for field, percent, said in (
-            ("value", "0.22", "That is 0.22 %, about 2 in 1,000. For 22 in 100 write 22."),
-            ("value", "0.005", "That is 0.005 %, about 5 in 100,000. For 0.5 in 100 write 0.5."),
+            ("value", "0.22", "That is 0.22%, about 2 in 1,000. For 22 in 100 write 22."),
+            ("value", "0.005", "That is 0.005%, about 5 in 100,000. For 0.5 in 100 write 0.5."),
             ("value", "22", ""),
         ):
             page.fill(f"#{field}", percent)

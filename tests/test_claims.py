@@ -222,14 +222,14 @@ def test_the_bandwidth_of_least_variance_errs_less_and_its_interval_survives_the
     for rule in ("", "_dimension"):  # exact shares are what makes intervals hold too often
         assert column(exact, f"coverage{rule}").mean() >= column(random, f"coverage{rule}").mean() + 0.01
     guide = " ".join((ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split())
-    said = re.search(r'errs by (\S+) % less than "dimension" over the UCI cells', guide).group(1)
+    said = re.search(r'errs by (\S+)% less than "dimension" over the UCI cells', guide).group(1)
     assert int(said) == round(100 * (1 - column(uci, "error").mean() / column(uci, "error_dimension").mean()))
     plug_in = re.search(r"makes larger \((\S+)\s+instead of (\S+) over the UCI cells", guide).groups()
     names = ("error_plug-in", "error_dimension_plug-in")
     assert plug_in == tuple(f"{column(uci, name).mean():.4f}" for name in names)
     assert column(uci, "error_witness").mean() < column(uci, "error").mean()
     near = [line for line in synthetic if line["source_prior"] >= 0.8 and line["rows"] == 200]
-    missing = re.search(r"With 200 rows (\d+) % are missing instead of (\d+) %", guide).groups()
+    missing = re.search(r"With 200 rows (\d+)% are missing instead of (\d+)%", guide).groups()
     both = re.search(r'there \((\S+), "variance" (\S+)\), and both rest on noise', guide).groups()
     assert missing == tuple(f"{100 * column(near, f'missing{rule}').mean():.0f}" for rule in ("", "_dimension"))
     assert both == tuple(f"{column(near, f'error_both{rule}').mean():.3f}" for rule in ("_dimension", ""))
@@ -355,6 +355,34 @@ def test_widths_that_a_pilot_foresees_are_those_that_come_out():
         assert np.mean(np.abs(ratio - 1) <= 0.15) > 0.9 and ratio.mean() == pytest.approx(1, abs=0.03)
     unknown = np.array([line["ratio"] for line in lines if not line["known"]])
     assert np.median(np.abs(unknown - 1)) < 0.15
+
+
+def test_three_hundred_positives_are_nearly_enough_and_a_thousand_where_it_is_harder():
+    """Over 320 intervals of each number of positives, of which three standard errors are 3.7%."""
+    lines = TRIALS["positives"].lines(RESULTS)
+
+    def over_most(m, *, known, mostly_positive):
+        width = {
+            number: np.mean(
+                [
+                    x["width"]
+                    for x in lines
+                    if (x["positives"], x["known"], x["source_prior"] > 0.5) == (number, known, mostly_positive)
+                ]
+            )
+            for number in (m, 3000)
+        }
+        return width[m] / width[3000]
+
+    for known in (True, False):
+        for m in (20, 50, 100, 300, 1000, 3000):
+            covered = [x["coverage"] for x in lines if (x["positives"], x["known"]) == (m, known)]
+            assert len(covered) == 32 and np.mean(covered) >= 0.95 - 0.037
+    assert over_most(20, known=True, mostly_positive=False) > 5
+    assert over_most(300, known=True, mostly_positive=False) < 1.3
+    for known, mostly_positive in ((True, True), (False, False), (False, True)):
+        few, enough = (over_most(m, known=known, mostly_positive=mostly_positive) for m in (300, 1000))
+        assert few > 1.6 and enough < 1.5
 
 
 TESTS_OF_A_DIAGNOSIS = ("shift", "kernel", "score", "label_shift")

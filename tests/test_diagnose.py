@@ -62,6 +62,16 @@ def test_all_of_it_is_json_and_says_the_same_each_time(sound):
     assert again.to_dict() == sound.to_dict()
 
 
+def test_each_part_prints_in_lines_that_a_page_holds(sound):
+    parts = ("verdict", "shift_test", "label_shift_test", "identification", "sensitivity", "planning")
+    for part in (*(getattr(sound, name) for name in parts), sound.planning.required(0.05), sound):
+        assert max(map(len, str(part).splitlines())) <= 100
+    for name in parts:
+        part = getattr(sound, name)
+        assert str(part).split() == part.words.split()
+    assert max(map(len, sound.verdict.words.splitlines())) > 100
+
+
 def test_tables_are_left_as_they_are():
     given = tables(rows=200)
     before = [table.copy() for table in given]

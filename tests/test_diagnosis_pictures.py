@@ -62,7 +62,7 @@ def test_the_target_prior_over_assumed_source_priors(found):
     drawn = line(display.ax_, "target prior")
     np.testing.assert_array_equal(drawn.get_xdata(), [p.source_prior for p in points])
     np.testing.assert_array_equal(drawn.get_ydata(), [p.value for p in points])
-    [band] = [c for c in display.ax_.collections if c.get_label() == "95 % interval"]
+    [band] = [c for c in display.ax_.collections if c.get_label() == "95% interval"]
     heights = band.get_paths()[0].vertices[:, 1]
     assert (heights.min(), heights.max()) == pytest.approx((min(p.low for p in points), max(p.high for p in points)))
     first, last = points[0], points[-1]

@@ -2,15 +2,19 @@
 
 import doctest
 import inspect
+import json
 import re
+import shlex
 import types
 from pathlib import Path
 from urllib.parse import unquote
 
+import numpy as np
 import pytest
 
 import priorshift as ps
 from priorshift import report
+from priorshift.cli import main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -118,6 +122,34 @@ def test_ten_questions_have_short_answers_with_a_link():
     for entry in entries:
         _, answer = entry.split("\n", 1)
         assert len(answer.split()) < 60 and re.search(r"→ \[.*\]\(.*\)", answer)
+
+
+def test_the_two_fields_that_are_called_verdict_are_told_apart():
+    text = " ".join((DOCS / "reading.md").read_text(encoding="utf-8").split())
+    assert "what these pages call *the verdict*, `found.verdict`; the field `estimate.verdict` has other words" in text
+    said = [
+        json.loads((ROOT / "src" / "priorshift" / "schemas" / f"{name}.json").read_text(encoding="utf-8"))["$defs"]
+        for name in ("estimate", "diagnose")
+    ]
+    assert "Not the verdict of a diagnosis" in said[0]["estimate"]["properties"]["verdict"]["description"]
+    assert "Not the verdict of the estimate" in said[1]["diagnosis"]["properties"]["verdict"]["description"]
+
+
+def test_the_way_of_a_new_month_runs_on_the_shell_as_it_stands(tmp_path, monkeypatch, capsys):
+    section = (DOCS / "storing.md").read_text(encoding="utf-8").split("## When a new month comes")[1]
+    block = re.search(r"```sh\n(.*?)```", section, re.DOTALL)[1]
+    monkeypatch.chdir(tmp_path)
+    s = ps.simulate.gaussian(0.2, 0.6, n_source=500, n_target=300, shared=False, random_state=0)
+    for name, rows in (("positive", s.positive), ("unlabeled", s.unlabeled), ("2026-11", s.target)):
+        header = ",".join(f"x{k}" for k in range(rows.shape[1]))
+        np.savetxt(tmp_path / f"{name}.csv", rows, delimiter=",", header=header, comments="")
+    commands = [line.partition(" >> ") for line in block.splitlines() if not line.startswith("#")]
+    assert [bool(into) for *_, into in commands] == [False, False, False, False, True]
+    for command, _, _ in commands:
+        program, *arguments = shlex.split(command)
+        assert program == "priorshift" and main(arguments) == 0
+    estimate = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert estimate["value"] == pytest.approx(0.6, abs=0.1) and estimate["source_prior"] == 0.2
 
 
 def test_the_page_of_pictures_shows_what_is_drawn_for_it(tmp_path, monkeypatch):

@@ -189,7 +189,6 @@ def test_every_committed_draw_was_given_to_every_peer():
     assert set(keys) == asked
 
 
-
 def test_the_page_says_what_the_lines_do():
     """Of real data: the errors of each peer beside ours, with the standard error of the difference."""
     errors = {}
@@ -211,7 +210,9 @@ def test_the_page_says_what_the_lines_do():
         more = np.array([errors[peer][key] - ours[key] for key in ours])
         assert words.format(more.mean(), more.std(ddof=1) / np.sqrt(len(more))) in page
     high = {peer: np.mean([off for key, off in found.items() if key[1] > 0.5]) for peer, found in errors.items()}
-    assert f"its error of {high['MixturePrior']:.3f} is larger than that of DEDPUL ({high['DEDPUL, network']:.3f})" in page
+    assert (
+        f"its error of {high['MixturePrior']:.3f} is larger than that of DEDPUL ({high['DEDPUL, network']:.3f})" in page
+    )
     assert f"and BBE ({high['BBE']:.3f})" in page
 
 

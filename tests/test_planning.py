@@ -235,7 +235,12 @@ def test_the_next_step_is_the_sample_whose_doubling_buys_most(plan):
     name = {"positive": "labelled positives", "unlabeled": "unlabelled rows", "target": "target rows"}[best]
     assert f"Add {name} first" in plan.next_step and f"{plan.doubled[best]:.3g} wide" in plan.next_step
     assert plan.doubled["all"] < min(plan.doubled[n] for n in SAMPLES)
-    assert str(plan).endswith(plan.next_step) and "target rows" in str(plan)
+    assert plan.words == f"{plan.composition}\n{plan.next_step}" and "target rows" in str(plan)
+
+
+def test_widths_that_come_are_compared_with_the_one_that_is_expected(plan):
+    assert f"The interval is {plan.width:.3g} wide, where {plan.expected_width:.3g} is expected of" in plan.composition
+    assert f"in place of an expected {plan.expected_width:.3g}" in plan.next_step
     said = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
     assert said["sizes"] == {"positive": 300, "unlabeled": 400, "target": 350}
 

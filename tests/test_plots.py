@@ -198,7 +198,7 @@ def test_scores_say_who_lies_right_of_the_middle_of_the_positives(witnessed):
     shares = [display.right(sample) for sample in (display.positive, display.population, display.target)]
     assert shares[2] == pytest.approx(display.target[display.middle :].sum())
     assert shares[0] == pytest.approx(0.5, abs=0.2) and shares[1] < shares[2] < shares[0]
-    said = [f"{100 * share:.0f} %" for share in shares]
+    said = [f"{100 * share:.0f}%" for share in shares]
     words = "Right of the line lie {} of the labelled positives, {} of the source population and {} of the target."
     assert words.format(*said) in display.description
     assert texts(display.plot().ax_)[1::2] == [f"{one} →" for one in said]
@@ -320,7 +320,7 @@ def test_drivers_are_drawn_from_the_most_important_down():
     labels = dict(zip(display.ax_.get_yticks(), [t.get_text() for t in display.ax_.get_yticklabels()], strict=True))
     assert labels[11] == "age" and labels[10] == "region (north)"
     assert (
-        "age 60 % (higher among positives, by 1.20 standard deviations), region (north) 30 % (lower, by 0.40)"
+        "age 60% (higher among positives, by 1.20 standard deviations), region (north) 30% (lower, by 0.40)"
         in display.description
     )
     assert "No column" in plots.DriversDisplay((), (), ()).plot().description
@@ -348,6 +348,12 @@ def test_rare_classes_fill_the_axis_and_are_said_with_enough_digits(estimate):
 def test_numbers_in_words_have_the_minus_of_axes_and_no_negative_zero():
     display = plots.LabelShiftDisplay(("a", "b"), (-0.2, -0.0001), (False, False), 0.5)
     assert "a −0.20, b +0.00." in display.description
+
+
+def test_a_picture_never_says_that_a_p_value_is_0():
+    display = plots.LabelShiftDisplay(("a",), (0.2,), (False,), 1e-9).plot()
+    assert "Label shift has p < 0.0001." in display.description
+    assert display.ax_.get_title(loc="left") == "label shift: p < 0.0001"
 
 
 def test_what_is_impossible_is_said_as_none(witnessed):

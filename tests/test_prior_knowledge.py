@@ -121,7 +121,7 @@ def test_a_raw_estimate_beyond_the_unit_interval_for_every_prior_is_warned_of_on
     T = rng.normal(size=(300, 2))  # no positives, and half of them in the source: R is 2
     tcpu = ps.TCPU(prior).fit(np.concatenate([P, U]), np.repeat([1, 0], [100, 300]))
     with pytest.warns(
-        OutOfRangeWarning, match=r"The raw estimate -.* check the source prior \(0.0.* (to|±) 0.*\)"
+        OutOfRangeWarning, match=r"The raw estimate −.* check the source prior \(0.0.* (to|±) 0.*\)"
     ) as said:
         estimate = tcpu.estimate(T)
     assert len(said) == 1

@@ -111,6 +111,17 @@ def test_a_citation_has_what_its_format_asks_for():
     assert set(cited["keywords"]) == set(PROJECT["keywords"])
 
 
+def test_the_start_page_says_how_to_cite_as_the_citation_does():
+    cited = pytest.importorskip("yaml").safe_load(read("CITATION.cff"))["preferred-citation"]
+    section = read("docs/index.md").split("## How to cite")[1].split("```{toctree}")[0]
+    authors = " and ".join(f"{one['family-names']}, {one['given-names']}" for one in cited["authors"])
+    entry = dict(re.findall(r"^  (\w+) += \{(.*)\}", section, re.M))
+    expected = (cited["title"], authors, cited["collection-title"], str(cited["year"]))
+    assert tuple(entry[name] for name in ("title", "author", "booktitle", "year")) == expected
+    words = " ".join(section.replace("> ", "").split())
+    assert f"*{cited['title']}.* {cited['collection-title']}, {cited['year']}." in words
+
+
 def test_every_lower_bound_is_pinned_for_the_oldest_environment():
     lines = [line.partition("#")[0].strip() for line in read("constraints-oldest.txt").splitlines()]
     pins = {one.name.lower(): one for one in map(Requirement, filter(None, lines))}

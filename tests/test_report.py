@@ -149,7 +149,7 @@ def test_numbers_of_the_page_are_those_of_the_result(results, pages, kind):
     for key, value, text in numbers:
         exact = look_up(record, key)
         assert float(value) == exact, key
-        shown = re.sub(r"^p [=<] |,| %$", "", text).replace("−", "-")
+        shown = re.sub(r"^p [=<] |,|%$", "", text).replace("−", "-")
         scale = 100 if text.endswith("%") else 1
         if text.startswith("p <"):
             assert exact < float(shown)
@@ -157,6 +157,24 @@ def test_numbers_of_the_page_are_those_of_the_result(results, pages, kind):
             digits = len(shown.partition(".")[2].partition("e")[0])
             slack = max(0.51 * 10.0**-digits, 0.006 * abs(scale * exact))
             assert float(shown) == pytest.approx(scale * exact, abs=slack), (key, text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_and_its_sentences_write_numbers_in_one_way(pages, kind):
+    seen = _seen(pages[kind].read_text())
+    assert re.findall(r"\d+ %", seen) == [] and re.findall(r"(?<![\w.])-[\d.]+", seen) == []
+
+
+def test_p_values_of_differences_are_never_0():
+    rng = np.random.default_rng(0)
+    targets = {
+        name: rng.normal(size=(400, 2)) + 3 * (rng.random((400, 1)) < prior) for name, prior in (("a", 0.1), ("b", 0.9))
+    }
+    P, U = rng.normal(size=(200, 2)) + 3, rng.normal(size=(400, 2)) + 3 * (rng.random((400, 1)) < 0.3)
+    several = ps.estimate_priors(P, U, targets, source_prior=0.3, random_state=0)
+    page = report.render(several)
+    assert page.count(">&lt; 0.0001</data>") == 2 and ">0.0000<" not in page
+    assert "< 0.001     < 0.001" in str(several.differences())
 
 
 def _is_out_of(text, exact):
@@ -171,7 +189,7 @@ def test_the_answer_stands_first_and_in_plain_words(results, pages):
     )
     value = round(100 * results["yes"].estimate.value)
     assert (
-        f"About {value} of 100 in the target population are positive; between {low} and {high}, with 95 % confidence."
+        f"About {value} of 100 in the target population are positive; between {low} and {high}, with 95% confidence."
         in page
     )
     assert (

@@ -270,7 +270,7 @@ def test_little_separation_is_said_with_its_numbers():
 def test_an_estimate_far_outside_the_unit_interval_is_said_and_kept_raw():
     s = ps.simulate.gaussian(0.5, 0.1, 600, 600, shared=False, random_state=0)
     tcpu = ps.TCPU(0.05).fit(s.X, s.y)  # a wrong source prior
-    with pytest.warns(OutOfRangeWarning, match=r"raw estimate -0\.\d+ lies outside \[0, 1\] by more than its sampling"):
+    with pytest.warns(OutOfRangeWarning, match=r"raw estimate −0\.\d+ lies outside \[0, 1\] by more than its sampling"):
         estimate = tcpu.estimate(s.target)
     assert estimate.value == 0 > estimate.raw
     assert estimate.interval.low == 0 < estimate.interval.high

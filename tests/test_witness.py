@@ -572,7 +572,7 @@ def test_a_raw_estimate_outside_by_more_than_its_error_is_said(side):
     shift = ps.WitnessShift(0.5, random_state=0).fit(s.X, s.y)
     rows = np.random.default_rng(0).normal(size=(500, 2))
     with pytest.warns(
-        OutOfRangeWarning, match=r"^The raw estimate -?\d\.\d+ lies outside \[0, 1\] by more than its sampling error"
+        OutOfRangeWarning, match=r"^The raw estimate −?\d\.\d+ lies outside \[0, 1\] by more than its sampling error"
     ):
         estimate = shift.estimate(rows + 2 * side)
     assert side * (estimate.raw - 0.5) > 0.5

@@ -122,7 +122,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
             f"{ratio.mean():.2f}", f"{int(close.sum())} of {len(some)}", f"{worst['ratio']:.2f} ({at})",
             f"{100 * pilots:.0f}%",
         ))  # fmt: skip
-    header = ("pilot", "π", "cells", "mean ratio", "within 15 %", "worst ratio", "single pilots within 15 %")
+    header = ("pilot", "π", "cells", "mean ratio", "within 15%", "worst ratio", "single pilots within 15%")
     return {"planning": markdown(header, rows)}
 
 

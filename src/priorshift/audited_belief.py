@@ -7,7 +7,7 @@ this noise added, θ(1−θ)/n, and no estimate from the rows has less. So the b
 with the audit's likelihood, both of φ, and the noise is put back once: to multiply beliefs of the population's share
 itself would count the n rows twice.
 
-A belief rests on label shift and on how classes may look; the labels rest on nothing. So the belief counts for 95 %,
+A belief rests on label shift and on how classes may look; the labels rest on nothing. So the belief counts for 95%,
 and Jeffreys' prior for the rest: an audit that the belief makes unlikely takes over, little by little. Where the two
 differ so much that it would happen once in 1000 times, a warning says so, and the audit alone is used.
 
@@ -132,7 +132,7 @@ class AuditedBelief:
     sample : AuditedSample
         What the audit told.
     before : tuple of three float or None
-        Mean, 0.05 and 99.95 % points of the belief before; None where there was none.
+        Mean, 0.05 and 99.95% points of the belief before; None where there was none.
     agrees : bool
         Whether belief and audit may both be right; if not, `distribution` is the audit's alone.
     """

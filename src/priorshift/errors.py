@@ -196,7 +196,7 @@ class WeakSeparationWarning(PriorShiftWarning):
     >>> with ps.errors.kept_back(ps.errors.WeakSeparationWarning) as said:
     ...     estimate = ps.TCPU(0.2).fit(X, y).estimate(X[20:])
     >>> print(said[0][1])
-    No estimate: the separation of 20 positive from 40 unlabeled rows is -0.00014, not positive, so the data
+    No estimate: the separation of 20 positive from 40 unlabeled rows is −0.00014, not positive, so the data
     cannot tell positives from the source population; every prior in [0, 1] is possible. Collect more positives,
     or features that tell the classes apart.
     """
@@ -212,7 +212,7 @@ class OutOfRangeWarning(PriorShiftWarning):
     >>> with ps.errors.kept_back(ps.errors.OutOfRangeWarning) as said:
     ...     estimate = ps.TCPU(0.1).fit(s.X, s.y).estimate(s.target)  # a half is the truth
     >>> print(said[0][1])
-    The raw estimate -0.557 lies outside [0, 1] by more than its sampling error (0.11); check the source prior
+    The raw estimate −0.557 lies outside [0, 1] by more than its sampling error (0.11); check the source prior
     (0.1) and whether the classes look the same in source and target.
     """
 
@@ -230,7 +230,7 @@ class BoundaryWarning(PriorShiftWarning):
     >>> with ps.errors.kept_back(ps.errors.BoundaryWarning) as said:
     ...     shifted = shifted.adapt(negatives)
     >>> print(said[0][1])
-    The estimate -0.039 (standard error 0.054) lies at or beyond an end of [0, 1], where all rows would be
+    The estimate −0.039 (standard error 0.054) lies at or beyond an end of [0, 1], where all rows would be
     decided alike; decisions are made for a target prior of 0.032, what the error leaves inside. Pass a prior
     that you know to adapt_to.
     """

@@ -27,6 +27,7 @@ from scipy.special import chdtrc, fdtrc, ndtr, stdtr, stdtrit
 
 from priorshift.arrays import Floats
 from priorshift.confidence_curve import ConfidenceCurve
+from priorshift.numerals import p_words
 from priorshift.prior_knowledge import Between, Distributed, PriorKnowledge
 from priorshift.result import Interval
 
@@ -169,8 +170,8 @@ class EqualityTest:
     p_value: float
 
     def __str__(self) -> str:
-        number = f"p = {self.p_value:.3g}" if self.p_value >= 1e-4 else "p < 0.0001"
-        return f"equal priors: χ² = {self.statistic:.1f} on {self.freedom} degrees of freedom, {number}"
+        p = p_words(self.p_value, digits=3)
+        return f"equal priors: χ² = {self.statistic:.1f} on {self.freedom} degrees of freedom, {p}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,7 @@ from priorshift.errors import InputError, WeakSeparationWarning, warn
 from priorshift.input.observations import PriorInfluence, row_codes
 from priorshift.input.source import Source
 from priorshift.kernels import Gaussian, Laplace, make_kernel
+from priorshift.numerals import short
 from priorshift.result import Interval, NegativeRatio
 
 _NO_SEPARATION = 1e-12  # of the kernel's scale: what rounding leaves of a separation that is zero
@@ -228,8 +229,8 @@ class KernelRatio(PUEstimator):
         scale = float(np.nanmax(np.abs(embeddings.gram)))
         if not _NO_SEPARATION * scale < D:
             warn(
-                f"No estimate: the separation of {m} positive from {n} unlabeled rows is {D:.2g}, not positive, so the "
-                "data cannot tell positives from the source population; every prior in [0, 1] is possible. Collect "
+                f"No estimate: the separation of {m} positive from {n} unlabeled rows is {short(D)}, not positive, so "
+                "the data cannot tell positives from the source population; every prior in [0, 1] is possible. Collect "
                 "more positives, or features that tell the classes apart.",
                 WeakSeparationWarning,
             )

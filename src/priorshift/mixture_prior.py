@@ -76,7 +76,7 @@ class MixturePrior(PUEstimator):
     prior_distribution_ : ShareDistribution
         The posterior of π, with ``cdf``, ``ppf``, ``mean`` and ``std``.
     interval_ : tuple of two float
-        Its 2.5 and 97.5 % points.
+        Its 2.5 and 97.5% points.
     audit_ : AuditedBelief or None
         What became of the posterior by an audit; None without one. `prior_distribution_` is then its distribution.
     mixture_prior_ : float

@@ -15,6 +15,7 @@ from priorshift.errors import InputError
 from priorshift.input.parameters import check_confidence
 from priorshift.input.targets import name_of
 from priorshift.joint import Difference, EqualityTest, JointRatios, holm
+from priorshift.numerals import p_cell, written
 from priorshift.result import Interval, PriorEstimate
 
 
@@ -87,8 +88,9 @@ class Differences(Sequence[Difference]):
     def __str__(self) -> str:
         share = f"{100 * self[0].interval.confidence:g}% interval"
         rows = [
-            (f"{d.second} − {d.first}", f"{d.estimate:+.3f}", f"{d.interval.low:+.3f} to {d.interval.high:+.3f}",
-             _p(d.p_value), _p(d.adjusted_p_value))
+            (f"{d.second} − {d.first}", written(d.estimate, 3, "+"),
+             f"{written(d.interval.low, 3, '+')} to {written(d.interval.high, 3, '+')}",
+             p_cell(d.p_value), p_cell(d.adjusted_p_value))
             for d in self
         ]  # fmt: skip
         return records.aligned(("difference", "estimate", share, "p", "adjusted p"), rows)
@@ -127,9 +129,9 @@ class PriorEstimates(Mapping[str, PriorEstimate]):
     2024-02   600     0.201  0.146 to 0.255  0.134 to 0.266
     2024-03   600     0.477  0.425 to 0.528  0.414 to 0.539
     >>> print(estimates.differences(consecutive=True))
-    difference         estimate      95% interval       p  adjusted p
-    2024-02 − 2024-01    +0.015  -0.041 to +0.070   0.598       0.598
-    2024-03 − 2024-02    +0.276  +0.212 to +0.340  <0.001      <0.001
+    difference         estimate      95% interval        p  adjusted p
+    2024-02 − 2024-01    +0.015  −0.041 to +0.070    0.598       0.598
+    2024-03 − 2024-02    +0.276  +0.212 to +0.340  < 0.001     < 0.001
     >>> print(estimates.equality_test())
     equal priors: χ² = 104.2 on 2 degrees of freedom, p < 0.0001
     """
@@ -346,10 +348,6 @@ class PriorEstimates(Mapping[str, PriorEstimate]):
         if len(self) < 2:
             raise InputError(f"{what} need two targets at least, but there is one, {next(iter(self))!r}; pass more.")
         return self.joint
-
-
-def _p(value: float) -> str:
-    return f"{value:.3f}" if value >= 0.0005 else "<0.001"
 
 
 def _shown(names: Sequence[str]) -> str:

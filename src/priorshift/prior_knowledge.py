@@ -135,7 +135,7 @@ class Distributed:
 
     @property
     def range(self) -> tuple[float, float]:  # numpydoc ignore=RT01
-        """Where π lies with probability 95 %."""
+        """Where π lies with probability 95%."""
         low, high = self._quantiles([0.025, 0.975])
         return float(low), float(high)
 

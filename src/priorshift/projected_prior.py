@@ -17,6 +17,7 @@ from priorshift.arrays import Floats
 from priorshift.embedding.gram import Embeddings
 from priorshift.embedding.projection import ratio, separation, target_prior
 from priorshift.errors import OutOfRangeWarning, warn
+from priorshift.numerals import written
 from priorshift.prior_knowledge import Between, Known, PriorKnowledge
 from priorshift.result import Interval, PriorEstimate
 from priorshift.source_prior import LEAST_PRIOR, EstimatedPrior
@@ -119,7 +120,7 @@ def _interval(
     _, plausible = intervals.delta(embeddings, most, confidence)
     if not plausible and 2 * intervals.separation_error(embeddings) <= separation(embeddings.gram):
         warn(
-            f"The raw estimate {target_prior(embeddings.gram, most):.3f} lies outside [0, 1] by more than its "
+            f"The raw estimate {written(target_prior(embeddings.gram, most), 3)} lies outside [0, 1] by more than its "
             f"sampling error ({intervals.standard_error(embeddings, most):.2g}); check the source prior ({prior}) "
             "and whether the classes look the same in source and target.",
             OutOfRangeWarning,

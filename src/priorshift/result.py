@@ -135,11 +135,12 @@ class PriorEstimate:
     sizes : tuple of three int
         Rows of the positive, the unlabelled and the target sample.
     source_prior_by : str or None
-        "given", "range" or "distribution" (whose ends or 2.5 and 97.5 % points are the "source_prior_range" of
+        "given", "range" or "distribution" (whose ends or 2.5 and 97.5% points are the "source_prior_range" of
         `details`), or the name of the estimator that was asked; None for a method that needs no source prior. With an
         audit of the source it ends in "and audit", and is "audit" where that contradicts the rest.
     verdict : {"estimate", "few positives", "nothing"} or None
-        What the data can tell, of a method that judges it: the prior, a guess or nothing.
+        What the data can tell, of a method that judges it: the prior, a guess or nothing. Whether it may be published
+        is the verdict of a :func:`diagnose`.
     details : dict
         Settings behind the number: kernel, bandwidth, statistic and so on; under "audit", what audits of the source and
         the target told by themselves.

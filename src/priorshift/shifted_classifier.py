@@ -22,6 +22,7 @@ from priorshift.input.source import Source
 from priorshift.input.tables import Table
 from priorshift.km import KM2
 from priorshift.nnpu import warn_of_few
+from priorshift.numerals import short
 from priorshift.result import PriorEstimate
 from priorshift.scores.calibration import calibrate
 from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
@@ -337,9 +338,9 @@ def _inside(estimate: Any, rows: int) -> float:
         low, high = (np.array([0.0, 1.0]) - raw) / error
         inside = float(np.clip(stats.truncnorm.mean(low, high, raw, error), half_row, 1 - half_row))
     warn(
-        f"The estimate {raw:.2g} (standard error {error:.2g}) lies at or beyond an end of [0, 1], where all rows would "
-        f"be decided alike; decisions are made for a target prior of {inside:.2g}, what the error leaves inside. Pass "
-        "a prior that you know to adapt_to.",
+        f"The estimate {short(raw)} (standard error {error:.2g}) lies at or beyond an end of [0, 1], where all rows "
+        f"would be decided alike; decisions are made for a target prior of {inside:.2g}, what the error leaves inside. "
+        "Pass a prior that you know to adapt_to.",
         BoundaryWarning,
     )
     return inside

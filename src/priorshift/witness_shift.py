@@ -19,6 +19,7 @@ from priorshift.input.parameters import is_known
 from priorshift.input.source import FEW_POSITIVES, NO_LAYOUT, Source, Target, warn_of_few_positives
 from priorshift.joint import GroupInfluence, RatioInfluence
 from priorshift.mixture_prior import MixturePrior
+from priorshift.numerals import written
 from priorshift.prior_knowledge import Distributed, Known, PriorKnowledge, read_prior
 from priorshift.progress import Progress
 from priorshift.result import Interval, NegativeRatio, PriorEstimate
@@ -498,9 +499,9 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         sure = (1 + self.confidence) / 2
         if curve.level[0] > ndtri(sure) or 1 - curve(1 / max(1 - most, 1e-12)) > sure:  # R < 0, or π′ < 0
             warn(
-                f"The raw estimate {1 - (1 - most) * test.ratio:.3f} lies outside [0, 1] by more than its sampling "
-                f"error ({(1 - most) * test.ratio_error:.2g}); check the source prior ({prior}) and whether the "
-                "classes look the same in source and target.",
+                f"The raw estimate {written(1 - (1 - most) * test.ratio, 3)} lies outside [0, 1] by more than its "
+                f"sampling error ({(1 - most) * test.ratio_error:.2g}); check the source prior ({prior}) and whether "
+                "the classes look the same in source and target.",
                 OutOfRangeWarning,
             )
         return "few positives" if self._few else "estimate"

@@ -16,7 +16,7 @@ SETTINGS: dict[str, Any] = {"prior": {"value": SOURCE_PRIOR}, "shared": ID}
 
 
 def files() -> dict[str, str]:
-    """Breast-cancer data by role, as the demo has it: 20 % malignant in the old population, 50 % in the new one."""
+    """Breast-cancer data by role, as the demo has it: 20% malignant in the old population, 50% in the new one."""
     from sklearn.datasets import load_breast_cancer
 
     data = load_breast_cancer()

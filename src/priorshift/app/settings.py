@@ -162,7 +162,7 @@ def _share(said: Mapping[str, Any], name: str, default: float | None) -> Any:
         return None
     if not _is_number(value) or not 0 < value < 1:
         such = f"{100 * (default or 0.1):g}"
-        raise InputError(f"the {_NAMES[name]} must be a number between 0 and 100 %, such as {such}.")
+        raise InputError(f"the {_NAMES[name]} must be a number between 0 and 100%, such as {such}.")
     return float(value)
 
 
@@ -176,14 +176,14 @@ def _prior(said: Any) -> Any:
         known: Any = float(said["value"])
         if not 0 < known < 1:
             raise InputError(
-                "the share of the old population that has it must be between 0 and 100 %, such as 20; if it is not "
+                "the share of the old population that has it must be between 0 and 100%, such as 20; if it is not "
                 "known, choose “I do not know”."
             )
     elif said.keys() == {"low", "high"} and _is_number(said["low"]) and _is_number(said["high"]):
         known = float(said["low"]), float(said["high"])
         if not 0 < known[0] < known[1] < 1:
             raise InputError(
-                "the range that the share of the old population lies in must have its ends between 0 and 100 %, the "
+                "the range that the share of the old population lies in must have its ends between 0 and 100%, the "
                 "lower one first, such as 10 to 30."
             )
     elif said.keys() == {"positives", "rows"} and isinstance(said["positives"], int) and isinstance(said["rows"], int):

@@ -49,7 +49,7 @@ def add_command(commands: Any) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
-    """Breast-cancer data: tumours, 20 % malignant in the source, 50 % in the target."""
+    """Breast-cancer data: tumours, 20% malignant in the source, 50% in the target."""
     from sklearn.datasets import load_breast_cancer
 
     check_picture(args.plot)

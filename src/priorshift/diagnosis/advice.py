@@ -13,7 +13,7 @@ import numpy as np
 
 from priorshift.audit import LEAST, audit_size
 from priorshift.diagnosis.identification import Identification, range_in_words
-from priorshift.diagnosis.label_shift import LabelShiftTest
+from priorshift.diagnosis.label_shift import LabelShiftTest, numbered
 from priorshift.diagnosis.planning import Planning
 from priorshift.diagnosis.verdict import DOUBTED, Verdict, listed
 from priorshift.errors import InputError
@@ -124,8 +124,7 @@ def _look_at_columns(test: LabelShiftTest) -> Iterator[str]:
             "leave out what cannot be compared, and ask again."
         )
     elif test.p_value <= DOUBTED and test.rows:
-        rows = ", ".join(map(str, test.rows[:5]))
-        yield f"Look at the rows {rows} of the target (counted from 0), of a kind that the source hardly has."
+        yield f"Look at {numbered(test.rows[:5])}: the source hardly has any of their kind."
     elif test.reason:
         yield f"Add rows, so that label shift can be tested: {test.reason}"
 
@@ -148,7 +147,7 @@ def _find_prior(found: Identification, planning: Planning) -> Iterator[str]:
     if then < (1 - _WORTH) * planning.expected_width:
         step += (
             f"; or look up the classes of {labels} unlabelled rows, drawn at random (audit=, --audit-column), which "
-            f"would make the interval {then:.2g} wide in place of {planning.expected_width:.2g}"
+            f"would make the interval {then:.2g} wide in place of an expected {planning.expected_width:.2g}"
         )
     yield f"{step}."
 
@@ -181,7 +180,7 @@ def _look_up(
     if then < (1 - _WORTH) * now:
         yield (
             f"Look up the classes of {labels} rows of the target, {how}: the interval would be {then:.2g} wide in "
-            f"place of {now:.2g}, and label shift would be checked by them."
+            f"place of an expected {now:.2g}, and label shift would be checked by them."
         )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.diagnosis.resampling import Mean
 from priorshift.diagnosis.residual import Gram, Residual, smallest
+from priorshift.numerals import p_words, written
 
 _LEVEL = 0.05  # below which a column is left out of R
 _ROUNDS = 12  # of leaving out
@@ -53,7 +54,7 @@ class ColumnShift:
 
     def __str__(self) -> str:
         which = f"{self.name} ({self.level})" if self.level else self.name
-        return f"{which}: {self.moved:+.2f} standard deviations, p = {self.p_value:.2g}"
+        return f"{which}: {written(self.moved, 2, '+')} standard deviations, {p_words(self.p_value)}"
 
 
 class _Judged(NamedTuple):

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,14 @@ from priorshift.diagnosis.planning import Planning
 from priorshift.diagnosis.sensitivity import Sensitivity
 from priorshift.diagnosis.shift import ShiftTest
 from priorshift.diagnosis.verdict import Verdict
+from priorshift.diagnosis.worded import wrapped
 from priorshift.input.column_uses import ColumnUse
 from priorshift.input.targets import name_of
 from priorshift.joint import holm
+from priorshift.numerals import p_cell
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.result import PriorEstimate, decimals
 
-_WIDTH = 100
 _QUESTIONS = {
     "shift_test": "Is there a shift?",
     "label_shift_test": "Is it label shift?",
@@ -137,13 +137,13 @@ class Diagnosis:
         write(self, path, title=title, command=command)
 
     def __str__(self) -> str:
-        parts = [_filled(str(self.verdict)), str(self.estimate)]
+        parts = [str(self.verdict), str(self.estimate)]
         for name, question in _QUESTIONS.items():
-            words = self.planning.composition if name == "planning" else str(getattr(self, name))
-            parts.append(f"{question}\n{_filled(words, '  ')}")
+            words = self.planning.composition if name == "planning" else getattr(self, name).words
+            parts.append(f"{question}\n{wrapped(words, '  ')}")
         if self.next_steps:
             steps = "\n".join(f"- {step}" for step in self.next_steps)
-            parts.append(f"What to do next?\n{_filled(steps, '  ')}")
+            parts.append(f"What to do next?\n{wrapped(steps, '  ')}")
         if "target" in self.estimate.details.get("audit", {}):
             parts.append("(What would change or narrow it is of the tables without the audit of the target.)")
         return "\n\n".join(parts)
@@ -290,10 +290,10 @@ class Diagnoses(Mapping[str, Diagnosis]):
             rows.append((
                 row[self.by or "target"], row["publish"], f"{row['estimate']:.{digits}f}",
                 f"{row['low']:.{digits}f} to {row['high']:.{digits}f}",
-                _p(row["shift_adjusted_p_value"]), _p(row["label_shift_adjusted_p_value"]),
+                p_cell(row["shift_adjusted_p_value"]), p_cell(row["label_shift_adjusted_p_value"]),
             ))  # fmt: skip
         lines = [records.aligned(header, rows), "p-values are adjusted for the number of targets (Holm)."]
-        lines += [f"{name}: {d.verdict.reasons[0]}" for name, d in self.items() if d.verdict.reasons]
+        lines += [wrapped(f"{name}: {d.verdict.reasons[0]}") for name, d in self.items() if d.verdict.reasons]
         return "\n".join(lines)
 
 
@@ -324,19 +324,3 @@ def adjusted(p_values: Sequence[float]) -> list[float]:
     for k, p in zip(known, holm([p_values[k] for k in known]), strict=True):
         made[k] = p
     return made
-
-
-def _p(p: float) -> str:
-    return "none" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _filled(text: str, indent: str = "") -> str:
-    """No line is longer than a page is wide."""
-    lines = []
-    for line in text.splitlines():
-        hang = indent + ("  " if line.startswith("- ") else "")
-        lines.append(
-            fill(line, _WIDTH, initial_indent=indent, subsequent_indent=hang, break_long_words=False,
-                 break_on_hyphens=False)
-        )  # fmt: skip
-    return "\n".join(lines)

@@ -15,6 +15,7 @@ import numpy as np
 from priorshift.diagnosis.features import column_names
 from priorshift.diagnosis.violation import MOST_COLUMNS, regression
 from priorshift.input.source import Source
+from priorshift.numerals import percent, written
 from priorshift.records import plain
 from priorshift.scores.witness import Witness
 
@@ -54,7 +55,8 @@ class Driver:
 
     def __str__(self) -> str:
         which = f"{self.name} ({self.level})" if self.level else self.name
-        return f"{which}: {self.importance:.0%}, positives {self.difference:+.2f} standard deviations off"
+        off = written(self.difference, 2, "+")
+        return f"{which}: {percent(self.importance)}, positives {off} standard deviations off"
 
 
 def drivers(source: Source, witness: Witness) -> tuple[Driver, ...]:

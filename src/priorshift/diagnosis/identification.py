@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from priorshift.diagnosis.worded import Worded
 from priorshift.errors import PriorShiftWarning, unsaid
 from priorshift.input.source import Source
 from priorshift.mixture_prior import MixturePrior
@@ -30,7 +31,7 @@ Level = Literal["prior", "ratio", "nothing"]
 
 
 @dataclass(frozen=True)
-class Identification:
+class Identification(Worded):
     """What three tables can tell of π′.
 
     Attributes
@@ -52,7 +53,7 @@ class Identification:
     source_prior_range : tuple of two float
         Where it may lie.
     told_range : tuple of two float
-        What the tables alone tell of π, with 95 %.
+        What the tables alone tell of π, with 95%.
     estimators : dict of str to float
         What estimators of π say, of the same rows; "largest" is the largest π that the scores allow.
     contradicted : bool
@@ -116,7 +117,9 @@ class Identification:
         is_point = self.source_prior_by == "given"
         return f"{self.source_prior:.3g}" if is_point else range_in_words(self.source_prior_range)
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:  # numpydoc ignore=RT01
+        """What it says, a line for each sentence or point, however long."""
         if self.level == "nothing":
             apart = f"{max(self.separation, 0.0):.1f} standard errors apart"
             return (

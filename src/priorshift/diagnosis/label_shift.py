@@ -8,6 +8,7 @@ the same resamples.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,7 +20,9 @@ from priorshift.diagnosis.eyes import Eyes
 from priorshift.diagnosis.features import column_names
 from priorshift.diagnosis.resampling import Mean, Observed, observed, random_signs
 from priorshift.diagnosis.residual import Residual, shares_above
+from priorshift.diagnosis.worded import Worded
 from priorshift.input.source import Source, Target
+from priorshift.numerals import p_words
 from priorshift.scores.witness import Witness
 from priorshift.threads import one_blas_thread
 
@@ -51,7 +54,7 @@ class ResidualTest:
 
 
 @dataclass(frozen=True)
-class LabelShiftTest:
+class LabelShiftTest(Worded):
     """The test of label shift, and what breaks it.
 
     Attributes
@@ -110,20 +113,43 @@ class LabelShiftTest:
         """
         return {name: _plain(value) for name, value in asdict(self).items()}
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:  # numpydoc ignore=RT01
+        """What it says, a line for each sentence or point, however long."""
         if self.reason:
             return f"label shift cannot be tested: {self.reason}"
-        eyes = f"rows p = {self.kernel.p_value:.2g}, scores p = {self.score.p_value:.2g}"
+        eyes = f"rows {p_words(self.kernel.p_value)}, scores {p_words(self.score.p_value)}"
         verdict = "does not hold" if self.p_value <= _LEVEL else "is not contradicted"
-        lines = [f"label shift {verdict}, p = {self.p_value:.2g} ({eyes})"]
+        lines = [f"label shift {verdict}, {p_words(self.p_value)} ({eyes})"]
         said = self.named if self.p_value <= _LEVEL else self.surely_named
         if said:
             lines.append("moved beyond what a change of the share explains: " + "; ".join(map(str, said[:5])))
         if self.p_value <= _LEVEL and self.rows:
-            lines.append(
-                "rows of the target, counted from 0, that are most in excess: " + ", ".join(map(str, self.rows))
-            )
+            lines.append(f"most in excess are {numbered(self.rows)}")
         return "\n".join(lines)
+
+
+def numbered(rows: Sequence[int]) -> str:
+    """Name rows of the target as one finds them in a file.
+
+    Parameters
+    ----------
+    rows : sequence of int
+        Counted from 0; one or more.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from priorshift.diagnosis.label_shift import numbered
+    >>> numbered((11, 3))
+    'rows 12 and 4 of the target (its first row is 1, a header not counted)'
+    """
+    *others, last = (str(row + 1) for row in rows)
+    named = f"rows {', '.join(others)} and {last}" if others else f"row {last}"
+    return f"{named} of the target (its first row is 1, a header not counted)"
 
 
 def label_shift_test(

@@ -34,7 +34,7 @@ _LEAST = 2  # observations that must be left
 def without_rows(
     target: Target, witness: Witness, values: Floats, test: RatioTest, curve: TabulatedCurve, reading: Reading
 ) -> tuple[Variant, ...]:
-    """Leave out the observation that moves R̂ most, and the 1 % that do, of P, of U and of T.
+    """Leave out the observation that moves R̂ most, and the 1% that do, of P, of U and of T.
 
     Parameters
     ----------

@@ -21,6 +21,7 @@ from priorshift.audited_belief import AuditedSample, put_together
 from priorshift.audited_prior import belief_of_target
 from priorshift.confidence_curve import TabulatedCurve
 from priorshift.diagnosis.width_model import Sizes, WidthModel
+from priorshift.diagnosis.worded import Worded
 from priorshift.errors import InputError
 from priorshift.input.parameters import is_number
 from priorshift.input.source import Target
@@ -41,7 +42,7 @@ _NEGLIGIBLE = 0.05  # of the width, that doubling a sample must take away to be 
 
 
 @dataclass(frozen=True)
-class Required:
+class Required(Worded):
     """What a width needs, each by itself.
 
     Attributes
@@ -76,7 +77,9 @@ class Required:
         """
         return vars(self) | {"all": None if self.all is None else list(self.all)}
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:  # numpydoc ignore=RT01
+        """What it says, a line for each sentence or point, however long."""
         rows = [f"{_NAMES[name]}: {_count(getattr(self, name))}" for name in SAMPLES]
         together = "not to be reached" if self.all is None else " + ".join(f"{size:,}" for size in self.all)
         audits = [f"target rows looked up: {_count(self.audited_target)}"]
@@ -87,7 +90,7 @@ class Required:
 
 
 @dataclass(frozen=True, eq=False)
-class Planning:
+class Planning(Worded):
     """How wide the interval is, why, and what would make it narrower.
 
     Attributes
@@ -222,8 +225,8 @@ class Planning:
             return f"More rows hardly help: {open_prior}; a survey, audited unlabelled rows or audited target rows do."
         more = f"{self.sizes[best]:,} to {2 * self.sizes[best]:,}"
         step = (
-            f"Add {_NAMES[best]} first: twice as many ({more}) would make the interval {then:.3g} wide in place of "
-            f"{now:.3g}"
+            f"Add {_NAMES[best]} first: twice as many ({more}) would make the interval {then:.3g} wide in place of an "
+            f"expected {now:.3g}"
         )
         if open_prior is None:
             return f"{step}."
@@ -247,7 +250,9 @@ class Planning:
             "reason": self.reason,
         }
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:  # numpydoc ignore=RT01
+        """What it says, a line for each sentence or point, however long."""
         return self.next_step if self._pilot is None else f"{self.composition}\n{self.next_step}"
 
     @property
@@ -257,7 +262,8 @@ class Planning:
             return self.next_step
         names = _NAMES | {"source_prior": "source prior"}
         shares = ", ".join(f"{names[name]} {share:.0%}" for name, share in self.components.items() if share > 0)
-        return f"The interval is {self.width:.3g} wide; of its variance: {shares}."
+        like_these = f"{self.expected_width:.3g} is expected of samples like these"
+        return f"The interval is {self.width:.3g} wide, where {like_these}; of its variance: {shares}."
 
 
 @dataclass(frozen=True, eq=False)

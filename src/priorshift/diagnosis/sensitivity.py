@@ -15,8 +15,10 @@ from priorshift.diagnosis.left_out import without_columns, without_rows
 from priorshift.diagnosis.thinned import Thinned
 from priorshift.diagnosis.variant import Reading, Variant
 from priorshift.diagnosis.violation import Move, ShiftedRows, Violation, leading_columns, violation
+from priorshift.diagnosis.worded import Worded
 from priorshift.errors import InputError
 from priorshift.input.source import Source, Target
+from priorshift.numerals import short
 from priorshift.prior_knowledge import PriorKnowledge
 from priorshift.records import aligned, plain
 from priorshift.result import decimals
@@ -46,7 +48,7 @@ class AssumedPrior:
 
 
 @dataclass(frozen=True)
-class Sensitivity:
+class Sensitivity(Worded):
     """What an estimate is sensitive to.
 
     Attributes
@@ -113,7 +115,9 @@ class Sensitivity:
             "reasons": list(self.reasons),
         }
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:  # numpydoc ignore=RT01
+        """What it says, a line for each sentence or point, however long."""
         lines = [_sentence(str(self.conclusion))]
         if self.turning_prior is not None:
             threshold = f"{self.conclusion.threshold:g}"
@@ -291,10 +295,8 @@ def _violation_lines(found: Violation) -> list[str]:
             lines.append(f"{what} if the target's rows {' or '.join(ways)}.")
     if found.columns and np.isfinite(found.columns[0].deviations):
         first = found.columns[0]
-        lines.append(
-            f"For the first of these, {first.column} alone would have to be off by {first.deviations:+.2g} standard "
-            "deviations."
-        )
+        off = short(first.deviations, 2, "+")
+        lines.append(f"For the first of these, {first.column} alone would have to be off by {off} standard deviations.")
     return lines
 
 

@@ -18,7 +18,9 @@ from scipy.special import stdtr
 from priorshift.arrays import Floats
 from priorshift.confidence_curve import TabulatedCurve
 from priorshift.diagnosis.resampling import Observed, observed
+from priorshift.diagnosis.worded import Worded
 from priorshift.input.source import Target
+from priorshift.numerals import p_words
 from priorshift.result import Interval
 from priorshift.scores import mixture
 from priorshift.scores.tested_ratios import APART, RatioTest
@@ -29,7 +31,7 @@ _LEAST_LEFT = 1e-3  # of a variance, where groups that stand in source and targe
 
 
 @dataclass(frozen=True)
-class ShiftTest:
+class ShiftTest(Worded):
     """The test of R = (1−π′)/(1−π) = 1, and how far from it R is.
 
     With many rows every difference is significant, so that the ratio and its interval come first: R = 0.9 says that
@@ -81,13 +83,14 @@ class ShiftTest:
         low, high = _number(self.interval.low), _number(self.interval.high)
         return numbers | {"interval": {"low": low, "high": high, "confidence": self.interval.confidence}}
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:  # numpydoc ignore=RT01
+        """What it says, a line for each sentence or point, however long."""
         ends = f"{100 * self.interval.confidence:g}% interval {self.interval.low:.2f} to {self.interval.high:.2f}"
-        p = "p < 0.0001" if self.p_value < 1e-4 else f"p = {self.p_value:.2g}"
         if not self.separation > APART:
             return "positives and population may be alike, so that no shift could be seen"
         what = "the share of negatives in the target over that in the source"
-        return f"R = {self.ratio:.2f}, {ends}, {what}; no shift (R = 1) has {p}"
+        return f"R = {self.ratio:.2f}, {ends}, {what}; no shift (R = 1) has {p_words(self.p_value)}"
 
 
 def shift_test(

@@ -10,6 +10,7 @@ import numpy as np
 from priorshift.arrays import Floats
 from priorshift.confidence_curve import ConfidenceCurve
 from priorshift.diagnosis.conclusion import target_prior
+from priorshift.numerals import written
 from priorshift.prior_knowledge import PriorKnowledge
 from priorshift.records import plain
 
@@ -65,7 +66,7 @@ class Variant:
         """
         if np.isnan(self.value):
             return self.name, "none", "", ""
-        moved = f"{self.moved:+.3f}" + (f" ± {self.error:.3f}" if np.isfinite(self.error) else "")
+        moved = written(self.moved, 3, "+") + (f" ± {self.error:.3f}" if np.isfinite(self.error) else "")
         return self.name, f"{self.value:.3f}", f"{self.low:.3f} to {self.high:.3f}", moved
 
 

@@ -11,7 +11,9 @@ import numpy as np
 from priorshift.diagnosis.identification import Identification, range_in_words
 from priorshift.diagnosis.label_shift import LabelShiftTest
 from priorshift.diagnosis.sensitivity import Sensitivity
+from priorshift.diagnosis.worded import Worded
 from priorshift.input.source import FEW_POSITIVES
+from priorshift.numerals import p_words, written
 from priorshift.result import PriorEstimate, decimals
 
 DOUBTED = 0.05  # a p-value of label shift below which it is doubted
@@ -24,7 +26,7 @@ Answer = Literal["yes", "with care", "no"]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Worded):
     """The answer to "may I publish this number?".
 
     Attributes
@@ -50,7 +52,9 @@ class Verdict:
         """
         return {"answer": self.answer, "reasons": list(self.reasons), "note": self.note}
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:  # numpydoc ignore=RT01
+        """What it says, a line for each sentence or point, however long."""
         head = {
             "yes": "Yes, with its interval: nothing in these tables speaks against it.",
             "with care": "With care.",
@@ -101,7 +105,7 @@ def judge(
     against = [*_nothing(identification), *_outside(estimate), *_contradicted(identification), *grave]
     doubts: list[str] = []
     if p <= DOUBTED:
-        adjusted = f"p = {p:.2g}" if targets == 1 else f"p = {p:.2g}, adjusted for {targets} targets"
+        adjusted = p_words(p) + (f", adjusted for {targets} targets" if targets > 1 else "")
         broken, matters = _broken(label_shift, sensitive, adjusted)
         (against if matters and p <= REFUTED else doubts).append(broken)
     elif label_shift.surely_named and not np.isnan(p):
@@ -124,7 +128,7 @@ def judge(
 
 
 def _nothing(found: Identification) -> list[str]:
-    return [str(found)] if found.level == "nothing" else []
+    return [found.words] if found.level == "nothing" else []
 
 
 def _contradicted(found: Identification) -> list[str]:
@@ -143,8 +147,8 @@ def _outside(estimate: PriorEstimate) -> list[str]:
     if not beyond > _OUTSIDE * estimate.standard_error:
         return []
     return [
-        f"The raw estimate {estimate.raw:.3f} lies outside [0, 1] by {beyond / estimate.standard_error:.0f} standard "
-        "errors: the classes do not look the same in source and target, or the source prior is wrong."
+        f"The raw estimate {written(estimate.raw, 3)} lies outside [0, 1] by {beyond / estimate.standard_error:.0f} "
+        "standard errors: the classes do not look the same in source and target, or the source prior is wrong."
     ]
 
 
@@ -231,7 +235,8 @@ def _moved(estimate: PriorEstimate, sensitive: Sensitivity) -> list[str]:
         return []
     worst = max(moved, key=lambda v: abs(v.moved))
     how = worst.name if worst.name.startswith("without") else f"with {worst.name}"
-    return [f"It changes by {worst.moved:+.3f} {how}, which is more than chance and more than half its interval."]
+    by = written(worst.moved, 3, "+")
+    return [f"It changes by {by} {how}, which is more than chance and more than half its interval."]
 
 
 def listed(names: list[str]) -> str:

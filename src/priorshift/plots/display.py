@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 from priorshift.errors import InputTypeError, MissingExtraError
+from priorshift.numerals import written
 from priorshift.result import decimals
 
 # Okabe and Ito's colours, told apart with every kind of colour vision; each stands out from a white and a dark page
@@ -174,30 +175,6 @@ def number(value: float, width: float | None = None) -> str:  # numpydoc ignore=
     ('0.250', '0.0012', '0.25000')
     """
     return written(value, decimals(abs(value) if width is None else width))
-
-
-def written(value: float, digits: int, sign: str = "") -> str:  # numpydoc ignore=PR01,RT01
-    """A number with so many decimals and the minus sign that axes have; what rounds to 0 has no minus.
-
-    Examples
-    --------
-    >>> from priorshift.plots.display import written
-    >>> written(-0.25, 2), written(0.25, 1, "+"), written(-0.0001, 3)
-    ('−0.25', '+0.2', '0.000')
-    """
-    return f"{value:{sign}z.{digits}f}".replace("-", "−")
-
-
-def percent(share: float) -> str:  # numpydoc ignore=PR01,RT01
-    """A share, as people say it.
-
-    Examples
-    --------
-    >>> from priorshift.plots.display import percent
-    >>> percent(0.514), percent(0.0042), percent(0.0)
-    ('51 %', '0.4 %', '0 %')
-    """
-    return f"{100 * share:.1f} %" if 0 < share < 0.0095 else f"{100 * share:.0f} %"
 
 
 def expect(given: Any, part: str, what: str, giver: str) -> None:  # numpydoc ignore=PR01

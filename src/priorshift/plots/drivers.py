@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from priorshift.plots.display import BLUE, GREY, Display, bars_size, expect, label, legend_above, percent, shown
+from priorshift.numerals import percent
+from priorshift.plots.display import BLUE, GREY, Display, bars_size, expect, label, legend_above, shown
 
 if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
@@ -34,7 +35,7 @@ class DriversDisplay(Display):
     >>> from priorshift.plots import DriversDisplay
     >>> display = DriversDisplay(("age", "region (north)"), (0.7, 0.2), (1.1, -0.4)).plot()
     >>> print(display.description)
-    What the score rests on: age 70 % (higher among positives, by 1.10 standard deviations), region (north) 20 % (lower,
+    What the score rests on: age 70% (higher among positives, by 1.10 standard deviations), region (north) 20% (lower,
     by 0.40).
     """
 

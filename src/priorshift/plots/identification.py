@@ -22,7 +22,7 @@ class IdentificationDisplay(Display):
     Attributes
     ----------
     told : tuple of two float
-        What the tables alone tell, with 95 %.
+        What the tables alone tell, with 95%.
     estimators : dict of str to float
         What estimators say of the same rows.
     source_prior : float or None
@@ -90,7 +90,7 @@ class IdentificationDisplay(Display):
         """
         names = ["the tables", *(_NAMES.get(name, name) for name in self.estimators)]
         at = np.arange(len(names))[::-1]
-        ax.hlines(at[0], *self.told, color=BLUE, linewidth=3, label="95 % of what the tables tell")
+        ax.hlines(at[0], *self.told, color=BLUE, linewidth=3, label="95% of what the tables tell")
         ax.plot(list(self.estimators.values()), at[1:], "o", color=BLUE)
         if self.source_prior is not None and self.given is not None:
             ax.axvspan(*self.given, **band(ORANGE))

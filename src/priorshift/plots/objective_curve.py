@@ -36,7 +36,7 @@ class ObjectiveDisplay(Display):
     >>> estimate = ps.TCPU(0.2).fit(s.X, s.y, shared=s.ids).estimate(s.target)
     >>> display = ObjectiveDisplay.from_estimate(estimate, truth=0.6).plot()
     >>> print(display.description)
-    The objective of TCPU is lowest at a target prior of 0.515; its 95 % interval is 0.421 to 0.618. The truth is 0.600.
+    The objective of TCPU is lowest at a target prior of 0.515; its 95% interval is 0.421 to 0.618. The truth is 0.600.
     """
 
     gamma: Floats
@@ -77,7 +77,7 @@ class ObjectiveDisplay(Display):
         """What the picture shows, in sentences with its numbers."""
         words = f"The objective of TCPU is lowest at a target prior of {self._said[0]}"
         if self.interval is not None:
-            words += f"; its {100 * self.interval.confidence:g} % interval is {self._said[1]}"
+            words += f"; its {100 * self.interval.confidence:g}% interval is {self._said[1]}"
         return f"{words}." + ("" if self.truth is None else f" The truth is {self.truth:.3f}.")
 
     @property
@@ -99,7 +99,7 @@ class ObjectiveDisplay(Display):
         ax.plot(self.gamma, self.excess, color="black", linewidth=1.5)
         said, ends = f"estimate {self._said[0]}", self._said[1]
         if self.interval is not None:
-            said += f", {100 * self.interval.confidence:g} % interval {ends}"
+            said += f", {100 * self.interval.confidence:g}% interval {ends}"
             ax.axvspan(self.interval.low, self.interval.high, **band(BLUE))
         ax.axvline(self.value, color=BLUE, linewidth=1.5, label=said)
         if self.truth is not None:

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from priorshift.arrays import Floats
-from priorshift.plots.display import BLUE, GREY, ORANGE, WIDTH, Display, legend_above, percent
+from priorshift.numerals import percent
+from priorshift.plots.display import BLUE, GREY, ORANGE, WIDTH, Display, legend_above
 from priorshift.plots.p_values import bars, witness_evidence
 from priorshift.result import PriorEstimate
 

@@ -99,7 +99,7 @@ class SensitivityDisplay(Display):
         """
         if self.is_empty:
             say_instead(ax, self.description)
-        said = f"{100 * self.confidence:g} % interval"
+        said = f"{100 * self.confidence:g}% interval"
         ax.fill_between(self.source_priors, self.low, self.high, **band(BLUE), label=said)
         ax.plot(self.source_priors, self.values, color=BLUE, linewidth=1.5, label="target prior")
         ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="no shift")

@@ -33,7 +33,7 @@ class ShiftDisplay(Display):
     >>> from priorshift.plots import ShiftDisplay
     >>> display = ShiftDisplay(0.5, Interval(0.44, 0.57, 0.95, "witness"), 3e-19).plot()
     >>> print(display.description)
-    The share of negatives in the target over that in the source is 0.500, 95 % interval 0.440 to 0.570; 1 would be no
+    The share of negatives in the target over that in the source is 0.500, 95% interval 0.440 to 0.570; 1 would be no
     shift.
     """
 
@@ -67,7 +67,7 @@ class ShiftDisplay(Display):
         ratio, low, high = self._said
         return (
             f"The share of negatives in the target over that in the source is {ratio}, "
-            f"{100 * self.interval.confidence:g} % interval {low} to {high}; 1 would be no shift."
+            f"{100 * self.interval.confidence:g}% interval {low} to {high}; 1 would be no shift."
         )
 
     @property
@@ -92,7 +92,7 @@ class ShiftDisplay(Display):
         low, high = self.interval.low, self.interval.high
         right = max(end for end in (low, high, self.ratio, 1.0) if np.isfinite(end)) * 1.15 + 0.05
         ax.axvline(1.0, color=GREY, linestyle="--", linewidth=1.5, label="no shift")
-        said = f"{100 * self.interval.confidence:g} % interval"
+        said = f"{100 * self.interval.confidence:g}% interval"
         ax.hlines(0, low, min(high, right), color=BLUE, linewidth=3, label=said)
         if np.isfinite(self.ratio):
             ax.plot(self.ratio, 0, "o", color=BLUE, label=f"estimate {self._said[0]}")

@@ -113,7 +113,7 @@ class SeriesDisplay(Display):
             said.append(f"{shown(name)} {value:.{digits}f}{ends}" if np.isfinite(value) else f"{shown(name)} none")
         words = "Target prior of each target"
         if np.isfinite(self.confidence):
-            words += f", with its {100 * self.confidence:g} % interval"
+            words += f", with its {100 * self.confidence:g}% interval"
         words += f": {', '.join(said)}"
         if len(self.names) > _SAID:
             words += f" and {len(self.names) - _SAID} more"
@@ -150,14 +150,14 @@ class SeriesDisplay(Display):
         at = np.array(names, dtype="datetime64[D]") if dated else np.arange(len(names))
         sure = np.isfinite(self.ends[:, 0])
         if self.band is not None:
-            said = f"all at once, {100 * self.confidence:g} %"
+            said = f"all at once, {100 * self.confidence:g}%"
             if dated and len(names) > 1:
                 ax.fill_between(at, *self.band.T, facecolor=(BLUE, 0.15), edgecolor=BLUE, linestyle=":", linewidth=0.8,
                                 label=said)  # fmt: skip
             else:
                 ax.vlines(at, *self.band.T, color=BLUE, alpha=0.35, linewidth=8, label=said)
         if sure.any():
-            said = f"{100 * self.confidence:g} % interval"
+            said = f"{100 * self.confidence:g}% interval"
             ax.vlines(at[sure], *self.ends[sure].T, color=BLUE, linewidth=1.5, label=said)
         ax.plot(at, self.values, "o-" if dated else "o", color=BLUE, markersize=4, linewidth=1, label="estimate")
         if self.truth is not None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from priorshift.plots.display import GREY, ORANGE, Display, bars_size, expect, label, shown, written
+from priorshift.numerals import p_words, written
+from priorshift.plots.display import GREY, ORANGE, Display, bars_size, expect, label, shown
 
 if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
@@ -72,7 +73,7 @@ class LabelShiftDisplay(Display):
         said = [f"{shown(name)} {written(moved, 2, '+')}" for name, moved in zip(self.names, self.moved, strict=True)]
         more = f" and {len(said) - _SAID} more" if len(said) > _SAID else ""
         out = [shown(name) for name, is_out in zip(self.names, self.stands_out, strict=True) if is_out]
-        tested = f"Label shift has p = {self.p_value:.2g}." if np.isfinite(self.p_value) else "It could not be tested."
+        tested = f"Label shift has {p_words(self.p_value)}." if np.isfinite(self.p_value) else "It could not be tested."
         return (
             "Moves of column means that a change of the prior does not explain, in standard deviations: "
             f"{', '.join(said[:_SAID]) or 'none'}{more}. More than chance: {', '.join(out) or 'none'}. {tested}"
@@ -99,6 +100,6 @@ class LabelShiftDisplay(Display):
         ax.axvline(0.0, color="black", linewidth=1)
         ax.set_yticks(at, [label(name) for name in self.names[::-1]])
         ax.set_xlabel("move in standard deviations")
-        p = f"label shift: p = {self.p_value:.3f}" if np.isfinite(self.p_value) else "label shift: not tested"
+        p = f"label shift: {p_words(self.p_value)}" if np.isfinite(self.p_value) else "label shift: not tested"
         more = "; hatched: more than chance" if any(self.stands_out) else ""
         ax.set_title(f"{p}{more}", fontsize="small", loc="left")

@@ -13,11 +13,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from priorshift.plots.display import written
+from priorshift.numerals import p_cell, p_words, short, written
 from priorshift.result import decimals, range_decimals
 
 _DATA = Markup('<data value="{}" data-key="{}">{}</data>')
-_SMALLEST_P = 1e-4
 
 
 def look_up(record: Any, pointer: str) -> Any:
@@ -84,7 +83,7 @@ class Numbers:
 
     def short(self, pointer: str, digits: int = 3) -> Markup:
         """With so many digits."""
-        return self._shown(pointer, lambda v: f"{'−' * (v < 0)}{abs(v):.{digits}g}")
+        return self._shown(pointer, lambda v: short(v, digits))
 
     def ends(self, pointer: str) -> Markup:
         """From where to where, with as many decimals as tell the two apart."""
@@ -94,11 +93,11 @@ class Numbers:
 
     def confidence(self, pointer: str) -> Markup:
         """Of a hundred, and never rounded to more than it is."""
-        return self._shown(pointer, lambda v: f"{100 * v:.6g} %")
+        return self._shown(pointer, lambda v: f"{100 * v:.6g}%")
 
     def percent(self, pointer: str) -> Markup:
         """Of a hundred."""
-        return self._shown(pointer, lambda v: f"{100 * v:.3g} %" if 0 < v < 0.1 else f"{100 * v:.0f} %")
+        return self._shown(pointer, lambda v: f"{100 * v:.3g}%" if 0 < v < 0.1 else f"{100 * v:.0f}%")
 
     def out_of(self, pointer: str, base: int) -> Markup:
         """Of so many."""
@@ -110,9 +109,7 @@ class Numbers:
 
     def p(self, pointer: str) -> Markup:
         """A p-value, with its sign before it."""
-        return self._shown(
-            pointer, lambda v: f"p < {_SMALLEST_P:g}" if v < _SMALLEST_P else f"p = {v:.2g}", "no p-value"
-        )
+        return self._shown(pointer, p_words, "no p-value")
 
     def _shown(self, pointer: str, write: Callable[[Any], str], none: str = "none") -> Markup:
         value = self.value(pointer)
@@ -138,3 +135,18 @@ def bare(value: float, digits: int = 3, sign: str = "") -> Markup:
     Markup
     """
     return Markup('<data value="{}">{}</data>').format(repr(value), written(value, digits, sign))
+
+
+def bare_p(value: float) -> Markup:
+    """Write a p-value that the result's dictionary does not have, for a table.
+
+    Parameters
+    ----------
+    value : float
+        As it is.
+
+    Returns
+    -------
+    Markup
+    """
+    return Markup('<data value="{}">{}</data>').format(repr(value), p_cell(value, 4))

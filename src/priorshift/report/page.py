@@ -154,6 +154,7 @@ def _environment() -> Environment:
         "base": answer.base,
         "is_told": answer.is_told,
         "bare": numbers.bare,
+        "bare_p": numbers.bare_p,
         "interval_graphic": IntervalGraphic.of,
         "described": str,
         "len": len,

@@ -34,7 +34,7 @@ class Inclusion:
     found : float
         Share of the population that is like the positives, by the set that has least of it.
     most : float
-        What it is at most: the least of bounds of 95 %.
+        What it is at most: the least of bounds of 95%.
     reverse : float
         What the share of the positives that is like the population is at least.
     """

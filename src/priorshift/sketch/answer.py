@@ -21,6 +21,7 @@ from priorshift.input.enough import check_sizes
 from priorshift.input.parameters import is_known
 from priorshift.input.weights import check_worth
 from priorshift.kernel_ratio import KernelRatio
+from priorshift.numerals import p_words
 from priorshift.prior_knowledge import read_prior
 from priorshift.result import NegativeRatio, PriorEstimate
 from priorshift.sketch.container import is_saved
@@ -46,8 +47,7 @@ class SketchedShift:
     p_value: float
 
     def __str__(self) -> str:
-        p = "p < 0.0001" if self.p_value < 1e-4 else f"p = {self.p_value:.2g}"
-        return f"{self.ratio}; no shift (1) has {p}"
+        return f"{self.ratio}; no shift (1) has {p_words(self.p_value)}"
 
 
 def from_sketches(positive: Sketch, unlabeled: Sketch, target: Sketch, estimator: TCPU) -> PriorEstimate:

@@ -22,7 +22,7 @@ function number(id, what) {
 }
 
 function share(id, what, such) {
-  const sentence = `${what} must be between 0 and 100 %, such as ${such}.`;
+  const sentence = `${what} must be between 0 and 100%, such as ${such}.`;
   const input = field(id);
   if (input.valueAsNumber <= 0 || input.valueAsNumber >= 100) throw new Wrong(sentence, input);
   return Number((number(id, sentence) / 100).toPrecision(12)); // 12.3 / 100 is 0.123
@@ -31,7 +31,7 @@ function share(id, what, such) {
 function range() {
   const low = share("low", "The lower end of the range", 10);
   const high = share("high", "The upper end of the range", 30);
-  if (low >= high) throw new Wrong("The lower end of the range must be below the upper one, such as 10 to 30 %.", field("low"));
+  if (low >= high) throw new Wrong("The lower end of the range must be below the upper one, such as 10 to 30%.", field("low"));
   return { low, high };
 }
 
@@ -84,7 +84,7 @@ function hint(percent) {
   if (!(percent > 0 && percent < 1)) return "";
   const of = Math.max(1000, 10 ** Math.ceil(2 - Math.log10(percent)));
   const meant = Number((100 * percent).toPrecision(6));
-  return `That is ${percent} %, about ${Math.round((percent / 100) * of)} in ${of.toLocaleString("en")}. For ${meant} in 100 write ${meant}.`;
+  return `That is ${percent}%, about ${Math.round((percent / 100) * of)} in ${of.toLocaleString("en")}. For ${meant} in 100 write ${meant}.`;
 }
 
 export function fillIn(said) {
