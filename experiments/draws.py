@@ -93,6 +93,16 @@ def draw(source: Source, seed: int, protocol: str = "paper") -> Draw:
     return Draw(*stacked(some), standardized(pool), classes, source.rows, entropy, data.origin)
 
 
+def by_chance(
+    positives: NDArray[np.intp], negatives: NDArray[np.intp], prior: float, most: int, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Rows whose class is drawn each; no more than there are of both, but for one time in thousands."""
+    rows = min(most, int(0.85 * min(len(positives) / prior, len(negatives) / (1 - prior))))
+    k = int(rng.binomial(rows, prior))
+    k = max(rows - len(negatives), min(k, len(positives)))
+    return rng.permutation(np.concatenate([rng.permutation(positives)[:k], rng.permutation(negatives)[: rows - k]]))
+
+
 def gaussian(rows: int, prior: float, rng: np.random.Generator) -> Rows:
     """A sample of the paper's synthetic population with that prior."""
     labels = rng.random(rows) < prior

@@ -11,12 +11,11 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 import priorshift as ps
 from experiments.columns import markdown
 from experiments.diagnosed import Fitted, p_values, rejected
-from experiments.draws import gaussian, halves, load
+from experiments.draws import by_chance, gaussian, halves, load
 from experiments.grids import PRIORS
 from experiments.study import Line, Trial
 
@@ -36,16 +35,6 @@ def _targets(dataset: str, rows: int, source_prior: float) -> tuple[float, ...]:
     return tuple(dict.fromkeys((source_prior, 0.6) if rows > 200 else (source_prior, 0.5, 0.95)))
 
 
-def _by_chance(
-    positives: NDArray[np.intp], negatives: NDArray[np.intp], prior: float, most: int, rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """Rows whose class is drawn each; no more than there are of both, but for one time in thousands."""
-    rows = min(most, int(0.85 * min(len(positives) / prior, len(negatives) / (1 - prior))))
-    k = int(rng.binomial(rows, prior))
-    k = max(rows - len(negatives), min(k, len(positives)))
-    return rng.permutation(np.concatenate([rng.permutation(positives)[:k], rng.permutation(negatives)[: rows - k]]))
-
-
 def measure(dataset: str, rows: int, shared_rows: bool, source_prior: float, repetitions: int) -> list[Line]:
     targets = _targets(dataset, rows, source_prior)
     found: dict[float, list[dict[str, float]]] = {target: [] for target in targets}
@@ -58,7 +47,7 @@ def measure(dataset: str, rows: int, shared_rows: bool, source_prior: float, rep
             data = load(dataset)
             first, second = halves(len(data.X), rng)
             P, rest = np.split(first[data.y[first]], [int(data.y[first].sum()) // 3])
-            U = _by_chance(rest, first[~data.y[first]], source_prior, rows, rng)
+            U = by_chance(rest, first[~data.y[first]], source_prior, rows, rng)
             ids, y = np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)])
             X = data.X[ids]
         fitted = Fitted.of(X, y, ids, seed)
@@ -66,7 +55,7 @@ def measure(dataset: str, rows: int, shared_rows: bool, source_prior: float, rep
             if dataset == _SYNTHETIC:
                 T = gaussian(rows, target, rng)
             else:
-                T = data.X[_by_chance(second[data.y[second]], second[~data.y[second]], target, rows, rng)]
+                T = data.X[by_chance(second[data.y[second]], second[~data.y[second]], target, rows, rng)]
             found[target].append(p_values(*fitted.tests(T, seed)))
     lines = []
     for target, p in found.items():

@@ -45,8 +45,10 @@ _PARTS = 5  # of a diagnosis, after the estimate
 # what a verdict mentions of the tables, and what of it forbids a number; other warnings are of what it judges itself
 ODD = (ColumnWarning, DuplicateRowsWarning, FewGroupsWarning, SharedRowsWarning)
 GRAVE = (AuditWarning, SampleWarning)
-_UNLIKELY = 0.01  # a p-value of one of several targets that more resamples are drawn for
-_MOST_RESAMPLES = 19_999
+# p-values that more resamples are drawn for, of one target and of one of several, whose p-values are adjusted
+_DOUBTFUL, _UNLIKELY = 0.1, 0.01
+_MORE_RESAMPLES, _MOST_RESAMPLES = 4999, 19_999
+_MOST_SIGNS = 10**8  # that are held
 
 
 def diagnose(
@@ -308,8 +310,8 @@ class _Fitted:
     def diagnosis(self, seen: Examined, targets: int = 1) -> Diagnosis:
         """Each part asks the target that was examined once; what is judged of them is left open.
 
-        Of several targets one that label shift hardly explains gets so many more resamples that its p-value can be
-        small even when it is adjusted for their number.
+        A target that label shift hardly explains gets more resamples, so that its p-value hardly depends on them; of
+        several targets, so many that it can be small even when it is adjusted for their number.
         """
         estimator, source, target, estimate = self.estimator, self.source, seen.target, seen.estimate
         rng, confidence = np.random.default_rng(estimator.scored_.seed), estimator.confidence
@@ -321,12 +323,10 @@ class _Fitted:
             identification = identify(estimator, source, seen)
             step()
             shift = shift_test(seen.witness, seen.test, seen.curve, seen.values, target, confidence)
-            label_shift = label_shift_test(source, target, seen.witness, seen.values, rng, ratio=seen.test.ratio)
-            if targets > 1 and label_shift.p_value <= _UNLIKELY:
-                more = min(targets * RESAMPLES, _MOST_RESAMPLES)
-                label_shift = label_shift_test(
-                    source, target, seen.witness, seen.values, rng, ratio=seen.test.ratio, resamples=more
-                )
+            again = _again(targets, len(source.labeled) + len(target))
+            label_shift = label_shift_test(
+                source, target, seen.witness, seen.values, rng, ratio=seen.test.ratio, again=again
+            )
             step()
             sensitive = sensitivity(
                 source, target, seen.witness, *common, source_prior=estimate.source_prior, threshold=self.threshold,
@@ -338,6 +338,13 @@ class _Fitted:
             step()
         found = self.drivers if seen.is_apart else ()
         return Diagnosis(UNJUDGED, estimate, shift, label_shift, identification, sensitive, plan, found)
+
+
+def _again(targets: int, rows: int) -> tuple[float, int]:
+    """Which p-values are looked at again, and with how many resamples."""
+    if targets == 1:
+        return _DOUBTFUL, min(_MORE_RESAMPLES, _MOST_SIGNS // rows)
+    return _UNLIKELY, min(max(targets * RESAMPLES, min(_MORE_RESAMPLES, _MOST_SIGNS // rows)), _MOST_RESAMPLES)
 
 
 def _not_of_others(said: Sequence[Said], name: str, names: Iterable[str]) -> list[Said]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats, Index, Mask
+from priorshift.input.scaling import Rows
 from priorshift.input.source import Source
 from priorshift.input.tables import Table
 from priorshift.scores import mixture
 
 _SCALES = (0.3, 1.0)  # c of the kernels exp(−c‖x−y‖²/p); 1 is TCPU's
-_FREQUENCIES = 64  # of each
+_LANDMARKS = 256
+_LEAST_LONG = 1e-6  # of the longest axis: what single precision can tell of a shorter one is rounding
 _COSINES = 5  # of the p-value
 _OF_COLUMN = (2, 3, 4)  # cosines of the rank in a column, beside its value
 _FAR = 8.0  # standard deviations
@@ -23,28 +25,53 @@ _KNOTS = 1000  # of a distribution function
 
 @dataclass(frozen=True, eq=False)
 class KernelFeatures:
-    """Random Fourier features of a mean of Gaussian kernels, on rows as the scores' models take them."""
+    """A mean of Gaussian kernels on the span of landmarks, on rows as the scores' models take them.
 
-    frequencies: Floats
+    With all rows as landmarks it is the kernel itself; a few hundred leave hardly anything of it out (Nyström), and
+    unlike random features they need no seed.
+
+    Attributes
+    ----------
+    landmarks : ndarray of shape (landmarks, columns)
+        Rows of P, U and T, as many of each as its share of all rows.
+    axes : ndarray of shape (landmarks, features)
+        What makes orthonormal coordinates of the kernel's values at the landmarks, the longest axis first.
+    """
+
+    landmarks: Floats
+    axes: Floats
 
     @classmethod
-    def of(cls, columns: int, rng: np.random.Generator) -> KernelFeatures:
-        """Orthogonal frequencies, which fill the space more evenly than independent ones."""
-        made = [_orthogonal(columns, rng) * np.sqrt(2 * scale / columns) for scale in _SCALES]
-        return cls(np.concatenate(made, axis=1))
+    def of(cls, rows: Sequence[Rows | Floats], prepare: Callable[[Floats], Floats]) -> KernelFeatures:
+        """Of some samples."""
+        total = sum(map(len, rows))
+        landmarks = np.concatenate([prepare(x[evenly(len(x), round(_LANDMARKS * len(x) / total))]) for x in rows])
+        length, axes = np.linalg.eigh(_kernel(landmarks, landmarks).astype(np.float64))
+        kept = np.flatnonzero(length > _LEAST_LONG * length[-1])[::-1]
+        return cls(landmarks, axes[:, kept] / np.sqrt(length[kept]))
 
-    def __call__(self, prepared: Floats) -> Floats:
-        angle = prepared @ self.frequencies
-        return np.concatenate([np.cos(angle), np.sin(angle)], axis=1) / np.sqrt(angle.shape[1])
+    def values(self, prepared: Floats) -> NDArray[np.float32]:
+        """The kernel at the landmarks."""
+        return _kernel(prepared, self.landmarks)
+
+    def __call__(self, prepared: Floats, axes: int | None = None) -> NDArray[np.float32]:
+        """Coordinates of rows, on the longest axes alone where their number is given."""
+        return np.asarray(self.values(prepared) @ self.axes[:, :axes].astype(np.float32))
 
 
-def _orthogonal(columns: int, rng: np.random.Generator) -> Floats:
-    """Normal vectors of which as many as there are columns stand at right angles."""
-    blocks = []
-    for _ in range(-(-_FREQUENCIES // columns)):
-        directions = np.linalg.qr(rng.normal(size=(columns, columns)))[0]
-        blocks.append(directions * np.sqrt(rng.chisquare(columns, size=columns)))
-    return np.concatenate(blocks, axis=1)[:, :_FREQUENCIES]
+def evenly(rows: int, most: int) -> Index:
+    """Positions of at most so many rows, at least one, in even steps."""
+    count = min(rows, max(most, 1))
+    return np.asarray((np.arange(count) + 0.5) * rows / count, dtype=np.intp)
+
+
+def _kernel(X: Floats, Y: Floats) -> NDArray[np.float32]:
+    """In single precision: label shift holds for every function of a row, a rounded one too."""
+    x, y = X.astype(np.float32), Y.astype(np.float32)
+    squares = np.einsum("ij,ij->i", x, x)[:, None] + np.einsum("ij,ij->i", y, y)
+    squares -= 2 * x @ y.T
+    squares = np.maximum(squares, 0) / -x.shape[1]
+    return np.asarray(sum(np.exp(np.float32(scale) * squares) for scale in _SCALES) / np.float32(len(_SCALES)))
 
 
 def cosines_of_p_value() -> Floats:

@@ -1,9 +1,11 @@
 """Is it label shift? Whether the target is a mixture of the positives and the population at all.
 
-Two tests with different eyes, both of the residual (:mod:`priorshift.diagnosis.residual`): of random features of a
-Gaussian kernel, which see many kinds of change of the rows, and of cosines of the p-value, which see a change along the
-score that few rows make. They have the same random signs, so that the smaller of their two p-values can be judged in
-the same resamples.
+Two tests with different eyes, both of the residual (:mod:`priorshift.diagnosis.residual`): of a Gaussian kernel, which
+sees many kinds of change of the rows, and of cosines of the p-value, which see a change along the score that few rows
+make. They have the same random signs, so that the smaller of their two p-values can be judged in the same resamples.
+
+Little of it is left to the seed: the kernel is seen at landmarks, the score is cross-fitted many times
+(:mod:`priorshift.diagnosis.kernel_score`), and where the p-value is small there are more signs.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from priorshift.arrays import Floats
 from priorshift.diagnosis.columns import ColumnShift, unexplained
 from priorshift.diagnosis.eyes import Eyes
 from priorshift.diagnosis.features import column_names
-from priorshift.diagnosis.resampling import Mean, Observed, observed, random_signs
+from priorshift.diagnosis.resampling import Mean, Observed, Signs, observed, random_signs
 from priorshift.diagnosis.residual import Residual, shares_above
 from priorshift.diagnosis.worded import Worded
 from priorshift.input.source import Source, Target
@@ -161,6 +163,7 @@ def label_shift_test(
     *,
     ratio: float = 1.0,
     resamples: int = RESAMPLES,
+    again: tuple[float, int] = (0.0, 0),
 ) -> LabelShiftTest:
     """Test label shift.
 
@@ -171,13 +174,15 @@ def label_shift_test(
     witness : Witness
         Of the fitted source.
     values : ndarray of shape (repeats, rows)
-        The target's p-values.
+        The target's p-values; they are looked at where a user's model made them.
     rng : Generator
-        For features and signs.
+        For folds and signs.
     ratio : float
         R̂ of the witness, at which the noise of features is made alike; its error costs precision alone.
     resamples : int
         Random signs for each observation.
+    again : (float, int)
+        A p-value that is at most so large is looked at again with so many, if that is more.
 
     Returns
     -------
@@ -210,17 +215,25 @@ def label_shift_test(
     if reason:
         nan, none = float("nan"), ResidualTest(float("nan"), float("nan"), float("nan"))
         return LabelShiftTest(nan, nan, none, none, nan, nan, nan, (), (), resamples, reason)
+    small, more = again
     with one_blas_thread():
         eyes = Eyes.of(source, target, witness, values, rng)
-        signs = random_signs(samples, resamples, rng)
-        means = eyes.means(samples, signs)
-        kernel = Residual.of(*(mean.take(eyes.of_kernel) for mean in means))
-        score = _score(means, eyes, ratio)
-        names, levels = column_names(source.table, eyes.columns.encoded)
-        P, U, T = (mean.take(eyes.of_columns) for mean in means)
-        columns = unexplained((P, U, T), eyes.columns.column, eyes.columns.is_value, names, levels)
-        rows = _in_excess(eyes, kernel, samples[2])
-    return _put_together(kernel, score, columns, rows, resamples)
+        test = _tested(eyes, source, samples, ratio, random_signs(samples, resamples, rng))
+        if test.p_value <= small and more > resamples:
+            test = _tested(eyes, source, samples, ratio, random_signs(samples, more, rng))
+    return test
+
+
+def _tested(
+    eyes: Eyes, source: Source, samples: tuple[Observed, Observed, Observed], ratio: float, signs: Signs
+) -> LabelShiftTest:
+    means = eyes.means(samples, signs)
+    kernel = Residual.of(*(mean.take(eyes.of_kernel).through(eyes.kernel.axes) for mean in means))
+    score = _score(means, eyes, ratio)
+    names, levels = column_names(source.table, eyes.columns.encoded)
+    P, U, T = (mean.take(eyes.of_columns) for mean in means)
+    columns = unexplained((P, U, T), eyes.columns.column, eyes.columns.is_value, names, levels)
+    return _put_together(kernel, score, columns, _in_excess(eyes, kernel, samples[2]), len(signs))
 
 
 def _score(means: tuple[Mean, Mean, Mean], eyes: Eyes, ratio: float) -> Residual:

@@ -96,3 +96,7 @@ class Mean:
     def take(self, features: Any, scale: Floats | float = 1.0) -> Mean:
         """Some of the features, times `scale`."""
         return Mean(self.value[features] * scale, self.noise[:, features] * scale, self.size)
+
+    def through(self, matrix: Floats) -> Mean:
+        """Other features, linear in these."""
+        return Mean(self.value @ matrix, self.noise @ matrix, self.size)

@@ -86,10 +86,7 @@ def cross_fit(
     device: str = "cpu",
 ) -> tuple[Repetition, ...]:
     """Fit and score `repeats` times; the ridge regression is tuned once. `deal` gives rows to so many folds."""
-    observation = source.observation
-    positives = len(np.unique(observation[source.positive]))
-    others = len(np.setdiff1d(observation, observation[source.positive]))
-    folds = min(folds, positives, max(others, 2))
+    folds = most_folds(source, folds)
     deal = deal or (lambda folds: source.deal(folds, rng))
     if model is not None:
         return tuple(_by_model(rows, source, model, deal(folds), folds, rng) for _ in range(repeats))
@@ -100,6 +97,14 @@ def cross_fit(
     if error == np.inf:
         raise InputError("the score cannot be fitted: its error is not a number; rescale the features.")
     return tuple(in_threads(lambda one: one.fit(scale, ridge, device), [first, *others_drawn], len(rows)))
+
+
+def most_folds(source: Source, folds: int) -> int:
+    """As many folds as were asked for, or as there are observations for."""
+    observation = source.observation
+    positives = len(np.unique(observation[source.positive]))
+    others = len(np.setdiff1d(observation, observation[source.positive]))
+    return min(folds, positives, max(others, 2))
 
 
 def _taken(rows: int, most: int, rng: np.random.Generator) -> Index:
