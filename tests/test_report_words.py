@@ -68,9 +68,9 @@ def made(value=0.44, low=0.35, high=0.53, confidence=0.95, **more):
 )
 def test_a_confidence_is_never_rounded_to_more_than_it_is(confidence, said):
     page = words(report.render(made(confidence=confidence)))
-    assert re.search(rf"with {said} % confidence", page)
-    assert re.search(rf", {said} % interval", page)
-    assert "100 %" not in page
+    assert re.search(rf"with {said}% confidence", page)
+    assert re.search(rf", {said}% interval", page)
+    assert "100%" not in page
 
 
 def test_a_range_and_a_distribution_of_the_source_prior_are_shown_as_given():
