@@ -405,8 +405,8 @@ def _errors(apart):
 def test_the_page_says_what_groups_and_noise_cost():
     more = 100 * (np.array([_errors(apart) for apart in (1, 2, 3, 4)]) - 1)
     said = re.search(
-        r"at ε = 1 makes the standard error of R (\d+) to (\d+) % larger with nine groups, and (\d+) to (\d+) % with all "
-        r"bins; without noise, nine groups would cost (\d+) to (\d+) %",
+        r"at ε = 1 makes the standard error of R (\d+) to (\d+)% larger with nine groups, and (\d+) to (\d+)% with all "
+        r"bins; without noise, nine groups would cost (\d+) to (\d+)%",
         PAGE,
     )
     of_nine, of_all, of_groups = np.array(said.groups(), dtype=float).reshape(3, 2)
