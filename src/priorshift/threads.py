@@ -97,7 +97,7 @@ def in_order(work: Callable[[_T], _S], of: Iterable[_T]) -> Iterator[_S]:
         yield from map(work, chain(first, items))
         return
 
-    def by_itself(item: _T) -> _S:
+    def _by_itself(item: _T) -> _S:
         with alone():
             return work(item)
 
@@ -105,7 +105,7 @@ def in_order(work: Callable[[_T], _S], of: Iterable[_T]) -> Iterator[_S]:
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         try:
             for item in chain(first, items):
-                waiting.append(pool.submit(by_itself, item))
+                waiting.append(pool.submit(_by_itself, item))
                 if len(waiting) > workers:
                     yield waiting.popleft().result()
             while waiting:
