@@ -1,9 +1,14 @@
 """Kernel sums by torch: plain tiles anywhere, the GPU's own kernel where there is a GPU."""
 
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
+
 import numpy as np
 import pytest
 
 import priorshift as ps
+from priorshift.embedding import device as devices
 from priorshift.embedding.cuda import choose_device, gpu_kernel_sums, gpu_weighted_kernel_sums
 from priorshift.embedding.tiles import kernel_sums, weighted_kernel_sums
 from priorshift.errors import InputError
@@ -78,6 +83,7 @@ def test_tensors_of_a_gpu_are_read():
 def test_which_device_is_meant(monkeypatch):
     assert choose_device("cpu", KERNELS[0], 10**6) == "cpu"
     assert choose_device("auto", KERNELS[0], 100) == "cpu"
+    monkeypatch.setattr(devices, "version", lambda name: "2.13.0")  # as if built for GPUs
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert choose_device("auto", KERNELS[0], 10**6) == "cpu"
     with pytest.raises(InputError, match="sees no GPU"):
@@ -95,6 +101,18 @@ def test_what_is_no_device(device):
     s = ps.simulate.gaussian(0.2, 0.6, 100, 100, random_state=0)
     with pytest.raises(InputError, match="device is"):
         ps.TCPU(0.2, device=device).fit(s.X, s.y, shared=s.ids)
+
+
+def test_a_torch_without_gpu_is_not_imported_to_ask(monkeypatch):
+    asked = []
+    made = ModuleType("torch")
+    made.__spec__ = ModuleSpec("torch", None)
+    made.cuda = SimpleNamespace(is_available=lambda: asked.append(1) or True)
+    monkeypatch.setitem(sys.modules, "torch", made)
+    for build, meant in (("2.13.0+cpu", "cpu"), ("2.13.0+cu130", "cuda")):
+        monkeypatch.setattr(devices, "version", lambda name, build=build: build)
+        assert devices.device_meant("auto", pays=True) == meant
+    assert asked == [1]
 
 
 def test_the_estimate_says_where_it_was_computed():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from priorshift.errors import InputError, MissingExtraError
@@ -52,8 +53,16 @@ def device_meant(device: Any, *, pays: bool) -> str:
     if device.startswith("cuda"):
         import_cuda(device)
         return device
-    if device == "cpu" or not pays or importlib.util.find_spec("torch") is None:
+    if device == "cpu" or not pays or importlib.util.find_spec("torch") is None or _is_without_gpu():
         return "cpu"
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _is_without_gpu() -> bool:
+    """Whether the torch that is installed was built for processors alone; importing it to ask takes two seconds."""
+    try:
+        return version("torch").endswith("+cpu")
+    except PackageNotFoundError:
+        return False
