@@ -18,7 +18,6 @@ check: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/numpydoc lint src/priorshift/*.py $(foreach room,kernels plots sketch,src/priorshift/$(room)/*.py)
 
 format: .venv/dev
 	$(BIN)/ruff check --fix .

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import pytest
 
 os.environ.setdefault("MPLBACKEND", "agg")
-collect_ignore = [] if find_spec("torch") else ["src/priorshift/nnpu.py"]
+collect_ignore = [] if find_spec("torch") else ["src/priorshift/methods/nnpu.py"]
 collect_ignore += [] if find_spec("triton") else ["src/priorshift/embedding/fused.py"]
 collect_ignore += [] if find_spec("dask") else ["src/priorshift/distributed"]
 collect_ignore += [] if find_spec("jinja2") else ["src/priorshift/report"]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.confidence_curve import TabulatedCurve
 from priorshift.diagnosis.label_shift import LabelShiftTest, label_shift_test
-from priorshift.diagnosis.shift import ShiftTest, shift_test
-from priorshift.input.source import Source
-from priorshift.scores.scored import ScoredSource
+from priorshift.diagnosis.shift_test import ShiftTest, shift_test
+from priorshift.inference.confidence_curve import TabulatedCurve
+from priorshift.problem import Source
+from priorshift.scores.scored_source import ScoredSource
 from priorshift.scores.witness import Witness
 
 LEVEL = 0.05

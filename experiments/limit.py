@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from priorshift.result import Interval
+from priorshift.results import Interval
 
 LIMIT = "Limit"
 _CONFIDENCE = 0.95

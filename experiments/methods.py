@@ -17,7 +17,7 @@ import priorshift as ps
 from experiments import own
 from experiments.draws import Draw, Source, Target
 from experiments.limit import LIMIT, limit
-from priorshift.methods import METHODS
+from priorshift.methods.registry import METHODS
 
 LABEL = {method.estimator: method.label for method in METHODS}
 LIBRARY = {label: estimator for estimator, label in LABEL.items() if estimator is not ps.TCPU}

@@ -21,8 +21,8 @@ from experiments import draws
 from experiments.columns import markdown
 from experiments.study import Line, Trial
 from priorshift.arrays import Floats
-from priorshift.audited_belief import AuditedSample, put_together
-from priorshift.input.source import Source
+from priorshift.inference.audit_combination import AuditedSample, put_together
+from priorshift.problem import Source
 
 SETS = ("Synthetic", "Diabetes", "Yeast")
 PRIORS = (0.05, 0.2, 0.5, 0.8)

@@ -19,7 +19,7 @@ from experiments.columns import markdown
 from experiments.draws import counts, load, standardized
 from experiments.study import Line, Trial
 from priorshift.datasets import IMAGES, OPENML
-from priorshift.share_distribution import ShareDistribution
+from priorshift.inference.share_distribution import ShareDistribution
 
 _APART = {"Gaussians, apart": 1.0, "Gaussians, overlapping": 0.4}  # the means, in each of ten columns
 _SETS = (*_APART, *OPENML, *IMAGES)

@@ -17,8 +17,8 @@ from experiments.accuracy import Answer, accuracy, answer
 from experiments.columns import markdown
 from experiments.mixed_tables import CONFIRMED, DEVELOPED, MADE, sample
 from experiments.study import Line, Trial
-from priorshift.estimate import join_source
-from priorshift.input.samples import as_samples, reader
+from priorshift.api import join_source
+from priorshift.io.loader import as_samples, reader
 
 PRIORS = (0.1, 0.3, 0.6)
 TARGETS = (0.05, 0.2, 0.5, 0.9)

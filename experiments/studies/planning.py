@@ -18,12 +18,12 @@ from experiments.columns import markdown
 from experiments.draws import Rows, load
 from experiments.study import Line, Trial
 from priorshift import MixturePrior
-from priorshift.confidence_curve import TabulatedCurve
 from priorshift.diagnosis.planning import SAMPLES, Planning, planning
 from priorshift.errors import PriorShiftWarning
-from priorshift.input.source import Source
-from priorshift.prior_knowledge import Distributed, Known
-from priorshift.scores.scored import ScoredSource
+from priorshift.inference.confidence_curve import TabulatedCurve
+from priorshift.inference.prior_knowledge import Distributed, Known
+from priorshift.problem import Source
+from priorshift.scores.scored_source import ScoredSource
 from priorshift.scores.witness import Witness
 
 _APART = {"Synthetic": 1.0, "overlapping": 0.5}

@@ -4,38 +4,26 @@ Estimates the class prior of an unlabelled target population under label shift, 
 unlabelled data of a source population.
 """
 
-from priorshift import (
-    adapt,
-    audit,
-    datasets,
-    distributed,
-    errors,
-    intervals,
-    kernels,
-    methods,
-    plots,
-    simulate,
-    sketch,
-    storage,
-)
+from priorshift import adapt, audit, datasets, distributed, errors, kernels, plots, simulate, sketch, storage
+from priorshift.api import estimate_prior, estimate_priors
 from priorshift.diagnosis.diagnose import diagnose, diagnose_targets
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
-from priorshift.drpu import DRPU
-from priorshift.estimate import estimate_prior
-from priorshift.estimates import estimate_priors
-from priorshift.input.encoding import TableEncoder
-from priorshift.intervals import required_sample_size
-from priorshift.kernel_ratio import KernelRatio
-from priorshift.km import KM1, KM2
-from priorshift.km_ls import KM2LS
-from priorshift.mixture_prior import MixturePrior
-from priorshift.nnpu import NNPUClassifier
+from priorshift.inference import intervals
+from priorshift.inference.intervals import required_sample_size
+from priorshift.io.encoding import TableEncoder
+from priorshift.methods import registry as methods
+from priorshift.methods.drpu import DRPU
+from priorshift.methods.kernel_ratio import KernelRatio
+from priorshift.methods.km_ls import KM2LS
+from priorshift.methods.nnpu import NNPUClassifier
+from priorshift.methods.tcpu import TCPU
+from priorshift.methods.witness_shift import WitnessShift
 from priorshift.prior_estimates import PriorEstimates
-from priorshift.result import Interval, NegativeRatio, PriorEstimate
+from priorshift.results import Interval, NegativeRatio, PriorEstimate
 from priorshift.shifted_classifier import ShiftedClassifier
-from priorshift.tcpu import TCPU
+from priorshift.source_prior.km import KM1, KM2
+from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.version import __version__ as __version__
-from priorshift.witness_shift import WitnessShift
 
 __all__ = [
     "DRPU",

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from priorshift.errors import InputError
-from priorshift.input.parameters import check_number, check_prior, is_number
+from priorshift.io.parameters import check_number, check_prior, is_number
 
 
 def shifted_threshold(source_prior: float, target_prior: float) -> float:

@@ -33,10 +33,10 @@ from scipy.special import betainc, xlog1py, xlogy
 
 from priorshift.arrays import Floats, Index
 from priorshift.errors import InputError
-from priorshift.input.looked_up import LEAST, Audit, read_audit
-from priorshift.input.parameters import check_confidence, check_count, check_number, check_prior
-from priorshift.input.weights import effective_size, read_weights
-from priorshift.result import Interval
+from priorshift.io.labels import LEAST, Audit, read_audit
+from priorshift.io.parameters import check_confidence, check_count, check_number, check_prior
+from priorshift.io.weights import effective_size, read_weights
+from priorshift.results import Interval
 
 __all__ = ["LEAST", "Audit", "AuditedShare", "audit_size", "audited_share", "expected_audit", "read_audit"]
 

@@ -17,13 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift import progress
 from priorshift.errors import InputError, StoredVersionWarning, warn
-from priorshift.input.looked_up import read_audit
-from priorshift.input.parameters import check_settings, is_known
-from priorshift.input.source import Layout, Source, Target
-from priorshift.input.tables import read_table
-from priorshift.joint import RatioInfluence
-from priorshift.prior_knowledge import Known, read_prior
-from priorshift.result import PriorEstimate
+from priorshift.inference.joint import RatioInfluence
+from priorshift.inference.prior_knowledge import Known, read_prior
+from priorshift.io.labels import read_audit
+from priorshift.io.parameters import check_settings, is_known
+from priorshift.io.tables import read_table
+from priorshift.problem import Layout, Source, Target
+from priorshift.results import PriorEstimate
 from priorshift.version import __version__
 
 
@@ -142,7 +142,7 @@ class PUEstimator(BaseEstimator, ABC):
         Parameters
         ----------
         source : Source
-            Rows, labels and scale, as :class:`priorshift.input.source.Source` reads them.
+            Rows, labels and scale, as :class:`priorshift.problem.Source` reads them.
 
         Returns
         -------

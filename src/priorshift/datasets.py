@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
-from priorshift.input.parameters import check_choice
+from priorshift.io.parameters import check_choice
 
 OPENML = {
     "Diabetes": 37,

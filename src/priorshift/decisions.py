@@ -15,15 +15,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from priorshift.api import source_of_tables
 from priorshift.arrays import Floats, Mask
 from priorshift.errors import InputError
-from priorshift.estimate import source_of_tables
-from priorshift.input.csv_text import add_columns
-from priorshift.input.files import PARQUET, Piped, kind
-from priorshift.input.tables import Table
-from priorshift.input.told import Told
+from priorshift.io.csv_text import add_columns
+from priorshift.io.files import PARQUET, Piped, kind, whole_file
+from priorshift.io.row_metadata import Told
+from priorshift.io.tables import Table
 from priorshift.shifted_classifier import ShiftedClassifier
-from priorshift.whole_file import whole_file
 
 COLUMNS = ("posterior", "decision")
 

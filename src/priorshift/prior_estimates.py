@@ -12,11 +12,11 @@ import numpy as np
 
 from priorshift import plots, records
 from priorshift.errors import InputError
-from priorshift.input.parameters import check_confidence
-from priorshift.input.targets import name_of
-from priorshift.joint import Difference, EqualityTest, JointRatios, holm
-from priorshift.numerals import p_cell, written
-from priorshift.result import Interval, PriorEstimate
+from priorshift.formatting import p_cell, written
+from priorshift.inference.joint import Difference, EqualityTest, JointRatios, holm
+from priorshift.io.parameters import check_confidence
+from priorshift.io.targets import name_of
+from priorshift.results import Interval, PriorEstimate
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,17 +16,17 @@ from sklearn.utils.validation import has_fit_parameter
 from priorshift.adapt import TargetMetrics, check_target_prior, shifted_posterior, shifted_threshold, target_metrics
 from priorshift.base import PUClassifier
 from priorshift.errors import BoundaryWarning, DuplicateRowsWarning, FarValueWarning, InputError, unsaid, warn
-from priorshift.input.estimators import audit_for, check_estimator, rows_for, seeded, shared_for, told_for
-from priorshift.input.parameters import check_prior
-from priorshift.input.source import Source
-from priorshift.input.tables import Table
-from priorshift.km import KM2
-from priorshift.nnpu import warn_of_few
-from priorshift.numerals import short
-from priorshift.result import PriorEstimate
+from priorshift.formatting import short
+from priorshift.io.estimators import audit_for, check_estimator, rows_for, seeded, shared_for, told_for
+from priorshift.io.parameters import check_prior
+from priorshift.io.tables import Table
+from priorshift.methods.nnpu import warn_of_few
+from priorshift.methods.witness_shift import WitnessShift
+from priorshift.problem import Source
+from priorshift.results import PriorEstimate
 from priorshift.scores.calibration import calibrate
-from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
-from priorshift.witness_shift import WitnessShift
+from priorshift.source_prior.estimated import LEAST_PRIOR, estimate_source_prior
+from priorshift.source_prior.km import KM2
 
 _TINY = 1e-15  # what a probability of 0 or 1 is taken for
 _FAR = 30.0  # standard errors beyond an end, of which nothing is left inside but rounding

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.errors import InputError
-from priorshift.input.parameters import check_count, check_prior
+from priorshift.io.parameters import check_count, check_prior
 
 Random = int | np.random.Generator | None
 

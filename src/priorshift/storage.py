@@ -5,37 +5,29 @@ arrays and the names of classes, and makes no object of a class that it was not 
 it.
 """
 
-from priorshift import (
-    audit,
-    audited_belief,
-    drpu,
-    kernel_ratio,
-    km,
-    km_ls,
-    mixture_prior,
-    nnpu,
-    result,
-    share_distribution,
-    shifted_classifier,
-    source_prior,
-    tcpu,
-    witness_shift,
-)
-from priorshift.embedding import bandwidth, gram, own_pairs, random_features, sample
-from priorshift.input import encoded_columns, encoding, levels, observations, scaling, source, tables, target
-from priorshift.kernels import gaussian, plain
-from priorshift.scores import (
-    counted,
-    cross_fitting,
-    evidence,
-    level_sets,
-    posterior,
-    ridge,
-    scored,
-    tested_ratios,
-    witness,
-)
-from priorshift.training import network
+from priorshift import audit, shifted_classifier
+from priorshift import problem as source
+from priorshift import problem as target
+from priorshift import results as result
+from priorshift.embedding import bandwidth, gram, random_features
+from priorshift.embedding import samples as own_pairs
+from priorshift.embedding import samples as sample
+from priorshift.inference import audit_combination as audited_belief
+from priorshift.inference import share_distribution
+from priorshift.io import encoding, observations, scaling, tables
+from priorshift.io import encoding as encoded_columns
+from priorshift.io import encoding as levels
+from priorshift.kernels import kernel as gaussian
+from priorshift.kernels import kernel as plain
+from priorshift.methods import drpu, kernel_ratio, km_ls, network, nnpu, tcpu, witness_shift
+from priorshift.scores import counts as counted
+from priorshift.scores import cross_fitting, level_sets, posterior, witness
+from priorshift.scores import cross_fitting as ridge
+from priorshift.scores import ratio_test as tested_ratios
+from priorshift.scores import scored_source as evidence
+from priorshift.scores import scored_source as scored
+from priorshift.source_prior import estimated as source_prior
+from priorshift.source_prior import km, mixture_prior
 
 _ESTIMATORS = (drpu, kernel_ratio, km, km_ls, mixture_prior, nnpu, shifted_classifier, tcpu, witness_shift)
 _PARTS = (audit, audited_belief, bandwidth, counted, cross_fitting, encoding, encoded_columns, evidence, gaussian, gram,

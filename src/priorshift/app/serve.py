@@ -1,22 +1,83 @@
-"""From the command to the page: a free port, an address with a secret, a browser, and an end that leaves nothing."""
+"""A private folder for what users bring: gone at exit, and if that could not be, at the next start.
+
+A lock that its owner holds, and that the system takes back when the owner dies, tells what was left behind.
+
+From the command to the page: a free port, an address with a secret, a browser, and an end that leaves nothing."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
+import time
 import warnings
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
-from priorshift.app.folder import private_folder
-from priorshift.app.limits import Limits
+from priorshift.app.uploads import Limits
 from priorshift.errors import InputError, MissingExtraError
+
+_PREFIX, _LOCK = "priorshift-app-", "lock"
+_YOUNG = 60.0  # seconds in which a folder may not have its lock yet
+
+
+@contextmanager
+def private_folder() -> Iterator[Path]:
+    """A folder that only this user can look into, deleted with all that is in it."""
+    _remove_leftovers()
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # readable by its owner alone
+    lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        _hold(lock)
+        yield folder
+    finally:
+        os.close(lock)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_leftovers() -> None:
+    """Folders of this user whose owner has died."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            about = folder.lstat()
+            mine = not hasattr(os, "getuid") or about.st_uid == os.getuid()
+            if mine and folder.is_dir() and not folder.is_symlink() and _is_left(folder, about.st_mtime):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_left(folder: Path, changed: float) -> bool:
+    try:
+        lock = os.open(folder / _LOCK, os.O_RDWR)
+    except FileNotFoundError:
+        return time.time() - changed > _YOUNG
+    try:
+        _hold(lock)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+def _hold(lock: int) -> None:
+    """Take the lock, or fail at once."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+        return
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
 
 LOCAL = ("127.0.0.1", "localhost")
 
@@ -58,7 +119,7 @@ def serve(
     token = secrets.token_urlsafe(32)
     with listening, _signals_as_interrupts(), warnings.catch_warnings(), private_folder() as folder:
         warnings.filterwarnings("ignore", "resource_tracker:")  # if it is killed, another one is started
-        from priorshift.app.guard import Guard
+        from priorshift.app.middleware import Guard
         from priorshift.app.server import Site
 
         site = Site(folder, limits)

@@ -16,14 +16,11 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from priorshift.app import example
-from priorshift.app.guard import REPORT_POLICY
-from priorshift.app.limits import Limits
-from priorshift.app.refused import RefusedError
-from priorshift.app.settings import ROLES, Settings
+from priorshift.app.jobs import DECISIONS, REPORT, RESULT
+from priorshift.app.middleware import REPORT_POLICY, RefusedError
+from priorshift.app.settings import ROLES, Settings, for_the_page
 from priorshift.app.tasks import OVER, Task, Tasks
-from priorshift.app.uploads import Upload, Uploads
-from priorshift.app.words import for_the_page
-from priorshift.app.work import DECISIONS, REPORT, RESULT
+from priorshift.app.uploads import Limits, Upload, Uploads
 from priorshift.errors import InputError
 from priorshift.version import __version__
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from priorshift.app.limits import Limits
-from priorshift.app.refused import RefusedError
+from priorshift.app.middleware import RefusedError
+from priorshift.app.uploads import Limits
 from priorshift.app.worker import Worker
 
 _READY = 120.0  # seconds that a process may take to begin, on a busy machine

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from priorshift import progress
-from priorshift.app.limits import Limits
+from priorshift.app.uploads import Limits
 from priorshift.errors import InputError
 
 
@@ -75,7 +75,7 @@ def _serve(pipe: Connection, limits: Limits) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends us
     threading.Thread(target=_die_with_parent, daemon=True).start()
     os.umask(0o077)
-    from priorshift.app import work
+    from priorshift.app import jobs as work
 
     _limit_memory(limits.memory)
     with suppress(EOFError, OSError):

@@ -1,25 +1,35 @@
-"""`priorshift adapt`: the target's rows, decided by a classifier that fits its prior."""
+"""The table that `adapt` writes: whether it can be written is told before any work.
+
+`priorshift adapt`: the target's rows, decided by a classifier that fits its prior."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from priorshift.adapt import shifted_threshold
-from priorshift.cli.decided_table import check_output
 from priorshift.cli.options import add_options, add_output, check_torch, given, make_estimator, number
-from priorshift.cli.output import print_json
+from priorshift.cli.output import check_writable, print_json, print_result
 from priorshift.cli.parser import KNOWN, METHOD, OUTPUT
 from priorshift.cli.tables import add_tables, read_tables, scenario, told
-from priorshift.cli.words import print_result
 from priorshift.decisions import check_names, decide, fit_to_tables, logistic, write_decided_table
 from priorshift.errors import InputError, MissingExtraError
-from priorshift.input.files import PARQUET, kind
-from priorshift.nnpu import NNPUClassifier
-from priorshift.prior_knowledge import read_prior
-from priorshift.result import decimals
+from priorshift.inference.prior_knowledge import read_prior
+from priorshift.io.files import PARQUET, TEXT, is_pipe, kind
+from priorshift.methods.nnpu import NNPUClassifier
+from priorshift.results import decimals
 from priorshift.shifted_classifier import ShiftedClassifier
+
+
+def check_output(output: str, target: str, inputs: Sequence[str | None]) -> None:
+    """Before any work: can the copy be written, and would it overwrite one of the inputs?"""
+    made, read = kind(output), TEXT if target == "-" or is_pipe(target) else kind(target)
+    if made is None or (read is not None and made != read):
+        wanted = read or (*TEXT, *PARQUET)
+        raise InputError(f"--output {output} must end in {' or '.join(wanted)}, as the target does; name it so.")
+    check_writable("--output", output, inputs)
 
 
 def add_command(commands: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from priorshift.app.limits import Limits
+from priorshift.app.uploads import Limits
 from priorshift.errors import InputError
 
 

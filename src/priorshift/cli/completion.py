@@ -9,7 +9,7 @@ from typing import Any
 from priorshift.cli.output import PICTURES
 from priorshift.cli.parser import OUTPUT, Parser
 from priorshift.errors import MissingExtraError
-from priorshift.input.files import PARQUET, TEXT
+from priorshift.io.files import PARQUET, TEXT
 from priorshift.report.page import ENDINGS
 
 # Where shells look for such scripts by themselves; zsh in every folder of $fpath.

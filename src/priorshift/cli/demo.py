@@ -9,16 +9,15 @@ from typing import Any
 
 from priorshift import plots, simulate
 from priorshift.cli.options import add_output, given
-from priorshift.cli.output import check_picture, print_json, write_picture
+from priorshift.cli.output import check_picture, print_json, print_result, write_picture
 from priorshift.cli.parser import OUTPUT
 from priorshift.cli.report import check_page
-from priorshift.cli.words import print_result
 from priorshift.diagnosis.diagnose import diagnose_from_tables
 from priorshift.errors import InputError
-from priorshift.input.tables import Table
-from priorshift.input.told import Told
+from priorshift.io.row_metadata import Told
+from priorshift.io.tables import Table
+from priorshift.methods.witness_shift import WitnessShift
 from priorshift.report.page import write
-from priorshift.witness_shift import WitnessShift
 
 _PAGE = "demo.html"
 _TITLE = "How many of the new tumours are malignant?"

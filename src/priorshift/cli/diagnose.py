@@ -6,10 +6,9 @@ import argparse
 from typing import Any
 
 from priorshift.cli.options import add_options, add_output, make_estimator, number
-from priorshift.cli.output import check_picture, check_table, print_json, write_picture, write_table
+from priorshift.cli.output import check_picture, check_table, print_json, print_result, write_picture, write_table
 from priorshift.cli.parser import METHOD, OUTPUT
 from priorshift.cli.tables import add_tables, read_many_tables, read_tables, told
-from priorshift.cli.words import print_result
 from priorshift.diagnosis.diagnose import GRAVE, ODD, diagnose_from_tables, diagnose_targets_from_tables
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.errors import InputError, overheard

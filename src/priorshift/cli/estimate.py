@@ -7,17 +7,16 @@ from typing import Any
 
 from sklearn.base import clone
 
+from priorshift.api import estimate_from_tables, estimate_strata, estimate_targets, estimate_without_rows
 from priorshift.cli.options import add_options, add_output, make_estimator
-from priorshift.cli.output import check_picture, check_table, print_json, write_picture, write_table
+from priorshift.cli.output import check_picture, check_table, print_json, print_result, write_picture, write_table
 from priorshift.cli.parser import OUTPUT, TABLES
 from priorshift.cli.tables import add_tables, read_many_tables, read_stratified_tables, read_tables, told
-from priorshift.cli.words import print_result
 from priorshift.errors import InputError
-from priorshift.estimate import estimate_from_tables, estimate_without_rows
-from priorshift.estimates import estimate_strata, estimate_targets
-from priorshift.input.files import is_pipe
-from priorshift.result import PriorEstimate
-from priorshift.sketch.any_size import is_summary, needs_batches
+from priorshift.io.files import is_pipe
+from priorshift.plots import displays_of
+from priorshift.results import PriorEstimate
+from priorshift.sketch.estimation import is_summary, needs_batches
 
 
 def add_command(commands: Any) -> None:
@@ -71,13 +70,13 @@ def _run(args: argparse.Namespace) -> None:
     if args.output is not None:
         raise InputError("--output is for several targets; pass more files as --target, --by or --stratify.")
     [args.target] = args.target
-    method, estimator = make_estimator(args)
+    _, estimator = make_estimator(args)
     estimate = estimate_from_tables(estimator, *read_tables(args), told=told(args))
     if args.json:
         print_json(estimate.to_dict())
     else:
         print_result(estimate)
-    return write_picture(args.plot, lambda: method.picture(estimator, estimate))
+    return write_picture(args.plot, lambda: displays_of(estimate)[-1].plot().ax_)
 
 
 def has_no_rows(args: argparse.Namespace) -> bool:

@@ -17,8 +17,7 @@ from typing import Any
 
 from priorshift import __version__, progress
 from priorshift.cli import adapt, app, completion, demo, diagnose, estimate, experiment, report, schema, sketch
-from priorshift.cli.colours import RED, YELLOW, painted, printable
-from priorshift.cli.parser import Parser
+from priorshift.cli.parser import RED, YELLOW, Parser, painted, printable
 from priorshift.errors import InputError, PriorShiftWarning
 
 

@@ -9,12 +9,14 @@ from typing import Any
 
 from scipy import stats
 
-from priorshift import intervals, kernels, methods
+from priorshift import kernels
 from priorshift.cli.parser import KNOWN, METHOD, OUTPUT, Parser
-from priorshift.drpu import DRPU
 from priorshift.errors import InputError, MissingExtraError
-from priorshift.input.parameters import CHOICES
-from priorshift.training.trainer import import_torch
+from priorshift.inference import intervals
+from priorshift.io.parameters import CHOICES
+from priorshift.methods import registry as methods
+from priorshift.methods.drpu import DRPU
+from priorshift.methods.network import import_torch
 
 
 def number(text: str) -> float:

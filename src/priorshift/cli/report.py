@@ -10,10 +10,8 @@ from typing import Any
 from priorshift.cli.diagnose import add_diagnosis, diagnosed
 from priorshift.cli.estimate import estimated_without_rows, has_no_rows
 from priorshift.cli.options import add_output
-from priorshift.cli.output import print_json
+from priorshift.cli.output import check_writable, print_answer, print_json, print_result
 from priorshift.cli.parser import OUTPUT, TABLES
-from priorshift.cli.words import print_answer, print_result
-from priorshift.cli.writable import check_writable
 from priorshift.diagnosis.diagnosis import Diagnosis
 from priorshift.report.page import check_ending, check_extra, write
 

@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from priorshift.cli.colours import in_a_line
-from priorshift.cli.parser import ROWS, TABLES, Parser
+from priorshift.cli.parser import ROWS, TABLES, Parser, in_a_line
 from priorshift.errors import InputError
-from priorshift.input.files import Piped, is_pipe, read_pipe
-from priorshift.input.labels import read_labels
-from priorshift.input.mixed import MixedTable
-from priorshift.input.samples import as_samples, reader
-from priorshift.input.tables import Table
-from priorshift.input.targets import read_targets, split_table
-from priorshift.input.told import Told
+from priorshift.io.files import Piped, is_pipe, read_pipe
+from priorshift.io.labels import read_labels
+from priorshift.io.loader import as_samples, reader
+from priorshift.io.mixed_tables import MixedTable
+from priorshift.io.row_metadata import Told
+from priorshift.io.tables import Table
+from priorshift.io.targets import read_targets, split_table
 
 
 def add_tables(command: Parser, *, several_targets: bool = False, strata: bool = False) -> None:

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from priorshift.confidence_curve import ConfidenceCurve, TabulatedCurve
 from priorshift.errors import InputError
-from priorshift.input.parameters import is_number
-from priorshift.prior_knowledge import Distributed, PriorKnowledge
+from priorshift.inference.confidence_curve import ConfidenceCurve, TabulatedCurve
+from priorshift.inference.prior_knowledge import Distributed, PriorKnowledge
+from priorshift.io.parameters import is_number
 from priorshift.records import plain
 
 
@@ -122,9 +122,9 @@ def conclusion(
     Examples
     --------
     >>> import numpy as np
-    >>> from priorshift.confidence_curve import TabulatedCurve
+    >>> from priorshift.inference.confidence_curve import TabulatedCurve
     >>> from priorshift.diagnosis.conclusion import conclusion
-    >>> from priorshift.prior_knowledge import Known
+    >>> from priorshift.inference.prior_knowledge import Known
     >>> r = np.linspace(0, 2, 201)
     >>> curve = TabulatedCurve.of(r, statistic=(0.5 - r) / 0.05, freedom=np.full(201, np.inf))
     >>> print(conclusion(0.5, curve, Known(0.2)))

@@ -8,15 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from priorshift.api import (
+    compared,
+    join_targets,
+    make_estimator,
+    read_several,
+    read_three,
+    source_of_tables,
+    with_columns,
+    without_empty_audit,
+)
+from priorshift.diagnosis.columns import Driver, drivers
 from priorshift.diagnosis.conclusion import check_threshold
-from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis, adjusted
-from priorshift.diagnosis.drivers import Driver, drivers
+from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis, adjusted, run_settings
 from priorshift.diagnosis.identification import identify
 from priorshift.diagnosis.label_shift import RESAMPLES, label_shift_test
 from priorshift.diagnosis.planning import planning
-from priorshift.diagnosis.run_settings import run_settings
 from priorshift.diagnosis.sensitivity import sensitivity
-from priorshift.diagnosis.shift import shift_test
+from priorshift.diagnosis.shift_test import shift_test
 from priorshift.diagnosis.verdict import UNJUDGED, judge
 from priorshift.errors import (
     AuditWarning,
@@ -30,16 +39,14 @@ from priorshift.errors import (
     WarningsByName,
     overheard,
 )
-from priorshift.estimate import make_estimator, read_three, source_of_tables, with_columns
-from priorshift.estimates import compared, join_targets, read_several, without_empty_audit
-from priorshift.input.column_uses import column_uses
-from priorshift.input.source import Source, Target, check_sizes
-from priorshift.input.tables import Table
-from priorshift.input.targets import frame_library
-from priorshift.input.told import Columns, Told
-from priorshift.mixture_prior import MixturePrior
+from priorshift.io.column_uses import column_uses
+from priorshift.io.row_metadata import Columns, Told
+from priorshift.io.tables import Table
+from priorshift.io.targets import frame_library
+from priorshift.methods.witness_shift import Examined, WitnessShift
+from priorshift.problem import Source, Target, check_sizes
 from priorshift.progress import Progress
-from priorshift.witness_shift import Examined, WitnessShift
+from priorshift.source_prior.mixture_prior import MixturePrior
 
 _PARTS = 5  # of a diagnosis, after the estimate
 # what a verdict mentions of the tables, and what of it forbids a number; other warnings are of what it judges itself

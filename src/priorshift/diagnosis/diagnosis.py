@@ -1,4 +1,6 @@
-"""What a diagnosis is: a verdict, and the parts that it rests on."""
+"""What a diagnosis was asked with, in plain values: enough to ask again.
+
+What a diagnosis is: a verdict, and the parts that it rests on."""
 
 from __future__ import annotations
 
@@ -9,23 +11,92 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from priorshift import plots, records
-from priorshift.diagnosis.advice import next_steps
-from priorshift.diagnosis.drivers import Driver
+from priorshift.diagnosis.columns import Driver
 from priorshift.diagnosis.identification import Identification
 from priorshift.diagnosis.label_shift import LabelShiftTest
 from priorshift.diagnosis.planning import Planning
 from priorshift.diagnosis.sensitivity import Sensitivity
-from priorshift.diagnosis.shift import ShiftTest
-from priorshift.diagnosis.verdict import Verdict
-from priorshift.diagnosis.worded import wrapped
-from priorshift.input.column_uses import ColumnUse
-from priorshift.input.targets import name_of
-from priorshift.joint import holm
-from priorshift.numerals import p_cell
+from priorshift.diagnosis.shift_test import ShiftTest
+from priorshift.diagnosis.verdict import Verdict, next_steps
+from priorshift.formatting import p_cell, wrapped
+from priorshift.inference.joint import holm
+from priorshift.io.column_uses import ColumnUse
+from priorshift.io.row_metadata import Told
+from priorshift.io.tables import Table
+from priorshift.io.targets import name_of
 from priorshift.prior_estimates import PriorEstimates
-from priorshift.result import PriorEstimate, decimals
+from priorshift.results import PriorEstimate, decimals
+
+
+def run_settings(
+    estimator: BaseEstimator, tables: Sequence[Table], told: Told | None, threshold: float | None, by: str | None = None
+) -> dict[str, Any]:
+    """Give what differs from the defaults, ready for JSON.
+
+    Parameters
+    ----------
+    estimator : WitnessShift
+        With its parameters.
+    tables : sequence of Table
+        As they were read, with what was dropped.
+    told : Told or None
+        What is known of rows.
+    threshold : float or None
+        As in :func:`priorshift.diagnose`.
+    by : str or None
+        The column that told several targets apart.
+
+    Returns
+    -------
+    dict
+        By the names that :func:`priorshift.diagnose` and the estimator have for them; "random_state" is always among
+        them. What is no plain value is the text that Python shows.
+
+    Examples
+    --------
+    >>> from priorshift import WitnessShift
+    >>> from priorshift.diagnosis.diagnosis import run_settings
+    >>> run_settings(WitnessShift((0.1, 0.2), random_state=0), [], None, None)
+    {'random_state': 0, 'source_prior': [0.1, 0.2]}
+    """
+    given, usual = estimator.get_params(deep=False), type(estimator)().get_params(deep=False)
+    made = {
+        name: _plain(value)
+        for name, value in given.items()
+        if name not in ("verbose", "device") and (name == "random_state" or not _is(value, usual[name]))
+    }
+    rows = {} if told is None else {name: getattr(told, name) for name in ("shared", "audit", "weights", "groups")}
+    dropped = list(dict.fromkeys(column for table in tables for column in table.dropped if column != by))
+    more = {**rows, "drop": dropped or None, "threshold": threshold, "by": by}
+    return made | {name: _plain(value) for name, value in more.items() if value is not None}
+
+
+def _is(value: Any, other: Any) -> bool:
+    return value is other or (isinstance(value, (int, float, str)) and bool(value == other))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):  # columns that were passed as values
+        return {name: "values" for name in value}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    distribution = getattr(value, "dist", None)
+    if distribution is not None and hasattr(
+        distribution, "name"
+    ):  # a frozen distribution, whose own text is an address
+        arguments = [*map(repr, value.args), *(f"{name}={number!r}" for name, number in value.kwds.items())]
+        return f"scipy.stats.{distribution.name}({', '.join(arguments)})"
+    if isinstance(value, np.random.Generator):
+        return "a Generator"
+    return repr(value)
+
 
 _QUESTIONS = {
     "shift_test": "Is there a shift?",

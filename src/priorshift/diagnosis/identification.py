@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from priorshift.diagnosis.worded import Worded
 from priorshift.errors import PriorShiftWarning, unsaid
-from priorshift.input.source import Source
-from priorshift.mixture_prior import MixturePrior
-from priorshift.prior_knowledge import Known
+from priorshift.formatting import Worded
+from priorshift.inference.prior_knowledge import Known
+from priorshift.methods.witness_shift import Examined, WitnessShift
+from priorshift.problem import Source
 from priorshift.records import plain
-from priorshift.result import decimals, range_decimals
-from priorshift.witness_shift import Examined, WitnessShift
+from priorshift.results import decimals, range_decimals
+from priorshift.source_prior.mixture_prior import MixturePrior
 
 _KM2_ROWS = 1000  # asked only for agreement: a third opinion, not an estimate
 _FAR_OUT = 0.005  # of the tables' belief, beyond which a given π contradicts them

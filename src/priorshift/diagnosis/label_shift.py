@@ -1,11 +1,11 @@
 """Is it label shift? Whether the target is a mixture of the positives and the population at all.
 
-Two tests with different eyes, both of the residual (:mod:`priorshift.diagnosis.residual`): of a Gaussian kernel, which
+Two tests with different eyes, both of the residual (:mod:`priorshift.diagnosis.residuals`): of a Gaussian kernel, which
 sees many kinds of change of the rows, and of cosines of the p-value, which see a change along the score that few rows
 make. They have the same random signs, so that the smaller of their two p-values can be judged in the same resamples.
 
 Little of it is left to the seed: the kernel is seen at landmarks, the score is cross-fitted many times
-(:mod:`priorshift.diagnosis.kernel_score`), and where the p-value is small there are more signs.
+(:mod:`priorshift.diagnosis.residual_features`), and where the p-value is small there are more signs.
 """
 
 from __future__ import annotations
@@ -18,13 +18,10 @@ import numpy as np
 
 from priorshift.arrays import Floats
 from priorshift.diagnosis.columns import ColumnShift, unexplained
-from priorshift.diagnosis.eyes import Eyes
-from priorshift.diagnosis.features import column_names
-from priorshift.diagnosis.resampling import Mean, Observed, Signs, observed, random_signs
-from priorshift.diagnosis.residual import Residual, shares_above
-from priorshift.diagnosis.worded import Worded
-from priorshift.input.source import Source, Target
-from priorshift.numerals import p_words
+from priorshift.diagnosis.residual_features import Eyes, column_names
+from priorshift.diagnosis.residuals import Mean, Observed, Residual, Signs, observed, random_signs, shares_above
+from priorshift.formatting import Worded, p_words
+from priorshift.problem import Source, Target
 from priorshift.scores.witness import Witness
 from priorshift.threads import one_blas_thread
 
@@ -193,8 +190,8 @@ def label_shift_test(
     >>> import numpy as np
     >>> from priorshift import simulate
     >>> from priorshift.diagnosis.label_shift import label_shift_test
-    >>> from priorshift.input.source import Source
-    >>> from priorshift.scores.scored import ScoredSource
+    >>> from priorshift.problem import Source
+    >>> from priorshift.scores.scored_source import ScoredSource
     >>> from priorshift.scores.witness import Witness
     >>> s = simulate.gaussian(0.2, 0.6, n_source=500, n_target=500, random_state=0)
     >>> source = Source.read(s.X, s.y, s.ids, scenario="case-control", standardize=True)

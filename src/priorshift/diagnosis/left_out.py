@@ -17,14 +17,14 @@ from math import ceil
 import numpy as np
 
 from priorshift.arrays import Floats, Index, Mask
-from priorshift.confidence_curve import TabulatedCurve
-from priorshift.diagnosis.thinned import Thinned
-from priorshift.diagnosis.variant import Reading, Variant
-from priorshift.input.source import Source, Target
+from priorshift.diagnosis.subsample import Thinned
+from priorshift.diagnosis.variants import Reading, Variant
+from priorshift.inference.confidence_curve import TabulatedCurve
+from priorshift.problem import Source, Target
 from priorshift.scores import mixture
-from priorshift.scores.p_values import p_values
-from priorshift.scores.scored import ScoredSource
-from priorshift.scores.tested_ratios import RatioTest
+from priorshift.scores.mixture import p_values
+from priorshift.scores.ratio_test import RatioTest
+from priorshift.scores.scored_source import ScoredSource
 from priorshift.scores.witness import Witness
 
 _SHARE = 0.01  # of the observations of a sample, besides the single one

@@ -17,21 +17,20 @@ import numpy as np
 
 from priorshift.arrays import Floats
 from priorshift.audit import LEAST, expected_audit
-from priorshift.audited_belief import AuditedSample, put_together
-from priorshift.audited_prior import belief_of_target
-from priorshift.confidence_curve import TabulatedCurve
 from priorshift.diagnosis.width_model import Sizes, WidthModel
-from priorshift.diagnosis.worded import Worded
 from priorshift.errors import InputError
-from priorshift.input.parameters import is_number
-from priorshift.input.source import Target
-from priorshift.prior_knowledge import Between, Distributed, Known, PriorKnowledge
+from priorshift.formatting import Worded
+from priorshift.inference.audit_combination import AuditedSample, belief_of_target, put_together
+from priorshift.inference.confidence_curve import TabulatedCurve
+from priorshift.inference.prior_knowledge import Between, Distributed, Known, PriorKnowledge
+from priorshift.inference.share_distribution import ShareDistribution
+from priorshift.io.parameters import is_number
+from priorshift.problem import Target
 from priorshift.records import plain
 from priorshift.scores.posterior import SourceCounts, foreseen_spreads, prior_posterior
-from priorshift.scores.scored import ScoredSource
-from priorshift.scores.tested_ratios import RatioTest
+from priorshift.scores.ratio_test import RatioTest
+from priorshift.scores.scored_source import ScoredSource
 from priorshift.scores.witness import Witness
-from priorshift.share_distribution import ShareDistribution
 
 SAMPLES = ("positive", "unlabeled", "target")
 _NAMES = {"positive": "labelled positives", "unlabeled": "unlabelled rows", "target": "target rows"}
@@ -397,11 +396,11 @@ def planning(
     --------
     >>> import numpy as np
     >>> from priorshift import simulate
-    >>> from priorshift.confidence_curve import TabulatedCurve
+    >>> from priorshift.inference.confidence_curve import TabulatedCurve
     >>> from priorshift.diagnosis.planning import planning
-    >>> from priorshift.input.source import Source
-    >>> from priorshift.prior_knowledge import Known
-    >>> from priorshift.scores.scored import ScoredSource
+    >>> from priorshift.problem import Source
+    >>> from priorshift.inference.prior_knowledge import Known
+    >>> from priorshift.scores.scored_source import ScoredSource
     >>> from priorshift.scores.witness import Witness
     >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
     >>> source = Source.read(s.X, s.y, s.ids, scenario="case-control", standardize=True)

@@ -8,21 +8,19 @@ from typing import Any
 import numpy as np
 
 from priorshift.arrays import Floats
-from priorshift.confidence_curve import TabulatedCurve
-from priorshift.diagnosis.choices import over_bandwidths, over_scores
 from priorshift.diagnosis.conclusion import Conclusion, conclusion
 from priorshift.diagnosis.left_out import without_columns, without_rows
-from priorshift.diagnosis.thinned import Thinned
-from priorshift.diagnosis.variant import Reading, Variant
+from priorshift.diagnosis.subsample import Thinned
+from priorshift.diagnosis.variants import Reading, Variant, over_bandwidths, over_scores
 from priorshift.diagnosis.violation import Move, ShiftedRows, Violation, leading_columns, violation
-from priorshift.diagnosis.worded import Worded
 from priorshift.errors import InputError
-from priorshift.input.source import Source, Target
-from priorshift.numerals import short
-from priorshift.prior_knowledge import PriorKnowledge
+from priorshift.formatting import Worded, short
+from priorshift.inference.confidence_curve import TabulatedCurve
+from priorshift.inference.prior_knowledge import PriorKnowledge
+from priorshift.problem import Source, Target
 from priorshift.records import aligned, plain
-from priorshift.result import decimals
-from priorshift.scores.tested_ratios import RatioTest
+from priorshift.results import decimals
+from priorshift.scores.ratio_test import RatioTest
 from priorshift.scores.witness import Witness
 from priorshift.threads import one_blas_thread
 
@@ -202,11 +200,11 @@ def sensitivity(
     --------
     >>> import numpy as np
     >>> from priorshift import WitnessShift, simulate
-    >>> from priorshift.confidence_curve import TabulatedCurve
+    >>> from priorshift.inference.confidence_curve import TabulatedCurve
     >>> from priorshift.diagnosis.sensitivity import sensitivity
-    >>> from priorshift.input.source import Source
-    >>> from priorshift.prior_knowledge import Known
-    >>> from priorshift.scores.scored import ScoredSource
+    >>> from priorshift.problem import Source
+    >>> from priorshift.inference.prior_knowledge import Known
+    >>> from priorshift.scores.scored_source import ScoredSource
     >>> from priorshift.scores.witness import Witness
     >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
     >>> source = Source.read(s.X, s.y, s.ids, scenario="case-control", standardize=True)

@@ -21,8 +21,8 @@ import numpy as np
 
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.diagnosis.conclusion import Conclusion
-from priorshift.diagnosis.thinned import Thinned
-from priorshift.input.source import Source, Target
+from priorshift.diagnosis.subsample import Thinned
+from priorshift.problem import Source, Target
 from priorshift.records import plain
 from priorshift.scores import mixture
 from priorshift.scores.witness import Witness

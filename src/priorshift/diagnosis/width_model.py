@@ -20,9 +20,9 @@ import numpy as np
 from scipy.special import ndtr, roots_hermitenorm
 
 from priorshift.arrays import Floats
-from priorshift.confidence_curve import TabulatedCurve
-from priorshift.input.source import Target
-from priorshift.scores.tested_ratios import RatioTest
+from priorshift.inference.confidence_curve import TabulatedCurve
+from priorshift.problem import Target
+from priorshift.scores.ratio_test import RatioTest
 from priorshift.scores.witness import Witness
 
 _COARSE = np.linspace(0, 0.98, 30)  # r/(1 + r)

@@ -6,8 +6,8 @@ pure, and nothing is held by one worker alone: one that is lost costs its part o
 """
 
 from priorshift.distributed.estimate import estimate_prior
+from priorshift.distributed.exact import kernel_sums
 from priorshift.distributed.reduction import reduce_parts
 from priorshift.distributed.summaries import histogram, sketch
-from priorshift.distributed.tile_graph import kernel_sums
 
 __all__ = ["estimate_prior", "histogram", "kernel_sums", "reduce_parts", "sketch"]

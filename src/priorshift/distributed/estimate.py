@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from priorshift.api import make_estimator
+from priorshift.distributed.collections import Parts, as_batches, is_distributed, no_rows
 from priorshift.distributed.exact import estimate_exactly
-from priorshift.distributed.parts import Parts, is_distributed, no_rows
 from priorshift.distributed.reduction import compute, import_dask
-from priorshift.distributed.rows import as_batches
 from priorshift.distributed.summaries import (
     check_weights,
     design_of,
@@ -21,14 +21,13 @@ from priorshift.distributed.summaries import (
 )
 from priorshift.embedding.moments import Moments
 from priorshift.errors import InputError
-from priorshift.estimate import make_estimator
-from priorshift.result import PriorEstimate
-from priorshift.sketch.any_size import design_settings, estimate_at_any_size, fit_model
+from priorshift.methods.tcpu import TCPU
+from priorshift.methods.witness_shift import WitnessShift
+from priorshift.results import PriorEstimate
+from priorshift.sketch.estimation import design_settings, estimate_at_any_size, fit_model
 from priorshift.sketch.histogram import Histogram
+from priorshift.sketch.row_reader import dropped_of, weights_of_each
 from priorshift.sketch.sketch import Sketch
-from priorshift.sketch.stream import dropped_of, weights_of_each
-from priorshift.tcpu import TCPU
-from priorshift.witness_shift import WitnessShift
 
 
 def estimate_prior(

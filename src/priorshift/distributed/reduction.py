@@ -14,7 +14,7 @@ from typing import Any
 
 from priorshift import threads
 from priorshift.errors import InputError, MissingExtraError, PriorShiftWarning, Said, kept_back, warn
-from priorshift.input.parameters import check_count
+from priorshift.io.parameters import check_count
 
 Merge = Callable[[Any, Any], Any]
 

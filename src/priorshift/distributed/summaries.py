@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from priorshift.distributed.parts import Parts, no_rows
+from priorshift.distributed.collections import Parts, as_batches, no_rows
 from priorshift.distributed.reduction import compute, tree
-from priorshift.distributed.rows import as_batches
 from priorshift.embedding.moments import Moments
 from priorshift.errors import InputError
-from priorshift.input.batches import Batches
+from priorshift.io.chunks import Batches
 from priorshift.sketch.design import Design, given_settings
 from priorshift.sketch.histogram import Histogram
+from priorshift.sketch.row_reader import read_batches, weighted_rows
 from priorshift.sketch.score_model import ScoreModel
 from priorshift.sketch.sketch import DESIGN_ROWS, Sketch, design_like
-from priorshift.sketch.stream import read_batches, weighted_rows
 
 _NAME = "the sample"
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from priorshift.arrays import Floats
 from priorshift.embedding.gram import P, U
-from priorshift.embedding.sample import Sample
+from priorshift.embedding.samples import Sample
 from priorshift.kernels import Gaussian, Laplace
 
 _WIDEST, _NARROWEST = 4.0, 1 / 8  # of the median distance

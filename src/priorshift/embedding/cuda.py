@@ -17,7 +17,7 @@ from priorshift.arrays import Floats
 from priorshift.embedding.device import device_meant, import_cuda
 from priorshift.embedding.random_features import RandomFeatures
 from priorshift.errors import InputError
-from priorshift.input.scaling import Rows
+from priorshift.io.scaling import Rows
 from priorshift.kernels import Energy, Gaussian, Kernel, Laplace
 
 _KNOWN = (Gaussian, Laplace, Energy)

@@ -14,9 +14,9 @@ import numpy as np
 
 from priorshift.arrays import Index
 from priorshift.embedding.gram import Embeddings, P, SourceEmbedding, T, U
-from priorshift.embedding.sample import Sample
+from priorshift.embedding.samples import Sample
 from priorshift.errors import InputError
-from priorshift.input.observations import PriorInfluence
+from priorshift.io.observations import PriorInfluence
 
 _BLOCKS = ((P, P), (U, U), (P, U), (P, T), (U, T), (T, T))
 _BLOCK_OF = np.array([[0, 2, 3], [2, 1, 4], [3, 4, 5]])  # number in _BLOCKS of each entry of the Gram matrix

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from priorshift import threads
 from priorshift.arrays import Floats
-from priorshift.input.scaling import Rows
+from priorshift.io.scaling import Rows
 from priorshift.kernels import Kernel, Strip
 
 # A tile of 1152 × 384 values (3.5 MB) stays in the last-level cache, and its four numpy calls are long enough

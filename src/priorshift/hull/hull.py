@@ -11,8 +11,7 @@ from math import sqrt
 import numpy as np
 
 from priorshift.arrays import Floats, Index, Mask
-from priorshift.hull.face import Means, product
-from priorshift.hull.level import Level, NearestPoint
+from priorshift.hull.faces import Level, Means, NearestPoint, product
 
 _COARSEST = 100  # points; a smaller level would not be worth its overhead
 _ROUGHLY = 1e-3  # the gap of a coarse level, relative to d²

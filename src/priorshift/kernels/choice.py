@@ -9,11 +9,9 @@ from scipy.spatial.distance import cdist
 
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
-from priorshift.input.parameters import check_bandwidth, check_choice
-from priorshift.input.scaling import Rows
-from priorshift.kernels.gaussian import Gaussian
-from priorshift.kernels.kernel import Kernel
-from priorshift.kernels.plain import PAIRED_ROWS, Energy, FromFunction, Laplace
+from priorshift.io.parameters import check_bandwidth, check_choice
+from priorshift.io.scaling import Rows
+from priorshift.kernels.kernel import PAIRED_ROWS, Energy, FromFunction, Gaussian, Kernel, Laplace
 
 _MEDIAN_ROWS = 1000  # rows from which a median distance is taken: about half a million pairs
 _KERNELS: dict[str, type[Any]] = {"gaussian": Gaussian, "laplace": Laplace, "energy": Energy}

@@ -7,55 +7,56 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from priorshift.plots.columns import DriversDisplay as DriversDisplay
+    from priorshift.plots.columns import LabelShiftDisplay as LabelShiftDisplay
+    from priorshift.plots.curves import DistanceDisplay as DistanceDisplay
+    from priorshift.plots.curves import LevelSetsDisplay as LevelSetsDisplay
+    from priorshift.plots.curves import ObjectiveDisplay as ObjectiveDisplay
+    from priorshift.plots.curves import RatioOfShares as RatioOfShares
     from priorshift.plots.display import BLUE as BLUE
     from priorshift.plots.display import GREY as GREY
     from priorshift.plots.display import ORANGE as ORANGE
     from priorshift.plots.display import Display as Display
-    from priorshift.plots.distance import DistanceDisplay as DistanceDisplay
-    from priorshift.plots.drivers import DriversDisplay as DriversDisplay
-    from priorshift.plots.fragment import svg as svg
+    from priorshift.plots.functions import displays_of as displays_of
     from priorshift.plots.functions import distance_curve as distance_curve
+    from priorshift.plots.functions import draw_parts as draw_parts
     from priorshift.plots.functions import label_shift as label_shift
     from priorshift.plots.functions import level_sets as level_sets
     from priorshift.plots.functions import mixture as mixture
     from priorshift.plots.functions import objective as objective
     from priorshift.plots.functions import series as series
-    from priorshift.plots.identification import IdentificationDisplay as IdentificationDisplay
-    from priorshift.plots.objective_curve import ObjectiveDisplay as ObjectiveDisplay
-    from priorshift.plots.of_estimate import displays_of as displays_of
-    from priorshift.plots.p_values import MixtureDisplay as MixtureDisplay
-    from priorshift.plots.parts import draw_parts as draw_parts
-    from priorshift.plots.plane import PlaneDisplay as PlaneDisplay
-    from priorshift.plots.planning import PlanningDisplay as PlanningDisplay
+    from priorshift.plots.ratio import PlanningDisplay as PlanningDisplay
+    from priorshift.plots.ratio import ShiftDisplay as ShiftDisplay
+    from priorshift.plots.samples import PlaneDisplay as PlaneDisplay
+    from priorshift.plots.scores import MixtureDisplay as MixtureDisplay
     from priorshift.plots.scores import ScoresDisplay as ScoresDisplay
-    from priorshift.plots.sensitivity import SensitivityDisplay as SensitivityDisplay
-    from priorshift.plots.shares import LevelSetsDisplay as LevelSetsDisplay
-    from priorshift.plots.shares import RatioOfShares as RatioOfShares
-    from priorshift.plots.shift import ShiftDisplay as ShiftDisplay
-    from priorshift.plots.side_by_side import SeriesDisplay as SeriesDisplay
-    from priorshift.plots.unexplained import LabelShiftDisplay as LabelShiftDisplay
+    from priorshift.plots.source_prior import IdentificationDisplay as IdentificationDisplay
+    from priorshift.plots.source_prior import SensitivityDisplay as SensitivityDisplay
+    from priorshift.plots.svg_export import svg as svg
+    from priorshift.plots.targets import SeriesDisplay as SeriesDisplay
     from priorshift.plots.variants import VariantsDisplay as VariantsDisplay
 
 # no room has the name of a function: it would stand in its place
 _NAMES = {
+    "columns": ("DriversDisplay", "LabelShiftDisplay"),
+    "curves": ("DistanceDisplay", "LevelSetsDisplay", "ObjectiveDisplay", "RatioOfShares"),
     "display": ("BLUE", "GREY", "ORANGE", "Display"),
-    "distance": ("DistanceDisplay",),
-    "drivers": ("DriversDisplay",),
-    "fragment": ("svg",),
-    "functions": ("distance_curve", "label_shift", "level_sets", "mixture", "objective", "series"),
-    "identification": ("IdentificationDisplay",),
-    "objective_curve": ("ObjectiveDisplay",),
-    "of_estimate": ("displays_of",),
-    "p_values": ("MixtureDisplay",),
-    "parts": ("draw_parts",),
-    "plane": ("PlaneDisplay",),
-    "planning": ("PlanningDisplay",),
-    "scores": ("ScoresDisplay",),
-    "sensitivity": ("SensitivityDisplay",),
-    "shares": ("LevelSetsDisplay", "RatioOfShares"),
-    "shift": ("ShiftDisplay",),
-    "side_by_side": ("SeriesDisplay",),
-    "unexplained": ("LabelShiftDisplay",),
+    "functions": (
+        "displays_of",
+        "distance_curve",
+        "draw_parts",
+        "label_shift",
+        "level_sets",
+        "mixture",
+        "objective",
+        "series",
+    ),
+    "ratio": ("PlanningDisplay", "ShiftDisplay"),
+    "samples": ("PlaneDisplay",),
+    "scores": ("MixtureDisplay", "ScoresDisplay"),
+    "source_prior": ("IdentificationDisplay", "SensitivityDisplay"),
+    "svg_export": ("svg",),
+    "targets": ("SeriesDisplay",),
     "variants": ("VariantsDisplay",),
 }
 _ROOMS = {name: room for room, names in _NAMES.items() for name in names}

@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 from priorshift.errors import InputTypeError, MissingExtraError
-from priorshift.numerals import written
-from priorshift.result import decimals
+from priorshift.formatting import written
+from priorshift.results import decimals
 
 # Okabe and Ito's colours, told apart with every kind of colour vision; each stands out from a white and a dark page
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7F7F7F"

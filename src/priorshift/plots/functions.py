@@ -1,22 +1,121 @@
-"""Pictures in one call, on Axes that the caller gives, or on new ones."""
+"""The pictures that an estimate has by itself.
+
+The parts of a diagnosis that have a picture.
+
+Pictures in one call, on Axes that the caller gives, or on new ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from numpy.typing import ArrayLike
 
-from priorshift.drpu import DRPU
-from priorshift.km import KM2
-from priorshift.plots.distance import DistanceDisplay
-from priorshift.plots.objective_curve import ObjectiveDisplay
-from priorshift.plots.p_values import MixtureDisplay
-from priorshift.plots.plane import PlaneDisplay
-from priorshift.plots.shares import LevelSetsDisplay
-from priorshift.plots.side_by_side import SeriesDisplay
-from priorshift.result import PriorEstimate
-from priorshift.witness_shift import WitnessShift
+from priorshift.io.parameters import check_choice
+from priorshift.methods.drpu import DRPU
+from priorshift.methods.witness_shift import WitnessShift
+from priorshift.plots.columns import DriversDisplay, LabelShiftDisplay
+from priorshift.plots.curves import DistanceDisplay, LevelSetsDisplay, ObjectiveDisplay, has_objective
+from priorshift.plots.display import Display, pyplot
+from priorshift.plots.ratio import PlanningDisplay, ShiftDisplay
+from priorshift.plots.samples import PlaneDisplay
+from priorshift.plots.scores import MixtureDisplay, ScoresDisplay
+from priorshift.plots.source_prior import IdentificationDisplay, SensitivityDisplay
+from priorshift.plots.targets import SeriesDisplay
+from priorshift.plots.variants import VariantsDisplay
+from priorshift.results import PriorEstimate
+from priorshift.scores.scored_source import LevelSetEvidence, WitnessEvidence
+from priorshift.source_prior.km import KM2
+
+
+def displays_of(estimate: PriorEstimate) -> list[Display]:
+    """Give the pictures of an estimate, by its method.
+
+    Parameters
+    ----------
+    estimate : PriorEstimate
+        By any method.
+
+    Returns
+    -------
+    list of Display
+        Empty where the method has no picture, or there is nothing to draw.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=200, n_target=200, random_state=0)
+    >>> estimate = ps.TCPU(0.2).fit(s.X, s.y, shared=s.ids).estimate(s.target)
+    >>> [display.title for display in ps.plots.displays_of(estimate)]
+    ['Which target prior fits best']
+    """
+    if isinstance(estimate.evidence, WitnessEvidence):
+        return [ScoresDisplay.from_estimate(estimate), MixtureDisplay.from_estimate(estimate)]
+    if isinstance(estimate.evidence, LevelSetEvidence):
+        return [LevelSetsDisplay.from_estimate(estimate)]
+    if isinstance(estimate.evidence, KM2):
+        return [DistanceDisplay.from_estimate(estimate)]
+    return [ObjectiveDisplay.from_estimate(estimate)] if has_objective(estimate) else []
+
+
+if TYPE_CHECKING:
+    from priorshift.diagnosis.diagnosis import Diagnosis
+
+
+class _OfDiagnosis(Protocol):
+    """A picture that is made of a diagnosis."""
+
+    ax_: Any
+
+    @classmethod
+    def from_diagnosis(cls, diagnosis: Diagnosis) -> Self: ...
+    def plot(self, ax: Any = None) -> Self: ...
+
+
+_TOGETHER: dict[str, type[_OfDiagnosis]] = {
+    "shift_test": ShiftDisplay,
+    "label_shift_test": LabelShiftDisplay,
+    "identification": IdentificationDisplay,
+    "sensitivity": SensitivityDisplay,
+    "variants": VariantsDisplay,
+    "planning": PlanningDisplay,
+}
+PARTS: dict[str, type[_OfDiagnosis]] = _TOGETHER | {"drivers": DriversDisplay}
+
+
+def draw_parts(diagnosis: Diagnosis, part: str | None, ax: Any = None) -> Any:
+    """Draw one part of a diagnosis, or six of them in one figure.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+        What is drawn.
+    part : str or None
+        Which.
+    ax : matplotlib Axes or None
+        Where to draw one part.
+
+    Returns
+    -------
+    matplotlib Axes
+        Of several, the first.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=200, n_target=200, shared=False, random_state=0)
+    >>> found = ps.diagnose(s.positive, s.unlabeled, s.target, source_prior=0.2, random_state=0)
+    >>> ax = ps.plots.draw_parts(found, "shift_test")
+    >>> len(ax.lines) > 0
+    True
+    """
+    if part is not None:
+        check_choice("part", part, tuple(PARTS))
+        return PARTS[part].from_diagnosis(diagnosis).plot(ax).ax_
+    axes = pyplot().subplots(3, 2, figsize=(13, 13), layout="constrained")[1].ravel()
+    for one, display in zip(axes, _TOGETHER.values(), strict=True):
+        display.from_diagnosis(diagnosis).plot(one)
+    return axes[0]
 
 
 def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = None) -> Any:

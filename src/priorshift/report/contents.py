@@ -1,19 +1,172 @@
-"""What a page shows of each kind of result: its numbers, pictures and parts, by the names that templates have."""
+"""The answer in plain words: out of how many it is said, and what the verdict is called.
+
+How assumptions came out, each in a word or two, and in a tone.
+
+What a page shows of each kind of result: its numbers, pictures and parts, by the names that templates have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite, isnan
 from typing import Any
 
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
-from priorshift.input.column_uses import ColumnUse
-from priorshift.input.targets import are_iso_dates
+from priorshift.diagnosis.verdict import DOUBTED, REFUTED
+from priorshift.io.column_uses import ColumnUse
+from priorshift.io.targets import are_iso_dates
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.report import pictures
-from priorshift.report.answer import is_told
-from priorshift.report.made import python_call
-from priorshift.report.numbers import Numbers
-from priorshift.result import PriorEstimate
+from priorshift.report.numbers import Numbers, is_told
+from priorshift.report.provenance import python_call
+from priorshift.results import PriorEstimate
+
+_BASES = (100, 1_000, 10_000, 100_000, 1_000_000)
+_LEAST, _LEAST_WIDTH = 5, 3  # that a share, and the width of an interval, are said as
+
+
+@dataclass(frozen=True)
+class Badge:
+    """A verdict as it is shown.
+
+    Attributes
+    ----------
+    tone : {"yes", "care", "no", "open"}
+        For its colour.
+    mark : str
+        A sign that is no colour.
+    question, words : str
+        What was asked, and the answer.
+    """
+
+    tone: str
+    mark: str
+    question: str
+    words: str
+
+
+BADGES = {
+    "yes": Badge("yes", "✓", "May I publish this number?", "Yes, with its interval"),
+    "with care": Badge("care", "!", "May I publish this number?", "With care"),
+    "no": Badge("no", "✕", "May I publish this number?", "No"),
+    "not told": Badge("no", "✕", "May I publish this number?", "No, the tables do not tell it"),
+    "not judged": Badge("open", "?", "May I publish this number?", "Nobody has looked yet"),
+}
+
+
+def base(estimate: PriorEstimate) -> int:
+    """Choose of how many a share is said, so that neither it nor its interval is rounded away.
+
+    Parameters
+    ----------
+    estimate : PriorEstimate
+        With a value.
+
+    Returns
+    -------
+    int
+        100, or more for what is rare.
+
+    Examples
+    --------
+    >>> from priorshift import Interval, PriorEstimate
+    >>> from priorshift.report.contents import base
+    >>> def made(value, low, high):
+    ...     interval = Interval(low, high, 0.95, "delta")
+    ...     return PriorEstimate(value, value, interval, 0.01, 0.2, 1.0, 0.1, "TCPU", (50, 50, 50))
+    >>> base(made(0.52, 0.43, 0.62)), base(made(0.004, 0.0021, 0.0057))
+    (100, 10000)
+    """
+    sizes = [estimate.value / _LEAST, (1 - estimate.value) / _LEAST]
+    if estimate.interval is not None:
+        sizes += [estimate.interval.width / _LEAST_WIDTH]
+    smallest = min((size for size in sizes if isfinite(size) and size > 0), default=1.0)
+    return next((made for made in _BASES if made * smallest >= 1), _BASES[-1])
+
+
+Status = tuple[str, str]  # its tone, as of a verdict, and its words
+
+
+def label_shift_status(found: Diagnosis, p_value: float) -> Status:
+    """Say whether label shift stands.
+
+    Parameters
+    ----------
+    found : Diagnosis
+        With its test.
+    p_value : float
+        Of the test, adjusted where there are several targets.
+
+    Returns
+    -------
+    tone, words : str
+    """
+    if isnan(p_value):
+        return "care", "could not be tested"
+    if p_value <= REFUTED:
+        return "no", "refuted"
+    if p_value <= DOUBTED or found.label_shift_test.surely_named:
+        return "care", "in doubt"
+    return "yes", "not contradicted"
+
+
+def apart_status(found: Diagnosis) -> Status:
+    """Say whether positives can be told from the population.
+
+    Parameters
+    ----------
+    found : Diagnosis
+        With its identification.
+
+    Returns
+    -------
+    tone, words : str
+    """
+    return ("no", "does not hold") if found.identification.level == "nothing" else ("yes", "holds")
+
+
+def prior_status(found: Diagnosis) -> Status:
+    """Say what is known of the source prior.
+
+    Parameters
+    ----------
+    found : Diagnosis
+        With its identification.
+
+    Returns
+    -------
+    tone, words : str
+    """
+    told = found.identification
+    if told.contradicted:
+        return "no", "contradicted by the tables"
+    if told.level == "ratio" or (told.level == "nothing" and not told.given):
+        return "care", "left open"
+    if told.level == "nothing":
+        return "open", "not to be checked"
+    if not told.given:
+        return "yes", "told by the tables"
+    low, high = (told.source_prior,) * 2 if told.source_prior_by == "given" else told.source_prior_range
+    if high < told.told_range[0] or low > told.told_range[1]:
+        return "care", "not contradicted, but outside of what the tables alone leave"
+    return "yes", "agrees with the tables"
+
+
+def rows_status(found: Diagnosis) -> Status:
+    """Say by whom it is known that rows were drawn at random.
+
+    Parameters
+    ----------
+    found : Diagnosis
+        With its settings.
+
+    Returns
+    -------
+    tone, words : str
+    """
+    told = {"weights", "groups", "shared", "scenario"} & set(found.settings)
+    return "open", "as you told" if told else "taken for granted"
+
 
 _MOST_PARTS = 40  # targets that have a part of their own
 _LIMITS = {"most_columns": 500, "most_differences": 200}  # lines of a table

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.errors import InputError, MissingExtraError
+from priorshift.io.files import whole_file
 from priorshift.prior_estimates import PriorEstimates
-from priorshift.result import PriorEstimate
-from priorshift.whole_file import whole_file
+from priorshift.results import PriorEstimate
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -132,9 +132,12 @@ def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    from priorshift.report import answer, numbers, statuses, text
-    from priorshift.report.interval_graphic import IntervalGraphic
-    from priorshift.report.made import setting, versions
+    from priorshift.report import contents as answer
+    from priorshift.report import contents as statuses
+    from priorshift.report import numbers
+    from priorshift.report import numbers as text
+    from priorshift.report.pictures import IntervalGraphic
+    from priorshift.report.provenance import setting, versions
 
     made = Environment(
         loader=PackageLoader("priorshift.report"),
@@ -152,7 +155,7 @@ def _environment() -> Environment:
         "versions": versions(),
         "badges": answer.BADGES,
         "base": answer.base,
-        "is_told": answer.is_told,
+        "is_told": numbers.is_told,
         "bare": numbers.bare,
         "bare_p": numbers.bare_p,
         "interval_graphic": IntervalGraphic.of,

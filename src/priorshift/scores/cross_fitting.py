@@ -1,4 +1,13 @@
-"""Cross-fitted scores: how much each row looks like a labelled positive, by a model that has not seen it.
+"""Rows dealt to models by what they hold: a row goes to the same model wherever and whenever it comes by.
+
+So rows that are read batch by batch, in any order, on any machine, are scored by a model that has not seen them,
+without a note of which rows it was fitted to; and P, U and T are compared by one and the same function of a row.
+
+A score that is linear in random features: how it is made of them, and how it is computed without them.
+
+Scores on a GPU: the same numbers in double precision, for very many rows.
+
+Cross-fitted scores: how much each row looks like a labelled positive, by a model that has not seen it.
 
 Rows are dealt to folds, rows of one observation to the same fold; a row is scored by the model that was fitted without
 its fold. Rows of a target are dealt to the models at random and not averaged over them, so that their noise is that of
@@ -8,28 +17,198 @@ other folds (and other random features), and each repetition keeps its scores.
 The model is kernel ridge regression of "labelled" (1) against "population" (−1), both of weight one half, with a
 Gaussian kernel exp(−c‖x−y‖²/p) by random Fourier features; c and the ridge are chosen by cross-validation. It has two
 hundred coefficients, which a sample of the rows knows well enough: of P and of U at most `FIT_ROWS` are drawn to fit
-it, and all rows are scored. A scikit-learn classifier can take its place.
-"""
+it, and all rows are scored. A scikit-learn classifier can take its place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.arrays import Floats, Index
+from priorshift.embedding.device import device_meant, import_cuda
 from priorshift.errors import InputError
-from priorshift.input.estimators import check_estimator, seeded
-from priorshift.input.source import Source
-from priorshift.scores.gpu import gpu_scores
-from priorshift.scores.ridge import Features, Ridge
+from priorshift.io.estimators import check_estimator, seeded
+from priorshift.problem import Source
 from priorshift.threads import in_threads
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio, as in splitmix64
+_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_DISTINCT = 0.5  # share of distinct rows, below which copies are the rule
+
+Codes = NDArray[np.uint64]
+
+
+def content_codes(rows: Floats) -> Codes:
+    """A number for each row that depends on its values alone."""
+    bits = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # 0.0 makes one zero of two
+    code = np.zeros(len(rows), dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for column in bits.T:
+            code = _mixed(code ^ column)
+    return code
+
+
+def place_codes(start: int, count: int) -> Codes:
+    """The same by the place of a row in its sample: for rows of which most are copies of others."""
+    return _mixed(np.arange(start, start + count, dtype=np.uint64))
+
+
+def mostly_copies(codes: Codes) -> bool:
+    """Whether most rows are copies of others."""
+    return len(np.unique(codes)) < _DISTINCT * len(codes)
+
+
+def fold_of(codes: Codes, folds: int, seed: int) -> Index:
+    """The fold of each row, another one with each seed."""
+    with np.errstate(over="ignore"):
+        return np.asarray(_mixed(codes ^ _mixed(np.uint64(seed))) % np.uint64(folds), dtype=np.intp)
+
+
+def _mixed(code: Codes | np.uint64) -> Codes:
+    """Every bit of the input moves every bit of the output."""
+    with np.errstate(over="ignore"):
+        code = np.asarray(code, dtype=np.uint64) + _ODD
+        code = (code ^ (code >> np.uint64(30))) * _MIX[0]
+        code = (code ^ (code >> np.uint64(27))) * _MIX[1]
+        return np.asarray(code ^ (code >> np.uint64(31)))
+
+
+_BLOCK = 512  # rows whose features are held together
+
+
+@dataclass(frozen=True)
+class Features:
+    """cos and sin of random projections, and a constant."""
+
+    frequencies: Floats
+
+    def __call__(self, rows: Floats) -> Floats:
+        D = self.frequencies.shape[1]
+        made = np.ones((len(rows), 2 * D + 1))
+        for at in _blocks(len(rows)):
+            # with t = tan(a/2), cos a = 2/(1+t²) − 1 and sin a = 2t/(1+t²): one slow function in place of two
+            t = np.tan(rows[at] @ (self.frequencies / 2))
+            twice = (2 / np.sqrt(D)) / (1 + t * t)
+            np.subtract(twice, 1 / np.sqrt(D), out=made[at, :D])
+            np.multiply(twice, t, out=made[at, D : 2 * D])
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class Ridge:
+    """A function of a row: Σ β_j cos(ω_j·x) + γ_j sin(ω_j·x), and a constant.
+
+    Each pair is r cos(ω·x − φ), and cos a = 2/(1 + tan²(a/2)) − 1: one slow function for each frequency.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (2 × frequencies + 1,)
+        β, γ and the constant, for features of norm √(1/frequencies) each.
+    half : ndarray of shape (columns, frequencies)
+        ω/2.
+    phase : ndarray of shape (frequencies,)
+        φ/2.
+    twice : ndarray of shape (frequencies,)
+        2r.
+    constant : float
+        With −Σ r.
+    """
+
+    beta: Floats
+    half: Floats
+    phase: Floats
+    twice: Floats
+    constant: float
+
+    @classmethod
+    def of(cls, features: Features, beta: Floats) -> Ridge:
+        D = features.frequencies.shape[1]
+        cosine, sine = beta[:D] / np.sqrt(D), beta[D : 2 * D] / np.sqrt(D)
+        r = np.hypot(cosine, sine)
+        return cls(beta, features.frequencies / 2, np.arctan2(sine, cosine) / 2, 2 * r, float(beta[-1] - r.sum()))
+
+    def __call__(self, rows: Floats) -> Floats:
+        scores = np.empty(len(rows))
+        room = np.empty((min(_BLOCK, len(rows)), len(self.twice)))  # a new one for each block is slow to come by
+        for at in _blocks(len(rows)):
+            t = np.matmul(rows[at], self.half, out=room[: at.stop - at.start])
+            t -= self.phase
+            np.tan(t, out=t)
+            t *= t
+            t += 1
+            np.divide(self.twice, t, out=t)
+            scores[at] = t.sum(axis=1) + self.constant
+        return scores
+
+
+def _blocks(rows: int) -> Iterator[slice]:
+    return (slice(k, min(k + _BLOCK, rows)) for k in range(0, rows, _BLOCK))
+
+
+_MANY = 500_000  # rows, below which starting torch costs more than it saves
+_GPU_BLOCK = 2**18  # rows whose features are held together
+
+
+def choose_score_device(device: str, rows: int) -> str:
+    """The device that is meant: "auto" is a GPU where there are many rows and torch sees one.
+
+    Parameters
+    ----------
+    device : str
+        As the user says it.
+    rows : int
+        That are to be scored.
+
+    Returns
+    -------
+    str
+        "cpu", or a torch device.
+    """
+    return device_meant(device, pays=rows >= _MANY)
+
+
+def gpu_scores(rows: Floats, fold: Index, models: Sequence[Ridge], device: str = "cuda") -> Floats:
+    """Each row by the model of its fold, as :func:`priorshift.scores.cross_fitting.scores_by_fold` gives it.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (rows, columns)
+        Prepared.
+    fold : ndarray of int
+        Of each row.
+    models : sequence of Ridge
+        Of one repetition, which have their frequencies in common.
+    device : str
+        Where.
+
+    Returns
+    -------
+    ndarray of shape (rows,)
+    """
+    torch = import_cuda(device)
+
+    def moved(array: Floats) -> Any:
+        return torch.as_tensor(array, device=device)
+
+    half, phase = moved(models[0].half), moved(np.stack([model.phase for model in models]))
+    twice = moved(np.stack([model.twice for model in models]))
+    constant = moved(np.array([model.constant for model in models]))
+    scores = np.empty(len(rows))
+    for k in range(0, len(rows), _GPU_BLOCK):
+        at = slice(k, k + _GPU_BLOCK)
+        of = torch.as_tensor(fold[at], device=device)
+        t = torch.tan(torch.as_tensor(rows[at], dtype=torch.float64, device=device) @ half - phase[of])
+        scores[at] = ((twice[of] / (1 + t * t)).sum(dim=1) + constant[of]).cpu().numpy()
+    return scores
+
 
 FIT_ROWS = 20_000  # of P, and of U
 _FREQUENCIES = 100

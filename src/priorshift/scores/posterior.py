@@ -21,7 +21,7 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from priorshift.arrays import Floats
-from priorshift.share_distribution import ShareDistribution
+from priorshift.inference.share_distribution import ShareDistribution
 
 # edges of bins of the p-values, closer near 0 where negatives lie
 _EDGES = np.concatenate([np.geomspace(1e-3, 0.1, 12), np.linspace(0, 1, 41)])

@@ -30,12 +30,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from priorshift.arrays import Floats, Index
-from priorshift.input.source import Source, Target
-from priorshift.input.weights import effective_size
+from priorshift.io.weights import effective_size
+from priorshift.problem import Source, Target
 from priorshift.scores import mixture
-from priorshift.scores.counted import CountedSample, CountedWitness
-from priorshift.scores.scored import ScoredSource
-from priorshift.scores.tested_ratios import (
+from priorshift.scores.counts import CountedSample, CountedWitness
+from priorshift.scores.ratio_test import (
     LARGEST,
     RatioTest,
     TriedRatios,
@@ -47,6 +46,7 @@ from priorshift.scores.tested_ratios import (
     unbiased,
     widening,
 )
+from priorshift.scores.scored_source import ScoredSource
 
 _BLOCK = 2**21  # values of h held at a time
 _COUNTED = 20_000  # rows of the source from which on it pays to count them

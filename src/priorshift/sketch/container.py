@@ -39,8 +39,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.errors import InputError
+from priorshift.io.files import whole_file
 from priorshift.version import __version__
-from priorshift.whole_file import whole_file
 
 UNFINISHED = "unfinished work"  # the kind of a sketch that is still growing
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from priorshift.embedding.random_features import LEAST_FEATURES, RandomFeatures, check_features
 from priorshift.errors import InputError
-from priorshift.input.fields import Fields
-from priorshift.input.mixed import MixedTable
-from priorshift.input.parameters import check_choice, check_random_state, is_number
-from priorshift.input.tables import Table
+from priorshift.io.header_fields import Fields
+from priorshift.io.mixed_tables import MixedTable
+from priorshift.io.parameters import check_choice, check_random_state, is_number
+from priorshift.io.tables import Table
 from priorshift.kernels import Gaussian, Laplace, make_kernel
-from priorshift.sketch.rows import RowReader
+from priorshift.sketch.row_reader import RowReader
 
 _KERNELS: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
 _RULES = ("dimension", "median")

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
-from priorshift.input.batches import Batches
-from priorshift.input.fields import Fields
+from priorshift.io.chunks import Batches
+from priorshift.io.header_fields import Fields
 from priorshift.progress import RowProgress
 from priorshift.scores import mixture
-from priorshift.scores.counted import GROUPS, CountedSample, CountedSource
-from priorshift.scores.gpu import choose_score_device
+from priorshift.scores.counts import GROUPS, CountedSample, CountedSource
+from priorshift.scores.cross_fitting import choose_score_device
 from priorshift.scores.posterior import posterior_levels
 from priorshift.sketch import container, private
 from priorshift.sketch.score_model import ScoreModel

@@ -13,22 +13,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
-from priorshift.input.batches import Batches
-from priorshift.input.enough import check_sizes, check_source_apart, warn_of_copies
-from priorshift.input.fields import Fields
-from priorshift.input.observations import repeats_by_chance
-from priorshift.input.parameters import check_settings
-from priorshift.input.source import Source
-from priorshift.input.tables import check_dropped
-from priorshift.mixture_prior import MixturePrior
-from priorshift.scores.cross_fitting import FIT_ROWS, cross_fit, scores_by_fold
-from priorshift.scores.dealt import Codes, content_codes, fold_of, mostly_copies, place_codes
-from priorshift.scores.p_values import p_values
-from priorshift.scores.ridge import Ridge
-from priorshift.scores.scored import Preparation, ScoredSource
-from priorshift.scores.swapped import warn_if_swapped
+from priorshift.io.chunks import Batches
+from priorshift.io.header_fields import Fields
+from priorshift.io.observations import repeats_by_chance
+from priorshift.io.parameters import check_settings
+from priorshift.io.tables import check_dropped
+from priorshift.problem import Source, check_sizes, check_source_apart, warn_of_copies
+from priorshift.scores.cross_fitting import (
+    FIT_ROWS,
+    Codes,
+    Ridge,
+    content_codes,
+    cross_fit,
+    fold_of,
+    mostly_copies,
+    place_codes,
+    scores_by_fold,
+)
+from priorshift.scores.mixture import p_values
+from priorshift.scores.scored_source import Preparation, ScoredSource, warn_if_swapped
 from priorshift.sketch import container
-from priorshift.sketch.rows import RowReader, without
+from priorshift.sketch.row_reader import RowReader, without
+from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.threads import in_threads, one_blas_thread
 
 KIND = "score model"
@@ -55,7 +61,7 @@ class ScoreModel:
     prepare : Preparation
         And those what the models take.
     half : ndarray of shape (repeats, columns, frequencies)
-        Of each repetition, ω/2 of :class:`priorshift.scores.ridge.Ridge`.
+        Of each repetition, ω/2 of :class:`priorshift.scores.cross_fitting.Ridge`.
     phase, twice : ndarray of shape (repeats, folds, frequencies)
         Of each model.
     constant : ndarray of shape (repeats, folds)

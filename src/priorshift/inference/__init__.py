@@ -1,0 +1,1 @@
+"""Intervals, bounds and confidence distributions: how sure R and the two priors are."""

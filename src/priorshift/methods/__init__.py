@@ -1,0 +1,1 @@
+"""Estimators of the target prior, and the table that names them."""

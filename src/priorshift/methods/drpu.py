@@ -1,0 +1,335 @@
+"""DRPU: the target prior from the level sets of an estimated density ratio (Nakajima and Sugiyama 2023).
+
+Under label shift the ratio r = p₊/p of the source orders points as that of any target does, so it is trained once;
+each target then costs a pass through the network and a sort.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy import stats
+from sklearn.base import clone
+
+from priorshift.arrays import Floats, Index
+from priorshift.base import TargetPriorEstimator
+from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning, warn
+from priorshift.io.estimators import seeded
+from priorshift.io.parameters import check_prior, is_known
+from priorshift.methods.network import Risk, Split, import_torch, train, training_of
+from priorshift.problem import Source, Target
+from priorshift.results import Interval, PriorEstimate
+from priorshift.scores.cross_fitting import Model, ModelScore, check_model
+from priorshift.scores.level_sets import LevelSet, SampleScores, ShareCurve, margin
+from priorshift.scores.scored_source import LevelSetEvidence
+from priorshift.source_prior.estimated import estimate_source_prior
+
+_FALLBACK = 0.5  # of the positives must lie above a threshold where ε allows none
+_LEAST_ALPHA = 0.01  # r ≤ 1/α: a smaller α lets single rows weigh more than a hundred
+_LEAST_POSITIVES = 5  # held out, for an interval
+
+
+class DRPU(TargetPriorEstimator):
+    """DRPU: density ratio by a network, prior by its level sets; the paper's first competitor.
+
+    Half of the source rows train the network r = p₊/p by the LSIF divergence with non-negative correction; the
+    other half stops the training and gives the share of positives above each threshold. The prior is the smallest
+    ratio of shares, population to positives, over thresholds above which more than ε of the m held-out positives
+    lie, ε = √(4·log(em/2)/m) + √(log(2m)/(2m)). Where ε ≥ 1 (m ≤ 27) no threshold is left: a warning says so, and
+    thresholds with half of the positives above them are taken instead.
+
+    It aims at an upper bound of the prior, which is sharp where some level set holds no negatives.
+
+    Parameters
+    ----------
+    source_prior : float, estimator or None
+        The α of the non-negative correction, which should not exceed π: a number is π itself, known; an estimator
+        is asked, and None asks :class:`KM2`. With a model of your own there is no α; a number is π all the same.
+    model : classifier or None
+        Anything of scikit-learn's kind to take the network's place: it is fitted to tell labelled (1) from
+        unlabelled rows (0), and its ``decision_function``, ``predict_proba`` or ``predict`` orders the rows.
+    scenario : {"case-control", "censoring"}
+        As in :class:`TCPU`.
+    standardize : bool
+        Scale every column by the mean and spread of the population sample.
+    confidence : float
+        Of the interval, which includes the sampling error of held-out and target rows, of which copies are one and
+        groups are not independent, and no bias. With fewer than 5 held-out positives there is none.
+    n_bootstrap : int
+        Replicates behind the standard error.
+    hidden : tuple of int
+        Sizes of the network's hidden layers, each with batch normalisation and ReLU.
+    batch_size : int
+        Rows in a step of Adam; this and the next three are the paper's values.
+    learning_rate, weight_decay : float
+        Of Adam.
+    max_epochs : int
+        Epochs after which training stops at the latest.
+    patience : int
+        Epochs without a smaller held-out divergence after which training stops.
+    device : str
+        Where torch trains: "cpu", "cuda", "cuda:1", …
+    verbose : bool
+        Whether a terminal shows how far the training is.
+    random_state : int, Generator or None
+        Decides the halves, the network's start, the batches and the bootstrap.
+
+    Attributes
+    ----------
+    source_prior_ : float
+        π as given, or by the level sets.
+    alpha_ : float or None
+        The α in use; None with a model of your own.
+    least_share_ : float
+        ε, or one half where ε leaves no threshold: the share of positives above a threshold that is trusted.
+    held_out_divergence_ : ndarray or None
+        After each epoch.
+    model_ : estimator or None
+        The fitted `model`.
+    classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    Nakajima and Sugiyama (2023). Positive-unlabeled classification under class-prior shift: a prior-invariant approach
+    based on density ratio estimation. Machine Learning 112.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from priorshift import DRPU, simulate
+    >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
+    >>> drpu = DRPU(model=LogisticRegression(), random_state=0).fit(s.X, s.y, shared=s.ids)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     estimate = drpu.estimate(s.target)
+    >>> print(f"{estimate.value:.1f}, source prior {estimate.source_prior:.1f}")
+    0.6, source prior 0.2
+    """
+
+    label = "DRPU"
+    settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"confidence", "n_bootstrap", "verbose"})
+
+    def __init__(
+        self,
+        source_prior: Any = None,
+        *,
+        model: Any = None,
+        scenario: Literal["case-control", "censoring"] = "case-control",
+        standardize: bool = True,
+        confidence: float = 0.95,
+        n_bootstrap: int = 200,
+        hidden: tuple[int, ...] = (300, 300, 300),
+        batch_size: int = 100,
+        learning_rate: float = 2e-5,
+        weight_decay: float = 5e-3,
+        max_epochs: int = 1000,
+        patience: int = 30,
+        device: str = "cpu",
+        verbose: bool = False,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.source_prior = source_prior
+        self.model = model
+        self.scenario = scenario
+        self.standardize = standardize
+        self.confidence = confidence
+        self.n_bootstrap = n_bootstrap
+        self.hidden = hidden
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.device = device
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        """Train the ratio on one half of the source, and score the other half.
+
+        Rows of one observation stay in one half, since the network knows the rows that it was trained on.
+        """
+        rows = source.rows[:]
+        held_out = source.deal(2, rng) == 1
+        halves = Split.of(rows, source, held_out)
+        known = is_known(self.source_prior)
+        self.alpha_ = None
+        self.model_ = None
+        self.held_out_divergence_ = None
+        if self.model is None:
+            import_torch()
+            self.alpha_ = check_prior(self.source_prior) if known else self._ask_alpha(source)
+            score: Model
+            score, divergence = train(lsif(self.alpha_), halves, training_of(self), rng, "DRPU")
+            self.held_out_divergence_ = np.array(divergence)
+        else:
+            self.model_ = self._fit_model(halves, rng)
+            score = ModelScore(self.model_)
+        P, U = (sample[held_out[sample]] for sample in (source.positive, source.population))
+        self._positive = _scores(score(halves.held_positive), source, P)
+        population = _scores(score(halves.held_unlabeled), source, U)
+        self._score, self._sizes = score, source.sizes
+        self.least_share_ = self._trusted_share(self._positive.observations)
+        self._entropy = int(rng.integers(2**62))
+        self._source_curve = ShareCurve.of(self._positive, population)
+        share = self._source_curve.smallest(self.least_share_)
+        self.source_prior_ = check_prior(self.source_prior) if known else share.ratio
+        self._prior_by = "given" if known else self.label
+        self._warn_of_source(share.ratio)
+
+    def _estimate(self, target: Target) -> PriorEstimate:
+        scores = self._scores_of(target)
+        curve = ShareCurve.of(self._positive, scores)
+        best = curve.smallest(self.least_share_)
+        worth = self._positive.worth(best.threshold), scores.worth(best.threshold)
+        error = curve.standard_error(self.least_share_, worth, self.n_bootstrap, np.random.default_rng(self._entropy))
+        interval = self._interval(best, error, scores.observations)
+        warn(
+            f"The interval of DRPU includes sampling error ({error:.2g}), not its bias: it takes the smallest of many "
+            "noisy ratios, which is too small where positives are few, and is an upper bound where classes overlap.",
+            EstimatedPriorWarning,
+        )
+        pi = self.source_prior_
+        return PriorEstimate(
+            value=best.ratio,
+            raw=best.ratio,
+            interval=interval,
+            standard_error=error,
+            source_prior=pi,
+            negative_ratio=(1 - best.ratio) / (1 - pi) if pi < 1 else float("nan"),
+            separation=float("nan"),
+            method=self.label,
+            sizes=(*self._sizes, len(target)),
+            source_prior_by=self._prior_by,
+            details={
+                "scenario": self.scenario,
+                "standardize": self.standardize,
+                "alpha": self.alpha_,
+                "held_out_positives": len(self._positive.values),
+                "least_share_of_positives": self.least_share_,
+                "share_of_positives": best.positive,
+                "share_of_target": best.population,
+            },
+            evidence=LevelSetEvidence(self._source_curve, curve, self.least_share_),
+        )
+
+    def _interval(self, best: LevelSet, error: float, n: float) -> Interval | None:
+        """None with so few positives that resampling them shows no spread; never of no width where nothing was seen."""
+        if round(self._positive.observations) < _LEAST_POSITIVES:
+            return None
+        half = stats.norm.ppf((1 + self.confidence) / 2) * error
+        low, high = max(best.ratio - half, 0.0), best.ratio + half
+        if best.population == 0:  # none of n: the exact upper bound of a share that was never seen
+            high = (1 - ((1 - self.confidence) / 2) ** (1 / n)) / best.positive
+        if best.ratio >= 1:  # no level set says anything
+            low = 0.0
+        return Interval(float(low), float(min(high, 1.0)), self.confidence, "bootstrap")
+
+    def density_ratio(self, X: Any) -> Floats:
+        """Estimate r(x) = p₊(x)/p(x) of the source, by the network.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, features)
+            With the columns of the source.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            Between 0 and 1/α.
+        """
+        self._check_fit()
+        if self.alpha_ is None:
+            raise InputError("a model of your own orders rows and need not be a density ratio; use its own methods.")
+        return _ratio(self._score(self._layout.read(X, "X", least=1).rows[:]), self.alpha_)
+
+    def share_curve(self, X_target: Any = None) -> ShareCurve:
+        """Count the shares of positives and of a target above each threshold.
+
+        Parameters
+        ----------
+        X_target : array-like, data frame or None
+            Rows of a target; None is the source population.
+
+        Returns
+        -------
+        ShareCurve
+        """
+        self._check_fit()
+        if X_target is None:
+            return self._source_curve
+        return ShareCurve.of(self._positive, self._scores_of(self.read_target(X_target)))
+
+    def _scores_of(self, target: Target) -> SampleScores:
+        return SampleScores(self._score(target.rows[:]), target.mass, target.observation, target.copies)
+
+    def _ask_alpha(self, source: Source) -> float:
+        return max(estimate_source_prior(self.source_prior, source, self.random_state).value, _LEAST_ALPHA)
+
+    def _fit_model(self, halves: Split, rng: np.random.Generator) -> Any:
+        X = np.concatenate([halves.positive, halves.unlabeled])
+        return seeded(clone(self.model), rng).fit(X, np.repeat([1, 0], [len(halves.positive), len(halves.unlabeled)]))
+
+    def _trusted_share(self, m: float) -> float:
+        if margin(m) < 1:
+            return margin(m)
+        warn(
+            f"{m:.0f} held-out positives are too few for DRPU's rule, which trusts a threshold only with more than "
+            f"{margin(m):.2f} of them above it (28 leave one); thresholds with {_FALLBACK:.0%} of them above are taken "
+            "instead. Take the prior as a guess, or label more positives.",
+            FewPositivesWarning,
+        )
+        return _FALLBACK
+
+    def _warn_of_source(self, share: float) -> None:
+        if share > 0.95:
+            warn(
+                f"No level set tells positives from the population: at best {share:.2f} times the share of positives "
+                "lies in it, so every source prior up to that is possible. Take the target's estimate as an upper "
+                "bound; more rows or other features may help.",
+                WeakSeparationWarning,
+            )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.model is not None:
+            check_model(self.model)
+        training_of(self)
+
+
+def lsif(alpha: float) -> Risk:
+    """Make the risk of least-squares importance fitting of r = σ(output)/α, split for the non-negative correction.
+
+    ½E_U[r²] − E_P[r] = (½αE_P[r²] − E_P[r]) + ½(E_U[r²] − αE_P[r²]); since p − αp₊ ≥ 0 for α ≤ π, the second part
+    is not negative. And r ≤ 1/π ≤ 1/α, which the link takes care of.
+
+    Parameters
+    ----------
+    alpha : float
+        α.
+
+    Returns
+    -------
+    callable
+        From the outputs at positive and at unlabelled rows to the two parts.
+    """
+
+    def risk(positive: Any, unlabeled: Any) -> tuple[Any, Any]:  # numpydoc ignore=GL08
+        r_p, r_u = positive.sigmoid() / alpha, unlabeled.sigmoid() / alpha
+        shared = alpha / 2 * (r_p**2).mean()
+        return shared - r_p.mean(), (r_u**2).mean() / 2 - shared
+
+    return risk
+
+
+def _scores(values: Floats, source: Source, rows: Index) -> SampleScores:
+    """Scores of some rows of the source; observations are whole among them, and so are copies."""
+    each = 1 / source.copies[rows]
+    return SampleScores(values, each / each.sum(), source.observation[rows], source.copies[rows])
+
+
+def _ratio(output: Floats, alpha: float) -> Floats:
+    return np.asarray(1 / (1 + np.exp(-np.clip(output, -700, 700))) / alpha)

@@ -1,0 +1,266 @@
+"""nnPU: a classifier from positives and unlabelled rows, by the non-negative risk of Kiryo et al. (2017).
+
+The risk of a classifier g needs no negatives: (1−π)E_N[ℓ(−g)] = E_U[ℓ(−g)] − πE_P[ℓ(−g)].
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from priorshift.arrays import Floats
+from priorshift.base import PUClassifier
+from priorshift.errors import FewPositivesWarning, warn
+from priorshift.io.parameters import check_prior, is_known
+from priorshift.methods.network import Risk, Split, import_torch, train, training_of
+from priorshift.problem import Source
+from priorshift.scores.calibration import calibrate
+from priorshift.source_prior.estimated import LEAST_PRIOR, estimate_source_prior
+
+
+class NNPUClassifier(PUClassifier):
+    """Classifier trained on labelled positives and unlabelled rows.
+
+    Each of `folds` networks is trained without one fold of the rows, which stops its training and whose outputs
+    calibrate the probabilities; together they predict by their mean output.
+
+    Parameters
+    ----------
+    source_prior : float, estimator or None
+        π, the share of positives in the source population: a number is taken as known, an estimator is asked
+        (``fit(X, y)``, then ``prior_``), and None asks :class:`KM2`.
+    loss : {"sigmoid", "logistic"}
+        ℓ(z) = 1/(1 + exp(z)), as in the original, or log(1 + exp(−z)).
+    hidden : tuple of int
+        Sizes of the hidden layers, each with batch normalisation and ReLU; ``()`` is a linear model.
+    folds : int
+        Networks to train.
+    scenario : {"case-control", "censoring"}
+        As in :class:`TCPU`.
+    standardize : bool
+        Scale every column by the mean and spread of the population sample.
+    batch_size : int
+        Rows in a step of Adam.
+    learning_rate, weight_decay : float
+        Of Adam.
+    max_epochs : int
+        Epochs after which training stops at the latest.
+    patience : int
+        Epochs without a smaller held-out risk after which training stops.
+    device : str
+        Where torch trains: "cpu", "cuda", "cuda:1", …
+    verbose : bool
+        Whether a terminal shows how far the training is.
+    random_state : int, Generator or None
+        Decides the folds, the networks' start and the batches.
+    prior : float, estimator or None
+        The old name of `source_prior`; it warns, and will go with version 0.3.
+
+    Attributes
+    ----------
+    prior_ : float
+        π as given or estimated; probabilities are those of the source population with this prior.
+    classes_ : ndarray of shape (2,)
+        The two values of y; predictions use them too, the larger one for positives. They may be text.
+    calibration_ : tuple of float
+        a, b of P(Y=1|x) = σ(a·g(x) + b).
+    held_out_risk_ : list of ndarray
+        Of each network, after each epoch.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    The sigmoid loss only finds the side of ½; :mod:`priorshift.scores.calibration` makes probabilities of the outputs,
+    of either loss, and says what is true of them.
+
+    References
+    ----------
+    Kiryo, Niu, du Plessis and Sugiyama (2017). Positive-unlabeled learning with non-negative risk estimator. NeurIPS.
+    The calibration: Lancaster and Imbens (1996). Case-control studies with contaminated controls. Journal of
+    Econometrics 71.
+
+    Examples
+    --------
+    >>> from priorshift import NNPUClassifier, simulate
+    >>> s = simulate.gaussian(source_prior=0.5, target_prior=0.5, random_state=0)
+    >>> classifier = NNPUClassifier(source_prior=0.5, random_state=0).fit(s.X, s.y)
+    >>> accuracy = (classifier.predict(s.target) == s.target_labels).mean()
+    >>> bool(accuracy > 0.92)  # the best possible is 0.943
+    True
+    """
+
+    predicts_positive = True  # for ShiftedClassifier: predict_proba is P(Y=1|x), not P(labelled|x)
+
+    def __init__(
+        self,
+        source_prior: Any = None,
+        *,
+        loss: Literal["sigmoid", "logistic"] = "sigmoid",
+        hidden: tuple[int, ...] = (100, 100),
+        folds: int = 4,
+        scenario: Literal["case-control", "censoring"] = "case-control",
+        standardize: bool = True,
+        batch_size: int = 200,
+        learning_rate: float = 1e-2,
+        weight_decay: float = 5e-3,
+        max_epochs: int = 200,
+        patience: int = 20,
+        device: str = "cpu",
+        verbose: bool = False,
+        random_state: int | np.random.Generator | None = None,
+        prior: Any = "deprecated",
+    ) -> None:
+        self.source_prior = source_prior
+        self.loss = loss
+        self.hidden = hidden
+        self.folds = folds
+        self.scenario = scenario
+        self.standardize = standardize
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.device = device
+        self.verbose = verbose
+        self.random_state = random_state
+        self.prior = prior
+
+    def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        torch = import_torch()
+        rows = source.rows[:]
+        self.prior_ = self._prior(source)
+        folds = min(self.folds, *source.sizes)
+        fold = source.deal(folds, rng)
+        risk, settings = non_negative(torch, self.prior_, self.loss), training_of(self)
+        networks, curves = [], []
+        outputs = np.empty(len(source.positive)), np.empty(len(source.population))
+        for k in range(folds):
+            split = Split.of(rows, source, fold == k)
+            network, curve = train(risk, split, settings, rng, f"nnPU {k + 1}/{folds}")
+            outputs[0][fold[source.positive] == k] = network(split.held_positive)
+            outputs[1][fold[source.population] == k] = network(split.held_unlabeled)
+            networks.append(network)
+            curves.append(np.array(curve))
+        self.calibration_ = calibrate(*outputs, self.prior_)
+        warn_of_few(len(source.positive))
+        self.held_out_risk_ = curves
+        self._networks = tuple(networks)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Compute the log odds of being positive in the source population.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, features)
+            With the columns of the source.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            Above 0 where positive is the likelier class.
+        """
+        rows = self._read_rows(X).rows[:]
+        a, b = self.calibration_
+        return np.asarray(a * np.mean([network(rows) for network in self._networks], axis=0) + b)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Compute the posterior in the source population, whose prior is `prior_`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, features)
+            With the columns of the source.
+
+        Returns
+        -------
+        ndarray of shape (rows, 2)
+            P(Y=0|x) and P(Y=1|x).
+        """
+        p = expit(self.decision_function(X))
+        return np.stack([1 - p, p], axis=1)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the likelier class in the source population; see :class:`ShiftedClassifier` for a target.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, features)
+            With the columns of the source.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            Values of `classes_`.
+        """
+        positive = self.decision_function(X) > 0
+        return np.asarray(self.classes_[positive.astype(int)])
+
+    def _prior(self, source: Source) -> float:
+        prior = self._given_prior()
+        if is_known(prior):
+            return check_prior(prior)
+        return max(estimate_source_prior(prior, source, self.random_state).value, LEAST_PRIOR)
+
+    def _given_prior(self) -> Any:
+        """`source_prior`, or what came under its old name."""
+        if not self._is_old_name_used():
+            return self.source_prior
+        warn("NNPUClassifier(prior=…) is called source_prior now, as in the other estimators.", FutureWarning)
+        return self.prior
+
+    def _is_old_name_used(self) -> bool:
+        return not (isinstance(self.prior, str) and self.prior == "deprecated")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self._is_old_name_used() and is_known(self.prior):
+            check_prior(self.prior, "prior")
+        training_of(self)
+
+
+def warn_of_few(positives: int) -> None:
+    """Warn where a calibration of two numbers rests on fewer than 10 positives.
+
+    Parameters
+    ----------
+    positives : int
+        How many there are.
+    """
+    if positives < 10:
+        warn(
+            f"Probabilities are calibrated on {positives} positive rows; take them as a guess, and label at least 10.",
+            FewPositivesWarning,
+        )
+
+
+def non_negative(torch: Any, prior: float, loss: str) -> Risk:
+    """Make the risk πE_P[ℓ(g)] + (E_U[ℓ(−g)] − πE_P[ℓ(−g)]).
+
+    The second part is (1−π)E_N[ℓ(−g)], which is not negative.
+
+    Parameters
+    ----------
+    torch : module
+    prior : float
+        π.
+    loss : {"sigmoid", "logistic"}
+        ℓ.
+
+    Returns
+    -------
+    callable
+        From the outputs at positive and at unlabelled rows to the two parts.
+    """
+
+    def ell(z: Any) -> Any:  # numpydoc ignore=GL08
+        return torch.sigmoid(-z) if loss == "sigmoid" else torch.nn.functional.softplus(-z)
+
+    def risk(positive: Any, unlabeled: Any) -> tuple[Any, Any]:  # numpydoc ignore=GL08
+        return prior * ell(positive).mean(), ell(-unlabeled).mean() - prior * ell(-positive).mean()
+
+    return risk

@@ -1,0 +1,354 @@
+"""The source prior from the mixture of p-values: what they tell of it, and what they leave open."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy import stats
+from sklearn.utils.validation import check_is_fitted
+
+from priorshift.arrays import Floats
+from priorshift.base import PUEstimator
+from priorshift.errors import (
+    InputError,
+    OverlapWarning,
+    PriorShiftWarning,
+    WeakSeparationWarning,
+    warn,
+)
+from priorshift.inference.audit_combination import AuditedBelief, AuditedSample, put_together
+from priorshift.inference.share_distribution import ShareDistribution
+from priorshift.problem import FEW_POSITIVES, NO_LAYOUT, Source, Target
+from priorshift.progress import Progress
+from priorshift.scores.cross_fitting import FIT_ROWS, check_model
+from priorshift.scores.posterior import SourceCounts, TargetEvidence, posterior_counts, prior_posterior
+from priorshift.scores.scored_source import ScoredSource
+from priorshift.source_prior.km import KM2
+from priorshift.threads import one_blas_thread
+
+_OVERLAP = 0.1  # above which a warning says what the tables leave open
+_OPEN = 0.9  # the width of an interval that says nothing
+_KM2_LIMIT = 0.4  # a prior up to which KM2 does not fall far below it
+_KM2_ERROR = 0.07  # by which it may
+_KM2_FAILS = 0.05  # how likely, beside its being right, that it says little whatever the prior is, as of few positives
+
+
+class MixturePrior(PUEstimator):
+    """Source prior from cross-fitted scores, with what the tables leave open of it.
+
+    Scores of the population are turned into p-values among the positives', whose density is π + (1−π)g. How the
+    density g of negatives may look has a prior, and `prior_distribution_` is the posterior of π
+    (:mod:`priorshift.scores.posterior`): narrow where classes are apart, wide where they overlap, since rows that look
+    like positives may then be negatives. KM2's answer, from the same rows, is rarely far below a prior of up to 0.4,
+    and anything above; so priors that exceed it are made less likely, up to there, by a Student density (4 degrees of
+    freedom, scale 0.07), but never by more than a factor of 21: of few positives KM2 answers little, whatever the prior
+    is. (Scale and factor were chosen on the studies' sets.)
+
+    Parameters
+    ----------
+    model : classifier or None
+        What gives the scores: None is kernel ridge regression on random features, tuned by cross-validation
+        (:mod:`priorshift.scores.cross_fitting`); a scikit-learn classifier takes its place.
+    repeats, folds : int
+        Of the cross-fitting; the posteriors of the repetitions are averaged.
+    ask_km2 : bool
+        Whether KM2 is asked.
+    scenario : {"case-control", "censoring"}
+        As in :class:`TCPU`.
+    standardize : bool
+        Scale every column by the mean and spread of the population sample.
+    max_rows : int
+        KM2 is asked of at most so many rows.
+    fit_rows : int
+        Of P and of U, at most so many are drawn to fit the score to; all rows are scored. More make the estimate hardly
+        more precise (see the guide, "Any size").
+    verbose : bool
+        Whether a terminal shows how far long work is.
+    random_state : int, Generator or None
+        Decides folds, random features and subsamples.
+
+    Attributes
+    ----------
+    prior_, standard_error_ : float
+        Mean and standard deviation of the posterior.
+    prior_distribution_ : ShareDistribution
+        The posterior of π, with ``cdf``, ``ppf``, ``mean`` and ``std``.
+    interval_ : tuple of two float
+        Its 2.5 and 97.5% points.
+    audit_ : AuditedBelief or None
+        What became of the posterior by an audit; None without one. `prior_distribution_` is then its distribution.
+    mixture_prior_ : float
+        The largest π that the p-values allow: all rows that look like positives are taken as such.
+    km2_prior_ : float
+        NaN where KM2 was not asked, or cannot use the rows.
+    overlap_ : float
+        How often a negative looks more positive than a positive does, 1 − AUC, from 0 to ½.
+    few_positives_ : bool
+        Fewer than 20: the prior is a guess, and a warning says so.
+    tells_nothing_ : bool
+        The interval is wider than 0.9; a warning says so.
+    p_values_ : ndarray of shape (repeats, rows of the population)
+    weights_ : ndarray of shape (repeats, components)
+        Of the components of the largest mixture's g (:mod:`priorshift.scores.mixture`).
+    scored_ : ScoredSource
+        What a target is compared with.
+
+    References
+    ----------
+    The share of true nulls: Storey (2002). A direct approach to false discovery rates. Journal of the Royal
+    Statistical Society B 64. What is identified: Blanchard, Lee and Scott (2010). Semi-supervised novelty detection.
+    Journal of Machine Learning Research 11. The likelihood: Qin (1998). Inferences for case-control and semiparametric
+    two-sample density ratio models. Biometrika 85.
+
+    Examples
+    --------
+    >>> from priorshift import MixturePrior, simulate
+    >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
+    >>> found = MixturePrior(random_state=0).fit(s.X, s.y, shared=s.ids)
+    >>> low, high = found.interval_
+    >>> print(f"{found.prior_:.2f}, {low:.2f} to {high:.2f}; overlap {found.overlap_:.2f}")
+    0.20, 0.16 to 0.24; overlap 0.02
+    """
+
+    takes_audit = True
+    takes_weights = True
+    scored_: ScoredSource
+    audit_: AuditedBelief | None
+    _given: ScoredSource | None = None
+
+    def __init__(
+        self,
+        *,
+        model: Any = None,
+        repeats: int = 5,
+        folds: int = 5,
+        ask_km2: bool = True,
+        scenario: Literal["case-control", "censoring"] = "case-control",
+        standardize: bool = True,
+        max_rows: int = 4000,
+        fit_rows: int = FIT_ROWS,
+        verbose: bool = False,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.model = model
+        self.repeats = repeats
+        self.folds = folds
+        self.ask_km2 = ask_km2
+        self.scenario = scenario
+        self.standardize = standardize
+        self.max_rows = max_rows
+        self.fit_rows = fit_rows
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit_scored(self, source: Source, scored: ScoredSource) -> Self:
+        """Fit the estimator to a source that was scored before.
+
+        Parameters
+        ----------
+        source : Source
+            Rows, labels, scale and audit.
+        scored : ScoredSource
+            Its scores.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+        """
+        self._given = scored
+        try:
+            return self.fit_source(source)
+        finally:
+            self._given = None
+
+    def fit_counted(
+        self, counts: SourceCounts, law: tuple[Floats, Floats], km2_prior: float, sizes: tuple[int, int]
+    ) -> Self:
+        """Fit the estimator to a population whose p-values were counted elsewhere.
+
+        Parameters
+        ----------
+        counts : SourceCounts
+            Of the population.
+        law : two ndarrays
+            π and w of the largest mixture, of each repetition.
+        km2_prior : float
+            NaN where KM2 was not asked.
+        sizes : tuple of two int
+            Labelled and unlabelled rows.
+
+        Returns
+        -------
+        Self
+            The fitted estimator, which knows no row.
+        """
+        self._check_parameters()
+        self._forget()
+        self.km2_prior_ = km2_prior
+        self._conclude(counts, law)
+        self.few_positives_ = counts.m < FEW_POSITIVES
+        self._warn(*sizes)
+        self._layout = NO_LAYOUT
+        return self
+
+    def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        with one_blas_thread(), Progress("MixturePrior", 3) as step:
+            step()
+            self.scored_ = self._given or ScoredSource.of(
+                source, self.model, self.repeats, self.folds, rng, self.fit_rows
+            )
+            step()
+            self.km2_prior_ = self.ask_for_km2(source, rng) if self.ask_km2 else float("nan")
+            step()
+            (m, n), (of_P, of_U) = source.worth, self._design_effects(source)
+            counts = SourceCounts.of(self.p_values_, round(m), m / of_P, n / of_U * source.population_mass)
+            self._conclude(counts, self.scored_.mixture, AuditedSample.of_source(source, self._predicted()))
+        self.few_positives_ = source.few_positives
+        source.warn_of_few_positives()
+        self._warn(*source.sizes)
+
+    def _conclude(self, counts: SourceCounts, law: tuple[Floats, Floats], audited: AuditedSample | None = None) -> None:
+        """What the counts tell of π, with KM2's answer and with what was looked up."""
+        posterior, self.overlap_ = prior_posterior(counts)
+        priors, self.weights_ = law
+        self.mixture_prior_ = float(priors.mean())
+        if np.isfinite(self.km2_prior_):
+            posterior = posterior.times(_km2_log_likelihood(posterior.middles, self.km2_prior_))
+        self.audit_ = None if audited is None else put_together(posterior, audited, from_rows=True)
+        if self.audit_ is not None:
+            posterior = self.audit_.distribution
+            self.audit_.warn(
+                "source prior",
+                "the tables tell",
+                "the labelled positives do not look like those of the unlabelled rows, or negatives hide among them",
+            )
+        self.prior_distribution_ = posterior
+        self._target_evidence = TargetEvidence(counts, posterior)
+        self.prior_, self.standard_error_ = posterior.mean(), posterior.std()
+        low, high = posterior.ppf([0.025, 0.975])
+        self.interval_ = float(low), float(high)
+        self.tells_nothing_ = high - low > _OPEN
+
+    def distribution_with(
+        self, distribution: ShareDistribution, values: Floats, target: Target, ratio: float
+    ) -> ShareDistribution:
+        """Give a distribution of π with what a target tells of it, as if its ratio of negatives were known.
+
+        Parameters
+        ----------
+        distribution : ShareDistribution
+            `prior_distribution_`, or what an audit made of it.
+        values : ndarray of shape (repeats, rows)
+            The target's p-values.
+        target : Target
+            What each row counts, and which are one observation.
+        ratio : float
+            R.
+
+        Returns
+        -------
+        ShareDistribution
+            The target's rows show the negatives' density too. Its mean is nearer to π; since R is an estimate, its
+            spread is too small.
+        """
+        check_is_fitted(self)
+        size = target.size / target.design_effect(self.scored_.predicted(values, ratio))
+        counts = posterior_counts(values, self._target_evidence.source.ranked, size * target.mass)
+        return self.distribution_given(distribution, counts, ratio)
+
+    def distribution_given(self, distribution: ShareDistribution, counts: Floats, ratio: float) -> ShareDistribution:
+        """Give a distribution of π with what a target tells of it, whose p-values were counted.
+
+        Parameters
+        ----------
+        distribution : ShareDistribution
+            As in `distribution_with`.
+        counts : ndarray of shape (repeats, levels)
+            By :func:`priorshift.scores.posterior.posterior_counts`.
+        ratio : float
+            R.
+
+        Returns
+        -------
+        ShareDistribution
+        """
+        with one_blas_thread():
+            likelihood = self._target_evidence.log_likelihood(counts, ratio, distribution.middles)
+        return distribution.times(likelihood)
+
+    def _predicted(self) -> Floats:
+        return self.scored_.predicted(self.p_values_)
+
+    def _design_effects(self, source: Source) -> tuple[float, float]:
+        """What groups take from the rows of P and U: by how much the predicted posteriors' means are less sure."""
+        if source.is_even:
+            return 1.0, 1.0
+        own = np.stack([self.scored_.ranks(r.positive, r.positive) for r in self.scored_.repetitions])
+        return source.design_effects(self.scored_.predicted(own), self._predicted())
+
+    @property
+    def prior_by_(self) -> str:  # numpydoc ignore=RT01
+        """What the prior rests on."""
+        return type(self).__name__ if self.audit_ is None else self.audit_.by(type(self).__name__)
+
+    @property
+    def p_values_(self) -> Floats:  # numpydoc ignore=RT01
+        """Of the population's rows, in each repetition."""
+        return self.scored_.p_values
+
+    def ask_for_km2(self, source: Source, rng: np.random.Generator) -> float:
+        """Ask KM2 for the prior of a source.
+
+        Parameters
+        ----------
+        source : Source
+            Rows, labels and scale.
+        rng : Generator
+            Decides which rows it is asked of.
+
+        Returns
+        -------
+        float
+            NaN where KM2 cannot use the rows, such as one binary column.
+        """
+        seed = int(rng.integers(2**31))
+        km2 = KM2(scenario=self.scenario, standardize=False, max_rows=self.max_rows, random_state=seed)
+        with warnings.catch_warnings():  # its doubts are part of what is made of its answer
+            warnings.simplefilter("ignore", PriorShiftWarning)
+            try:
+                return float(km2.fit_source(source).prior_)
+            except InputError:
+                return float("nan")
+
+    def _warn(self, m: int, n: int) -> None:
+        low, high = self.interval_
+        if self.tells_nothing_:
+            warn(
+                f"From {m} positive and {n} unlabelled rows hardly anything can be said of the source prior "
+                f"({low:.2f} to {high:.2f}): too few rows, or nothing that tells the classes apart. Pass what you know "
+                "of source_prior, or add rows or features.",
+                WeakSeparationWarning,
+            )
+        elif self.overlap_ > _OVERLAP and self.audit_ is None:
+            warn(
+                f"The classes overlap (one negative in {1 / self.overlap_:.0f} looks more positive than a positive), "
+                f"so the tables leave the source prior open from {low:.2f} to {high:.2f}; the ratio of negatives is "
+                "not affected. A known source_prior, a range of it, a survey or a few audited rows would narrow the "
+                "interval.",
+                OverlapWarning,
+            )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.model is not None:
+            check_model(self.model)
+
+
+def _km2_log_likelihood(shares: Floats, km2: float) -> Floats:
+    """Of KM2's answer, given π: all the same for a prior below it, or above the limit."""
+    above = np.maximum(np.minimum(shares, _KM2_LIMIT) - km2, 0.0)
+    law = stats.t(4)
+    return np.asarray(np.log(law.pdf(above / _KM2_ERROR) / law.pdf(0.0) + _KM2_FAILS))

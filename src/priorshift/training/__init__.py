@@ -1,1 +1,0 @@
-"""The network behind DRPU and nnPU: how it is trained, and what is left of it."""

@@ -1,0 +1,1009 @@
+"""The app: who may ask, what it takes on, what becomes of jobs, and that nothing is left behind."""
+
+import asyncio
+import csv
+import gzip
+import http.client
+import io
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("jinja2")
+
+import httpx
+import pandas as pd
+
+import priorshift as ps
+from priorshift.app import serve as example
+from priorshift.app import worker
+from priorshift.app.jobs import Order, run
+from priorshift.app.middleware import Guard, RefusedError
+from priorshift.app.serve import private_folder
+from priorshift.app.server import Site
+from priorshift.app.settings import PHRASES, ROLES, Settings
+from priorshift.app.tasks import Tasks
+from priorshift.app.uploads import Limits, Uploads, clean_name
+from priorshift.cli import main
+from priorshift.diagnosis.diagnose import diagnose_targets
+from priorshift.errors import InputError
+
+pytestmark = pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+TOKEN, HOST = "t" * 43, "127.0.0.1:8000"
+OURS = {"Origin": f"http://{HOST}", "Host": HOST}
+LIMITS = Limits(rows=5000, bytes=3_000_000, files=24, waiting=3, results=2, silence=0.5, all_bytes=8_000_000)
+HEADERS = (
+    "content-security-policy", "x-content-type-options", "referrer-policy", "cache-control",
+    "cross-origin-opener-policy", "cross-origin-resource-policy",
+)  # fmt: skip
+
+
+def tables(rows=250, seed=0):
+    """Positives, unlabelled rows and a target with a category, gaps, ids and months."""
+    s = ps.simulate.gaussian(0.3, 0.6, rows, rows, dimension=3, distance=2.0, shared=False, random_state=seed)
+    rng, made = np.random.default_rng(seed), []
+    for k, X in enumerate((s.positive, s.unlabeled, s.target)):
+        frame = pd.DataFrame(X, columns=["age", "dose", "score"])
+        frame["ward"] = np.where(frame["age"] + rng.normal(size=len(frame)) > 0, "north", "south")
+        frame.loc[rng.random(len(frame)) < 0.05, "dose"] = np.nan
+        frame["patient"] = np.arange(len(frame)) + 10_000 * k
+        made.append(frame)
+    made[2]["month"] = rng.permutation(np.resize(["jan", "feb"], rows))
+    return made
+
+
+def texts(frames):
+    return {role: frame.to_csv(index=False).encode() for role, frame in zip(ROLES, frames, strict=True)}
+
+
+class Direct:
+    """Requests to an application, without a server."""
+
+    def __init__(self, app):
+        self.app = app
+
+    def request(self, method, path, **named):
+        async def answer():
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
+                return await client.request(method, path, **named)
+
+        return asyncio.run(answer())
+
+
+async def in_pieces(pieces):
+    for piece in pieces:
+        yield piece
+
+
+class Client:
+    """What the page does, without a page."""
+
+    def __init__(self, client):
+        self.http = client
+
+    def put(self, role, content, name="t.csv", **named):
+        path = f"/{TOKEN}/files?role={role}&name={quote(name)}"
+        return self.http.request("PUT", path, content=content, headers=OURS, **named)
+
+    def ask(self, method, path, **named):
+        return self.http.request(method, f"/{TOKEN}/{path}", headers=OURS, **named)
+
+    def wait(self, task, until=("done", "refused", "cancelled"), seconds=60):
+        end = time.monotonic() + seconds
+        while (story := self.ask("GET", f"tasks/{task}").json())["state"] not in until:
+            assert time.monotonic() < end, story
+            time.sleep(0.02)
+        return story
+
+    def bring(self, contents, names=None):
+        made = {
+            role: self.put(role, content, (names or {}).get(role, f"{role}.csv")) for role, content in contents.items()
+        }
+        assert {answer.status_code for answer in made.values()} == {201}, [answer.text for answer in made.values()]
+        looks = {role: self.wait(answer.json()["task"]) for role, answer in made.items()}
+        assert {look["state"] for look in looks.values()} == {"done"}, looks
+        return {role: answer.json()["id"] for role, answer in made.items()}
+
+    def begin(self, files, settings=None, kind="run"):
+        return self.ask("POST", "tasks", json={"kind": kind, "files": files, "settings": settings or {}})
+
+    def run(self, files, settings=None, kind="run"):
+        answer = self.begin(files, settings, kind)
+        assert answer.status_code == 201, answer.text
+        return self.wait(answer.json()["id"])
+
+    def result(self, story, name):
+        answer = self.ask("GET", f"tasks/{story['id']}/{name}")
+        assert answer.status_code == 200
+        return answer
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("app")
+    made = Site(folder, LIMITS)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def client(site):
+    app = Guard(site.application(), TOKEN, [HOST, "localhost:8000"])
+    return Client(Direct(app))
+
+
+@pytest.fixture
+def brought(client):
+    return client.bring(texts([frame.drop(columns=["month"], errors="ignore") for frame in tables()]))
+
+
+KNOWN = {"prior": {"value": 0.3}, "drop": ["patient"]}
+
+
+# who may ask
+
+
+REFUSED = {
+    "no token": ("GET", "/", {}),
+    "wrong token": ("GET", f"/{TOKEN[:-1]}x/", {}),
+    "token cut": ("GET", f"/{TOKEN[:-1]}/", {}),
+    "another host": ("GET", f"/{TOKEN}/", {"Host": "evil.example:8000"}),
+    "another port": ("GET", f"/{TOKEN}/", {"Host": "127.0.0.1:8001"}),
+    "another address": ("GET", f"/{TOKEN}/", {"Host": "192.168.0.7:8000"}),
+    "another origin": ("POST", f"/{TOKEN}/example", {"Origin": "http://evil.example"}),
+    "no origin": ("POST", f"/{TOKEN}/example", {}),
+    "origin of a sandbox": ("POST", f"/{TOKEN}/example", {"Origin": "null"}),
+    "origin by another name": ("POST", f"/{TOKEN}/example", {"Origin": "http://localhost:8000"}),
+    "encrypted origin": ("POST", f"/{TOKEN}/example", {"Origin": f"https://{HOST}"}),
+    "fetched by another site": ("GET", f"/{TOKEN}/about", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}),
+    "fetched by a neighbour": ("GET", f"/{TOKEN}/about", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}),
+    "read by another origin": ("GET", f"/{TOKEN}/about", {"Origin": "http://evil.example"}),
+    "sent by another site": ("DELETE", f"/{TOKEN}/files/x", {"Origin": f"http://{HOST}", "Sec-Fetch-Site": "cross-site"}),
+    "asked before": ("OPTIONS", f"/{TOKEN}/files", {"Origin": "http://evil.example", "Access-Control-Request-Method": "PUT"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_who_may_not_ask_is_refused(client, why):
+    method, path, headers = REFUSED[why]
+    answer = client.http.request(method, path, headers=headers)
+    assert answer.status_code == 403 and answer.text.count(".") == 1 and TOKEN not in answer.text
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize("headers", [
+    {}, {"Host": "localhost:8000"}, {"Host": "LOCALHOST:8000"}, {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"},
+    {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}, {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
+])  # fmt: skip
+def test_who_has_the_address_may_look(client, headers):
+    assert client.http.request("GET", f"/{TOKEN}/", headers=headers).status_code == 200
+
+
+def test_literal_addresses_are_ours_only_where_the_page_is_exposed(site):
+    exposed = Direct(Guard(site.application(), TOKEN, [HOST], 8000))
+    for host, status in (("192.168.0.7:8000", 200), ("[fe80::1]:8000", 200), ("192.168.0.7:80", 403), ("a.example:8000", 403),
+                         ("192.168.0.7", 403), ("", 403), ("[:8000", 403)):  # fmt: skip
+        assert exposed.request("GET", f"/{TOKEN}/", headers={"Host": host}).status_code == status, host
+
+
+def test_every_answer_has_the_headers_and_none_has_a_cookie(client, brought):
+    story = client.run(brought, KNOWN)
+    assert story["state"] == "done", story
+    answers = [
+        client.ask("GET", path)
+        for path in ("", "app.css", "app.js", "ask.js", "about", "nothing", "tasks/x", f"tasks/{story['id']}")
+    ]
+    answers += [client.result(story, name) for name in ("report", "report.html", "result.json", "decisions.csv")]
+    answers += [
+        client.ask("POST", "about"),
+        client.ask("POST", "tasks", content=b"{"),
+        client.put("nobody", b""),
+        client.http.request("GET", "/"),
+    ]
+    assert {answer.status_code for answer in answers} == {200, 400, 403, 404, 405, 410}
+    for answer in answers:
+        assert all(name in answer.headers for name in HEADERS), answer.url
+        assert "set-cookie" not in answer.headers and answer.headers["cache-control"] == "no-store"
+    policies = {answer.headers["content-security-policy"] for answer in answers}
+    assert len(policies) == 2 and not any("unsafe-eval" in policy for policy in policies)
+    page, report = sorted(policies)  # "default-src …" and "sandbox; …"
+    assert "'unsafe-inline'" not in page and "frame-ancestors 'none'" in page
+    assert report.startswith("sandbox; default-src 'none'") and "script-src" not in report
+    assert client.result(story, "report").headers["content-security-policy"] == report
+    assert client.result(story, "report").headers.get("content-disposition") is None
+    for name in ("report.html", "result.json", "decisions.csv"):
+        assert client.result(story, name).headers["content-disposition"] == f'attachment; filename="{name}"'
+
+
+def test_an_error_of_ours_is_a_sentence_with_headers(site, client, monkeypatch, capsys):
+    monkeypatch.setattr(example, "files", lambda: 1 / 0)
+    answer = client.ask("POST", "example")
+    assert answer.status_code == 500 and "went wrong in priorshift itself" in answer.json()["sentence"]
+    assert all(name in answer.headers for name in HEADERS) and "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_the_page_asks_nothing_of_others_and_has_no_code_in_it():
+    page = Path(Site.__init__.__code__.co_filename).with_name("page")
+    names = {path.name for path in page.iterdir()}
+    assert names == {"index.html", "app.css", "app.js", "ask.js", "files.js", "known.js", "names.js"}
+    html = (page / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script>|javascript:", html)
+    for name in names:
+        assert "//" not in re.sub(
+            r"^\s*//.*$|(?<=[;,{]) //.*$", "", (page / name).read_text(encoding="utf-8"), flags=re.M
+        ), name
+        assert "innerHTML" not in (page / name).read_text(encoding="utf-8")
+
+
+# what it takes on
+
+
+def test_a_file_that_is_too_large_is_refused_before_and_while_it_comes(client, site):
+    for content in (b"a,b\n" * 1_000_000, in_pieces([b"a,b\n" * 100_000] * 10)):  # with and without a length
+        answer = client.put("target", content)
+        assert answer.status_code == 413 and "larger than 3,000,000 bytes" in answer.json()["sentence"]
+    assert not any(path.stat().st_size > LIMITS.bytes for path in site.uploads.folder.iterdir())
+
+
+BAD = {
+    "gzip bomb": (lambda: gzip.compress(b"1" * 16_000_000, mtime=0), "t.csv.gz", "has more than 3,000,000 bytes when unpacked"),
+    "too many rows": (lambda: b"a,b\n" + b"1,2\n" * 6000, "t.csv", "has more than 5,000 rows"),
+    "cut gzip": (lambda: gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-9], "t.csv.gz", "is a damaged gzip file"),
+    "empty": (lambda: b"", "t.csv", "is empty"),
+    "a header alone": (lambda: b"a,b\n", "t.csv", "no rows"),
+    "no Parquet": (lambda: b"a,b\n1,2\n", "t.parquet", "is not a Parquet file"),
+    "cut Parquet": (lambda: parquet()[:500], "t.parquet", "is a damaged Parquet file"),
+    "a spreadsheet": (lambda: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "t.xls", "is a spreadsheet"),
+    "another ending": (lambda: b"a,b\n1,2\n", "t.exe", "ends in '.exe'"),
+    "binary": (lambda: bytes(range(256)) * 9, "t.csv", "is a binary file"),
+    "ragged": (lambda: b"a,b\n1,2\n1,2,3\n", "t.csv", "3 cells in line 3"),
+}  # fmt: skip
+
+
+def parquet(rows=100, columns=3):
+    """A constant table: few bytes for many cells."""
+    into = io.BytesIO()
+    pd.DataFrame(np.zeros((rows, columns), dtype=np.int8), columns=[f"c{k}" for k in range(columns)]).to_parquet(into)
+    return into.getvalue()
+
+
+@pytest.mark.parametrize("why", BAD)
+def test_a_bad_file_gets_a_sentence(client, why):
+    content, name, sentence = BAD[why]
+    story = client.wait(client.put("target", content(), name).json()["task"])
+    assert story["state"] == "refused" and sentence in story["sentence"], story
+    assert str(Path("files")) + os.sep not in story["sentence"]  # no path of ours
+
+
+def test_many_cells_in_few_bytes_are_refused_before_they_are_read(tmp_path):
+    path = tmp_path / "wide.parquet"
+    path.write_bytes(parquet(1000, 400))
+    with pytest.raises(InputError, match="more than 100,000 cells"):
+        replace(LIMITS, cells=100_000).check_file(path, "t")
+    replace(LIMITS, cells=400_000).check_file(path, "t")
+
+
+def test_long_cells_that_are_stored_once_are_refused_before_they_fill_the_memory(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet as files
+
+    cells = pyarrow.DictionaryArray.from_arrays(np.zeros(500, dtype=np.int32), ["x" * 100_000])
+    files.write_table(pyarrow.table({"a": cells.cast(pyarrow.string()), "b": np.zeros(500)}), tmp_path / "t.parquet")
+    assert (tmp_path / "t.parquet").stat().st_size < 100_000
+    before = pyarrow.total_allocated_bytes()
+    with pytest.raises(InputError, match="more than 20,000,000 bytes when unpacked"):
+        replace(LIMITS, bytes=20_000_000).check_file(tmp_path / "t.parquet", "t")
+    assert pyarrow.total_allocated_bytes() <= before
+
+
+@pytest.mark.parametrize(("name", "shown"), [
+    ("../../etc/passwd.csv", "passwd.csv"), ("C:\\files\\p.csv", "p.csv"), ("a\0b\n.csv", "ab.csv"), ("", "unnamed"),
+    ("..", ".."), ("\u202egnp.csv", "gnp.csv"), ("x" * 300 + ".csv", "x" * 116 + ".csv"),
+])  # fmt: skip
+def test_names_are_shown_and_never_used(client, site, name, shown):
+    assert clean_name(name) == shown
+    before = set(site.uploads.folder.iterdir())
+    answer = client.put("target", b"a,b\n1,2\n3,4\n", name)
+    assert answer.json()["name"] == shown
+    [path] = set(site.uploads.folder.iterdir()) - before or [None]
+    assert path is None or re.fullmatch(r"[0-9a-f]{16}(\.[a-z0-9]+){0,2}", path.name)
+    if os.name == "posix" and path is not None:
+        assert path.stat().st_mode & 0o777 == 0o600
+    client.wait(answer.json()["task"])
+
+
+def test_an_upload_that_hangs_or_breaks_off_leaves_nothing(site):
+    from starlette.requests import ClientDisconnect
+
+    before = set(site.uploads.folder.iterdir())
+
+    async def _hangs():
+        yield b"a,b\n"
+        await asyncio.sleep(60)
+
+    async def _breaks():
+        yield b"a,b\n"
+        raise ClientDisconnect
+
+    for pieces, status in ((_hangs(), 408), (_breaks(), 400)):
+        with pytest.raises(RefusedError) as refused:
+            asyncio.run(site.uploads.receive("t.csv", pieces, 100, lambda: ()))
+        assert refused.value.status == status and "choose it again" in refused.value.sentence
+    assert set(site.uploads.folder.iterdir()) == before
+
+
+def test_old_files_give_way_to_new_ones_but_not_those_of_a_job(tmp_path):
+    uploads = Uploads(tmp_path, replace(LIMITS, files=3, all_bytes=100))
+    needed = set()
+    kept = [uploads.keep(f"{k}.csv", "x" * 10, lambda: needed) for k in range(3)]
+    needed.add(kept[0].id)
+    kept.append(uploads.keep("3.csv", "x" * 10, lambda: needed))
+    assert uploads[kept[0].id] and uploads[kept[3].id] and len(list(tmp_path.iterdir())) == 3
+    with pytest.raises(RefusedError, match="no longer here"):
+        uploads[kept[1].id]
+    late = uploads.keep("late.csv", "x" * 10, lambda: needed, "closed")
+    uploads.leave("closed", lambda: {late.id})
+    uploads.keep("x.csv", "x" * 10, lambda: needed)
+    assert not late.path.exists() and uploads[kept[0].id] and uploads[kept[3].id]
+    uploads.keep("4.csv", "x" * 85, lambda: needed)
+    assert {path.stem for path in tmp_path.iterdir()} >= {kept[0].id} and len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(RefusedError, match="no room") as refused:
+        uploads.keep("5.csv", "x" * 95, lambda: needed)
+    assert refused.value.status == 413
+
+
+SETTINGS = {
+    "not an object": ([], "JSON object"),
+    "unknown": ({"colour": 1}, "'colour'"),
+    "half a prior": ({"prior": {"low": 0.1}}, "not complete"),
+    "a prior of 1": ({"prior": {"value": 1}}, "between 0 and 100%, such as 20;"),
+    "a prior of 0": ({"prior": {"value": 0}}, "between 0 and 100%, such as 20;"),
+    "a range from 0": (
+        {"prior": {"low": 0, "high": 0.3}},
+        "between 0 and 100%, the lower one first, such as 10 to 30",
+    ),
+    "a range upside down": ({"prior": {"low": 0.3, "high": 0.1}}, "lower one first"),
+    "a survey upside down": ({"prior": {"positives": 9, "rows": 3}}, "larger one"),
+    "text for a number": ({"prior": {"value": "0.2"}}, "not complete"),
+    "no scenario": ({"scenario": "x"}, "choose"),
+    "ids where none are": ({"scenario": "censoring", "shared": "id"}, "no row is in both"),
+    "a column of two uses": ({"weights": "w", "groups": "w"}, "both"),
+    "a dropped id": ({"shared": "i", "drop": ["i"]}, "dropped"),
+    "names that are none": ({"drop": "abc"}, "list of names"),
+    "a column that is none": ({"by": 3}, "name of a column"),
+    "confidence": ({"confidence": 95}, "confidence of the interval must be a number between 0 and 100%, such as 95"),
+    "seed": ({"seed": -1}, "whole number"),
+    "threshold": ({"threshold": "x"}, "share that matters must be a number between 0 and 100%, such as 10"),
+}
+
+
+@pytest.mark.parametrize("why", SETTINGS)
+def test_settings_that_cannot_be_meant_are_refused(why):
+    said, sentence = SETTINGS[why]
+    with pytest.raises(InputError, match=sentence):
+        Settings.of(said)
+
+
+def test_refused_settings_are_a_sentence(client, brought):
+    answer = client.begin(brought, {"prior": {"value": 2}})
+    assert answer.status_code == 422 and answer.json()["sentence"].startswith("The share of the old population")
+    twice = client.begin(brought, {"weights": "age", "by": "age"}).json()["sentence"]
+    assert twice.startswith("The column 'age' is both what tells the new populations apart and a weight;")
+    assert client.begin({**brought, "target": "gone"}).status_code == 410
+    assert client.begin({"target": brought["target"]}).status_code == 400
+    assert client.ask("POST", "tasks", content=b"x" * 5_000_000).status_code == 413
+
+
+def test_what_the_page_says_otherwise_is_what_the_library_says():
+    source = "".join(
+        path.read_text(encoding="utf-8") for path in Path(ps.__file__).parent.rglob("*.py") if "app" not in path.parts
+    )
+    joined = re.sub(r'"\s*\n\s*f?"', "", source)  # sentences in several literals
+    for phrase in PHRASES:
+        assert phrase in joined, phrase
+
+
+FOREIGN = re.compile(r"--[a-z]|\w=|\bpass\b|shared|unlabeled(?!\.csv)|skrub|[Ss]ource_prior")  # no word of the page
+ODD_NAMES = ["visit date", "a)b], c", "it's", '"', "-x", "plain"]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_the_page_names_no_argument_or_option(client, name):
+    """Of a column that names rows, and of one that numbers them."""
+    frames = [frame.drop(columns=["month", "patient"], errors="ignore") for frame in tables(60)]
+    texted = [frame.assign(**{name: [f"{k} {n}" for n in range(len(frame))]}) for k, frame in enumerate(frames)]
+    story = client.run(client.bring(texts(texted)), {}, "columns")
+    assert story["state"] == "refused" and not FOREIGN.search(story["sentence"]), story["sentence"]
+    assert "leave the column out, choose it under “Rows that belong together have the same”" in story["sentence"]
+    numbered = [frame.assign(**{name: 1000 * k + np.arange(len(frame))}) for k, frame in enumerate(frames)]
+    odd = client.run(client.bring(texts(numbered)), {}, "columns")["answer"]["odd"]
+    assert odd and not [said for said in odd if FOREIGN.search(said)], odd
+    assert "; leave it out, or check how it was made." in " ".join(odd)
+
+
+def test_files_that_are_one_and_files_that_are_gone_are_said_in_words_of_the_page(client, site):
+    frames = [frame.drop(columns=["month", "patient"], errors="ignore") for frame in tables(60)]
+    files = client.bring(texts([frames[1], frames[1], frames[2]]))
+    story = client.run(files, {})
+    assert story["sentence"].startswith("The known positives and the old population are the same"), story
+    assert not FOREIGN.search(story["sentence"])
+    site.uploads[files["positive"]].path.unlink()
+    story = client.run(files, {})
+    assert story["sentence"] == "positive.csv (known positives) is no longer there; choose it again.", story
+
+
+def test_a_column_of_the_new_population_alone_may_tell_several_apart(client):
+    frames = tables(60)
+    story = client.run(client.bring(texts(frames)), {}, "columns")
+    assert "target.csv (new population) has 'month' besides" in story["sentence"]
+    assert story["sentence"].endswith("under “Several new populations, told apart by”.")
+    frames[1]["ward 2"], frames[2]["month"] = 1, 1
+    story = client.run(client.bring(texts(frames)), {}, "columns")
+    assert "Several new populations" not in story["sentence"], story
+
+
+# what becomes of jobs
+
+
+def as_files(folder, contents):
+    for role, content in contents.items():
+        (folder / f"{role}.csv").write_bytes(content)
+    return [folder / f"{role}.csv" for role in ROLES]
+
+
+def test_numbers_and_decisions_are_those_of_python_and_the_shell(client, tmp_path, monkeypatch, capsys):
+    contents = texts([frame.drop(columns=["month"], errors="ignore") for frame in tables()])
+    paths = as_files(tmp_path, contents)
+    settings = {
+        "prior": {"positives": 30, "rows": 100},
+        "drop": ["patient"],
+        "confidence": 0.9,
+        "threshold": 0.5,
+        "seed": 3,
+    }
+    story = client.run(client.bring(contents), settings)
+    assert story["state"] == "done" and story["steps"][0]["name"] == "Reading the files"
+    told = {key: settings[key] for key in ("confidence", "threshold")}
+    prior = Settings.of(settings).source_prior
+    found = ps.diagnose(*paths, source_prior=prior, drop=["patient"], random_state=3, **told)
+    result = client.result(story, "result.json").json()
+    assert result == json.loads(json.dumps(found.to_dict()))
+
+    monkeypatch.chdir(tmp_path)
+    command = shlex.split(story["answer"]["command"])
+    assert command[0] == "priorshift" and main([*command[1:], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["estimate"] == result["estimate"]
+    page = client.result(story, "report.html").text
+    assert page == (tmp_path / "report.html").read_text(encoding="utf-8").replace(" --json", "")
+
+    shell = [*shlex.split(Settings.of(settings).command({role: f"{role}.csv" for role in ROLES}, ["adapt"]))[1:]]
+    assert main([*shell, "--classifier", "logistic", "--output", "decisions.csv"]) == 0
+    assert client.result(story, "decisions.csv").text == (tmp_path / "decisions.csv").read_text(encoding="utf-8")
+
+
+def test_several_targets_by_a_column_are_decided_each_by_its_own_share(client, tmp_path):
+    contents = texts(tables())
+    settings = {"prior": {"value": 0.3}, "by": "month", "shared": "patient"}
+    story = client.run(client.bring(contents), settings)
+    assert story["state"] == "done", story
+    found = diagnose_targets(
+        *as_files(tmp_path, contents), by="month", source_prior=0.3, shared="patient", random_state=0
+    )
+    result = client.result(story, "result.json").json()
+    assert result == json.loads(json.dumps(found.to_dict()))
+    rows = list(csv.DictReader(io.StringIO(client.result(story, "decisions.csv").text)))
+    assert [row["patient"] for row in rows] == [
+        row["patient"] for row in csv.DictReader(io.StringIO(contents["target"].decode()))
+    ]
+    for month in ("jan", "feb"):
+        mine = [float(row["posterior"]) for row in rows if row["month"] == month]
+        assert np.mean(mine) == pytest.approx(found[month].estimate.value, abs=0.1)
+
+
+def test_parquet_and_gzip_come_in_and_decisions_go_out_as_text(client):
+    frames = [frame.drop(columns=["month"], errors="ignore") for frame in tables()]
+    contents, names = texts(frames), {"positive": "p.csv.gz", "target": "t.parquet"}
+    contents["positive"] = gzip.compress(contents["positive"], mtime=0)
+    into = io.BytesIO()
+    frames[2].assign(note="=1+1").to_parquet(into)
+    contents["target"] = into.getvalue()
+    files = client.bring(contents, names)
+    refused = client.run(files, KNOWN, "columns")
+    assert refused["state"] == "refused" and "t.parquet (new population) has 'note' besides" in refused["sentence"]
+    settings = KNOWN | {"drop": ["patient", "note"]}
+    uses = {column["name"]: column["use"] for column in client.run(files, settings, "columns")["answer"]["columns"]}
+    assert uses == dict.fromkeys(["age", "dose", "score", "ward"], "feature") | dict.fromkeys(
+        ["patient", "note"], "dropped"
+    )
+    story = client.run(files, settings)
+    rows = list(csv.DictReader(io.StringIO(client.result(story, "decisions.csv").text)))
+    assert len(rows) == len(frames[2]) and {row["note"] for row in rows} == {"'=1+1"}
+    assert [float(row["age"]) for row in rows] == pytest.approx(frames[2]["age"])
+
+
+def test_a_target_with_our_columns_is_reported_without_decisions(client):
+    contents = texts([frame.drop(columns=["month"], errors="ignore").assign(decision=1.0) for frame in tables()])
+    story = client.run(client.bring(contents), KNOWN | {"drop": ["patient", "decision"]})
+    assert story["state"] == "done" and story["answer"]["files"] == ["report.html", "result.json"]
+    assert "has a column 'decision' already" in story["answer"]["undecided"]
+    assert client.ask("GET", f"tasks/{story['id']}/decisions.csv").status_code == 404
+
+
+def test_decisions_on_a_number_that_is_doubted_come_with_a_word(client):
+    frames = [frame[["age", "score"]] for frame in tables()]
+    good = client.run(client.bring(texts(frames)), {"prior": {"value": 0.3}})
+    frames[2] = frames[2] + 8  # no mixture of the source's classes
+    bad = client.run(client.bring(texts(frames)), {"prior": {"value": 0.3}})
+    month = np.resize(["jan", "feb"], len(frames[2]))
+    several = client.run(
+        client.bring(texts([*frames[:2], frames[2].assign(m=month)])), {"prior": {"value": 0.3}, "by": "m"}
+    )
+    verdicts = [client.result(story, "result.json").json()["verdict"]["answer"] for story in (good, bad)]
+    assert verdicts[0] != "no" and good["answer"]["doubted"] is None
+    assert verdicts[1] == "no" and bad["answer"]["doubted"].startswith("The report advises not to rely on the number")
+    assert "of 2 of the 2 new populations" in several["answer"]["doubted"]
+
+
+def test_a_killed_worker_is_a_sentence_and_the_next_job_runs(client, site, brought):
+    task = client.begin(brought).json()["id"]
+    assert client.wait(task, ("running",))["state"] == "running"
+    assert client.ask("DELETE", f"files/{brought['target']}").status_code == 409
+    os.kill(site.tasks.worker_pid, signal.SIGKILL)
+    story = client.wait(task)
+    assert story["state"] == "refused" and "ended from outside" in story["sentence"]
+    assert client.ask("GET", f"tasks/{task}/report").status_code == 404
+
+    task, other = (client.begin(brought, KNOWN).json()["id"] for _ in range(2))
+    assert client.wait(task, ("running",))["state"] == "running"
+    before = site.tasks.worker_pid
+    client.ask("DELETE", f"tasks/{task}")
+    assert client.wait(task)["state"] == "cancelled"
+    assert client.wait(other)["state"] == "done" and site.tasks.worker_pid != before
+
+
+class Idle:
+    """In place of a worker, one that says what it is told to."""
+
+    answers, asked, made = [], [], []
+
+    def __init__(self, limits):
+        self.made.append(self)
+        self.is_alive, self.pid, self.said = True, 0, [{"ready": True}]
+
+    def ask(self, order):
+        self.asked.append(order["kind"])
+        self.said += self.answers.pop(0) if self.answers else []
+
+    def hear(self, seconds):
+        if self.said:
+            return self.said.pop(0)
+        time.sleep(min(seconds, 0.02))
+        return None
+
+    def kill(self):
+        self.is_alive = False
+
+
+@pytest.fixture
+def queue(tmp_path, monkeypatch):
+    monkeypatch.setattr("priorshift.app.tasks.Worker", Idle)
+    monkeypatch.setattr(Idle, "answers", [])
+    monkeypatch.setattr(Idle, "asked", [])
+    monkeypatch.setattr(Idle, "made", [])
+    made = []
+
+    def _queue(**limits):
+        made.append(Tasks(tmp_path, replace(LIMITS, **limits)))
+        return made[-1]
+
+    yield _queue
+    for one in made:
+        one.close()
+
+
+def until(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_jobs_wait_for_their_turn_and_looks_go_first(queue):
+    tasks = queue()
+    first = tasks.add("run", {}, {}, ("a",))
+    until(lambda: first.state == "running")
+    second, third, look = tasks.add("run", {}, {}, ()), tasks.add("run", {}, {}, ()), tasks.add("look", {}, {}, ("b",))
+    assert [tasks.story(task.id)["ahead"] for task in (first, look, second, third)] == [0, 1, 2, 3]
+    assert tasks.in_use == {"a", "b"}
+    tasks.add("run", {}, {}, ())
+    with pytest.raises(RefusedError, match="waiting") as refused:
+        tasks.add("run", {}, {}, ())
+    assert refused.value.status == 503
+    tasks.cancel(second.id)
+    assert tasks.story(second.id)["state"] == "cancelled" and tasks.story(third.id)["ahead"] == 2
+    tasks.cancel(first.id)
+    until(lambda: look.state == "running")
+    assert first.state == "cancelled" and not first.folder.exists() and Idle.asked == ["run", "look"]
+    with pytest.raises(RefusedError, match="no longer known"):
+        tasks.story("x")
+
+
+def test_jobs_and_files_of_a_page_that_was_closed_are_given_up(client, site, brought):
+    """Those of another page are not, nor is a result that may be open elsewhere."""
+    frames = texts([frame.drop(columns=["month"], errors="ignore") for frame in tables()])
+
+    def ask(page, method, path, **named):
+        return client.http.request(method, f"/{TOKEN}/{path}", headers=OURS | {"X-Page": page}, **named)
+
+    files, looks = {}, []
+    for role, content in frames.items():
+        answer = ask("a" * 32, "PUT", f"files?role={role}&name=t.csv", content=content).json()
+        files[role] = answer["id"]
+        looks.append(answer["task"])
+    assert [client.wait(look)["state"] for look in looks] == ["done"] * 3
+    order = {"kind": "run", "files": files, "settings": KNOWN}
+    done = client.wait(ask("a" * 32, "POST", "tasks", json=order).json()["id"])
+    first, second = (ask("a" * 32, "POST", "tasks", json=order).json()["id"] for _ in range(2))
+    other = client.begin(brought, KNOWN).json()["id"]
+    assert client.wait(first, ("running",))["state"] == "running"
+    foreign = {"Host": HOST, "Origin": "http://evil.example"}
+    assert client.http.request("DELETE", f"/{TOKEN}/pages/{'a' * 32}", headers=foreign).status_code == 403
+    assert ask("", "DELETE", f"pages/{'b' * 32}").status_code == 204
+    assert {client.ask("GET", f"tasks/{key}").json()["state"] for key in (first, second)} == {"running", "waiting"}
+    assert ask("", "DELETE", f"pages/{'a' * 32}").status_code == 204
+    assert [client.wait(key)["state"] for key in (first, second)] == ["cancelled"] * 2
+    assert client.wait(other)["state"] == "done" and client.result(done, "report.html").status_code == 200
+    assert ask("", "DELETE", f"pages/{'a' * 32}").status_code == 204
+    assert client.begin(files).status_code == 410 and client.begin(brought).status_code == 201
+
+
+def test_a_job_that_takes_too_long_is_ended(queue):
+    tasks = queue(seconds=0.2)
+    story = tasks.add("run", {}, {}, ())
+    until(lambda: story.state == "refused")
+    assert "longer than 0.2 seconds" in story.sentence and not story.folder.exists()
+    Idle.answers.append([{"answer": {}}])
+    after = tasks.add("run", {}, {}, ())
+    until(lambda: after.state == "done")
+
+
+def test_what_memory_does_not_hold_and_what_we_did_wrong_are_sentences(capsys):
+    said = []
+    pipe = SimpleNamespace(send_bytes=lambda content: said.append(json.loads(content)))
+    asked = {"kind": "run", "files": {"target": {"path": "/x/1.csv", "name": "t.csv"}}}
+    wrongs = {MemoryError(): False, ZeroDivisionError(): True, InputError("target (/x/1.csv) is odd; mend it."): True}
+    for wrong, goes_on in wrongs.items():
+        work = SimpleNamespace(Order=Order, STEPS={}, WORK={"run": lambda *_, wrong=wrong: raising(wrong)})
+        assert worker._answer(pipe, asked, LIMITS, work) is goes_on
+    assert "more memory than there is" in said[0]["refused"] and said[0]["leaves"]
+    assert "(ZeroDivisionError)" in said[1]["refused"] and "Traceback" in capsys.readouterr().err
+    assert said[2]["refused"] == "This file is odd; mend it."
+
+
+def raising(error):
+    raise error
+
+
+def test_a_worker_that_ran_out_of_memory_is_replaced(queue):
+    tasks = queue()
+    Idle.answers += [[{"refused": "too much", "leaves": True}], [{"answer": {}}]]
+    first, second = tasks.add("run", {}, {}, ()), tasks.add("run", {}, {}, ())
+    until(lambda: second.state == "done")
+    assert first.sentence == "too much" and len(Idle.made) == 2
+
+
+def test_old_results_are_dropped(queue):
+    tasks = queue(results=2)
+    Idle.answers += [[{"answer": {"k": k}}] for k in range(4)]
+    made = []
+    for _ in range(4):
+        made.append(tasks.add("run", {}, {}, ()))
+        until(lambda: made[-1].state == "done")
+    tasks.add("look", {}, {}, ())
+    assert [task.folder.exists() for task in made] == [False, False, True, True]
+    assert tasks.story(made[3].id)["answer"] == {"k": 3}
+    with pytest.raises(RefusedError, match="no longer known"):
+        tasks.story(made[0].id)
+
+
+def test_memory_of_the_worker_is_held_to_its_limit(tmp_path):
+    """In a process of its own, as the worker is, that can still make threads and multiply matrices."""
+    pytest.importorskip("resource")
+    if not sys.platform.startswith("linux"):
+        pytest.skip("the limit on data counts arrays on Linux")
+    script = (
+        "import numpy as np; from priorshift.app.worker import _limit_memory; _limit_memory(400 << 20)\n"
+        "a = np.ones((1000, 1000)); a @ a\n"
+        "try: np.ones(1 << 27); print('none')\n"
+        "except MemoryError: print('limited')"
+    )
+    made = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert made.stdout.strip() == "limited"
+
+
+# a server of its own
+
+
+@contextmanager
+def running(folder, *options):
+    """The command, with `folder` for temporary files."""
+    code = f"import sys; from priorshift.cli import main; sys.exit(main({['app', '--no-browser', *options]!r}))"
+    environment = {**os.environ, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        address = re.search(r"http://(127\.0\.0\.1:\d+)/(\S{43})/", process.stdout.readline())
+        assert address, process.stderr.read()
+        yield process, *address.groups()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def connected(host):
+    return http.client.HTTPConnection(host, timeout=30)
+
+
+def put(host, token, content, name="t.csv", headers=()):
+    connection = connected(host)
+    try:
+        path = f"/{token}/files?role=target&name={quote(name)}"
+        connection.request("PUT", path, content, {"Origin": f"http://{host}", **dict(headers)})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def asked(host, token, path):
+    connection = connected(host)
+    try:
+        connection.request("GET", f"/{token}/{path}")
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def children(pid):
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(words[1]) == pid:
+            found.append(int(status.parent.name))
+    return found
+
+
+def gone(pids, seconds=15):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if not any(Path(f"/proc/{pid}").exists() for pid in pids):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def resident(pid):
+    """Bytes that a process has in memory."""
+    return 1024 * int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1])
+
+
+on_linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes under /proc")
+
+
+def ended(process, number, folder):
+    """Whether a signal ends it with one sentence, and leaves neither files nor processes."""
+    below = children(process.pid)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 0 and "deleted" in out and not err, err
+    assert not list(folder.iterdir()) and gone(below)
+
+
+@on_linux
+def test_nothing_is_left_by_a_killed_server_after_the_next_start_nor_by_one_that_ends(tmp_path):
+    with running(tmp_path) as (process, host, token):
+        assert put(host, token, b"a,b\n1,2\n3,4\n")[0] == 201
+        [folder] = tmp_path.glob("priorshift-app-*")
+        assert folder.stat().st_mode & 0o777 == 0o700 and list((folder / "files").iterdir())
+        until(lambda: children(process.pid), 30)
+        below = children(process.pid)
+        process.kill()
+        process.wait()
+    assert gone(below) and folder.exists()
+    with running(tmp_path, "--max-rows", "10") as (process, host, token):
+        assert not folder.exists() and len(list(tmp_path.iterdir())) == 1
+        assert put(host, token, b"a,b\n1,2\n3,4\n")[0] == 201
+        ended(process, signal.SIGTERM, tmp_path)
+
+
+@on_linux
+def test_it_goes_on_in_silence_when_all_its_processes_are_killed(tmp_path):
+    with running(tmp_path) as (process, host, token):
+        assert put(host, token, b"a,b\n1,2\n3,4\n")[0] == 201
+        until(lambda: len(children(process.pid)) >= 2, 30)
+        below = children(process.pid)
+        for pid in below:
+            os.kill(pid, signal.SIGKILL)
+        _, answer = put(host, token, b"a,b\n1,2\n3,4\n")
+        until(lambda: json.loads(asked(host, token, f"tasks/{answer['task']}")[1])["state"] in ("done", "refused"), 60)
+        _, answer = put(host, token, b"a,b\n1,2\n3,4\n")
+        until(lambda: json.loads(asked(host, token, f"tasks/{answer['task']}")[1])["state"] == "done", 60)
+        ended(process, signal.SIGTERM, tmp_path)
+
+
+def test_a_folder_whose_owner_lives_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with private_folder() as first:
+        (first / "rows").write_text("1")
+        with private_folder() as second:
+            assert first.exists() and second != first
+        assert (first / "rows").exists() and not second.exists()
+    assert not list(tmp_path.iterdir())
+    stranger = tmp_path / "priorshift-app-link"
+    stranger.symlink_to(tmp_path.parent, target_is_directory=True)
+    with private_folder():
+        assert stranger.exists()
+
+
+@on_linux
+def test_fifty_uploads_at_once_leave_it_answering(tmp_path):
+    """Good, bad, huge, cut, packed to burst, of wrong kinds, with odd names, and some that hang or lie about their size."""
+    bomb = gzip.compress(bytes(60_000_000), mtime=0)
+    contents = [
+        (b"a,b\n1,2\n3,4\n", "good.csv"), (b"", "empty.csv"), (bomb, "bomb.csv.gz"), (bomb[:-99], "../cut.csv.gz"),
+        (b"x" * 6_000_000, "huge.csv"), (bytes(range(256)) * 99, "bytes.csv"), (b"PK\3\4" + bytes(99), "a\0b.xlsx"),
+        (b"PAR1" + bytes(99), "t.parquet"), (b'{"a": 1}', "t.json"), ("ä,ö\n1,2\n".encode("utf-16"), "utf16.csv"),
+    ]  # fmt: skip
+    with running(tmp_path, "--max-bytes", "5000000", "--max-rows", "1000") as (process, host, token):
+        asked(host, token, "")
+        before, statuses = resident(process.pid), []
+
+        def bring(k):
+            content, name = contents[k % len(contents)]
+            if k % 10 == 9:  # says that more will come than does, and hangs
+                line = socket.create_connection(host.split(":"), timeout=30)
+                path = f"/{token}/files?role=target&name=hangs.csv"
+                line.sendall(
+                    f"PUT {path} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nContent-Length: 4000000\r\n\r\na,b".encode()
+                )
+                time.sleep(1)
+                line.close()
+                statuses.append(400)
+                return
+            try:
+                statuses.append(put(host, token, content, name)[0])
+            except (ConnectionError, http.client.HTTPException):  # refused while it was still sending
+                statuses.append(413)
+
+        threads = [threading.Thread(target=bring, args=[k]) for k in range(50)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            assert asked(host, token, "about")[0] == 200
+            time.sleep(0.1)
+        assert len(statuses) == 50 and set(statuses) <= {201, 400, 413, 503} and statuses.count(201) >= 10
+        assert resident(process.pid) - before < 100e6
+        [folder] = tmp_path.glob("priorshift-app-*")
+        assert len(list((folder / "files").iterdir())) <= Limits().files
+
+        _, answer = put(host, token, b"a,b\n1,2\n3,4\n")
+        end = time.monotonic() + 60
+        while (story := json.loads(asked(host, token, f"tasks/{answer['task']}")[1]))["state"] in (
+            "waiting",
+            "running",
+        ):
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        assert story["answer"]["rows"] == 2 and story["answer"]["columns"][0]["name"] == "a"
+        assert not list(tmp_path.parent.glob("cut.csv*")) and asked(host, "x" * 43, "")[0] == 403
+        ended(process, signal.SIGINT, tmp_path)
+
+
+@pytest.mark.parametrize(("options", "sentence"), [
+    (["--host", "0.0.0.0"], "would let other machines reach this page"),
+    (["--host", "::1"], "--expose-to-network"),
+    (["--port", "70000"], "is no port"),
+    (["--max-rows", "0"], "is not a whole number from 1 on"),
+])  # fmt: skip
+def test_the_command_refuses(options, sentence, capsys):
+    try:
+        code = main(["app", "--no-browser", *options])
+    except SystemExit as stop:  # argparse's own
+        code = stop.code
+    assert code == 2 and sentence in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_a_sentence(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert main(["app", "--no-browser", "--port", str(taken.getsockname()[1])]) == 2
+    assert "choose another --port" in capsys.readouterr().err
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert main(["app", "--no-browser"]) == 2
+    assert 'pip install "priorshift[app]"' in capsys.readouterr().err
+
+
+def test_settings_survive_the_shell():
+    """Each setting is in the command, and the command's parser reads it as the page meant it."""
+    from priorshift.cli.main import parser
+    from priorshift.cli.options import given
+    from priorshift.cli.tables import told
+
+    said = {
+        "prior": {"low": 0.05, "high": 1e-1}, "shared": "a b", "weights": "$w", "groups": "g'", "audit": "-a", "by": "m;n",
+        "drop": ["--x", "y"], "confidence": 0.8, "threshold": 0.25, "seed": 7,
+    }  # fmt: skip
+    settings = Settings.of(said)
+    names = dict(zip(ROLES, ("p.csv", "u 2.csv", "t.csv"), strict=True))
+    args = parser().parse_args(shlex.split(settings.command(names))[1:])
+    assert (args.positive, args.unlabeled, args.target) == ("p.csv", "u 2.csv", ["t.csv"])
+    assert given(args) == {"source_prior": (0.05, 0.1), "confidence": 0.8, "random_state": 7}
+    assert vars(told(args)) == vars(settings.told()) and args.by == "m;n" and args.drop == ["--x", "y"]
+    assert args.threshold == 0.25
+    censored = Settings.of({"scenario": "censoring", "prior": {"positives": 3, "rows": 10}})
+    args = parser().parse_args(shlex.split(censored.command(names))[1:])
+    assert args.scenario == "censoring" and args.source_prior.mean() == censored.known_prior
+    identical = Settings.of({"shared": {"identical": True}})
+    assert told(parser().parse_args(shlex.split(identical.command(names))[1:])).shared == "identical"
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+@pytest.mark.parametrize("by", [None, "month"])
+def test_a_report_names_files_as_the_user_does(tmp_path, by):
+    """Warnings of the tables are reasons of the verdict, and name the files."""
+    rng = np.random.default_rng(0)
+    (tmp_path / "results").mkdir()
+    rows = {"positive": rng.normal(2, 1, (40, 2)), "unlabeled": rng.normal(size=(80, 2))}
+    rows["target"] = rows["unlabeled"]  # the same rows as two populations
+    files = {}
+    for role, values in rows.items():
+        frame = pd.DataFrame(values, columns=["age", "dose"])
+        if by and role == "target":
+            frame[by] = np.resize(["may", "june"], len(frame))
+        frame.to_csv(tmp_path / f"0123-{role}.csv", index=False)
+        files[role] = {"path": str(tmp_path / f"0123-{role}.csv"), "name": f"my {role}.csv"}
+    settings = {"prior": {"value": 0.3}, "by": by}
+    order = Order.of({"files": files, "settings": settings, "folder": str(tmp_path / "results")})
+    run(order, Limits())
+    for name in ("report.html", "result.json"):
+        text = (tmp_path / "results" / name).read_text(encoding="utf-8")
+        assert str(tmp_path) not in text and "0123-" not in text
+        assert "also stand in my unlabeled.csv (old population)" in text
+
+
+NO_OBJECTS = {
+    "deep list": "[" * 200_000, "deep object": '{"a":' * 200_000, "list": "[]", "null": "null", "half": "{", "empty": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", NO_OBJECTS.values(), ids=NO_OBJECTS)
+def test_what_is_no_json_object_is_refused_in_a_sentence(client, body):
+    answer = client.ask("POST", "tasks", content=body.encode())
+    assert (answer.status_code, answer.json()["sentence"]) == (
+        400, "What was sent is not a JSON object; reload the page.",
+    )  # fmt: skip

@@ -1,0 +1,544 @@
+"""Bad input gets one sentence, from Python and from the command line, and leaves no file behind."""
+
+import csv
+import gzip
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from exact_problems import random_problem
+
+import priorshift as ps
+from priorshift.cli import main
+from priorshift.errors import InputError
+
+PROBLEM = random_problem(copies=(2, 3, 2, 1))
+GOOD = {"positive": PROBLEM.positive, "unlabeled": PROBLEM.unlabeled, "target": PROBLEM.target}
+
+
+class WithoutParameters:
+    """An estimator, but for scikit-learn's contract."""
+
+    def fit(self, X, y):
+        return self
+
+    def estimate(self, X_target): ...
+
+    def __repr__(self):
+        return "a WithoutParameters"
+
+
+def with_cell(X, value):
+    X = X.copy()
+    X[1, 2] = value
+    return X
+
+
+# Arrays that stand in for one of the three tables: (which, what, sentence). The same goes through a CSV file.
+BAD_VALUES = [
+    ("target", with_cell(PROBLEM.target, np.nan), r"contains NaN in row 1 \(counting from 0\), column .*; fill in"),
+    ("positive", with_cell(PROBLEM.positive, np.inf), r"contains infinity \(inf\) in row 1 .*; replace it"),
+    ("unlabeled", with_cell(PROBLEM.unlabeled, -np.inf), r"contains infinity \(inf\) in row 1"),
+    ("target", with_cell(PROBLEM.target, 1e308), r"holds 1e\+308 in row 1 .*, whose square overflows; rescale"),
+    ("positive", PROBLEM.positive[:1], "has 1 row, but at least 2 are needed to tell signal from noise; add rows"),
+    ("unlabeled", PROBLEM.unlabeled[:1], "has 1 row, but at least 2 are needed"),
+    ("target", PROBLEM.target[:1], "has 1 row, but at least 2 are needed"),
+    ("positive", PROBLEM.unlabeled, "positive and unlabeled are the same 29 rows"),
+    (
+        "unlabeled",
+        np.ones((9, 3)),
+        "every column of the population sample is constant, so nothing tells its rows apart",
+    ),
+]
+
+
+@pytest.mark.parametrize(("which", "table", "message"), BAD_VALUES)
+def test_values_that_cannot_be_used_are_refused_by_the_function(which, table, message):
+    with pytest.raises(InputError, match=message):
+        ps.estimate_prior(**(GOOD | {which: table}), source_prior=0.2, encoder=None)
+
+
+@pytest.mark.parametrize(("which", "table", "message"), BAD_VALUES)
+def test_values_that_cannot_be_used_are_refused_by_the_command(which, table, message, tmp_path, command):
+    command([*write(tmp_path, GOOD | {which: table}), "--encoder", "none"], message)
+
+
+BAD_ARRAYS = [
+    ([], "has 1 dimension, but rows and columns are expected"),
+    (np.empty((0, 3)), r"has 0 row\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required; pass some rows"),
+    (np.empty((4, 0)), r"has 0 feature\(s\) \(shape=\(4, 0\)\) while a minimum of 1 is required; pass some columns"),
+    ([[1, 2, 3], [4, 5]], "has rows of different lengths; pass a table with the same columns in every row"),
+    ([["a", 2, 3], [4, 5, 6]], "holds 'a' in row 0, column 0, but a cell argument must be a string or a number"),
+    ([[None, 2, 3], [4, 5, 6]], r"holds an empty cell \(None\) in row 0, column 0|contains NaN in row 0"),
+    (np.zeros((3, 2)), "has 2 features but unlabeled has 3; pass the same columns in the same order"),
+    (np.zeros(5), "has 1 dimension, but rows and columns are expected"),
+    (np.zeros((2, 2, 2)), "has 3 dimensions, but rows and columns are expected"),
+    (np.ones((4, 3)) * 1j, "Complex data not supported: target holds complex numbers; pass real ones"),
+    (np.array([["2020-01-01"] * 3] * 3, dtype="datetime64[D]"), "holds dates, but numbers are expected; encode them"),
+    ("nowhere.csv", r"target \(nowhere.csv\) does not exist; check the path"),
+    (7, "target is of type int, but a table is expected; pass a 2-D array, a list of rows, a data frame or the path"),
+    (np.array(7.0), "target is of type ndarray, but a table is expected"),
+    (b"a,b\n1,2\n", "target is of type bytes, but a table is expected"),
+    (object(), "target is of type object, but a table is expected"),
+    (np.eye, "target is of type function, but a table is expected"),
+    (None, "target is None, but a table is expected; pass a 2-D array, a list of rows, a data frame or the path"),
+    ({"a": [1, 2], "b": [3, 4]}, r"target is a mapping, but a table is expected; pass pandas.DataFrame\(target\)"),
+    ([{"a": 1, "b": 2}, {"a": 3, "b": 4}], r"target is a list of mappings; pass pandas.DataFrame\(target\)"),
+    ((row for row in [[1, 2], [3, 4]]), r"target is an iterator, which can be read only once; pass list\(target\)"),
+    (map(list, [[1, 2], [3, 4]]), "target is an iterator, which can be read only once"),
+    (io.StringIO("a,b\n1,2\n"), "target is an open file, but a table or a path is expected; pass the file's path"),
+    ({(1, 2), (3, 4)}, "target is a set, whose rows have no order; pass a list of rows"),
+]
+
+
+@pytest.mark.parametrize(("table", "message"), BAD_ARRAYS)
+def test_things_that_are_no_table_are_refused(table, message):
+    with pytest.raises(InputError, match=message):
+        ps.estimate_prior(**(GOOD | {"target": table}), source_prior=0.2, encoder=None)
+
+
+def frame_cases():
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    import scipy.sparse
+
+    return [
+        (pd.DataFrame({"a": ["x", "y"], "b": 1.0}), "holds 'x' in column 'a' .*, but numbers are expected; encode it"),
+        (pd.DataFrame({"a": pd.to_datetime(["2020-01-01"] * 2), "b": 1.0}), "holds .* in column 'a' .*Datetime"),
+        (pl.DataFrame({"a": [1.0, None], "b": [1.0, 2]}), "has no value in row 1, column 'a'; fill it in"),
+        (pl.DataFrame({"a": [1.0, float("nan")], "b": [1.0, 2]}), "contains NaN in row 1 .*, column 'a'"),
+        (pl.DataFrame({"a": [[1], [2]], "b": [1, 2]}), "holds .* in column 'a' .*, but numbers are expected"),
+        (pl.LazyFrame({"a": [1.0, 2], "b": [1.0, 2]}), r"is a lazy frame, but its rows are needed; call .collect\(\)"),
+        (pa.table({"a": [1.0, None], "b": [1.0, 2]}), "has no value in row 1, column 'a'"),
+        (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), "has more than one column named 'a'; give every column"),
+        (pd.DataFrame({"a": [], "b": []}, dtype=float), r"has 0 row\(s\)"),
+        (
+            scipy.sparse.csr_array((40_000, 10_000)),
+            "is a sparse matrix of 40000 × 10000 cells, 2.98 GiB when dense, but at most 1 GiB are made dense; reduce",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(("table", "message"), frame_cases())
+def test_frames_that_cannot_be_used_are_refused(table, message):
+    with pytest.raises(InputError, match=message):
+        ps.estimate_prior(np.eye(2), np.eye(2) + 1, table, source_prior=0.2, encoder=None)
+
+
+def write(folder: Path, tables, names=("a", "b", "c")):
+    """The tables as CSV files; the arguments that name them."""
+    arguments = []
+    for which, table in tables.items():
+        path = folder / f"{which}.csv"
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([names, *np.asarray(table).tolist()])
+        arguments += [f"--{which}", str(path)]
+    return arguments
+
+
+@pytest.fixture
+def command(capsys, tmp_path):
+    """Run `priorshift estimate`; it must end with code 2 and one sentence, and write nothing."""
+
+    def run(arguments, message, prior="0.2"):
+        picture = tmp_path / "picture.png"
+        before = sorted(tmp_path.iterdir())
+        full = ["estimate", *arguments, "--source-prior", prior, "--plot", str(picture)]
+        try:
+            code = main(full)
+        except SystemExit as stopped:  # argparse
+            code = stopped.code
+        said = capsys.readouterr()
+        assert code == 2
+        assert said.out == ""
+        assert said.err.startswith("priorshift: ")
+        assert said.err.count("\n") == 1
+        with pytest.raises(ValueError, match=message):
+            raise ValueError(said.err)
+        assert sorted(tmp_path.iterdir()) == before
+        assert "Traceback" not in said.err
+
+    return run
+
+
+PARQUET_HEAD = b"PAR1 and then nothing"
+
+
+def zipped(name):
+    """An archive with one file of this name."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr(name, "1,2,3")
+    return content.getvalue()
+
+
+BAD_FILES = [
+    ("target.csv", b"", r"is empty; pass a file with a header and at least two rows"),
+    ("target.csv", b"   \n\n", r"is empty; pass a file"),
+    ("target.csv", b"a,b,c\n", "has a header but no rows; pass a file with at least two rows"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,5\n", "has 2 cells in line 3, but 3 in its first line; mend the line"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,5,6,7\n", "has 4 cells in line 3, but 3 in its first line"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,x,6\n", "holds 'x' in line 3, column 'b', but numbers are expected; encode it"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,,6\n", "has an empty cell in line 3, column 'b'; fill it in or leave the row out"),
+    ("target.csv", b"1,2,3\n4,,6\n", "has an empty cell in line 2, column 1"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,1_000,6\n", "holds '1_000' in line 3, column 'b'"),
+    ("target.csv", b"a,b,d\n1,2,3\n4,5,6\n", r"lacks 'c' and has 'd' besides, compared with --unlabeled"),
+    ("target.csv", b"a,b\n1,2\n4,5\n", "lacks 'c', compared with --unlabeled"),
+    ("target.csv", b"a,b,b\n1,2,3\n4,5,6\n", "has more than one column named 'b'"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,\xff,6\n", "is not UTF-8 text; save it as UTF-8"),
+    ("target.csv", b"\x89PNG\r\n\x1a\n\0\0\0", "is a binary file, not text; pass a CSV file"),
+    ("target.csv", PARQUET_HEAD, "is a Parquet file with the name of a CSV file; rename it to .parquet"),
+    ("target.parquet", b"a,b,c\n1,2,3\n", "is not a Parquet file, whatever its name says; rename it"),
+    ("target.parquet", PARQUET_HEAD, "is a damaged Parquet file; write it again"),
+    ("target.parquet", b"", "is not a Parquet file"),
+    (
+        "target.xlsx",
+        b"PK",
+        "is a spreadsheet, which is not read; save the sheet as CSV .UTF-8., or pass the data frame",
+    ),
+    ("target.XLS", b"a;b\n1;2\n", "is a spreadsheet, which is not read"),
+    ("target.ods", b"", "is a spreadsheet, which is not read"),
+    ("target.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and more", "is a spreadsheet, which is not read"),
+    ("target.csv", zipped("xl/workbook.xml"), "is a spreadsheet, which is not read"),
+    ("target.txt", zipped("content.xml"), "is a spreadsheet, which is not read"),
+    ("target.csv", zipped("t.csv"), "is a binary file, not text"),
+    ("target.csv", b"PK\3\4 and then\0 nothing", "is a binary file, not text"),
+    ("target", b"a", "has a name without an ending, but .csv, .tsv, .txt and .parquet can be read"),
+    ("target.feather", b"ARROW1", "ends in '.feather', but .csv, .tsv, .txt and .parquet can be read"),
+    ("target.dta", b"<stata_dta>", "ends in '.dta', but"),
+    ("target.sas7bdat", b"\0", "ends in '.sas7bdat', but"),
+    ("target.sav", b"$FL2", "ends in '.sav', but"),
+    ("target.json", b"[[1, 2]]", "ends in '.json', but"),
+    ("target.zip", zipped("t.csv"), "ends in '.zip', but"),
+    ("target.gz", gzip.compress(b"a,b,c\n1,2,3\n4,5,6\n", mtime=0), "ends in '.gz', but"),
+    ("target.parquet.gz", gzip.compress(PARQUET_HEAD, mtime=0), "ends in '.gz', but"),
+    ("target.csv.gz", gzip.compress(b"a,b,c\n1,2,3\n" * 99, mtime=0)[:40], "is a damaged gzip file; write it again"),
+    (
+        "target.csv.gz",
+        gzip.compress(np.random.default_rng(0).bytes(9000).hex().encode(), mtime=0)[:-99],
+        "is a damaged gzip",
+    ),
+    ("target.csv.gz", gzip.compress(b"", mtime=0), "is empty; pass a file"),
+    ("target.csv.gz", gzip.compress(b"\x89PNG\0", mtime=0), "is a binary file, not text"),
+    (
+        "target.csv",
+        "a,b,c\n1,2,3\n".encode("utf-16"),
+        "is UTF-16 text, which Excel calls Unicode Text; save it as UTF-8",
+    ),
+    ("target.csv", b"\xfe\xff" + "a,b,c\n1,2,3\n".encode("utf-16-be"), "is UTF-16 text; save it as UTF-8"),
+    ("target.csv", b"%PDF-1.7\n", "is a PDF document; pass a CSV or Parquet file"),
+    ("target.txt", b"{\\rtf1\\ansi 1,2,3}", r"is a document of a word processor \(RTF\); save the table as CSV text"),
+    ("target.csv", b"\n<!DOCTYPE html>\n<html></html>", "is a web page; download the table itself, as CSV or Parquet"),
+    ("target.csv", b"<HTML><table></table></HTML>", "is a web page; download the table itself"),
+    ("target.csv", b"<?xml version='1.0'?>", "is XML; save the table as CSV text"),
+    ("target.csv", b"version https://git-lfs.github.com/spec/v1\noid\n", "is a pointer of Git LFS; run git lfs pull"),
+    ("target.csv", b"\xef\xbb\xbfsep=;\na;b;c\n1;2;3\n", "begins with a line for Excel alone, sep=; take that line"),
+    ("target.csv", b"a;b;c\n1,5;2;3\n4;5.5;6\n", "decimal commas and decimal points in one file; write all numbers in"),
+    ("target.csv", b"a;b;c\n1.234,5;2;3\n4;5;6\n", "a number with a mark between thousands; write numbers without"),
+    ("target.csv", b"a;b;c\n1,234;2;3\n4;5;6\n", "which may be a decimal comma or a mark between thousands"),
+    (
+        "target.csv",
+        b"1,2,3\n4.5,5,6\n1,2,3\n",
+        "begins with 1, 2, …, which may be a header of numbers or a row; give the",
+    ),
+    ("target.csv", b"2019,2020,2021\n4,5,6\n1,2,3\n", "begins with 2019, 2020, …, which may be a header of numbers"),
+    (
+        "target.csv",
+        b"2010,2020,2015\n4.5,5,6\n1,2,3\n",
+        "begins with 2010, 2020, …, .*, if it is a row, add a first line",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BAD_FILES)
+def test_files_that_cannot_be_used_are_refused_by_the_command(name, content, message, tmp_path, command):
+    (tmp_path / name).write_bytes(content)
+    good = {k: v for k, v in GOOD.items() if k != "target"}
+    command([*write(tmp_path, good), "--target", str(tmp_path / name), "--encoder", "none"], message)
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BAD_FILES)
+def test_files_that_cannot_be_used_are_refused_by_the_function(name, content, message, tmp_path):
+    import pandas as pd
+
+    (tmp_path / name).write_bytes(content)
+    good = {k: pd.DataFrame(v, columns=list("abc")) for k, v in GOOD.items()}
+    with pytest.raises(InputError, match=message.replace("--", "")):
+        ps.estimate_prior(**(good | {"target": tmp_path / name}), source_prior=0.2, encoder=None)
+
+
+def test_a_folder_and_a_missing_file_are_refused(tmp_path, command):
+    good = write(tmp_path, {k: v for k, v in GOOD.items() if k != "target"})
+    command([*good, "--target", str(tmp_path)], "is a folder, but a file is expected; pass the path of a CSV")
+    command([*good, "--target", str(tmp_path / "no.csv")], "does not exist; check the path")
+
+
+@pytest.mark.parametrize("prior", ["0", "1", "-1", "nan", "inf"])
+def test_a_prior_that_is_none_is_refused(prior, tmp_path, command):
+    command(write(tmp_path, GOOD), r"source_prior is .*, but it must be a number strictly between 0 and 1", prior)
+    with pytest.raises(InputError, match=r"source_prior is .*, but it must be a number strictly between 0 and 1"):
+        ps.estimate_prior(**GOOD, source_prior=float(prior))
+
+
+@pytest.mark.parametrize("column", [[1] * 36, [0] * 36, ["maybe", "no", "yes"] * 12])
+def test_label_columns_that_do_not_tell_positives_are_refused_by_the_command(column, tmp_path, command):
+    path = tmp_path / "source.csv"
+    with path.open("w", newline="") as file:
+        cells = [[*row, label] for row, label in zip(PROBLEM.X.tolist(), column, strict=True)]
+        csv.writer(file).writerows([["a", "b", "c", "labeled"], *cells])
+    target = write(tmp_path, {"target": PROBLEM.target})
+    command(["--source", str(path), "--label-column", "labeled", *target], "column 'labeled' of --source .* holds")
+    command(
+        ["--source", str(path), "--label-column", "label", *target], r"--source .* has no column 'label'; its columns"
+    )
+    command(["--source", str(path), *target], "--source needs --label-column, the column that says which rows")
+    command(["--source", str(path), "--positive", str(path), *target], "leave --positive and --unlabeled out")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--kernel", "rbf"], r"argument --kernel: 'rbf' is none of gaussian, laplace, energy"),
+        (["--method", "tcpu", "--bandwidth", "-2"], "bandwidth is -2.0, but it must be a positive number"),
+        (
+            ["--method", "tcpu", "--bandwidth", "wide"],
+            "bandwidth is 'wide', but it must be a positive number or one of",
+        ),
+        (["--confidence", "2"], "confidence is 2.0, but it must lie strictly between 0 and 1"),
+        (["--confidence", "high"], "argument --confidence: 'high' is not a number"),
+        (["--id-column", "a", "--identical-rows"], "both say which rows are shared; give one of them"),
+        (["--scenario", "censoring", "--identical-rows"], "under --scenario censoring the shared rows are known"),
+        (["--id-column", "id"], "has no column 'id'; its columns are 'a', 'b', 'c'"),
+        (["--drop", "z"], "no table has a column 'z' to drop"),
+        (["--drop", "a", "--drop", "b", "--drop", "c"], r"has 0 feature\(s\)"),
+        (["--unknown"], "--unknown is no option of priorshift estimate"),
+        (["--plot", "picture.gif"], "must end in .png, .svg, .pdf; name the picture so"),
+        (["--plot", "nowhere/picture.png"], "lies in a folder that does not exist; make it first"),
+        (
+            ["--method", "tcpu", "--kernel", "energy", "--interval", "paper-bound"],
+            "needs a bounded kernel, but 'energy' is not",
+        ),
+    ],
+)
+def test_wrong_use_of_the_command_is_one_sentence(arguments, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    good = write(tmp_path, GOOD)
+    before = sorted(tmp_path.iterdir())
+    try:
+        code = main(["estimate", *good, "--source-prior", "0.2", *arguments])
+    except SystemExit as stopped:
+        code = stopped.code
+    said = capsys.readouterr()
+    assert code == 2
+    assert said.out == ""
+    with pytest.raises(ValueError, match=message):
+        raise ValueError(said.err)
+    assert said.err.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_missing_tables_are_asked_for(tmp_path, capsys):
+    arguments = write(tmp_path, GOOD)[2:]
+    assert main(["estimate", *arguments, "--source-prior", "0.2"]) == 2
+    assert "pass --positive and --unlabeled, or --source with --label-column" in capsys.readouterr().err
+
+
+def test_no_file_is_left_when_drawing_fails(tmp_path, capsys):
+    """P and U alike up to noise: an estimate that does not exist cannot be drawn."""
+    rng = np.random.default_rng(0)
+    U = rng.normal(size=(20, 3))
+    arguments = write(tmp_path, {"positive": U[::-1], "unlabeled": U, "target": rng.normal(size=(9, 3))})
+    before = sorted(tmp_path.iterdir())
+    assert (
+        main(["estimate", *arguments, "--method", "tcpu", "--source-prior", "0.2", "--plot", str(tmp_path / "p.png")])
+        == 2
+    )
+    assert sorted(tmp_path.iterdir()) == before
+    assert "there is no estimate to draw" in capsys.readouterr().err
+
+
+def test_a_data_frames_index_is_no_feature(tmp_path, command):
+    import pandas as pd
+
+    pd.DataFrame(PROBLEM.target, columns=list("abc")).to_csv(tmp_path / "i.csv")
+    good = write(tmp_path, {k: v for k, v in GOOD.items() if k != "target"})
+    command([*good, "--target", str(tmp_path / "i.csv")], "has a column named '', which looks like a data frame's row")
+    frame = pd.DataFrame(PROBLEM.target, columns=list("abc"), index=np.arange(len(PROBLEM.target))[::-1])
+    frame.to_parquet(tmp_path / "i.parquet")
+    command([*good, "--target", str(tmp_path / "i.parquet")], "a column named '__index_level_0__', which looks like")
+
+
+def test_a_header_of_numbers_is_not_taken_for_a_row(tmp_path, command):
+    import pandas as pd
+
+    pd.DataFrame(PROBLEM.target).to_csv(tmp_path / "n.csv", index=False)
+    good = write(tmp_path, {k: v for k, v in GOOD.items() if k != "target"})
+    command(
+        [*good, "--target", str(tmp_path / "n.csv")], "begins with 0, 1, …, which may be a header of numbers or a row"
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: ps.TCPU(0.2, bandwidth=None).fit(PROBLEM.X, PROBLEM.y),
+            "bandwidth is None, but it must be a positive",
+        ),
+        (
+            lambda: ps.TCPU(0.2, bandwidth=1e200).fit(PROBLEM.X, PROBLEM.y),
+            r"bandwidth is 1e\+200, but it must be a positive",
+        ),
+        (lambda: ps.TCPU(0.2, kernel=["g"]).fit(PROBLEM.X, PROBLEM.y), r"kernel is \['g'\], but it must be one of"),
+        (
+            lambda: ps.estimate_prior(**GOOD, source_prior=0.2, shared=[1, 2]),
+            "shared is list, but it must be None, 'ident",
+        ),
+        (
+            lambda: ps.estimate_prior(**GOOD, method=ps.TCPU(0.2), confidence=0.5),
+            "confidence was passed beside an estim",
+        ),
+        (
+            lambda: ps.estimate_prior(**GOOD, method=ps.TCPU(0.2), standardize=False),
+            "standardize was passed beside an es",
+        ),
+        (
+            lambda: ps.estimate_prior(**GOOD, method=ps.TCPU),
+            r"^method is the class TCPU, but the name of a method or an estimator is expected; pass an instance, such "
+            r"as TCPU\(\)\.$",
+        ),
+        (
+            lambda: ps.estimate_prior(**GOOD, method="tpcu"),
+            "^method is 'tpcu', but it must be one of 'auto', 'witness'",
+        ),
+        (
+            lambda: ps.estimate_prior(**GOOD, method=WithoutParameters()),
+            "^method is a WithoutParameters, but it must be the name of a method or an estimator with fit, get_params, "
+            r"estimate, and it has no get_params; BaseEstimator of scikit-learn brings get_params\.$",
+        ),
+        (
+            lambda: ps.estimate_prior(**GOOD, method=ps.KM2()),
+            r"^method is KM2\(\), but it must be the .* with fit, get_params, estimate, and it has no estimate\.$",
+        ),
+        (
+            lambda: ps.estimate_prior(**GOOD, method=None),
+            "^method is None, but it must be one of 'auto', 'witness'",
+        ),
+        (
+            lambda: ps.estimate_prior(**GOOD, source_prior=0.2, shared="id", drop="id"),
+            "column 'id' is both shared and dro",
+        ),
+        (
+            lambda: ps.estimate_prior(**(GOOD | {"target": "a,b\n" * 3000}), source_prior=0.2),
+            "is not a path; pass a table",
+        ),
+        (
+            lambda: ps.estimate_prior(**(GOOD | {"target": [[10**400, 1, 2]] * 2}), source_prior=0.2),
+            "too large for a float",
+        ),
+        (lambda: ps.required_sample_size("0.1", 0.2), "accuracy is '0.1', but it must be a number"),
+        (lambda: ps.required_sample_size(0.1, 0.2, kernel_bound="x"), "kernel_bound is 'x', but it must be a number"),
+        (
+            lambda: ps.TCPU(0.2).fit(np.zeros((6, 1)), [1, 1, 1, 0, 0, 0], shared="identical"),
+            "every one of 3 positive rows is the same observation as every one of 3 unlabeled rows",
+        ),
+        (
+            lambda: ps.simulate.gaussian(0.1, 0.5, label_frequency=0.7),
+            "label_frequency is 0.7, but with a source prior of",
+        ),
+    ],
+)
+def test_what_used_to_end_in_a_traceback_is_a_sentence(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--random-state", "-1"], "random_state is -1, but it must be None, a whole number from 0 on"),
+        (
+            ["--id-column", "a", "--drop", "a"],
+            "--id-column and --drop name the same column, 'a'; it must be one of them",
+        ),
+        (["--label-column", "a"], "--label-column is a column of --source; pass --source, or leave it out"),
+        (["--method", "tcpu", "--bandwidth", "1e200"], r"bandwidth is 1e\+200, but it must be a positive number"),
+    ],
+)
+def test_more_wrong_use_of_the_command(arguments, message, tmp_path, command):
+    command([*write(tmp_path, GOOD), *arguments], message)
+
+
+def test_a_permission_that_is_missing_and_too_little_memory_end_with_a_sentence(tmp_path, command, monkeypatch):
+    good = write(tmp_path, GOOD)
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied", "secret.csv")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.open", refuse)
+        command(good, r"cannot be read \(Permission denied\); check its permissions")
+    with monkeypatch.context() as patch:
+        patch.setattr("priorshift.cli.estimate.estimate_from_tables", refuse)
+        command(good, r"secret.csv cannot be used \(Permission denied\)")
+
+    def exhausted(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("priorshift.cli.estimate.estimate_from_tables", exhausted)
+    command(good, "the data do not fit into memory; use fewer rows")
+
+
+def test_a_lazy_frame_of_narwhals_and_an_empty_cell_are_named():
+    import narwhals as nw
+    import polars as pl
+
+    with pytest.raises(InputError, match=r"is a lazy frame, but its rows are needed; call .collect\(\)"):
+        ps.estimate_prior(**(GOOD | {"target": nw.from_native(pl.LazyFrame({"a": [1.0]}))}), source_prior=0.2)
+    with pytest.raises(InputError, match=r"holds an empty cell \(None\) in row 0, column 0"):
+        ps.estimate_prior(**(GOOD | {"target": [[None, "x", 3], [4, 5, 6]]}), source_prior=0.2, encoder=None)
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")  # few rows
+def test_warnings_point_at_the_users_line():
+    with pytest.warns(ps.errors.VacuousBoundWarning) as caught:
+        ps.TCPU(0.2, interval="sharp-bound").fit(PROBLEM.X, PROBLEM.y).estimate(PROBLEM.target)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_the_same_column_cannot_be_label_and_id(tmp_path, command):
+    target = write(tmp_path, {"target": PROBLEM.target})
+    source = ["--source", str(tmp_path / "target.csv"), "--label-column", "a", "--id-column", "a"]
+    command([*source, *target], "--label-column and --id-column name the same column, 'a'; they must differ")
+
+
+def test_a_folder_is_no_picture(tmp_path, capsys):
+    (tmp_path / "folder.png").mkdir()
+    assert main(["demo", "--plot", str(tmp_path / "folder.png")]) == 2
+    assert "is a folder; name a file" in capsys.readouterr().err
+
+
+def test_a_cell_that_never_ends_is_no_csv(tmp_path, command):
+    (tmp_path / "long.csv").write_text("a,b,c\n1,2,x" + "y" * 200_000 + "\n")
+    good = write(tmp_path, {k: v for k, v in GOOD.items() if k != "target"})
+    command([*good, "--target", str(tmp_path / "long.csv")], r"is not a CSV file \(field larger than field limit")
+
+
+def test_an_array_of_records_is_refused():
+    strange = np.zeros((2, 3), dtype=[("x", float), ("y", float)])
+    with pytest.raises(InputError, match="in row 0, column 0, but a cell argument must be a string or a number"):
+        ps.estimate_prior(**(GOOD | {"target": strange}), source_prior=0.2, encoder=None)
+
+
+def test_bounds_need_all_pairs_of_rows():
+    from priorshift.inference import intervals
+
+    tcpu = ps.TCPU(0.2, pairs=500, random_state=0).fit(PROBLEM.X, PROBLEM.y)
+    sampled = tcpu._embed(tcpu._embedding.sample(tcpu.read_target(PROBLEM.target)))[0]
+    with pytest.raises(
+        InputError, match="bounds the estimate from all pairs of rows, but a sample of pairs was asked for"
+    ):
+        intervals.sharp_bound(sampled, 0.2, 0.95)

@@ -1,0 +1,193 @@
+"""What commands write: told before the work whether it can be, whole or not at all, and where a link points."""
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import priorshift as ps
+from priorshift.cli import main
+from priorshift.cli.output import check_writable
+from priorshift.errors import InputError
+from priorshift.io.files import whole_file
+
+SAMPLE = ps.simulate.gaussian(0.2, 0.6, 100, 100, dimension=2, shared=False, random_state=0)
+WRITERS = {"--plot": "o.png", "--output": "o.csv"}
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """Run the command that has the option, with a path for it; its exit code and what it said on stderr."""
+
+    def run(option, path):
+        arguments = []
+        for name in ("positive", "unlabeled", "target"):
+            pd.DataFrame(getattr(SAMPLE, name), columns=list("ab")).to_csv(tmp_path / f"{name}.csv", index=False)
+            arguments += [f"--{name}", str(tmp_path / f"{name}.csv")]
+        command = {"--plot": ["estimate", "--method", "tcpu"],
+                   "--output": ["adapt", "--method", "tcpu", "--classifier", "logistic"]}[option]  # fmt: skip
+        code = main([*command, *arguments, "--source-prior", "0.2", option, str(path)])
+        return code, capsys.readouterr().err
+
+    return run
+
+
+@pytest.fixture(params=WRITERS)
+def option(request):
+    return request.param
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Nothing may be read before the refusal."""
+    for command in ("estimate", "adapt"):
+        monkeypatch.setattr(f"priorshift.cli.{command}.read_tables", lambda _: pytest.fail("tables were read"))
+
+
+def refuse_access(monkeypatch, *paths):
+    """These cannot be written to, whoever runs the tests (root may write anywhere)."""
+    allowed = os.access
+    refused = {str(path) for path in paths}
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) not in refused and allowed(path, mode))
+
+
+@pytest.mark.usefixtures("no_work")
+def test_a_folder_that_cannot_be_written_to_is_named_before_the_work(option, run, tmp_path, monkeypatch):
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    refuse_access(monkeypatch, closed)
+    code, said = run(option, closed / WRITERS[option])
+    assert code == 2 and said.count("\n") == 1
+    assert f"{option} {closed / WRITERS[option]} lies in {closed}, which cannot be written to; name a file in" in said
+    assert not list(closed.iterdir())
+
+
+@pytest.mark.usefixtures("no_work")
+def test_permissions_of_the_file_system_are_heeded(option, run, tmp_path):
+    closed, kept = tmp_path / "closed", tmp_path / WRITERS[option]
+    closed.mkdir(mode=0o500)
+    if os.access(closed, os.W_OK):
+        pytest.skip("who runs the tests may write anywhere")
+    assert "which cannot be written to" in run(option, closed / WRITERS[option])[1]
+    kept.write_text("kept")
+    kept.chmod(0o400)
+    assert "is there already and is read-only" in run(option, kept)[1]
+
+
+@pytest.mark.usefixtures("no_work")
+def test_a_read_only_file_is_not_overwritten(option, run, tmp_path, monkeypatch):
+    kept = tmp_path / WRITERS[option]
+    kept.write_text("kept")
+    refuse_access(monkeypatch, kept)
+    code, said = run(option, kept)
+    assert code == 2 and "is there already and is read-only; name another file, or make it writable" in said
+    assert kept.read_text() == "kept"
+
+
+@pytest.mark.usefixtures("no_work")
+def test_pipes_and_devices_are_not_written_to(option, run, tmp_path):
+    os.mkfifo(tmp_path / WRITERS[option])
+    code, said = run(option, tmp_path / WRITERS[option])
+    assert code == 2 and "is a pipe or a device, but files are written whole or not at all; name a file" in said
+    link = tmp_path / f"link_{WRITERS[option]}"
+    link.symlink_to("/dev/null")
+    assert "is a pipe or a device" in run(option, link)[1]
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize(
+    ("points_to", "sentence"),
+    [
+        ("nowhere/o.csv", "lies in a folder that does not exist; make it first"),
+        (".", "is a folder; name a file"),
+        ("itself", "is a link that leads back to itself; name a file"),
+    ],
+)
+def test_links_that_lead_nowhere_are_refused(option, points_to, sentence, run, tmp_path):
+    link = tmp_path / WRITERS[option]
+    link.symlink_to(link if points_to == "itself" else tmp_path / points_to)
+    code, said = run(option, link)
+    assert code == 2 and sentence in said and link.is_symlink()
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b"])
+def test_what_is_no_path_is_refused(option, name, run, tmp_path):
+    code, said = run(option, tmp_path / (name + WRITERS[option]))
+    assert code == 2 and "is not a path that can be written to; name another file" in said
+
+
+def test_the_file_that_a_link_points_to_is_replaced_and_the_link_stays(option, run, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    real, link = tmp_path / "elsewhere" / "real", tmp_path / WRITERS[option]
+    real.write_text("old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    assert run(option, link)[0] == 0
+    assert link.is_symlink() and real.stat().st_mode & 0o777 == 0o640
+    assert real.read_bytes().startswith(b"\x89PNG" if option == "--plot" else b"a,b,posterior,decision\n")
+    assert os.listdir(tmp_path / "elsewhere") == ["real"]
+
+
+def test_a_link_to_a_file_that_is_not_there_yet_makes_it(option, run, tmp_path):
+    link = tmp_path / WRITERS[option]
+    link.symlink_to(tmp_path / "new")
+    assert run(option, link)[0] == 0
+    assert link.is_symlink() and (tmp_path / "new").stat().st_size > 1000
+
+
+def test_a_link_to_an_input_is_an_input(run, tmp_path):
+    (tmp_path / "o.csv").symlink_to(tmp_path / "unlabeled.csv")
+    code, said = run("--output", tmp_path / "o.csv")
+    assert code == 2 and "is one of the tables that are read; name another file" in said
+    assert len(pd.read_csv(tmp_path / "unlabeled.csv")) == len(SAMPLE.unlabeled)
+
+
+def test_a_disk_that_is_full_is_a_sentence_about_the_file_that_was_named(option, run, tmp_path, monkeypatch):
+    path = tmp_path / WRITERS[option]
+    path.write_text("kept")
+
+    def full(source, *_):
+        raise OSError(28, "No space left on device", str(source))
+
+    monkeypatch.setattr(os, "replace", full)
+    code, said = run(option, path)
+    assert code == 2 and f"{path} cannot be written (No space left on device); nothing was." in said
+    assert path.read_text() == "kept"
+    assert {p.name for p in tmp_path.iterdir()} == {path.name, "positive.csv", "unlabeled.csv", "target.csv"}
+
+
+def test_a_draft_that_fails_leaves_what_was_there(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("kept")
+
+    def fail():
+        with whole_file(str(path)) as draft:
+            draft.write_text("half")
+            raise RuntimeError("while it was written")
+
+    with pytest.raises(RuntimeError, match="while it was written"):
+        fail()
+    assert path.read_text() == "kept" and os.listdir(tmp_path) == ["t.csv"]
+    with whole_file(str(path)) as draft:
+        draft.write_text("whole")
+    assert path.read_text() == "whole" and os.listdir(tmp_path) == ["t.csv"]
+
+
+def test_a_bare_name_is_a_file_of_the_working_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check_writable("--output", "t.csv")
+    with whole_file("t.csv") as draft:
+        draft.write_text("x")
+    assert (tmp_path / "t.csv").read_text() == "x"
+    with pytest.raises(InputError, match=r"--output t.csv is one of the tables that are read"):
+        check_writable("--output", "t.csv", [None, str(tmp_path / "t.csv")])
+
+
+def test_the_mean_posterior_is_that_of_the_file(run, tmp_path):
+    """What is written is what was computed: rows in their order, decisions at one half."""
+    assert run("--output", tmp_path / "o.csv")[0] == 0
+    made = pd.read_csv(tmp_path / "o.csv", dtype=str).map(float)
+    np.testing.assert_array_equal(made[["a", "b"]], SAMPLE.target)
+    np.testing.assert_array_equal(made["posterior"] > 0.5, made["decision"] == 1)

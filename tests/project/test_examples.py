@@ -1,0 +1,136 @@
+"""The gallery: each script runs by itself in seconds, leaves nothing behind, and shows what its text says."""
+
+import runpy
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from priorshift.errors import AuditWarning, OverlapWarning, PrivacyWarning
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("pandas")
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SECONDS = 15.0  # of processor time; each takes two to six
+
+
+def _new_hospital(of):
+    found, by_tenth, by_fifth = of["checked"].values()
+    assert found.verdict.answer == "yes" and of["truth"] in found.estimate.interval
+    assert by_fifth.verdict.answer == "no" and of["truth"] not in by_fifth.estimate.interval
+    assert {column.name for column in by_fifth.label_shift_test.named} & {*of["LENGTHS"], *of["AREAS"]}
+    errors = [abs(each.estimate.value - of["truth"]) for each in (found, by_tenth, by_fifth)]
+    assert by_tenth.verdict.answer == "yes" and errors == sorted(errors)
+    assert 20_000 < of["page_size"] < 1_500_000
+
+
+def _fraud_by_month(of):
+    estimates, truth = of["estimates"], of["truth"]
+    assert of["held"](estimates) >= 11 > of["held"](of["ignored"])
+    assert all(share in estimates.band[month] for month, share in truth.items())
+    adjusted = {d.second: d.adjusted_p_value for d in of["against_january"]}
+    assert {month for month, p in adjusted.items() if p < 0.05} == {"2025-08", "2025-09"}
+    assert estimates.equality_test().p_value < 0.01
+    assert 0.5 < of["clairvoyant"] / of["width"] < 1
+    assert (round(800 * of["january"].low), round(800 * of["january"].high)) == (0, 12)
+
+
+def _presence_only(of):
+    truth, gone, found = of["truth"], of["left"].mean(), of["found"]
+    assert truth in of["weighted"].interval and truth not in of["unweighted"].interval
+    assert of["true_ratio"] in of["ratio"].interval
+    assert found.verdict.answer == "with care" and gone not in found.estimate.interval
+    assert of["found_warmer"].verdict.answer == "no" and truth in of["found_warmer"].estimate.interval
+    assert [column.name for column in of["found_warmer"].label_shift_test.named] == ["temperature"]
+    assert of["audited"].verdict.answer == "no" and gone in of["audited"].estimate.interval
+    assert {warning.category for warning in of["said"]} == {AuditWarning}
+
+
+def _season(of):
+    cost, accuracy = of["costs"].mean(), of["accuracies"].mean()
+    assert of["held"] >= 11
+    assert 0.75 < cost["adapted"] / cost["as in April"] < 0.85
+    assert 0 <= cost["adapted"] - cost["share known"] < 0.01 and accuracy["adapted"] > accuracy["as in April"]
+    gain = of["costs"]["as in April"] - of["costs"]["adapted"]
+    assert max(abs(gain[["Apr", "Nov"]])) < 0.01 < min(gain[["Jan", "Feb", "May", "Jun", "Jul", "Aug", "Dec"]])
+    assert of["of_mild"].interval.high < of["SHARES"][-1]
+    assert (of["as_ever"].verdict.answer, of["found"].verdict.answer) == ("yes", "no")
+
+
+def _billion_rows(of):
+    last, peaks, plan = of["answers"][-1], of["peaks"], of["pilot"].planning
+    assert all(of["TARGET_PRIOR"] in answer.interval for answer in (last, of["direct"], of["sketched"]))
+    assert max(peaks[3:]) < 1.05 * min(peaks[3:])
+    assert last.interval.width < of["answers"][0].interval.width
+    foreseen = plan.predict(positive=len(of["P"]), unlabeled=len(of["U"]), target=len(of["T"]))
+    assert foreseen == pytest.approx(last.interval.width, rel=0.15)
+    assert of["off"] > last.interval.width > 5 * of["sure"]
+
+
+def _three_hospitals(of):
+    shared, pooled, rows = of["shared"], of["pooled"], of["in_one_place"]
+    assert (shared.value, shared.interval) == (pooled.value, pooled.interval)
+    assert abs(shared.value - rows.value) < 0.2 * rows.interval.width
+    assert all(of["truth"] in answer.interval for answer in (shared, rows, *of["private"].values()))
+    widths = [shared.interval.width, *(answer.interval.width for answer in of["private"].values())]
+    assert all(less < more for less, more in pairwise(widths)) and of["private"][1].interval.width < 1.1 * widths[0]
+    assert of["alone"][1].interval.width > 1.5 * of["open_counts"].interval.width
+    assert {warning.category for warning in of["said"]} == {PrivacyWarning}
+    assert not of["wire"].exists()
+
+
+def _paper_figures(of):
+    assert all(min(values) < truth < max(values) for truth, values in of["minima"].items())
+    bias = {statistic: np.mean(values) - of["truth"] for statistic, values in of["estimates"].items()}
+    assert bias["plug-in"] < -0.1 and abs(bias["unbiased"]) < 0.03
+    draws = len(of["estimates"]["unbiased"])
+    assert of["holds"]["plug-in"] < 0.5 * draws and of["holds"]["unbiased"] > 0.9 * draws
+
+
+def _wide_interval(of):
+    width = {name: answer.interval.width for name, answer in of["tried"].items()}
+    assert {name for name, answer in of["tried"].items() if of["TRUTH"] not in answer.interval} == {"wrong π"}
+    del width["wrong π"]
+    assert width["10 × target"] > 0.9 * width["nothing"] > width["10 × positives"]
+    assert max(width[name] for name in ("range of π", "survey of π", "source audited")) < 0.55 * width["nothing"]
+    assert min(width, key=width.get) == "target audited"
+    assert {name: width[name] for name in of["foreseen"]} == pytest.approx(of["foreseen"], rel=0.25)
+    assert 0.8 < of["plan"].components["source_prior"] < 0.88
+    assert {warning.category for warning in of["said"]} == {OverlapWarning}
+
+
+SHOWN = {
+    "new_hospital": _new_hospital,
+    "fraud_by_month": _fraud_by_month,
+    "presence_only": _presence_only,
+    "season": _season,
+    "billion_rows": _billion_rows,
+    "three_hospitals": _three_hospitals,
+    "paper_figures": _paper_figures,
+    "wide_interval": _wide_interval,
+}
+
+
+def test_every_script_is_tried():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {f"plot_{name}" for name in SHOWN}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_example(name, monkeypatch, tmp_path):
+    from matplotlib import pyplot as plt
+
+    if name == "new_hospital":
+        pytest.importorskip("jinja2")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(plt, "show", lambda: None)
+    began = time.process_time()
+    shown = runpy.run_path(str(EXAMPLES / f"plot_{name}.py"))
+    assert time.process_time() - began < SECONDS
+    SHOWN[name](shown)
+    title, underline, *_ = shown["__doc__"].strip().splitlines()
+    assert underline == "=" * len(title)
+    assert plt.get_fignums() and all(plt.figure(number).axes for number in plt.get_fignums())
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,204 @@
+"""CSV text as people send it: separators, decimal commas, gzip, missing cells, text."""
+
+import gzip
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from priorshift.errors import InputError
+from priorshift.io.csv_text import add_columns, read_csv
+from priorshift.io.tables import read_table
+
+NAN = float("nan")
+
+
+def mixed(text, **more):
+    """Header and columns of a text, with missing cells and text allowed."""
+    options = {"aside": (), "drop": ()} | more
+    header, names, columns = read_csv(text.encode(), "t", check=lambda _: None, mixed=True, **options)
+    return header, dict(zip(names or range(len(columns)), columns, strict=True))
+
+
+def test_a_mixed_table_has_columns_of_numbers_with_nan_and_of_text_with_none():
+    header, columns = mixed("age,sex,smokes\n34, male ,true\n,female,FALSE\n 51.5 ,NA,\n")
+    assert header == ["age", "sex", "smokes"]
+    np.testing.assert_array_equal(columns["age"], [34, NAN, 51.5])
+    assert columns["sex"] == ["male", "female", None]
+    np.testing.assert_array_equal(columns["smokes"], [1, 0, NAN])
+    assert columns["age"].dtype == columns["smokes"].dtype == np.float64
+
+
+@pytest.mark.parametrize("word", ["", "NA", "n/a", "#N/A", "NaN", "nan", "NULL", "None", "<NA>", "NaT", "?", ".", "  "])
+def test_what_stands_for_a_missing_cell(word):
+    _, columns = mixed(f"x,who\n1,{word}\n{word},Ann\n3,{word}\n")
+    np.testing.assert_array_equal(columns["x"], [1, NAN, 3])
+    assert columns["who"] == [None, "Ann", None]
+
+
+def test_a_column_without_any_cell_is_one_of_missing_numbers():
+    _, columns = mixed("x,y\n1,\n2,NA\n")
+    assert np.isnan(columns["y"]).all() and columns["y"].dtype == np.float64
+
+
+def test_a_number_among_words_stays_the_text_it_was():
+    assert mixed("code\n007\n1.50\nx1\n")[1]["code"] == ["007", "1.50", "x1"]
+
+
+def test_columns_set_aside_stay_text_and_dropped_ones_are_not_read():
+    _, columns = mixed("id,x,note,y\n 7 ,1,?,\n8,a,free text,2\n", aside=["id"], drop=["note"])
+    assert columns["id"] == ["7", "8"] and columns["x"] == ["1", "a"] and "note" not in columns
+    np.testing.assert_array_equal(columns["y"], [NAN, 2])
+
+
+@pytest.mark.parametrize("feature", ["1,5", "2"])
+def test_numbers_set_aside_are_written_with_points_where_the_file_has_decimal_commas(feature):
+    text = f"w;who;x\n1,0;a,b;{feature}\n0,25;c;3\n"
+    for read_mixed in (False, True):
+        _, _, (w, who, x) = read_csv(text.encode(), "t", ["w", "who"], (), lambda _: None, mixed=read_mixed)
+        assert w == ["1.0", "0.25"] and who == ["a,b", "c"]
+        np.testing.assert_array_equal(x, [float(feature.replace(",", ".")), 3])
+    # beside decimal points, or where commas may stand between thousands, nothing is guessed
+    assert mixed("w;x\n1,0;1.5\n2,0;3\n", aside=["w"])[1]["w"] == ["1,0", "2,0"]
+    assert mixed("w;x\n1,000;1\n2,000;3\n", aside=["w"])[1]["w"] == ["1,000", "2,000"]
+
+
+def test_without_mixed_missing_cells_and_text_are_refused():
+    with pytest.raises(InputError, match="t has an empty cell in line 3, column 'b'; fill it in"):
+        read_csv(b"a,b\n1,2\n3,\nx,4\n", "t", (), (), lambda _: None)
+    with pytest.raises(InputError, match="t holds 'x' in line 2, column 'b', but numbers are expected"):
+        read_csv(b"a,b\n1,x\ny,4\n", "t", (), (), lambda _: None)
+
+
+def test_numbers_are_read_alike_at_once_and_cell_by_cell():
+    """A column of text beside them, and a missing cell in another, lead to the other reader."""
+    X = np.random.default_rng(0).normal(size=(5000, 3)) * [1, 1e-8, 1e9]
+    rows = [",".join(map(repr, row)) for row in X.tolist()]
+    at_once = mixed("a,b,c\n" + "\n".join(rows))[1]
+    slowly = mixed("a,b,c,d,e\n" + "\n".join(f"{row},{k % 7 or ''},w{k}" for k, row in enumerate(rows)))[1]
+    for k, name in enumerate("abc"):
+        np.testing.assert_array_equal(at_once[name], X[:, k])
+        np.testing.assert_array_equal(slowly[name], X[:, k])
+    assert slowly["e"][4999] == "w4999" and np.isnan(slowly["d"][7])
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_a_mixed_table_is_read_as_pandas_reads_it(decimal):
+    """Another library as the judge, on a random table of every kind of column, with a fifth of its cells missing."""
+    rng = np.random.default_rng(0)
+    n = 3000
+    frame = pd.DataFrame({
+        "normal": rng.normal(size=n), "count": rng.integers(0, 9, n).astype(float), "tiny": rng.normal(size=n) * 1e-12,
+        "word": rng.choice(["red", "dark, blue", 'said "no"', "two\nlines", "1x"], n), "whole": np.arange(n),
+        "late": ["7"] * (n - 1) + ["seven"],
+    })  # fmt: skip
+    missing = rng.random((n, 4)) < 0.2
+    frame.iloc[:, :4] = frame.iloc[:, :4].mask(missing)
+    text = frame.to_csv(index=False, sep=";", decimal=decimal, na_rep="NA")
+    judge = pd.read_csv(io.StringIO(text), sep=";", decimal=decimal)
+    header, columns = mixed(text)
+    assert header == list(judge)
+    for name, column in columns.items():
+        if pd.api.types.is_numeric_dtype(judge[name]):
+            np.testing.assert_array_equal(column, frame[name])  # to the last digit, where pandas' reader may be off
+        else:
+            assert column == [None if pd.isna(cell) else cell for cell in judge[name]]
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_decimal_commas_are_read_and_written(separator, end, packed, tmp_path):
+    path, output = tmp_path / ("t.csv.gz" if packed else "t.csv"), tmp_path / ("o.csv.gz" if packed else "o.csv")
+    lines = [["a", "who", "b"], ["1,5", "Ann", "2"], ["-0,25", "Bob, Eve", "1e3"], ["3", "", "1,0e-1"]]
+    text = ("\ufeff" + end.join(separator.join(line) for line in lines) + end).encode()
+    path.write_bytes(gzip.compress(text) if packed else text)
+    wanted = [[1.5, 2], [-0.25, 1000], [3, 0.1]]
+    table = read_csv(path, "t", ["who"], (), lambda _: None)
+    np.testing.assert_array_equal(np.column_stack(table[2][::2]), wanted)
+    assert table[2][1] == ["Ann", "Bob, Eve", ""]
+    add_columns(path, output, {"p": ["0.125", "1", "1e-05"], "note": ["x.y", "", "z"]}, packed=packed)
+    written = output.read_bytes()
+    again = read_csv(gzip.decompress(written) if packed else written, "t", ["who", "note"], (), lambda _: None)
+    assert again[0] == ["a", "who", "b", "p", "note"]
+    np.testing.assert_array_equal(np.column_stack(again[2][:4:2]), wanted)
+    np.testing.assert_array_equal(again[2][3], [0.125, 1, 1e-5])
+    assert again[2][4] == ["x.y", "", "z"]
+    assert b"0,125" in (gzip.decompress(written) if packed else written)
+
+
+def test_a_byte_order_mark_before_a_row_is_none_of_it(tmp_path):
+    for text in ("\ufeff1.5,2\n3,4\n", "\ufeff\n1.5;2\n3;4\n", "\ufeff1,5;2\n3;4\n"):
+        (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+        np.testing.assert_array_equal(read_table(tmp_path / "t.csv", "t").values, [[1.5, 2], [3, 4]])
+
+
+def test_messages_name_the_first_cell_of_its_kind():
+    text = "a;b\n1;2\n" + "".join(f"{k},5;{k}.25\n" for k in range(50)) + "1.000,5;2\n"
+    with pytest.raises(InputError, match=r"holds '1.000,5' in line 53, column 'a', which looks like a number with a"):
+        read_csv(text.encode(), "t", (), (), lambda _: None)
+    with pytest.raises(InputError, match=r"holds '0,5' in line 3, column 'a', and '0.25' in line 3, column 'b': dec"):
+        read_csv(text[: text.index("1.000")].encode(), "t", (), (), lambda _: None)
+
+
+def test_decimal_commas_without_a_header_are_rows():
+    _, columns = mixed("1,5;2,5\n3;4,25\n")
+    np.testing.assert_array_equal(np.column_stack(list(columns.values())), [[1.5, 2.5], [3, 4.25]])
+
+
+BAD_NUMBERS = [
+    (
+        "a;b\n1,5;2\n2.5;3\n",
+        r"t holds '1,5' in line 2, column 'a', and '2.5' in line 3, column 'a': decimal commas and",
+    ),
+    ("a;b\n1,5;2.25\n2;3\n", r"and '2.25' in line 2, column 'b': decimal commas and decimal points in one file; write"),
+    (
+        "a;b\n1.234,5;2\n2;3\n",
+        "holds '1.234,5' in line 2, column 'a', which looks like a number with a mark between th",
+    ),
+    ('a,b\n1,2\n"1,234.5",3\n', "holds '1,234.5' in line 3, column 'a', which looks like a number with a mark between"),
+    (
+        "a;b\n1,5;2\n1 234 567;3\n",
+        "holds '1 234 567' in line 3, column 'a', which looks like .*; write numbers without",
+    ),
+    (
+        "a;b\n1,234;2\n2;3\n",
+        "holds '1,234' in line 2, column 'a', which may be a decimal comma or a mark between thous",
+    ),
+    ('a,b\n"12,500",2\n2,3\n', "holds '12,500' in line 2, .* no other cell tells which; write numbers with decimal po"),
+]
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+@pytest.mark.parametrize(("text", "message"), BAD_NUMBERS)
+def test_numbers_that_can_be_read_in_two_ways_are_refused(text, message, allowed):
+    with pytest.raises(InputError, match=message):
+        read_csv(text.encode(), "t", (), (), lambda _: None, mixed=allowed)
+
+
+def test_one_cell_tells_what_the_commas_of_a_file_are():
+    _, columns = mixed("a;b\n1,234;0,5\n12,500;7\n")
+    np.testing.assert_array_equal(columns["a"], [1.234, 12.5])
+
+
+def test_commas_within_words_decide_nothing():
+    _, columns = mixed("a;b;c\n1.5;1,2;x\n2.5;1,2 and 3;y\n")
+    np.testing.assert_array_equal(columns["a"], [1.5, 2.5])
+    assert columns["b"] == ["1,2", "1,2 and 3"]
+
+
+def test_a_name_of_two_lines_is_one_name(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('"height\nin cm",b\n1,2\n3,x\n')
+    with pytest.raises(InputError, match="holds 'x' in line 4, column 'b'"):
+        read_table(path, "t")
+    path.write_text('"height\nin cm",b\n1,2\n3,4\n')
+    assert read_table(path, "t").columns == ("height\nin cm", "b")
+
+
+def test_a_row_too_wide_is_seen_beside_a_dropped_column(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,note\n1,2,x\n3,4,y,z\n")
+    with pytest.raises(InputError, match="has 4 cells in line 3, but 3 in its first line"):
+        read_table(path, "t", drop=["note"])

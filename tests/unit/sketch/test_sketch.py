@@ -1,0 +1,628 @@
+import copy
+import tracemalloc
+from functools import reduce
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import priorshift as ps
+from priorshift.embedding.moments import embed_moments
+from priorshift.errors import ColumnWarning, InputError, SampleWarning
+from priorshift.io.chunks import Batches
+from priorshift.sketch import Sketch, container
+from priorshift.sketch.estimation import (
+    as_sketches,
+    from_sketches,
+    negative_ratio_from_sketches,
+    shift_from_sketches,
+)
+
+S = ps.simulate.gaussian(0.3, 0.6, 300, 200, dimension=3, shared=False, random_state=3)
+FIRST = Sketch.of(S.unlabeled, features=32)
+
+
+def sketched(s=S, first=FIRST):
+    return tuple(Sketch.of(rows, like=first) for rows in (s.positive, s.unlabeled, s.target))
+
+
+def merged(parts, tree):
+    """Parts that are merged in the order of a tree: each number says with which neighbour the next one is."""
+    parts = list(parts)
+    while len(parts) > 1:
+        k = tree.pop() % (len(parts) - 1) if tree else 0
+        parts[k : k + 2] = [parts[k].merge(parts[k + 1])]
+    return parts[0]
+
+
+@st.composite
+def sketches_and_rows(draw):
+    """Three samples in memory, with weights or without, and their sketches of parts in any order."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    weighted = draw(st.booleans())
+    rows, weights, made = [], [], []
+    for shift in (1.5, 0.3, 0.8):
+        n = draw(st.integers(12, 40))
+        X = rng.normal(size=(n, 3)) + shift
+        w = rng.uniform(0.2, 3.0, n) if weighted else None
+        order = rng.permutation(n)
+        cuts = sorted(draw(st.lists(st.integers(1, n - 1), max_size=4, unique=True)))
+        parts = [
+            Sketch.of(X[part], like=FIRST, weights=None if w is None else w[part]) for part in np.split(order, cuts)
+        ]
+        made.append(merged(parts, draw(st.lists(st.integers(0, 5), min_size=4, max_size=4))))
+        rows.append(X)
+        weights.append(w)
+    return rows, weights, made
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+@pytest.mark.parametrize("statistic", ["unbiased", "plug-in"])
+@pytest.mark.parametrize("scenario", ["case-control", "censoring"])
+@given(drawn=sketches_and_rows())
+@settings(max_examples=40)
+def test_sketches_answer_as_the_rows_do_whatever_the_parts(drawn, scenario, statistic):
+    (P, U, T), weights, sketches = drawn
+    settings = {"statistic": statistic, "scenario": scenario}
+    P, U, T = (FIRST.design.reader(X, "rows") for X in (P, U, T))
+    told = {} if weights[0] is None else {"weights": np.concatenate(weights[:2])}
+    tcpu = ps.TCPU(0.3, kernel=FIRST.design.features, standardize=False, **settings)
+    tcpu.fit(np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)]), **told)
+    by_rows = tcpu.estimate(T, weights=weights[2])
+    made = from_sketches(*sketches, ps.TCPU(0.3, **settings))
+    assert made.separation == pytest.approx(by_rows.separation, abs=1e-12)
+    if np.isnan(by_rows.raw):
+        assert np.isnan(made.raw)
+        return
+    scale = 1 / min(1.0, by_rows.separation)  # what rounding in the Gram matrix becomes of it in a ratio
+    close = {"rel": 1e-10 * scale, "abs": 1e-12 * scale}
+    assert made.raw == pytest.approx(by_rows.raw, **close)
+    assert made.value == pytest.approx(by_rows.value, **close)
+    assert made.standard_error == pytest.approx(by_rows.standard_error, **close)
+    for end in ("low", "high"):
+        assert getattr(made.interval, end) == pytest.approx(getattr(by_rows.interval, end), **close)
+    assert made.sizes == by_rows.sizes and made.details["shared_rows"] == by_rows.details["shared_rows"]
+    R, by_memory = (
+        negative_ratio_from_sketches(*sketches, ps.KernelRatio(**settings)),
+        tcpu.negative_ratio(T, weights[2]),
+    )
+    assert R.value == pytest.approx(by_memory.value, **close) and R.interval.low == pytest.approx(
+        by_memory.interval.low, **close
+    )
+    assert made.details.keys() == by_rows.details.keys()
+    assert made.details["embedding"] == by_rows.details["embedding"] == "32 random features"
+
+
+def test_sketches_answer_as_tcpu_with_random_features():
+    """From tables to the line that is printed, with nothing but the same settings."""
+    first = Sketch.of(S.unlabeled, features=64)
+    made = from_sketches(*sketched(first=first), ps.TCPU(0.3))
+    tcpu = ps.TCPU(0.3, embedding="random-features", features=64, random_state=0).fit(S.X, S.y)
+    by_rows = tcpu.estimate(S.target)
+    assert str(made) == str(by_rows)
+    assert made.raw == pytest.approx(by_rows.raw, abs=1e-12)
+    assert made.standard_error == pytest.approx(by_rows.standard_error, rel=1e-10)
+    different = {key for key in made.details if made.details[key] != by_rows.details[key]}
+    assert not different
+
+
+@pytest.mark.parametrize("statistic", ["unbiased", "plug-in"])
+def test_two_points_have_a_closed_form(statistic):
+    """Positives at one point, negatives at the other: each mean is a share, and z(x)·z(y) is the one number needed."""
+    x, y, n, m, n_target = [0.0, 1.0], [2.0, 0.0], 50, 20, 40
+    pi, target_prior = 0.4, 0.7
+
+    def sample(size, share):
+        count = round(size * share)
+        return np.array([x] * count + [y] * (size - count))
+
+    first = Sketch.of(sample(n, pi), features=32)
+    P, U, T = (Sketch.of(sample(*of), like=first) for of in ((m, 1.0), (n, pi), (n_target, target_prior)))
+    z, reader = first.design.features, first.design.reader
+    k = float(z.paired(reader([x], "x"), reader([y], "y"))[0])
+
+    def inner(share, other):
+        return share * other + (1 - share) * (1 - other) + (share * (1 - other) + (1 - share) * other) * k
+
+    own = (
+        (lambda value, size: (value - 1 / size) / (1 - 1 / size)) if statistic == "unbiased" else lambda value, _: value
+    )
+    PP, UU = own(inner(1, 1), m), own(inner(pi, pi), n)
+    PU, PT, UT = inner(1, pi), inner(1, target_prior), inner(pi, target_prior)
+    N, D = UT - PU - PT + PP, UU - 2 * PU + PP
+    made = from_sketches(P, U, T, ps.TCPU(pi, statistic=statistic))
+    assert made.negative_ratio == pytest.approx(N / D, abs=1e-12)
+    assert made.separation == pytest.approx(D, abs=1e-12)
+    if statistic == "plug-in":
+        assert made.raw == pytest.approx(target_prior, abs=1e-12)
+        # R moves by (1−R)… of U and T alone, since P has no spread: Var R̂ = (R² π(1−π)/(n−1) + π′(1−π′)/(n′−1))/(1−π)²
+        R = (1 - target_prior) / (1 - pi)
+        variance = (R**2 * pi * (1 - pi) / (n - 1) + target_prior * (1 - target_prior) / (n_target - 1)) / (1 - pi) ** 2
+        assert made.standard_error == pytest.approx((1 - pi) * np.sqrt(variance), rel=1e-9)
+
+
+def test_the_covariance_is_that_of_every_row():
+    """Σ over rows of what each moves, by a loop, for the population under censoring with weights."""
+    rng = np.random.default_rng(0)
+    weights = [rng.uniform(0.5, 2, len(X)) for X in (S.positive, S.unlabeled, S.target)]
+    P, U, T = (
+        Sketch.of(X, like=FIRST, weights=w) for X, w in zip((S.positive, S.unlabeled, S.target), weights, strict=True)
+    )
+    made = embed_moments(FIRST.design.features, P.moments, U.moments, T.moments, "plug-in", censoring=True)
+    z = [FIRST.design.features.map(FIRST.design.reader(X, "X")) for X in (S.positive, S.unlabeled, S.target)]
+    z, w = [z[0], np.concatenate([z[0], z[1]]), z[2]], [weights[0], np.concatenate(weights[:2]), weights[2]]
+    mass = [one / one.sum() for one in w]
+    means = np.array([m @ one for m, one in zip(mass, z, strict=True)])
+    A = np.array([[1.0, -1.0, 0.5], [-1.0, 1.0, -0.5], [0.5, -0.5, 0.2]])  # any symmetric combination
+    moves = []
+    for k in range(3):
+        n = 1 / (mass[k] ** 2).sum()
+        centred = (z[k] - means[k]) @ means.T @ A[k] * 2
+        moves.append(mass[k] * centred * np.sqrt(n / (n - 1)))
+    moves[1][: len(moves[0])] += moves[0]  # rows of P are rows of U
+    variance = sum(float((one**2).sum()) for one in moves[1:])
+    assert made.variance(A)[0] == pytest.approx(variance, rel=1e-10)
+    np.testing.assert_allclose(made.gram, means @ means.T, atol=1e-13)
+
+
+def test_intervals_hold_the_truth():
+    """A nominal 95 % in 100 samples, the first of which fixed the design; 85 is five standard errors below."""
+    held = 0
+    first = Sketch.of(
+        ps.simulate.gaussian(0.3, 0.6, 400, 300, dimension=3, shared=False, random_state=999).unlabeled, features=64
+    )
+    for seed in range(100):
+        s = ps.simulate.gaussian(0.3, 0.6, 400, 300, dimension=3, shared=False, random_state=seed)
+        held += 0.6 in from_sketches(*sketched(s, first), ps.TCPU(0.3)).interval
+    assert held >= 85
+
+
+def test_what_is_known_roughly_of_the_source_prior():
+    made = from_sketches(*sketched(), ps.TCPU((0.2, 0.4)))
+    at = [from_sketches(*sketched(), ps.TCPU(pi)).interval for pi in (0.2, 0.4)]
+    assert (made.interval.low, made.interval.high) == (min(i.low for i in at), max(i.high for i in at))
+    assert made.source_prior_by == "range"
+
+
+def test_a_shift_is_seen_and_none_is_not():
+    found = shift_from_sketches(*sketched())
+    assert found.p_value < 1e-5 and 1 not in found.ratio.interval
+    assert "no shift (1) has p < 0.0001" in str(found)
+    P, U, _ = sketched()
+    half = Sketch.of(S.unlabeled[::2], like=FIRST)
+    none = shift_from_sketches(P, Sketch.of(S.unlabeled[1::2], like=FIRST), half)
+    assert none.p_value > 0.01 and none.ratio.interval.low < 1 < none.ratio.interval.high
+    with pytest.warns(ps.errors.WeakSeparationWarning):
+        assert np.isnan(shift_from_sketches(U, U, half).p_value)
+
+
+def test_the_p_value_is_the_confidence_at_which_the_interval_reaches_one():
+    """The interval of that confidence ends at 1."""
+    s = ps.simulate.gaussian(0.3, 0.36, 300, 200, dimension=3, shared=False, random_state=5)
+    sketches = sketched(s)
+    p = shift_from_sketches(*sketches).p_value
+    assert 1e-3 < p < 0.9
+    interval = shift_from_sketches(*sketches, ps.KernelRatio(confidence=1 - p)).ratio.interval
+    assert min(abs(interval.low - 1), abs(interval.high - 1)) < 1e-9
+
+
+# ---- how samples come
+
+
+def frame(X):
+    return pd.DataFrame(X, columns=["a", "b", "c"])
+
+
+def test_every_way_to_pass_rows_gives_the_same_sums(tmp_path):
+    table = frame(S.target).assign(w=np.linspace(1, 2, len(S.target)))
+    table.to_csv(tmp_path / "t.csv", index=False, float_format="%.17g")
+    table.to_parquet(tmp_path / "t.parquet")
+    first = Sketch.of(frame(S.unlabeled), features=32)
+    told = Sketch.of(frame(S.target), like=first, weights=table["w"])
+    ways = {
+        "frame": table,
+        "csv": tmp_path / "t.csv",
+        "parquet": str(tmp_path / "t.parquet"),
+        "batches": Batches.of(table, "t", aside=["w"], rows_at_a_time=30),
+        "generator": (table[k : k + 50] for k in range(0, len(table), 50)),
+        "list": [table[:70], table[70:]],
+        "another order": table[["c", "w", "b", "a"]],
+    }
+    for name, sample in ways.items():
+        made = Sketch.of(sample, like=first, weights="w")
+        np.testing.assert_allclose(made.moments.total, told.moments.total, rtol=1e-12, err_msg=name)
+        np.testing.assert_allclose(made.moments.product, told.moments.product, atol=1e-11, err_msg=name)
+        assert len(made) == made.rows == 200
+        assert made.moments.weight == pytest.approx(table["w"].sum(), rel=1e-13)
+
+
+def test_a_stream_fixes_a_design_too():
+    parts = [S.unlabeled[k : k + 40] for k in range(0, len(S.unlabeled), 40)]
+    made = Sketch.of(iter(parts), features=32)
+    assert made.design.fingerprint == FIRST.design.fingerprint
+    np.testing.assert_allclose(made.moments.product, FIRST.moments.product, atol=1e-12)
+
+
+def test_large_samples_fix_a_design_by_some_of_their_rows(monkeypatch):
+    monkeypatch.setattr("priorshift.sketch.sketch.DESIGN_ROWS", 100)
+    some = Sketch.of(S.unlabeled, features=32)
+    assert some.design.fingerprint != FIRST.design.fingerprint and len(some) == len(S.unlabeled)
+    assert some.design.fingerprint == Sketch.of(S.unlabeled, features=32).design.fingerprint
+
+
+def test_mixed_columns_are_encoded_as_the_first_sample_says():
+    rng = np.random.default_rng(0)
+
+    def table(n, share):
+        levels = np.where(rng.random(n) < share, "yes", "no")
+        return pd.DataFrame({"level": levels, "x": rng.normal(size=n) + (levels == "yes"), "id": np.arange(n)})
+
+    U, P, T = table(300, 0.3), table(200, 1.0), table(200, 0.6)
+    first = Sketch.of(U, features=64, drop=["id"])
+    assert first.columns == ("level", "x")
+    made = from_sketches(Sketch.of(P, like=first), first, Sketch.of(T, like=first), ps.TCPU(0.3))
+    assert made.interval.low < 0.6 < made.interval.high
+    assert made.details["bandwidth"] == pytest.approx(1.0)  # two columns: 1/√(2/2)
+
+
+def test_the_number_of_threads_does_not_matter(monkeypatch):
+    monkeypatch.setattr("priorshift.embedding.random_features._CELLS", 32 * 16)
+    made = []
+    for count in (1, 3):
+        monkeypatch.setattr("priorshift.threads.available", lambda count=count: count)
+        made.append(Sketch.of(S.target, like=FIRST).moments)
+    assert made[0].rows == made[1].rows == 200
+    np.testing.assert_allclose(made[0].product, made[1].product, atol=1e-12)
+    np.testing.assert_allclose(made[0].total, made[1].total, atol=1e-12)
+
+
+def test_memory_does_not_grow_with_the_sample():
+    """A million rows are 24 MB in 100 tables, of which few are there at a time; blocks of features take 12 MB."""
+    table, peaks = np.random.default_rng(0).normal(size=(10_000, 3)), []
+    for count in (5, 100):
+        tracemalloc.start()
+        made = Sketch.of((table.copy() for _ in range(count)), like=FIRST)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert len(made) == 1_000_000
+    assert peaks[1] < peaks[0] + 2**20
+
+
+def test_what_a_thread_refuses_is_said(monkeypatch):
+    def tables():
+        yield S.target[:50]
+        yield np.full((20, 3), np.nan)
+
+    with pytest.raises(InputError, match=r"NaN|no value"):
+        Sketch.of(tables(), like=FIRST)
+
+
+def test_update_adds_rows_and_leaves_the_sketch_as_it_is():
+    begun = Sketch.of(S.target[:80], like=FIRST)
+    whole = begun.update(S.target[80:])
+    assert (len(begun), len(whole)) == (80, 200)
+    np.testing.assert_allclose(whole.moments.product, Sketch.of(S.target, like=FIRST).moments.product, atol=1e-12)
+
+
+def test_one_line():
+    assert str(FIRST) == "sketch of 231 rows: 32 random features of a gaussian kernel, bandwidth 1.22, 3 columns"
+    assert (FIRST.kernel, FIRST.features, FIRST.seed, FIRST.columns) == ("gaussian", 32, 0, None)
+    assert FIRST.bandwidth == pytest.approx(np.sqrt(1.5))
+    weighted = Sketch.of(S.target, like=FIRST, weights=np.linspace(1, 3, 200))
+    assert str(weighted).startswith("sketch of 200 rows (worth 184 of equal weight): ")
+
+
+# ---- files
+
+
+def test_a_file_gives_back_every_bit(tmp_path):
+    for k, made in enumerate((FIRST, Sketch.of(S.target, like=FIRST, weights=np.linspace(1, 2, 200)))):
+        made.save(tmp_path / f"{k}.sketch")
+        loaded = Sketch.load(tmp_path / f"{k}.sketch")
+        for name in ("rows", "weight", "squares", "total", "squared_total", "product"):
+            np.testing.assert_array_equal(getattr(loaded.moments, name), getattr(made.moments, name))
+        np.testing.assert_array_equal(loaded.design.features.frequencies, made.design.features.frequencies)
+        assert loaded.design.fingerprint == made.design.fingerprint and str(loaded) == str(made)
+    loaded.merge(FIRST)
+
+
+def test_loaded_sketches_answer_alike(tmp_path):
+    told = from_sketches(*sketched(), ps.TCPU(0.3))
+    for sketch, name in zip(sketched(), "put", strict=True):
+        sketch.save(tmp_path / name)
+    made = from_sketches(*as_sketches(tmp_path / "p", str(tmp_path / "u"), tmp_path / "t"), ps.TCPU(0.3))
+    assert made == told
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.OutOfRangeWarning")  # of what is swapped
+@pytest.mark.parametrize("prior", [0.1, 0.3, 0.6])
+def test_swapped_sketches_are_asked_about_and_others_are_not(prior):
+    """Twelve draws of classes that are four standard deviations apart: each is asked about where it is swapped."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        P, U, T = (
+            rng.normal(size=(n, 3)) + 4 / np.sqrt(3) * (rng.random(n) < share)[:, None]
+            for n, share in ((300, 1.0), (1000, prior), (500, 0.5))
+        )
+        first = Sketch.of(U, features=64)
+        made = [Sketch.of(rows, like=first) for rows in (P, U, T)]
+        ps.estimate_prior(*made, source_prior=prior)  # a warning would be an error
+        ps.estimate_prior(*made, source_prior=(prior / 2, prior))
+        with pytest.warns(SampleWarning, match=f"look swapped: .* a share of {prior} is like the positives"):
+            ps.estimate_prior(made[1], made[0], made[2], source_prior=prior)
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")
+def test_sketches_that_cannot_tell_are_not_asked_about():
+    rng = np.random.default_rng(0)
+    for shift in (0.0, 0.5, 1.0):
+        U = rng.normal(size=(1000, 3))
+        P = rng.normal(size=(300, 3)) + shift
+        first = Sketch.of(U, features=64)
+        ps.estimate_prior(Sketch.of(P, like=first), first, Sketch.of(U, like=first), source_prior=0.3)
+
+
+def test_tables_beside_sketches_are_sketched_like_them():
+    told = from_sketches(*sketched(), ps.TCPU(0.3))
+    assert from_sketches(*as_sketches(S.positive, FIRST, S.target), ps.TCPU(0.3)) == told
+    assert from_sketches(*as_sketches(S.positive, S.unlabeled, sketched()[2]), ps.TCPU(0.3)) == told
+    with pytest.raises(InputError, match="none of the three samples is a sketch"):
+        as_sketches(S.positive, S.unlabeled, S.target)
+    weights = np.linspace(1, 2, 200)
+    weighted = as_sketches(S.positive, FIRST, S.target, {"target": weights})[2]
+    assert weighted.moments.weight == pytest.approx(weights.sum())
+    with pytest.raises(InputError, match="weights were passed for unlabeled, but it is a sketch, which has its own"):
+        as_sketches(S.positive, FIRST, S.target, {"unlabeled": weights})
+
+
+def _header(*path, to):
+    def change(header, arrays):
+        place = reduce(lambda at, key: at[key], path[:-1], header)
+        place[path[-1]] = to(place[path[-1]]) if callable(to) else to
+
+    return change
+
+
+def _array(name, to):
+    def change(header, arrays):
+        arrays[name] = np.asarray(to(arrays[name].copy()))
+
+    return change
+
+
+def _at(index, to):
+    def put(array):
+        array[index] = to(array[index])
+        return array
+
+    return put
+
+
+def _moved(index, by):
+    """A pair of cosine and sine whose part of the trace stays, so that only the spread can tell."""
+
+    def put(array):
+        array[index] += by
+        return array
+
+    return put
+
+
+def _diagonal(k, size=32):
+    return k * size - k * (k - 1) // 2  # of the upper triangle, row by row
+
+
+def _dropped(name):
+    def change(header, arrays):
+        del arrays[name]
+
+    return change
+
+
+def _without(*path):
+    def change(header, arrays):
+        del reduce(lambda at, key: at[key], path[:-1], header)[path[-1]]
+
+    return change
+
+
+DESIGN, SUMS = ("design",), ("moments",)
+MUTATIONS = {
+    # the design: any change is another fingerprint
+    **{f"seed {k}": _header(*DESIGN, "seed", to=k) for k in (1, -1, 2**64, 0.5, "0", None, True)},
+    **{f"features {k}": _header(*DESIGN, "features", to=k) for k in (30, 34, 33, 0, -2, 2**40, 32.0, None)},
+    **{f"kernel {k}": _header(*DESIGN, "kernel", to=k) for k in ("laplace", "energy", "", 1, None)},
+    **{f"bandwidth {k}": _header(*DESIGN, "bandwidth", to=k) for k in (1.0, 0.0, -1.0, "wide", None, 1e300)},
+    **{f"rule {k}": _header(*DESIGN, "bandwidth_by", to=k) for k in ("median", "variance", None, 3)},
+    "standardize": _header(*DESIGN, "standardize", to=False),
+    "standardize is no flag": _header(*DESIGN, "standardize", to=1),
+    "fingerprint": _header(*DESIGN, "fingerprint", to="0" * 64),
+    "columns": _header(*DESIGN, "reader", "columns", to=["a", "b", "c"]),
+    "more columns": _header(*DESIGN, "reader", "width", to=4),
+    "drop": _header(*DESIGN, "reader", "drop", to=["x"]),
+    "shift": _header(*DESIGN, "reader", "shift", to=lambda shift: [0.0, *shift[1:]]),
+    "factor": _header(*DESIGN, "reader", "factor", to=lambda factor: [2.0, *factor[1:]]),
+    "a column left out": _header(*DESIGN, "reader", "factor", to=lambda factor: [0.0, *factor[1:]]),
+    "no design": _without("design"),
+    "no seed": _without(*DESIGN, "seed"),
+    "something besides": lambda header, arrays: header.update(more=1),
+    "frequencies": _array("frequencies", lambda f: f * (1 + 1e-12)),
+    "frequencies in another order": _array("frequencies", lambda f: f[:, ::-1]),
+    "fewer frequencies": _array("frequencies", lambda f: f[:, 1:]),
+    "frequencies of more columns": _array("frequencies", lambda f: np.vstack([f, f[:1]])),
+    "whole frequencies": _array("frequencies", lambda f: f.astype(np.int64)),
+    "no frequencies": _dropped("frequencies"),
+    # the counts
+    **{f"rows {k}": _header(*SUMS, "rows", to=k) for k in (0, -1, 1, 230, 232, 10**9, 231.0, None, True)},
+    "weighted": _header(*SUMS, "weighted", to=True),
+    "weight": _array("weights", _at(0, lambda w: w + 1)),
+    "less weight": _array("weights", _at(0, lambda w: w / 2)),
+    "no weight": _array("weights", lambda w: 0 * w),
+    "weights whose squares overflow": _array("weights", lambda w: np.array([1e200, 1e300])),
+    "negative weight": _array("weights", lambda w: -w),
+    "more squares": _array("weights", _at(1, lambda w: w * w * w)),
+    "fewer squares": _array("weights", _at(1, lambda w: w / 2)),
+    "three sums": _array("weights", lambda w: np.append(w, 1.0)),
+    # the sums
+    "a long mean": _array("total", lambda t: t * 300 / np.linalg.norm(t)),
+    "another mean": _array("total", lambda t: -t),
+    "another mean of squares": _array("squared_total", lambda t: t / 2),
+    "a short mean": _array("total", lambda t: t[1:]),
+    "no mean": _dropped("total"),
+    "a large second moment": _array("product", lambda q: 2 * q),
+    "a huge mean": _array("total", lambda t: 0 * t + 1e308),
+    "a huge mean of squares": _array("squared_total", lambda t: 0 * t + 1e308),
+    "a huge second moment": _array("product", lambda q: 0 * q + 1e308),
+    "no second moment": _array("product", lambda q: 0 * q),
+    "a negative second moment": _array("product", lambda q: -q),
+    "a part of the trace moved": _array("product", lambda q: _moved(_diagonal(0), 5.0)(_moved(_diagonal(1), -5.0)(q))),
+    "an entry off the diagonal": _array("product", _moved(3, 100.0)),
+    "the spread is negative": _array("product", lambda q: _moved(_diagonal(0), -7.0)(_moved(_diagonal(16), 7.0)(q))),
+    "the whole second moment": _array("product", lambda q: np.append(q, q)),
+    "an array besides": lambda header, arrays: arrays.update(more=np.zeros(3)),
+    "no sums": _without("moments"),
+    "no rows": _without(*SUMS, "rows"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", MUTATIONS)
+def test_what_cannot_be_a_sketch_is_refused(change, tmp_path):
+    """The checksum is right: it is what the file says that cannot be."""
+    path = tmp_path / "a.sketch"
+    FIRST.save(path)
+    contents = container.read(path, ["sketch"])
+    header, arrays = copy.deepcopy(contents.header), dict(contents.arrays)
+    MUTATIONS[change](header, arrays)
+    container.write(path, "sketch", header, arrays)
+    with pytest.raises(InputError, match=r"a\.sketch: what was stored of .* is damaged or was changed \(.*\); get the"):
+        Sketch.load(path)
+
+
+def test_there_are_sixty_of_them():
+    assert len(MUTATIONS) >= 60
+
+
+def test_of_weighted_sketches_too(tmp_path):
+    path, weights = tmp_path / "a.sketch", np.linspace(1, 2, 200)
+    Sketch.of(S.target, like=FIRST, weights=weights).save(path)
+    contents = container.read(path, ["sketch"])
+    header = contents.header | {"moments": contents.header["moments"] | {"rows": 100}}
+    container.write(path, "sketch", header, contents.arrays)
+    with pytest.raises(InputError, match="100 rows cannot have weights with the sums that it says"):
+        Sketch.load(path)
+
+
+def test_another_kind_of_file(tmp_path):
+    container.write(tmp_path / "h", "histogram", {}, {})
+    with pytest.raises(InputError, match="holds a histogram, but a sketch is expected"):
+        Sketch.load(tmp_path / "h")
+
+
+# ---- wrong use
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"features": 64}, "the number of features: 32 and 64"),
+        ({"random_state": 1}, "the random_state: 0 and 1"),
+        ({"kernel": "laplace"}, "the kernel: gaussian and laplace"),
+        ({"bandwidth": 2.0}, r"the bandwidth: 1\.22.* and 2\.0"),
+        ({"standardize": False}, "the standardize: True and False"),
+    ],
+)
+def test_sketches_of_two_designs_do_not_add_up(settings, said):
+    other = Sketch.of(S.unlabeled, **({"features": 32} | settings))
+    with pytest.raises(InputError, match=rf"two designs, which do not add up \({said}\); make all of them like one"):
+        FIRST.merge(other)
+    P, U, _ = sketched()
+    with pytest.raises(InputError, match=f"unlabeled and target are sketches of two designs.*{said}"):
+        from_sketches(P, U, other, ps.TCPU(0.3))
+
+
+def test_other_columns_and_another_scale_are_another_design():
+    with pytest.raises(InputError, match=r"columns: 3 without names and \['a', 'b', 'c'\]"):
+        FIRST.merge(Sketch.of(frame(S.unlabeled), features=32))
+    with pytest.raises(InputError, match="the encoding and scale of the columns differ"):
+        FIRST.merge(Sketch.of(S.target, features=32))
+    with pytest.raises(InputError, match="has 2 features but"):
+        FIRST.update(S.target[:, :2])
+
+
+def test_a_column_that_was_left_out_is_spoken_of():
+    flat = np.insert(S.unlabeled, 1, 5.0, axis=1)
+    first = Sketch.of(flat, features=32)
+    with pytest.warns(ColumnWarning, match="Left out column 1"):
+        first.update(np.insert(S.target, 1, 6.0, axis=1))
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"features": 15}, "at least 16"),
+        ({"features": 33}, "pass an even number"),
+        ({"features": 10_000}, "pass at most 8192"),
+        ({"features": "many"}, "features is 'many'"),
+        ({"kernel": "energy"}, "kernel is 'energy', but it must be one of 'gaussian', 'laplace'"),
+        ({"kernel": np.dot}, "but a sketch has features of 'gaussian' or 'laplace'"),
+        ({"bandwidth": "variance"}, "one sample alone can tell a positive number or one of 'dimension' or 'median'"),
+        ({"bandwidth": -1.0}, "bandwidth is -1.0"),
+        ({"random_state": -1}, "random_state is -1"),
+        ({"random_state": "a"}, "random_state is 'a'"),
+        ({"drop": "z"}, "the sample has no column 'z' to drop"),
+        ({"drop": ["a"], "weights": "a"}, "the column 'a' is both weights and dropped"),
+        ({"weights": "z"}, "no column 'z'"),
+        ({"weights": [1.0, 2.0]}, r"weights has shape \(2,\) but the sample has 231 rows"),
+        ({"weights": np.zeros(231)}, "weights holds 0 in row 0"),
+        ({"like": 3}, "like is of type int, but it must be a Sketch"),
+        ({"like": FIRST, "features": 32}, "features was passed beside like, whose design is taken as it is"),
+        ({"like": FIRST, "drop": ["a"]}, "drop was passed beside like"),
+    ],
+)
+def test_what_cannot_be_sketched_is_said(settings, match):
+    with pytest.raises(InputError, match=match):
+        Sketch.of(frame(S.unlabeled) if settings.keys() & {"drop", "weights"} else S.unlabeled, **settings)
+
+
+def test_streams_have_weights_in_a_column():
+    with pytest.raises(InputError, match="how many rows come is not known beforehand; put them into a column"):
+        Sketch.of(iter([S.target]), like=FIRST, weights=np.ones(200))
+    named = Sketch.of(frame(S.unlabeled), features=32)
+    with pytest.raises(InputError, match=r"no column 'w' set aside; pass aside=\['w'\] to Batches.of"):
+        Sketch.of(Batches.of(frame(S.target), "t"), like=named, weights="w")
+
+
+def test_merge_takes_sketches():
+    with pytest.raises(InputError, match="merge takes a Sketch, but got ndarray; for rows there is update"):
+        FIRST.merge(S.target)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "match"),
+    [
+        (ps.TCPU(), "sketches alone cannot tell the source prior.* pass source_prior, or use histograms"),
+        (ps.TCPU(ps.KM2()), "sketches alone cannot tell the source prior"),
+        (ps.TCPU(0.3, interval="bootstrap"), "interval='bootstrap' draws rows, which sketches do not have"),
+        (ps.TCPU(0.3, interval="sharp-bound"), "proved for kernels without negative values"),
+        (ps.TCPU(0.3, pairs=100), "pairs=100 needs rows, which sketches do not have"),
+        (ps.TCPU(0.3, embedding="exact"), "embedding='exact' needs rows"),
+        (ps.TCPU(1.3), "source_prior is 1.3"),
+        (ps.WitnessShift(0.3), "sketches are answered by TCPU, but the estimator is of type WitnessShift"),
+    ],
+)
+def test_what_sketches_cannot_answer_is_said(estimator, match):
+    with pytest.raises(InputError, match=match):
+        from_sketches(*sketched(), estimator)
+
+
+def test_samples_of_one_row_or_its_worth():
+    P, U, _ = sketched()
+    with pytest.raises(InputError, match="target has 1 row"):
+        from_sketches(P, U, Sketch.of(S.target[:1], like=FIRST), ps.TCPU(0.3))
+    heavy = Sketch.of(S.target[:2], like=FIRST, weights=[1.0, 100.0])
+    with pytest.raises(InputError, match=r"the weights of target leave of 2 rows the worth of 1\.02"):
+        from_sketches(P, U, heavy, ps.TCPU(0.3))
+    with pytest.raises(InputError, match="target is of type ndarray, but a Sketch is expected"):
+        from_sketches(P, U, S.target, ps.TCPU(0.3))
