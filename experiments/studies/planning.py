@@ -21,7 +21,7 @@ from priorshift import MixturePrior
 from priorshift.diagnosis.planning import SAMPLES, Planning, planning
 from priorshift.errors import PriorShiftWarning
 from priorshift.inference.confidence_curve import TabulatedCurve
-from priorshift.inference.prior_knowledge import Distributed, Known
+from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior
 from priorshift.problem import Source
 from priorshift.scores.scored_source import ScoredSource
 from priorshift.scores.witness import Witness
@@ -72,9 +72,9 @@ def _plan(samples: tuple[Rows, Rows, Rows], prior: float | None, rng: np.random.
     test = witness.test(values, target)
     curve = TabulatedCurve.of(test.ratios, test.statistic, test.freedom)
     if prior is not None:
-        return planning(witness, target, values, test, curve, Known(prior))
+        return planning(witness, target, values, test, curve, PointPrior(prior))
     found = MixturePrior(random_state=0).fit_scored(source, scored)
-    return planning(witness, target, values, test, curve, Distributed(found.prior_distribution_), from_rows=True)
+    return planning(witness, target, values, test, curve, DistributionPrior(found.prior_distribution_), from_rows=True)
 
 
 def measure(

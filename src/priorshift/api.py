@@ -20,7 +20,7 @@ from priorshift.inference.strata import Members, pooled
 from priorshift.io.estimators import audit_for, check_estimator, rows_for, shared_for, told_for
 from priorshift.io.loader import as_samples, reader
 from priorshift.io.observations import comparable_ids, row_codes
-from priorshift.io.row_metadata import Columns, Told
+from priorshift.io.row_metadata import Columns, RowMetadata
 from priorshift.io.tables import Table, match_columns
 from priorshift.io.targets import JoinedTargets, frame_library, name_of, read_targets, split_table
 from priorshift.io.weights import effective_size
@@ -121,7 +121,7 @@ def estimate_prior(
         raise InputError(f"stream is {stream!r}, but it must be True, False or None.")
     samples = positive, unlabeled, target
     drop = [drop] if isinstance(drop, str) else list(drop)
-    told = Told(shared, audit, weights, groups).checked(drop)
+    told = RowMetadata(shared, audit, weights, groups).checked(drop)
     large = encoder is not None and any(map(needs_batches, samples))  # without an encoder all rows are looked at
     if any(map(is_summary, samples)) or (large if stream is None else stream):
         return estimate_without_rows(
@@ -138,7 +138,7 @@ def estimate_without_rows(
     unlabeled: Any,
     target: Any,
     *,
-    told: Told,
+    told: RowMetadata,
     drop: Sequence[str] = (),
     encoder: Any = "auto",
 ) -> PriorEstimate:
@@ -152,7 +152,7 @@ def estimate_without_rows(
         As in `estimate_prior`; beside a sketch "auto" is "tcpu", which a sketch can answer.
     positive, unlabeled, target : object
         As in `estimate_prior`.
-    told : Told
+    told : RowMetadata
         What is known of rows.
     drop : sequence of str
         Columns that are not features.
@@ -171,7 +171,7 @@ def estimate_without_rows(
     return estimate_at_any_size(estimator, *samples, drop=drop, weights=told.weights)
 
 
-def _check_batches(told: Told, encoder: Any) -> None:
+def _check_batches(told: RowMetadata, encoder: Any) -> None:
     """Refuse what needs all rows at once."""
     reader(encoder)  # refuses what is none
     if encoder is None:
@@ -190,7 +190,7 @@ def _check_batches(told: Told, encoder: Any) -> None:
 
 
 def read_three(
-    positive: Any, unlabeled: Any, target: Any, told: Told, drop: Sequence[str], encoder: Any
+    positive: Any, unlabeled: Any, target: Any, told: RowMetadata, drop: Sequence[str], encoder: Any
 ) -> tuple[Table, Table, Table]:
     """Read three samples, and make numbers of them.
 
@@ -198,7 +198,7 @@ def read_three(
     ----------
     positive, unlabeled, target : array-like, data frame, or path of a CSV or Parquet file
         As in `estimate_prior`.
-    told : Told
+    told : RowMetadata
         What is known of their rows.
     drop : sequence of str
         Columns that are no features.
@@ -220,7 +220,7 @@ def read_three(
 
 
 def estimate_from_tables(
-    estimator: Any, unlabeled: Table, positive: Table, target: Table, *, told: Told | None = None
+    estimator: Any, unlabeled: Table, positive: Table, target: Table, *, told: RowMetadata | None = None
 ) -> PriorEstimate:
     """Estimate from tables that were read before, whose columns agree.
 
@@ -230,7 +230,7 @@ def estimate_from_tables(
         Of a target prior; it is fitted.
     unlabeled, positive, target : Table
         The three samples.
-    told : Told or None
+    told : RowMetadata or None
         What is known of their rows; columns of it are set aside.
 
     Returns
@@ -244,7 +244,7 @@ def estimate_from_tables(
 
 
 def fit_tables(
-    estimator: Any, unlabeled: Table, positive: Table, target: Table, *, told: Told | None = None
+    estimator: Any, unlabeled: Table, positive: Table, target: Table, *, told: RowMetadata | None = None
 ) -> tuple[Any, dict[str, Any]]:
     """Fit an estimator to the source.
 
@@ -254,7 +254,7 @@ def fit_tables(
         Of a target prior; it is fitted.
     unlabeled, positive, target : Table
         The three samples; of the target only what stands beside its features is read.
-    told : Told or None
+    told : RowMetadata or None
         What is known of their rows; columns of it are set aside.
 
     Returns
@@ -269,7 +269,7 @@ def fit_tables(
 
 
 def source_of_tables(
-    estimator: Any, unlabeled: Table, positive: Table, target: Table, *, told: Told | None = None
+    estimator: Any, unlabeled: Table, positive: Table, target: Table, *, told: RowMetadata | None = None
 ) -> tuple[Table, NDArray[np.intp], dict[str, Any], dict[str, Any]]:
     """Make of tables what `fit` and `estimate` take.
 
@@ -279,7 +279,7 @@ def source_of_tables(
         Of a target prior.
     unlabeled, positive, target : Table
         As in `fit_tables`.
-    told : Told or None
+    told : RowMetadata or None
         As in `fit_tables`.
 
     Returns
@@ -291,7 +291,7 @@ def source_of_tables(
     arguments, asked : dict
         Further arguments of `fit` and of `estimate`.
     """
-    told = (told or Told()).with_implied_groups(unlabeled, positive)
+    told = (told or RowMetadata()).with_implied_groups(unlabeled, positive)
     samples = unlabeled, positive, target
     X, y, known = join_source(unlabeled, positive, told.shared)
     # one without a scenario, KM2-LS, does not use the unlabelled rows
@@ -498,7 +498,7 @@ def estimate_priors(
         if column is not None and not isinstance(column, str):
             raise InputError(f"{name} is {type(column).__name__}, but it must be the name of a column; pass that.")
     drop = [drop] if isinstance(drop, str) else list(drop)
-    told = Told(shared, audit, weights, groups).checked(drop, by=by, stratify=stratify)
+    told = RowMetadata(shared, audit, weights, groups).checked(drop, by=by, stratify=stratify)
     library, read = frame_library(targets, unlabeled, positive), reader(encoder)
     if stratify is not None:
         _check_strata(stratify, by, targets, told)
@@ -524,7 +524,7 @@ def estimate_priors(
 
 
 def read_several(
-    positive: Any, unlabeled: Any, targets: Any, by: str | None, told: Told, drop: Sequence[str], encoder: Any
+    positive: Any, unlabeled: Any, targets: Any, by: str | None, told: RowMetadata, drop: Sequence[str], encoder: Any
 ) -> tuple[Table, Table, list[tuple[str, Table]]]:
     """Read a source and several targets, and make numbers of them.
 
@@ -534,7 +534,7 @@ def read_several(
         As in `estimate_priors`.
     by : str or None
         As in `estimate_priors`.
-    told : Told
+    told : RowMetadata
         What is known of their rows.
     drop : sequence of str
         Columns that are no features.
@@ -563,7 +563,7 @@ def read_several(
     return of_unlabeled, of_positive, split
 
 
-def _check_strata(stratify: str, by: str | None, targets: Any, told: Told) -> None:
+def _check_strata(stratify: str, by: str | None, targets: Any, told: RowMetadata) -> None:
     if by is not None:
         raise InputError("by and stratify cannot be combined; estimate the targets one by one, each with stratify.")
     if told.audit is not None:
@@ -584,7 +584,7 @@ def estimate_targets(
     targets: Sequence[tuple[str, Table]],
     *,
     by: str | None = None,
-    told: Told | None = None,
+    told: RowMetadata | None = None,
 ) -> PriorEstimates:
     """Estimate from tables that were read before.
 
@@ -598,7 +598,7 @@ def estimate_targets(
         With their names.
     by : str or None
         The column that told them apart.
-    told : Told or None
+    told : RowMetadata or None
         What is known of their rows; columns of it are set aside.
 
     Returns
@@ -650,7 +650,7 @@ def compared(
 
 
 def join_targets(
-    unlabeled: Table, positive: Table, targets: Sequence[tuple[str, Table]], told: Told | None
+    unlabeled: Table, positive: Table, targets: Sequence[tuple[str, Table]], told: RowMetadata | None
 ) -> tuple[Table, Table, JoinedTargets]:
     """Put several targets into one table, with the columns of the source.
 
@@ -660,7 +660,7 @@ def join_targets(
         The source.
     targets : sequence of (str, Table)
         With their names.
-    told : Told or None
+    told : RowMetadata or None
         What is known of their rows.
 
     Returns
@@ -689,7 +689,7 @@ def estimate_strata(
     *,
     by: str,
     source_prior: Any = None,
-    told: Told | None = None,
+    told: RowMetadata | None = None,
 ) -> PriorEstimates:
     """Estimate each stratum from its own source, and the whole target from all.
 
@@ -703,7 +703,7 @@ def estimate_strata(
         Its name.
     source_prior : float, (low, high), distribution, estimator, mapping or None
         Of all strata, or of each.
-    told : Told or None
+    told : RowMetadata or None
         What is known of their rows; columns of it are set aside.
 
     Returns
@@ -711,7 +711,7 @@ def estimate_strata(
     PriorEstimates
         With `pooled`.
     """
-    told = (told or Told()).with_implied_groups(unlabeled, positive)
+    told = (told or RowMetadata()).with_implied_groups(unlabeled, positive)
     samples = (target, unlabeled, positive)
     parts = {table.name: dict(split_table(table, by, f"{table.name}, stratum")) for table in samples}
     strata = list(dict.fromkeys(stratum for tables in parts.values() for stratum in tables))
@@ -747,7 +747,7 @@ def estimate_strata(
     return PriorEstimates(estimates, band=band, by=by, pooled=whole)
 
 
-def _members(fitted: Any, unlabeled: Table, positive: Table, target: Table, told: Told) -> Members:
+def _members(fitted: Any, unlabeled: Table, positive: Table, target: Table, told: RowMetadata) -> Members:
     """Groups and ids of a stratum's rows, and the observations of the source that they are."""
     source, none = (positive, unlabeled), np.empty(0, dtype=str)
     of_source, of_target = (none if read is None else read for read in told.read("groups", unlabeled, positive, target))

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from priorshift import progress
 from priorshift.errors import InputError, StoredVersionWarning, warn
 from priorshift.inference.joint import RatioInfluence
-from priorshift.inference.prior_knowledge import Known, read_prior
+from priorshift.inference.prior_knowledge import PointPrior, read_prior
 from priorshift.io.labels import read_audit
 from priorshift.io.parameters import check_settings, is_known
 from priorshift.io.tables import read_table
@@ -200,7 +200,7 @@ class PUEstimator(BaseEstimator, ABC):
 
     def _check_prior_knowledge(self, source_prior: Any) -> None:
         prior = read_prior(source_prior)
-        if not (self.takes_uncertain_prior or isinstance(prior, Known)):
+        if not (self.takes_uncertain_prior or isinstance(prior, PointPrior)):
             raise InputError(
                 f"source_prior is a {prior.by} ({prior}), but {type(self).__name__} takes only a number, such as "
                 f"{prior.value:.3g}; pass that, or use WitnessShift or TCPU, which take a {prior.by} too."

@@ -19,8 +19,8 @@ from priorshift.api import source_of_tables
 from priorshift.arrays import Floats, Mask
 from priorshift.errors import InputError
 from priorshift.io.csv_text import add_columns
-from priorshift.io.files import PARQUET, Piped, kind, whole_file
-from priorshift.io.row_metadata import Told
+from priorshift.io.files import PARQUET, Piped, atomic_write, kind
+from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.tables import Table
 from priorshift.shifted_classifier import ShiftedClassifier
 
@@ -43,7 +43,7 @@ def logistic(*, scale: bool = True) -> Any:
 
 
 def fit_to_tables(
-    shifted: ShiftedClassifier, unlabeled: Table, positive: Table, target: Table, told: Told
+    shifted: ShiftedClassifier, unlabeled: Table, positive: Table, target: Table, told: RowMetadata
 ) -> dict[str, Any]:
     """Fit a shifted classifier to the source.
 
@@ -53,7 +53,7 @@ def fit_to_tables(
         It is fitted.
     unlabeled, positive, target : Table
         The three samples; of the target only what stands beside its features is read.
-    told : Told
+    told : RowMetadata
         What is known of their rows.
 
     Returns
@@ -125,7 +125,7 @@ def write_decided_table(
     int
         How many cells a spreadsheet would take for formulas.
     """
-    with whole_file(output) as draft:
+    with atomic_write(output) as draft:
         is_parquet = not isinstance(target, Piped) and kind(target) == PARQUET
         if is_parquet and kind(output) == PARQUET:
             _write_parquet(draft, Path(str(target)), (posterior, decision.astype(np.int8)))

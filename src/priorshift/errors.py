@@ -25,8 +25,8 @@ def warn(message: str, category: type[Warning]) -> None:
 
     Examples
     --------
-    >>> from priorshift.errors import FewPositivesWarning, kept_back, warn
-    >>> with kept_back(FewPositivesWarning) as said:
+    >>> from priorshift.errors import FewPositivesWarning, record_warnings, warn
+    >>> with record_warnings(FewPositivesWarning) as said:
     ...     warn("Only 3 positives.", FewPositivesWarning)
     >>> said[0][1]
     'Only 3 positives.'
@@ -44,7 +44,7 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 @contextmanager
-def overheard(*categories: type[Warning]) -> Iterator[list[Said]]:
+def intercept_warnings(*categories: type[Warning]) -> Iterator[list[Said]]:
     """Keep what is warned of some kinds, which is said all the same, unless the user does not want to hear it.
 
     Parameters
@@ -60,8 +60,8 @@ def overheard(*categories: type[Warning]) -> Iterator[list[Said]]:
     Examples
     --------
     >>> import warnings
-    >>> from priorshift.errors import FewPositivesWarning, overheard, warn
-    >>> with warnings.catch_warnings(record=True) as shown, overheard(FewPositivesWarning) as said:
+    >>> from priorshift.errors import FewPositivesWarning, intercept_warnings, warn
+    >>> with warnings.catch_warnings(record=True) as shown, intercept_warnings(FewPositivesWarning) as said:
     ...     warnings.simplefilter("always")
     ...     warn("Only 3 positives.", FewPositivesWarning)
     >>> len(said), len(shown)
@@ -72,7 +72,7 @@ def overheard(*categories: type[Warning]) -> Iterator[list[Said]]:
 
 
 @contextmanager
-def kept_back(*categories: type[Warning]) -> Iterator[list[Said]]:
+def record_warnings(*categories: type[Warning]) -> Iterator[list[Said]]:
     """Keep what is warned of some kinds, and say it to nobody: on another machine, nobody would hear it.
 
     Parameters
@@ -87,8 +87,8 @@ def kept_back(*categories: type[Warning]) -> Iterator[list[Said]]:
 
     Examples
     --------
-    >>> from priorshift.errors import FewPositivesWarning, kept_back, warn
-    >>> with kept_back(FewPositivesWarning) as said:
+    >>> from priorshift.errors import FewPositivesWarning, record_warnings, warn
+    >>> with record_warnings(FewPositivesWarning) as said:
     ...     warn("Only 3 positives.", FewPositivesWarning)
     >>> [(category.__name__, message) for category, message in said]
     [('FewPositivesWarning', 'Only 3 positives.')]
@@ -108,7 +108,7 @@ def _heard(categories: tuple[type[Warning], ...], alone: bool) -> Iterator[list[
 
 
 @contextmanager
-def unsaid(*categories: type[Warning]) -> Iterator[None]:
+def suppress_warnings(*categories: type[Warning]) -> Iterator[None]:
     """Leave out warnings of some kinds, where they were given before.
 
     Parameters
@@ -118,8 +118,8 @@ def unsaid(*categories: type[Warning]) -> Iterator[None]:
 
     Examples
     --------
-    >>> from priorshift.errors import FewPositivesWarning, unsaid, warn
-    >>> with unsaid(FewPositivesWarning):
+    >>> from priorshift.errors import FewPositivesWarning, suppress_warnings, warn
+    >>> with suppress_warnings(FewPositivesWarning):
     ...     warn("Only 3 positives.", FewPositivesWarning)
     """
     with warnings.catch_warnings():
@@ -193,7 +193,7 @@ class WeakSeparationWarning(PriorShiftWarning):
     >>> import numpy as np
     >>> rng = np.random.default_rng(1)
     >>> X, y = rng.normal(size=(60, 3)), np.repeat([1, 0], [20, 40])
-    >>> with ps.errors.kept_back(ps.errors.WeakSeparationWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.WeakSeparationWarning) as said:
     ...     estimate = ps.TCPU(0.2).fit(X, y).estimate(X[20:])
     >>> print(said[0][1])
     No estimate: the separation of 20 positive from 40 unlabeled rows is −0.00014, not positive, so the data
@@ -209,7 +209,7 @@ class OutOfRangeWarning(PriorShiftWarning):
     --------
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.5, 0.05, n_source=400, n_target=400, shared=False, random_state=0)
-    >>> with ps.errors.kept_back(ps.errors.OutOfRangeWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.OutOfRangeWarning) as said:
     ...     estimate = ps.TCPU(0.1).fit(s.X, s.y).estimate(s.target)  # a half is the truth
     >>> print(said[0][1])
     The raw estimate −0.557 lies outside [0, 1] by more than its sampling error (0.11); check the source prior
@@ -227,7 +227,7 @@ class BoundaryWarning(PriorShiftWarning):
     >>> s = ps.simulate.gaussian(0.2, 0.01, n_source=300, n_target=300, shared=False, random_state=0)
     >>> negatives = s.target[~s.target_labels][:100]
     >>> shifted = ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(0.2), random_state=0).fit(s.X, s.y)
-    >>> with ps.errors.kept_back(ps.errors.BoundaryWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.BoundaryWarning) as said:
     ...     shifted = shifted.adapt(negatives)
     >>> print(said[0][1])
     The estimate −0.039 (standard error 0.054) lies at or beyond an end of [0, 1], where all rows would be
@@ -243,7 +243,7 @@ class VacuousBoundWarning(PriorShiftWarning):
     --------
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=200, n_target=200, shared=False, random_state=0)
-    >>> with ps.errors.kept_back(ps.errors.VacuousBoundWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.VacuousBoundWarning) as said:
     ...     estimate = ps.TCPU(0.2, interval="sharp-bound").fit(s.X, s.y).estimate(s.target)
     >>> print(said[0][1])
     The sharp-bound is vacuous: with 33 positive, 167 unlabeled and 200 target rows it allows an error of 0.62,
@@ -258,7 +258,7 @@ class SharedRowsWarning(PriorShiftWarning):
     --------
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=200, n_target=200, random_state=0)
-    >>> with ps.errors.kept_back(ps.errors.SharedRowsWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.SharedRowsWarning) as said:
     ...     estimate = ps.estimate_prior(s.positive, s.unlabeled, s.target, source_prior=0.2, method="tcpu")
     >>> print(said[0][1])
     29 of 33 positive rows also stand in the unlabeled table. If they are the same observations, pass
@@ -276,7 +276,7 @@ class LabelOrderWarning(PriorShiftWarning):
     >>> from sklearn.linear_model import LogisticRegression
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=200, n_target=200, shared=False, random_state=0)
     >>> shifted = ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(0.2), random_state=0)
-    >>> with ps.errors.kept_back(ps.errors.LabelOrderWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.LabelOrderWarning) as said:
     ...     shifted = shifted.fit(s.X, np.where(s.y == 1, "yes", "no"))
     >>> print(said[0][1])
     y holds text: 'yes', the later one in the alphabet, is taken for labelled positives and 'no' for unlabelled
@@ -291,7 +291,7 @@ class FewPositivesWarning(PriorShiftWarning):
     --------
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=200, n_target=200, distance=3, shared=False, random_state=0)
-    >>> with ps.errors.kept_back(ps.errors.FewPositivesWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.FewPositivesWarning) as said:
     ...     km2 = ps.KM2().fit(s.X[30:], s.y[30:])
     >>> print(said[0][1])
     The prior rests on 3 positive rows, too few for KM2 to see how positives are spread; take it as a guess, and
@@ -306,7 +306,7 @@ class SubsampleWarning(PriorShiftWarning):
     --------
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=9000, n_target=10, shared=False, random_state=0)
-    >>> with ps.errors.kept_back(ps.errors.SubsampleWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.SubsampleWarning) as said:
     ...     km2 = ps.KM2(max_rows=1000, random_state=0).fit(s.X, s.y)
     >>> print(said[0][1])
     KM2 uses 8000 of 9000 rows, drawn at random, since its time grows with their square; raise max_rows above
@@ -321,7 +321,7 @@ class ProjectionWarning(PriorShiftWarning):
     --------
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=10, dimension=60, shared=False, random_state=0)
-    >>> with ps.errors.kept_back(ps.errors.ProjectionWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.ProjectionWarning) as said:
     ...     km2 = ps.KM2().fit(s.X, s.y)
     >>> print(said[0][1])
     KM2 projects 60 features on their first 50 principal components, as its authors do; pass components=None to
@@ -337,7 +337,7 @@ class EstimatedPriorWarning(PriorShiftWarning):
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
     >>> tcpu = ps.TCPU().fit(s.X, s.y)
-    >>> with ps.errors.kept_back(ps.errors.EstimatedPriorWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.EstimatedPriorWarning) as said:
     ...     estimate = tcpu.estimate(s.target)
     >>> print(said[0][1])
     The source prior 0.228 was estimated by KM2. The interval includes the sampling error of the three samples
@@ -355,7 +355,7 @@ class FewGroupsWarning(PriorShiftWarning):
     >>> import numpy as np
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
     >>> tcpu = ps.TCPU(0.2).fit(s.X, s.y)
-    >>> with ps.errors.kept_back(ps.errors.FewGroupsWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.FewGroupsWarning) as said:
     ...     estimate = tcpu.estimate(s.target, groups=np.arange(300) % 4)
     >>> print(said[0][1])
     The groups of the target are worth 4.0 of equal size; with fewer than 20 an interval holds less often than
@@ -372,7 +372,7 @@ class DuplicateRowsWarning(PriorShiftWarning):
     >>> import numpy as np
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
     >>> tcpu = ps.TCPU(0.2).fit(s.X, s.y)
-    >>> with ps.errors.kept_back(ps.errors.DuplicateRowsWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.DuplicateRowsWarning) as said:
     ...     estimate = tcpu.estimate(np.tile(s.target, (3, 1)))
     >>> print(said[0][1])
     600 of 900 target rows are copies of others, in columns that do not repeat by chance; they are taken as one
@@ -387,7 +387,7 @@ class OverlapWarning(PriorShiftWarning):
     --------
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=600, n_target=300, distance=0.3, shared=False, random_state=0)
-    >>> with ps.errors.kept_back(ps.errors.OverlapWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.OverlapWarning) as said:
     ...     prior = ps.MixturePrior(random_state=0).fit(s.X, s.y)
     >>> print(said[0][1])
     The classes overlap (one negative in 4 looks more positive than a positive), so the tables leave the source
@@ -408,7 +408,7 @@ class AuditWarning(PriorShiftWarning):
     >>> classes = np.append(np.full(len(s.positive), True), s.unlabeled_labels)
     >>> audit = np.where((s.y == 0) & (np.arange(len(s.y)) % 3 == 0), classes, np.nan)
     >>> witness = ps.WitnessShift(stats.beta(80, 20), random_state=0).fit(s.X, s.y, audit=audit)
-    >>> with ps.errors.kept_back(ps.errors.AuditWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.AuditWarning) as said:
     ...     estimate = witness.estimate(s.target)
     >>> print(said[0][1])
     The audit of 166 of 500 rows contradicts what source_prior tells: the source prior is 0.205 by the audit
@@ -442,7 +442,7 @@ class StoredVersionWarning(PriorShiftWarning):
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=100, n_target=10, shared=False, random_state=0)
     >>> tcpu = ps.TCPU(0.2).fit(s.X, s.y)
     >>> tcpu._version = "0.0.1"  # as if it were old
-    >>> with ps.errors.kept_back(ps.errors.StoredVersionWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.StoredVersionWarning) as said:
     ...     tcpu = pickle.loads(pickle.dumps(tcpu))
     >>> print(said[0][1].split(",")[0])
     A stored estimator was fitted by priorshift 0.0.1
@@ -457,7 +457,7 @@ class ColumnWarning(PriorShiftWarning):
     >>> import priorshift as ps
     >>> import numpy as np
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
-    >>> with ps.errors.kept_back(ps.errors.ColumnWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.ColumnWarning) as said:
     ...     tcpu = ps.TCPU(0.2).fit(np.column_stack([s.X, np.ones(len(s.X))]), s.y)
     ...     estimate = tcpu.estimate(np.column_stack([s.target, np.arange(300) % 2]))
     >>> print(said[0][1])
@@ -476,7 +476,7 @@ class FarValueWarning(ColumnWarning):
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
     >>> X = s.X.copy()
     >>> X[-5:, 0] = 9999
-    >>> with ps.errors.kept_back(ps.errors.FarValueWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.FarValueWarning) as said:
     ...     tcpu = ps.TCPU(0.2).fit(X, s.y)
     >>> print(said[0][1])
     In X, column 0 holds 9999 in 5 rows, 9235 spreads from the rest; a code for a missing value? Leave these
@@ -491,7 +491,7 @@ class SampleWarning(PriorShiftWarning):
     --------
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
-    >>> with ps.errors.kept_back(ps.errors.SampleWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.SampleWarning) as said:
     ...     estimate = ps.estimate_prior(s.positive, s.unlabeled, s.unlabeled, source_prior=0.2, random_state=0)
     >>> print(said[0][1])
     250 of 250 rows of target also stand in unlabeled, so both seem to be samples of one population; pass a
@@ -508,7 +508,7 @@ class PrivacyWarning(PriorShiftWarning):
     >>> from priorshift.sketch import Histogram, ScoreModel
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=60, shared=False, random_state=0)
     >>> model = ScoreModel.fit(s.positive, s.unlabeled, random_state=0)
-    >>> with ps.errors.kept_back(ps.errors.PrivacyWarning) as said:
+    >>> with ps.errors.record_warnings(ps.errors.PrivacyWarning) as said:
     ...     released = Histogram.of(s.target, like=model).release(epsilon=0.1, delta=1e-6, random_state=0)
     >>> print(said[0][1])
     The noise for epsilon 0.1 and delta 1e-06 moves the share of 60 rows that look positive by about 1.3, so
@@ -526,13 +526,13 @@ class WarningsByName:
 
     Examples
     --------
-    >>> from priorshift.errors import FewPositivesWarning, WarningsByName, kept_back, warn
+    >>> from priorshift.errors import FewPositivesWarning, WarningsByName, record_warnings, warn
     >>> heard = WarningsByName("target")
     >>> for month in ("May", "June"):
     ...     with heard.of(month):
     ...         if month == "May":
     ...             warn("few rows.", FewPositivesWarning)
-    >>> with kept_back(FewPositivesWarning) as said:
+    >>> with record_warnings(FewPositivesWarning) as said:
     ...     heard.say()
     >>> said[0][1]
     "target 'May': few rows."

@@ -92,7 +92,7 @@ def drop_words(name: str) -> str:
 _WIDTH = 100
 
 
-class Worded(ABC):
+class TextReport(ABC):
     """A part that is told in words, and prints as a page."""
 
     @property

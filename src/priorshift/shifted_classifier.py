@@ -15,7 +15,14 @@ from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.adapt import TargetMetrics, check_target_prior, shifted_posterior, shifted_threshold, target_metrics
 from priorshift.base import PUClassifier
-from priorshift.errors import BoundaryWarning, DuplicateRowsWarning, FarValueWarning, InputError, unsaid, warn
+from priorshift.errors import (
+    BoundaryWarning,
+    DuplicateRowsWarning,
+    FarValueWarning,
+    InputError,
+    suppress_warnings,
+    warn,
+)
 from priorshift.formatting import short
 from priorshift.io.estimators import audit_for, check_estimator, rows_for, seeded, shared_for, told_for
 from priorshift.io.parameters import check_prior
@@ -118,7 +125,7 @@ class ShiftedClassifier(PUClassifier):
         self.random_state = random_state
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        with unsaid(FarValueWarning, DuplicateRowsWarning):  # they were said of the source
+        with suppress_warnings(FarValueWarning, DuplicateRowsWarning):  # they were said of the source
             self._fit_parts(source, rng)
 
     def _fit_parts(self, source: Source, rng: np.random.Generator) -> None:
@@ -187,7 +194,7 @@ class ShiftedClassifier(PUClassifier):
         self._check_fit()
         target = self._layout.read(X_target)
         told = audit_for(self.prior_estimator_, audit) | told_for(self.prior_estimator_, weights, groups)
-        with unsaid(FarValueWarning):
+        with suppress_warnings(FarValueWarning):
             estimate = self.prior_estimator_.estimate(rows_for(self.prior_estimator_, target.table), **told)
         return self._aim_at(estimate, len(target))
 

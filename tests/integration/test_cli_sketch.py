@@ -15,7 +15,7 @@ import pytest
 import priorshift as ps
 from priorshift.cli import main
 from priorshift.cli import sketch as unfinished
-from priorshift.io.chunks import Batches
+from priorshift.io.chunks import Chunks
 from priorshift.sketch import Histogram, ScoreModel, Sketch, container, histogram, load
 
 FEATURES = ["--features", "16"]
@@ -44,13 +44,13 @@ def run(*arguments):
 
 def small_batches(monkeypatch, rows=50):
     """Batches of a few rows, each of which is kept."""
-    usual = Batches.of
+    usual = Chunks.of
     monkeypatch.setattr(histogram, "_TOGETHER", 1)
 
     def of(source, name, **settings):
         return usual(source, name, **settings | {"rows_at_a_time": rows})
 
-    monkeypatch.setattr(Batches, "of", of)
+    monkeypatch.setattr(Chunks, "of", of)
     monkeypatch.setattr(unfinished, "_SECONDS", 0.0)
 
 
@@ -186,8 +186,8 @@ def test_interrupted_work_goes_on_and_ends_as_if_nothing_had_happened(
         in stopped.err
     )
     read = []
-    usual = Batches.after
-    monkeypatch.setattr(Batches, "after", lambda self, rows: read.append(rows) or usual(self, rows))
+    usual = Chunks.after
+    monkeypatch.setattr(Chunks, "after", lambda self, rows: read.append(rows) or usual(self, rows))
     assert run(*command) == 0
     assert f"priorshift: going on after {found:,} rows, which {tmp_path / 'u'}.part has kept" in capsys.readouterr().err
     assert read == [found]
@@ -277,7 +277,7 @@ def test_an_interrupt_before_anything_is_done_leaves_nothing(path, tmp_path, cap
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Batches, "sample", stop)
+    monkeypatch.setattr(Chunks, "sample", stop)
     assert run(path, "-o", tmp_path / "u") == 130
     assert "interrupted; nothing was written" in capsys.readouterr().err
     assert os.listdir(tmp_path) == ["t.parquet"]

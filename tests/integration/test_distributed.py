@@ -24,7 +24,7 @@ from priorshift.errors import (
     InputError,
     InputTypeError,
     MissingExtraError,
-    kept_back,
+    record_warnings,
     warn,
 )
 from priorshift.kernels import Energy, Gaussian, Laplace
@@ -174,7 +174,7 @@ def test_work_of_a_task_stays_on_its_thread_and_says_nothing_there():
     assert outcome == Outcome(1, None, ((ColumnWarning, "a column"),))
     with pytest.warns(ColumnWarning, match="a column"):
         assert outcome.open() == 1
-    with kept_back(ColumnWarning) as outer, kept_back(ColumnWarning) as inner:
+    with record_warnings(ColumnWarning) as outer, record_warnings(ColumnWarning) as inner:
         warn("a column", ColumnWarning)
     assert (len(outer), len(inner)) == (0, 1)
 

@@ -19,12 +19,12 @@ from priorshift.errors import EstimatedPriorWarning, InputError, MissingExtraErr
 from priorshift.inference import intervals
 from priorshift.inference.confidence_curve import FiellerCurve
 from priorshift.inference.joint import JointRatios, RatioInfluence, holm, largest_normal
-from priorshift.inference.prior_knowledge import Between, Distributed, Known
+from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior
 from priorshift.inference.strata import pooled
 from priorshift.io.tables import read_table
 from priorshift.io.targets import name_of, rows_by_value
 
-KNOWN = Known(0.2)
+KNOWN = PointPrior(0.2)
 PRIORS = {"jan": 0.2, "feb": 0.2, "mar": 0.6}
 
 
@@ -231,7 +231,7 @@ def test_a_difference_by_hand():
 
 def test_a_difference_with_a_range_holds_at_both_ends():
     covariance = np.diag([0.0004, 0.0009])
-    ranged = joint_of([0.5, 0.6], covariance, Between(0.1, 0.3))
+    ranged = joint_of([0.5, 0.6], covariance, RangePrior(0.1, 0.3))
     gap, error = float(ranged.ratios @ [1, -1]), np.sqrt(0.0013)
     z = stats.norm.ppf(0.975)
     ends = [(1 - pi) * (gap + sign * z * error) for pi in (0.1, 0.3) for sign in (-1, 1)]
@@ -242,7 +242,7 @@ def test_a_difference_with_a_range_holds_at_both_ends():
 @pytest.mark.parametrize("priors", [(0.2, 0.8), (0.5, 0.5)])
 def test_a_difference_with_a_distribution_has_the_quantiles_of_the_product(priors):
     covariance = np.diag([0.0004, 0.0009])
-    joint = joint_of(priors, covariance, Distributed(stats.beta(8, 24)))
+    joint = joint_of(priors, covariance, DistributionPrior(stats.beta(8, 24)))
     estimate, interval, error, _ = joint.difference(0, 1, 0.95)
     rng = np.random.default_rng(0)
     gap = float(joint.ratios @ [1, -1])
@@ -283,7 +283,7 @@ def test_the_equality_statistic_is_that_of_any_contrasts(estimates):
     assert test.freedom == 2 and test.p_value == pytest.approx(stats.f.sf(test.statistic / 2, 2, (n - 1).sum()))
     assert "p < 0.0001" in str(test)
     two = JointRatios.of(
-        [RatioInfluence(r, None, Known(0.2), np.zeros(1), v, np.inf) for r, v in ((1.0, 0.01), (1.3, 0.03))], 0.2
+        [RatioInfluence(r, None, PointPrior(0.2), np.zeros(1), v, np.inf) for r, v in ((1.0, 0.01), (1.3, 0.03))], 0.2
     )
     assert two.equality().statistic == pytest.approx(0.3**2 / 0.04)
 
@@ -295,7 +295,7 @@ def test_many_small_targets_of_one_prior_do_not_seem_to_differ():
     for _ in range(400):
         rows = rng.normal(1.0, 0.5, size=(60, 9))
         parts = [
-            RatioInfluence(r.mean(), None, Known(0.2), np.zeros(1), r.var(ddof=1) / 9, 8.0, observations=9.0)
+            RatioInfluence(r.mean(), None, PointPrior(0.2), np.zeros(1), r.var(ddof=1) / 9, 8.0, observations=9.0)
             for r in rows
         ]
         p_values.append(JointRatios.of(parts, 0.2).equality().p_value)
@@ -493,7 +493,7 @@ def strata_of(prior, values=(0.5, 0.3), ratios=(0.6, 0.9), error=0.02):
 
 
 def test_a_range_of_one_prior_is_taken_at_one_end_in_all_strata():
-    estimates, parts = zip(*strata_of(Between(0.1, 0.3), (1 - 0.8 * 0.6, 1 - 0.8 * 0.9)), strict=True)
+    estimates, parts = zip(*strata_of(RangePrior(0.1, 0.3), (1 - 0.8 * 0.6, 1 - 0.8 * 0.9)), strict=True)
     interval = pooled(estimates, parts, 0.95, *shares_of(estimates)).interval
     z, between = stats.norm.ppf(0.975), 0.12**2 / 200
     ends = []
@@ -505,7 +505,7 @@ def test_a_range_of_one_prior_is_taken_at_one_end_in_all_strata():
 
 
 def test_the_spread_of_one_distribution_adds_up_over_strata_and_that_of_several_does_not():
-    prior = Distributed(stats.beta(20, 80))
+    prior = DistributionPrior(stats.beta(20, 80))
     estimates, parts = zip(*strata_of(prior, (1 - 0.8 * 0.6, 1 - 0.8 * 0.9)), strict=True)
     shares = shares_of(estimates)
     common, apart = (pooled(estimates, parts, 0.95, *shares, common_prior=flag).interval for flag in (True, False))

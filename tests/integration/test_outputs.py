@@ -10,7 +10,7 @@ import priorshift as ps
 from priorshift.cli import main
 from priorshift.cli.output import check_writable
 from priorshift.errors import InputError
-from priorshift.io.files import whole_file
+from priorshift.io.files import atomic_write
 
 SAMPLE = ps.simulate.gaussian(0.2, 0.6, 100, 100, dimension=2, shared=False, random_state=0)
 WRITERS = {"--plot": "o.png", "--output": "o.csv"}
@@ -163,14 +163,14 @@ def test_a_draft_that_fails_leaves_what_was_there(tmp_path):
     path.write_text("kept")
 
     def fail():
-        with whole_file(str(path)) as draft:
+        with atomic_write(str(path)) as draft:
             draft.write_text("half")
             raise RuntimeError("while it was written")
 
     with pytest.raises(RuntimeError, match="while it was written"):
         fail()
     assert path.read_text() == "kept" and os.listdir(tmp_path) == ["t.csv"]
-    with whole_file(str(path)) as draft:
+    with atomic_write(str(path)) as draft:
         draft.write_text("whole")
     assert path.read_text() == "whole" and os.listdir(tmp_path) == ["t.csv"]
 
@@ -178,7 +178,7 @@ def test_a_draft_that_fails_leaves_what_was_there(tmp_path):
 def test_a_bare_name_is_a_file_of_the_working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     check_writable("--output", "t.csv")
-    with whole_file("t.csv") as draft:
+    with atomic_write("t.csv") as draft:
         draft.write_text("x")
     assert (tmp_path / "t.csv").read_text() == "x"
     with pytest.raises(InputError, match=r"--output t.csv is one of the tables that are read"):

@@ -17,7 +17,7 @@ from browser import Overheard, browser, html_errors, needs_browser, needs_valida
 import priorshift as ps
 from priorshift import report
 from priorshift.cli import main
-from priorshift.errors import InputError, MissingExtraError, PriorShiftWarning, unsaid
+from priorshift.errors import InputError, MissingExtraError, PriorShiftWarning, suppress_warnings
 from priorshift.io.column_uses import ColumnUse
 from priorshift.report.contents import prior_status
 from priorshift.report.numbers import is_hidden, look_up
@@ -67,7 +67,7 @@ def results():
     known = {"source_prior": 0.3, "random_state": 0}
     rng = np.random.default_rng(0)
     alike = [rng.normal(size=(rows, 3)) for rows in (20, 40, 40)]
-    with unsaid(PriorShiftWarning):
+    with suppress_warnings(PriorShiftWarning):
         nothing = ps.diagnose(*alike, source_prior=0.3, random_state=3)
         two_rows = ps.diagnose(P, U, T[:2], **known)
         few = ps.estimate_prior(P[:12], U, T, **known)
@@ -423,12 +423,12 @@ def test_in_a_browser_nothing_is_wrong(chromium, pages, kind):
     for width, scheme in screens if kind in ("yes", "nothing", "mixed", "months", "strata") else screens[:1]:
         context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
         page = context.new_page()
-        overheard = Overheard(page)
+        intercept_warnings = Overheard(page)
         page.goto(pages[kind].as_uri())
         page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert serious_violations(page) == []
-        assert overheard.errors == [] and overheard.outside == []
+        assert intercept_warnings.errors == [] and intercept_warnings.outside == []
         context.close()
 
 
@@ -527,12 +527,12 @@ def test_pages_with_hostile_names_are_valid(hostile_pages):
 def test_nothing_of_hostile_names_runs(chromium, hostile_pages):
     for path in hostile_pages:
         page = chromium.new_page(viewport={"width": 390, "height": 800})
-        overheard, dialogs = Overheard(page), []
+        intercept_warnings, dialogs = Overheard(page), []
         page.on("dialog", lambda dialog, seen=dialogs: (seen.append(dialog.message), dialog.dismiss()))
         page.goto(path.as_uri())
         page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
         assert page.title() != "run" and dialogs == []
-        assert overheard.errors == [] and overheard.outside == []
+        assert intercept_warnings.errors == [] and intercept_warnings.outside == []
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert (
             page.evaluate("document.querySelectorAll('script, img, iframe, object, [onload], [onerror]').length") == 0

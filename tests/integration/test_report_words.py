@@ -10,7 +10,7 @@ from browser import browser, needs_browser
 
 import priorshift as ps
 from priorshift import Interval, PriorEstimate, report
-from priorshift.errors import PriorShiftWarning, unsaid
+from priorshift.errors import PriorShiftWarning, suppress_warnings
 from priorshift.report.numbers import name, plain
 from priorshift.report.pictures import IntervalGraphic
 
@@ -37,7 +37,7 @@ def found():
 @pytest.fixture(scope="module", params=[12, 22], ids=["not apart", "hardly apart"])
 def nothing(request):
     """Two targets of positives that are like the population."""
-    with unsaid(PriorShiftWarning):
+    with suppress_warnings(PriorShiftWarning):
         targets = {"a": sample(200, 0.3, 3), "b": sample(200, 0.3, 4)}
         source = sample(60, 0.2, request.param), sample(300, 0.2, request.param + 100)
         return ps.diagnose_targets(*source, targets, random_state=0)

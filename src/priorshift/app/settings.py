@@ -17,7 +17,7 @@ from priorshift.errors import InputError
 from priorshift.formatting import shell_option
 from priorshift.inference.prior_knowledge import read_prior
 from priorshift.io.parameters import CHOICES
-from priorshift.io.row_metadata import Told
+from priorshift.io.row_metadata import RowMetadata
 from priorshift.methods.witness_shift import WitnessShift
 
 _WHO = {"positive": "known positives", "unlabeled": "old population", "target": "new population"}
@@ -167,9 +167,9 @@ class Settings:
         made.told()
         return made
 
-    def told(self) -> Told:
+    def told(self) -> RowMetadata:
         """What is known of rows."""
-        return Told(self.shared, self.audit, self.weights, self.groups).checked(self.drop, by=self.by)
+        return RowMetadata(self.shared, self.audit, self.weights, self.groups).checked(self.drop, by=self.by)
 
     @property
     def source_prior(self) -> Any:

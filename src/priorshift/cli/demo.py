@@ -14,7 +14,7 @@ from priorshift.cli.parser import OUTPUT
 from priorshift.cli.report import check_page
 from priorshift.diagnosis.diagnose import diagnose_from_tables
 from priorshift.errors import InputError
-from priorshift.io.row_metadata import Told
+from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.tables import Table
 from priorshift.methods.witness_shift import WitnessShift
 from priorshift.report.page import write
@@ -67,7 +67,7 @@ def _run(args: argparse.Namespace) -> None:
             for name, rows in (("unlabeled", ~labeled), ("positive", labeled))
         )
         found = diagnose_from_tables(
-            witness, unlabeled, positive, Table("target", s.target, names), told=Told(shared="tumour")
+            witness, unlabeled, positive, Table("target", s.target, names), told=RowMetadata(shared="tumour")
         )
         estimate = found.estimate
         write(found, page, title=_TITLE, command=shlex.join(args.typed))

@@ -11,7 +11,7 @@ from priorshift.cli.parser import METHOD, OUTPUT
 from priorshift.cli.tables import add_tables, read_many_tables, read_tables, told
 from priorshift.diagnosis.diagnose import GRAVE, ODD, diagnose_from_tables, diagnose_targets_from_tables
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
-from priorshift.errors import InputError, overheard
+from priorshift.errors import InputError, intercept_warnings
 
 
 def add_command(commands: Any) -> None:
@@ -65,11 +65,11 @@ def diagnosed(args: argparse.Namespace) -> Diagnosis | Diagnoses:
     _, estimator = make_estimator(args)
     more: dict[str, Any] = {"told": told(args), "threshold": args.threshold}
     if has_several(args):
-        with overheard(*ODD, *GRAVE) as odd:
+        with intercept_warnings(*ODD, *GRAVE) as odd:
             several = read_many_tables(args)
         return diagnose_targets_from_tables(estimator, *several, by=args.by, said=odd, **more)
     [args.target] = args.target
-    with overheard(*ODD, *GRAVE) as odd:
+    with intercept_warnings(*ODD, *GRAVE) as odd:
         one = read_tables(args)
     return diagnose_from_tables(estimator, *one, said=odd, **more)
 

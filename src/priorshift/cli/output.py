@@ -17,7 +17,7 @@ from typing import Any
 from priorshift.cli.parser import ANSWERS, BOLD, painted, printable
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.errors import InputError
-from priorshift.io.files import PARQUET, kind, whole_file
+from priorshift.io.files import PARQUET, atomic_write, kind
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.results import PriorEstimate
 
@@ -93,7 +93,7 @@ def write_table(path: str | None, text: str) -> None:
     """Write the table, all of it or nothing."""
     if path is None:
         return
-    with whole_file(path) as draft:
+    with atomic_write(path) as draft:
         draft.write_text(text, encoding="utf-8", newline="")
 
 
@@ -102,7 +102,7 @@ def write_picture(path: str | None, draw: Callable[[], Any]) -> None:
     if path is None:
         return
     figure = draw().figure
-    with whole_file(path) as draft:
+    with atomic_write(path) as draft:
         figure.savefig(draft, dpi=150, format=Path(path).suffix[1:].lower())  # a link may point to another ending
 
 

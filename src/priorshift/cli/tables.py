@@ -16,7 +16,7 @@ from priorshift.io.files import Piped, is_pipe, read_pipe
 from priorshift.io.labels import read_labels
 from priorshift.io.loader import as_samples, reader
 from priorshift.io.mixed_tables import MixedTable
-from priorshift.io.row_metadata import Told
+from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.tables import Table
 from priorshift.io.targets import read_targets, split_table
 
@@ -90,9 +90,9 @@ def shared_rows(args: argparse.Namespace) -> str | None:
     return "identical" if args.identical_rows else args.id_column
 
 
-def told(args: argparse.Namespace) -> Told:
+def told(args: argparse.Namespace) -> RowMetadata:
     """What the options say of rows."""
-    return Told(shared_rows(args), args.audit_column, args.weight_column, args.group_column)
+    return RowMetadata(shared_rows(args), args.audit_column, args.weight_column, args.group_column)
 
 
 def read_tables(args: argparse.Namespace) -> list[Table]:

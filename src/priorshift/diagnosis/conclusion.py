@@ -13,7 +13,7 @@ import numpy as np
 
 from priorshift.errors import InputError
 from priorshift.inference.confidence_curve import ConfidenceCurve, TabulatedCurve
-from priorshift.inference.prior_knowledge import Distributed, PriorKnowledge
+from priorshift.inference.prior_knowledge import DistributionPrior, PriorKnowledge
 from priorshift.io.parameters import is_number
 from priorshift.records import plain
 
@@ -124,12 +124,12 @@ def conclusion(
     >>> import numpy as np
     >>> from priorshift.inference.confidence_curve import TabulatedCurve
     >>> from priorshift.diagnosis.conclusion import conclusion
-    >>> from priorshift.inference.prior_knowledge import Known
+    >>> from priorshift.inference.prior_knowledge import PointPrior
     >>> r = np.linspace(0, 2, 201)
     >>> curve = TabulatedCurve.of(r, statistic=(0.5 - r) / 0.05, freedom=np.full(201, np.inf))
-    >>> print(conclusion(0.5, curve, Known(0.2)))
+    >>> print(conclusion(0.5, curve, PointPrior(0.2)))
     the target prior lies above the source prior
-    >>> found = conclusion(0.5, curve, Known(0.2), threshold=0.5)  # π′ is 0.6 ± 0.08
+    >>> found = conclusion(0.5, curve, PointPrior(0.2), threshold=0.5)  # π′ is 0.6 ± 0.08
     >>> print(found, round(found.to_turn, 3), round(found.to_doubt, 3))  # R of 0.625 would turn it
     the target prior lies above 0.5 0.125 0.027
     """
@@ -174,7 +174,7 @@ def target_prior(
         return float("nan"), 0.0, 1.0
     if isinstance(curve, TabulatedCurve):
         moved = source_prior - prior.value
-        if isinstance(prior, Distributed):
+        if isinstance(prior, DistributionPrior):
             points, weights = prior.points
             value = curve.mean(np.clip(points + moved, 0.0, 1.0), weights)
         else:

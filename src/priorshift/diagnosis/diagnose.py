@@ -37,13 +37,13 @@ from priorshift.errors import (
     SampleWarning,
     SharedRowsWarning,
     WarningsByName,
-    overheard,
+    intercept_warnings,
 )
 from priorshift.io.column_uses import column_uses
-from priorshift.io.row_metadata import Columns, Told
+from priorshift.io.row_metadata import Columns, RowMetadata
 from priorshift.io.tables import Table
 from priorshift.io.targets import frame_library
-from priorshift.methods.witness_shift import Examined, WitnessShift
+from priorshift.methods.witness_shift import TargetFit, WitnessShift
 from priorshift.problem import Source, Target, check_sizes
 from priorshift.progress import Progress
 from priorshift.source_prior.mixture_prior import MixturePrior
@@ -118,8 +118,8 @@ def diagnose(
     """
     estimator = _estimator(method, source_prior, scenario, confidence, random_state, standardize)
     drop = [drop] if isinstance(drop, str) else list(drop)
-    told = Told(shared, audit, weights, groups).checked(drop)
-    with overheard(*ODD, *GRAVE) as odd:
+    told = RowMetadata(shared, audit, weights, groups).checked(drop)
+    with intercept_warnings(*ODD, *GRAVE) as odd:
         tables = read_three(positive, unlabeled, target, told, drop, encoder)
     return diagnose_from_tables(estimator, *tables, told=told, threshold=threshold, said=odd)
 
@@ -184,8 +184,8 @@ def diagnose_targets(
     if by is not None and not isinstance(by, str):
         raise InputError(f"by is {type(by).__name__}, but it must be the name of a column; pass that.")
     drop = [drop] if isinstance(drop, str) else list(drop)
-    told = Told(shared, audit, weights, groups).checked(drop, by=by)
-    with overheard(*ODD, *GRAVE) as odd:
+    told = RowMetadata(shared, audit, weights, groups).checked(drop, by=by)
+    with intercept_warnings(*ODD, *GRAVE) as odd:
         tables = read_several(positive, unlabeled, targets, by, told, drop, encoder)
     made = diagnose_targets_from_tables(estimator, *tables, by=by, told=told, threshold=threshold, said=odd)
     library = frame_library(targets, unlabeled, positive)
@@ -198,7 +198,7 @@ def diagnose_from_tables(
     positive: Table,
     target: Table,
     *,
-    told: Told | None = None,
+    told: RowMetadata | None = None,
     threshold: float | None = None,
     said: Sequence[Said] = (),
 ) -> Diagnosis:
@@ -210,7 +210,7 @@ def diagnose_from_tables(
         It is fitted.
     unlabeled, positive, target : Table
         The three samples.
-    told : Told or None
+    told : RowMetadata or None
         What is known of their rows; columns of it are set aside.
     threshold : float or None
         As in :func:`diagnose`.
@@ -222,7 +222,7 @@ def diagnose_from_tables(
     Diagnosis
     """
     check_sizes(**{target.name: len(target.values)})
-    with overheard(*ODD, *GRAVE) as odd:
+    with intercept_warnings(*ODD, *GRAVE) as odd:
         X, y, arguments, asked = source_of_tables(estimator, unlabeled, positive, target, told=told)
         fitted = _Fitted.to(estimator, X, y, arguments, unlabeled, threshold)
         found = fitted.diagnosis(fitted.examine(estimator.read_target(target, **asked)))
@@ -238,7 +238,7 @@ def diagnose_targets_from_tables(
     targets: Sequence[tuple[str, Table]],
     *,
     by: str | None = None,
-    told: Told | None = None,
+    told: RowMetadata | None = None,
     threshold: float | None = None,
     said: Sequence[Said] = (),
 ) -> Diagnoses:
@@ -254,7 +254,7 @@ def diagnose_targets_from_tables(
         With their names.
     by : str or None
         The column that told them apart.
-    told : Told or None
+    told : RowMetadata or None
         What is known of their rows; columns of it are set aside.
     threshold : float or None
         As in :func:`diagnose`.
@@ -269,13 +269,13 @@ def diagnose_targets_from_tables(
     settings = run_settings(estimator, tables, told, threshold, by)
     unlabeled, positive, joined = join_targets(unlabeled, positive, targets, told)
     columns = column_uses(unlabeled, positive, replace(joined.table, dropped=targets[0][1].dropped), told, by=by)
-    with overheard(*ODD, *GRAVE) as odd:
+    with intercept_warnings(*ODD, *GRAVE) as odd:
         X, y, arguments, asked = source_of_tables(estimator, unlabeled, positive, joined.table, told=told)
         fitted = _Fitted.to(estimator, X, y, arguments, unlabeled, threshold)
     made, of_target, influences, by_name = {}, {}, [], WarningsByName("target")
     for name, rows in joined.rows.items():
         own = without_empty_audit({key: column[rows] for key, column in asked.items()})
-        with by_name.of(name), overheard(*ODD, *GRAVE) as of_target[name]:
+        with by_name.of(name), intercept_warnings(*ODD, *GRAVE) as of_target[name]:
             seen = fitted.examine(estimator.read_target(joined.part(name), **own))
             found = fitted.diagnosis(seen, len(joined.rows))
             influences.append(estimator.influence(seen))
@@ -309,12 +309,12 @@ class _Fitted:
         fitted = estimator.fit_source(source)
         return cls(fitted, source, unlabeled, threshold, drivers(source, fitted.witness))
 
-    def examine(self, target: Target) -> Examined:
+    def examine(self, target: Target) -> TargetFit:
         """The target as the estimator sees it; its estimate knows what became of the columns."""
         seen = self.estimator.examine(target)
         return replace(seen, estimate=with_columns(seen.estimate, self.unlabeled))
 
-    def diagnosis(self, seen: Examined, targets: int = 1) -> Diagnosis:
+    def diagnosis(self, seen: TargetFit, targets: int = 1) -> Diagnosis:
         """Each part asks the target that was examined once; what is judged of them is left open.
 
         A target that label shift hardly explains gets more resamples, so that its p-value hardly depends on them; of
@@ -323,7 +323,7 @@ class _Fitted:
         estimator, source, target, estimate = self.estimator, self.source, seen.target, seen.estimate
         rng, confidence = np.random.default_rng(estimator.scored_.seed), estimator.confidence
         # where P and U may be alike, R tells nothing
-        test = seen.test if seen.is_apart else replace(seen.test, ratio=float("nan"))
+        test = seen.test if seen.is_separable else replace(seen.test, ratio=float("nan"))
         common = (seen.values, test, seen.curve, seen.prior)
         with Progress("diagnose", _PARTS) as step:
             step()
@@ -343,7 +343,7 @@ class _Fitted:
             from_rows = isinstance(estimator.prior_estimator_, MixturePrior)
             plan = planning(seen.witness, target, *common, from_rows=from_rows, confidence=confidence)
             step()
-        found = self.drivers if seen.is_apart else ()
+        found = self.drivers if seen.is_separable else ()
         return Diagnosis(UNJUDGED, estimate, shift, label_shift, identification, sensitive, plan, found)
 
 

@@ -24,7 +24,7 @@ from priorshift.diagnosis.verdict import Verdict, next_steps
 from priorshift.formatting import p_cell, wrapped
 from priorshift.inference.joint import holm
 from priorshift.io.column_uses import ColumnUse
-from priorshift.io.row_metadata import Told
+from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.tables import Table
 from priorshift.io.targets import name_of
 from priorshift.prior_estimates import PriorEstimates
@@ -32,7 +32,11 @@ from priorshift.results import PriorEstimate, decimals
 
 
 def run_settings(
-    estimator: BaseEstimator, tables: Sequence[Table], told: Told | None, threshold: float | None, by: str | None = None
+    estimator: BaseEstimator,
+    tables: Sequence[Table],
+    told: RowMetadata | None,
+    threshold: float | None,
+    by: str | None = None,
 ) -> dict[str, Any]:
     """Give what differs from the defaults, ready for JSON.
 
@@ -42,7 +46,7 @@ def run_settings(
         With its parameters.
     tables : sequence of Table
         As they were read, with what was dropped.
-    told : Told or None
+    told : RowMetadata or None
         What is known of rows.
     threshold : float or None
         As in :func:`priorshift.diagnose`.

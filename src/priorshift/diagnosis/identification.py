@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from priorshift.errors import PriorShiftWarning, unsaid
-from priorshift.formatting import Worded
-from priorshift.inference.prior_knowledge import Known
-from priorshift.methods.witness_shift import Examined, WitnessShift
+from priorshift.errors import PriorShiftWarning, suppress_warnings
+from priorshift.formatting import TextReport
+from priorshift.inference.prior_knowledge import PointPrior
+from priorshift.methods.witness_shift import TargetFit, WitnessShift
 from priorshift.problem import Source
 from priorshift.records import plain
 from priorshift.results import decimals, range_decimals
@@ -31,7 +31,7 @@ Level = Literal["prior", "ratio", "nothing"]
 
 
 @dataclass(frozen=True)
-class Identification(Worded):
+class Identification(TextReport):
     """What three tables can tell of π′.
 
     Attributes
@@ -142,7 +142,7 @@ class Identification(Worded):
         return f"{words} The tables alone tell {told} of the source prior." if self.given else words
 
 
-def identify(witness: WitnessShift, source: Source, seen: Examined) -> Identification:
+def identify(witness: WitnessShift, source: Source, seen: TargetFit) -> Identification:
     """Ask what the tables can tell.
 
     Parameters
@@ -164,20 +164,20 @@ def identify(witness: WitnessShift, source: Source, seen: Examined) -> Identific
     # at one π, and over all that it may be
     single = seen.test.ratio_error * (1 - prior.value)
     of_prior = seen.test.ratio * prior.error if np.isfinite(seen.test.ratio) else 0.0
-    if not isinstance(prior, Known) and prior.error == 0:  # a range, as if each value were as likely
+    if not isinstance(prior, PointPrior) and prior.error == 0:  # a range, as if each value were as likely
         of_prior = seen.test.ratio * (high - low) / np.sqrt(12)
     total = single**2 + of_prior**2
     share = float(of_prior**2 / total) if np.isfinite(total) and total > 0 else 0.0
     interval = estimate.interval
     target_low, target_high = (interval.low, interval.high) if interval else (0.0, 1.0)
     level: Level = "prior"
-    if not seen.is_apart or estimate.verdict == "nothing":
+    if not seen.is_separable or estimate.verdict == "nothing":
         level = "nothing"
     elif interval is None or (share > _MOST and target_high - target_low > _OPEN):
         level = "ratio"
     least, most = (float(end) for end in tables.prior_distribution_.ppf([_FAR_OUT, 1 - _FAR_OUT]))
     given = estimate.source_prior_by in _GIVEN
-    ratio_low, ratio_high = seen.curve.quantiles(witness.confidence) if seen.is_apart else (0.0, float("inf"))
+    ratio_low, ratio_high = seen.curve.quantiles(witness.confidence) if seen.is_separable else (0.0, float("inf"))
     told_low, told_high = tables.interval_
     return Identification(
         level=level,
@@ -223,7 +223,7 @@ def _tables_alone(witness: WitnessShift, source: Source) -> tuple[MixturePrior, 
         return found, {}
     names = ("model", "repeats", "folds", "scenario", "standardize", "random_state")
     settings = {name: getattr(witness, name) for name in names}
-    with unsaid(PriorShiftWarning):  # π is known from elsewhere
+    with suppress_warnings(PriorShiftWarning):  # π is known from elsewhere
         made = MixturePrior(**settings, max_rows=_KM2_ROWS).fit_scored(replace(source, audit=None), witness.scored_)
     other = {} if found is None or isinstance(found, MixturePrior) else {type(found).__name__: witness.source_prior_}
     return made, other

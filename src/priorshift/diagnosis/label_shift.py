@@ -20,7 +20,7 @@ from priorshift.arrays import Floats
 from priorshift.diagnosis.columns import ColumnShift, unexplained
 from priorshift.diagnosis.residual_features import Eyes, column_names
 from priorshift.diagnosis.residuals import Mean, Observed, Residual, Signs, observed, random_signs, shares_above
-from priorshift.formatting import Worded, p_words
+from priorshift.formatting import TextReport, p_words
 from priorshift.problem import Source, Target
 from priorshift.scores.witness import Witness
 from priorshift.threads import one_blas_thread
@@ -53,7 +53,7 @@ class ResidualTest:
 
 
 @dataclass(frozen=True)
-class LabelShiftTest(Worded):
+class LabelShiftTest(TextReport):
     """The test of label shift, and what breaks it.
 
     Attributes

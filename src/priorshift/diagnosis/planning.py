@@ -19,10 +19,10 @@ from priorshift.arrays import Floats
 from priorshift.audit import LEAST, expected_audit
 from priorshift.diagnosis.width_model import Sizes, WidthModel
 from priorshift.errors import InputError
-from priorshift.formatting import Worded
-from priorshift.inference.audit_combination import AuditedSample, belief_of_target, put_together
+from priorshift.formatting import TextReport
+from priorshift.inference.audit_combination import AuditedSample, belief_of_target, combine_with_audit
 from priorshift.inference.confidence_curve import TabulatedCurve
-from priorshift.inference.prior_knowledge import Between, Distributed, Known, PriorKnowledge
+from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, RangePrior
 from priorshift.inference.share_distribution import ShareDistribution
 from priorshift.io.parameters import is_number
 from priorshift.problem import Target
@@ -41,7 +41,7 @@ _NEGLIGIBLE = 0.05  # of the width, that doubling a sample must take away to be 
 
 
 @dataclass(frozen=True)
-class Required(Worded):
+class Required(TextReport):
     """What a width needs, each by itself.
 
     Attributes
@@ -89,7 +89,7 @@ class Required(Worded):
 
 
 @dataclass(frozen=True, eq=False)
-class Planning(Worded):
+class Planning(TextReport):
     """How wide the interval is, why, and what would make it narrower.
 
     Attributes
@@ -176,7 +176,7 @@ class Planning(Worded):
             alone(2),
             everything,
             _labels(pilot.width_with_target_audit, width, pilot.target_rows),
-            None if isinstance(pilot.prior, Known) else _labels(pilot.width_with_source_audit, width, rows[1]),
+            None if isinstance(pilot.prior, PointPrior) else _labels(pilot.width_with_source_audit, width, rows[1]),
         )
 
     def predict_audit(self, *, unlabeled: int = 0, target: int = 0) -> float:
@@ -288,7 +288,7 @@ class _Pilot:
 
     def _width(self, sizes: Sizes, prior: PriorKnowledge, factor: float = 1.0) -> float:
         """Where the spread of π about its mean is so many times what is known of it now."""
-        if isinstance(prior, Distributed):
+        if isinstance(prior, DistributionPrior):
             edges = (1 - np.cos(np.linspace(0, np.pi, _CELLS + 1))) / 2
             points = np.asarray(prior.distribution.ppf((edges[1:] + edges[:-1]) / 2), dtype=float)
             points = np.clip(prior.value + factor * (points - prior.value), 0.0, 1.0)
@@ -304,17 +304,17 @@ class _Pilot:
         belief = self._target_belief
         share = expected_audit(_inner(belief.mean()), k, self.target_rows, self.explained[1])
         sample = AuditedSample(share, self.model.sizes[2])
-        return _width(put_together(belief, sample, from_rows=True).distribution, self.confidence)
+        return _width(combine_with_audit(belief, sample, from_rows=True).distribution, self.confidence)
 
     def width_with_source_audit(self, k: int) -> float:
         prior = self.prior
-        if isinstance(prior, Known):
+        if isinstance(prior, PointPrior):
             return self._width(self.model.sizes, prior)
-        belief = prior.distribution if isinstance(prior, Distributed) else None  # a range is given up for labels
+        belief = prior.distribution if isinstance(prior, DistributionPrior) else None  # a range is given up for labels
         share = expected_audit(_inner(prior.value), k, self.source_rows, self.explained[0])
         sample = AuditedSample(share, self.model.sizes[1])
-        audited = put_together(belief, sample, from_rows=self.belief is not None).distribution
-        return self._width(self.model.sizes, Distributed(audited))
+        audited = combine_with_audit(belief, sample, from_rows=self.belief is not None).distribution
+        return self._width(self.model.sizes, DistributionPrior(audited))
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,7 +399,7 @@ def planning(
     >>> from priorshift.inference.confidence_curve import TabulatedCurve
     >>> from priorshift.diagnosis.planning import planning
     >>> from priorshift.problem import Source
-    >>> from priorshift.inference.prior_knowledge import Known
+    >>> from priorshift.inference.prior_knowledge import PointPrior
     >>> from priorshift.scores.scored_source import ScoredSource
     >>> from priorshift.scores.witness import Witness
     >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
@@ -410,7 +410,7 @@ def planning(
     >>> values = scored.target_p_values(target)
     >>> test = witness.test(values, target)
     >>> curve = TabulatedCurve.of(test.ratios, test.statistic, test.freedom)
-    >>> plan = planning(witness, target, values, test, curve, Known(0.2))
+    >>> plan = planning(witness, target, values, test, curve, PointPrior(0.2))
     >>> print(f"{plan.width:.2f}; with four times the target rows {plan.predict(target=8000):.2f}")
     0.06; with four times the target rows 0.04
     """
@@ -423,10 +423,10 @@ def planning(
         reason = "positives cannot be told from unlabelled rows, so that no width can be predicted."
         return Planning(1.0, none, sizes, confidence, reason)
     # an R̂ that cannot be, since π′ would lie outside [0, 1], is taken for what it tells of π′
-    value = curve.mean(*(prior.points if isinstance(prior, Distributed) else (prior.value,)))
+    value = curve.mean(*(prior.points if isinstance(prior, DistributionPrior) else (prior.value,)))
     model = WidthModel.of(witness, values, target, test, (1 - value) / (1 - prior.value))
     belief = None
-    if from_rows and isinstance(prior, Distributed):
+    if from_rows and isinstance(prior, DistributionPrior):
         belief = _RowBelief.of(witness)
     scored = witness.scored
     explained = (
@@ -439,7 +439,7 @@ def planning(
 
 def _components(model: WidthModel, prior: PriorKnowledge) -> dict[str, float]:
     """Shares of Var π̂′ = (1−π)²·Var R̂ + R²·Var π; a range counts as an even distribution."""
-    spread = (prior.high - prior.low) / 12**0.5 if isinstance(prior, Between) else prior.error
+    spread = (prior.high - prior.low) / 12**0.5 if isinstance(prior, RangePrior) else prior.error
     of_rows = ((1 - prior.value) ** 2 * part for part in model.variances(model.sizes))
     parts = dict(zip((*SAMPLES, "source_prior"), (*of_rows, (model.ratio * spread) ** 2), strict=True))
     total = sum(parts.values())

@@ -14,7 +14,7 @@ from priorshift.diagnosis.subsample import Thinned
 from priorshift.diagnosis.variants import Reading, Variant, over_bandwidths, over_scores
 from priorshift.diagnosis.violation import Move, ShiftedRows, Violation, leading_columns, violation
 from priorshift.errors import InputError
-from priorshift.formatting import Worded, short
+from priorshift.formatting import TextReport, short
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.prior_knowledge import PriorKnowledge
 from priorshift.problem import Source, Target
@@ -46,7 +46,7 @@ class AssumedPrior:
 
 
 @dataclass(frozen=True)
-class Sensitivity(Worded):
+class Sensitivity(TextReport):
     """What an estimate is sensitive to.
 
     Attributes
@@ -203,7 +203,7 @@ def sensitivity(
     >>> from priorshift.inference.confidence_curve import TabulatedCurve
     >>> from priorshift.diagnosis.sensitivity import sensitivity
     >>> from priorshift.problem import Source
-    >>> from priorshift.inference.prior_knowledge import Known
+    >>> from priorshift.inference.prior_knowledge import PointPrior
     >>> from priorshift.scores.scored_source import ScoredSource
     >>> from priorshift.scores.witness import Witness
     >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
@@ -214,7 +214,7 @@ def sensitivity(
     >>> values = scored.target_p_values(target)
     >>> test = witness.test(values, target)
     >>> curve = TabulatedCurve.of(test.ratios, test.statistic, test.freedom)
-    >>> found = sensitivity(source, target, witness, values, test, curve, Known(0.2), threshold=0.55, rng=rng)
+    >>> found = sensitivity(source, target, witness, values, test, curve, PointPrior(0.2), threshold=0.55, rng=rng)
     >>> print(found.conclusion)
     the target prior lies above 0.55
     >>> print(round(found.turning_prior, 1))  # 1 − 0.45/R̂

@@ -17,7 +17,7 @@ from scipy.special import stdtr
 
 from priorshift.arrays import Floats
 from priorshift.diagnosis.residuals import Observed, observed
-from priorshift.formatting import Worded, p_words
+from priorshift.formatting import TextReport, p_words
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.problem import Target
 from priorshift.results import Interval
@@ -30,7 +30,7 @@ _LEAST_LEFT = 1e-3  # of a variance, where groups that stand in source and targe
 
 
 @dataclass(frozen=True)
-class ShiftTest(Worded):
+class ShiftTest(TextReport):
     """The test of R = (1−π′)/(1−π) = 1, and how far from it R is.
 
     With many rows every difference is significant, so that the ratio and its interval come first: R = 0.9 says that

@@ -20,7 +20,7 @@ from priorshift.diagnosis.label_shift import LabelShiftTest, numbered
 from priorshift.diagnosis.planning import Planning
 from priorshift.diagnosis.sensitivity import Sensitivity
 from priorshift.errors import InputError
-from priorshift.formatting import Worded, p_words, written
+from priorshift.formatting import TextReport, p_words, written
 from priorshift.problem import FEW_POSITIVES
 from priorshift.results import PriorEstimate, decimals
 
@@ -34,7 +34,7 @@ Answer = Literal["yes", "with care", "no"]
 
 
 @dataclass(frozen=True)
-class Verdict(Worded):
+class Verdict(TextReport):
     """The answer to "may I publish this number?".
 
     Attributes

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from priorshift.arrays import Floats, Index
 from priorshift.distributed.reduction import Outcome, compute, import_dask, together
 from priorshift.errors import InputError, InputTypeError
-from priorshift.io.chunk_parts import AnyTable, Skip, Wanted, drawn, joined, length, some_rows
-from priorshift.io.chunks import Batches
+from priorshift.io.chunk_parts import AnyTable, ColumnSelection, Skip, drawn, joined, length, some_rows
+from priorshift.io.chunks import Chunks
 from priorshift.io.tables import Table, frame_of, match_columns, read_table
 
 _COLLECTION = "a Dask DataFrame, Array or Bag, or a list of Delayed tables"
@@ -192,7 +192,7 @@ class CollectionPart:
     """All rows of a collection as one part of a sample, as a table in memory is one."""
 
     parts: Parts
-    wanted: Wanted
+    wanted: ColumnSelection
     client: Any = None
     can_repeat: bool = field(default=True, init=False)
     file: None = field(default=None, init=False)
@@ -232,20 +232,20 @@ def as_batches(
     aside: Sequence[str] = (),
     optional: Sequence[str] = (),
     client: Any,
-) -> Batches:
-    """A sample that is read in batches, of a collection or of a table; the columns are as in `Batches.of`."""
+) -> Chunks:
+    """A sample that is read in batches, of a collection or of a table; the columns are as in `Chunks.of`."""
     if not is_distributed(sample):
-        return Batches.of(sample, name, aside=aside, drop=drop, optional=optional)
-    wanted = Wanted(tuple(aside), tuple(drop), tuple(optional))
-    return Batches(name, [CollectionPart(Parts.of(sample, name), wanted, client)])
+        return Chunks.of(sample, name, aside=aside, drop=drop, optional=optional)
+    wanted = ColumnSelection(tuple(aside), tuple(drop), tuple(optional))
+    return Chunks(name, [CollectionPart(Parts.of(sample, name), wanted, client)])
 
 
-def read_part(part: Any, name: str, wanted: Wanted) -> AnyTable:
+def read_part(part: Any, name: str, wanted: ColumnSelection) -> AnyTable:
     """A part as a table, where it is."""
     return wanted.read(part, name)
 
 
-def _pick(part: Any, name: str, wanted: Wanted, rows: Index) -> AnyTable:
+def _pick(part: Any, name: str, wanted: ColumnSelection, rows: Index) -> AnyTable:
     """Some rows of a part, which alone are read where it can be cut."""
     if isinstance(part, np.ndarray):
         return wanted.read(part[rows], name)

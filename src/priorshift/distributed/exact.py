@@ -26,9 +26,9 @@ from priorshift.arrays import Floats
 from priorshift.distributed.collections import Blocks, Parts, in_graph, is_distributed, no_rows, read_part
 from priorshift.distributed.reduction import Outcome, compute, import_dask, together, tree
 from priorshift.embedding import tiles
-from priorshift.errors import InputError, PriorShiftWarning, kept_back
-from priorshift.io.chunk_parts import AnyTable, Wanted, joined, length
-from priorshift.io.row_metadata import Told
+from priorshift.errors import InputError, PriorShiftWarning, record_warnings
+from priorshift.io.chunk_parts import AnyTable, ColumnSelection, joined, length
+from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.scaling import Rows
 from priorshift.io.weights import read_weights
 from priorshift.kernels import Kernel
@@ -209,15 +209,15 @@ def estimate_exactly(
     samples: Mapping[str, Any], estimator: TCPU, drop: Sequence[str], weights: str | None, client: Any
 ) -> PriorEstimate:
     """Estimate from all pairs of rows of "positive", "unlabeled" and "target"; the estimator is fitted."""
-    told = Told(weights=weights).checked(drop)
-    P, U, T = gather(samples, Wanted(drop=tuple(drop), optional=(weights,) if weights else ()), client)
+    told = RowMetadata(weights=weights).checked(drop)
+    P, U, T = gather(samples, ColumnSelection(drop=tuple(drop), optional=(weights,) if weights else ()), client)
     reader = RowReader.of(U.table, standardize=False)
     left_out = (*drop, weights) if weights else tuple(drop)
     estimator.set_params(device=ClusterSums((P, U), T, replace(reader, drop=left_out), client))
     return estimate_from_tables(estimator, *read_three(P.table, U.table, T.table, told, drop, "auto"), told=told)
 
 
-def gather(samples: Mapping[str, Any], wanted: Wanted, client: Any) -> list[Gathered]:
+def gather(samples: Mapping[str, Any], wanted: ColumnSelection, client: Any) -> list[Gathered]:
     """Bring the rows of samples here, all in one graph."""
     parts = {name: Parts.of(sample, name) for name, sample in samples.items() if is_distributed(sample)}
     tables = iter(compute([read for one in parts.values() for read in one.outcomes(read_part, wanted)], client))
@@ -237,5 +237,5 @@ def gather(samples: Mapping[str, Any], wanted: Wanted, client: Any) -> list[Gath
 
 
 def _numbers(part: Any, name: str, reader: RowReader) -> Floats:
-    with kept_back(PriorShiftWarning):  # what is odd about a whole sample is said where it is whole
+    with record_warnings(PriorShiftWarning):  # what is odd about a whole sample is said where it is whole
         return reader(part, name)

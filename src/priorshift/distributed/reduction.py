@@ -13,7 +13,7 @@ from functools import partial, reduce
 from typing import Any
 
 from priorshift import threads
-from priorshift.errors import InputError, MissingExtraError, PriorShiftWarning, Said, kept_back, warn
+from priorshift.errors import InputError, MissingExtraError, PriorShiftWarning, Said, record_warnings, warn
 from priorshift.io.parameters import check_count
 
 Merge = Callable[[Any, Any], Any]
@@ -43,7 +43,7 @@ class Outcome:
     @classmethod
     def of(cls, work: Callable[..., Any], *arguments: Any, place: str = "") -> Outcome:
         """Do the work, on this thread alone; an error says where it was met."""
-        with kept_back(PriorShiftWarning) as said, threads.alone():
+        with record_warnings(PriorShiftWarning) as said, threads.alone():
             try:
                 value, refused = work(*arguments), None
             except InputError as error:

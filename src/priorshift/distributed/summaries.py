@@ -13,7 +13,7 @@ from priorshift.distributed.collections import Parts, as_batches, no_rows
 from priorshift.distributed.reduction import compute, tree
 from priorshift.embedding.moments import Moments
 from priorshift.errors import InputError
-from priorshift.io.chunks import Batches
+from priorshift.io.chunks import Chunks
 from priorshift.sketch.design import Design, given_settings
 from priorshift.sketch.histogram import Histogram
 from priorshift.sketch.row_reader import read_batches, weighted_rows
@@ -140,7 +140,7 @@ def check_weights(weights: Any) -> None:
         )
 
 
-def design_of(batches: Batches, settings: dict[str, Any]) -> Design:
+def design_of(batches: Chunks, settings: dict[str, Any]) -> Design:
     """The design that :meth:`Sketch.of` would give to the rows, if they were here."""
     return Design.of(batches.sample(DESIGN_ROWS, np.random.default_rng(0)), **settings)
 
@@ -169,4 +169,4 @@ def moments_of(part: Any, name: str, design: Design, weights: str | None = None)
 
 def histogram_of(part: Any, name: str, model: ScoreModel, device: str = "auto", start: int = 0) -> Histogram:
     """The histogram of a table that is here."""
-    return Histogram.of(Batches.of(part, name, drop=model.reader.drop), like=model, device=device, start=start)
+    return Histogram.of(Chunks.of(part, name, drop=model.reader.drop), like=model, device=device, start=start)

@@ -216,7 +216,7 @@ class SourceEmbedding:
         kept = {(j, k): np.ones(len(samples[j])) for j, k in sums}
         if statistic == "unbiased":
             for (j, k), own in self._own_with(target, target_norm).items():
-                if self.features is not None and samples[j].is_apart and samples[k].is_apart:
+                if self.features is not None and samples[j].is_separable and samples[k].is_separable:
                     own = own.averaged(samples[j].mass)  # so that sketches, which know no rows, say the same
                 sums[j, k] = sums[j, k] - own.sums
                 kept[j, k] -= own.mass

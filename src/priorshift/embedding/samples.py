@@ -69,14 +69,14 @@ class Sample:
         return np.asarray(numbers[np.argsort(first, kind="stable")])
 
     @property
-    def is_apart(self) -> bool:
+    def is_separable(self) -> bool:
         """Whether each row is its own observation."""
         return len(self.numbers) == len(self)
 
     @property
     def is_even(self) -> bool:
         """Whether each row counts the same, and is its own observation."""
-        return self.weights is None and self.is_apart
+        return self.weights is None and self.is_separable
 
     @cached_property
     def size(self) -> float:
@@ -97,7 +97,7 @@ class Sample:
         """Observations, rising, and sums of `values` over the rows of each; of shape (rows, columns)."""
         if self._is_rising:
             return self.observation, values
-        if self.is_apart:
+        if self.is_separable:
             order = np.argsort(self.observation, kind="stable")
             return self.observation[order], values[order]
         numbers = np.sort(self.numbers)
@@ -148,7 +148,7 @@ class OwnPairs:
 def own_pairs(kernel: Kernel, X: Sample, Y: Sample, dtype: np.dtype[Any] = DOUBLE) -> tuple[OwnPairs, OwnPairs] | None:
     """Of X in Y and of Y in X; None where they have no observation in common."""
     same = X is Y
-    if same and X.is_apart:
+    if same and X.is_separable:
         of_X = OwnPairs(X.mass * _diagonal(kernel, X), X.mass)
         return of_X, of_X
     common = X.numbers if same else np.intersect1d(X.numbers, Y.numbers, assume_unique=True)

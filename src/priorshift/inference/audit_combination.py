@@ -28,7 +28,7 @@ from priorshift.arrays import Floats
 from priorshift.audit import AuditedShare, audited_share
 from priorshift.errors import AuditWarning, InputError, warn
 from priorshift.inference.confidence_curve import TabulatedCurve
-from priorshift.inference.prior_knowledge import Between, Distributed, PriorKnowledge
+from priorshift.inference.prior_knowledge import DistributionPrior, PriorKnowledge, RangePrior
 from priorshift.inference.share_distribution import ShareDistribution
 from priorshift.io.labels import Audit
 from priorshift.problem import Source, Target
@@ -206,7 +206,7 @@ class AuditedBelief:
         )
 
 
-def put_together(belief: Any, sample: AuditedSample, *, from_rows: bool) -> AuditedBelief:
+def combine_with_audit(belief: Any, sample: AuditedSample, *, from_rows: bool) -> AuditedBelief:
     """Put a belief and an audit together.
 
     Parameters
@@ -226,9 +226,9 @@ def put_together(belief: Any, sample: AuditedSample, *, from_rows: bool) -> Audi
     --------
     >>> from scipy import stats
     >>> from priorshift.audit import AuditedShare
-    >>> from priorshift.inference.audit_combination import AuditedSample, put_together
+    >>> from priorshift.inference.audit_combination import AuditedSample, combine_with_audit
     >>> share = AuditedShare(0.3, 0.046, 0.0, 0.0, labels=100, rows=(100, 2000))  # 30 of 100 rows, without scores
-    >>> audited = put_together(stats.beta(40, 160), AuditedSample(share, 2000), from_rows=False)
+    >>> audited = combine_with_audit(stats.beta(40, 160), AuditedSample(share, 2000), from_rows=False)
     >>> print(round(audited.distribution.mean(), 3), audited.agrees)  # (40 + 30)/(200 + 100)
     0.233 True
     """
@@ -319,7 +319,7 @@ _TARGET_STEPS = np.linspace(0, 1, 201)  # of π′, before they are made finer w
 _POINTS = 101  # of a range of π
 
 
-def check_open(prior: PriorKnowledge) -> Distributed:
+def check_open(prior: PriorKnowledge) -> DistributionPrior:
     """Refuse what is known of π already, so that an audit of the source cannot inform it.
 
     Parameters
@@ -332,7 +332,7 @@ def check_open(prior: PriorKnowledge) -> Distributed:
     Distributed
         The same.
     """
-    if isinstance(prior, Distributed):
+    if isinstance(prior, DistributionPrior):
         return prior
     raise InputError(
         f"an audit of unlabelled rows informs the source prior, which is given already as {prior}; leave one of them "
@@ -373,7 +373,7 @@ def audited_target(sample: AuditedSample, curve: TabulatedCurve, prior: PriorKno
     -------
     AuditedBelief
     """
-    audited = put_together(belief_of_target(curve, prior) if prior else None, sample, from_rows=True)
+    audited = combine_with_audit(belief_of_target(curve, prior) if prior else None, sample, from_rows=True)
     audited.warn(
         "target prior",
         "the tables tell",
@@ -397,9 +397,9 @@ def belief_of_target(curve: TabulatedCurve, prior: PriorKnowledge) -> ShareDistr
     ShareDistribution
     """
     points: tuple[Any, ...] = (prior.value,)
-    if isinstance(prior, Distributed):
+    if isinstance(prior, DistributionPrior):
         points = prior.points
-    elif isinstance(prior, Between):
+    elif isinstance(prior, RangePrior):
         points = (np.linspace(prior.low, prior.high, _POINTS),)
     coarse = ShareDistribution(_TARGET_STEPS, curve.probabilities(_TARGET_STEPS, *points))
     low, high = coarse.ppf([1e-6, 1 - 1e-6])

@@ -28,7 +28,7 @@ from scipy.special import chdtrc, fdtrc, ndtr, stdtr, stdtrit
 from priorshift.arrays import Floats
 from priorshift.formatting import p_words
 from priorshift.inference.confidence_curve import ConfidenceCurve
-from priorshift.inference.prior_knowledge import Between, Distributed, PriorKnowledge
+from priorshift.inference.prior_knowledge import DistributionPrior, PriorKnowledge, RangePrior
 from priorshift.results import Interval
 
 _DRAWS, _BLOCK = 2**16, 2**12  # of normal vectors, which know a quantile of 95 % to 0.01; as many at a time
@@ -275,7 +275,7 @@ class JointRatios:
         """
         critical = max(
             largest_normal(self.raw_covariance(pi), confidence)
-            for pi in (self.prior.range if isinstance(self.prior, Between) else (self.source_prior,))
+            for pi in (self.prior.range if isinstance(self.prior, RangePrior) else (self.source_prior,))
         )
         return max(float(2 * ndtr(critical) - 1), confidence)
 
@@ -307,10 +307,10 @@ class JointRatios:
 
         estimate = (1 - self.source_prior) * gap
         t = float(stdtrit(freedom, (1 + confidence) / 2))
-        if isinstance(self.prior, Distributed):
+        if isinstance(self.prior, DistributionPrior):
             low, high = _scaled_interval(gap, sqrt(variance), freedom, self.prior, confidence)
         else:
-            ends = self.prior.range if isinstance(self.prior, Between) else (self.source_prior,)
+            ends = self.prior.range if isinstance(self.prior, RangePrior) else (self.source_prior,)
             low = min((1 - pi) * gap - t * error(pi) for pi in ends)
             high = max((1 - pi) * gap + t * error(pi) for pi in ends)
         low, high = (float(np.clip(end, -1, 1)) for end in (min(low, estimate), max(high, estimate)))
@@ -424,7 +424,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _scaled_interval(
-    gap: float, error: float, freedom: float, prior: Distributed, confidence: float
+    gap: float, error: float, freedom: float, prior: DistributionPrior, confidence: float
 ) -> tuple[float, float]:
     """Quantiles of (1−π)(R_k − R_l), where π follows its distribution and the other factor Student's."""
     values, weights = prior.points

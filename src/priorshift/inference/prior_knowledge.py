@@ -19,7 +19,7 @@ _OUTSIDE = 1e-9  # of a distribution's mass beyond 0 and 1, which rounding may l
 
 
 @dataclass(frozen=True)
-class Known:
+class PointPrior:
     """π is known.
 
     Attributes
@@ -58,7 +58,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Between:
+class RangePrior:
     """π lies somewhere between two numbers, which says no more than that.
 
     Attributes
@@ -104,7 +104,7 @@ class Between:
 
 
 @dataclass(frozen=True)
-class Distributed:
+class DistributionPrior:
     """π is uncertain, by a distribution: a survey's, or an expert's.
 
     Attributes
@@ -179,7 +179,7 @@ class Distributed:
         return np.clip(np.asarray(self.distribution.ppf(levels), dtype=float), 0.0, 1.0)
 
 
-PriorKnowledge = Known | Between | Distributed
+PriorKnowledge = PointPrior | RangePrior | DistributionPrior
 
 
 def read_prior(source_prior: Any) -> PriorKnowledge:
@@ -209,12 +209,12 @@ def read_prior(source_prior: Any) -> PriorKnowledge:
         return _read_range(source_prior)
     if hasattr(source_prior, "ppf"):
         return _read_distribution(source_prior)
-    return Known(check_prior(source_prior))
+    return PointPrior(check_prior(source_prior))
 
 
-def _read_range(ends: Any) -> Between:
+def _read_range(ends: Any) -> RangePrior:
     if len(ends) == 2 and all(is_number(end) for end in ends) and 0 <= ends[0] <= ends[1] <= 1:
-        known = Between(float(ends[0]), float(ends[1]))
+        known = RangePrior(float(ends[0]), float(ends[1]))
         if 0 < known.value < 1:
             return known
     raise InputError(
@@ -223,7 +223,7 @@ def _read_range(ends: Any) -> Between:
     )
 
 
-def _read_distribution(given: Any) -> Distributed:
+def _read_distribution(given: Any) -> DistributionPrior:
     if isinstance(given, (type, stats.rv_continuous, stats.rv_discrete)):
         name = getattr(given, "name", None) or "a distribution"
         raise InputError(
@@ -242,4 +242,4 @@ def _read_distribution(given: Any) -> Distributed:
             f"source_prior is a distribution with mean {mean:.3g} and {outside:.2g} of its mass outside [0, 1], but "
             "that of a share lies inside; pass such a one, for instance scipy.stats.beta(38, 214)."
         )
-    return Distributed(given)
+    return DistributionPrior(given)

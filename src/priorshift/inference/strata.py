@@ -25,7 +25,7 @@ from scipy.special import ndtri
 
 from priorshift.arrays import Floats, Index
 from priorshift.inference.joint import RatioInfluence
-from priorshift.inference.prior_knowledge import Between
+from priorshift.inference.prior_knowledge import RangePrior
 from priorshift.io.observations import linked
 from priorshift.results import Interval, PriorEstimate
 
@@ -191,7 +191,7 @@ def _given(stratum: _Stratum, end: int, confidence: float, at_mean: bool) -> tup
     """Estimate and interval of a stratum, a range of π taken at an end, and a distribution, if wanted, at its mean."""
     estimate, part = stratum
     value, interval = estimate.value, estimate.interval
-    if part is not None and isinstance(part.prior, Between):
+    if part is not None and isinstance(part.prior, RangePrior):
         pi = part.prior.range[end]
         value = float(np.clip(1 - (1 - pi) * part.ratio, 0, 1))
         low, high = part.curve.interval(pi, confidence)

@@ -98,7 +98,7 @@ _MOST_CELLS = 1 << 22  # in a batch, so that a table of many columns has fewer r
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ColumnSelection:
     """Which columns of a sample are set aside or dropped, and how many rows are read at a time."""
 
     aside: tuple[str, ...] = ()
@@ -166,7 +166,7 @@ class TablePart:
 
     source: Any  # with a length, and rows that can be picked
     name: str
-    wanted: Wanted
+    wanted: ColumnSelection
     can_repeat: bool = field(default=True, init=False)
     file: Path | None = field(default=None, init=False)
 
@@ -282,7 +282,7 @@ class TextPart:
 
     source: Source
     name: str
-    wanted: Wanted
+    wanted: ColumnSelection
     rows: int | None = field(default=None, init=False)  # once it was read to its end
     can_repeat: bool = field(default=True, init=False)
 
@@ -379,7 +379,7 @@ class ParquetPart:
 
     file: Path
     name: str
-    wanted: Wanted
+    wanted: ColumnSelection
     can_repeat: bool = field(default=True, init=False)
 
     @cached_property
@@ -432,8 +432,8 @@ class StreamPart:
 
     source: Iterable[Any]
     name: str
-    wanted: Wanted
-    parts_of: Callable[[Any, str, Wanted], Sequence[Part]]
+    wanted: ColumnSelection
+    parts_of: Callable[[Any, str, ColumnSelection], Sequence[Part]]
     rows: int | None = field(default=None, init=False)
     file: Path | None = field(default=None, init=False)
     _held: list[AnyTable] = field(default_factory=list, init=False)  # read of an iterator before it was asked for

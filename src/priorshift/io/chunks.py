@@ -14,13 +14,13 @@ import numpy as np
 from priorshift.errors import InputError
 from priorshift.io.chunk_parts import (
     AnyTable,
+    ColumnSelection,
     ParquetPart,
     Part,
     Skip,
     StreamPart,
     TablePart,
     TextPart,
-    Wanted,
     draw_of_all,
     evenly,
 )
@@ -31,7 +31,7 @@ from priorshift.io.tables import Table, frame_of
 _SPREAD = 256  # files, or pieces of files, that a sample of rows is drawn from
 
 
-class Batches:
+class Chunks:
     """Rows of one sample, batch by batch: of files, tables in memory, or a stream of tables.
 
     Attributes
@@ -46,8 +46,8 @@ class Batches:
     Examples
     --------
     >>> import numpy as np
-    >>> from priorshift.io.chunks import Batches
-    >>> batches = Batches.of(np.arange(10.0).reshape(5, 2), "target", rows_at_a_time=2)
+    >>> from priorshift.io.chunks import Chunks
+    >>> batches = Chunks.of(np.arange(10.0).reshape(5, 2), "target", rows_at_a_time=2)
     >>> [batch.values.tolist() for batch in batches.after(3)]
     [[[6.0, 7.0]], [[8.0, 9.0]]]
     """
@@ -66,7 +66,7 @@ class Batches:
         drop: Sequence[str] = (),
         optional: Sequence[str] = (),
         rows_at_a_time: int = 65_536,
-    ) -> Batches:
+    ) -> Chunks:
         """Read a sample in batches.
 
         Parameters
@@ -88,9 +88,9 @@ class Batches:
         -------
         Batches
         """
-        if isinstance(source, Batches):
+        if isinstance(source, Chunks):
             return source
-        wanted = Wanted(tuple(aside), tuple(drop), tuple(optional), rows_at_a_time)
+        wanted = ColumnSelection(tuple(aside), tuple(drop), tuple(optional), rows_at_a_time)
         return cls(name, _parts_of(source, name, wanted))
 
     @property
@@ -172,9 +172,9 @@ class Batches:
         return InputError(f"{self.name} has no rows; pass a sample with at least two.")
 
 
-def _parts_of(source: Any, name: str, wanted: Wanted) -> Sequence[Part]:
+def _parts_of(source: Any, name: str, wanted: ColumnSelection) -> Sequence[Part]:
     """What a sample is made of."""
-    if isinstance(source, Batches):
+    if isinstance(source, Chunks):
         return source.parts
     if isinstance(source, Piped) or is_pipe(source):
         source = source if isinstance(source, Piped) else read_pipe(source, name)
@@ -194,7 +194,7 @@ def _parts_of(source: Any, name: str, wanted: Wanted) -> Sequence[Part]:
     return [TablePart(wanted.read(source, name), name, wanted)]
 
 
-def _of_path(path: Path, name: str, wanted: Wanted) -> Sequence[Part]:
+def _of_path(path: Path, name: str, wanted: ColumnSelection) -> Sequence[Part]:
     said = f"{name} ({path})"
     if os.path.isdir(path):  # which asks without complaint, also of what is no path
         files = sorted(file for file in path.iterdir() if kind(file) == PARQUET and file.name[0] not in "._")
@@ -210,7 +210,7 @@ def _of_path(path: Path, name: str, wanted: Wanted) -> Sequence[Part]:
 
 def _is_table(source: Any) -> bool:
     """Whether it is a table or names one, rather than a row of one."""
-    if isinstance(source, (str, Path, Piped, Table, MixedTable, Batches)):
+    if isinstance(source, (str, Path, Piped, Table, MixedTable, Chunks)):
         return True
     return (isinstance(source, np.ndarray) and source.ndim == 2) or frame_of(source, "a table") is not None
 

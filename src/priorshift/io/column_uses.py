@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.io.mixed_tables import is_nothing
-from priorshift.io.row_metadata import Told
+from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.tables import Table
 
 _TOLD = {
@@ -57,7 +57,7 @@ class ColumnUse:
 
 
 def column_uses(
-    unlabeled: Table, positive: Table, target: Table, told: Told | None = None, *, by: str | None = None
+    unlabeled: Table, positive: Table, target: Table, told: RowMetadata | None = None, *, by: str | None = None
 ) -> tuple[ColumnUse, ...]:
     """Say what is done with each column of three tables.
 
@@ -65,7 +65,7 @@ def column_uses(
     ----------
     unlabeled, positive, target : Table
         The three samples as numbers, with the same columns.
-    told : Told or None
+    told : RowMetadata or None
         What is known of their rows.
     by : str or None
         The column that tells several targets apart.
@@ -87,7 +87,7 @@ def column_uses(
     1 constant nothing: it is the same in all unlabelled rows
     """
     tables = unlabeled, positive, target
-    return (*_features(unlabeled), *_of_rows(tables, told or Told(), by), *_dropped(tables, by))
+    return (*_features(unlabeled), *_of_rows(tables, told or RowMetadata(), by), *_dropped(tables, by))
 
 
 def _features(table: Table) -> Iterator[ColumnUse]:
@@ -110,7 +110,7 @@ def _feature(name: str, kind: str, became: str, missing: float, flat: bool) -> C
     return ColumnUse(name, "feature", kind, became, missing)
 
 
-def _of_rows(tables: Sequence[Table], told: Told, by: str | None) -> Iterator[ColumnUse]:
+def _of_rows(tables: Sequence[Table], told: RowMetadata, by: str | None) -> Iterator[ColumnUse]:
     uses: dict[str, list[tuple[str, str]]] = {}
     for part, use_and_words in _TOLD.items():
         column = getattr(told, part)

@@ -166,7 +166,7 @@ def _unreadable(name: str, error: OSError) -> InputError:
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A draft beside the wanted file, which takes its place once it is complete; a link to it stays a link.
 
     Parameters

@@ -13,7 +13,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError, LabelOrderWarning, warn
-from priorshift.io.parameters import one_for_each
+from priorshift.io.parameters import check_per_row
 
 LEAST = 10  # labels, and clusters of them, below which a share is a guess
 MISSING = ("", "nan", "none", "null", "na", "<na>", "nat")
@@ -86,7 +86,7 @@ def read_classes(values: Any, rows: int, name: str) -> Floats:
     if np.ma.isMaskedArray(values):
         mask, values = np.ma.getmaskarray(values), np.ma.getdata(values).astype(object)
         values[mask] = None
-    column = one_for_each(values, rows, name, "one entry for each row, empty where the class was not looked up")
+    column = check_per_row(values, rows, name, "one entry for each row, empty where the class was not looked up")
     if column.dtype.kind not in "biuf":
         column = np.array([_read(value) for value in column.tolist()], dtype=float)
         strange = np.isinf(column)

@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components
 
 from priorshift.arrays import NO_PAIRS, Floats, Index, Pairs
 from priorshift.errors import InputError
-from priorshift.io.parameters import one_for_each
+from priorshift.io.parameters import check_per_row
 
 
 def shared_pairs(X: NDArray[Any], labeled: Index, unlabeled: Index, shared: Any) -> Pairs:
@@ -53,7 +53,7 @@ def read_groups(values: Any, rows: int, name: str = "groups") -> NDArray[Any]:
     """
     if np.ma.is_masked(values):
         raise InputError(f"{name} has masked cells, which have no value; give every row its group.")
-    ids = one_for_each(values, rows, name, "one group for each row")
+    ids = check_per_row(values, rows, name, "one group for each row")
     return comparable_ids(ids, f"{name} has no group")
 
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from priorshift.errors import InputError
 
 
-def one_for_each(values: Any, rows: int, name: str, entry: str) -> NDArray[Any]:
+def check_per_row(values: Any, rows: int, name: str, entry: str) -> NDArray[Any]:
     """An array of shape (rows,) of whatever type; `entry` is what a sentence asks for.
 
     Examples
     --------
-    >>> from priorshift.io.parameters import one_for_each
-    >>> one_for_each([["a"], ["b"]], 2, "groups", "one group for each row").tolist()
+    >>> from priorshift.io.parameters import check_per_row
+    >>> check_per_row([["a"], ["b"]], 2, "groups", "one group for each row").tolist()
     ['a', 'b']
     """
     try:

@@ -27,7 +27,7 @@ Columns = str | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class RowMetadata:
     """What is told of rows.
 
     Attributes
@@ -50,7 +50,7 @@ class Told:
     groups: Columns = None
     implied: bool = False
 
-    def checked(self, drop: Sequence[str], **others: Any) -> Told:
+    def checked(self, drop: Sequence[str], **others: Any) -> RowMetadata:
         """Itself, if its parts can be; no column has two uses, nor one of `others` or of `drop`."""
         if self.shared is not None and not isinstance(self.shared, str):
             raise InputError(
@@ -94,7 +94,7 @@ class Told:
         ids = [name for name in self._of_source_alone if name not in aside]
         return {"aside": [*self._everywhere, *aside], "drop": list(drop), "optional": [*self._optional, *ids]}
 
-    def with_implied_groups(self, unlabeled: Table, positive: Table) -> Told:
+    def with_implied_groups(self, unlabeled: Table, positive: Table) -> RowMetadata:
         """The same, where an id that several rows of one table have is a group."""
         ids = self._ids
         if ids is None or self.groups is not None:

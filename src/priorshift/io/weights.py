@@ -12,7 +12,7 @@ import numpy as np
 
 from priorshift.arrays import Floats, Index
 from priorshift.errors import InputError
-from priorshift.io.parameters import one_for_each
+from priorshift.io.parameters import check_per_row
 
 _WIDEST = 1e9  # ratio of the largest to the smallest weight
 _EXTREME = 1e70  # above which, and below one over which, sums of squares of weights may leave the floats
@@ -64,7 +64,7 @@ def check_worth(name: str, rows: int, size: float) -> None:
 def weights_of_part(values: Any, rows: int, name: str = "weights") -> Floats:
     """Read the weights of some rows of a sample, as `read_weights` does, but for what can only be said of all rows."""
     plain = np.ma.filled(values, np.nan) if np.ma.isMaskedArray(values) else values
-    column = one_for_each(plain, rows, name, "one number for each row")
+    column = check_per_row(plain, rows, name, "one number for each row")
     if column.dtype.kind in "biuf":
         weights = column.astype(np.float64)
     else:

@@ -26,12 +26,12 @@ from priorshift.errors import InputError, OutOfRangeWarning, warn
 from priorshift.formatting import written
 from priorshift.inference import intervals
 from priorshift.inference.joint import GroupInfluence, RatioInfluence
-from priorshift.inference.prior_knowledge import Between, Distributed, Known, PriorKnowledge, read_prior
+from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, RangePrior, read_prior
 from priorshift.io.parameters import check_choice, is_known
 from priorshift.methods.kernel_ratio import KernelRatio
 from priorshift.problem import Source, Target
 from priorshift.results import Interval, PriorEstimate
-from priorshift.source_prior.estimated import LEAST_PRIOR, AsksForPrior, EstimatedPrior, estimate_source_prior
+from priorshift.source_prior.estimated import LEAST_PRIOR, EstimatedPrior, SourcePriorMixin, estimate_source_prior
 
 _REPLICATE_BYTES = 2**25  # of bootstrap counts held at a time
 
@@ -94,7 +94,7 @@ def projected_prior(
     R, error = ratio(embeddings.gram), nan
     if apart:
         made = _interval(embeddings, prior, interval, confidence, estimated, replicates)
-        if not (estimated and influence is None and isinstance(prior, Known)):  # whose error is not known
+        if not (estimated and influence is None and isinstance(prior, PointPrior)):  # whose error is not known
             error = float(np.hypot(intervals.standard_error(embeddings, pi), R * prior.error))
     else:
         R = nan
@@ -112,7 +112,7 @@ def projected_prior(
         sizes=embeddings.sizes,
         source_prior_by=estimated.name if estimated else prior.by,
         details={
-            "source_prior_range": None if isinstance(prior, Known) else list(prior.range),
+            "source_prior_range": None if isinstance(prior, PointPrior) else list(prior.range),
             "source_prior_standard_error": sqrt(embeddings.prior_variance) if influence else prior.error or None,
             "shared_rows": embeddings.shared,
         },
@@ -140,12 +140,12 @@ def _interval(
         return None
     if estimated:
         estimated.warn_of_error()
-        if estimated.influence is None and isinstance(prior, Known):
+        if estimated.influence is None and isinstance(prior, PointPrior):
             return None
     given = _interval_given_prior(embeddings, interval, confidence, estimated, replicates)
-    if isinstance(prior, Known):
+    if isinstance(prior, PointPrior):
         return given(prior.value)
-    if isinstance(prior, Between):
+    if isinstance(prior, RangePrior):
         made = given(prior.low)
         other = given(prior.high) if made.width < 1 else made  # nothing is wider, and no warning needed twice
         return replace(made, low=min(made.low, other.low), high=max(made.high, other.high))
@@ -186,7 +186,7 @@ def _clipped(embeddings: Embeddings, source_prior: Any) -> float:
     return float(np.clip(target_prior(embeddings.gram, source_prior), 0, 1))
 
 
-class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
+class TCPU(SourcePriorMixin, KernelRatio, TargetPriorEstimator):
     """Target prior from positive-unlabelled source data under label shift.
 
     Parameters
@@ -358,7 +358,7 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
         if found is None:
             return self._knowledge(), None
         # an influence adds up with that on R, row by row; a distribution is taken as one from elsewhere
-        return Known(found.value) if found.distribution is None else Distributed(found.distribution), found
+        return PointPrior(found.value) if found.distribution is None else DistributionPrior(found.distribution), found
 
     def _estimate(self, target: Target) -> PriorEstimate:
         return self._estimate_from(target)[0]
@@ -460,7 +460,7 @@ class TCPU(AsksForPrior, KernelRatio, TargetPriorEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("interval", self.interval, (*intervals.METHODS, None))
-        known = is_known(self.source_prior) and not isinstance(read_prior(self.source_prior), Distributed)
+        known = is_known(self.source_prior) and not isinstance(read_prior(self.source_prior), DistributionPrior)
         if not known and self.interval in ("paper-bound", "sharp-bound"):
             what = "a distribution" if is_known(self.source_prior) else "to be estimated"
             raise InputError(

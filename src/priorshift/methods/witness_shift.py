@@ -11,19 +11,26 @@ from scipy.special import ndtri
 
 from priorshift.arrays import Floats
 from priorshift.base import TargetPriorEstimator
-from priorshift.errors import InputError, OutOfRangeWarning, OverlapWarning, WeakSeparationWarning, unsaid, warn
+from priorshift.errors import (
+    InputError,
+    OutOfRangeWarning,
+    OverlapWarning,
+    WeakSeparationWarning,
+    suppress_warnings,
+    warn,
+)
 from priorshift.formatting import written
 from priorshift.inference.audit_combination import (
     AuditedBelief,
     AuditedSample,
     audited_target,
     check_open,
-    put_together,
+    combine_with_audit,
     warn_of_source,
 )
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.joint import GroupInfluence, RatioInfluence
-from priorshift.inference.prior_knowledge import Distributed, Known, PriorKnowledge, read_prior
+from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, read_prior
 from priorshift.inference.share_distribution import ShareDistribution
 from priorshift.io.parameters import is_known
 from priorshift.problem import FEW_POSITIVES, NO_LAYOUT, Source, Target, warn_of_few_positives
@@ -35,13 +42,13 @@ from priorshift.scores.mixture import histogram
 from priorshift.scores.ratio_test import RatioTest, warn_of_likeness
 from priorshift.scores.scored_source import ScoredSource, ScoredTarget, WitnessEvidence, warn_if_swapped
 from priorshift.scores.witness import Witness
-from priorshift.source_prior.estimated import AsksForPrior, EstimatedPrior, check_scenario, estimate_source_prior
+from priorshift.source_prior.estimated import EstimatedPrior, SourcePriorMixin, check_scenario, estimate_source_prior
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.threads import one_blas_thread
 
 
 @dataclass(frozen=True, eq=False)
-class Examined:
+class TargetFit:
     """A target as a fitted :class:`WitnessShift` sees it.
 
     Attributes
@@ -60,7 +67,7 @@ class Examined:
         What is known of π.
     witness : Witness
         That tested it.
-    is_apart : bool
+    is_separable : bool
         Whether P can be told from U at all.
     """
 
@@ -71,7 +78,7 @@ class Examined:
     values: Floats
     prior: PriorKnowledge
     witness: Witness
-    is_apart: bool
+    is_separable: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +96,7 @@ class _Tested:
     looked_up: AuditedSample | None = None
 
 
-class WitnessShift(AsksForPrior, TargetPriorEstimator):
+class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
     """Target prior by the efficient witness of the ratio; the library's default.
 
     Label shift says E_T h = (1−R)·E_P h + R·E_U h for every function h of a row, R = (1−π′)/(1−π). Every ratio is
@@ -217,7 +224,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         target = self.read_target(X_target, None, weights, groups)
         test, curve, _ = self._test(target)
         sizes = (*self._sizes, len(target))
-        if not test.is_apart:
+        if not test.is_separable:
             warn_of_likeness(test, self._sizes, "every ratio is possible")
             return NegativeRatio(np.nan, np.nan, Interval(0.0, np.inf, self.confidence, "none"), np.nan, sizes)
         low, high = (float(end) for end in curve.quantiles(self.confidence))
@@ -320,14 +327,17 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         if self.source_prior is not None:
             if self._audit is None:
                 return estimate_source_prior(self.source_prior, source, self.random_state)
-            with unsaid(OverlapWarning), unsaid(WeakSeparationWarning):  # what it leaves open, the audit answers
+            with (
+                suppress_warnings(OverlapWarning),
+                suppress_warnings(WeakSeparationWarning),
+            ):  # what it leaves open, the audit answers
                 estimated = estimate_source_prior(self.source_prior, source, self.random_state)
             if estimated.distribution is None:
                 raise InputError(
                     f"{estimated.name} gives the source prior {estimated.value:.3g} without a prior_distribution_ that "
                     "an audit of unlabelled rows could inform; leave one of them out."
                 )
-            audited = put_together(estimated.distribution, self._audit, from_rows=True)
+            audited = combine_with_audit(estimated.distribution, self._audit, from_rows=True)
             warn_of_source(audited, f"{estimated.name} tells")
             belief = audited.distribution
             return replace(estimated, value=belief.mean(), distribution=belief, influence=None, audited=audited)
@@ -340,8 +350,8 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         prior = read_prior(self.source_prior)
         if self._audit is None:
             return prior, None
-        audited = put_together(check_open(prior).distribution, self._audit, from_rows=False)
-        return Distributed(audited.distribution), audited
+        audited = combine_with_audit(check_open(prior).distribution, self._audit, from_rows=False)
+        return DistributionPrior(audited.distribution), audited
 
     def _knowledge(self) -> PriorKnowledge:
         return self._known_prior()[0]
@@ -373,7 +383,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         seen = self.examine(target)
         return seen.estimate, self.influence(seen)
 
-    def influence(self, seen: Examined) -> RatioInfluence | None:
+    def influence(self, seen: TargetFit) -> RatioInfluence | None:
         """Tell what R̂ of an examined target rests on, by which it is compared with other targets.
 
         Parameters
@@ -387,7 +397,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
             None where it was audited, has no interval or tells nothing.
         """
         target, test = seen.target, seen.test
-        if target.audit is not None or seen.estimate.interval is None or not test.is_apart:
+        if target.audit is not None or seen.estimate.interval is None or not test.is_separable:
             return None
         with one_blas_thread():
             moved = self._witness.influence(test.ratio, seen.values, target)
@@ -402,7 +412,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
             observations=target.size,
         )
 
-    def examine(self, target: Target) -> Examined:
+    def examine(self, target: Target) -> TargetFit:
         """Estimate the prior of a target that was read before, and keep what the estimate was made of.
 
         Parameters
@@ -429,7 +439,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         counts = np.stack([histogram(v, None if target.is_even else target.size * target.mass) for v in values])
         evidence = WitnessEvidence(self.scored_.counts, counts, *self.scored_.mixture, scored.scores)
         estimate, prior = self._conclude(_Tested(test, curve, len(target), evidence, _told, _looked_up()))
-        return Examined(target, estimate, test, curve, values, prior, self._witness, test.is_apart)
+        return TargetFit(target, estimate, test, curve, values, prior, self._witness, test.is_separable)
 
     def _conclude(self, tested: _Tested) -> tuple[PriorEstimate, PriorKnowledge]:
         """The estimate, and what is known of π without the target."""
@@ -438,12 +448,12 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
         R, found, nearer = test.ratio, estimated.estimator if estimated else None, prior
         # a MixturePrior with scores of its own ranks rows otherwise
         same = isinstance(found, MixturePrior) and getattr(found, "scored_", None) is getattr(self, "scored_", None)
-        if same and test.is_apart and not (audited_source and audited_source.alone):
+        if same and test.is_separable and not (audited_source and audited_source.alone):
             # the target's rows bring π̂ nearer; the interval is as sure of it as before, since R̂ is an estimate too,
             # unless labels of the target stand beside it
-            nearer = Distributed(tested.told(found, prior.distribution))  # type: ignore[arg-type, union-attr]
+            nearer = DistributionPrior(tested.told(found, prior.distribution))  # type: ignore[arg-type, union-attr]
         pi = nearer.value
-        mean = curve.mean(*(nearer.points if isinstance(nearer, Distributed) else (pi,)))
+        mean = curve.mean(*(nearer.points if isinstance(nearer, DistributionPrior) else (pi,)))
         sure = not (estimated and estimated.influence is None and estimated.distribution is None)
         if estimated and tested.looked_up is None:
             estimated.warn_of_error()
@@ -482,7 +492,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
             details={
                 "scenario": self.scenario,
                 "standardize": self.standardize,
-                "source_prior_range": None if isinstance(prior, Known) else list(prior.range),
+                "source_prior_range": None if isinstance(prior, PointPrior) else list(prior.range),
                 "source_prior_standard_error": prior.error or None,
                 "separation_over_error": test.separation,
                 **{name: getattr(found, f"{name}_") for name in said},
@@ -494,7 +504,7 @@ class WitnessShift(AsksForPrior, TargetPriorEstimator):
 
     def _verdict(self, test: RatioTest, curve: TabulatedCurve, prior: PriorKnowledge, audited: bool) -> str:
         """What the data can tell: the prior, a guess or nothing; a warning says the last."""
-        if not test.is_apart:
+        if not test.is_separable:
             left = "the estimate is that of the audit alone" if audited else "every prior in [0, 1] is possible"
             warn_of_likeness(test, self._sizes, left)
             return "nothing"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.errors import InputError, MissingExtraError
-from priorshift.io.files import whole_file
+from priorshift.io.files import atomic_write
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.results import PriorEstimate
 
@@ -91,7 +91,7 @@ def write(result: Any, path: str | os.PathLike[str], *, title: str | None = None
     """
     check_ending(path)
     page = render(result, title=title, command=command)
-    with whole_file(path) as draft:
+    with atomic_write(path) as draft:
         draft.write_text(page, encoding="utf-8", newline="\n")
 
 

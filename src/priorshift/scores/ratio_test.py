@@ -68,7 +68,7 @@ class RatioTest:
         return float(np.interp(at, self.ratios, self.error)) if np.isfinite(self.ratio) else float("nan")
 
     @property
-    def is_apart(self) -> bool:
+    def is_separable(self) -> bool:
         """Whether P can be told from U."""
         return bool(self.separation > APART and np.isfinite(self.ratio))
 

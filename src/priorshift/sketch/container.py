@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.errors import InputError
-from priorshift.io.files import whole_file
+from priorshift.io.files import atomic_write
 from priorshift.version import __version__
 
 UNFINISHED = "unfinished work"  # the kind of a sketch that is still growing
@@ -116,7 +116,7 @@ def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], array
     parts: list[bytes | memoryview] = [_MAGIC, len(text).to_bytes(_LENGTH, "little"), text]
     parts += [_bytes_of(array) for array in kept.values()]
     digest = hashlib.sha256()
-    with whole_file(path) as draft, draft.open("wb") as file:
+    with atomic_write(path) as draft, draft.open("wb") as file:
         for part in parts:
             digest.update(part)
             file.write(part)

@@ -35,7 +35,7 @@ from priorshift.errors import InputError, SampleWarning, warn
 from priorshift.formatting import p_words
 from priorshift.inference import intervals
 from priorshift.inference.prior_knowledge import read_prior
-from priorshift.io.chunks import Batches
+from priorshift.io.chunks import Chunks
 from priorshift.io.files import PARQUET, kind
 from priorshift.io.parameters import is_known
 from priorshift.io.weights import check_worth
@@ -376,7 +376,7 @@ def needs_batches(sample: Any) -> bool:
     -------
     bool
     """
-    if isinstance(sample, (Batches, Iterator)):
+    if isinstance(sample, (Chunks, Iterator)):
         return not isinstance(sample, IOBase)  # an open file is refused where rows are read
     if isinstance(sample, (list, tuple)):
         return bool(sample) and all(isinstance(one, (str, Path)) for one in sample)
@@ -507,14 +507,14 @@ def _counted(estimator: WitnessShift, samples: Sequence[Any], drop: Sequence[str
     return [Histogram.of(batches, like=model, device=estimator.device) for batches in streams.values()]
 
 
-def _streams(samples: Mapping[str, Any], drop: Sequence[str], weights: Any = None) -> dict[str, Batches]:
+def _streams(samples: Mapping[str, Any], drop: Sequence[str], weights: Any = None) -> dict[str, Chunks]:
     """Samples in batches; a column of weights is set aside where it is there, even of those to drop."""
     optional = [weights] if isinstance(weights, str) else []
     left_out = [column for column in drop if column not in optional]
-    return {name: Batches.of(one, name, drop=left_out, optional=optional) for name, one in samples.items()}
+    return {name: Chunks.of(one, name, drop=left_out, optional=optional) for name, one in samples.items()}
 
 
-def fit_model(estimator: WitnessShift, samples: Mapping[str, Batches], drop: Sequence[str]) -> ScoreModel:
+def fit_model(estimator: WitnessShift, samples: Mapping[str, Chunks], drop: Sequence[str]) -> ScoreModel:
     """Fit the model of scores that an estimator asks for.
 
     Parameters

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
-from priorshift.io.chunks import Batches
+from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
 from priorshift.progress import RowProgress
 from priorshift.scores import mixture
@@ -132,7 +132,7 @@ class Histogram:
         """
         if not isinstance(like, ScoreModel):
             raise InputError(f"like is {type(like).__name__}, but a histogram is made by a ScoreModel; pass one.")
-        batches = Batches.of(sample, "sample", drop=like.reader.drop)
+        batches = Chunks.of(sample, "sample", drop=like.reader.drop)
         chosen = choose_score_device(device, batches.rows or 0)
         made = None if after is None else after.counted
         with RowProgress("counting", batches.rows) as more:
@@ -327,7 +327,7 @@ class Histogram:
         return cls(made, model, ranked, *whole, *budget)
 
 
-def _placed(batches: Batches, model: ScoreModel, start: int, done: int) -> Iterator[tuple[Floats, int]]:
+def _placed(batches: Chunks, model: ScoreModel, start: int, done: int) -> Iterator[tuple[Floats, int]]:
     """Rows after those that are done, as the model reads them, with the place of the first; of small batches together.
 
     Counts take far more room than a few rows, so that one batch after the other would take long to add up.

@@ -19,7 +19,7 @@ from priorshift.arrays import Floats, Index
 from priorshift.embedding.moments import Weighted
 from priorshift.errors import ColumnWarning, InputError, warn
 from priorshift.io.chunk_parts import AnyTable
-from priorshift.io.chunks import Batches
+from priorshift.io.chunks import Chunks
 from priorshift.io.encoding import TableEncoder, converted
 from priorshift.io.header_fields import Fields
 from priorshift.io.mixed_tables import MixedTable, is_missing, read_columns
@@ -272,7 +272,7 @@ def without(table: Table | MixedTable, drop: Sequence[str]) -> Table | MixedTabl
     return replace(table.arranged(kept, tuple(columns[k] for k in kept)), dropped=(*table.dropped, *gone))
 
 
-def read_batches(sample: Any, drop: tuple[str, ...], weights: Any, name: str = "the sample") -> Batches:
+def read_batches(sample: Any, drop: tuple[str, ...], weights: Any, name: str = "the sample") -> Chunks:
     """Read a sample in batches, with a column of weights set aside.
 
     Parameters
@@ -291,11 +291,11 @@ def read_batches(sample: Any, drop: tuple[str, ...], weights: Any, name: str = "
     Batches
     """
     if not isinstance(weights, str):
-        return Batches.of(sample, name, drop=drop)
-    return Batches.of(sample, name, aside=[weights], drop=[column for column in drop if column != weights])
+        return Chunks.of(sample, name, drop=drop)
+    return Chunks.of(sample, name, aside=[weights], drop=[column for column in drop if column != weights])
 
 
-def dropped_of(samples: Mapping[str, Batches], drop: Sequence[str], names: Sequence[str]) -> list[str]:
+def dropped_of(samples: Mapping[str, Chunks], drop: Sequence[str], names: Sequence[str]) -> list[str]:
     """Look which of the columns to drop stand in some of the samples, by their first rows.
 
     Parameters
@@ -318,7 +318,7 @@ def dropped_of(samples: Mapping[str, Batches], drop: Sequence[str], names: Seque
     return [column for column in drop if any(column in first[name].dropped for name in names)]
 
 
-def weights_of_each(samples: Mapping[str, Batches], weights: str) -> dict[str, str | None]:
+def weights_of_each(samples: Mapping[str, Chunks], weights: str) -> dict[str, str | None]:
     """Look which samples have a column of weights, by their first rows.
 
     Parameters
@@ -340,7 +340,7 @@ def weights_of_each(samples: Mapping[str, Batches], weights: str) -> dict[str, s
     return {name: weights if there else None for name, there in found.items()}
 
 
-def weighted_rows(batches: Batches, reader: RowReader, weights: Any = None, after: int = 0) -> Iterator[Weighted]:
+def weighted_rows(batches: Chunks, reader: RowReader, weights: Any = None, after: int = 0) -> Iterator[Weighted]:
     """Read the rows of each batch, and what they count.
 
     Parameters
@@ -373,7 +373,7 @@ def weighted_rows(batches: Batches, reader: RowReader, weights: Any = None, afte
             done += len(rows)
 
 
-def _of_all(batches: Batches, weights: Any) -> Floats:
+def _of_all(batches: Chunks, weights: Any) -> Floats:
     if batches.rows is None:
         raise InputError(
             f"weights of {batches.name} are an array, but how many rows come is not known beforehand; put them into a "

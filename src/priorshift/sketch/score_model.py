@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
-from priorshift.io.chunks import Batches
+from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
 from priorshift.io.observations import repeats_by_chance
 from priorshift.io.parameters import check_settings
@@ -145,7 +145,7 @@ class ScoreModel:
         drop = [drop] if isinstance(drop, str) else list(drop)
         rng = np.random.default_rng(random_state)
         tables = [
-            without(Batches.of(sample, name, drop=drop).sample(fit_rows, rng), drop)
+            without(Chunks.of(sample, name, drop=drop).sample(fit_rows, rng), drop)
             for sample, name in ((unlabeled, "unlabeled"), (positive, "positive"))
         ]
         check_dropped(tables, drop)

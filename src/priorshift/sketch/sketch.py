@@ -27,7 +27,7 @@ from priorshift import progress
 from priorshift.arrays import Floats
 from priorshift.embedding.moments import Moments
 from priorshift.errors import InputError
-from priorshift.io.chunks import Batches
+from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
 from priorshift.sketch import container, private
 from priorshift.sketch.design import Design, given_settings
@@ -464,7 +464,7 @@ class Sketch:
         return "" if self.moments.is_even else f" (worth {self.moments.size:,.0f} of equal weight)"
 
 
-def _begin(sample: Any, like: Sketch | None, weights: Any, settings: dict[str, Any]) -> tuple[Batches, Design]:
+def _begin(sample: Any, like: Sketch | None, weights: Any, settings: dict[str, Any]) -> tuple[Chunks, Design]:
     """The sample in batches, and the design, which is another sketch's or fixed by some of the rows."""
     if like is not None:
         design = design_like(like, settings)

@@ -13,9 +13,16 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from priorshift.errors import DuplicateRowsWarning, EstimatedPriorWarning, FarValueWarning, InputError, unsaid, warn
+from priorshift.errors import (
+    DuplicateRowsWarning,
+    EstimatedPriorWarning,
+    FarValueWarning,
+    InputError,
+    suppress_warnings,
+    warn,
+)
 from priorshift.inference.audit_combination import AuditedBelief
-from priorshift.inference.prior_knowledge import Distributed, Known, PriorKnowledge, read_prior
+from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, read_prior
 from priorshift.io.estimators import seeded, shared_for
 from priorshift.io.observations import PriorInfluence
 from priorshift.io.parameters import is_known, is_number
@@ -64,11 +71,11 @@ class EstimatedPrior:
             The latter where the estimator cannot tell its error.
         """
         if self.distribution is not None:
-            return Distributed(self.distribution)
+            return DistributionPrior(self.distribution)
         error = sqrt(self.influence.variance) if self.influence is not None else 0.0
         if not error:
-            return Known(self.value)
-        return Distributed(stats.truncnorm(-self.value / error, (1 - self.value) / error, self.value, error))
+            return PointPrior(self.value)
+        return DistributionPrior(stats.truncnorm(-self.value / error, (1 - self.value) / error, self.value, error))
 
     def warn_of_error(self) -> None:
         """Say what an interval with this prior includes; no interval pretends that π̂ is π."""
@@ -90,7 +97,7 @@ class EstimatedPrior:
             )
 
 
-class AsksForPrior:
+class SourcePriorMixin:
     """An estimator whose `source_prior` is known, exactly or roughly, or is asked of another estimator at fit.
 
     Knowledge may take the place of what was asked, or of other knowledge, between two estimates; but nothing is asked
@@ -165,7 +172,7 @@ def estimate_source_prior(estimator: Any, source: Source, random_state: Any = No
     name = type(estimator).__name__
     check_scenario(estimator, source.scenario)
     told = {**shared_for(estimator, source.shared_by), **_weights_and_groups(estimator, source)}
-    with unsaid(FarValueWarning, DuplicateRowsWarning):  # they were said of the source as it is
+    with suppress_warnings(FarValueWarning, DuplicateRowsWarning):  # they were said of the source as it is
         estimator.fit(source.rows[:], source.labeled, **told)
     value = _prior_of(estimator)
     influence = getattr(estimator, "prior_influence_", None)

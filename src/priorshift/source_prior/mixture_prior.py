@@ -18,7 +18,7 @@ from priorshift.errors import (
     WeakSeparationWarning,
     warn,
 )
-from priorshift.inference.audit_combination import AuditedBelief, AuditedSample, put_together
+from priorshift.inference.audit_combination import AuditedBelief, AuditedSample, combine_with_audit
 from priorshift.inference.share_distribution import ShareDistribution
 from priorshift.problem import FEW_POSITIVES, NO_LAYOUT, Source, Target
 from priorshift.progress import Progress
@@ -217,7 +217,7 @@ class MixturePrior(PUEstimator):
         self.mixture_prior_ = float(priors.mean())
         if np.isfinite(self.km2_prior_):
             posterior = posterior.times(_km2_log_likelihood(posterior.middles, self.km2_prior_))
-        self.audit_ = None if audited is None else put_together(posterior, audited, from_rows=True)
+        self.audit_ = None if audited is None else combine_with_audit(posterior, audited, from_rows=True)
         if self.audit_ is not None:
             posterior = self.audit_.distribution
             self.audit_.warn(

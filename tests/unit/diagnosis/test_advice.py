@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import priorshift as ps
-from priorshift.errors import PriorShiftWarning, unsaid
+from priorshift.errors import PriorShiftWarning, suppress_warnings
 
 
 def tables(rows=400, prior=0.3, target_prior=0.5, distance=2.0, seed=0):
@@ -22,7 +22,7 @@ def tables(rows=400, prior=0.3, target_prior=0.5, distance=2.0, seed=0):
 
 
 def steps(samples, **settings):
-    with unsaid(PriorShiftWarning):
+    with suppress_warnings(PriorShiftWarning):
         found = ps.diagnose(*samples, **{"source_prior": 0.3, "random_state": 0} | settings)
     assert 1 <= len(found.next_steps) <= 4
     assert all(step[0].isupper() and step[-1] in ".?" for step in found.next_steps)

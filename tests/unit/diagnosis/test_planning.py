@@ -10,7 +10,7 @@ from priorshift.diagnosis.planning import planning
 from priorshift.diagnosis.width_model import WidthModel
 from priorshift.errors import InputError
 from priorshift.inference.confidence_curve import TabulatedCurve
-from priorshift.inference.prior_knowledge import Between, Distributed, Known
+from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior
 from priorshift.problem import Source
 from priorshift.scores.posterior import SourceCounts, foreseen_spreads, prior_posterior
 from priorshift.scores.scored_source import ScoredSource
@@ -33,7 +33,7 @@ class Pilot:
 
     def plan(self, prior=None, **settings):
         parts = self.witness, self.target, self.values, self.test, self.curve
-        return planning(*parts, prior or Known(0.3), **settings)
+        return planning(*parts, prior or PointPrior(0.3), **settings)
 
 
 def rows(count, prior, rng, apart=1.0):
@@ -71,7 +71,7 @@ def test_components_are_the_shares_of_the_variance(plain, plan):
     for name in SAMPLES:
         assert plan.components[name] == pytest.approx(getattr(parts, name) / parts.total, abs=0.01)
     assert plan.components["source_prior"] == 0 and sum(plan.components.values()) == pytest.approx(1)
-    uncertain = plain.plan(Distributed(stats.beta(30, 70))).components
+    uncertain = plain.plan(DistributionPrior(stats.beta(30, 70))).components
     of_prior = plain.test.ratio**2 * stats.beta(30, 70).var()
     assert uncertain["source_prior"] == pytest.approx(of_prior / (of_prior + 0.7**2 * parts.total), rel=0.02)
 
@@ -174,7 +174,7 @@ def test_fewer_rows_than_there_are_may_be_enough(plan):
 
 
 def test_audited_labels_narrow_what_the_tables_leave_open(plain):
-    open_prior = plain.plan(Between(0.05, 0.85))
+    open_prior = plain.plan(RangePrior(0.05, 0.85))
     known = plain.plan()
     width = 1.2 * known.width
     needed = open_prior.required(width)
@@ -193,7 +193,7 @@ def test_an_audit_of_the_target_is_foreseen_as_it_turns_out():
     from priorshift import WitnessShift
 
     fitted = WitnessShift((0.1, 0.5), random_state=0).fit(np.concatenate([P, U]), np.repeat([1, 0], [300, 400]))
-    plan = Pilot(P, U, T).plan(Between(0.1, 0.5))
+    plan = Pilot(P, U, T).plan(RangePrior(0.1, 0.5))
     needed = plan.required(0.16)
     audit = np.where(np.arange(400) < needed.audited_target, labels, np.nan)
     interval = fitted.estimate(T, audit=audit).interval
@@ -201,7 +201,7 @@ def test_an_audit_of_the_target_is_foreseen_as_it_turns_out():
 
 
 def test_a_survey_stays_as_wide_and_a_belief_from_the_rows_narrows(plain):
-    belief = Distributed(stats.beta(30, 70))
+    belief = DistributionPrior(stats.beta(30, 70))
     survey, from_rows = plain.plan(belief), plain.plan(belief, from_rows=True)
     many = {name: 200 * survey.sizes[name] for name in SAMPLES}
     limit = np.diff(stats.beta(30, 70).ppf([0.025, 0.975]))[0] * plain.test.ratio
@@ -246,7 +246,7 @@ def test_widths_that_come_are_compared_with_the_one_that_is_expected(plan):
 
 
 def test_where_the_source_prior_is_all_that_is_open_rows_are_not_advised(plain):
-    assert "More rows hardly help" in plain.plan(Distributed(stats.beta(1.2, 1.2))).next_step
+    assert "More rows hardly help" in plain.plan(DistributionPrior(stats.beta(1.2, 1.2))).next_step
 
 
 def test_groups_cost_what_they_cost_the_pilot():
@@ -265,7 +265,7 @@ def test_rows_that_are_in_both_source_samples_count_as_the_test_counts_them():
     U, T = rows(600, 0.5, rng), rows(300, 0.8, rng)
     P = rows(150, 1, rng)
     U[:150] = P
-    plan = Pilot(P, U, T, shared=np.concatenate([np.arange(150), np.arange(600)])).plan(Known(0.5))
+    plan = Pilot(P, U, T, shared=np.concatenate([np.arange(150), np.arange(600)])).plan(PointPrior(0.5))
     assert plan.expected_width == pytest.approx(plan.width, rel=0.1)
 
 
@@ -279,7 +279,7 @@ def test_odd_tables_are_planned_from_or_said_to_be_of_no_use(kind):
         "P is U": (U, U, T), "one column": (P[:, :1], U[:, :1], T[:, :1]),
     }[kind]  # fmt: skip
     made = Pilot(P, U, T)
-    for prior in (Known(0.3), Between(0.2, 0.4)):
+    for prior in (PointPrior(0.3), RangePrior(0.2, 0.4)):
         plan = made.plan(prior)
         json.dumps(plan.to_dict(), allow_nan=False)
         assert str(plan) and plan.required(0.5).width == 0.5

@@ -19,7 +19,7 @@ from priorshift.diagnosis.violation import ShiftedRows, leading_columns, violati
 from priorshift.embedding.gram import SourceEmbedding, ratio, separation
 from priorshift.errors import InputError
 from priorshift.inference.confidence_curve import TabulatedCurve
-from priorshift.inference.prior_knowledge import Between, Distributed, Known
+from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior
 from priorshift.kernels import Gaussian, bandwidth_from_gamma
 from priorshift.problem import Source
 from priorshift.scores.scored_source import ScoredSource
@@ -42,7 +42,7 @@ class Case:
 
     def sensitivity(self, prior=None, **settings):
         parts = self.source, self.target, self.witness, self.values, self.test, self.curve
-        return sensitivity(*parts, prior or Known(0.3), rng=np.random.default_rng(0), **settings)
+        return sensitivity(*parts, prior or PointPrior(0.3), rng=np.random.default_rng(0), **settings)
 
     def shifted(self):
         return ShiftedRows.of(self.source, self.target, self.witness, self.values)
@@ -71,7 +71,7 @@ def normal_curve(ratio, error):
 def test_without_a_threshold_the_conclusion_is_that_of_the_ratio_against_one():
     z = stats.norm.ppf(0.975)
     for R, side in ((0.8, "above"), (1.02, "open"), (1.3, "below")):
-        found = conclusion(R, normal_curve(R, 0.05), Known(0.3))
+        found = conclusion(R, normal_curve(R, 0.05), PointPrior(0.3))
         assert found.side == side and found.critical == 1.0
         if side == "open":
             assert found.to_turn is None and found.to_doubt is None
@@ -83,19 +83,19 @@ def test_without_a_threshold_the_conclusion_is_that_of_the_ratio_against_one():
 
 def test_with_a_threshold_it_is_that_of_the_interval_against_it_with_the_error_of_the_source_prior():
     curve = normal_curve(0.5, 0.05)  # π′ = 0.6 ± 0.078
-    assert conclusion(0.5, curve, Known(0.2), threshold=0.5).side == "above"
-    assert conclusion(0.5, curve, Known(0.2), threshold=0.7).side == "below"
-    found = conclusion(0.5, curve, Known(0.2), threshold=0.62)
+    assert conclusion(0.5, curve, PointPrior(0.2), threshold=0.5).side == "above"
+    assert conclusion(0.5, curve, PointPrior(0.2), threshold=0.7).side == "below"
+    found = conclusion(0.5, curve, PointPrior(0.2), threshold=0.62)
     assert found.side == "open" and found.to_turn == pytest.approx(0.38 / 0.8 - 0.5) and found.to_doubt is None
-    assert conclusion(0.5, curve, Between(0.0, 0.4), threshold=0.5).side == "open"  # R̂ is as sure; π is not
-    wide = conclusion(0.5, curve, Distributed(stats.beta(4, 16)), threshold=0.5)
-    assert wide.side == "open" and wide.half_width > conclusion(0.5, curve, Known(0.2)).half_width
+    assert conclusion(0.5, curve, RangePrior(0.0, 0.4), threshold=0.5).side == "open"  # R̂ is as sure; π is not
+    wide = conclusion(0.5, curve, DistributionPrior(stats.beta(4, 16)), threshold=0.5)
+    assert wide.side == "open" and wide.half_width > conclusion(0.5, curve, PointPrior(0.2)).half_width
 
 
 @pytest.mark.parametrize("threshold", [0, 1.0, "half", True, float("nan")])
 def test_a_threshold_is_a_share(threshold):
     with pytest.raises(InputError, match=r"threshold is .* strictly between 0 and 1"):
-        conclusion(0.5, normal_curve(0.5, 0.05), Known(0.2), threshold=threshold)
+        conclusion(0.5, normal_curve(0.5, 0.05), PointPrior(0.2), threshold=threshold)
 
 
 def slowly_without(c, of_source, of_target, **known):
@@ -169,14 +169,14 @@ def test_the_rows_that_are_left_out_are_those_that_move_the_ratio_most():
     ])  # fmt: skip
     first_order = c.witness.influence(c.test.ratio, c.values, c.target).target
     assert np.corrcoef(one_by_one, -first_order)[0, 1] > 0.98
-    found = without_rows(c.target, c.witness, c.values, c.test, c.curve, Reading(Known(0.3), 0.3, 0.95))
+    found = without_rows(c.target, c.witness, c.values, c.test, c.curve, Reading(PointPrior(0.3), 0.3, 0.95))
     by_name = {v.name: v for v in found}
     moved = by_name["without one target row"].ratio - c.test.ratio
     assert abs(moved) == pytest.approx(np.abs(one_by_one).max(), rel=0.1)
 
 
 def test_a_column_or_a_bandwidth_is_left_to_the_projection_that_has_it_so(plain):
-    reading = Reading(Known(0.3), 0.3, 0.95)
+    reading = Reading(PointPrior(0.3), 0.3, 0.95)
     thinned = Thinned.of(plain.source, plain.target, np.random.default_rng(0))
     assert thinned.sizes == (300, 400, 350)
     X, y, T = plain.source.table.values, plain.source.labeled.astype(int), plain.target.table.values
@@ -192,7 +192,7 @@ def test_a_column_or_a_bandwidth_is_left_to_the_projection_that_has_it_so(plain)
 
 
 def test_the_error_of_a_difference_is_the_spread_of_differences():
-    reading, moved, errors = Reading(Known(0.3), 0.3, 0.95), [], []
+    reading, moved, errors = Reading(PointPrior(0.3), 0.3, 0.95), [], []
     for seed in range(80):
         rng = np.random.default_rng(seed)
         X = np.concatenate([rows(100, 1, rng), rows(150, 0.3, rng)])
@@ -322,7 +322,7 @@ def test_over_assumed_priors_the_estimate_is_a_line_and_turns_where_it_is_said_t
     low, high = found.sure_priors
     assert low < found.turning_prior < high
     for at, side in ((low - 0.01, "below"), (high + 0.01, "above"), ((low + high) / 2, "open")):
-        assert conclusion(plain.test.ratio, plain.curve, Known(at), threshold=0.65).side == side
+        assert conclusion(plain.test.ratio, plain.curve, PointPrior(at), threshold=0.65).side == side
     assert plain.sensitivity().turning_prior is None
 
 
@@ -405,7 +405,7 @@ def test_large_tables_are_thinned_and_say_so():
 
 def test_no_conclusion_no_turning_but_still_half_a_width():
     c = case(3, priors=(0.4, 0.4))
-    found = c.sensitivity(Known(0.4))
+    found = c.sensitivity(PointPrior(0.4))
     assert found.conclusion.side == "open" and found.violation.to_turn is None and found.violation.to_doubt is None
     half = found.violation.half_width
     assert found.violation.decisive is half and abs(half.ratio) == pytest.approx(found.conclusion.half_width)
@@ -413,6 +413,6 @@ def test_no_conclusion_no_turning_but_still_half_a_width():
 
 
 def test_a_violation_without_a_kernel_has_its_shifts_alone(plain):
-    found = conclusion(plain.test.ratio, plain.curve, Known(0.3))
+    found = conclusion(plain.test.ratio, plain.curve, PointPrior(0.3))
     made = violation(found, plain.shifted(), None, ())
     assert np.isnan(made.decisive.distance) and made.decisive.shift > 0

@@ -18,7 +18,7 @@ import priorshift as ps
 from priorshift.audit import AuditedShare
 from priorshift.cli import main
 from priorshift.errors import AuditWarning, DuplicateRowsWarning, InputError, OverlapWarning, WeakSeparationWarning
-from priorshift.inference.audit_combination import AuditedSample, put_together
+from priorshift.inference.audit_combination import AuditedSample, combine_with_audit
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.share_distribution import ShareDistribution
 from priorshift.problem import Source
@@ -62,7 +62,7 @@ def source_audit(s, k):
 )
 def test_a_belief_from_elsewhere_follows_bayes_rule(a, b, found, labels):
     """A Beta and a binomial likelihood, in closed form."""
-    audited = put_together(stats.beta(a, b), sample_of(found / labels, labels, 5000), from_rows=False)
+    audited = combine_with_audit(stats.beta(a, b), sample_of(found / labels, labels, 5000), from_rows=False)
     exact = stats.beta(a + found, b + labels - found)
     assert audited.agrees and audited.distribution.mean() == pytest.approx(exact.mean(), abs=5e-4)
     levels = [0.005, 0.025, 0.5, 0.975, 0.995]
@@ -70,7 +70,7 @@ def test_a_belief_from_elsewhere_follows_bayes_rule(a, b, found, labels):
 
 
 def test_an_audit_alone_is_jeffreys_posterior():
-    audited = put_together(None, sample_of(0.3, 100, 10**7), from_rows=True)
+    audited = combine_with_audit(None, sample_of(0.3, 100, 10**7), from_rows=True)
     exact = stats.beta(30.5, 70.5)
     assert audited.alone and audited.by("Witness") == "audit"
     np.testing.assert_allclose(audited.distribution.ppf([0.025, 0.5, 0.975]), exact.ppf([0.025, 0.5, 0.975]), atol=1e-3)
@@ -80,10 +80,10 @@ def test_rows_are_not_counted_twice():
     """Scores that tell all classes make the belief and the audit the same n labels, which stay n together."""
     n = 1000
     belief = stats.beta(300.5, 700.5)
-    audited = put_together(belief, sample_of(0.3, n, n), from_rows=True).distribution
+    audited = combine_with_audit(belief, sample_of(0.3, n, n), from_rows=True).distribution
     assert audited.mean() == pytest.approx(0.3, abs=1e-3)
     assert audited.std() == pytest.approx(belief.std(), rel=0.03)
-    apart = put_together(belief, sample_of(0.3, n, n), from_rows=False).distribution  # which would be 2n of them
+    apart = combine_with_audit(belief, sample_of(0.3, n, n), from_rows=False).distribution  # which would be 2n of them
     assert apart.std() == pytest.approx(belief.std() / np.sqrt(2), rel=0.03)
 
 
@@ -94,7 +94,7 @@ def test_belief_and_audit_are_weighed_by_what_they_know_of_the_rows():
     noise = mean * (1 - mean) / n
     belief = stats.norm(mean, np.sqrt(s_phi**2 + noise))
     sample = sample_of(value, 1 / (1 / k_phi + 1 / n), n)
-    audited = put_together(belief, sample, from_rows=True).distribution
+    audited = combine_with_audit(belief, sample, from_rows=True).distribution
     a = value * (1 - value) / k_phi
     weight = s_phi**2 / (s_phi**2 + a)
     assert audited.mean() == pytest.approx(mean + weight * (value - mean), abs=1e-3)
@@ -104,7 +104,7 @@ def test_belief_and_audit_are_weighed_by_what_they_know_of_the_rows():
 
 def test_a_small_audit_leaves_a_sharp_belief_as_it_is():
     belief = stats.beta(300, 700)
-    audited = put_together(belief, sample_of(0.3, 12, 2000), from_rows=True).distribution
+    audited = combine_with_audit(belief, sample_of(0.3, 12, 2000), from_rows=True).distribution
     assert audited.mean() == pytest.approx(belief.mean(), abs=3e-3)
     levels = [0.025, 0.975]
     np.testing.assert_allclose(audited.ppf(levels) - 0.3, belief.ppf(levels) - 0.3, rtol=0.1)
@@ -115,20 +115,20 @@ def test_a_contradiction_is_found_at_its_level_and_the_audit_is_left(from_rows):
     belief, share = stats.beta(200, 800), 100
     for value, agrees in ((0.2, True), (0.3, True), (0.36, False), (0.5, False)):
         sample = sample_of(value, share, 10**6)
-        audited = put_together(belief, sample, from_rows=from_rows)
+        audited = combine_with_audit(belief, sample, from_rows=from_rows)
         theta = np.linspace(0, 1, 200_001)  # P(belief > audit), by the sum over a fine grid
         above = np.sum(np.diff(belief.cdf(theta)) * betainc(share * value + 0.5, share * (1 - value) + 0.5, theta[1:]))
         assert (2 * min(above, 1 - above) < 0.001) == (not agrees)
         assert audited.agrees == agrees
         if not agrees:
-            alone = put_together(None, sample, from_rows=from_rows).distribution
+            alone = combine_with_audit(None, sample, from_rows=from_rows).distribution
             assert audited.distribution.mean() == alone.mean() == pytest.approx(value, abs=0.01)
 
 
 def test_an_overconfident_belief_gives_way_before_it_is_contradicted():
     """Between agreement and contradiction the estimate moves from the belief to the audit."""
     belief = stats.norm(0.2, 0.01)
-    means = [put_together(belief, sample_of(v, 100, 10**5), from_rows=True) for v in (0.2, 0.25, 0.3, 0.34, 0.6)]
+    means = [combine_with_audit(belief, sample_of(v, 100, 10**5), from_rows=True) for v in (0.2, 0.25, 0.3, 0.34, 0.6)]
     values = [m.distribution.mean() for m in means]
     assert [m.agrees for m in means][::4] == [True, False]
     assert values == sorted(values)
@@ -138,11 +138,13 @@ def test_an_overconfident_belief_gives_way_before_it_is_contradicted():
 def test_known_positives_are_no_part_of_the_audit():
     """Of 1000 rows 200 are labelled, and 80 of the 800 others are positive: 280 in all."""
     sample = AuditedSample(AuditedShare(0.1, 0.0, 0.0, 0.0, 800.0, (800, 800)), 1000, known=0.2)
-    alone = put_together(None, sample, from_rows=True).distribution
+    alone = combine_with_audit(None, sample, from_rows=True).distribution
     assert sample.value == pytest.approx(0.28)
     assert alone.mean() == pytest.approx(0.28, abs=2e-3)
     assert alone.std() == pytest.approx(np.sqrt(0.28 * 0.72 / 1000), rel=0.03)
-    survey = put_together(stats.beta(1, 1), sample, from_rows=False).distribution  # the noise of 200 in 1000 counts
+    survey = combine_with_audit(
+        stats.beta(1, 1), sample, from_rows=False
+    ).distribution  # the noise of 200 in 1000 counts
     assert survey.std() == pytest.approx(np.sqrt(0.28 * 0.72 / 1000), rel=0.05)
 
 

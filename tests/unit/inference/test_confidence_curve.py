@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from priorshift.inference.confidence_curve import FiellerCurve, TabulatedCurve
-from priorshift.inference.prior_knowledge import Between, Distributed, Known
+from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior
 from priorshift.inference.share_distribution import ShareDistribution
 
 SURVEY = stats.beta(30, 170)
@@ -36,7 +36,7 @@ def test_of_fiellers_statistic_it_is_fiellers_curve(fieller):
     assert curve.is_known
     np.testing.assert_allclose(curve(r), fieller(r), atol=1e-6)
     np.testing.assert_allclose(curve([-0.1, 0.2, 0.7], 0.8, 1.0), fieller([-0.1, 0.2, 0.7], 0.8, 1.0), atol=1e-6)
-    for known in (Known(0.2), Between(0.1, 0.3), Distributed(SURVEY)):
+    for known in (PointPrior(0.2), RangePrior(0.1, 0.3), DistributionPrior(SURVEY)):
         for confidence in (0.8, 0.95):
             assert known.interval(curve, confidence) == pytest.approx(known.interval(fieller, confidence), abs=1e-5)
 
@@ -129,8 +129,8 @@ def test_a_share_on_fine_steps_is_scipys():
     np.testing.assert_allclose(share.cdf([-1, 0, 0.1, 0.15, 0.9, 2]), SURVEY.cdf([-1, 0, 0.1, 0.15, 0.9, 2]), atol=1e-6)
     np.testing.assert_allclose(share.ppf(levels), SURVEY.ppf(levels), atol=3e-4)
     np.testing.assert_allclose(share.cdf(share.ppf(levels)), levels, atol=1e-12)
-    assert Distributed(share).interval(FiellerCurve(0.5, 0.0), 0.95) == pytest.approx(
-        Distributed(SURVEY).interval(FiellerCurve(0.5, 0.0), 0.95), abs=3e-4
+    assert DistributionPrior(share).interval(FiellerCurve(0.5, 0.0), 0.95) == pytest.approx(
+        DistributionPrior(SURVEY).interval(FiellerCurve(0.5, 0.0), 0.95), abs=3e-4
     )
 
 

@@ -19,7 +19,7 @@ from priorshift.embedding.samples import Sample
 from priorshift.errors import InputError, OutOfRangeWarning, VacuousBoundWarning
 from priorshift.inference import intervals
 from priorshift.inference.confidence_curve import FiellerCurve
-from priorshift.inference.prior_knowledge import Between, Distributed, Known, read_prior
+from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior, read_prior
 from priorshift.io.scaling import Rows
 from priorshift.kernels import Gaussian
 
@@ -53,7 +53,7 @@ def random_embeddings(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_ends_of_a_range_have_the_extremes_of_all_intervals_in_it(seed):
     made, rng = random_embeddings(seed), np.random.default_rng([1, seed])
-    known = Between(*sorted(rng.random(2)))
+    known = RangePrior(*sorted(rng.random(2)))
     grid = np.linspace(known.low, known.high, 41)
     each = np.array([ends(intervals.delta(made, pi, 0.9)[0]) for pi in grid])
     assert each[[0, -1], 0].min() == pytest.approx(each[:, 0].min(), abs=1e-12)
@@ -164,7 +164,7 @@ def simulated(curve, distribution, draws=100_000):
 )
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
 def test_the_interval_of_a_distribution_is_that_of_a_simulation(curve, distribution, confidence):
-    low, high = Distributed(distribution).interval(curve, confidence)
+    low, high = DistributionPrior(distribution).interval(curve, confidence)
     draws, tail = simulated(curve, distribution), (1 - confidence) / 2
     # four standard errors, and what cells of the distribution leave open where R has hardly an error
     tolerance = 4 * np.sqrt(tail / len(draws)) + 5e-4
@@ -182,7 +182,7 @@ def test_a_separation_that_may_be_zero_takes_the_lower_end_to_zero():
     curve = FiellerCurve(0.9, 0.1**2, 0.0, 0.7**2, 20.0)
     assert 0.5 < curve(1e50) == curve(np.inf) < 0.95  # R may be arbitrarily large
     assert np.mean(simulated(curve, SURVEY) < 0) > 0.05
-    for known in (Known(0.15), Between(0.1, 0.2), Distributed(SURVEY)):
+    for known in (PointPrior(0.15), RangePrior(0.1, 0.2), DistributionPrior(SURVEY)):
         low, high = known.interval(curve, 0.95)
         assert low == 0 < high < 1
 
@@ -193,7 +193,7 @@ def test_a_very_narrow_distribution_is_a_known_prior(seed):
     """And so are the convention for estimates beyond [0, 1] and the curve where Fieller's set is unbounded."""
     made = random_embeddings(seed)
     for pi in (0.1, 0.5):
-        narrow = Distributed(stats.beta(1e12 * pi, 1e12 * (1 - pi))).interval(intervals.curve(made), 0.95)
+        narrow = DistributionPrior(stats.beta(1e12 * pi, 1e12 * (1 - pi))).interval(intervals.curve(made), 0.95)
         assert narrow == pytest.approx(ends(intervals.delta(made, pi, 0.95)[0]), abs=1e-5)
 
 
@@ -252,7 +252,7 @@ def test_the_curve_at_the_ends_of_fiellers_interval_is_at_its_tails(confidence):
     tail = (1 - confidence) / 2
     assert curve([R.interval.low, R.value, R.interval.high]) == pytest.approx([tail, 0.5, 1 - tail], abs=1e-9)
     estimate = tcpu.estimate(S.target)
-    assert Known(0.2).interval(curve, confidence) == pytest.approx(ends(estimate.interval), abs=1e-9)
+    assert PointPrior(0.2).interval(curve, confidence) == pytest.approx(ends(estimate.interval), abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -274,8 +274,8 @@ def test_the_curve_never_falls_and_is_the_one_sided_test_up_to_its_turn(seed):
 def test_a_ratio_without_error_is_a_step_and_one_of_unknown_error_says_nothing():
     sure = FiellerCurve(0.5, 0.0)
     assert sure([0.4, 0.5, 0.6]).tolist() == [0, 0.5, 1]
-    assert Known(0.2).interval(sure, 0.95) == pytest.approx((0.6, 0.6), abs=1e-9)
-    assert Distributed(SURVEY).interval(sure, 0.95) == pytest.approx(
+    assert PointPrior(0.2).interval(sure, 0.95) == pytest.approx((0.6, 0.6), abs=1e-9)
+    assert DistributionPrior(SURVEY).interval(sure, 0.95) == pytest.approx(
         1 - 0.5 * (1 - SURVEY.ppf([0.025, 0.975])), abs=2e-4
     )
     for curve in (
@@ -283,7 +283,10 @@ def test_a_ratio_without_error_is_a_step_and_one_of_unknown_error_says_nothing()
         FiellerCurve(0.5, np.inf),
         FiellerCurve(0.5, 0.1, freedom=np.nan),
     ):
-        assert all(known.interval(curve, 0.9) == (0, 1) for known in (Known(0.2), Between(0, 1), Distributed(SURVEY)))
+        assert all(
+            known.interval(curve, 0.9) == (0, 1)
+            for known in (PointPrior(0.2), RangePrior(0, 1), DistributionPrior(SURVEY))
+        )
 
 
 # ---- coverage
@@ -304,14 +307,14 @@ def covered(known_from, truth=0.6, pi=0.2, repetitions=400):
 
 def test_the_interval_with_a_survey_covers_as_often_as_it_says():
     # 400 repetitions know a share of 0.9 to 0.015
-    assert covered(lambda k: Distributed(stats.beta(k + 0.5, 50.5 - k))) == pytest.approx(0.9, abs=0.04)
-    assert covered(lambda k: Known((k + 0.5) / 51)) < 0.75  # as if the survey had no error
+    assert covered(lambda k: DistributionPrior(stats.beta(k + 0.5, 50.5 - k))) == pytest.approx(0.9, abs=0.04)
+    assert covered(lambda k: PointPrior((k + 0.5) / 51)) < 0.75  # as if the survey had no error
 
 
 def test_the_interval_of_a_range_covers_for_every_prior_in_it():
     for pi in (0.1, 0.15, 0.2):
-        assert covered(lambda _: Between(0.1, 0.2), pi=pi, repetitions=200) > 0.9
-    assert covered(lambda _: Between(0.1, 0.2), pi=0.35, repetitions=200) < 0.5
+        assert covered(lambda _: RangePrior(0.1, 0.2), pi=pi, repetitions=200) > 0.9
+    assert covered(lambda _: RangePrior(0.1, 0.2), pi=0.35, repetitions=200) < 0.5
 
 
 # ---- settings

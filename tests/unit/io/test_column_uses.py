@@ -9,7 +9,7 @@ import pytest
 import priorshift as ps
 from priorshift.api import read_three
 from priorshift.io.column_uses import column_uses
-from priorshift.io.row_metadata import Told
+from priorshift.io.row_metadata import RowMetadata
 
 
 def mixed(n, share, rng, sample):
@@ -36,7 +36,7 @@ def samples():
 def test_every_use_of_a_column(samples):
     positive, unlabeled, target = samples
     positive, unlabeled = (table.drop(columns="truth") for table in (positive, unlabeled))
-    told = Told(audit="truth", weights="weight", groups="patient")
+    told = RowMetadata(audit="truth", weights="weight", groups="patient")
     found = {c.name: c for c in column_uses(*read_three(positive, unlabeled, target, told, ["note"], "auto"), told)}
     uses = {name: column.use for name, column in found.items()}
     assert uses == {
@@ -53,7 +53,7 @@ def test_every_use_of_a_column(samples):
 
 def test_an_id_may_be_a_group_too(samples):
     positive, unlabeled, target = (table[["age", "patient"]] for table in samples)
-    told = Told(shared="patient", groups="patient")
+    told = RowMetadata(shared="patient", groups="patient")
     (_, column) = column_uses(*read_three(positive, unlabeled, target, told, [], "auto"), told)
     assert column.use == "id"
     assert column.became == "tells which rows are one observation, and tells which rows belong together"
@@ -61,7 +61,7 @@ def test_an_id_may_be_a_group_too(samples):
 
 def test_numbers_without_names_have_their_places(samples):
     arrays = [table[["age", "same"]].to_numpy() for table in samples]
-    with_names = column_uses(*read_three(*arrays, Told(), [], "auto"))
+    with_names = column_uses(*read_three(*arrays, RowMetadata(), [], "auto"))
     assert [(c.name, c.use) for c in with_names] == [("0", "feature"), ("1", "constant")]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import priorshift as ps
 from priorshift.embedding.moments import embed_moments
 from priorshift.errors import ColumnWarning, InputError, SampleWarning
-from priorshift.io.chunks import Batches
+from priorshift.io.chunks import Chunks
 from priorshift.sketch import Sketch, container
 from priorshift.sketch.estimation import (
     as_sketches,
@@ -225,7 +225,7 @@ def test_every_way_to_pass_rows_gives_the_same_sums(tmp_path):
         "frame": table,
         "csv": tmp_path / "t.csv",
         "parquet": str(tmp_path / "t.parquet"),
-        "batches": Batches.of(table, "t", aside=["w"], rows_at_a_time=30),
+        "batches": Chunks.of(table, "t", aside=["w"], rows_at_a_time=30),
         "generator": (table[k : k + 50] for k in range(0, len(table), 50)),
         "list": [table[:70], table[70:]],
         "another order": table[["c", "w", "b", "a"]],
@@ -591,7 +591,7 @@ def test_streams_have_weights_in_a_column():
         Sketch.of(iter([S.target]), like=FIRST, weights=np.ones(200))
     named = Sketch.of(frame(S.unlabeled), features=32)
     with pytest.raises(InputError, match=r"no column 'w' set aside; pass aside=\['w'\] to Batches.of"):
-        Sketch.of(Batches.of(frame(S.target), "t"), like=named, weights="w")
+        Sketch.of(Chunks.of(frame(S.target), "t"), like=named, weights="w")
 
 
 def test_merge_takes_sketches():
