@@ -43,7 +43,7 @@ def run(*arguments):
 
 
 def small_batches(monkeypatch, rows=50):
-    """Batches of a few rows, each of which is kept."""
+    """Chunks of a few rows, each of which is kept."""
     usual = Chunks.of
     monkeypatch.setattr(histogram, "_TOGETHER", 1)
 
@@ -202,8 +202,8 @@ from priorshift.cli import main
 from priorshift.cli import sketch as unfinished
 from priorshift.io import chunks as batches
 unfinished._SECONDS = 0.0
-usual = batches.Batches.of.__func__
-batches.Batches.of = classmethod(lambda cls, source, name, **more: usual(cls, source, name, **more | dict(rows_at_a_time=20)))
+usual = batches.Chunks.of.__func__
+batches.Chunks.of = classmethod(lambda cls, source, name, **more: usual(cls, source, name, **more | dict(rows_at_a_time=20)))
 keep = unfinished.Unfinished._keep
 def slow(self, made):
     keep(self, made)

@@ -521,7 +521,7 @@ def fit_model(estimator: WitnessShift, samples: Mapping[str, Chunks], drop: Sequ
     ----------
     estimator : WitnessShift
         With its settings.
-    samples : mapping of str to Batches
+    samples : mapping of str to Chunks
         "positive" and "unlabeled", to which it is fitted, and "target".
     drop : sequence of str
         Columns that are not features, each of which stands in one of the samples at least.

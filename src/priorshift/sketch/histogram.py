@@ -85,7 +85,7 @@ class Histogram:
 
         Parameters
         ----------
-        sample : array-like, data frame, path, Batches or iterable of tables
+        sample : array-like, data frame, path, Chunks or iterable of tables
             With the columns of the model.
         like : ScoreModel
             What ranks rows.
@@ -114,7 +114,7 @@ class Histogram:
 
         Parameters
         ----------
-        sample : array-like, data frame, path, Batches or iterable of tables
+        sample : array-like, data frame, path, Chunks or iterable of tables
             As in `of`.
         like : ScoreModel
             What ranks rows.
@@ -182,7 +182,7 @@ class Histogram:
 
         Parameters
         ----------
-        sample : array-like, data frame, path, Batches or iterable of tables
+        sample : array-like, data frame, path, Chunks or iterable of tables
             With the columns of the model.
         like : ScoreModel
             The model that it was made by.

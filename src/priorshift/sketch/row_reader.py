@@ -277,7 +277,7 @@ def read_batches(sample: Any, drop: tuple[str, ...], weights: Any, name: str = "
 
     Parameters
     ----------
-    sample : array-like, data frame, path, Batches, or iterable of such tables
+    sample : array-like, data frame, path, Chunks, or iterable of such tables
         As :meth:`Sketch.of` takes it.
     drop : tuple of str
         Columns that are no features; one of them may be the column of weights.
@@ -288,7 +288,7 @@ def read_batches(sample: Any, drop: tuple[str, ...], weights: Any, name: str = "
 
     Returns
     -------
-    Batches
+    Chunks
     """
     if not isinstance(weights, str):
         return Chunks.of(sample, name, drop=drop)
@@ -300,7 +300,7 @@ def dropped_of(samples: Mapping[str, Chunks], drop: Sequence[str], names: Sequen
 
     Parameters
     ----------
-    samples : mapping of str to Batches
+    samples : mapping of str to Chunks
         By their names.
     drop : sequence of str
         Columns, each of which one sample at least must have.
@@ -323,7 +323,7 @@ def weights_of_each(samples: Mapping[str, Chunks], weights: str) -> dict[str, st
 
     Parameters
     ----------
-    samples : mapping of str to Batches
+    samples : mapping of str to Chunks
         By their names; the column is set aside where it is there.
     weights : str
         The column, which one of them at least must have.
@@ -345,7 +345,7 @@ def weighted_rows(batches: Chunks, reader: RowReader, weights: Any = None, after
 
     Parameters
     ----------
-    batches : Batches
+    batches : Chunks
         Of one sample.
     reader : RowReader
         How rows become numbers.
@@ -387,7 +387,7 @@ def _column(batch: AnyTable, weights: str | None, rows: int) -> Floats | None:
         return None
     if weights not in batch.aside:
         raise InputError(
-            f"{batch.name} has no column {weights!r} set aside; pass aside=[{weights!r}] to Batches.of, or the table "
+            f"{batch.name} has no column {weights!r} set aside; pass aside=[{weights!r}] to Chunks.of, or the table "
             "itself."
         )
     return weights_of_part(batch.aside[weights], rows, f"the column {weights!r} of {batch.name}")

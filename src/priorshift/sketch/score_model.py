@@ -118,7 +118,7 @@ class ScoreModel:
 
         Parameters
         ----------
-        positive, unlabeled : array-like, data frame, path, Batches or iterable of tables
+        positive, unlabeled : array-like, data frame, path, Chunks or iterable of tables
             Labelled positives, and a sample of the population; the second one decides columns, encoding and scale.
         repeats, folds : int
             Of the cross-fitting.

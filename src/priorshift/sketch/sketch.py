@@ -191,7 +191,7 @@ class Sketch:
 
         Parameters
         ----------
-        sample : array-like, data frame, path, Batches, or iterable of such tables
+        sample : array-like, data frame, path, Chunks, or iterable of such tables
             Of which a batch at a time is in memory.
         like : Sketch or None
             One whose design it shall have, so that the two can be merged and answer together; no other setting may
@@ -246,7 +246,7 @@ class Sketch:
 
         Parameters
         ----------
-        sample : array-like, data frame, path, Batches, or iterable of such tables
+        sample : array-like, data frame, path, Chunks, or iterable of such tables
             As in `of`.
         like : Sketch or None
             As in `of`.
@@ -293,7 +293,7 @@ class Sketch:
 
         Parameters
         ----------
-        sample : array-like, data frame, path, Batches, or iterable of such tables
+        sample : array-like, data frame, path, Chunks, or iterable of such tables
             More rows, with the same columns.
         weights : None, name of a column or array-like of shape (rows,)
             As in `of`.

@@ -590,7 +590,7 @@ def test_streams_have_weights_in_a_column():
     with pytest.raises(InputError, match="how many rows come is not known beforehand; put them into a column"):
         Sketch.of(iter([S.target]), like=FIRST, weights=np.ones(200))
     named = Sketch.of(frame(S.unlabeled), features=32)
-    with pytest.raises(InputError, match=r"no column 'w' set aside; pass aside=\['w'\] to Batches.of"):
+    with pytest.raises(InputError, match=r"no column 'w' set aside; pass aside=\['w'\] to Chunks.of"):
         Sketch.of(Chunks.of(frame(S.target), "t"), like=named, weights="w")
 
 
