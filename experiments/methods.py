@@ -92,5 +92,6 @@ class Fits:
 
 
 def verdict(answer: Any) -> str | None:
-    """What the witness says of its own number; other methods say nothing."""
-    return getattr(answer, "verdict", None)
+    """The status of an estimate, in the words of the committed lines; None for methods without one."""
+    status = getattr(answer, "status", None)
+    return {"ok": "estimate", "no estimate": "nothing"}.get(status, status)

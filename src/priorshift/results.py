@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _MOST_DECIMALS = 12
-_VERDICTS = {
+_STATUS_NOTES = {
     "few positives": ", a guess from few positives",
-    "nothing": ", the data cannot tell",
+    "no estimate": ", the data cannot tell",
 }
 
 
@@ -138,9 +138,10 @@ class PriorEstimate:
         "given", "range" or "distribution" (whose ends or 2.5 and 97.5% points are the "source_prior_range" of
         `details`), or the name of the estimator that was asked; None for a method that needs no source prior. With an
         audit of the source it ends in "and audit", and is "audit" where that contradicts the rest.
-    verdict : {"estimate", "few positives", "nothing"} or None
-        What the data can tell, of a method that judges it: the prior, a guess or nothing. Whether it may be published
-        is the verdict of a :func:`diagnose`.
+    status : {"ok", "few positives", "no estimate"} or None
+        Whether the data determine the prior. "few positives": the value is a guess. "no estimate": positives and
+        unlabelled rows cannot be told apart, and every prior is possible. None for a method that does not judge it.
+        Whether to publish the number is the verdict of :func:`diagnose`.
     details : dict
         Settings behind the number: kernel, bandwidth, statistic and so on; under "audit", what audits of the source and
         the target told by themselves.
@@ -167,7 +168,7 @@ class PriorEstimate:
     method: str
     sizes: tuple[int, int, int]
     source_prior_by: str | None = "given"
-    verdict: str | None = None
+    status: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
     evidence: Any = field(default=None, repr=False, compare=False)
 
@@ -229,7 +230,7 @@ class PriorEstimate:
         words += f" ({self._method_in_words()}"
         if np.isfinite(self.source_prior):
             words += f", source prior {self._source_prior_in_words()}"
-        return words + _VERDICTS.get(self.verdict or "", "") + ")"
+        return words + _STATUS_NOTES.get(self.status or "", "") + ")"
 
     def _method_in_words(self) -> str:
         audited = self.details.get("audit", {}).get("target")

@@ -172,7 +172,7 @@ def test_no_estimate_is_null_in_json(tmp_path, capsys):
     assert main(["estimate", *arguments, "--source-prior", "0.2", "--json"]) == 0
     said = capsys.readouterr()
     answer = json.loads(said.out)
-    assert answer["verdict"] == "nothing" and (answer["interval"]["low"], answer["interval"]["high"]) == (0, 1)
+    assert answer["status"] == "no estimate" and (answer["interval"]["low"], answer["interval"]["high"]) == (0, 1)
     assert "positives cannot be told from the 20 unlabelled rows" in said.err
 
 

@@ -85,7 +85,7 @@ def results():
         "range": ps.diagnose(P, U, T, source_prior=(0.2, 0.4), threshold=0.4, random_state=0),
         "months": ps.diagnose_targets(P, U, months, by="month", **known),
         "estimate": estimate,
-        "none": replace(estimate, value=nan, raw=nan, standard_error=nan, negative_ratio=nan, verdict="nothing"),
+        "none": replace(estimate, value=nan, raw=nan, standard_error=nan, negative_ratio=nan, status="no estimate"),
         "few": few,
         "tcpu": ps.estimate_prior(P, U, T, method="tcpu", source_prior=0.3),
         "km2-ls": hull,

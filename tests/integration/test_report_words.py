@@ -82,7 +82,7 @@ def test_a_range_and_a_distribution_of_the_source_prior_are_shown_as_given():
 
 
 def test_what_cannot_be_told_is_not_drawn_nor_open_to_publication():
-    told, untold = made(), made(low=0.0, high=1.0, verdict="nothing")
+    told, untold = made(), made(low=0.0, high=1.0, status="no estimate")
     assert IntervalGraphic.of(told).value is not None and IntervalGraphic.of(untold).value is None
     page = words(report.render(untold))
     assert "May I publish this number? No, the tables do not tell it" in page

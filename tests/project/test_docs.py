@@ -124,17 +124,6 @@ def test_ten_questions_have_short_answers_with_a_link():
         assert len(answer.split()) < 60 and re.search(r"→ \[.*\]\(.*\)", answer)
 
 
-def test_the_two_fields_that_are_called_verdict_are_told_apart():
-    text = " ".join((DOCS / "reading.md").read_text(encoding="utf-8").split())
-    assert "what these pages call *the verdict*, `found.verdict`; the field `estimate.verdict` has other words" in text
-    said = [
-        json.loads((ROOT / "src" / "priorshift" / "schemas" / f"{name}.json").read_text(encoding="utf-8"))["$defs"]
-        for name in ("estimate", "diagnose")
-    ]
-    assert "Not the verdict of a diagnosis" in said[0]["estimate"]["properties"]["verdict"]["description"]
-    assert "Not the verdict of the estimate" in said[1]["diagnosis"]["properties"]["verdict"]["description"]
-
-
 def test_the_way_of_a_new_month_runs_on_the_shell_as_it_stands(tmp_path, monkeypatch, capsys):
     section = (DOCS / "storing.md").read_text(encoding="utf-8").split("## When a new month comes")[1]
     block = re.search(r"```sh\n(.*?)```", section, re.DOTALL)[1]

@@ -66,18 +66,18 @@ def test_public_names_are_those_of_the_design():
         assert callable(getattr(ps.adapt, name))
 
 
-def test_a_verdict_and_who_knew_the_prior_are_fields_of_an_estimate():
+def test_status_and_who_knew_the_prior_are_fields_of_an_estimate():
     s = ps.simulate.gaussian(0.2, 0.6, 200, 100, shared=False, random_state=0)
     names = [field.name for field in dataclasses.fields(ps.PriorEstimate)]
-    assert {"verdict", "source_prior_by", "evidence"} < set(names)
+    assert {"status", "source_prior_by", "evidence"} < set(names)
     shift = ps.WitnessShift(0.2, repeats=1, random_state=0).fit(s.X, s.y).estimate(s.target)
     told = shift.to_dict()
     assert set(told) == set(names) - {"evidence"} and shift.evidence is not None
-    assert (told["verdict"], told["source_prior_by"]) == ("estimate", "given") == (shift.verdict, shift.source_prior_by)
-    assert not {"verdict", "source_prior_by"} & set(told["details"])
+    assert (told["status"], told["source_prior_by"]) == ("ok", "given") == (shift.status, shift.source_prior_by)
+    assert not {"status", "source_prior_by"} & set(told["details"])
     tcpu = ps.TCPU(0.2).fit(s.X, s.y).estimate(s.target)
-    assert (tcpu.verdict, tcpu.source_prior_by) == (None, "given")
-    assert tcpu.to_dict()["verdict"] is None
+    assert (tcpu.status, tcpu.source_prior_by) == (None, "given")
+    assert tcpu.to_dict()["status"] is None
     json.dumps([told, tcpu.to_dict()], allow_nan=False)
     assert shift == dataclasses.replace(shift, evidence=None)  # what a picture needs is no part of the answer
     assert "evidence" not in repr(shift)

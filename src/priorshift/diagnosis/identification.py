@@ -171,7 +171,7 @@ def identify(witness: WitnessShift, source: Source, seen: TargetFit) -> Identifi
     interval = estimate.interval
     target_low, target_high = (interval.low, interval.high) if interval else (0.0, 1.0)
     level: Level = "prior"
-    if not seen.is_separable or estimate.verdict == "nothing":
+    if not seen.is_separable or estimate.status == "no estimate":
         level = "nothing"
     elif interval is None or (share > _MOST and target_high - target_low > _OPEN):
         level = "ratio"

@@ -461,17 +461,17 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         if sure:
             low, high = prior.interval(curve, self.confidence)
             interval = Interval(min(low, mean), max(high, mean), self.confidence, "witness")
-        verdict = self._verdict(test, curve, prior, audited=tested.looked_up is not None)
-        if verdict == "nothing" and interval is not None:
+        status = self._status(test, curve, prior, audited=tested.looked_up is not None)
+        if status == "no estimate" and interval is not None:
             interval = Interval(0.0, 1.0, self.confidence, "none")
         error = float(np.hypot((1 - pi) * test.ratio_error, R * prior.error)) if sure else float("nan")
         audited = None
         if tested.looked_up is not None:
-            audited = audited_target(tested.looked_up, curve, nearer if sure and verdict != "nothing" else None)
+            audited = audited_target(tested.looked_up, curve, nearer if sure and status != "no estimate" else None)
             mean, error = audited.distribution.mean(), audited.distribution.std()
             low, high = audited.distribution.ppf([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
             interval = Interval(float(low), float(high), self.confidence, audited.by("witness"))
-            verdict = "estimate" if verdict == "nothing" else verdict
+            status = "ok" if status == "no estimate" else status
         by = estimated.name if estimated else prior.by
         if audited_source is not None and not estimated:
             by = audited_source.by(by)
@@ -488,7 +488,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             method=self.label,
             sizes=(*self._sizes, tested.rows),
             source_prior_by=by,
-            verdict=verdict,
+            status=status,
             details={
                 "scenario": self.scenario,
                 "standardize": self.standardize,
@@ -502,12 +502,12 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         )
         return estimate, prior
 
-    def _verdict(self, test: RatioTest, curve: TabulatedCurve, prior: PriorKnowledge, audited: bool) -> str:
+    def _status(self, test: RatioTest, curve: TabulatedCurve, prior: PriorKnowledge, audited: bool) -> str:
         """What the data can tell: the prior, a guess or nothing; a warning says the last."""
         if not test.is_separable:
             left = "the estimate is that of the audit alone" if audited else "every prior in [0, 1] is possible"
             warn_of_likeness(test, self._sizes, left)
-            return "nothing"
+            return "no estimate"
         most = prior.range[1]
         sure = (1 + self.confidence) / 2
         if curve.level[0] > ndtri(sure) or 1 - curve(1 / max(1 - most, 1e-12)) > sure:  # R < 0, or π′ < 0
@@ -517,7 +517,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
                 "the classes look the same in source and target.",
                 OutOfRangeWarning,
             )
-        return "few positives" if self._few else "estimate"
+        return "few positives" if self._few else "ok"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

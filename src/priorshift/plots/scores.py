@@ -217,7 +217,7 @@ class ScoresDisplay(Display):
         else:
             edges, P, U, T = seen.scores.edges, seen.scores.positive, seen.scores.population, seen.scores.target
         R = estimate.negative_ratio
-        told = np.isfinite(R) and estimate.verdict != "nothing"
+        told = np.isfinite(R) and estimate.status != "no estimate"
         explained = np.maximum((1 - R) * P + R * U, 0.0) if told else None
         return cls(edges, P, U, T, explained, seen.scores is None)
 

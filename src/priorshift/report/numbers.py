@@ -301,4 +301,4 @@ def is_told(estimate: PriorEstimate) -> bool:
     bool
     """
     empty = estimate.interval is not None and estimate.interval.width > EMPTY
-    return isfinite(estimate.value) and estimate.verdict != "nothing" and not empty
+    return isfinite(estimate.value) and estimate.status != "no estimate" and not empty

@@ -260,10 +260,8 @@ def test_an_estimate_that_tells_nothing_is_drawn_without_what_it_would_explain()
         found = shift.estimate(rng.normal(size=s.target.shape))
     for display in plots.displays_of(replace(found, negative_ratio=float("nan"))):
         assert display.plot().ax_ is not None and "nan" not in display.description
-    assert plots.ScoresDisplay.from_estimate(replace(found, verdict="nothing")).explained is None
-    assert (
-        plots.ScoresDisplay.from_estimate(replace(found, negative_ratio=1.0, verdict="estimate")).explained is not None
-    )
+    assert plots.ScoresDisplay.from_estimate(replace(found, status="no estimate")).explained is None
+    assert plots.ScoresDisplay.from_estimate(replace(found, negative_ratio=1.0, status="ok")).explained is not None
 
 
 def test_a_series_shows_the_truth_where_it_is_known(estimate):

@@ -125,7 +125,7 @@ def test_an_estimate_from_counts_alone_is_that_of_the_rows(source_prior, scenari
     assert (found.interval.low, found.interval.high) == pytest.approx(
         (expected.interval.low, expected.interval.high), rel=1e-9
     )
-    assert found.sizes == expected.sizes and found.verdict == expected.verdict
+    assert found.sizes == expected.sizes and found.status == expected.status
     for name in ("source", "target", "priors", "weights"):
         np.testing.assert_allclose(getattr(found.evidence, name), getattr(expected.evidence, name), rtol=1e-12)
     assert found.evidence.scores is None and expected.evidence.scores is not None

@@ -357,7 +357,7 @@ def test_both_priors_are_found(asked, sample):
     assert estimate.value == pytest.approx(0.6, abs=0.07)
     assert 0.6 in estimate.interval and estimate.interval.width < 0.2
     assert estimate.raw == pytest.approx(1 - (1 - estimate.source_prior) * estimate.negative_ratio)
-    assert estimate.verdict == "estimate" and estimate.details["overlap"] == asked.prior_estimator_.overlap_
+    assert estimate.status == "ok" and estimate.details["overlap"] == asked.prior_estimator_.overlap_
     assert str(estimate).endswith(f"(Witness, source prior {estimate.source_prior:.3g} by MixturePrior)")
     assert asked.estimate(sample.unlabeled).negative_ratio == pytest.approx(1, abs=0.1)
     assert asked.estimate(sample.positive).value > 0.85
@@ -524,7 +524,7 @@ def test_positives_that_are_the_population_tell_nothing():
         r"standard error\), so every prior in \[0, 1\] is possible\. Add rows, or features that tell the classes apart\.$",
     ):
         estimate = fitted.estimate(np.random.default_rng(1).normal(size=(9, 3)))
-    assert ends(estimate.interval) == (0, 1) and estimate.verdict == "nothing" and 0 < estimate.value < 1
+    assert ends(estimate.interval) == (0, 1) and estimate.status == "no estimate" and 0 < estimate.value < 1
     assert str(estimate).endswith(", the data cannot tell)")
 
 
@@ -537,7 +537,7 @@ def test_where_nothing_can_be_told_every_prior_is_held():
         X, target = rng.normal(size=(120, 2)), rng.normal(size=(50, 2))
         shift = ps.WitnessShift(0.3, repeats=2, folds=3, random_state=seed).fit(X, np.arange(120) < 40)
         estimate = shift.estimate(target)
-        nothing += estimate.verdict == "nothing"
+        nothing += estimate.status == "no estimate"
         held.append([prior in estimate.interval for prior in priors])
     assert (np.mean(held, axis=0) >= 0.9).all()
     assert nothing >= 45  # 5 % should pass by chance; as separation is looked for, some more do
@@ -561,7 +561,7 @@ def test_few_positives_are_a_guess(sample):
     with pytest.warns(FewPositivesWarning, match="^The estimate rests on 5 positive rows; take it as a guess"):
         shift = ps.WitnessShift(0.2, random_state=0).fit(sample.X[few], sample.y[few])
     estimate = shift.estimate(sample.target)
-    assert estimate.verdict == "few positives" and str(estimate).endswith(", a guess from few positives)")
+    assert estimate.status == "few positives" and str(estimate).endswith(", a guess from few positives)")
     assert 0.6 in estimate.interval
 
 
