@@ -646,7 +646,7 @@ def compared(
         return PriorEstimates(estimates, by=by)
     joint = JointRatios.of(known, float(np.mean([estimate.source_prior for estimate in estimates.values()])))
     band = _band(estimates, known, joint.single_confidence(confidence), confidence)
-    return PriorEstimates(estimates, joint, band, by)
+    return PriorEstimates(estimates, joint, band, by=by)
 
 
 def join_targets(

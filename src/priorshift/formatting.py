@@ -97,11 +97,11 @@ class TextReport(ABC):
 
     @property
     @abstractmethod
-    def words(self) -> str:  # numpydoc ignore=RT01
+    def text(self) -> str:  # numpydoc ignore=RT01
         """What it says, a line for each sentence or point, however long."""
 
     def __str__(self) -> str:
-        return wrapped(self.words)
+        return wrapped(self.text)
 
 
 def wrapped(text: str, indent: str = "") -> str:

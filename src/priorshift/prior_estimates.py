@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -96,13 +97,98 @@ class Differences(Sequence[Difference]):
         return records.aligned(("difference", "estimate", share, "p", "adjusted p"), rows)
 
 
+Result = TypeVar("Result")
+
+
 @dataclass(frozen=True, eq=False)
-class PriorEstimates(Mapping[str, PriorEstimate]):
+class TargetResults(Mapping[str, Result]):
+    """Results of several targets by name, which print as a table: the base of PriorEstimates and Diagnoses.
+
+    Attributes
+    ----------
+    results : dict of str to result
+        What the mapping holds, in its order.
+    by : str or None
+        The column whose values are the targets' names.
+    frame : str or None
+        The library of data frames that :meth:`to_frame` uses, "pandas" or "polars"; None takes what is installed.
+    """
+
+    results: dict[str, Result]
+    by: str | None = field(default=None, kw_only=True)
+    frame: str | None = field(default=None, kw_only=True, repr=False)
+
+    def __getitem__(self, name: Any) -> Result:
+        known = name_of(name)
+        if known not in self.results:
+            raise KeyError(f"no target {name!r}; the targets are {_shown(list(self))}")
+        return self.results[known]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    @abstractmethod
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row for each target.
+
+        Returns
+        -------
+        list of dict
+        """
+
+    @abstractmethod
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        """Return the header and the cells of the printed table."""
+
+    def __str__(self) -> str:
+        return records.aligned(*self._table())
+
+    def to_frame(self) -> Any:
+        """Return :meth:`records` as a data frame.
+
+        Returns
+        -------
+        pandas or polars data frame
+            Of the library that the tables came in; pandas, if it is installed, for files and arrays.
+        """
+        return records.to_frame(self.records(), self.frame)
+
+    def to_csv(self) -> str:
+        """Return :meth:`records` as comma-separated text with a header.
+
+        Returns
+        -------
+        str
+        """
+        return records.to_csv(self.records())
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
+        """Write one self-contained HTML file.
+
+        Parameters
+        ----------
+        path : str or path
+            File to write.
+        title : str or None
+            Heading of the page.
+        command : str or None
+            Command that repeats the analysis, shown on the page.
+        """
+        from priorshift.report import write
+
+        write(self, path, title=title, command=command)
+
+
+@dataclass(frozen=True, eq=False)
+class PriorEstimates(TargetResults[PriorEstimate]):
     """Estimated shares of positives in several targets, by their names; it prints as a table.
 
     Attributes
     ----------
-    estimates : dict of str to PriorEstimate
+    results : dict of str to PriorEstimate
         What the mapping holds, in its order.
     joint : JointRatios or None
         The error that targets of one source have in common; None where the method does not tell, an estimate has no
@@ -136,21 +222,9 @@ class PriorEstimates(Mapping[str, PriorEstimate]):
     equal priors: χ² = 104.2 on 2 degrees of freedom, p < 0.0001
     """
 
-    estimates: dict[str, PriorEstimate]
     joint: JointRatios | None = field(default=None, repr=False)
     band: dict[str, Interval] | None = None
-    by: str | None = None
     pooled: PriorEstimate | None = None
-    frame: str | None = None
-
-    def __getitem__(self, name: Any) -> PriorEstimate:
-        return self.estimates[self._name(name)]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.estimates)
-
-    def __len__(self) -> int:
-        return len(self.estimates)
 
     @property
     def confidence(self) -> float:  # numpydoc ignore=RT01
@@ -237,26 +311,6 @@ class PriorEstimates(Mapping[str, PriorEstimate]):
             })  # fmt: skip
         return rows
 
-    def to_frame(self) -> Any:
-        """Make a data frame of :meth:`records`.
-
-        Returns
-        -------
-        pandas or polars data frame
-            Of the library that the tables came in; pandas, if it is installed, for files and arrays.
-        """
-        return records.to_frame(self.records(), self.frame)
-
-    def to_csv(self) -> str:
-        """Write :meth:`records` as comma separated text.
-
-        Returns
-        -------
-        str
-            With a header.
-        """
-        return records.to_csv(self.records())
-
     def to_dict(self) -> dict[str, Any]:
         """Give plain numbers and strings, ready for JSON; a number that does not exist is None.
 
@@ -293,23 +347,7 @@ class PriorEstimates(Mapping[str, PriorEstimate]):
         """
         return plots.series(self, ax)
 
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
-        """Write a page that can be forwarded: one HTML file for screen and paper, which needs no network.
-
-        Parameters
-        ----------
-        path : str or path
-            Of the file, which is written whole or not at all.
-        title : str or None
-            Its heading.
-        command : str or None
-            What is shown as the command that repeats it.
-        """
-        from priorshift.report import write
-
-        write(self, path, title=title, command=command)
-
-    def __str__(self) -> str:
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         header, rows = [self.by or "target", "rows", "estimate"], []
         sure = np.isfinite(self.confidence)
         if sure:
@@ -325,13 +363,7 @@ class PriorEstimates(Mapping[str, PriorEstimate]):
                 band = self.band.get(name) if e is not self.pooled else None
                 row.append(f"{band.low:.3f} to {band.high:.3f}" if band else "")
             rows.append(row)
-        return records.aligned(header, rows)
-
-    def _name(self, name: Any) -> str:
-        found = name_of(name)
-        if found not in self.estimates:
-            raise KeyError(f"no target {name!r}; the targets are {_shown(list(self))}")
-        return found
+        return header, rows
 
     def _joint(self, what: str) -> JointRatios:
         if self.pooled is not None:

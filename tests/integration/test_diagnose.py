@@ -68,8 +68,8 @@ def test_each_part_prints_in_lines_that_a_page_holds(sound):
         assert max(map(len, str(part).splitlines())) <= 100
     for name in parts:
         part = getattr(sound, name)
-        assert str(part).split() == part.words.split()
-    assert max(map(len, sound.verdict.words.splitlines())) > 100
+        assert str(part).split() == part.text.split()
+    assert max(map(len, sound.verdict.text.splitlines())) > 100
 
 
 def test_tables_are_left_as_they_are():

@@ -68,7 +68,7 @@ class Order:
     def with_names(self, found: Diagnosis | Diagnoses) -> Diagnosis | Diagnoses:
         """Name files in reasons as the user does, since a report is forwarded."""
         if isinstance(found, Diagnoses):
-            return replace(found, diagnoses={name: self._with_names(one) for name, one in found.items()})
+            return replace(found, results={name: self._with_names(one) for name, one in found.items()})
         return self._with_names(found)
 
     def _with_names(self, found: Diagnosis) -> Diagnosis:

@@ -287,7 +287,7 @@ def diagnose_targets_from_tables(
         for (name, found), p in zip(made.items(), p_values, strict=True)
     }
     estimates = {name: found.estimate for name, found in judged.items()}
-    return Diagnoses(judged, by, compared(estimates, influences, estimator.confidence, by))
+    return Diagnoses(judged, compared(estimates, influences, estimator.confidence, by), by=by)
 
 
 @dataclass(frozen=True, eq=False)

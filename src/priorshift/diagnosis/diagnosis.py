@@ -5,7 +5,7 @@ What a diagnosis is: a verdict, and the parts that it rests on."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -26,8 +26,7 @@ from priorshift.inference.joint import holm
 from priorshift.io.column_uses import ColumnUse
 from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.tables import Table
-from priorshift.io.targets import name_of
-from priorshift.prior_estimates import PriorEstimates
+from priorshift.prior_estimates import PriorEstimates, TargetResults
 from priorshift.results import PriorEstimate, decimals
 
 
@@ -214,7 +213,7 @@ class Diagnosis:
     def __str__(self) -> str:
         parts = [str(self.verdict), str(self.estimate)]
         for name, question in _QUESTIONS.items():
-            words = self.planning.composition if name == "planning" else getattr(self, name).words
+            words = self.planning.composition if name == "planning" else getattr(self, name).text
             parts.append(f"{question}\n{wrapped(words, '  ')}")
         if self.next_steps:
             steps = "\n".join(f"- {step}" for step in self.next_steps)
@@ -225,12 +224,12 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, eq=False)
-class Diagnoses(Mapping[str, Diagnosis]):
+class Diagnoses(TargetResults[Diagnosis]):
     """Diagnoses of several targets, by their names; it prints as a table.
 
     Attributes
     ----------
-    diagnoses : dict of str to Diagnosis
+    results : dict of str to Diagnosis
         What the mapping holds, in its order.
     by : str or None
         The column that told the targets apart.
@@ -251,19 +250,7 @@ class Diagnoses(Mapping[str, Diagnosis]):
     autumn yes 0.51
     """
 
-    diagnoses: dict[str, Diagnosis]
-    by: str | None = None
     estimates: PriorEstimates = field(default_factory=lambda: PriorEstimates({}), repr=False)
-    frame: str | None = field(default=None, repr=False)
-
-    def __getitem__(self, name: Any) -> Diagnosis:
-        return self.diagnoses[name_of(name)]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.diagnoses)
-
-    def __len__(self) -> int:
-        return len(self.diagnoses)
 
     def records(self) -> list[dict[str, Any]]:
         """Give a row for each target.
@@ -294,25 +281,6 @@ class Diagnoses(Mapping[str, Diagnosis]):
             })  # fmt: skip
         return rows
 
-    def to_frame(self) -> Any:
-        """Make a data frame of :meth:`records`.
-
-        Returns
-        -------
-        pandas or polars data frame
-        """
-        return records.to_frame(self.records(), self.frame)
-
-    def to_csv(self) -> str:
-        """Write :meth:`records` as comma separated text.
-
-        Returns
-        -------
-        str
-            With a header.
-        """
-        return records.to_csv(self.records())
-
     def to_dict(self) -> dict[str, Any]:
         """Give plain numbers and strings, ready for JSON.
 
@@ -341,23 +309,7 @@ class Diagnoses(Mapping[str, Diagnosis]):
             **common,
         }
 
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
-        """Write a page that can be forwarded: one HTML file for screen and paper, which needs no network.
-
-        Parameters
-        ----------
-        path : str or path
-            Of the file, which is written whole or not at all.
-        title : str or None
-            Its heading.
-        command : str or None
-            What is shown as the command that repeats it.
-        """
-        from priorshift.report import write
-
-        write(self, path, title=title, command=command)
-
-    def __str__(self) -> str:
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         header = (self.by or "target", "publish?", "estimate", "interval", "no shift: p", "label shift: p")
         rows = []
         for row in self.records():
@@ -367,7 +319,10 @@ class Diagnoses(Mapping[str, Diagnosis]):
                 f"{row['low']:.{digits}f} to {row['high']:.{digits}f}",
                 p_cell(row["shift_adjusted_p_value"]), p_cell(row["label_shift_adjusted_p_value"]),
             ))  # fmt: skip
-        lines = [records.aligned(header, rows), "p-values are adjusted for the number of targets (Holm)."]
+        return header, rows
+
+    def __str__(self) -> str:
+        lines = [super().__str__(), "p-values are adjusted for the number of targets (Holm)."]
         lines += [wrapped(f"{name}: {d.verdict.reasons[0]}") for name, d in self.items() if d.verdict.reasons]
         return "\n".join(lines)
 

@@ -118,7 +118,7 @@ class Identification(TextReport):
         return f"{self.source_prior:.3g}" if is_point else range_in_words(self.source_prior_range)
 
     @property
-    def words(self) -> str:  # numpydoc ignore=RT01
+    def text(self) -> str:  # numpydoc ignore=RT01
         """What it says, a line for each sentence or point, however long."""
         if self.level == "nothing":
             apart = f"{max(self.separation, 0.0):.1f} standard errors apart"

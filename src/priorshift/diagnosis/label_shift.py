@@ -113,7 +113,7 @@ class LabelShiftTest(TextReport):
         return {name: _plain(value) for name, value in asdict(self).items()}
 
     @property
-    def words(self) -> str:  # numpydoc ignore=RT01
+    def text(self) -> str:  # numpydoc ignore=RT01
         """What it says, a line for each sentence or point, however long."""
         if self.reason:
             return f"label shift cannot be tested: {self.reason}"

@@ -77,7 +77,7 @@ class Required(TextReport):
         return vars(self) | {"all": None if self.all is None else list(self.all)}
 
     @property
-    def words(self) -> str:  # numpydoc ignore=RT01
+    def text(self) -> str:  # numpydoc ignore=RT01
         """What it says, a line for each sentence or point, however long."""
         rows = [f"{_NAMES[name]}: {_count(getattr(self, name))}" for name in SAMPLES]
         together = "not to be reached" if self.all is None else " + ".join(f"{size:,}" for size in self.all)
@@ -250,7 +250,7 @@ class Planning(TextReport):
         }
 
     @property
-    def words(self) -> str:  # numpydoc ignore=RT01
+    def text(self) -> str:  # numpydoc ignore=RT01
         """What it says, a line for each sentence or point, however long."""
         return self.next_step if self._pilot is None else f"{self.composition}\n{self.next_step}"
 

@@ -114,7 +114,7 @@ class Sensitivity(TextReport):
         }
 
     @property
-    def words(self) -> str:  # numpydoc ignore=RT01
+    def text(self) -> str:  # numpydoc ignore=RT01
         """What it says, a line for each sentence or point, however long."""
         lines = [_sentence(str(self.conclusion))]
         if self.turning_prior is not None:

@@ -83,7 +83,7 @@ class ShiftTest(TextReport):
         return numbers | {"interval": {"low": low, "high": high, "confidence": self.interval.confidence}}
 
     @property
-    def words(self) -> str:  # numpydoc ignore=RT01
+    def text(self) -> str:  # numpydoc ignore=RT01
         """What it says, a line for each sentence or point, however long."""
         ends = f"{100 * self.interval.confidence:g}% interval {self.interval.low:.2f} to {self.interval.high:.2f}"
         if not self.separation > APART:

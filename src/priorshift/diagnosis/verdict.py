@@ -61,7 +61,7 @@ class Verdict(TextReport):
         return {"answer": self.answer, "reasons": list(self.reasons), "note": self.note}
 
     @property
-    def words(self) -> str:  # numpydoc ignore=RT01
+    def text(self) -> str:  # numpydoc ignore=RT01
         """What it says, a line for each sentence or point, however long."""
         head = {
             "yes": "Yes, with its interval: nothing in these tables speaks against it.",
@@ -136,7 +136,7 @@ def judge(
 
 
 def _nothing(found: Identification) -> list[str]:
-    return [found.words] if found.level == "nothing" else []
+    return [found.text] if found.level == "nothing" else []
 
 
 def _contradicted(found: Identification) -> list[str]:

@@ -416,7 +416,7 @@ def test_rows_in_excess_are_those_that_were_put_in(gaussian):
     T[40:80] = np.array([4.0, -4, 4, -4, 4]) + 0.1 * np.random.default_rng(0).normal(size=(40, 5))
     _, label = both_tests(source, witness, T)
     assert len(label.rows) == 10 and set(label.rows) <= set(range(40, 80))
-    said = label.words.splitlines()[-1]
+    said = label.text.splitlines()[-1]
     assert [int(row) - 1 for row in re.findall(r"\d+", said)][:10] == list(label.rows)
     assert said.endswith(" of the target (its first row is 1, a header not counted)")
 
@@ -430,8 +430,8 @@ def test_a_p_value_is_never_said_to_be_0(gaussian):
         kernel=replace(label.kernel, p_value=0.0),
         columns=tuple(replace(column, p_value=1e-12) for column in label.columns),
     )
-    assert "does not hold, p < 0.0001 (rows p < 0.0001, scores p = " in surer.words
-    assert surer.words.count("standard deviations, p < 0.0001") == 5
+    assert "does not hold, p < 0.0001 (rows p < 0.0001, scores p = " in surer.text
+    assert surer.text.count("standard deviations, p < 0.0001") == 5
 
 
 def test_levels_of_a_category_are_one_column_with_its_name():

@@ -235,7 +235,7 @@ def test_the_next_step_is_the_sample_whose_doubling_buys_most(plan):
     name = {"positive": "labelled positives", "unlabeled": "unlabelled rows", "target": "target rows"}[best]
     assert f"Add {name} first" in plan.next_step and f"{plan.doubled[best]:.3g} wide" in plan.next_step
     assert plan.doubled["all"] < min(plan.doubled[n] for n in SAMPLES)
-    assert plan.words == f"{plan.composition}\n{plan.next_step}" and "target rows" in str(plan)
+    assert plan.text == f"{plan.composition}\n{plan.next_step}" and "target rows" in str(plan)
 
 
 def test_widths_that_come_are_compared_with_the_one_that_is_expected(plan):
