@@ -28,7 +28,7 @@ _WORK = """
 import json, resource, sys, time
 import numpy as np
 import priorshift as ps
-from priorshift.errors import OverlapWarning
+from priorshift.errors import WeakSeparationWarning
 samples, settings, files = json.loads(sys.argv[1])
 if not files:
     samples = [np.load(path) for path in samples]

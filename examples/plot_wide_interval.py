@@ -89,7 +89,8 @@ base = {"positive": positive, "unlabeled": unlabeled, "target": target}
 tried = {}
 for name, change in remedies.items():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ps.errors.OverlapWarning)  # it was read above
+        # shown above
+        warnings.simplefilter("ignore", ps.errors.WeakSeparationWarning)
         tried[name] = ps.estimate_prior(**(base | change), random_state=0)
     ends = tried[name].interval
     before = f", foreseen {foreseen[name]:.2f}" if name in foreseen else ""

@@ -14,7 +14,7 @@ from scipy.special import ndtr
 from sklearn.base import clone
 
 from priorshift.arrays import Floats
-from priorshift.errors import InputError, SharedRowsWarning, WarningsByName, warn
+from priorshift.errors import DuplicateRowsWarning, InputError
 from priorshift.inference.joint import JointRatios, RatioInfluence, largest_normal
 from priorshift.inference.strata import Members, pooled
 from priorshift.io.estimators import audit_for, check_estimator, rows_for, shared_for, told_for
@@ -30,6 +30,7 @@ from priorshift.problem import check_sizes, check_source_apart
 from priorshift.results import Interval, PriorEstimate
 from priorshift.sketch.estimation import estimate_at_any_size, is_summary, needs_batches, open_samples
 from priorshift.sketch.sketch import Sketch
+from priorshift.warning_records import WarningsByName, warn
 
 
 def estimate_prior(
@@ -357,7 +358,7 @@ def join_source(unlabeled: Table, positive: Table, shared: str | None) -> tuple[
         warn(
             f"No id of column {shared!r} stands in both source tables, so no row is taken as shared; check them, "
             "or leave shared out.",
-            SharedRowsWarning,
+            DuplicateRowsWarning,
         )
     return X, y, np.concatenate(ids)
 
@@ -381,7 +382,7 @@ def warn_of_shared_rows(X: Table, y: NDArray[np.intp]) -> None:
         warn(
             f"{again} of {m} positive rows also stand in the unlabeled table. If they are the same observations, pass "
             "shared='identical' or the name of an id column; otherwise the estimate and its interval are off.",
-            SharedRowsWarning,
+            DuplicateRowsWarning,
         )
 
 
@@ -610,11 +611,11 @@ def estimate_targets(
     estimates, influences, said = {}, [], WarningsByName("target")
     for name, rows in joined.rows.items():
         own = {key: column[rows] for key, column in asked.items()}
-        with said.of(name):
+        with said.collect(name):
             estimate, influence = _estimated(fitted, joined.part(name), own)
         estimates[name] = with_columns(estimate, unlabeled)
         influences.append(influence)
-    said.say()
+    said.issue()
     return compared(estimates, influences, getattr(fitted, "confidence", float("nan")), by)
 
 
@@ -727,14 +728,14 @@ def estimate_strata(
     estimates, influences, members, weights, said = {}, [], [], [], WarningsByName("stratum")
     for stratum in strata:
         T, U, P = (tables[stratum] for tables in parts.values())
-        with said.of(stratum):
+        with said.collect(stratum):
             fitted, asked = fit_tables(make(priors[stratum]), U, P, T, told=told)
             estimate, influence = _estimated(fitted, T, asked)
         estimates[stratum] = with_columns(estimate, unlabeled)
         influences.append(influence)
         members.append(_members(fitted, U, P, T, told))
         weights.append(asked.get("weights", np.ones(len(T.values))))
-    said.say()
+    said.issue()
     confidence = next((e.interval.confidence for e in estimates.values() if e.interval is not None), float("nan"))
     common = not isinstance(source_prior, Mapping)
     shares, worth = _stratum_shares(weights, [who.target for who in members])

@@ -16,7 +16,7 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift import progress
-from priorshift.errors import InputError, StoredVersionWarning, warn
+from priorshift.errors import InputError, StoredVersionWarning
 from priorshift.inference.joint import RatioInfluence
 from priorshift.inference.prior_knowledge import PointPrior, read_prior
 from priorshift.io.labels import read_audit
@@ -25,6 +25,7 @@ from priorshift.io.tables import read_table
 from priorshift.problem import Layout, Source, Target
 from priorshift.results import PriorEstimate
 from priorshift.version import __version__
+from priorshift.warning_records import warn
 
 
 class PUEstimator(BaseEstimator, ABC):

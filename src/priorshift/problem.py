@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import NO_PAIRS, Floats, Index, Mask, Pairs
-from priorshift.errors import DuplicateRowsWarning, FewGroupsWarning, FewPositivesWarning, InputError, warn
+from priorshift.errors import DuplicateRowsWarning, FewPositivesWarning, InputError, IntervalWarning
 from priorshift.io.column_checks import warn_of_far_values
 from priorshift.io.labels import Audit, as_audit, read_classes, read_labels
 from priorshift.io.observations import (
@@ -32,6 +32,7 @@ from priorshift.io.observations import (
 from priorshift.io.scaling import Rows, Scaling
 from priorshift.io.tables import Table, match_columns, read_table
 from priorshift.io.weights import design_effect, distinct_size, effective_size, mass_of, read_weights
+from priorshift.warning_records import warn
 
 FEW_POSITIVES = 20  # or groups
 
@@ -93,7 +94,7 @@ def warn_of_few_groups(groups: float, name: str) -> None:
         warn(
             f"The groups of the {name} are worth {groups:.1f} of equal size; with fewer than {FEW_POSITIVES} an "
             "interval holds less often than it says. Take it as a rough one, or use smaller groups.",
-            FewGroupsWarning,
+            IntervalWarning,
         )
 
 

@@ -15,14 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.adapt import TargetMetrics, check_target_prior, shifted_posterior, shifted_threshold, target_metrics
 from priorshift.base import PUClassifier
-from priorshift.errors import (
-    BoundaryWarning,
-    DuplicateRowsWarning,
-    FarValueWarning,
-    InputError,
-    suppress_warnings,
-    warn,
-)
+from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InputError, OutOfRangeWarning
 from priorshift.formatting import short
 from priorshift.io.estimators import audit_for, check_estimator, rows_for, seeded, shared_for, told_for
 from priorshift.io.parameters import check_prior
@@ -34,6 +27,7 @@ from priorshift.results import PriorEstimate
 from priorshift.scores.calibration import calibrate
 from priorshift.source_prior.estimated import LEAST_PRIOR, estimate_source_prior
 from priorshift.source_prior.km import KM2
+from priorshift.warning_records import suppress_warnings, warn
 
 _TINY = 1e-15  # what a probability of 0 or 1 is taken for
 _FAR = 30.0  # standard errors beyond an end, of which nothing is left inside but rounding
@@ -125,7 +119,7 @@ class ShiftedClassifier(PUClassifier):
         self.random_state = random_state
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        with suppress_warnings(FarValueWarning, DuplicateRowsWarning):  # they were said of the source
+        with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # they were said of the source
             self._fit_parts(source, rng)
 
     def _fit_parts(self, source: Source, rng: np.random.Generator) -> None:
@@ -194,7 +188,7 @@ class ShiftedClassifier(PUClassifier):
         self._check_fit()
         target = self._layout.read(X_target)
         told = audit_for(self.prior_estimator_, audit) | told_for(self.prior_estimator_, weights, groups)
-        with suppress_warnings(FarValueWarning):
+        with suppress_warnings(ColumnWarning):
             estimate = self.prior_estimator_.estimate(rows_for(self.prior_estimator_, target.table), **told)
         return self._aim_at(estimate, len(target))
 
@@ -348,7 +342,7 @@ def _inside(estimate: Any, rows: int) -> float:
         f"The estimate {short(raw)} (standard error {error:.2g}) lies at or beyond an end of [0, 1], where all rows "
         f"would be decided alike; decisions are made for a target prior of {inside:.2g}, what the error leaves inside. "
         "Pass a prior that you know to adapt_to.",
-        BoundaryWarning,
+        OutOfRangeWarning,
     )
     return inside
 

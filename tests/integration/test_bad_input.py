@@ -504,7 +504,7 @@ def test_a_lazy_frame_of_narwhals_and_an_empty_cell_are_named():
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")  # few rows
 def test_warnings_point_at_the_users_line():
-    with pytest.warns(ps.errors.VacuousBoundWarning) as caught:
+    with pytest.warns(ps.errors.IntervalWarning) as caught:
         ps.TCPU(0.2, interval="sharp-bound").fit(PROBLEM.X, PROBLEM.y).estimate(PROBLEM.target)
     assert {warning.filename for warning in caught} == {__file__}
 

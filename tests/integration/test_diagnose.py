@@ -12,7 +12,8 @@ import priorshift as ps
 from priorshift.cli import main
 from priorshift.diagnosis.diagnosis import Diagnoses, adjusted
 from priorshift.diagnosis.shift_test import shift_test
-from priorshift.errors import ColumnWarning, InputError, PriorShiftWarning, intercept_warnings, warn
+from priorshift.errors import ColumnWarning, InputError, PriorShiftWarning
+from priorshift.warning_records import record_warnings, warn
 
 pytestmark = pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
 PARTS = ("shift_test", "label_shift_test", "identification", "sensitivity", "planning")
@@ -352,7 +353,7 @@ def test_wrong_use_of_the_shell_is_one_sentence(months, tmp_path, capsys, monkey
 
 
 def test_what_is_overheard_is_said_all_the_same():
-    with intercept_warnings(ColumnWarning) as odd:
+    with record_warnings(ColumnWarning, show=True) as odd:
         with pytest.warns(ColumnWarning, match="a column"):
             warn("a column", ColumnWarning)
         with pytest.warns(PriorShiftWarning, match="something else"):

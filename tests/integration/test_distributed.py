@@ -18,17 +18,10 @@ import priorshift as ps
 from priorshift import threads
 from priorshift.embedding.tiles import Rows
 from priorshift.embedding.tiles import kernel_sums as sums_here
-from priorshift.errors import (
-    ColumnWarning,
-    DuplicateRowsWarning,
-    InputError,
-    InputTypeError,
-    MissingExtraError,
-    record_warnings,
-    warn,
-)
+from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InputError, InputTypeError, MissingExtraError
 from priorshift.kernels import Energy, Gaussian, Laplace
 from priorshift.sketch import Histogram, ScoreModel, Sketch
+from priorshift.warning_records import record_warnings, warn
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -174,7 +167,7 @@ def test_work_of_a_task_stays_on_its_thread_and_says_nothing_there():
     assert outcome == Outcome(1, None, ((ColumnWarning, "a column"),))
     with pytest.warns(ColumnWarning, match="a column"):
         assert outcome.open() == 1
-    with record_warnings(ColumnWarning) as outer, record_warnings(ColumnWarning) as inner:
+    with record_warnings(ColumnWarning, show=False) as outer, record_warnings(ColumnWarning, show=False) as inner:
         warn("a column", ColumnWarning)
     assert (len(outer), len(inner)) == (0, 1)
 

@@ -15,7 +15,13 @@ from sklearn.linear_model import LogisticRegression
 
 import priorshift as ps
 from priorshift import records
-from priorshift.errors import EstimatedPriorWarning, InputError, MissingExtraError, OutOfRangeWarning, SharedRowsWarning
+from priorshift.errors import (
+    DuplicateRowsWarning,
+    EstimatedPriorWarning,
+    InputError,
+    MissingExtraError,
+    OutOfRangeWarning,
+)
 from priorshift.inference import intervals
 from priorshift.inference.confidence_curve import FiellerCurve
 from priorshift.inference.joint import JointRatios, RatioInfluence, holm, largest_normal
@@ -598,7 +604,7 @@ def test_what_is_not_known_of_common_patients_is_taken_as_common_to_all():
 
 def test_an_id_that_stands_in_two_wards_is_a_group():
     tables = wards(0.5, np.random.default_rng(0))
-    with pytest.warns(SharedRowsWarning, match="No id of column 'pat' stands in both"):
+    with pytest.warns(DuplicateRowsWarning, match="No id of column 'pat' stands in both"):
         ids = pooled_wards(tables, method="tcpu", groups=None, shared="pat")
     assert ids.to_dict() == pooled_wards(tables, method="tcpu").to_dict()
 
@@ -621,7 +627,7 @@ def test_groups_that_nobody_passed_are_for_estimators_that_take_them():
     T["a"] = np.where(T["ward"] == "w0", 0.2, 0.8)
     by_ward = {"stratify": "ward", "method": Foreign()}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SharedRowsWarning)  # that no id stands in both
+        warnings.simplefilter("ignore", DuplicateRowsWarning)  # that no id stands in both
         made = ps.estimate_priors(P, U, T, shared="pat", **by_ward)
         one = ps.estimate_prior(P, U, T, shared="pat", drop=["ward"], method=Foreign())
     assert one.value == pytest.approx(0.5) and made.pooled.value == pytest.approx(0.5)

@@ -17,11 +17,12 @@ from browser import Overheard, browser, html_errors, needs_browser, needs_valida
 import priorshift as ps
 from priorshift import report
 from priorshift.cli import main
-from priorshift.errors import InputError, MissingExtraError, PriorShiftWarning, suppress_warnings
+from priorshift.errors import InputError, MissingExtraError, PriorShiftWarning
 from priorshift.io.column_uses import ColumnUse
 from priorshift.report.contents import prior_status
 from priorshift.report.numbers import is_hidden, look_up
 from priorshift.sketch import Histogram, ScoreModel
+from priorshift.warning_records import suppress_warnings
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -423,12 +424,12 @@ def test_in_a_browser_nothing_is_wrong(chromium, pages, kind):
     for width, scheme in screens if kind in ("yes", "nothing", "mixed", "months", "strata") else screens[:1]:
         context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
         page = context.new_page()
-        intercept_warnings = Overheard(page)
+        browser_log = Overheard(page)
         page.goto(pages[kind].as_uri())
         page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert serious_violations(page) == []
-        assert intercept_warnings.errors == [] and intercept_warnings.outside == []
+        assert browser_log.errors == [] and browser_log.outside == []
         context.close()
 
 
@@ -527,12 +528,12 @@ def test_pages_with_hostile_names_are_valid(hostile_pages):
 def test_nothing_of_hostile_names_runs(chromium, hostile_pages):
     for path in hostile_pages:
         page = chromium.new_page(viewport={"width": 390, "height": 800})
-        intercept_warnings, dialogs = Overheard(page), []
+        browser_log, dialogs = Overheard(page), []
         page.on("dialog", lambda dialog, seen=dialogs: (seen.append(dialog.message), dialog.dismiss()))
         page.goto(path.as_uri())
         page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
         assert page.title() != "run" and dialogs == []
-        assert intercept_warnings.errors == [] and intercept_warnings.outside == []
+        assert browser_log.errors == [] and browser_log.outside == []
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert (
             page.evaluate("document.querySelectorAll('script, img, iframe, object, [onload], [onerror]').length") == 0

@@ -10,9 +10,10 @@ from browser import browser, needs_browser
 
 import priorshift as ps
 from priorshift import Interval, PriorEstimate, report
-from priorshift.errors import PriorShiftWarning, suppress_warnings
+from priorshift.errors import PriorShiftWarning
 from priorshift.report.numbers import name, plain
 from priorshift.report.pictures import IntervalGraphic
+from priorshift.warning_records import suppress_warnings
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")

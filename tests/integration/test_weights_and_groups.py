@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 import priorshift as ps
 from priorshift.audit import Audit, audited_share
 from priorshift.cli import main
-from priorshift.errors import DuplicateRowsWarning, FewGroupsWarning, InputError, SharedRowsWarning
+from priorshift.errors import DuplicateRowsWarning, InputError, IntervalWarning
 from priorshift.io.weights import design_effect, effective_size, read_weights
 from priorshift.problem import Source
 from priorshift.scores.calibration import calibrate
@@ -266,11 +266,11 @@ def test_few_groups_are_told_of_and_have_few_degrees_of_freedom():
     P, U, T = problem(m=60, n=120, t=120)
     groups = {"positive": np.arange(60), "unlabeled": 100 + np.arange(120), "target": 900 + np.arange(120) // 30}
     with pytest.warns(
-        FewGroupsWarning, match=r"The groups of the target are worth 4\.0 of equal size; with fewer than 20"
+        IntervalWarning, match=r"The groups of the target are worth 4\.0 of equal size; with fewer than 20"
     ):
         few = ps.estimate_prior(P, U, T, source_prior=0.3, groups=groups, random_state=0)
     assert few.interval.width > 4.5 * few.standard_error  # of a normal law 3.9
-    with pytest.warns(FewGroupsWarning, match=r"The groups of the unlabelled sample are worth 6\.0 of equal size"):
+    with pytest.warns(IntervalWarning, match=r"The groups of the unlabelled sample are worth 6\.0 of equal size"):
         ps.WitnessShift(0.3, **QUICK).fit(
             np.concatenate([P, U]), np.repeat([1, 0], [60, 120]), groups=np.r_[:60, 100 + np.arange(120) // 20]
         )
@@ -292,7 +292,7 @@ def test_a_repeated_id_is_a_group_in_the_target_too(samples):
     for start, (name, X) in enumerate(zip(("positive", "unlabeled", "target"), samples, strict=True)):
         tables[name] = pd.DataFrame(X, columns=list("abc")).assign(patient=1000 * start + np.arange(len(X)) // 3)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SharedRowsWarning)  # that no id stands in both
+        warnings.simplefilter("ignore", DuplicateRowsWarning)  # that no id stands in both
         ids = ps.estimate_prior(**tables, source_prior=0.3, shared="patient", random_state=0)
     groups = ps.estimate_prior(**tables, source_prior=0.3, groups="patient", random_state=0)
     assert ids.to_dict() == groups.to_dict()

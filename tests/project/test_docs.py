@@ -51,10 +51,13 @@ def has_example(thing):
 
 
 def test_there_are_about_as_many_public_names_as_there_seem_to_be():
-    assert len(PUBLIC) > 130 and {"estimate_prior", "TCPU", "plots.svg", "errors.InputError"} <= set(PUBLIC)
+    assert len(PUBLIC) > 40 and {"estimate_prior", "TCPU", "plots.svg", "errors.InputError"} <= set(PUBLIC)
 
 
-@pytest.mark.parametrize("name", sorted(PUBLIC))
+WITH_EXAMPLE = sorted(name for name in PUBLIC if not name.startswith("errors."))  # which one reads, not calls
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLE)
 def test_every_public_name_has_an_example(name):
     assert has_example(PUBLIC[name])
 

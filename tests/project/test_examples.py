@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from priorshift.errors import AuditWarning, OverlapWarning, PrivacyWarning
+from priorshift.errors import InconsistentInputWarning, PrivacyWarning, WeakSeparationWarning
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("pandas")
@@ -46,7 +46,7 @@ def _presence_only(of):
     assert of["found_warmer"].verdict.answer == "no" and truth in of["found_warmer"].estimate.interval
     assert [column.name for column in of["found_warmer"].label_shift_test.named] == ["temperature"]
     assert of["audited"].verdict.answer == "no" and gone in of["audited"].estimate.interval
-    assert {warning.category for warning in of["said"]} == {AuditWarning}
+    assert {warning.category for warning in of["said"]} == {InconsistentInputWarning}
 
 
 def _season(of):
@@ -99,7 +99,7 @@ def _wide_interval(of):
     assert min(width, key=width.get) == "target audited"
     assert {name: width[name] for name in of["foreseen"]} == pytest.approx(of["foreseen"], rel=0.25)
     assert 0.8 < of["plan"].components["source_prior"] < 0.88
-    assert {warning.category for warning in of["said"]} == {OverlapWarning}
+    assert {warning.category for warning in of["said"]} == {WeakSeparationWarning}
 
 
 SHOWN = {

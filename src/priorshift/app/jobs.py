@@ -22,13 +22,14 @@ from priorshift.arrays import Floats, Mask
 from priorshift.decisions import check_names, decide, fit_to_tables, logistic, write_decided_table
 from priorshift.diagnosis.diagnose import GRAVE, ODD, diagnose_from_tables, diagnose_targets_from_tables
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
-from priorshift.errors import InputError, intercept_warnings
+from priorshift.errors import InputError
 from priorshift.io.column_uses import column_uses
 from priorshift.io.mixed_tables import MixedTable, as_dates, is_missing, read_columns
 from priorshift.io.tables import Table
 from priorshift.io.targets import JoinedTargets, rows_by_value
 from priorshift.progress import Progress
 from priorshift.shifted_classifier import ShiftedClassifier
+from priorshift.warning_records import record_warnings
 
 REPORT, RESULT, DECISIONS = "report.html", "result.json", "decisions.csv"
 STEPS = {  # what the library calls its work, and what a user does
@@ -104,7 +105,7 @@ def look(order: Order, limits: Limits) -> dict[str, Any]:
 def columns(order: Order, limits: Limits) -> dict[str, Any]:
     """What becomes of the columns of the three files, and what looks odd about them."""
     order.check(limits)
-    with intercept_warnings(*ODD, *GRAVE) as odd:
+    with record_warnings(*ODD, *GRAVE, show=True) as odd:
         unlabeled, positive, target = order.read()
     if isinstance(target, list):
         target = JoinedTargets.of(target).table
@@ -121,7 +122,7 @@ def run(order: Order, limits: Limits) -> dict[str, Any]:
     with Progress("read", 1) as step:
         step()
         order.check(limits)
-        with intercept_warnings(*ODD, *GRAVE) as odd:
+        with record_warnings(*ODD, *GRAVE, show=True) as odd:
             unlabeled, positive, target = order.read()
     estimator, told = settings.estimator(), settings.told()
     about: dict[str, Any] = {"told": told, "threshold": settings.threshold, "said": odd}

@@ -11,7 +11,8 @@ from priorshift.cli.parser import METHOD, OUTPUT
 from priorshift.cli.tables import add_tables, read_many_tables, read_tables, told
 from priorshift.diagnosis.diagnose import GRAVE, ODD, diagnose_from_tables, diagnose_targets_from_tables
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
-from priorshift.errors import InputError, intercept_warnings
+from priorshift.errors import InputError
+from priorshift.warning_records import record_warnings
 
 
 def add_command(commands: Any) -> None:
@@ -65,11 +66,11 @@ def diagnosed(args: argparse.Namespace) -> Diagnosis | Diagnoses:
     _, estimator = make_estimator(args)
     more: dict[str, Any] = {"told": told(args), "threshold": args.threshold}
     if has_several(args):
-        with intercept_warnings(*ODD, *GRAVE) as odd:
+        with record_warnings(*ODD, *GRAVE, show=True) as odd:
             several = read_many_tables(args)
         return diagnose_targets_from_tables(estimator, *several, by=args.by, said=odd, **more)
     [args.target] = args.target
-    with intercept_warnings(*ODD, *GRAVE) as odd:
+    with record_warnings(*ODD, *GRAVE, show=True) as odd:
         one = read_tables(args)
     return diagnose_from_tables(estimator, *one, said=odd, **more)
 

@@ -27,18 +27,7 @@ from priorshift.diagnosis.planning import planning
 from priorshift.diagnosis.sensitivity import sensitivity
 from priorshift.diagnosis.shift_test import shift_test
 from priorshift.diagnosis.verdict import UNJUDGED, judge
-from priorshift.errors import (
-    AuditWarning,
-    ColumnWarning,
-    DuplicateRowsWarning,
-    FewGroupsWarning,
-    InputError,
-    Said,
-    SampleWarning,
-    SharedRowsWarning,
-    WarningsByName,
-    intercept_warnings,
-)
+from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InconsistentInputWarning, InputError, IntervalWarning
 from priorshift.io.column_uses import column_uses
 from priorshift.io.row_metadata import Columns, RowMetadata
 from priorshift.io.tables import Table
@@ -47,11 +36,12 @@ from priorshift.methods.witness_shift import TargetFit, WitnessShift
 from priorshift.problem import Source, Target, check_sizes
 from priorshift.progress import Progress
 from priorshift.source_prior.mixture_prior import MixturePrior
+from priorshift.warning_records import WarningRecord, WarningsByName, record_warnings
 
 _PARTS = 5  # of a diagnosis, after the estimate
 # what a verdict mentions of the tables, and what of it forbids a number; other warnings are of what it judges itself
-ODD = (ColumnWarning, DuplicateRowsWarning, FewGroupsWarning, SharedRowsWarning)
-GRAVE = (AuditWarning, SampleWarning)
+ODD = (ColumnWarning, DuplicateRowsWarning, IntervalWarning)
+GRAVE = (InconsistentInputWarning,)
 # p-values that more resamples are drawn for, of one target and of one of several, whose p-values are adjusted
 _DOUBTFUL, _UNLIKELY = 0.1, 0.01
 _MORE_RESAMPLES, _MOST_RESAMPLES = 4999, 19_999
@@ -119,7 +109,7 @@ def diagnose(
     estimator = _estimator(method, source_prior, scenario, confidence, random_state, standardize)
     drop = [drop] if isinstance(drop, str) else list(drop)
     told = RowMetadata(shared, audit, weights, groups).checked(drop)
-    with intercept_warnings(*ODD, *GRAVE) as odd:
+    with record_warnings(*ODD, *GRAVE, show=True) as odd:
         tables = read_three(positive, unlabeled, target, told, drop, encoder)
     return diagnose_from_tables(estimator, *tables, told=told, threshold=threshold, said=odd)
 
@@ -185,7 +175,7 @@ def diagnose_targets(
         raise InputError(f"by is {type(by).__name__}, but it must be the name of a column; pass that.")
     drop = [drop] if isinstance(drop, str) else list(drop)
     told = RowMetadata(shared, audit, weights, groups).checked(drop, by=by)
-    with intercept_warnings(*ODD, *GRAVE) as odd:
+    with record_warnings(*ODD, *GRAVE, show=True) as odd:
         tables = read_several(positive, unlabeled, targets, by, told, drop, encoder)
     made = diagnose_targets_from_tables(estimator, *tables, by=by, told=told, threshold=threshold, said=odd)
     library = frame_library(targets, unlabeled, positive)
@@ -200,7 +190,7 @@ def diagnose_from_tables(
     *,
     told: RowMetadata | None = None,
     threshold: float | None = None,
-    said: Sequence[Said] = (),
+    said: Sequence[WarningRecord] = (),
 ) -> Diagnosis:
     """Diagnose a target from tables that were read before, whose columns agree.
 
@@ -222,7 +212,7 @@ def diagnose_from_tables(
     Diagnosis
     """
     check_sizes(**{target.name: len(target.values)})
-    with intercept_warnings(*ODD, *GRAVE) as odd:
+    with record_warnings(*ODD, *GRAVE, show=True) as odd:
         X, y, arguments, asked = source_of_tables(estimator, unlabeled, positive, target, told=told)
         fitted = _Fitted.to(estimator, X, y, arguments, unlabeled, threshold)
         found = fitted.diagnosis(fitted.examine(estimator.read_target(target, **asked)))
@@ -240,7 +230,7 @@ def diagnose_targets_from_tables(
     by: str | None = None,
     told: RowMetadata | None = None,
     threshold: float | None = None,
-    said: Sequence[Said] = (),
+    said: Sequence[WarningRecord] = (),
 ) -> Diagnoses:
     """Diagnose several targets from tables that were read before.
 
@@ -269,18 +259,18 @@ def diagnose_targets_from_tables(
     settings = run_settings(estimator, tables, told, threshold, by)
     unlabeled, positive, joined = join_targets(unlabeled, positive, targets, told)
     columns = column_uses(unlabeled, positive, replace(joined.table, dropped=targets[0][1].dropped), told, by=by)
-    with intercept_warnings(*ODD, *GRAVE) as odd:
+    with record_warnings(*ODD, *GRAVE, show=True) as odd:
         X, y, arguments, asked = source_of_tables(estimator, unlabeled, positive, joined.table, told=told)
         fitted = _Fitted.to(estimator, X, y, arguments, unlabeled, threshold)
     made, of_target, influences, by_name = {}, {}, [], WarningsByName("target")
     for name, rows in joined.rows.items():
         own = without_empty_audit({key: column[rows] for key, column in asked.items()})
-        with by_name.of(name), intercept_warnings(*ODD, *GRAVE) as of_target[name]:
+        with by_name.collect(name), record_warnings(*ODD, *GRAVE, show=True) as of_target[name]:
             seen = fitted.examine(estimator.read_target(joined.part(name), **own))
             found = fitted.diagnosis(seen, len(joined.rows))
             influences.append(estimator.influence(seen))
         made[name] = replace(found, columns=columns, settings=settings)
-    by_name.say()
+    by_name.issue()
     p_values = adjusted([found.label_shift_test.p_value for found in made.values()])
     judged = {
         name: _judged(found, [*_not_of_others(said, name, made), *odd, *of_target[name]], p, len(made))
@@ -354,13 +344,15 @@ def _again(targets: int, rows: int) -> tuple[float, int]:
     return _UNLIKELY, min(max(targets * RESAMPLES, min(_MORE_RESAMPLES, _MOST_SIGNS // rows)), _MOST_RESAMPLES)
 
 
-def _not_of_others(said: Sequence[Said], name: str, names: Iterable[str]) -> list[Said]:
+def _not_of_others(said: Sequence[WarningRecord], name: str, names: Iterable[str]) -> list[WarningRecord]:
     """What was warned as tables were read, but for what names another target."""
     others = [f"target {other!r}" for other in names if other != name]
     return [one for one in said if f"target {name!r}" in one[1] or not any(other in one[1] for other in others)]
 
 
-def _judged(found: Diagnosis, said: Sequence[Said], p_value: float | None = None, targets: int = 1) -> Diagnosis:
+def _judged(
+    found: Diagnosis, said: Sequence[WarningRecord], p_value: float | None = None, targets: int = 1
+) -> Diagnosis:
     verdict = judge(
         found.estimate,
         found.label_shift_test,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from priorshift.errors import PriorShiftWarning, suppress_warnings
+from priorshift.errors import PriorShiftWarning
 from priorshift.formatting import TextReport
 from priorshift.inference.prior_knowledge import PointPrior
 from priorshift.methods.witness_shift import TargetFit, WitnessShift
@@ -19,6 +19,7 @@ from priorshift.problem import Source
 from priorshift.records import plain
 from priorshift.results import decimals, range_decimals
 from priorshift.source_prior.mixture_prior import MixturePrior
+from priorshift.warning_records import suppress_warnings
 
 _KM2_ROWS = 1000  # asked only for agreement: a third opinion, not an estimate
 _FAR_OUT = 0.005  # of the tables' belief, beyond which a given π contradicts them

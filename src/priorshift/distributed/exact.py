@@ -26,7 +26,7 @@ from priorshift.arrays import Floats
 from priorshift.distributed.collections import Blocks, Parts, in_graph, is_distributed, no_rows, read_part
 from priorshift.distributed.reduction import Outcome, compute, import_dask, together, tree
 from priorshift.embedding import tiles
-from priorshift.errors import InputError, PriorShiftWarning, record_warnings
+from priorshift.errors import InputError, PriorShiftWarning
 from priorshift.io.chunk_parts import AnyTable, ColumnSelection, joined, length
 from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.scaling import Rows
@@ -35,6 +35,7 @@ from priorshift.kernels import Kernel
 from priorshift.methods.tcpu import TCPU
 from priorshift.results import PriorEstimate
 from priorshift.sketch.row_reader import RowReader
+from priorshift.warning_records import record_warnings
 
 Weights = tuple[Floats | None, Floats | None]
 
@@ -237,5 +238,5 @@ def gather(samples: Mapping[str, Any], wanted: ColumnSelection, client: Any) -> 
 
 
 def _numbers(part: Any, name: str, reader: RowReader) -> Floats:
-    with record_warnings(PriorShiftWarning):  # what is odd about a whole sample is said where it is whole
+    with record_warnings(PriorShiftWarning, show=False):  # what is odd about a whole sample is said where it is whole
         return reader(part, name)

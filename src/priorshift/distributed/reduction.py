@@ -13,8 +13,9 @@ from functools import partial, reduce
 from typing import Any
 
 from priorshift import threads
-from priorshift.errors import InputError, MissingExtraError, PriorShiftWarning, Said, record_warnings, warn
+from priorshift.errors import InputError, MissingExtraError, PriorShiftWarning
 from priorshift.io.parameters import check_count
+from priorshift.warning_records import WarningRecord, record_warnings, warn
 
 Merge = Callable[[Any, Any], Any]
 
@@ -38,12 +39,12 @@ class Outcome:
 
     value: Any
     refused: InputError | None = None
-    said: tuple[Said, ...] = ()
+    said: tuple[WarningRecord, ...] = ()
 
     @classmethod
     def of(cls, work: Callable[..., Any], *arguments: Any, place: str = "") -> Outcome:
         """Do the work, on this thread alone; an error says where it was met."""
-        with record_warnings(PriorShiftWarning) as said, threads.alone():
+        with record_warnings(PriorShiftWarning, show=False) as said, threads.alone():
             try:
                 value, refused = work(*arguments), None
             except InputError as error:

@@ -26,12 +26,13 @@ from scipy.special import betainc, betaincinv
 
 from priorshift.arrays import Floats
 from priorshift.audit import AuditedShare, audited_share
-from priorshift.errors import AuditWarning, InputError, warn
+from priorshift.errors import InconsistentInputWarning, InputError
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.prior_knowledge import DistributionPrior, PriorKnowledge, RangePrior
 from priorshift.inference.share_distribution import ShareDistribution
 from priorshift.io.labels import Audit
 from priorshift.problem import Source, Target
+from priorshift.warning_records import warn
 
 LEVEL = 0.001  # of the test whether belief and audit contradict each other
 _DOUBT = 0.05  # what Jeffreys' prior counts beside a belief from the same rows
@@ -202,7 +203,7 @@ class AuditedBelief:
             f"The audit of {k} of {n} rows contradicts what {believed}: the {what} is {self.sample.value:.3f} by the "
             f"audit (99.9% interval {ends[0]:.3f} to {ends[1]:.3f}), and {mean:.3f} ({low:.3f} to {high:.3f}) without "
             f"it. The audit alone is used; if its rows were drawn at random, {otherwise}.",
-            AuditWarning,
+            InconsistentInputWarning,
         )
 
 

@@ -13,10 +13,11 @@ from math import ceil, exp, log, sqrt
 import numpy as np
 
 from priorshift.embedding.gram import Embeddings, numerator, separation
-from priorshift.errors import InputError, VacuousBoundWarning, warn
+from priorshift.errors import InputError, IntervalWarning
 from priorshift.io.parameters import check_number
 from priorshift.kernels import Kernel
 from priorshift.results import Interval
+from priorshift.warning_records import warn
 
 _LARGEST_DELTA = exp(-((sqrt(2) + 1) ** 2) / 2)  # Theorems 1 and 2 hold for no larger δ: 0.0543
 
@@ -249,7 +250,7 @@ def _bounded(low: float, high: float, half: float, confidence: float, method: st
         warn(
             f"The {method} is vacuous: with {m} positive, {n} unlabeled and {n_target} target rows it allows an error "
             f"of {half:.2g}, so every prior in [0, 1]; use interval='delta', or collect more rows.",
-            VacuousBoundWarning,
+            IntervalWarning,
         )
     return Interval(unit(low), unit(high), confidence, method)
 

@@ -16,12 +16,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from priorshift.arrays import Floats, Mask
-from priorshift.errors import ColumnWarning, FarValueWarning, SampleWarning, warn
+from priorshift.errors import ColumnWarning, InconsistentInputWarning
 from priorshift.formatting import drop_words
 from priorshift.io.encoding import TableEncoder
 from priorshift.io.mixed_tables import MixedTable, is_missing
 from priorshift.io.observations import row_codes
 from priorshift.io.tables import Table
+from priorshift.warning_records import warn
 
 _FALLS = 10.0  # times that the spread is smaller without the value
 _GAP = 10.0  # spreads of the rest, between the value and the next one
@@ -41,7 +42,7 @@ def warn_of_far_values(table: Table) -> None:
                     f"In {table.name}, {table.column(number)} holds {value:.10g} in {rows} row{'s'[: rows > 1]}, "
                     f"{distance:.0f} spreads from the rest; a code for a missing value? Leave these rows out, or "
                     "write what is known.",
-                    FarValueWarning,
+                    ColumnWarning,
                 )
 
 
@@ -309,7 +310,7 @@ def warn_of_samples(tables: Sequence[Table]) -> None:
             warn(
                 f"{again} of {len(target.values)} rows of {target.name} also stand in {other.name}, {words}; pass a "
                 "sample of the new one as target.",
-                SampleWarning,
+                InconsistentInputWarning,
             )
 
 

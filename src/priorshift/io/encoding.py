@@ -20,11 +20,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Floats, Mask
-from priorshift.errors import ColumnWarning, InputError, warn
+from priorshift.errors import ColumnWarning, InputError
 from priorshift.formatting import drop_words
 from priorshift.io.header_fields import Fields
 from priorshift.io.mixed_tables import Cells, MixedTable, as_date, as_dates, as_number, as_text, is_missing, read_mixed
 from priorshift.io.tables import LARGEST, Origin, Table, match_columns
+from priorshift.warning_records import warn
 
 MISSING = "(missing)"  # the level of a cell without value
 RARE = "(rare)"

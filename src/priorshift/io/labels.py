@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from priorshift.arrays import Floats, Index, Mask
-from priorshift.errors import InputError, LabelOrderWarning, warn
+from priorshift.errors import InputError, LabelOrderWarning
 from priorshift.io.parameters import check_per_row
+from priorshift.warning_records import warn
 
 LEAST = 10  # labels, and clusters of them, below which a share is a guess
 MISSING = ("", "nan", "none", "null", "na", "<na>", "nat")

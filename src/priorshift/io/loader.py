@@ -10,12 +10,13 @@ from typing import Any
 from scipy.sparse import issparse
 from sklearn.base import clone
 
-from priorshift.errors import InputError, warn
+from priorshift.errors import InputError
 from priorshift.io.column_checks import warn_of_columns, warn_of_levels, warn_of_samples, warn_of_shares
 from priorshift.io.encoding import TableEncoder
 from priorshift.io.estimators import check_estimator
 from priorshift.io.mixed_tables import MixedTable, as_frame, read_columns, read_mixed
 from priorshift.io.tables import Table, check_dropped, check_finite, match_columns, read_table
+from priorshift.warning_records import warn
 
 Reader = Callable[..., Table | MixedTable]  # as read_table
 

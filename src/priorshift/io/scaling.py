@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats, Index
-from priorshift.errors import ColumnWarning, InputError, warn
+from priorshift.errors import ColumnWarning, InputError
 from priorshift.io.tables import Origin, Table
+from priorshift.warning_records import warn
 
 _ROUNDING = 8 * np.finfo(float).eps  # a spread below this, relative to the values, is rounding alone
 _BLOCK = 4096  # rows looked at together

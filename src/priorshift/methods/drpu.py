@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from priorshift.arrays import Floats, Index
 from priorshift.base import TargetPriorEstimator
-from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning, warn
+from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning
 from priorshift.io.estimators import seeded
 from priorshift.io.parameters import check_prior, is_known
 from priorshift.methods.network import Risk, Split, import_torch, train, training_of
@@ -24,6 +24,7 @@ from priorshift.scores.cross_fitting import Model, ModelScore, check_model
 from priorshift.scores.level_sets import LevelSet, SampleScores, ShareCurve, margin
 from priorshift.scores.scored_source import LevelSetEvidence
 from priorshift.source_prior.estimated import estimate_source_prior
+from priorshift.warning_records import warn
 
 _FALLBACK = 0.5  # of the positives must lie above a threshold where ε allows none
 _LEAST_ALPHA = 0.01  # r ≤ 1/α: a smaller α lets single rows weigh more than a hundred

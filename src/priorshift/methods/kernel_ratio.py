@@ -19,13 +19,14 @@ from priorshift.embedding.gram import Embeddings, SourceEmbedding, ratio, separa
 from priorshift.embedding.incomplete import embed_pairs
 from priorshift.embedding.random_features import RandomFeatures, check_features, uses_random_features
 from priorshift.embedding.samples import Sample
-from priorshift.errors import InputError, WeakSeparationWarning, warn
+from priorshift.errors import InputError, WeakSeparationWarning
 from priorshift.formatting import short
 from priorshift.inference import intervals
 from priorshift.io.observations import PriorInfluence, row_codes
 from priorshift.kernels import Gaussian, Laplace, make_kernel
 from priorshift.problem import Source
 from priorshift.results import Interval, NegativeRatio
+from priorshift.warning_records import warn
 
 _NO_SEPARATION = 1e-12  # of the kernel's scale: what rounding leaves of a separation that is zero
 

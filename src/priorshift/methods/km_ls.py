@@ -9,10 +9,11 @@ from scipy import stats
 
 from priorshift.arrays import Floats, Index
 from priorshift.base import TargetPriorEstimator
-from priorshift.errors import DuplicateRowsWarning, EstimatedPriorWarning, FarValueWarning, suppress_warnings, warn
+from priorshift.errors import ColumnWarning, DuplicateRowsWarning, EstimatedPriorWarning
 from priorshift.problem import Source, Target
 from priorshift.results import Interval, PriorEstimate
 from priorshift.source_prior.km import KM2, check_km_bandwidth
+from priorshift.warning_records import suppress_warnings, warn
 
 
 class KM2LS(TargetPriorEstimator):
@@ -86,7 +87,7 @@ class KM2LS(TargetPriorEstimator):
         sizes = (len(self._positive), self._unlabeled, len(target))
         X, y = np.concatenate([self._positive, target.rows[:]]), np.repeat([1, 0], [sizes[0], sizes[2]])
         settings = {name: getattr(self, name) for name in ("bandwidth", "components", "max_rows")}
-        with suppress_warnings(FarValueWarning, DuplicateRowsWarning):  # they were said of each table
+        with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # they were said of each table
             km2 = KM2(**settings, standardize=False, random_state=self._entropy).fit(
                 X, y, weights=self._weights_with(target), groups=self._groups_with(target)
             )

@@ -13,12 +13,13 @@ from scipy.special import expit
 
 from priorshift.arrays import Floats
 from priorshift.base import PUClassifier
-from priorshift.errors import FewPositivesWarning, warn
+from priorshift.errors import FewPositivesWarning
 from priorshift.io.parameters import check_prior, is_known
 from priorshift.methods.network import Risk, Split, import_torch, train, training_of
 from priorshift.problem import Source
 from priorshift.scores.calibration import calibrate
 from priorshift.source_prior.estimated import LEAST_PRIOR, estimate_source_prior
+from priorshift.warning_records import warn
 
 
 class NNPUClassifier(PUClassifier):

@@ -22,7 +22,7 @@ from priorshift.base import TargetPriorEstimator
 from priorshift.embedding.cuda import Device
 from priorshift.embedding.gram import Embeddings, objective, ratio, separation, target_prior
 from priorshift.embedding.random_features import described
-from priorshift.errors import InputError, OutOfRangeWarning, warn
+from priorshift.errors import InputError, OutOfRangeWarning
 from priorshift.formatting import written
 from priorshift.inference import intervals
 from priorshift.inference.joint import GroupInfluence, RatioInfluence
@@ -32,6 +32,7 @@ from priorshift.methods.kernel_ratio import KernelRatio
 from priorshift.problem import Source, Target
 from priorshift.results import Interval, PriorEstimate
 from priorshift.source_prior.estimated import LEAST_PRIOR, EstimatedPrior, SourcePriorMixin, estimate_source_prior
+from priorshift.warning_records import warn
 
 _REPLICATE_BYTES = 2**25  # of bootstrap counts held at a time
 

@@ -11,14 +11,7 @@ from scipy.special import ndtri
 
 from priorshift.arrays import Floats
 from priorshift.base import TargetPriorEstimator
-from priorshift.errors import (
-    InputError,
-    OutOfRangeWarning,
-    OverlapWarning,
-    WeakSeparationWarning,
-    suppress_warnings,
-    warn,
-)
+from priorshift.errors import InputError, OutOfRangeWarning, WeakSeparationWarning
 from priorshift.formatting import written
 from priorshift.inference.audit_combination import (
     AuditedBelief,
@@ -45,6 +38,7 @@ from priorshift.scores.witness import Witness
 from priorshift.source_prior.estimated import EstimatedPrior, SourcePriorMixin, check_scenario, estimate_source_prior
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.threads import one_blas_thread
+from priorshift.warning_records import suppress_warnings, warn
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,10 +321,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         if self.source_prior is not None:
             if self._audit is None:
                 return estimate_source_prior(self.source_prior, source, self.random_state)
-            with (
-                suppress_warnings(OverlapWarning),
-                suppress_warnings(WeakSeparationWarning),
-            ):  # what it leaves open, the audit answers
+            with suppress_warnings(WeakSeparationWarning):  # what the estimator leaves open, the audit answers
                 estimated = estimate_source_prior(self.source_prior, source, self.random_state)
             if estimated.distribution is None:
                 raise InputError(

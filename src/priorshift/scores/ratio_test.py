@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from priorshift.arrays import Floats
-from priorshift.errors import WeakSeparationWarning, warn
+from priorshift.errors import WeakSeparationWarning
 from priorshift.scores import mixture
+from priorshift.warning_records import warn
 
 _COARSE = np.concatenate([np.linspace(0, 0.9, 25), [0.92, 0.94, 0.96, 0.98, 0.99, 0.995]])  # r/(1 + r)
 _FINE = np.linspace(-6, 6, 25)  # standard errors around R̂

@@ -23,13 +23,14 @@ import numpy as np
 from scipy import stats
 
 from priorshift.arrays import Floats, Mask
-from priorshift.errors import SampleWarning, warn
+from priorshift.errors import InconsistentInputWarning
 from priorshift.problem import Source, Target
 from priorshift.scores import mixture
 from priorshift.scores.cross_fitting import FIT_ROWS, Repetition, cross_fit
 from priorshift.scores.level_sets import ShareCurve
 from priorshift.scores.mixture import p_values
 from priorshift.threads import in_threads
+from priorshift.warning_records import warn
 
 _CELLS = 30  # of a score, about
 _TAILS = (0.01, 0.99)  # of a sample, outside of which a score may lie in the outermost cell
@@ -383,5 +384,5 @@ def warn_if_swapped(scored: ScoredSource) -> None:
             f"Positives and unlabelled rows look swapped: at least {told.reverse:.1%} of the positives are like the "
             f"unlabelled rows, but at most {told.most:.1%} of the unlabelled rows are like the positives, though they "
             "are a sample of the population that holds them. Check which table is which.",
-            SampleWarning,
+            InconsistentInputWarning,
         )

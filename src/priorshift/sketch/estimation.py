@@ -31,7 +31,7 @@ from priorshift.arrays import Floats
 from priorshift.embedding.gram import Embeddings
 from priorshift.embedding.moments import Moments, embed_moments
 from priorshift.embedding.random_features import described
-from priorshift.errors import InputError, SampleWarning, warn
+from priorshift.errors import InconsistentInputWarning, InputError
 from priorshift.formatting import p_words
 from priorshift.inference import intervals
 from priorshift.inference.prior_knowledge import read_prior
@@ -54,6 +54,7 @@ from priorshift.sketch.score_model import KIND as MODEL
 from priorshift.sketch.score_model import ScoreModel
 from priorshift.sketch.sketch import KIND as SKETCH
 from priorshift.sketch.sketch import Sketch
+from priorshift.warning_records import warn
 
 _SURE = 3.0  # standard errors below zero, from which on it is no chance
 _FOURTH = 4.0  # of a variance's own variance, n Var(s²)/s⁴: 2 for normal values, and rarely above this
@@ -76,7 +77,7 @@ def warn_if_swapped(positive: Moments, unlabeled: Moments, prior: float) -> None
             "Positives and unlabelled rows look swapped: the unlabelled rows are spread less than those of a "
             f"population of which a share of {prior:.3g} is like the positives, while the other way round the two fit. "
             "Check which sketch is which.",
-            SampleWarning,
+            InconsistentInputWarning,
         )
 
 

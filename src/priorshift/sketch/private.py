@@ -29,10 +29,11 @@ from scipy.special import log_ndtr, ndtri
 
 from priorshift.arrays import Floats
 from priorshift.embedding.moments import Moments
-from priorshift.errors import InputError, PrivacyWarning, warn
+from priorshift.errors import InputError, PrivacyWarning
 from priorshift.io.header_fields import Fields
 from priorshift.io.parameters import check_random_state, is_number
 from priorshift.scores.counts import GROUPS, CountedSample
+from priorshift.warning_records import warn
 
 Budget = tuple[float | None, float | None]  # epsilon and delta; None of what is not private
 

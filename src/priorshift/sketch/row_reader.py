@@ -17,7 +17,7 @@ import numpy as np
 
 from priorshift.arrays import Floats, Index
 from priorshift.embedding.moments import Weighted
-from priorshift.errors import ColumnWarning, InputError, warn
+from priorshift.errors import ColumnWarning, InputError
 from priorshift.io.chunk_parts import AnyTable
 from priorshift.io.chunks import Chunks
 from priorshift.io.encoding import TableEncoder, converted
@@ -27,6 +27,7 @@ from priorshift.io.scaling import Scaling
 from priorshift.io.tables import LARGEST, Table, check_dropped, check_finite, match_columns
 from priorshift.io.weights import weights_of_part
 from priorshift.progress import RowProgress
+from priorshift.warning_records import warn
 
 _FIRST = "the sample that fixed the columns"
 _QUANTITIES = ("number", "date")

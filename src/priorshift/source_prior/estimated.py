@@ -13,14 +13,7 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from priorshift.errors import (
-    DuplicateRowsWarning,
-    EstimatedPriorWarning,
-    FarValueWarning,
-    InputError,
-    suppress_warnings,
-    warn,
-)
+from priorshift.errors import ColumnWarning, DuplicateRowsWarning, EstimatedPriorWarning, InputError
 from priorshift.inference.audit_combination import AuditedBelief
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, read_prior
 from priorshift.io.estimators import seeded, shared_for
@@ -28,6 +21,7 @@ from priorshift.io.observations import PriorInfluence
 from priorshift.io.parameters import is_known, is_number
 from priorshift.problem import Source
 from priorshift.source_prior.km import KM2
+from priorshift.warning_records import suppress_warnings, warn
 
 LEAST_PRIOR = 1e-3  # what an estimate of 0 is taken for where odds are needed, and 1 less this, an estimate of 1
 
@@ -172,7 +166,7 @@ def estimate_source_prior(estimator: Any, source: Source, random_state: Any = No
     name = type(estimator).__name__
     check_scenario(estimator, source.scenario)
     told = {**shared_for(estimator, source.shared_by), **_weights_and_groups(estimator, source)}
-    with suppress_warnings(FarValueWarning, DuplicateRowsWarning):  # they were said of the source as it is
+    with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # they were said of the source as it is
         estimator.fit(source.rows[:], source.labeled, **told)
     value = _prior_of(estimator)
     influence = getattr(estimator, "prior_influence_", None)

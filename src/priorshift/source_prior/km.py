@@ -18,15 +18,7 @@ from numpy.typing import ArrayLike
 from priorshift import threads
 from priorshift.arrays import Floats
 from priorshift.base import PUEstimator
-from priorshift.errors import (
-    FewPositivesWarning,
-    InputError,
-    NotConvergedWarning,
-    ProjectionWarning,
-    SubsampleWarning,
-    WeakSeparationWarning,
-    warn,
-)
+from priorshift.errors import ApproximationWarning, FewPositivesWarning, InputError, WeakSeparationWarning
 from priorshift.hull.faces import NearestPoint
 from priorshift.hull.hull import Hull
 from priorshift.hull.kernel_matrix import RIDGE, search_bandwidth
@@ -35,6 +27,7 @@ from priorshift.io.parameters import check_bandwidth
 from priorshift.io.weights import effective_size
 from priorshift.problem import Source
 from priorshift.progress import Progress
+from priorshift.warning_records import warn
 
 _START = 1.05  # where d begins: KM2's threshold rests on the slope from 1 to here
 _LARGEST_PRIOR = 0.99
@@ -226,7 +219,7 @@ class KM2(PUEstimator):
             warn(
                 f"{type(self).__name__} uses {most} of {len(sample.rows)} rows, drawn at random, since its time grows "
                 f"with their square; raise max_rows above {most // 2} to use more.",
-                SubsampleWarning,
+                ApproximationWarning,
             )
         return sample.drawn(most, rng)
 
@@ -245,7 +238,7 @@ class KM2(PUEstimator):
         warn(
             f"{type(self).__name__} projects {rows.shape[1]} features on their first {self.components_} principal "
             "components, as its authors do; pass components=None to use all features.",
-            ProjectionWarning,
+            ApproximationWarning,
         )
         centred = rows - rows.mean(axis=0)
         return np.asarray(centred @ np.linalg.svd(centred, full_matrices=False)[2][: self.components].T)
@@ -270,7 +263,7 @@ class KM2(PUEstimator):
             warn(
                 f"{name} stopped short of its tolerance, as it can with few positives in one dimension; the prior may "
                 "be off by 0.02. Add rows or features.",
-                NotConvergedWarning,
+                ApproximationWarning,
             )
 
     def _check_parameters(self) -> None:

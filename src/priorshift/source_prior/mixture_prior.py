@@ -11,13 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Floats
 from priorshift.base import PUEstimator
-from priorshift.errors import (
-    InputError,
-    OverlapWarning,
-    PriorShiftWarning,
-    WeakSeparationWarning,
-    warn,
-)
+from priorshift.errors import InputError, PriorShiftWarning, WeakSeparationWarning
 from priorshift.inference.audit_combination import AuditedBelief, AuditedSample, combine_with_audit
 from priorshift.inference.share_distribution import ShareDistribution
 from priorshift.problem import FEW_POSITIVES, NO_LAYOUT, Source, Target
@@ -27,6 +21,7 @@ from priorshift.scores.posterior import SourceCounts, TargetEvidence, posterior_
 from priorshift.scores.scored_source import ScoredSource
 from priorshift.source_prior.km import KM2
 from priorshift.threads import one_blas_thread
+from priorshift.warning_records import warn
 
 _OVERLAP = 0.1  # above which a warning says what the tables leave open
 _OPEN = 0.9  # the width of an interval that says nothing
@@ -338,7 +333,7 @@ class MixturePrior(PUEstimator):
                 f"so the tables leave the source prior open from {low:.2f} to {high:.2f}; the ratio of negatives is "
                 "not affected. A known source_prior, a range of it, a survey or a few audited rows would narrow the "
                 "interval.",
-                OverlapWarning,
+                WeakSeparationWarning,
             )
 
     def _check_parameters(self) -> None:

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import priorshift as ps
-from priorshift.errors import PriorShiftWarning, suppress_warnings
+from priorshift.errors import PriorShiftWarning
+from priorshift.warning_records import suppress_warnings
 
 
 def tables(rows=400, prior=0.3, target_prior=0.5, distance=2.0, seed=0):

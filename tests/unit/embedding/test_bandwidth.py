@@ -62,7 +62,7 @@ def slowly(X, y, weights, groups, kernel):
     return np.sqrt(np.mean(variances) * (1 + 3 * source_variance(2, -2) / D**2))
 
 
-@pytest.mark.filterwarnings("ignore::priorshift.errors.FewGroupsWarning")
+@pytest.mark.filterwarnings("ignore::priorshift.errors.IntervalWarning")
 @pytest.mark.parametrize("kernel", [Gaussian, Laplace])
 @pytest.mark.parametrize("told", ["nothing", "weights and groups"])
 def test_the_predicted_error_is_that_of_a_slow_sum_over_pairs(kernel, told):

@@ -7,9 +7,9 @@ import priorshift as ps
 from priorshift.errors import (
     DuplicateRowsWarning,
     EstimatedPriorWarning,
-    FewGroupsWarning,
     FewPositivesWarning,
     InputError,
+    IntervalWarning,
 )
 
 S = ps.simulate.gaussian(0.2, 0.6, 200, 150, dimension=3, shared=False, random_state=0)
@@ -117,7 +117,7 @@ def test_a_target_of_one_group_of_the_source_is_refused():
     ids[4] = 0
     tcpu = ps.TCPU(0.2).fit(S.X, S.y, groups=GROUPS, shared=ids)
     refused = pytest.raises(InputError, match="the 4 rows of target are of one group of the source, but at least 2")
-    with pytest.warns(FewGroupsWarning), refused:
+    with pytest.warns(IntervalWarning), refused:
         tcpu.estimate(S.target[:4], groups=[0, 0, 1, 1])
 
 

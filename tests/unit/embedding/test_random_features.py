@@ -141,7 +141,7 @@ def same(one, other, tolerance=1e-10):
 
 @pytest.mark.parametrize("statistic", ["unbiased", "plug-in"])
 @pytest.mark.parametrize("how", ["alone", "shared", "censoring", "groups", "bootstrap"])
-@pytest.mark.filterwarnings("ignore::priorshift.errors.FewGroupsWarning")
+@pytest.mark.filterwarnings("ignore::priorshift.errors.IntervalWarning")
 def test_estimates_are_those_of_all_pairs_of_the_same_kernel(how, statistic):
     """A function of two matrices goes through the exact tiles, and knows nothing of means."""
     z = drawn()
@@ -276,7 +276,7 @@ def test_what_was_taken_is_said(monkeypatch):
     )
 
 
-@pytest.mark.filterwarnings("ignore::priorshift.errors.VacuousBoundWarning")
+@pytest.mark.filterwarnings("ignore::priorshift.errors.IntervalWarning")
 def test_bounds_are_of_the_kernel_itself(monkeypatch):
     monkeypatch.setattr(random_features, "_EXACT_ROWS", {Gaussian: (100, 100)})
     tcpu = ps.TCPU(0.3, interval="sharp-bound").fit(S.X, S.y)

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import priorshift as ps
-from priorshift.errors import SubsampleWarning
+from priorshift.errors import ApproximationWarning
 from priorshift.hull.faces import Level, Means
 from priorshift.hull.sample import Groups, Sample, alike, hull_of
 
@@ -155,12 +155,12 @@ def test_standard_error_is_the_spread_of_the_prior():
 def test_very_many_rows_are_thinned_with_a_word(sample, monkeypatch):
     monkeypatch.setattr("priorshift.source_prior.km._ROWS", 200)
     settings = {"max_rows": 60, "random_state": 0}
-    with pytest.warns(SubsampleWarning, match="KM2 uses 200 of 300 rows, drawn at random, .* max_rows above 100"):
+    with pytest.warns(ApproximationWarning, match="KM2 uses 200 of 300 rows, drawn at random, .* max_rows above 100"):
         thinned = ps.KM2(**settings).fit(sample.X, sample.y)
     used = thinned.prior_influence_ != 0
     assert used.sum() == 200
     assert used[sample.y == 1].all()  # they are fewer than half
-    with pytest.warns(SubsampleWarning):
+    with pytest.warns(ApproximationWarning):
         assert ps.KM2(**settings).fit(sample.X, sample.y).prior_ == thinned.prior_
 
 

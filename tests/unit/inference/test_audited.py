@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 import priorshift as ps
 from priorshift.audit import AuditedShare
 from priorshift.cli import main
-from priorshift.errors import AuditWarning, DuplicateRowsWarning, InputError, OverlapWarning, WeakSeparationWarning
+from priorshift.errors import DuplicateRowsWarning, InconsistentInputWarning, InputError, WeakSeparationWarning
 from priorshift.inference.audit_combination import AuditedSample, combine_with_audit
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.share_distribution import ShareDistribution
@@ -46,7 +46,7 @@ def sample():
 @pytest.fixture(scope="module")
 def fitted(sample):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OverlapWarning)
+        warnings.simplefilter("ignore", WeakSeparationWarning)
         return ps.WitnessShift(**QUICK).fit(sample.X, sample.y)
 
 
@@ -226,7 +226,7 @@ def test_a_target_that_contradicts_label_shift_is_warned_of_and_the_audit_follow
     witness = ps.WitnessShift(0.2, **QUICK).fit(sample.X, sample.y)
     wrong = ~sample.target_labels  # as if positives looked like negatives
     with pytest.warns(
-        AuditWarning,
+        InconsistentInputWarning,
         match=r"^The audit of 150 of 1000 rows contradicts what the tables tell: the target prior is 0\.\d{3} by the "
         r"audit \(99\.9% interval 0\.\d{3} to 0\.\d{3}\), and 0\.\d{3} \(0\.\d{3} to 0\.\d{3}\) without it\. The audit "
         r"alone is used; if its rows were drawn at random, the classes do not look the same in source and target, or "
@@ -273,14 +273,16 @@ def test_a_distribution_of_the_source_prior_is_updated(sample):
     assert answer.source_prior_by == "distribution and audit"
     assert answer.source_prior == witness.source_prior_ == pytest.approx(exact.mean(), abs=0.03)
     assert answer.details["source_prior_standard_error"] < 1.02 * exact.std()
-    with pytest.warns(AuditWarning, match=r"contradicts what source_prior tells: the source prior is 0\.[12]\d\d by"):
+    with pytest.warns(
+        InconsistentInputWarning, match=r"contradicts what source_prior tells: the source prior is 0\.[12]\d\d by"
+    ):
         wrong = witness.set_params(source_prior=stats.beta(80, 20)).estimate(sample.target)
     assert wrong.source_prior_by == "audit" and wrong.source_prior == pytest.approx(0.2, abs=0.07)
 
 
 def test_an_estimator_with_a_distribution_is_updated_like_the_default(sample, fitted):
     audit = source_audit(sample, 150)
-    with pytest.warns(OverlapWarning):  # what it leaves open
+    with pytest.warns(WeakSeparationWarning):  # what it leaves open
         ps.WitnessShift(ps.MixturePrior(**QUICK), **QUICK).fit(sample.X, sample.y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # and what the audit answers
@@ -309,7 +311,7 @@ def test_an_estimator_without_a_distribution_cannot_be_audited(sample):
 
 def test_a_source_that_contradicts_its_positives_is_warned_of_and_the_audit_followed():
     s = ps.simulate.gaussian(0.2, 0.6, 1000, 500, distance=1.0, shared=False, random_state=0)
-    with pytest.warns(AuditWarning, match="contradicts what the tables tell: the source prior is 0.8"):
+    with pytest.warns(InconsistentInputWarning, match="contradicts what the tables tell: the source prior is 0.8"):
         found = ps.MixturePrior(**QUICK).fit(s.X, s.y, audit=looked_up(~s.unlabeled_labels, 100, len(s.positive)))
     assert found.prior_ == pytest.approx(0.8, abs=0.1) and found.prior_by_ == "audit"
     assert found.audit_.alone and not found.audit_.agrees
@@ -453,7 +455,7 @@ def test_a_column_or_the_values_give_the_answer_of_the_estimator(sample):
 def test_a_column_may_stand_in_one_table(sample):
     for k, which in (((150, None), "source"), ((None, 100), "target"), ((150, 0), "source"), ((0, 100), "target")):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OverlapWarning)
+            warnings.simplefilter("ignore", WeakSeparationWarning)
             answer = ps.estimate_prior(*frames(sample, k), audit="seen", random_state=0)
         assert set(answer.details["audit"]) == {which}
 

@@ -16,7 +16,7 @@ from priorshift.cli import main
 from priorshift.cli.options import _prior, _survey
 from priorshift.embedding.gram import Embeddings, _covariance, numerator, separation
 from priorshift.embedding.samples import Sample
-from priorshift.errors import InputError, OutOfRangeWarning, VacuousBoundWarning
+from priorshift.errors import InputError, IntervalWarning, OutOfRangeWarning
 from priorshift.inference import intervals
 from priorshift.inference.confidence_curve import FiellerCurve
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior, read_prior
@@ -74,7 +74,7 @@ def test_those_random_problems_are_of_all_kinds():
 
 
 @pytest.mark.parametrize("interval", ["delta", "bootstrap", "paper-bound", "sharp-bound"])
-@pytest.mark.filterwarnings("ignore::priorshift.errors.VacuousBoundWarning")
+@pytest.mark.filterwarnings("ignore::priorshift.errors.IntervalWarning")
 def test_the_interval_of_a_range_is_the_union_of_those_of_the_known_priors_in_it(interval):
     confidence = 0.84 if interval == "paper-bound" else 0.3  # where a bound says something of few rows
     s = ps.simulate.gaussian(0.2, 0.6, 2000, 2000, dimension=3, distance=6.0, shared=False, random_state=0)
@@ -131,7 +131,7 @@ def test_a_raw_estimate_beyond_the_unit_interval_for_every_prior_is_warned_of_on
 
 
 def test_a_vacuous_bound_is_said_once():
-    with pytest.warns(VacuousBoundWarning) as said:
+    with pytest.warns(IntervalWarning) as said:
         assert ends(fitted(interval="sharp-bound").set_params(source_prior=(0.1, 0.2)).estimate(S.target).interval) == (
             0,
             1,

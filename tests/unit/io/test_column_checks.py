@@ -8,7 +8,7 @@ import pytest
 
 import priorshift as ps
 from priorshift.cli import main
-from priorshift.errors import ColumnWarning, PriorShiftWarning, SampleWarning
+from priorshift.errors import ColumnWarning, InconsistentInputWarning, PriorShiftWarning
 from priorshift.io.column_checks import is_beyond, numbers_rows
 from priorshift.io.loader import as_samples, reader
 from priorshift.problem import Source
@@ -191,7 +191,9 @@ def test_a_target_that_is_the_unlabelled_sample_is_told(tmp_path, capsys):
     P, U, T = three(rng)
     for same in (U, U.sample(frac=1, random_state=0), pd.concat([U[:200], T[:50]])):
         (told,) = said(P, U, same)
-        assert told.category is SampleWarning and "rows of target also stand in unlabeled" in str(told.message)
+        assert told.category is InconsistentInputWarning and "rows of target also stand in unlabeled" in str(
+            told.message
+        )
     discrete = [table[["count", "rare"]] for table in (P, U, T)]
     assert not said(*discrete)  # equal rows by chance
     for name, table in (("p", P), ("u", U)):
@@ -236,8 +238,8 @@ def test_the_bound_of_the_inclusion_is_near_the_truth():
 def test_the_witness_asks_whether_tables_are_swapped():
     P, U = drawn(np.random.default_rng(10), 0.3, 1.5)
     with pytest.warns(
-        SampleWarning, match=r"look swapped: at least .*% of the positives are like the unlabelled rows, but"
+        InconsistentInputWarning, match=r"look swapped: at least .*% of the positives are like the unlabelled rows, but"
     ):
         warn_if_swapped(scored(U, P))
-    with pytest.warns(SampleWarning, match="Check which table is which"):
+    with pytest.warns(InconsistentInputWarning, match="Check which table is which"):
         ps.WitnessShift(0.3, random_state=0).fit(np.concatenate([U, P]), np.repeat([1, 0], [len(U), len(P)]))

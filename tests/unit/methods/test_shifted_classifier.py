@@ -327,7 +327,7 @@ class Fixed(BaseEstimator):
 def test_an_estimate_at_an_end_does_not_decide_all_rows_alike(raw):
     s = ps.simulate.gaussian(0.2, 0.2, 300, 100, shared=False, random_state=0)
     shifted = ps.ShiftedClassifier(LogisticRegression(), Fixed(raw), source_prior=0.2, random_state=0).fit(s.X, s.y)
-    with pytest.warns(ps.errors.BoundaryWarning, match="lies at or beyond an end of"):
+    with pytest.warns(ps.errors.OutOfRangeWarning, match="lies at or beyond an end of"):
         shifted.adapt(s.target)
     # the mean of the normal density within [0, 1], by a sum over a fine grid
     grid = (np.arange(200_000) + 0.5) / 200_000
@@ -335,15 +335,15 @@ def test_an_estimate_at_an_end_does_not_decide_all_rows_alike(raw):
     assert shifted.target_prior_ == pytest.approx((grid * density).sum() / density.sum(), rel=1e-6)
     assert 0 < shifted.threshold_ < 1 and shifted.estimate_.value in (0, 1)
     assert shifted.adapt_to(0.0).threshold_ == 1  # a prior that is known is taken at its word
-    with pytest.warns(ps.errors.BoundaryWarning, match="standard error nan"):
+    with pytest.warns(ps.errors.OutOfRangeWarning, match="standard error nan"):
         shifted.set_params(prior_estimator=Fixed(raw, np.nan)).fit(s.X, s.y).adapt(s.target)
     assert min(shifted.target_prior_, 1 - shifted.target_prior_) == pytest.approx(0.5 / 101)
 
 
 def test_an_estimate_that_is_sure_or_bare_is_half_a_row_from_its_end():
-    with pytest.warns(ps.errors.BoundaryWarning):
+    with pytest.warns(ps.errors.OutOfRangeWarning):
         assert _inside(Fixed(1.3, 1e-9).estimate(range(100)), 100) == pytest.approx(1 - 0.5 / 101)
-    with pytest.warns(ps.errors.BoundaryWarning):  # an answer of the user's own kind: a value and nothing else
+    with pytest.warns(ps.errors.OutOfRangeWarning):  # an answer of the user's own kind: a value and nothing else
         assert _inside(SimpleNamespace(value=0.0), 100) == pytest.approx(0.5 / 101)
 
 
@@ -357,7 +357,7 @@ def test_rare_positives_are_still_decided():
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             shifted.adapt(s.target)
-        boundary.append(any(issubclass(w.category, ps.errors.BoundaryWarning) for w in said))
+        boundary.append(any(issubclass(w.category, ps.errors.OutOfRangeWarning) for w in said))
         assert boundary[-1] == (shifted.estimate_.value == 0)
         assert 0 < shifted.target_prior_ < 0.05 and shifted.threshold_ < 1
     assert 0 < sum(boundary) < 20

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import priorshift as ps
 from priorshift.embedding.gram import objective, target_prior
-from priorshift.errors import ColumnWarning, InputError, OutOfRangeWarning, SharedRowsWarning, WeakSeparationWarning
+from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InputError, OutOfRangeWarning, WeakSeparationWarning
 from priorshift.kernels import KERNELS, bandwidth_from_gamma
 
 
@@ -171,7 +171,7 @@ def test_shared_pairs_matter_and_are_never_guessed():
     untold = ps.TCPU(0.1).fit(s.X, s.y).estimate(s.target)
     assert untold.details["shared_rows"] == 0
     assert abs(told.raw - untold.raw) > 0.01
-    with pytest.warns(SharedRowsWarning, match=r"\d+ of 18 positive rows also stand in the unlabeled table"):
+    with pytest.warns(DuplicateRowsWarning, match=r"\d+ of 18 positive rows also stand in the unlabeled table"):
         ps.estimate_prior(s.positive, s.unlabeled, s.target, method="tcpu", source_prior=0.1)
 
 

@@ -9,11 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import priorshift as ps
-from priorshift.errors import (
-    DuplicateRowsWarning,
-    InputError,
-    OverlapWarning,
-)
+from priorshift.errors import DuplicateRowsWarning, InputError, WeakSeparationWarning
 from priorshift.problem import Source
 from priorshift.scores import mixture
 from priorshift.scores.cross_fitting import cross_fit
@@ -157,7 +153,7 @@ def test_one_discrete_column_repeats_itself_by_chance():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", DuplicateRowsWarning)
-        warnings.simplefilter("ignore", OverlapWarning)
+        warnings.simplefilter("ignore", WeakSeparationWarning)
         estimate = ps.estimate_prior(draw(300, 1.0), draw(1000, 0.2), draw(1000, 0.5), random_state=0)
     assert 0.5 in estimate.interval and estimate.interval.width < 0.3
 

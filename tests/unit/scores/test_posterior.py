@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 import priorshift as ps
-from priorshift.errors import FewPositivesWarning, InputError, OverlapWarning, WeakSeparationWarning
+from priorshift.errors import FewPositivesWarning, InputError, WeakSeparationWarning
 from priorshift.scores import posterior
 from priorshift.scores.mixture import p_values
 from priorshift.scores.posterior import SourceCounts, TargetEvidence, posterior_counts
@@ -179,7 +179,7 @@ def problem(pi, m, n, distance, columns=10, seed=0):
     return X, np.arange(m + n) < m
 
 
-@pytest.mark.filterwarnings("ignore::priorshift.errors.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")
 @pytest.mark.parametrize("seed", range(3))
 def test_frequent_positives_are_found(seed):
     """Means 0.6 apart in ten columns, 1.9 in all: the posterior leaves a standard deviation of 0.08 to 0.15."""
@@ -202,7 +202,7 @@ def test_where_classes_are_apart_the_prior_is_that_of_the_sample(pi):
     assert found.overlap_ < 0.05 and not found.few_positives_ and not found.tells_nothing_
 
 
-@pytest.mark.filterwarnings("ignore::priorshift.errors.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")
 def test_few_positives_are_said():
     X, y = problem(0.4, 12, 300, 2.0)
     with pytest.warns(
@@ -218,7 +218,7 @@ def test_few_positives_are_said():
 
 def test_overlap_leaves_the_prior_open_and_says_so():
     X, y = problem(0.4, 400, 800, 0.45)
-    with pytest.warns(OverlapWarning) as said:
+    with pytest.warns(WeakSeparationWarning) as said:
         found = ps.MixturePrior(random_state=0).fit(X, y)
     low, high = found.interval_
     assert str(said[0].message) == (
@@ -230,7 +230,7 @@ def test_overlap_leaves_the_prior_open_and_says_so():
     assert high - low > 0.2
 
 
-@pytest.mark.filterwarnings("ignore::priorshift.errors.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")
 @pytest.mark.parametrize("seed", range(6))
 def test_positives_like_the_population_may_be_all_of_it(seed):
     """The same law: π can be anything up to 1, and no interval may leave out what is close to 1."""

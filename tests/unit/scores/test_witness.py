@@ -635,7 +635,7 @@ def test_the_interval_covers_in_small_samples():
     assert np.mean(covered) >= 0.83  # at 95%, 30 of 36 or fewer happen once in a hundred times
 
 
-@pytest.mark.filterwarnings("ignore::priorshift.errors.OverlapWarning")
+@pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")
 def test_any_classifier_can_give_the_scores(sample):
     shift = ps.WitnessShift(0.2, model=LogisticRegression(), repeats=2, random_state=0)
     estimate = shift.fit(sample.X, sample.y, shared=sample.ids).estimate(sample.target)

@@ -17,8 +17,8 @@ from priorshift.cli import main
 from priorshift.errors import (
     DuplicateRowsWarning,
     FewPositivesWarning,
+    InconsistentInputWarning,
     InputError,
-    SampleWarning,
     WeakSeparationWarning,
 )
 from priorshift.io.chunks import Chunks
@@ -146,7 +146,7 @@ def test_rows_that_are_mostly_copies_are_dealt_by_their_place():
 def test_swapped_samples_are_asked_about(sample):
     far = np.random.default_rng(0).normal(size=(300, 10)) + 4
     mixed = np.concatenate([far[:100], np.random.default_rng(1).normal(size=(300, 10))])
-    with pytest.warns(SampleWarning, match="look swapped"):
+    with pytest.warns(InconsistentInputWarning, match="look swapped"):
         ScoreModel.fit(mixed, np.random.default_rng(2).normal(size=(400, 10)), random_state=0)
 
 

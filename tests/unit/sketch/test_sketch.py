@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import priorshift as ps
 from priorshift.embedding.moments import embed_moments
-from priorshift.errors import ColumnWarning, InputError, SampleWarning
+from priorshift.errors import ColumnWarning, InconsistentInputWarning, InputError
 from priorshift.io.chunks import Chunks
 from priorshift.sketch import Sketch, container
 from priorshift.sketch.estimation import (
@@ -350,7 +350,7 @@ def test_swapped_sketches_are_asked_about_and_others_are_not(prior):
         made = [Sketch.of(rows, like=first) for rows in (P, U, T)]
         ps.estimate_prior(*made, source_prior=prior)  # a warning would be an error
         ps.estimate_prior(*made, source_prior=(prior / 2, prior))
-        with pytest.warns(SampleWarning, match=f"look swapped: .* a share of {prior} is like the positives"):
+        with pytest.warns(InconsistentInputWarning, match=f"look swapped: .* a share of {prior} is like the positives"):
             ps.estimate_prior(made[1], made[0], made[2], source_prior=prior)
 
 
