@@ -37,7 +37,7 @@ class Fitted:
         target = self.source.layout.read(rows)
         values = self.witness.scored.target_p_values(target)
         test = self.witness.test(values, target)
-        curve = TabulatedCurve.of(test.ratios, test.statistic, test.freedom)
+        curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
         rng = np.random.default_rng(seed)
         return (
             shift_test(self.witness, test, curve, values, target),

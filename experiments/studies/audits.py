@@ -21,7 +21,7 @@ from experiments import draws
 from experiments.columns import markdown
 from experiments.study import Line, Trial
 from priorshift.arrays import Floats
-from priorshift.inference.audit_combination import AuditedSample, combine_with_audit
+from priorshift.inference.audit_combination import SampleAudit, combine_with_audit
 from priorshift.problem import Source
 
 SETS = ("Synthetic", "Diabetes", "Yeast")
@@ -86,7 +86,7 @@ def _answers(dataset: str, pi: float, seed: int) -> Floats:
         audit = _looked_up(classes, U[:labels])
         # what MixturePrior().fit(X, labeled, audit=audit) does, without scoring the rows and asking KM2 again
         source = Source.read(X, labeled, None, audit, scenario="case-control", standardize=True)
-        sample = AuditedSample.of_source(source, scored.predicted(scored.p_values))
+        sample = SampleAudit.from_source(source, scored.predicted(scored.p_values))
         both = combine_with_audit(prior.prior_distribution_, sample, from_rows=True).distribution
         by_labels = _by_labels(classes[U[:labels]])
         answers[0].append((alone, by_labels, (both.mean(), *both.ppf([0.025, 0.975]))))

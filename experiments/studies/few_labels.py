@@ -19,7 +19,7 @@ from experiments.columns import markdown
 from experiments.draws import counts, load, standardized
 from experiments.study import Line, Trial
 from priorshift.datasets import IMAGES, OPENML
-from priorshift.inference.share_distribution import ShareDistribution
+from priorshift.inference.prior_knowledge import PiecewiseUniform
 
 _APART = {"Gaussians, apart": 1.0, "Gaussians, overlapping": 0.4}  # the means, in each of ten columns
 _SETS = (*_APART, *OPENML, *IMAGES)
@@ -47,7 +47,7 @@ def _draw(dataset: str, labels: int, prior: float, seed: int) -> tuple[np.ndarra
     return standardized(np.concatenate([P, U]), U), np.repeat([1, 0], [len(P), len(U)]), k / len(U)
 
 
-def _answer(found: ShareDistribution, share: float) -> Answer:
+def _answer(found: PiecewiseUniform, share: float) -> Answer:
     """What is told of π, less its share: that differs from draw to draw by less than a row."""
     low, high = found.ppf([0.025, 0.975])
     return found.mean() - share, float(low) - share, float(high) - share

@@ -70,7 +70,7 @@ def _plan(samples: tuple[Rows, Rows, Rows], prior: float | None, rng: np.random.
     witness = Witness.of(scored, source.without_rows(), *scored.mixture)
     values = scored.target_p_values(target)
     test = witness.test(values, target)
-    curve = TabulatedCurve.of(test.ratios, test.statistic, test.freedom)
+    curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
     if prior is not None:
         return planning(witness, target, values, test, curve, PointPrior(prior))
     found = MixturePrior(random_state=0).fit_scored(source, scored)

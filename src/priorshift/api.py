@@ -645,7 +645,9 @@ def compared(
     known = [influence for influence in influences if influence is not None]
     if len(known) < len(influences):
         return PriorEstimates(estimates, by=by)
-    joint = JointRatios.of(known, float(np.mean([estimate.source_prior for estimate in estimates.values()])))
+    joint = JointRatios.from_influences(
+        known, float(np.mean([estimate.source_prior for estimate in estimates.values()]))
+    )
     band = _band(estimates, known, joint.single_confidence(confidence), confidence)
     return PriorEstimates(estimates, joint, band, by=by)
 

@@ -51,7 +51,7 @@ def alone() -> Iterator[None]:
         _alone.reset(token)
 
 
-def in_threads(work: Callable[[_T], _S], of: Iterable[_T], rows: int) -> list[_S]:
+def map_in_threads(work: Callable[[_T], _S], of: Iterable[_T], rows: int) -> list[_S]:
     """Do some work on each of several things, on several threads where there are enough rows.
 
     Parameters
@@ -76,7 +76,7 @@ def in_threads(work: Callable[[_T], _S], of: Iterable[_T], rows: int) -> list[_S
         return list(pool.map(work, items))
 
 
-def in_order(work: Callable[[_T], _S], of: Iterable[_T]) -> Iterator[_S]:
+def map_in_order(work: Callable[[_T], _S], of: Iterable[_T]) -> Iterator[_S]:
     """Do some work on things that come one after the other, several at a time, each on a thread of its own.
 
     Parameters

@@ -219,7 +219,7 @@ def joint_of(priors, covariance, prior=KNOWN, moves=None, freedom=np.inf):
         RatioInfluence(r, FiellerCurve(r, float(s @ s)), prior, s, 0.0, freedom, moves)
         for r, s in zip(ratios, root, strict=True)
     ]
-    return JointRatios.of(parts, prior.value)
+    return JointRatios.from_influences(parts, prior.value)
 
 
 def test_a_difference_by_hand():
@@ -288,7 +288,7 @@ def test_the_equality_statistic_is_that_of_any_contrasts(estimates):
     assert test.statistic == pytest.approx(gaps @ np.linalg.solve(error, gaps))
     assert test.freedom == 2 and test.p_value == pytest.approx(stats.f.sf(test.statistic / 2, 2, (n - 1).sum()))
     assert "p < 0.0001" in str(test)
-    two = JointRatios.of(
+    two = JointRatios.from_influences(
         [RatioInfluence(r, None, PointPrior(0.2), np.zeros(1), v, np.inf) for r, v in ((1.0, 0.01), (1.3, 0.03))], 0.2
     )
     assert two.equality().statistic == pytest.approx(0.3**2 / 0.04)
@@ -304,7 +304,7 @@ def test_many_small_targets_of_one_prior_do_not_seem_to_differ():
             RatioInfluence(r.mean(), None, PointPrior(0.2), np.zeros(1), r.var(ddof=1) / 9, 8.0, observations=9.0)
             for r in rows
         ]
-        p_values.append(JointRatios.of(parts, 0.2).equality().p_value)
+        p_values.append(JointRatios.from_influences(parts, 0.2).equality().p_value)
     assert np.mean(np.array(p_values) <= 0.05) == pytest.approx(0.05, abs=0.033)  # three standard errors of 400 draws
 
 

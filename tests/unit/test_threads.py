@@ -32,9 +32,9 @@ def test_work_is_dealt_to_threads_and_its_answers_keep_their_order(monkeypatch):
         all_there.wait()  # three at once, or never
         return k, threading.get_ident()
 
-    found = threads.in_threads(work, range(3), 10**6)
+    found = threads.map_in_threads(work, range(3), 10**6)
     assert [k for k, _ in found] == [0, 1, 2] and len({ident for _, ident in found} - {here}) == 3
-    assert threads.in_threads(lambda _: threading.get_ident(), range(3), 100) == [here] * 3  # few rows
+    assert threads.map_in_threads(lambda _: threading.get_ident(), range(3), 100) == [here] * 3  # few rows
 
 
 def test_things_that_come_one_after_the_other_are_worked_on_together_a_few_ahead(monkeypatch):
@@ -58,15 +58,15 @@ def test_things_that_come_one_after_the_other_are_worked_on_together_a_few_ahead
             all_there.wait()  # three at once, or never
         return k, threading.get_ident() == here, threads.available()
 
-    made = threads.in_order(work, things(20))
+    made = threads.map_in_order(work, things(20))
     assert [next(made) for _ in range(2)] == [(0, False, 1), (1, False, 1)] and len(taken) <= 5 + 1
     assert [k for k, _, _ in made] == list(range(2, 20))
-    assert list(threads.in_order(lambda k: threading.get_ident(), [7])) == [here]  # one thing has all threads
+    assert list(threads.map_in_order(lambda k: threading.get_ident(), [7])) == [here]  # one thing has all threads
 
     def fails(k):
         return 1 / (k - 2)
 
-    failing = threads.in_order(fails, things(20))
+    failing = threads.map_in_order(fails, things(20))
     assert [next(failing), next(failing)] == [-0.5, -1]
     with pytest.raises(ZeroDivisionError):
         next(failing)

@@ -126,7 +126,7 @@ def conclusion(
     >>> from priorshift.diagnosis.conclusion import conclusion
     >>> from priorshift.inference.prior_knowledge import PointPrior
     >>> r = np.linspace(0, 2, 201)
-    >>> curve = TabulatedCurve.of(r, statistic=(0.5 - r) / 0.05, freedom=np.full(201, np.inf))
+    >>> curve = TabulatedCurve.from_tests(r, statistic=(0.5 - r) / 0.05, freedom=np.full(201, np.inf))
     >>> print(conclusion(0.5, curve, PointPrior(0.2)))
     the target prior lies above the source prior
     >>> found = conclusion(0.5, curve, PointPrior(0.2), threshold=0.5)  # π′ is 0.6 ± 0.08

@@ -82,7 +82,7 @@ def without_rows(
             if found is None or not np.isfinite(found.ratio):
                 variants.append(reading.nothing(what))
                 continue
-            of_found = TabulatedCurve.of(found.ratios, found.statistic, found.freedom)
+            of_found = TabulatedCurve.from_tests(found.ratios, found.statistic, found.freedom)
             variants.append(reading.variant(what, found.ratio, of_found, whole))
     return tuple(variants)
 

@@ -20,10 +20,15 @@ from priorshift.audit import LEAST, expected_audit
 from priorshift.diagnosis.width_model import Sizes, WidthModel
 from priorshift.errors import InputError
 from priorshift.formatting import TextReport
-from priorshift.inference.audit_combination import AuditedSample, belief_of_target, combine_with_audit
+from priorshift.inference.audit_combination import SampleAudit, combine_with_audit, target_prior_distribution
 from priorshift.inference.confidence_curve import TabulatedCurve
-from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, RangePrior
-from priorshift.inference.share_distribution import ShareDistribution
+from priorshift.inference.prior_knowledge import (
+    DistributionPrior,
+    PiecewiseUniform,
+    PointPrior,
+    PriorKnowledge,
+    RangePrior,
+)
 from priorshift.io.parameters import is_number
 from priorshift.problem import Target
 from priorshift.records import plain
@@ -297,13 +302,13 @@ class _Pilot:
         return self.model.width(sizes, ends, self.confidence)
 
     @cached_property
-    def _target_belief(self) -> ShareDistribution:
-        return belief_of_target(self.curve, self.prior)
+    def _target_belief(self) -> PiecewiseUniform:
+        return target_prior_distribution(self.curve, self.prior)
 
     def width_with_target_audit(self, k: int) -> float:
         belief = self._target_belief
         share = expected_audit(_inner(belief.mean()), k, self.target_rows, self.explained[1])
-        sample = AuditedSample(share, self.model.sizes[2])
+        sample = SampleAudit(share, self.model.sizes[2])
         return _width(combine_with_audit(belief, sample, from_rows=True).distribution, self.confidence)
 
     def width_with_source_audit(self, k: int) -> float:
@@ -312,7 +317,7 @@ class _Pilot:
             return self._width(self.model.sizes, prior)
         belief = prior.distribution if isinstance(prior, DistributionPrior) else None  # a range is given up for labels
         share = expected_audit(_inner(prior.value), k, self.source_rows, self.explained[0])
-        sample = AuditedSample(share, self.model.sizes[1])
+        sample = SampleAudit(share, self.model.sizes[1])
         audited = combine_with_audit(belief, sample, from_rows=self.belief is not None).distribution
         return self._width(self.model.sizes, DistributionPrior(audited))
 
@@ -409,7 +414,7 @@ def planning(
     >>> witness = Witness.of(scored, source.without_rows(), *scored.mixture)
     >>> values = scored.target_p_values(target)
     >>> test = witness.test(values, target)
-    >>> curve = TabulatedCurve.of(test.ratios, test.statistic, test.freedom)
+    >>> curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
     >>> plan = planning(witness, target, values, test, curve, PointPrior(0.2))
     >>> print(f"{plan.width:.2f}; with four times the target rows {plan.predict(target=8000):.2f}")
     0.06; with four times the target rows 0.04
@@ -453,7 +458,7 @@ def _explained(scored: ScoredSource, values: Floats, mass: Floats, ratio: float)
     return min(float(mass @ (f - mean) ** 2) / max(mean * (1 - mean), 1e-12), 0.99)
 
 
-def _width(distribution: ShareDistribution, confidence: float) -> float:
+def _width(distribution: PiecewiseUniform, confidence: float) -> float:
     low, high = distribution.ppf([(1 - confidence) / 2, (1 + confidence) / 2])
     return float(high - low)
 

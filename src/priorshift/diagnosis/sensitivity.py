@@ -213,7 +213,7 @@ def sensitivity(
     >>> witness = Witness.of(scored, source.without_rows(), *scored.mixture)
     >>> values = scored.target_p_values(target)
     >>> test = witness.test(values, target)
-    >>> curve = TabulatedCurve.of(test.ratios, test.statistic, test.freedom)
+    >>> curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
     >>> found = sensitivity(source, target, witness, values, test, curve, PointPrior(0.2), threshold=0.55, rng=rng)
     >>> print(found.conclusion)
     the target prior lies above 0.55

@@ -9,7 +9,7 @@ import numpy as np
 
 from priorshift.arrays import Floats, Index
 from priorshift.embedding.gram import Embeddings, SourceEmbedding, ratio, separation
-from priorshift.embedding.samples import Sample
+from priorshift.embedding.samples import EmbeddedSample
 from priorshift.inference import intervals
 from priorshift.inference.confidence_curve import FiellerCurve
 from priorshift.kernels import Gaussian, bandwidth_from_gamma
@@ -38,7 +38,7 @@ class Thinned:
 
     Attributes
     ----------
-    samples : tuple of three Sample
+    samples : tuple of three EmbeddedSample
         P, U and T, with one numbering of observations.
     features : int
         Columns that are not left out; those that one column was encoded by count as one.
@@ -46,7 +46,7 @@ class Thinned:
         Numbers below this are those of the source.
     """
 
-    samples: tuple[Sample, Sample, Sample]
+    samples: tuple[EmbeddedSample, EmbeddedSample, EmbeddedSample]
     features: int
     observations: int
 
@@ -55,7 +55,7 @@ class Thinned:
         """Draw the rows; an InputError says that those of the target are one observation."""
         width = max(int(np.count_nonzero(source.scaling.factor)), 1)
         most = max(int(_ROWS * min(1.0, (_COLUMNS / width) ** 0.5)), _LEAST_ROWS)
-        whole = SourceEmbedding.of(source, Gaussian(1.0))  # of which the samples alone are used
+        whole = SourceEmbedding.from_source(source, Gaussian(1.0))  # of which the samples alone are used
         P, U, T = (_some(s, most, rng) for s in (whole.positive, whole.unlabeled, whole.sample(target)))
         return cls((P, U, T), source.scaling.features, whole.observations)
 
@@ -103,14 +103,14 @@ class Thinned:
         return float(np.sqrt(max(2 * float((pairs * (here - there)).sum()) / total, 0.0)))
 
 
-def _some(sample: Sample, most: int, rng: np.random.Generator) -> Sample:
+def _some(sample: EmbeddedSample, most: int, rng: np.random.Generator) -> EmbeddedSample:
     if len(sample) <= most:
         return sample
     taken = sample.take(np.sort(rng.choice(len(sample), most, replace=False)))
-    return Sample(taken.rows, taken.mass / taken.mass.sum(), taken.observation)
+    return EmbeddedSample(taken.rows, taken.mass / taken.mass.sum(), taken.observation)
 
 
-def _without(sample: Sample, columns: Index) -> Sample:
+def _without(sample: EmbeddedSample, columns: Index) -> EmbeddedSample:
     factor = sample.rows.factor.copy()
     factor[columns] = 0.0
-    return Sample(replace(sample.rows, factor=factor), sample.mass, sample.observation)
+    return EmbeddedSample(replace(sample.rows, factor=factor), sample.mass, sample.observation)

@@ -198,6 +198,6 @@ def over_scores(
     moved = linear.influence(found.ratio, of_linear, target)
     before = witness.influence(test.ratio, values, target)
     by_row = np.bincount(target.observation, moved.target - before.target)
-    of_curve = TabulatedCurve.of(found.ratios, found.statistic, found.freedom)
+    of_curve = TabulatedCurve.from_tests(found.ratios, found.statistic, found.freedom)
     influence = np.concatenate([moved.source - before.source, by_row])
     return own, reading.variant(name, found.ratio, of_curve, own, influence)

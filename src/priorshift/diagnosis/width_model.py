@@ -113,7 +113,7 @@ class WidthModel:
             parts = self._parts(r, sizes, moments, max(R, 0.0))
             V = np.maximum(parts.sum(axis=0), 1e-300)
             freedom = V**2 / np.maximum((parts**2 / grown).sum(axis=0), 1e-300)
-            curve = TabulatedCurve.of(r, (R - r) / np.sqrt(V), np.maximum(freedom, 1.0))
+            curve = TabulatedCurve.from_tests(r, (R - r) / np.sqrt(V), np.maximum(freedom, 1.0))
             ends = [_interval(curve, *prior, confidence) for prior in priors]
             widths.append(max(high for _, high in ends) - min(low for low, _ in ends))
         return float(_WEIGHTS @ np.array(widths))

@@ -19,7 +19,7 @@ from priorshift.distributed.summaries import (
     moments_of,
     moments_tree,
 )
-from priorshift.embedding.moments import Moments
+from priorshift.embedding.moments import FeatureMoments
 from priorshift.errors import InputError
 from priorshift.methods.tcpu import TCPU
 from priorshift.methods.witness_shift import WitnessShift
@@ -135,7 +135,7 @@ def _by_sketches(
     settings = design_settings(estimator) | {"drop": tuple(dropped_of(batches, drop, ["unlabeled"]))}
     design = design_of(batches["unlabeled"], settings).dropping(drop)
 
-    def _here(table: Any, name: str) -> Moments:
+    def _here(table: Any, name: str) -> FeatureMoments:
         return moments_of(table, name, design, of_each[name])
 
     found = _sum_up(samples, lambda parts: moments_tree(parts, design, of_each[parts.name]), _here, client)

@@ -11,7 +11,7 @@ import numpy as np
 
 from priorshift.distributed.collections import Parts, as_batches, no_rows
 from priorshift.distributed.reduction import compute, tree
-from priorshift.embedding.moments import Moments
+from priorshift.embedding.moments import FeatureMoments
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
 from priorshift.sketch.design import Design, given_settings
@@ -161,10 +161,10 @@ def histogram_tree(parts: Parts, model: ScoreModel, device: str = "auto", client
     return tree(parts.outcomes(histogram_of, model, device, each=starts), Histogram.merge)
 
 
-def moments_of(part: Any, name: str, design: Design, weights: str | None = None) -> Moments:
+def moments_of(part: Any, name: str, design: Design, weights: str | None = None) -> FeatureMoments:
     """The moments of a table that is here."""
     batches = read_batches(part, design.reader.drop, weights, name)
-    return Moments.of(design.features, weighted_rows(batches, design.reader, weights))
+    return FeatureMoments.from_rows(design.features, weighted_rows(batches, design.reader, weights))
 
 
 def histogram_of(part: Any, name: str, model: ScoreModel, device: str = "auto", start: int = 0) -> Histogram:

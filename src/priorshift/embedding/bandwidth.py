@@ -19,7 +19,7 @@ import numpy as np
 
 from priorshift.arrays import Floats
 from priorshift.embedding.gram import P, U
-from priorshift.embedding.samples import Sample
+from priorshift.embedding.samples import EmbeddedSample
 from priorshift.kernels import Gaussian, Laplace
 
 _WIDEST, _NARROWEST = 4.0, 1 / 8  # of the median distance
@@ -48,7 +48,7 @@ class BandwidthCurve:
     chosen: float
 
 
-def least_variance(kernel: Gaussian | Laplace, positive: Sample, unlabeled: Sample) -> BandwidthCurve:
+def least_variance(kernel: Gaussian | Laplace, positive: EmbeddedSample, unlabeled: EmbeddedSample) -> BandwidthCurve:
     """Try multiples of the bandwidth of `kernel`, which is to be of the order of a distance between rows.
 
     Of large samples some rows are looked at, and the variance is that of all.
@@ -81,7 +81,9 @@ def _witness(sums: Floats, kept: Floats, mass: Floats) -> tuple[Floats, float]:
     return means[:, U] - means[:, P], float(gram[U, U] - gram[U, P] - gram[P, U] + gram[P, P])
 
 
-def _predicted(w: Floats, D: float, samples: tuple[Sample, Sample], sizes: tuple[float, float]) -> tuple[float, float]:
+def _predicted(
+    w: Floats, D: float, samples: tuple[EmbeddedSample, EmbeddedSample], sizes: tuple[float, float]
+) -> tuple[float, float]:
     """The standard error of R by the delta method, over some R; and −D in units of its own standard error."""
     at_rows = w[: len(samples[P])], w[len(samples[P]) :]
     moves = [
@@ -105,7 +107,7 @@ def _predicted(w: Floats, D: float, samples: tuple[Sample, Sample], sizes: tuple
     return float(np.sqrt(variance * (1 + 3 / signal**2))), -signal
 
 
-def _some(sample: Sample) -> Sample:
+def _some(sample: EmbeddedSample) -> EmbeddedSample:
     """At most so many rows, evenly from the first to the last."""
     if len(sample) <= _ROWS:
         return sample

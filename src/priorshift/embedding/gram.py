@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from priorshift.arrays import Floats
 from priorshift.embedding.cuda import Device, gpu_kernel_sums, gpu_weighted_kernel_sums
 from priorshift.embedding.random_features import RandomFeatures, feature_mean, feature_values, replicated_means
-from priorshift.embedding.samples import OwnPairs, Sample, draw_counts, over_rows, own_pairs
+from priorshift.embedding.samples import EmbeddedSample, OwnPairs, draw_counts, over_rows, own_pairs
 from priorshift.embedding.tiles import kernel_sums, weighted_kernel_sums
 from priorshift.errors import InputError
 from priorshift.io.observations import PriorInfluence
@@ -144,18 +144,20 @@ class SourceEmbedding:
     """The source side, computed once and used for every target: P and U and their kernel sums."""
 
     kernel: Kernel
-    positive: Sample
-    unlabeled: Sample
+    positive: EmbeddedSample
+    unlabeled: EmbeddedSample
     shared: int  # pairs of a row of P and a row of U
     observations: int  # numbers below this are those of the source
     precision: str
     device: Device = "cpu"
 
     @classmethod
-    def of(cls, source: Source, kernel: Kernel, precision: str = "float64", device: Device = "cpu") -> SourceEmbedding:
+    def from_source(
+        cls, source: Source, kernel: Kernel, precision: str = "float64", device: Device = "cpu"
+    ) -> SourceEmbedding:
         """P and U of a source, seen through the kernel; tiles are of the type `precision`, on a `device`."""
         positive, population = (
-            Sample(replace(source.rows, index=rows), mass, source.observation[rows])
+            EmbeddedSample(replace(source.rows, index=rows), mass, source.observation[rows])
             for rows, mass in ((source.positive, source.positive_mass), (source.population, source.population_mass))
         )
         observations = int(source.observation.max()) + 1
@@ -165,12 +167,12 @@ class SourceEmbedding:
     def dtype(self) -> np.dtype[Any]:
         return np.dtype(self.precision)
 
-    def sample(self, target: Target) -> Sample:
+    def sample(self, target: Target) -> EmbeddedSample:
         """The target, whose observations are those of the source where a group stands in both."""
         of_source = np.full(int(target.observation.max()) + 1, -1)
         np.maximum.at(of_source, target.observation, target.of_source)
         number = np.where(of_source < 0, self.observations + np.arange(len(of_source)), of_source)
-        made = Sample(target.rows, target.mass, number[target.observation])
+        made = EmbeddedSample(target.rows, target.mass, number[target.observation])
         if len(made.numbers) < 2:
             raise InputError(
                 f"the {len(made)} rows of {target.table.name} are of one group of the source, but at least 2 are "
@@ -197,7 +199,7 @@ class SourceEmbedding:
 
     def embed(
         self,
-        target: Sample,
+        target: EmbeddedSample,
         statistic: Statistic = "unbiased",
         *,
         target_norm: bool = False,
@@ -253,7 +255,7 @@ class SourceEmbedding:
 
     def bootstrap(
         self,
-        target: Sample,
+        target: EmbeddedSample,
         statistic: Statistic,
         replicates: int,
         rng: np.random.Generator,
@@ -292,7 +294,7 @@ class SourceEmbedding:
         return self.kernel if isinstance(self.kernel, RandomFeatures) else None
 
     def _replicated(
-        self, samples: Sequence[Sample], counts: Sequence[NDArray[np.uint8]]
+        self, samples: Sequence[EmbeddedSample], counts: Sequence[NDArray[np.uint8]]
     ) -> Callable[[int, int], Floats]:
         """⟨μ_j, μ_k⟩ of each replicate, with every pair kept and not divided by what was drawn."""
         if self.features is not None:
@@ -310,7 +312,9 @@ class SourceEmbedding:
 
         return by_pairs
 
-    def _sums(self, samples: Sequence[Sample], blocks: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Floats]:
+    def _sums(
+        self, samples: Sequence[EmbeddedSample], blocks: Sequence[tuple[int, int]]
+    ) -> dict[tuple[int, int], Floats]:
         """μ_k at the rows of sample j and μ_j at those of k, for some (j, k)."""
         if self.features is None:
             found = {}
@@ -331,12 +335,12 @@ class SourceEmbedding:
         """Where features are computed: whoever computes sums over pairs elsewhere knows nothing of them."""
         return self.device if isinstance(self.device, str) else "cpu"
 
-    def _mean(self, sample: Sample) -> Floats:
+    def _mean(self, sample: EmbeddedSample) -> Floats:
         if self.features is None:
             raise ValueError("a mean embedding is a vector with random features alone.")
         return feature_mean(self.features, sample.rows, sample.mass, self._device)
 
-    def _pair_sums(self, X: Sample, Y: Sample) -> tuple[Floats, Floats]:
+    def _pair_sums(self, X: EmbeddedSample, Y: EmbeddedSample) -> tuple[Floats, Floats]:
         """μ_Y at the rows of X, and μ_X at the rows of Y."""
         other, weights = None if X is Y else Y.rows, (X.weights, Y.weights)
         if callable(self.device):
@@ -347,12 +351,14 @@ class SourceEmbedding:
             rows, columns = gpu_kernel_sums(self.kernel, X.rows, other, weights=weights, device=self.device)
         return rows / len(Y), columns / len(X)
 
-    def _own_with(self, target: Sample, target_norm: bool) -> dict[tuple[int, int], OwnPairs]:
+    def _own_with(self, target: EmbeddedSample, target_norm: bool) -> dict[tuple[int, int], OwnPairs]:
         blocks = ((P, T), (U, T), (T, T)) if target_norm else ((P, T), (U, T))
         of_source = {(j, k): own for j, row in enumerate(self.own) for k, own in enumerate(row) if own is not None}
         return of_source | self._own((self.positive, self.unlabeled, target), blocks)
 
-    def _own(self, samples: Sequence[Sample], blocks: Sequence[tuple[int, int]]) -> dict[tuple[int, int], OwnPairs]:
+    def _own(
+        self, samples: Sequence[EmbeddedSample], blocks: Sequence[tuple[int, int]]
+    ) -> dict[tuple[int, int], OwnPairs]:
         own = {}
         for j, k in blocks:
             both = own_pairs(self.kernel, samples[j], samples[k], self.dtype)
@@ -361,7 +367,7 @@ class SourceEmbedding:
         return own
 
 
-def _covariance(influence: Sequence[Floats], samples: Sequence[Sample]) -> tuple[Floats, Floats]:
+def _covariance(influence: Sequence[Floats], samples: Sequence[EmbeddedSample]) -> tuple[Floats, Floats]:
     """Covariance of the Gram matrix's entries from the influence of each row.
 
     A row x of sample k moves ⟨μ_k, μ_q⟩ by `influence` mass·(μ_q(x) − mean). Observations are independent, so the

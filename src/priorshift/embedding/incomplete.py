@@ -14,7 +14,7 @@ import numpy as np
 
 from priorshift.arrays import Index
 from priorshift.embedding.gram import Embeddings, P, SourceEmbedding, T, U
-from priorshift.embedding.samples import Sample
+from priorshift.embedding.samples import EmbeddedSample
 from priorshift.errors import InputError
 from priorshift.io.observations import PriorInfluence
 
@@ -26,7 +26,7 @@ _NAMES = ("a positive", "an unlabeled", "a target")
 
 def embed_pairs(
     source: SourceEmbedding,
-    target: Sample,
+    target: EmbeddedSample,
     pairs: int,
     rng: np.random.Generator,
     *,
@@ -78,7 +78,7 @@ def embed_pairs(
     return replace(made, prior_covariance=(moves @ each)[_BLOCK_OF], prior_variance=prior.variance)
 
 
-def _draw(X: Sample, Y: Sample, pairs: int, rng: np.random.Generator) -> tuple[Index, Index]:
+def _draw(X: EmbeddedSample, Y: EmbeddedSample, pairs: int, rng: np.random.Generator) -> tuple[Index, Index]:
     """Pairs of rows of two observations; those of one are not drawn, or left out."""
     if X is Y and X.is_even:
         left = rng.integers(0, len(X), pairs)
@@ -89,7 +89,7 @@ def _draw(X: Sample, Y: Sample, pairs: int, rng: np.random.Generator) -> tuple[I
     return left[different], right[different]
 
 
-def _rows(sample: Sample, count: int, rng: np.random.Generator) -> Index:
+def _rows(sample: EmbeddedSample, count: int, rng: np.random.Generator) -> Index:
     """Rows drawn with a probability proportional to their mass."""
     if sample.weights is None:
         return rng.integers(0, len(sample), count)

@@ -37,7 +37,7 @@ Weighted = tuple[Floats, Floats | None]  # rows, and what each counts; None is 1
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class FeatureMoments:
     """Sums over the rows of a sample, with z the random features of a row and w what it counts.
 
     Attributes
@@ -64,7 +64,7 @@ class Moments:
     noise: float = 0.0
 
     @classmethod
-    def of(cls, features: RandomFeatures, parts: Iterable[Weighted]) -> Moments:
+    def from_rows(cls, features: RandomFeatures, parts: Iterable[Weighted]) -> FeatureMoments:
         """Of rows that come in parts, on all cores, with memory for a few blocks of them."""
         D = features.size
         lanes = [_Lane(features) for _ in range(max(1, min(threads.available(), _LANE_BYTES // (8 * D * D))))]
@@ -83,9 +83,9 @@ class Moments:
             made += lane.moments()
         return made
 
-    def __add__(self, other: Moments) -> Moments:
+    def __add__(self, other: FeatureMoments) -> FeatureMoments:
         """Of both samples together."""
-        return Moments(
+        return FeatureMoments(
             self.rows + other.rows,
             self.weight + other.weight,
             self.squares + other.squares,
@@ -149,11 +149,11 @@ class _Lane:
         # half the work of zᵀz: one triangle, in place
         self.product = dsyrk(1.0, z.T, beta=1.0, c=self.product, overwrite_c=True)
 
-    def moments(self) -> Moments:
+    def moments(self) -> FeatureMoments:
         upper = np.triu(self.product, 1)
         product = upper + upper.T
         np.fill_diagonal(product, np.diagonal(self.product))
-        return Moments(self.rows, self.weight, self.squares, self.total, self.squared_total, product)
+        return FeatureMoments(self.rows, self.weight, self.squares, self.total, self.squared_total, product)
 
 
 def _cut(parts: Iterable[Weighted], block: int) -> Iterator[Weighted]:
@@ -165,9 +165,9 @@ def _cut(parts: Iterable[Weighted], block: int) -> Iterator[Weighted]:
 
 def embed_moments(
     features: RandomFeatures,
-    positive: Moments,
-    unlabeled: Moments,
-    target: Moments,
+    positive: FeatureMoments,
+    unlabeled: FeatureMoments,
+    target: FeatureMoments,
     statistic: Statistic = "unbiased",
     *,
     censoring: bool = False,
@@ -221,7 +221,7 @@ def embed_moments(
     )
 
 
-def _noise_in_means(of: Moments, samples: Sequence[Moments], where: Sequence[int]) -> Floats:
+def _noise_in_means(of: FeatureMoments, samples: Sequence[FeatureMoments], where: Sequence[int]) -> Floats:
     """Standard deviation of what noise of some rows does to each coordinate of the means they are in."""
     return np.array([of.noise / sample.weight if k in where else 0.0 for k, sample in enumerate(samples)])
 
@@ -246,7 +246,7 @@ class _Values(NamedTuple):
     `noise` is what that of the rows does to each coordinate of the three means.
     """
 
-    of: Moments
+    of: FeatureMoments
     own: Floats
     noise: Floats
 
@@ -262,7 +262,7 @@ class _Values(NamedTuple):
 class _Moved(NamedTuple):
     """How much rows move the inner products of a mean with the three means, factor·w·(Mz − centre)."""
 
-    of: Moments
+    of: FeatureMoments
     M: Floats
     in_common: Floats
     centre: Floats
@@ -282,7 +282,7 @@ class _Moved(NamedTuple):
         return self.factor[:, None] * centred * other.factor
 
 
-def _centred(parts: list[_Values], M: Floats, sample: Moments) -> list[_Moved]:
+def _centred(parts: list[_Values], M: Floats, sample: FeatureMoments) -> list[_Moved]:
     """What the rows of one sample move, which come in parts with values of their own."""
     mean = np.sum([values.of.weight * values.mean(M) for values in parts], axis=0) / sample.weight
     unbiased = np.sqrt(sample.size / max(sample.size - 1, 1))  # as of a spread about a mean of as many rows

@@ -59,7 +59,7 @@ class RandomFeatures:
     stationary: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, kernel: Kernel, columns: int, features: int, rng: np.random.Generator) -> RandomFeatures:
+    def draw(cls, kernel: Kernel, columns: int, features: int, rng: np.random.Generator) -> RandomFeatures:
         """Draw frequencies for so many columns; `features` is D, even.
 
         Examples
@@ -68,7 +68,7 @@ class RandomFeatures:
         >>> from priorshift.embedding.random_features import RandomFeatures
         >>> from priorshift.kernels import Gaussian
         >>> x, y = np.zeros((1, 3)), np.ones((1, 3))
-        >>> z = RandomFeatures.of(Gaussian(2.0), 3, 1024, np.random.default_rng(0))
+        >>> z = RandomFeatures.draw(Gaussian(2.0), 3, 1024, np.random.default_rng(0))
         >>> z(x, y).round(3), Gaussian(2.0)(x, y).round(3)
         (array([[0.698]]), array([[0.687]]))
         """

@@ -29,7 +29,7 @@ from priorshift.kernels import Kernel
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class EmbeddedSample:
     """Rows of one of the three samples.
 
     Attributes
@@ -50,7 +50,7 @@ class Sample:
         return len(self.rows)
 
     @classmethod
-    def even(cls, rows: Rows, first: int = 0) -> Sample:
+    def even(cls, rows: Rows, first: int = 0) -> EmbeddedSample:
         """Rows that count the same, each an observation of its own, numbered from `first` on."""
         n = len(rows)
         return cls(rows, np.full(n, 1 / n), np.arange(first, first + n))
@@ -88,10 +88,10 @@ class Sample:
         """What the spread of its observations about their mean is too small by: √(n/(n−1)), n that count the same."""
         return float(np.sqrt(self.size / max(self.size - 1, 1)))
 
-    def take(self, index: Index) -> Sample:
+    def take(self, index: Index) -> EmbeddedSample:
         """Some of its rows, which keep their mass."""
         rows = replace(self.rows, index=index if self.rows.index is None else self.rows.index[index])
-        return Sample(rows, self.mass[index], self.observation[index])
+        return EmbeddedSample(rows, self.mass[index], self.observation[index])
 
     def together(self, values: Floats) -> tuple[Index, Floats]:
         """Observations, rising, and sums of `values` over the rows of each; of shape (rows, columns)."""
@@ -145,7 +145,9 @@ class OwnPairs:
         return OwnPairs(sums, own)
 
 
-def own_pairs(kernel: Kernel, X: Sample, Y: Sample, dtype: np.dtype[Any] = DOUBLE) -> tuple[OwnPairs, OwnPairs] | None:
+def own_pairs(
+    kernel: Kernel, X: EmbeddedSample, Y: EmbeddedSample, dtype: np.dtype[Any] = DOUBLE
+) -> tuple[OwnPairs, OwnPairs] | None:
     """Of X in Y and of Y in X; None where they have no observation in common."""
     same = X is Y
     if same and X.is_separable:
@@ -179,7 +181,9 @@ def own_pairs(kernel: Kernel, X: Sample, Y: Sample, dtype: np.dtype[Any] = DOUBL
     return at_X, at_Y
 
 
-def _all_pairs(kernel: Kernel, X: Sample, Y: Sample, same: bool, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
+def _all_pairs(
+    kernel: Kernel, X: EmbeddedSample, Y: EmbeddedSample, same: bool, dtype: np.dtype[Any]
+) -> tuple[Floats, Floats]:
     """Σ mass·k(x, y) at each row of X over all rows of Y, and the other way round."""
     if isinstance(kernel, RandomFeatures):
         means = [feature_mean(kernel, one.rows, one.mass)[None] for one in (X, Y)]
@@ -199,7 +203,7 @@ class _Members:
     count: Index
 
     @classmethod
-    def of(cls, sample: Sample, numbers: Index) -> _Members:
+    def of(cls, sample: EmbeddedSample, numbers: Index) -> _Members:
         order = np.argsort(sample.observation, kind="stable")
         ranked = sample.observation[order]
         start = np.searchsorted(ranked, numbers, "left")
@@ -209,7 +213,7 @@ class _Members:
         return self.order[self.start[g] : self.start[g] + self.count[g]]
 
 
-def _diagonal(kernel: Kernel, X: Sample) -> Floats:
+def _diagonal(kernel: Kernel, X: EmbeddedSample) -> Floats:
     """k(x, x) at each row."""
     if kernel.stationary:
         one = X.rows[:1]
@@ -222,7 +226,7 @@ _BLOCK = 4096  # rows whose counts are multiplied at a time
 
 
 def draw_counts(
-    samples: Sequence[Sample], source: int, replicates: int, rng: np.random.Generator
+    samples: Sequence[EmbeddedSample], source: int, replicates: int, rng: np.random.Generator
 ) -> list[NDArray[np.uint8]]:
     """How often each row of each sample is drawn, shape (rows, replicates); observations below `source` are its own."""
     p, u, t = (s.numbers for s in samples)

@@ -28,7 +28,7 @@ from priorshift.problem import Source
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class HullSample:
     """Some rows of a source.
 
     Attributes
@@ -47,7 +47,7 @@ class Sample:
     u: Floats
 
     @classmethod
-    def of(cls, source: Source) -> Sample:
+    def from_source(cls, source: Source) -> HullSample:
         """One row of each set of copies, which counts for all of them."""
         p, u = np.zeros(len(source.labeled)), np.zeros(len(source.labeled))
         p[source.positive], u[source.population] = source.positive_mass, source.population_mass
@@ -64,11 +64,11 @@ class Sample:
             rows = np.setdiff1d(rows, np.delete(copied, first))
         return cls(rows, source.labeled[rows], _mass(p[rows]), _mass(u[rows]))
 
-    def take(self, at: Index) -> Sample:
+    def take(self, at: Index) -> HullSample:
         """The rows at some places, in their order."""
-        return Sample(self.rows[at], self.labeled[at], self.p[at], self.u[at])
+        return HullSample(self.rows[at], self.labeled[at], self.p[at], self.u[at])
 
-    def drawn(self, most: int, rng: np.random.Generator) -> Sample:
+    def drawn(self, most: int, rng: np.random.Generator) -> HullSample:
         """At most so many rows at random, up to half of them labelled."""
         if len(self.rows) <= most:
             return self
@@ -80,7 +80,7 @@ class Sample:
         others = np.repeat([len(part) / count for part, count in zip(parts, counts, strict=True)], counts)
         order = np.argsort(at)
         some, others = self.take(at[order]), others[order]
-        return Sample(some.rows, some.labeled, _mass(some.p * others), _mass(some.u * others))
+        return HullSample(some.rows, some.labeled, _mass(some.p * others), _mass(some.u * others))
 
 
 def _mass(counts: Floats) -> Floats:

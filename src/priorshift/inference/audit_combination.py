@@ -28,8 +28,7 @@ from priorshift.arrays import Floats
 from priorshift.audit import AuditedShare, audited_share
 from priorshift.errors import InconsistentInputWarning, InputError
 from priorshift.inference.confidence_curve import TabulatedCurve
-from priorshift.inference.prior_knowledge import DistributionPrior, PriorKnowledge, RangePrior
-from priorshift.inference.share_distribution import ShareDistribution
+from priorshift.inference.prior_knowledge import DistributionPrior, PiecewiseUniform, PriorKnowledge, RangePrior
 from priorshift.io.labels import Audit
 from priorshift.problem import Source, Target
 from priorshift.warning_records import warn
@@ -43,7 +42,7 @@ _MOST = 100.0  # labels of K_φ for each row; an audit of all rows leaves φ no 
 
 
 @dataclass(frozen=True)
-class AuditedSample:
+class SampleAudit:
     """What an audit tells of a sample.
 
     Attributes
@@ -61,7 +60,7 @@ class AuditedSample:
     known: float = 0.0
 
     @classmethod
-    def of_source(cls, source: Source, predicted: Floats) -> AuditedSample | None:
+    def from_source(cls, source: Source, predicted: Floats) -> SampleAudit | None:
         """Read the audit of a source.
 
         Parameters
@@ -86,7 +85,7 @@ class AuditedSample:
         return cls(share, observations, 1 - float(mass.sum()))
 
     @classmethod
-    def of_target(cls, target: Target, audit: Audit, predicted: Floats) -> AuditedSample:
+    def from_target(cls, target: Target, audit: Audit, predicted: Floats) -> SampleAudit:
         """Read the audit of a target.
 
         Parameters
@@ -126,7 +125,7 @@ class AuditedSample:
 
 
 @dataclass(frozen=True, eq=False)
-class AuditedBelief:
+class AuditedPrior:
     """A belief after an audit.
 
     Attributes
@@ -141,8 +140,8 @@ class AuditedBelief:
         Whether belief and audit may both be right; if not, `distribution` is the audit's alone.
     """
 
-    distribution: ShareDistribution
-    sample: AuditedSample
+    distribution: PiecewiseUniform
+    sample: SampleAudit
     before: tuple[float, float, float] | None
     agrees: bool
 
@@ -207,7 +206,7 @@ class AuditedBelief:
         )
 
 
-def combine_with_audit(belief: Any, sample: AuditedSample, *, from_rows: bool) -> AuditedBelief:
+def combine_with_audit(belief: Any, sample: SampleAudit, *, from_rows: bool) -> AuditedPrior:
     """Put a belief and an audit together.
 
     Parameters
@@ -227,15 +226,15 @@ def combine_with_audit(belief: Any, sample: AuditedSample, *, from_rows: bool) -
     --------
     >>> from scipy import stats
     >>> from priorshift.audit import AuditedShare
-    >>> from priorshift.inference.audit_combination import AuditedSample, combine_with_audit
+    >>> from priorshift.inference.audit_combination import SampleAudit, combine_with_audit
     >>> share = AuditedShare(0.3, 0.046, 0.0, 0.0, labels=100, rows=(100, 2000))  # 30 of 100 rows, without scores
-    >>> audited = combine_with_audit(stats.beta(40, 160), AuditedSample(share, 2000), from_rows=False)
+    >>> audited = combine_with_audit(stats.beta(40, 160), SampleAudit(share, 2000), from_rows=False)
     >>> print(round(audited.distribution.mean(), 3), audited.agrees)  # (40 + 30)/(200 + 100)
     0.233 True
     """
     c = sample.known
     if belief is None:
-        return AuditedBelief(_alone(sample), sample, None, True)
+        return AuditedPrior(_alone(sample), sample, None, True)
     believed = _tabulated(belief)
     mean = believed.mean()
     low, high = believed.ppf([LEVEL / 2, 1 - LEVEL / 2])
@@ -252,46 +251,46 @@ def combine_with_audit(belief: Any, sample: AuditedSample, *, from_rows: bool) -
 
     inner = np.clip((mean + scale * (believed.ppf([_TAIL, 1 - _TAIL]) - mean) - c) / (1 - c), 0.0, 1.0)
     edges = _edges([inner, _beta_ends(share)])
-    of_belief = ShareDistribution.of(cdf(edges), edges)  # of φ, among rows that are not known
+    of_belief = PiecewiseUniform.from_cdf(cdf(edges), edges)  # of φ, among rows that are not known
     if _p_value(of_belief, share) < LEVEL:
-        return AuditedBelief(_alone(sample), sample, before, False)
+        return AuditedPrior(_alone(sample), sample, before, False)
     if from_rows:
         jeffreys = np.diff(betainc(0.5, 0.5, edges))
-        of_belief = ShareDistribution(edges, (1 - _DOUBT) * of_belief.probabilities + _DOUBT * jeffreys)
+        of_belief = PiecewiseUniform(edges, (1 - _DOUBT) * of_belief.probabilities + _DOUBT * jeffreys)
     audited = of_belief.times(share.log_likelihood(of_belief.middles))
-    return AuditedBelief(_population(audited, c, rows), sample, before, True)
+    return AuditedPrior(_population(audited, c, rows), sample, before, True)
 
 
-def _alone(sample: AuditedSample) -> ShareDistribution:
+def _alone(sample: SampleAudit) -> PiecewiseUniform:
     """Jeffreys' prior times the likelihood of φ, and the noise of the rows."""
     share = sample.of_rows
     edges = _edges([_beta_ends(share)])
     cumulative = np.asarray(betainc(*_beta(share), edges))
-    return _population(ShareDistribution.of(cumulative, edges), sample.known, sample.observations)
+    return _population(PiecewiseUniform.from_cdf(cumulative, edges), sample.known, sample.observations)
 
 
-def _population(of_rows: ShareDistribution, known: float, rows: float) -> ShareDistribution:
+def _population(of_rows: PiecewiseUniform, known: float, rows: float) -> PiecewiseUniform:
     """From φ among rows that are not known to the share in the population, of which all rows are a sample."""
     edges = known + (1 - known) * of_rows.edges
     if not np.isfinite(rows):
         outer = np.unique(np.concatenate([[0.0], edges, [1.0]]))
-        return ShareDistribution(edges, of_rows.probabilities).on(outer)
+        return PiecewiseUniform(edges, of_rows.probabilities).on(outer)
     counts = of_rows.probabilities > 1e-12
     phi, weight = ((edges[1:] + edges[:-1]) / 2)[counts], of_rows.probabilities[counts]
     a, b = rows * phi + 0.5, rows * (1 - phi) + 0.5
     low, high = betaincinv(a[0], b[0], _TAIL), betaincinv(a[-1], b[-1], 1 - _TAIL)
     fine = _edges([(low, high)])
-    return ShareDistribution.of(betainc(a, b, fine[:, None]) @ (weight / weight.sum()), fine)
+    return PiecewiseUniform.from_cdf(betainc(a, b, fine[:, None]) @ (weight / weight.sum()), fine)
 
 
-def _tabulated(belief: Any) -> ShareDistribution:
+def _tabulated(belief: Any) -> PiecewiseUniform:
     """On steps that are fine wherever it has mass."""
-    if isinstance(belief, ShareDistribution):
+    if isinstance(belief, PiecewiseUniform):
         return belief.on(np.union1d(belief.edges, _edges([belief.ppf([_TAIL, 1 - _TAIL])])))
     levels = np.concatenate([np.geomspace(_TAIL, 0.01, 20), np.linspace(0.01, 0.99, _STEPS)])
     levels = np.concatenate([levels, 1 - levels[19::-1]])
     edges = np.unique(np.concatenate([[0.0, 1.0], np.clip(belief.ppf(levels), 0.0, 1.0)]))
-    return ShareDistribution.of(np.asarray(belief.cdf(edges), dtype=float), edges)
+    return PiecewiseUniform.from_cdf(np.asarray(belief.cdf(edges), dtype=float), edges)
 
 
 def _edges(ranges: Sequence[Any]) -> Floats:
@@ -310,7 +309,7 @@ def _beta_ends(share: AuditedShare) -> tuple[float, float]:
     return float(betaincinv(a, b, _TAIL)), float(betaincinv(a, b, 1 - _TAIL))
 
 
-def _p_value(belief: ShareDistribution, share: AuditedShare) -> float:
+def _p_value(belief: PiecewiseUniform, share: AuditedShare) -> float:
     """Of the difference between a share that is believed and the audit's, two-sided."""
     above = float(belief.probabilities @ betainc(*_beta(share), belief.middles))
     return 2 * min(above, 1 - above)
@@ -320,7 +319,7 @@ _TARGET_STEPS = np.linspace(0, 1, 201)  # of π′, before they are made finer w
 _POINTS = 101  # of a range of π
 
 
-def check_open(prior: PriorKnowledge) -> DistributionPrior:
+def check_prior_uncertain(prior: PriorKnowledge) -> DistributionPrior:
     """Refuse what is known of π already, so that an audit of the source cannot inform it.
 
     Parameters
@@ -341,7 +340,7 @@ def check_open(prior: PriorKnowledge) -> DistributionPrior:
     )
 
 
-def warn_of_source(audited: AuditedBelief, believed: str) -> None:
+def warn_of_source_audit(audited: AuditedPrior, believed: str) -> None:
     """Warn where an audit of the source contradicts what was believed of π.
 
     Parameters
@@ -358,7 +357,7 @@ def warn_of_source(audited: AuditedBelief, believed: str) -> None:
     )
 
 
-def audited_target(sample: AuditedSample, curve: TabulatedCurve, prior: PriorKnowledge | None) -> AuditedBelief:
+def combine_target_audit(sample: SampleAudit, curve: TabulatedCurve, prior: PriorKnowledge | None) -> AuditedPrior:
     """Put an audit of the target together with what the tables tell of π′; a contradiction is warned of.
 
     Parameters
@@ -374,7 +373,7 @@ def audited_target(sample: AuditedSample, curve: TabulatedCurve, prior: PriorKno
     -------
     AuditedBelief
     """
-    audited = combine_with_audit(belief_of_target(curve, prior) if prior else None, sample, from_rows=True)
+    audited = combine_with_audit(target_prior_distribution(curve, prior) if prior else None, sample, from_rows=True)
     audited.warn(
         "target prior",
         "the tables tell",
@@ -383,7 +382,7 @@ def audited_target(sample: AuditedSample, curve: TabulatedCurve, prior: PriorKno
     return audited
 
 
-def belief_of_target(curve: TabulatedCurve, prior: PriorKnowledge) -> ShareDistribution:
+def target_prior_distribution(curve: TabulatedCurve, prior: PriorKnowledge) -> PiecewiseUniform:
     """Make the confidence distribution of π′ of that of R.
 
     Parameters
@@ -402,7 +401,7 @@ def belief_of_target(curve: TabulatedCurve, prior: PriorKnowledge) -> ShareDistr
         points = prior.points
     elif isinstance(prior, RangePrior):
         points = (np.linspace(prior.low, prior.high, _POINTS),)
-    coarse = ShareDistribution(_TARGET_STEPS, curve.probabilities(_TARGET_STEPS, *points))
+    coarse = PiecewiseUniform(_TARGET_STEPS, curve.probabilities(_TARGET_STEPS, *points))
     low, high = coarse.ppf([1e-6, 1 - 1e-6])
     edges = np.unique(np.concatenate([_TARGET_STEPS, np.linspace(low, high, len(_TARGET_STEPS))]))
-    return ShareDistribution(edges, curve.probabilities(edges, *points))
+    return PiecewiseUniform(edges, curve.probabilities(edges, *points))

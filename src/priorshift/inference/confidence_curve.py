@@ -152,7 +152,7 @@ class TabulatedCurve(ConfidenceCurve):
     >>> import numpy as np
     >>> from priorshift.inference.confidence_curve import TabulatedCurve
     >>> r = np.linspace(0, 2, 101)
-    >>> curve = TabulatedCurve.of(r, statistic=(0.5 - r) / 0.05, freedom=np.full(101, np.inf))
+    >>> curve = TabulatedCurve.from_tests(r, statistic=(0.5 - r) / 0.05, freedom=np.full(101, np.inf))
     >>> curve([0.4, 0.5, 0.6]).round(3)
     array([0.023, 0.5  , 0.977])
     >>> print(round(curve.mean(0.2), 3))  # of π′ = 1 − 0.8·R
@@ -163,7 +163,7 @@ class TabulatedCurve(ConfidenceCurve):
     level: Floats
 
     @classmethod
-    def of(cls, ratios: Floats, statistic: Floats, freedom: Floats) -> TabulatedCurve:
+    def from_tests(cls, ratios: Floats, statistic: Floats, freedom: Floats) -> TabulatedCurve:
         """Make the curve of Student's tests.
 
         Parameters

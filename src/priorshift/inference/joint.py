@@ -50,7 +50,7 @@ class GroupInfluence:
     influence: Floats
 
     @classmethod
-    def of(cls, groups: NDArray[Any], influence: Floats) -> GroupInfluence:
+    def from_rows(cls, groups: NDArray[Any], influence: Floats) -> GroupInfluence:
         """Add up what rows do.
 
         Parameters
@@ -211,7 +211,7 @@ class JointRatios:
     observations: Floats
 
     @classmethod
-    def of(cls, parts: Sequence[RatioInfluence], source_prior: float) -> JointRatios:
+    def from_influences(cls, parts: Sequence[RatioInfluence], source_prior: float) -> JointRatios:
         """Put targets together.
 
         Parameters

@@ -155,7 +155,7 @@ class DRPU(TargetPriorEstimator):
         """
         rows = source.rows[:]
         held_out = source.deal(2, rng) == 1
-        halves = Split.of(rows, source, held_out)
+        halves = Split.from_source(rows, source, held_out)
         known = is_known(self.source_prior)
         self.alpha_ = None
         self.model_ = None

@@ -18,7 +18,7 @@ from priorshift.embedding.cuda import Device, choose_device
 from priorshift.embedding.gram import Embeddings, SourceEmbedding, ratio, separation
 from priorshift.embedding.incomplete import embed_pairs
 from priorshift.embedding.random_features import RandomFeatures, check_features, uses_random_features
-from priorshift.embedding.samples import Sample
+from priorshift.embedding.samples import EmbeddedSample
 from priorshift.errors import InputError, WeakSeparationWarning
 from priorshift.formatting import short
 from priorshift.inference import intervals
@@ -184,7 +184,7 @@ class KernelRatio(PUEstimator):
         )
         self._rule = self.bandwidth if by_rule else None
         device = choose_device(self.device, self.kernel_, len(source.labeled))
-        self._embedding = SourceEmbedding.of(source, self.kernel_, self.precision, device)
+        self._embedding = SourceEmbedding.from_source(source, self.kernel_, self.precision, device)
         self.bandwidths_: BandwidthCurve | None = None
         if self._rule == "variance" and isinstance(self.kernel_, (Gaussian, Laplace)):
             self.bandwidths_ = least_variance(self.kernel_, self._embedding.positive, self._embedding.unlabeled)
@@ -193,7 +193,7 @@ class KernelRatio(PUEstimator):
         if self._takes_features(len(source.labeled), device):
             columns = source.scaling.factor != 0
             # without a random_state the draw is always the same: nothing else is random in an estimate
-            drawn = RandomFeatures.of(
+            drawn = RandomFeatures.draw(
                 self.kernel_,
                 int(columns.sum()),
                 self.features,
@@ -216,7 +216,7 @@ class KernelRatio(PUEstimator):
         return self.pairs is not None
 
     def _embed(
-        self, target: Sample, prior: PriorInfluence | None = None, *, target_norm: bool = False
+        self, target: EmbeddedSample, prior: PriorInfluence | None = None, *, target_norm: bool = False
     ) -> tuple[Embeddings, np.random.Generator]:
         rng, source = np.random.default_rng(self._entropy), self._embedding
         if self.pairs is None:

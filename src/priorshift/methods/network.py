@@ -108,7 +108,7 @@ class Split:
     held_unlabeled: Floats
 
     @classmethod
-    def of(cls, rows: Floats, source: Source, held_out: Mask) -> Split:
+    def from_source(cls, rows: Floats, source: Source, held_out: Mask) -> Split:
         """P and U of the source, each in two parts; `rows` are all of its rows, scaled."""
         samples = source.positive, source.population
         parts = [sample[held_out[sample] == held] for held in (False, True) for sample in samples]

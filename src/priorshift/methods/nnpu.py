@@ -141,7 +141,7 @@ class NNPUClassifier(PUClassifier):
         networks, curves = [], []
         outputs = np.empty(len(source.positive)), np.empty(len(source.population))
         for k in range(folds):
-            split = Split.of(rows, source, fold == k)
+            split = Split.from_source(rows, source, fold == k)
             network, curve = train(risk, split, settings, rng, f"nnPU {k + 1}/{folds}")
             outputs[0][fold[source.positive] == k] = network(split.held_positive)
             outputs[1][fold[source.population] == k] = network(split.held_unlabeled)

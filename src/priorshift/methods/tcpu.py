@@ -384,7 +384,9 @@ class TCPU(SourcePriorMixin, KernelRatio, TargetPriorEstimator):
             float(own @ own),
             curve.freedom,
             self._of_observations(influence.positive, influence.unlabeled) if influence else None,
-            None if target.groups is None else GroupInfluence.of(target.groups, np.where(with_source, 0.0, of_T)),
+            None
+            if target.groups is None
+            else GroupInfluence.from_rows(target.groups, np.where(with_source, 0.0, of_T)),
             target.size,
         )
 

@@ -14,17 +14,22 @@ from priorshift.base import TargetPriorEstimator
 from priorshift.errors import InputError, OutOfRangeWarning, WeakSeparationWarning
 from priorshift.formatting import written
 from priorshift.inference.audit_combination import (
-    AuditedBelief,
-    AuditedSample,
-    audited_target,
-    check_open,
+    AuditedPrior,
+    SampleAudit,
+    check_prior_uncertain,
+    combine_target_audit,
     combine_with_audit,
-    warn_of_source,
+    warn_of_source_audit,
 )
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.joint import GroupInfluence, RatioInfluence
-from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, read_prior
-from priorshift.inference.share_distribution import ShareDistribution
+from priorshift.inference.prior_knowledge import (
+    DistributionPrior,
+    PiecewiseUniform,
+    PointPrior,
+    PriorKnowledge,
+    read_prior,
+)
 from priorshift.io.parameters import is_known
 from priorshift.problem import FEW_POSITIVES, NO_LAYOUT, Source, Target, warn_of_few_positives
 from priorshift.progress import Progress
@@ -86,8 +91,8 @@ class _Tested:
     curve: TabulatedCurve
     rows: int
     evidence: WitnessEvidence
-    told: Callable[[MixturePrior, ShareDistribution], ShareDistribution]
-    looked_up: AuditedSample | None = None
+    told: Callable[[MixturePrior, PiecewiseUniform], PiecewiseUniform]
+    looked_up: SampleAudit | None = None
 
 
 class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
@@ -164,7 +169,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
     takes_weights = True
     settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"source_prior", "confidence", "device", "verbose"})
     scored_: ScoredSource
-    _audit: AuditedSample | None  # of unlabelled rows of the source
+    _audit: SampleAudit | None  # of unlabelled rows of the source
 
     def __init__(
         self,
@@ -243,7 +248,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         known = is_known(self.source_prior)
         if known and source.audit is not None:
-            check_open(read_prior(self.source_prior))
+            check_prior_uncertain(read_prior(self.source_prior))
         with one_blas_thread(), Progress("WitnessShift", 2) as step:
             step()
             device = choose_score_device(self.device, len(source.labeled))
@@ -253,7 +258,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             self._witness = Witness.of(self.scored_, source.without_rows(), *self.scored_.mixture)
         warn_if_swapped(self.scored_)
         self._sizes, self._few = source.sizes, source.few_positives
-        self._audit = AuditedSample.of_source(source, self.scored_.predicted(self.scored_.p_values))
+        self._audit = SampleAudit.from_source(source, self.scored_.predicted(self.scored_.p_values))
         self._ask_unless_known(lambda: self._ask(source))
         if self._estimated is None or not isinstance(self._estimated.estimator, MixturePrior):
             source.warn_of_few_positives()
@@ -307,9 +312,9 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         """
         with one_blas_thread():
             test = self._counted.test(target)
-        curve = TabulatedCurve.of(test.ratios, test.statistic, test.freedom)
+        curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
 
-        def _told(found: MixturePrior, belief: ShareDistribution) -> ShareDistribution:
+        def _told(found: MixturePrior, belief: PiecewiseUniform) -> PiecewiseUniform:
             if target.noise or self._counted.is_noisy:  # noisy counts have no levels
                 return belief
             return found.distribution_given(belief, target.levels, max(test.ratio, 0.0))
@@ -329,31 +334,31 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
                     "an audit of unlabelled rows could inform; leave one of them out."
                 )
             audited = combine_with_audit(estimated.distribution, self._audit, from_rows=True)
-            warn_of_source(audited, f"{estimated.name} tells")
+            warn_of_source_audit(audited, f"{estimated.name} tells")
             belief = audited.distribution
             return replace(estimated, value=belief.mean(), distribution=belief, influence=None, audited=audited)
         names = ("model", "repeats", "folds", "scenario", "standardize", "max_rows", "fit_rows", "random_state")
         prior = MixturePrior(**{name: getattr(self, name) for name in names}).fit_scored(source, self.scored_)
         return EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, prior.audit_)
 
-    def _known_prior(self) -> tuple[PriorKnowledge, AuditedBelief | None]:
+    def _known_prior(self) -> tuple[PriorKnowledge, AuditedPrior | None]:
         """What the user knows of π, and what an audit of unlabelled rows makes of it."""
         prior = read_prior(self.source_prior)
         if self._audit is None:
             return prior, None
-        audited = combine_with_audit(check_open(prior).distribution, self._audit, from_rows=False)
+        audited = combine_with_audit(check_prior_uncertain(prior).distribution, self._audit, from_rows=False)
         return DistributionPrior(audited.distribution), audited
 
     def _knowledge(self) -> PriorKnowledge:
         return self._known_prior()[0]
 
-    def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None, AuditedBelief | None]:
+    def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None, AuditedPrior | None]:
         """π as it is set now, what was asked for it, and what an audit of unlabelled rows made of it."""
         found = self._answer()
         if found is None:
             prior, audited = self._known_prior()
             if audited is not None:
-                warn_of_source(audited, "source_prior tells")
+                warn_of_source_audit(audited, "source_prior tells")
             return prior, None, audited
         return found.knowledge(), found, found.audited
 
@@ -365,7 +370,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         scored = self._score(target)
         with one_blas_thread():
             test = self._witness.test(scored.p_values, target)
-        return test, TabulatedCurve.of(test.ratios, test.statistic, test.freedom), scored
+        return test, TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom), scored
 
     def _estimate(self, target: Target) -> PriorEstimate:
         return self.examine(target).estimate
@@ -399,7 +404,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             moved.source,
             moved.own_variance,
             moved.freedom,
-            own=None if target.groups is None else GroupInfluence.of(target.groups, moved.target),
+            own=None if target.groups is None else GroupInfluence.from_rows(target.groups, moved.target),
             observations=target.size,
         )
 
@@ -418,14 +423,14 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         test, curve, scored = self._test(target)
         values = scored.p_values
 
-        def _told(found: MixturePrior, belief: ShareDistribution) -> ShareDistribution:
+        def _told(found: MixturePrior, belief: PiecewiseUniform) -> PiecewiseUniform:
             return found.distribution_with(belief, values, target, max(test.ratio, 0.0))
 
-        def _looked_up() -> AuditedSample | None:
+        def _looked_up() -> SampleAudit | None:
             if target.audit is None:
                 return None
             predicted = self.scored_.predicted(values, test.ratio if np.isfinite(test.ratio) else 1.0)
-            return AuditedSample.of_target(target, target.audit, predicted)
+            return SampleAudit.from_target(target, target.audit, predicted)
 
         counts = np.stack([histogram(v, None if target.is_even else target.size * target.mass) for v in values])
         evidence = WitnessEvidence(self.scored_.counts, counts, *self.scored_.mixture, scored.scores)
@@ -458,7 +463,9 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         error = float(np.hypot((1 - pi) * test.ratio_error, R * prior.error)) if sure else float("nan")
         audited = None
         if tested.looked_up is not None:
-            audited = audited_target(tested.looked_up, curve, nearer if sure and status != "no estimate" else None)
+            audited = combine_target_audit(
+                tested.looked_up, curve, nearer if sure and status != "no estimate" else None
+            )
             mean, error = audited.distribution.mean(), audited.distribution.std()
             low, high = audited.distribution.ppf([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
             interval = Interval(float(low), float(high), self.confidence, audited.by("witness"))

@@ -126,7 +126,7 @@ class CountedSample:
             return CountedSample.in_groups(rows, self.grouped + other.grouped, noise)
         return CountedSample(rows, self.counts + other.counts, pairs, self.levels + other.levels)
 
-    def moments(self, h: Floats) -> Moments:
+    def moments(self, h: Floats) -> FeatureMoments:
         """Of the mean over repetitions of functions of the bins, shape (repeats, functions, bins).
 
         Of noisy counts they must be one and the same within each group.
@@ -146,11 +146,11 @@ class CountedSample:
         least = _LEAST_VARIANCE if self.noise else 0.0
         # the noise of each repetition adds up to 0, so the mean of h over the groups does not matter
         added = self.noise**2 * h[:, :, STARTS].var(axis=2).sum(axis=0) * GROUPS / (len(h) * self.rows) ** 2
-        return Moments(mean, np.maximum(variance, least), np.maximum(each, least), added)
+        return FeatureMoments(mean, np.maximum(variance, least), np.maximum(each, least), added)
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class FeatureMoments:
     """Of functions of a row among a sample: `mean` and `variance`, the mean of the variances in `each` repetition.
 
     `added` is the variance that noise in the counts gives to the mean.

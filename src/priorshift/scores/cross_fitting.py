@@ -37,7 +37,7 @@ from priorshift.embedding.device import device_meant, import_cuda
 from priorshift.errors import InputError
 from priorshift.io.estimators import check_estimator, seeded
 from priorshift.problem import Source
-from priorshift.threads import in_threads
+from priorshift.threads import map_in_threads
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio, as in splitmix64
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -272,10 +272,10 @@ def cross_fit(
     drawn = [(deal(folds), rng.normal(size=(rows.shape[1], _FREQUENCIES))) for _ in range(repeats)]
     taken = _taken(len(source.positive), fit_rows, rng), _taken(len(source.population), fit_rows, rng)
     first, *others_drawn = (_Dealt(rows, source, taken, fold, folds, frequencies) for fold, frequencies in drawn)
-    error, scale, ridge = min(in_threads(first.compare, _SCALES, len(rows)))
+    error, scale, ridge = min(map_in_threads(first.compare, _SCALES, len(rows)))
     if error == np.inf:
         raise InputError("the score cannot be fitted: its error is not a number; rescale the features.")
-    return tuple(in_threads(lambda one: one.fit(scale, ridge, device), [first, *others_drawn], len(rows)))
+    return tuple(map_in_threads(lambda one: one.fit(scale, ridge, device), [first, *others_drawn], len(rows)))
 
 
 def most_folds(source: Source, folds: int) -> int:

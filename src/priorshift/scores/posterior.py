@@ -21,7 +21,7 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from priorshift.arrays import Floats
-from priorshift.inference.share_distribution import ShareDistribution
+from priorshift.inference.prior_knowledge import PiecewiseUniform
 
 # edges of bins of the p-values, closer near 0 where negatives lie
 _EDGES = np.concatenate([np.geomspace(1e-3, 0.1, 12), np.linspace(0, 1, 41)])
@@ -138,11 +138,11 @@ class TargetEvidence:
     ----------
     source : SourceCounts
         P-values of the population.
-    posterior : ShareDistribution
+    posterior : PiecewiseUniform
         Of π; its quantiles are the π that are tried.
     """
 
-    def __init__(self, source: SourceCounts, posterior: ShareDistribution) -> None:
+    def __init__(self, source: SourceCounts, posterior: PiecewiseUniform) -> None:
         shapes = source.shapes
         self.source = source
         self.priors = np.unique(posterior.ppf(_LEVELS))
@@ -172,7 +172,7 @@ class TargetEvidence:
         return np.asarray(self.source.m + n * _mixed(self.priors, self.density))
 
 
-def prior_posterior(source: SourceCounts) -> tuple[ShareDistribution, float]:
+def prior_posterior(source: SourceCounts) -> tuple[PiecewiseUniform, float]:
     """The posterior of π and of the overlap 1 − AUC (its mean), averaged over repetitions.
 
     Examples
@@ -214,9 +214,7 @@ def _mixed(priors: Floats, density: Floats) -> Floats:
     return np.maximum(priors[:, None, None] + (1 - priors)[:, None, None] * density, 1e-12)
 
 
-def foreseen_spreads(
-    source: SourceCounts, posterior: ShareDistribution, times: Sequence[tuple[float, float]]
-) -> Floats:
+def foreseen_spreads(source: SourceCounts, posterior: PiecewiseUniform, times: Sequence[tuple[float, float]]) -> Floats:
     """The spread of π's posterior that is to be expected with so many times the positives and rows of the population.
 
     Priors and models are taken from what the rows leave open, each as the truth that further rows would follow; the
@@ -251,11 +249,11 @@ def foreseen_spreads(
     return np.array(spreads)
 
 
-def _on(edges: Floats, source: SourceCounts) -> tuple[ShareDistribution, float]:
+def _on(edges: Floats, source: SourceCounts) -> tuple[PiecewiseUniform, float]:
     """The posterior on steps of π."""
     mass = _masses(edges, source)
     overlap = float(source.shapes.overlap @ mass.sum(axis=0).mean(axis=1))
-    return ShareDistribution(edges, mass.sum(axis=1).mean(axis=1)), overlap
+    return PiecewiseUniform(edges, mass.sum(axis=1).mean(axis=1)), overlap
 
 
 def _masses(edges: Floats, source: SourceCounts) -> Floats:

@@ -29,7 +29,7 @@ from priorshift.scores import mixture
 from priorshift.scores.cross_fitting import FIT_ROWS, Repetition, cross_fit
 from priorshift.scores.level_sets import ShareCurve
 from priorshift.scores.mixture import p_values
-from priorshift.threads import in_threads
+from priorshift.threads import map_in_threads
 from priorshift.warning_records import warn
 
 _CELLS = 30  # of a score, about
@@ -281,7 +281,7 @@ class ScoredSource:
         alike = bool(np.ptp(own) < 1e-9 * own[0] and m > len(own) - 0.5)  # then a rank is a count
         mass = None if alike else own
         values = np.stack(
-            in_threads(lambda r: p_values(r.positive, r.population, mass, m), repetitions, len(source.labeled))
+            map_in_threads(lambda r: p_values(r.positive, r.population, mass, m), repetitions, len(source.labeled))
         )
         counts = np.stack([mixture.histogram(v, n * source.population_mass) for v in values])
         spread = SourceScores.of(repetitions, own, source.population_mass)
@@ -308,7 +308,7 @@ class ScoredSource:
             scores = one.target(prepared, dealt[k], device)
             return self.ranks(one.positive, scores), source.cells.shares(scores, mass)
 
-        values, shares = zip(*in_threads(seen, range(len(dealt)), len(prepared)), strict=True)
+        values, shares = zip(*map_in_threads(seen, range(len(dealt)), len(prepared)), strict=True)
         spread = ScoreShares(source.cells.edges, source.positive, source.population, np.mean(shares, axis=0))
         return ScoredTarget(np.stack(values), spread)
 

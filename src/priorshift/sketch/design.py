@@ -123,7 +123,7 @@ class Design:
         chosen = make_kernel(kernel, bandwidth, reader(table, table.name), reader.dimension)
         is_seed = is_number(random_state) and random_state < 2**62
         seed = int(random_state if is_seed else np.random.default_rng(random_state).integers(2**62))
-        drawn = RandomFeatures.of(chosen, reader.features, features, np.random.default_rng(seed))
+        drawn = RandomFeatures.draw(chosen, reader.features, features, np.random.default_rng(seed))
         rule = bandwidth if isinstance(kernel, str) and isinstance(bandwidth, str) else None
         return cls(reader, drawn, seed, rule, standardize)
 

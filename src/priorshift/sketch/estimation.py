@@ -29,7 +29,7 @@ from typing import Any
 
 from priorshift.arrays import Floats
 from priorshift.embedding.gram import Embeddings
-from priorshift.embedding.moments import Moments, embed_moments
+from priorshift.embedding.moments import FeatureMoments, embed_moments
 from priorshift.embedding.random_features import described
 from priorshift.errors import InconsistentInputWarning, InputError
 from priorshift.formatting import p_words
@@ -60,7 +60,7 @@ _SURE = 3.0  # standard errors below zero, from which on it is no chance
 _FOURTH = 4.0  # of a variance's own variance, n Var(s²)/s⁴: 2 for normal values, and rarely above this
 
 
-def warn_if_swapped(positive: Moments, unlabeled: Moments, prior: float) -> None:
+def warn_if_swapped(positive: FeatureMoments, unlabeled: FeatureMoments, prior: float) -> None:
     """Ask whether positives and population were swapped, where they look so.
 
     Parameters
@@ -81,7 +81,7 @@ def warn_if_swapped(positive: Moments, unlabeled: Moments, prior: float) -> None
         )
 
 
-def _left(positive: Moments, unlabeled: Moments, prior: float) -> float:
+def _left(positive: FeatureMoments, unlabeled: FeatureMoments, prior: float) -> float:
     """What is left of Var_U h for the negatives, (1−π) Var_N h, over its standard error."""
     P, U = positive, unlabeled
     a = U.mean - P.mean
@@ -94,7 +94,7 @@ def _left(positive: Moments, unlabeled: Moments, prior: float) -> float:
     return (of_U - prior * of_P - odds * D**2) / error if error > 0 else 0.0
 
 
-def _variance(sample: Moments, a: Floats) -> float:
+def _variance(sample: FeatureMoments, a: Floats) -> float:
     return max(float(a @ sample.product @ a) / sample.rows - float(a @ sample.mean) ** 2, 0.0)
 
 

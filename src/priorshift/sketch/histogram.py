@@ -23,7 +23,7 @@ from priorshift.scores.cross_fitting import choose_score_device
 from priorshift.scores.posterior import posterior_levels
 from priorshift.sketch import container, private
 from priorshift.sketch.score_model import ScoreModel
-from priorshift.threads import in_order
+from priorshift.threads import map_in_order
 
 KIND = "histogram"
 _TOGETHER = 4096  # rows at least that are counted at a time, unless there are no more
@@ -138,7 +138,7 @@ class Histogram:
         with RowProgress("counting", batches.rows) as more:
             more(0 if made is None else made.rows)
             parts = _placed(batches, like, start, 0 if made is None else made.rows)
-            for found in in_order(lambda part: _counted(like, chosen, *part), parts):
+            for found in map_in_order(lambda part: _counted(like, chosen, *part), parts):
                 more(found.rows)
                 made = found if made is None else made.merge(found)
                 yield cls(made, like.fingerprint, like.ranked, like.folds, like.km2_prior, like.unlabeled_rows)

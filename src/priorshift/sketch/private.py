@@ -28,7 +28,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from priorshift.arrays import Floats
-from priorshift.embedding.moments import Moments
+from priorshift.embedding.moments import FeatureMoments
 from priorshift.errors import InputError, PrivacyWarning
 from priorshift.io.header_fields import Fields
 from priorshift.io.parameters import check_random_state, is_number
@@ -260,7 +260,7 @@ def released_counts(counted: CountedSample, epsilon: float, delta: float, random
     return CountedSample.in_groups(counted.rows, noisy, sigma)
 
 
-def released_moments(moments: Moments, epsilon: float, delta: float, random_state: Any = None) -> Moments:
+def released_moments(moments: FeatureMoments, epsilon: float, delta: float, random_state: Any = None) -> FeatureMoments:
     """Add noise to the moments of a sample's random features, so that no row shows.
 
     Parameters

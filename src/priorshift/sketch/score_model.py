@@ -35,7 +35,7 @@ from priorshift.scores.scored_source import Preparation, ScoredSource, warn_if_s
 from priorshift.sketch import container
 from priorshift.sketch.row_reader import RowReader, without
 from priorshift.source_prior.mixture_prior import MixturePrior
-from priorshift.threads import in_threads, one_blas_thread
+from priorshift.threads import map_in_threads, one_blas_thread
 
 KIND = "score model"
 _LARGEST = 1e100  # of the coefficients and scores of a model
@@ -246,7 +246,7 @@ class ScoreModel:
             return p_values(self.positive[k], _rounded(scores), in_order=True)
 
         with one_blas_thread():
-            return np.stack(in_threads(_ranks, range(len(self.seeds)), len(rows)))
+            return np.stack(map_in_threads(_ranks, range(len(self.seeds)), len(rows)))
 
     @cached_property
     def _models(self) -> list[list[Ridge]]:

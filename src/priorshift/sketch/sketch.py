@@ -25,7 +25,7 @@ from scipy.linalg import LinAlgError, cholesky
 
 from priorshift import progress
 from priorshift.arrays import Floats
-from priorshift.embedding.moments import Moments
+from priorshift.embedding.moments import FeatureMoments
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
@@ -38,7 +38,7 @@ _LEAST, _MOST = 1e-150, 1e150  # of sums of weights, and of their squares
 _FAR = 10.0  # standard deviations that no noise is away
 
 
-def to_stored(moments: Moments) -> tuple[dict[str, Any], dict[str, Floats]]:
+def to_stored(moments: FeatureMoments) -> tuple[dict[str, Any], dict[str, Floats]]:
     """Give the header and the arrays of a file; of the second moment the upper triangle, row by row.
 
     Parameters
@@ -56,7 +56,7 @@ def to_stored(moments: Moments) -> tuple[dict[str, Any], dict[str, Floats]]:
     return {"rows": moments.rows, "weighted": moments.is_weighted, "noise": moments.noise}, arrays
 
 
-def from_stored(header: Any, arrays: Mapping[str, NDArray[Any]], size: int) -> Moments:
+def from_stored(header: Any, arrays: Mapping[str, NDArray[Any]], size: int) -> FeatureMoments:
     """Make moments of what `to_stored` gave.
 
     Parameters
@@ -87,7 +87,7 @@ def from_stored(header: Any, arrays: Mapping[str, NDArray[Any]], size: int) -> M
     product.T[upper] = arrays["product"]
     weight, squares = (float(number) for number in arrays["weights"])
     rows, noise = fields.whole("rows", 1), fields.number("noise", 0.0)
-    made = Moments(rows, weight, squares, arrays["total"], arrays["squared_total"], product, noise)
+    made = FeatureMoments(rows, weight, squares, arrays["total"], arrays["squared_total"], product, noise)
     with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are refused
         wrong = _wrong(made, fields.flag("weighted"))
     if wrong:
@@ -95,7 +95,7 @@ def from_stored(header: Any, arrays: Mapping[str, NDArray[Any]], size: int) -> M
     return made
 
 
-def _wrong(moments: Moments, weighted: bool) -> str:
+def _wrong(moments: FeatureMoments, weighted: bool) -> str:
     """What cannot be true of sums over rows; nothing where all can."""
     n, w, w2 = moments.rows, moments.weight, moments.squares
     more = 1 + _ROUNDING
@@ -167,7 +167,7 @@ class Sketch:
     """
 
     design: Design
-    moments: Moments
+    moments: FeatureMoments
     own_design: bool = True
     epsilon: float | None = None
     delta: float | None = None
@@ -229,7 +229,7 @@ class Sketch:
         )
         batches, design = _begin(sample, like, weights, settings)
         with progress.shown(verbose):
-            moments = Moments.of(design.features, weighted_rows(batches, design.reader, weights))
+            moments = FeatureMoments.from_rows(design.features, weighted_rows(batches, design.reader, weights))
         return cls(design, moments, own_design=like is None)
 
     @classmethod
@@ -265,7 +265,7 @@ class Sketch:
         batches, design = _begin(sample, like if after is None else after, weights, settings if after is None else {})
         rows = weighted_rows(batches, design.reader, weights, 0 if after is None else after.rows)
         made = after
-        while (more := Moments.of(design.features, islice(rows, _AT_A_TIME))).rows:
+        while (more := FeatureMoments.from_rows(design.features, islice(rows, _AT_A_TIME))).rows:
             moments = more if made is None else made.moments + more
             made = cls(design, moments, own_design=like is None if made is None else made.own_design)
             yield made

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from priorshift.errors import ColumnWarning, DuplicateRowsWarning, EstimatedPriorWarning, InputError
-from priorshift.inference.audit_combination import AuditedBelief
+from priorshift.inference.audit_combination import AuditedPrior
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, read_prior
 from priorshift.io.estimators import seeded, shared_for
 from priorshift.io.observations import PriorInfluence
@@ -40,7 +40,7 @@ class EstimatedPrior:
         How much each row moves it; None where the estimator cannot tell.
     distribution : distribution or None
         What it leaves open of π, of an estimator with a ``prior_distribution_``.
-    audited : AuditedBelief or None
+    audited : AuditedPrior or None
         What an audit made of it.
     """
 
@@ -48,7 +48,7 @@ class EstimatedPrior:
     value: float
     influence: PriorInfluence | None
     distribution: Any = None
-    audited: AuditedBelief | None = None
+    audited: AuditedPrior | None = None
 
     @property
     def name(self) -> str:  # numpydoc ignore=RT01

@@ -22,7 +22,7 @@ from priorshift.errors import ApproximationWarning, FewPositivesWarning, InputEr
 from priorshift.hull.faces import NearestPoint
 from priorshift.hull.hull import Hull
 from priorshift.hull.kernel_matrix import RIDGE, search_bandwidth
-from priorshift.hull.sample import Push, Sample, alike, hull_of
+from priorshift.hull.sample import HullSample, Push, alike, hull_of
 from priorshift.io.parameters import check_bandwidth
 from priorshift.io.weights import effective_size
 from priorshift.problem import Source
@@ -163,7 +163,7 @@ class KM2(PUEstimator):
         return DistanceCurve(ratios, distance, slope, self.thresholds_)
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        sample = self._thin(Sample.of(source), rng)
+        sample = self._thin(HullSample.from_source(source), rng)
         rows = self._project(source.scaling.rows(source.table.values, sample.rows)[:])
         of_P, of_U = effective_size(sample.p), effective_size(sample.u)
         m, n = int(np.count_nonzero(sample.p)), int(np.count_nonzero(sample.u))
@@ -213,7 +213,7 @@ class KM2(PUEstimator):
         self.standard_error_ = float(np.sqrt(each @ each))
         self._warn(m, n, found, noise=float((1 - hull.K.mean()) * (1 / of_P + 1 / of_U)))
 
-    def _thin(self, sample: Sample, rng: np.random.Generator) -> Sample:
+    def _thin(self, sample: HullSample, rng: np.random.Generator) -> HullSample:
         most = max(_ROWS, 2 * self.max_rows)
         if len(sample.rows) > most:
             warn(
@@ -223,7 +223,7 @@ class KM2(PUEstimator):
             )
         return sample.drawn(most, rng)
 
-    def _find_bandwidth(self, rows: Floats, sample: Sample, many: bool, rng: np.random.Generator) -> float:
+    def _find_bandwidth(self, rows: Floats, sample: HullSample, many: bool, rng: np.random.Generator) -> float:
         if not isinstance(self.bandwidth, str):
             return float(self.bandwidth)
         some = replace(sample, rows=np.arange(len(rows))).drawn(_SEARCHED if many else len(rows), rng)

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from priorshift.arrays import Floats
 from priorshift.base import PUEstimator
 from priorshift.errors import InputError, PriorShiftWarning, WeakSeparationWarning
-from priorshift.inference.audit_combination import AuditedBelief, AuditedSample, combine_with_audit
-from priorshift.inference.share_distribution import ShareDistribution
+from priorshift.inference.audit_combination import AuditedPrior, SampleAudit, combine_with_audit
+from priorshift.inference.prior_knowledge import PiecewiseUniform
 from priorshift.problem import FEW_POSITIVES, NO_LAYOUT, Source, Target
 from priorshift.progress import Progress
 from priorshift.scores.cross_fitting import FIT_ROWS, check_model
@@ -68,11 +68,11 @@ class MixturePrior(PUEstimator):
     ----------
     prior_, standard_error_ : float
         Mean and standard deviation of the posterior.
-    prior_distribution_ : ShareDistribution
+    prior_distribution_ : PiecewiseUniform
         The posterior of π, with ``cdf``, ``ppf``, ``mean`` and ``std``.
     interval_ : tuple of two float
         Its 2.5 and 97.5% points.
-    audit_ : AuditedBelief or None
+    audit_ : AuditedPrior or None
         What became of the posterior by an audit; None without one. `prior_distribution_` is then its distribution.
     mixture_prior_ : float
         The largest π that the p-values allow: all rows that look like positives are taken as such.
@@ -110,7 +110,7 @@ class MixturePrior(PUEstimator):
     takes_audit = True
     takes_weights = True
     scored_: ScoredSource
-    audit_: AuditedBelief | None
+    audit_: AuditedPrior | None
     _given: ScoredSource | None = None
 
     def __init__(
@@ -200,12 +200,12 @@ class MixturePrior(PUEstimator):
             step()
             (m, n), (of_P, of_U) = source.worth, self._design_effects(source)
             counts = SourceCounts.of(self.p_values_, round(m), m / of_P, n / of_U * source.population_mass)
-            self._conclude(counts, self.scored_.mixture, AuditedSample.of_source(source, self._predicted()))
+            self._conclude(counts, self.scored_.mixture, SampleAudit.from_source(source, self._predicted()))
         self.few_positives_ = source.few_positives
         source.warn_of_few_positives()
         self._warn(*source.sizes)
 
-    def _conclude(self, counts: SourceCounts, law: tuple[Floats, Floats], audited: AuditedSample | None = None) -> None:
+    def _conclude(self, counts: SourceCounts, law: tuple[Floats, Floats], audited: SampleAudit | None = None) -> None:
         """What the counts tell of π, with KM2's answer and with what was looked up."""
         posterior, self.overlap_ = prior_posterior(counts)
         priors, self.weights_ = law
@@ -228,13 +228,13 @@ class MixturePrior(PUEstimator):
         self.tells_nothing_ = high - low > _OPEN
 
     def distribution_with(
-        self, distribution: ShareDistribution, values: Floats, target: Target, ratio: float
-    ) -> ShareDistribution:
+        self, distribution: PiecewiseUniform, values: Floats, target: Target, ratio: float
+    ) -> PiecewiseUniform:
         """Give a distribution of π with what a target tells of it, as if its ratio of negatives were known.
 
         Parameters
         ----------
-        distribution : ShareDistribution
+        distribution : PiecewiseUniform
             `prior_distribution_`, or what an audit made of it.
         values : ndarray of shape (repeats, rows)
             The target's p-values.
@@ -245,7 +245,7 @@ class MixturePrior(PUEstimator):
 
         Returns
         -------
-        ShareDistribution
+        PiecewiseUniform
             The target's rows show the negatives' density too. Its mean is nearer to π; since R is an estimate, its
             spread is too small.
         """
@@ -254,12 +254,12 @@ class MixturePrior(PUEstimator):
         counts = posterior_counts(values, self._target_evidence.source.ranked, size * target.mass)
         return self.distribution_given(distribution, counts, ratio)
 
-    def distribution_given(self, distribution: ShareDistribution, counts: Floats, ratio: float) -> ShareDistribution:
+    def distribution_given(self, distribution: PiecewiseUniform, counts: Floats, ratio: float) -> PiecewiseUniform:
         """Give a distribution of π with what a target tells of it, whose p-values were counted.
 
         Parameters
         ----------
-        distribution : ShareDistribution
+        distribution : PiecewiseUniform
             As in `distribution_with`.
         counts : ndarray of shape (repeats, levels)
             By :func:`priorshift.scores.posterior.posterior_counts`.
@@ -268,7 +268,7 @@ class MixturePrior(PUEstimator):
 
         Returns
         -------
-        ShareDistribution
+        PiecewiseUniform
         """
         with one_blas_thread():
             likelihood = self._target_evidence.log_likelihood(counts, ratio, distribution.middles)

@@ -59,7 +59,7 @@ def both_tests(source, witness, rows, resamples=199, **more):
     target = source.layout.read(rows, **more)
     values = witness.scored.target_p_values(target)
     test = witness.test(values, target)
-    curve = TabulatedCurve.of(test.ratios, test.statistic, test.freedom)
+    curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
     rng = np.random.default_rng(1)
     label = label_shift_test(source, target, witness, values, rng, ratio=test.ratio, resamples=resamples)
     return shift_test(witness, test, curve, values, target), label

@@ -29,7 +29,7 @@ class Pilot:
         self.witness = Witness.of(scored, self.source.without_rows(), *scored.mixture)
         self.values = scored.target_p_values(self.target)
         self.test = self.witness.test(self.values, self.target)
-        self.curve = TabulatedCurve.of(self.test.ratios, self.test.statistic, self.test.freedom)
+        self.curve = TabulatedCurve.from_tests(self.test.ratios, self.test.statistic, self.test.freedom)
 
     def plan(self, prior=None, **settings):
         parts = self.witness, self.target, self.values, self.test, self.curve
@@ -143,7 +143,7 @@ def test_a_width_is_the_mean_of_intervals_that_are_cut_off_at_zero_and_one(targe
     r = r[r >= 0]
     spread = np.sqrt(model.parts(r, sizes).sum(axis=0))
     for estimate in R + error * rng.normal(size=150):
-        curve = TabulatedCurve.of(r, (estimate - r) / spread, np.full(len(r), 300.0))
+        curve = TabulatedCurve.from_tests(r, (estimate - r) / spread, np.full(len(r), 300.0))
         low, high = curve.interval(0.4, 0.95)
         widths.append(high - low)
     # T's variance is that of R here, and of R̂ there; degrees of freedom differ a little

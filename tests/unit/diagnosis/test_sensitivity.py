@@ -38,7 +38,7 @@ class Case:
         self.witness = Witness.of(scored, self.source.without_rows(), *scored.mixture)
         self.values = scored.target_p_values(self.target)
         self.test = self.witness.test(self.values, self.target)
-        self.curve = TabulatedCurve.of(self.test.ratios, self.test.statistic, self.test.freedom)
+        self.curve = TabulatedCurve.from_tests(self.test.ratios, self.test.statistic, self.test.freedom)
 
     def sensitivity(self, prior=None, **settings):
         parts = self.source, self.target, self.witness, self.values, self.test, self.curve
@@ -65,7 +65,7 @@ def plain():
 
 def normal_curve(ratio, error):
     r = np.linspace(0, 4, 801)
-    return TabulatedCurve.of(r, (ratio - r) / error, np.full(801, np.inf))
+    return TabulatedCurve.from_tests(r, (ratio - r) / error, np.full(801, np.inf))
 
 
 def test_without_a_threshold_the_conclusion_is_that_of_the_ratio_against_one():
@@ -228,7 +228,7 @@ def test_no_violation_moves_the_projection_by_more_than_its_size_over_the_separa
     rng = np.random.default_rng(0)
     ratios, lengths = [], []
     source = Source.read(problem.X, problem.y, None, scenario="case-control", standardize=False)
-    embedding = SourceEmbedding.of(source, Gaussian(1.5))
+    embedding = SourceEmbedding.from_source(source, Gaussian(1.5))
     targets = [problem.target, *(problem.target + rng.normal(scale=0.4, size=problem.target.shape) for _ in range(20))]
     kernel = Gaussian(1.5)
     for T in targets:

@@ -3,7 +3,7 @@ import pytest
 
 from priorshift.embedding.gram import P, SourceEmbedding, T, U
 from priorshift.embedding.incomplete import embed_pairs
-from priorshift.embedding.samples import Sample, own_pairs
+from priorshift.embedding.samples import EmbeddedSample, own_pairs
 from priorshift.embedding.tiles import Rows
 from priorshift.errors import InputError
 from priorshift.io.observations import PriorInfluence
@@ -45,7 +45,7 @@ def samples(kind="apart", sizes=(6, 9, 7), seed=0):
     if kind in ("weights", "everything"):
         mass = [rng.uniform(0.5, 3, k) for k in sizes]
         mass = [m / m.sum() for m in mass]
-    return [Sample(rows(x), w, k) for x, w, k in zip(X, mass, number, strict=True)]
+    return [EmbeddedSample(rows(x), w, k) for x, w, k in zip(X, mass, number, strict=True)]
 
 
 def slow_gram(kernel, samples, statistic):
@@ -88,7 +88,7 @@ def test_a_large_group_is_left_out_whole(kernel, share):
     rng = np.random.default_rng(0)
     n, m = 800, 500
     X, Y = (
-        Sample(
+        EmbeddedSample(
             rows(rng.normal(size=(k, 40))), np.full(k, 1 / k), np.where(rng.random(k) < share, 0, 1 + np.arange(k) // 3)
         )
         for k in (n, m)
@@ -208,7 +208,7 @@ def test_incomplete_statistic_approaches_the_complete_one(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_incomplete_statistic_never_pairs_an_observation_with_itself(kind):
     """With a kernel that is 1 within an observation and 0 elsewhere, every kept pair gives 0."""
-    X = [Sample(rows(x.observation[:, None].astype(float)), x.mass, x.observation) for x in samples(kind)]
+    X = [EmbeddedSample(rows(x.observation[:, None].astype(float)), x.mass, x.observation) for x in samples(kind)]
     some = embed_pairs(source(Gaussian(1e-6), X), X[T], 5000, np.random.default_rng(0), target_norm=True)
     np.testing.assert_array_equal(some.gram, np.zeros((3, 3)))
 
@@ -252,7 +252,7 @@ def test_incomplete_statistic_knows_its_own_spread(kind):
         rng = np.random.default_rng(seed)
         effect = rng.normal(size=(1000, 2))  # of an observation
         X = [
-            Sample(rows(effect[x.observation] + 0.5 * rng.normal(size=(len(x), 2))), x.mass, x.observation)
+            EmbeddedSample(rows(effect[x.observation] + 0.5 * rng.normal(size=(len(x), 2))), x.mass, x.observation)
             for x in fixed
         ]
         some = embed_pairs(source(KERNELS[0], X), X[T], 500, rng)

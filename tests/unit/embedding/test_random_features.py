@@ -15,7 +15,7 @@ S = ps.simulate.gaussian(0.3, 0.6, 260, 200, dimension=4, shared=False, random_s
 
 
 def drawn(kernel=KERNELS[0], columns=4, features=64, seed=0):
-    return RandomFeatures.of(kernel, columns, features, np.random.default_rng(seed))
+    return RandomFeatures.draw(kernel, columns, features, np.random.default_rng(seed))
 
 
 def rows(n, p=4, seed=0):

@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 import priorshift as ps
 from priorshift.errors import ApproximationWarning
 from priorshift.hull.faces import Level, Means
-from priorshift.hull.sample import Groups, Sample, alike, hull_of
+from priorshift.hull.sample import Groups, HullSample, alike, hull_of
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_rows_that_are_drawn_stand_for_all_of_their_kind(labeled):
     """Under censoring every row counts in μ_U: labelled rows keep their share of it, however many are drawn."""
     n = 400
     marks = np.arange(n) < labeled
-    whole = Sample(np.arange(n), marks, marks / labeled, np.full(n, 1 / n))
+    whole = HullSample(np.arange(n), marks, marks / labeled, np.full(n, 1 / n))
     some = whole.drawn(100, np.random.default_rng(0))
     assert len(some.rows) == 100 and some.labeled.sum() == min(labeled, 50)
     assert some.u[some.labeled].sum() == pytest.approx(labeled / n)

@@ -18,9 +18,9 @@ import priorshift as ps
 from priorshift.audit import AuditedShare
 from priorshift.cli import main
 from priorshift.errors import DuplicateRowsWarning, InconsistentInputWarning, InputError, WeakSeparationWarning
-from priorshift.inference.audit_combination import AuditedSample, combine_with_audit
+from priorshift.inference.audit_combination import SampleAudit, combine_with_audit
 from priorshift.inference.confidence_curve import TabulatedCurve
-from priorshift.inference.share_distribution import ShareDistribution
+from priorshift.inference.prior_knowledge import PiecewiseUniform
 from priorshift.problem import Source
 
 QUICK = dict(repeats=2, folds=3, random_state=0)
@@ -28,7 +28,7 @@ QUICK = dict(repeats=2, folds=3, random_state=0)
 
 def sample_of(value, labels, rows, **more):
     k = min(int(labels), rows)
-    return AuditedSample(AuditedShare(value, 0.0, 0.0, 0.0, labels, (k, rows)), rows, **more)
+    return SampleAudit(AuditedShare(value, 0.0, 0.0, 0.0, labels, (k, rows)), rows, **more)
 
 
 def looked_up(classes, k, before=0):
@@ -137,7 +137,7 @@ def test_an_overconfident_belief_gives_way_before_it_is_contradicted():
 
 def test_known_positives_are_no_part_of_the_audit():
     """Of 1000 rows 200 are labelled, and 80 of the 800 others are positive: 280 in all."""
-    sample = AuditedSample(AuditedShare(0.1, 0.0, 0.0, 0.0, 800.0, (800, 800)), 1000, known=0.2)
+    sample = SampleAudit(AuditedShare(0.1, 0.0, 0.0, 0.0, 800.0, (800, 800)), 1000, known=0.2)
     alone = combine_with_audit(None, sample, from_rows=True).distribution
     assert sample.value == pytest.approx(0.28)
     assert alone.mean() == pytest.approx(0.28, abs=2e-3)
@@ -152,14 +152,14 @@ def test_the_curve_on_steps_has_the_mean_of_the_curve():
     r = np.linspace(0, 3, 301)
     edges = np.linspace(0, 1, 2001)
     for centre, pi in ((0.5, 0.2), (1.2, [0.1, 0.2, 0.4]), (0.02, 0.3), (2.5, 0.6)):
-        curve = TabulatedCurve.of(r, (centre - r) / 0.1, np.full(len(r), np.inf))
-        share = ShareDistribution(edges, curve.probabilities(edges, pi))
+        curve = TabulatedCurve.from_tests(r, (centre - r) / 0.1, np.full(len(r), np.inf))
+        share = PiecewiseUniform(edges, curve.probabilities(edges, pi))
         assert share.probabilities.sum() == pytest.approx(1)
         assert share.mean() == pytest.approx(curve.mean(pi), abs=1e-3)
 
 
 def test_a_distribution_on_other_steps_is_the_same_one():
-    share = ShareDistribution(np.array([0.0, 0.2, 1.0]), np.array([0.5, 0.5]))
+    share = PiecewiseUniform(np.array([0.0, 0.2, 1.0]), np.array([0.5, 0.5]))
     finer = share.on(np.linspace(0, 1, 51))
     assert finer.mean() == pytest.approx(share.mean())
     np.testing.assert_allclose(finer.ppf([0.1, 0.5, 0.9]), share.ppf([0.1, 0.5, 0.9]))

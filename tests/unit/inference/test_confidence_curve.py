@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 from priorshift.inference.confidence_curve import FiellerCurve, TabulatedCurve
-from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior
-from priorshift.inference.share_distribution import ShareDistribution
+from priorshift.inference.prior_knowledge import DistributionPrior, PiecewiseUniform, PointPrior, RangePrior
 
 SURVEY = stats.beta(30, 170)
 
@@ -15,7 +14,7 @@ def tabulated(fieller, ratios=None):
     """The same tests, made one by one."""
     r = np.linspace(0, 40, 40_001) if ratios is None else ratios
     variance = fieller.variance - 2 * r * fieller.covariance + r**2 * fieller.denominator_variance
-    return TabulatedCurve.of(r, (fieller.ratio - r) / np.sqrt(variance), np.full(len(r), fieller.freedom))
+    return TabulatedCurve.from_tests(r, (fieller.ratio - r) / np.sqrt(variance), np.full(len(r), fieller.freedom))
 
 
 def normal(ratio, error, ratios=None):
@@ -55,7 +54,7 @@ def test_an_estimate_beyond_an_end_counts_as_the_end(ratio):
 def test_where_the_statistic_rises_again_the_curve_stays_level():
     r = np.linspace(0, 4, 401)
     falls = np.where(r < 1, 2 - 4 * r, -2 + (r - 1))  # from 2 to −2 at 1, then back up to 1
-    curve = TabulatedCurve.of(r, falls, np.full(401, np.inf))
+    curve = TabulatedCurve.from_tests(r, falls, np.full(401, np.inf))
     np.testing.assert_allclose(curve(r[r <= 1]), stats.norm.cdf(4 * r[r <= 1] - 2 - 0.0), atol=1e-9)
     np.testing.assert_allclose(curve([1, 2, 4, 100]), stats.norm.cdf(2), atol=1e-9)
     assert (np.diff(curve(np.linspace(0, 5, 999))) >= 0).all()
@@ -119,7 +118,7 @@ def test_a_curve_with_a_level_that_is_no_number_says_nothing():
 
 def on_steps(distribution, steps=4000):
     edges = np.linspace(0, 1, steps + 1)
-    return ShareDistribution(edges, np.diff(distribution.cdf(edges)))
+    return PiecewiseUniform(edges, np.diff(distribution.cdf(edges)))
 
 
 def test_a_share_on_fine_steps_is_scipys():
@@ -135,7 +134,7 @@ def test_a_share_on_fine_steps_is_scipys():
 
 
 def test_a_share_even_on_coarse_steps_has_the_moments_of_uniforms():
-    share = ShareDistribution(np.array([0.0, 0.2, 1.0]), np.array([0.5, 0.5]))
+    share = PiecewiseUniform(np.array([0.0, 0.2, 1.0]), np.array([0.5, 0.5]))
     first, second = stats.uniform(0, 0.2), stats.uniform(0.2, 0.8)
     assert share.mean() == pytest.approx((first.mean() + second.mean()) / 2)
     square = sum(part.var() + part.mean() ** 2 for part in (first, second)) / 2
@@ -143,7 +142,7 @@ def test_a_share_even_on_coarse_steps_has_the_moments_of_uniforms():
 
 
 def test_no_quantile_lies_in_a_step_of_no_probability():
-    share = ShareDistribution(np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0]), np.array([0.0, 0.5, 0.0, 0.5, 0.0]))
+    share = PiecewiseUniform(np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0]), np.array([0.0, 0.5, 0.0, 0.5, 0.0]))
     np.testing.assert_allclose(share.ppf([0, 0.25, 0.5, 0.75, 1]), [0.2, 0.3, 0.4, 0.7, 0.8], atol=1e-12)
     draws = np.concatenate([np.random.default_rng(0).uniform(*ends, 50_000) for ends in ((0.2, 0.4), (0.6, 0.8))])
     np.testing.assert_allclose(share.ppf([0.1, 0.4, 0.6, 0.9]), np.quantile(draws, [0.1, 0.4, 0.6, 0.9]), atol=2e-3)
@@ -156,5 +155,5 @@ def test_times_is_bayes_rule():
     truth = stats.beta(2 + 8, 3 + 42)
     assert found.probabilities.sum() == pytest.approx(1)
     np.testing.assert_allclose(found.ppf([0.025, 0.5, 0.975]), truth.ppf([0.025, 0.5, 0.975]), atol=3e-4)
-    empty = ShareDistribution(np.array([0.0, 0.5, 1.0]), np.array([0.0, 1.0])).times(np.array([5.0, -900.0]))
+    empty = PiecewiseUniform(np.array([0.0, 0.5, 1.0]), np.array([0.0, 1.0])).times(np.array([5.0, -900.0]))
     np.testing.assert_array_equal(empty.probabilities, [0, 1])

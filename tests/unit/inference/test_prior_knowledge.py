@@ -15,7 +15,7 @@ import priorshift as ps
 from priorshift.cli import main
 from priorshift.cli.options import _prior, _survey
 from priorshift.embedding.gram import Embeddings, _covariance, numerator, separation
-from priorshift.embedding.samples import Sample
+from priorshift.embedding.samples import EmbeddedSample
 from priorshift.errors import InputError, IntervalWarning, OutOfRangeWarning
 from priorshift.inference import intervals
 from priorshift.inference.confidence_curve import FiellerCurve
@@ -41,7 +41,7 @@ def random_embeddings(seed):
     rng = np.random.default_rng(seed)
     means = np.concatenate([[np.zeros(3)], rng.normal(size=(2, 3))]) + 1
     influence = [rng.choice([0.02, 0.1, 0.3]) * rng.normal(size=(5, 3)) for _ in range(3)]
-    samples = [Sample.even(Rows(v, np.zeros(3), np.ones(3)), 5 * k) for k, v in enumerate(influence)]
+    samples = [EmbeddedSample.even(Rows(v, np.zeros(3), np.ones(3)), 5 * k) for k, v in enumerate(influence)]
     parts, freedom = _covariance(influence, samples)
     gram = means @ means.T
     return Embeddings(gram, gram, parts, 10 * freedom, (50, 50, 50), 0, Gaussian(1.0))
