@@ -148,7 +148,7 @@ def bootstrap(rows: int) -> dict[str, Any]:
 def scores(rows: int) -> dict[str, Any]:
     """The scores of a sample, five repetitions."""
     rng = np.random.default_rng(0)
-    model = ps.sketch.ScoreModel.fit(rng.normal(size=(5000, 10)) + 1, rng.normal(size=(5000, 10)), ask_km2=False)
+    model = ps.sketch.ScoreModel.fit(rng.normal(size=(5000, 10)) + 1, rng.normal(size=(5000, 10)), use_km2=False)
     X = rng.normal(size=(rows, 10))
     return both("a histogram of scores", rows, lambda device: ps.sketch.Histogram.of(X, like=model, device=device))
 

@@ -39,7 +39,7 @@ def measure(known: bool) -> dict[str, Any]:
     settings: dict[str, Any] = {"source_prior": PRIOR if known else None, "random_state": 0}
     witness = ps.WitnessShift(PRIOR, random_state=0)
     source = witness.read_source(np.concatenate([P, U]), np.repeat([1, 0], ROWS))
-    seen = witness.fit_source(source).examine(witness.read_target(T))
+    seen = witness.fit_source(source).fit_target(witness.read_target(T))
     tasks: dict[str, Callable[[], Any]] = {
         "estimate": lambda: ps.estimate_prior(P, U, T, **settings),
         "diagnose": lambda: ps.diagnose(P, U, T, **settings),

@@ -30,8 +30,8 @@ class Fitted:
     @classmethod
     def of(cls, X: NDArray[Any], y: NDArray[Any], ids: NDArray[Any], seed: int) -> Fitted:
         source = Source.read(X, y, ids, scenario="case-control", standardize=True)
-        scored = ScoredSource.of(source, None, 5, 5, np.random.default_rng(seed))
-        return cls(source, Witness.of(scored, source.without_rows(), *scored.mixture))
+        scored = ScoredSource.fit(source, None, 5, 5, np.random.default_rng(seed))
+        return cls(source, Witness.from_scores(scored, source.without_rows(), *scored.mixture))
 
     def tests(self, rows: NDArray[Any], seed: int) -> tuple[ShiftTest, LabelShiftTest]:
         target = self.source.layout.read(rows)

@@ -58,7 +58,7 @@ def measure(dataset: str, labels: int, source_prior: float, repetitions: int) ->
     for seed in range(repetitions):
         X, y, share = _draw(dataset, labels, source_prior, seed)
         asked = ps.MixturePrior(random_state=seed).fit(X, y)
-        alone = ps.MixturePrior(ask_km2=False, random_state=seed).fit(X, y).prior_distribution_
+        alone = ps.MixturePrior(use_km2=False, random_state=seed).fit(X, y).prior_distribution_
         above = np.maximum(np.minimum(alone.middles, 0.4) - asked.km2_prior_, 0.0)
         found = {
             "asked": asked.prior_distribution_, "believed": alone.times(stats.t.logpdf(above / 0.07, 4)), "alone": alone

@@ -66,14 +66,14 @@ def _plan(samples: tuple[Rows, Rows, Rows], prior: float | None, rng: np.random.
     y = np.repeat([1, 0], [len(P), len(U)])
     source = Source.read(np.concatenate([P, U]), y, None, scenario="case-control", standardize=True)
     target = source.layout.read(T)
-    scored = ScoredSource.of(source, None, repeats=5, folds=5, rng=rng)
-    witness = Witness.of(scored, source.without_rows(), *scored.mixture)
+    scored = ScoredSource.fit(source, None, repeats=5, folds=5, rng=rng)
+    witness = Witness.from_scores(scored, source.without_rows(), *scored.mixture)
     values = scored.target_p_values(target)
     test = witness.test(values, target)
     curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
     if prior is not None:
         return planning(witness, target, values, test, curve, PointPrior(prior))
-    found = MixturePrior(random_state=0).fit_scored(source, scored)
+    found = MixturePrior(random_state=0).fit_scores(source, scored)
     return planning(witness, target, values, test, curve, DistributionPrior(found.prior_distribution_), from_rows=True)
 
 

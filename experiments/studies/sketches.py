@@ -38,7 +38,7 @@ def measure(data: str, rows: int, source_prior: float, repetitions: int) -> list
         }
         first = Sketch.of(U, features=512, random_state=seed)
         of_P = Sketch.of(P, like=first)
-        model = ScoreModel.fit(P, U, fit_rows=rows // 2, ask_km2=False, random_state=seed)
+        model = ScoreModel.fit(P, U, fit_rows=rows // 2, use_km2=False, random_state=seed)
         counted = [Histogram.of(sample, like=model) for sample in (P, U)]
         for target in _TARGETS:
             T = mixed(data, target, rows, rng)

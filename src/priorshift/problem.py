@@ -391,7 +391,7 @@ class Source:
         return effective_size(self.population_mass, self.observation[self.population])
 
     @property
-    def worth(self) -> tuple[float, float]:
+    def effective_sizes(self) -> tuple[float, float]:
         """Rows of equal weight, no two alike, that P and U are worth; groups are not asked."""
         masses = (self.positive, self.positive_mass), (self.population, self.population_mass)
         p, u = (distinct_size(mass, self.copies[rows]) for rows, mass in masses)

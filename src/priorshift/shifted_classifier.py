@@ -153,7 +153,8 @@ class ShiftedClassifier(PUClassifier):
                 model = clone(classifier).fit(table.values[fold != k], y[fold != k], **of_fold)
                 scores[fold == k] = _log_odds(model, table.values[fold == k])
             counts = [
-                n * mass for n, mass in zip(source.worth, (source.positive_mass, source.population_mass), strict=True)
+                n * mass
+                for n, mass in zip(source.effective_sizes, (source.positive_mass, source.population_mass), strict=True)
             ]
             self.calibration_ = calibrate(scores[source.positive], scores[source.population], prior, *counts)
             warn_of_few(len(source.positive))

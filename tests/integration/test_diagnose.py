@@ -186,7 +186,7 @@ def test_no_shift_is_rejected_one_time_in_twenty_in_tiny_targets_too():
     witness = ps.WitnessShift(0.05, random_state=0).fit(X, y)
     p = []
     for _ in range(200):
-        seen = witness.examine(witness.read_target(rows(5, 0.05)))
+        seen = witness.fit_target(witness.read_target(rows(5, 0.05)))
         p.append(shift_test(seen.witness, seen.test, seen.curve, seen.values, seen.target).p_value)
     assert np.mean(np.array(p) < 0.05) < 0.25  # a target of five has one positive or more in 23 of 100
     assert np.mean(np.array(p) < 0.001) < 0.15

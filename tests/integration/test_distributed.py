@@ -49,7 +49,7 @@ def model():
 @pytest.fixture(scope="module")
 def model_by_place():
     """Of rows of which most are copies by chance, which it deals to folds by their place."""
-    made = ScoreModel.fit(np.sign(P[:60, :2]), np.sign(U[:200, :2]), repeats=2, ask_km2=False)
+    made = ScoreModel.fit(np.sign(P[:60, :2]), np.sign(U[:200, :2]), repeats=2, use_km2=False)
     assert made.by_place
     return made
 

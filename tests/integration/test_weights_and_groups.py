@@ -158,7 +158,7 @@ def test_copies_count_once(samples):
     P, U, _ = samples
     tripled = np.repeat(P, 3, axis=0), np.concatenate([U, U[:100]]), None
     copied = source_of(tripled)
-    assert copied.worth == pytest.approx(source.worth) == (80, 200)
+    assert copied.effective_sizes == pytest.approx(source.effective_sizes) == (80, 200)
     assert copied.effective_positives == pytest.approx(80) and copied.effective_population == pytest.approx(200)
     assert copied.population_mass[:100].sum() == pytest.approx(0.25) and copied.population_mass.sum() == pytest.approx(
         1

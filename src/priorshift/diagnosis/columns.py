@@ -249,8 +249,8 @@ def drivers(source: Source, witness: Witness) -> tuple[Driver, ...]:
     >>> X, y = rng.normal(size=(900, 2)), np.repeat([1, 0], [300, 600])
     >>> X[:420, 0] += 2  # all positives, and a fifth of the population
     >>> source = Source.read(X, y, None, scenario="case-control", standardize=True)
-    >>> scored = ScoredSource.of(source, None, repeats=2, folds=5, rng=rng)
-    >>> first, second = drivers(source, Witness.of(scored, source.without_rows(), *scored.mixture))
+    >>> scored = ScoredSource.fit(source, None, repeats=2, folds=5, rng=rng)
+    >>> first, second = drivers(source, Witness.from_scores(scored, source.without_rows(), *scored.mixture))
     >>> first.name, first.importance > 0.9 > 0.1 > second.importance
     ('column 0', True)
     """

@@ -301,7 +301,7 @@ class _Fitted:
 
     def examine(self, target: Target) -> TargetFit:
         """The target as the estimator sees it; its estimate knows what became of the columns."""
-        seen = self.estimator.examine(target)
+        seen = self.estimator.fit_target(target)
         return replace(seen, estimate=with_columns(seen.estimate, self.unlabeled))
 
     def diagnosis(self, seen: TargetFit, targets: int = 1) -> Diagnosis:
@@ -314,15 +314,15 @@ class _Fitted:
         rng, confidence = np.random.default_rng(estimator.scored_.seed), estimator.confidence
         # where P and U may be alike, R tells nothing
         test = seen.test if seen.is_separable else replace(seen.test, ratio=float("nan"))
-        common = (seen.values, test, seen.curve, seen.prior)
+        common = (seen.p_values, test, seen.curve, seen.prior)
         with Progress("diagnose", _PARTS) as step:
             step()
             identification = identify(estimator, source, seen)
             step()
-            shift = shift_test(seen.witness, seen.test, seen.curve, seen.values, target, confidence)
+            shift = shift_test(seen.witness, seen.test, seen.curve, seen.p_values, target, confidence)
             again = _again(targets, len(source.labeled) + len(target))
             label_shift = label_shift_test(
-                source, target, seen.witness, seen.values, rng, ratio=seen.test.ratio, again=again
+                source, target, seen.witness, seen.p_values, rng, ratio=seen.test.ratio, again=again
             )
             step()
             sensitive = sensitivity(

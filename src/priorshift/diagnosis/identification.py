@@ -225,6 +225,6 @@ def _tables_alone(witness: WitnessShift, source: Source) -> tuple[MixturePrior, 
     names = ("model", "repeats", "folds", "scenario", "standardize", "random_state")
     settings = {name: getattr(witness, name) for name in names}
     with suppress_warnings(PriorShiftWarning):  # π is known from elsewhere
-        made = MixturePrior(**settings, max_rows=_KM2_ROWS).fit_scored(replace(source, audit=None), witness.scored_)
+        made = MixturePrior(**settings, max_rows=_KM2_ROWS).fit_scores(replace(source, audit=None), witness.scored_)
     other = {} if found is None or isinstance(found, MixturePrior) else {type(found).__name__: witness.source_prior_}
     return made, other

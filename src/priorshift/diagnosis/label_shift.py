@@ -196,8 +196,8 @@ def label_shift_test(
     >>> s = simulate.gaussian(0.2, 0.6, n_source=500, n_target=500, random_state=0)
     >>> source = Source.read(s.X, s.y, s.ids, scenario="case-control", standardize=True)
     >>> rng = np.random.default_rng(0)
-    >>> scored = ScoredSource.of(source, model=None, repeats=2, folds=5, rng=rng)
-    >>> witness = Witness.of(scored, source.without_rows(), *scored.mixture)
+    >>> scored = ScoredSource.fit(source, model=None, repeats=2, folds=5, rng=rng)
+    >>> witness = Witness.from_scores(scored, source.without_rows(), *scored.mixture)
     >>> drifted = s.target + np.where(np.arange(10) == 3, 1.0, 0.0)
     >>> for rows in (s.target, drifted):
     ...     target = source.layout.read(rows)

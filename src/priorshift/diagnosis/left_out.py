@@ -115,7 +115,7 @@ def retested(witness: Witness, values: Floats, target: Target, of_source: Index,
         return None
     kept, kept_T = _source(source, stay), _target(target, stay_T, source, stay)
     own = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
-    (m, n), mass = kept.worth, None if scored.positive_mass is None else kept.positive_mass
+    (m, n), mass = kept.effective_sizes, None if scored.positive_mass is None else kept.positive_mass
     of_U = np.stack([p_values(p[in_P], u[in_U], mass, m) for p, u in zip(own, scored.p_values, strict=True)])
     of_T = np.stack([p_values(p[in_P], v[stay_T], mass, m) for p, v in zip(own, values, strict=True)])
     repetitions = tuple(
@@ -123,7 +123,7 @@ def retested(witness: Witness, values: Floats, target: Target, of_source: Index,
     )
     counts = np.stack([mixture.histogram(v, n * kept.population_mass) for v in of_U])
     less = ScoredSource(scored.prepare, repetitions, of_U, counts, kept.sizes, scored.seed, mass, m, scored.spread)
-    return Witness.of(less, kept, *scored.mixture).test(of_T, kept_T)
+    return Witness.from_scores(less, kept, *scored.mixture).test(of_T, kept_T)
 
 
 def _source(source: Source, stay: Mask) -> Source:

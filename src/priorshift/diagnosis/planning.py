@@ -32,7 +32,7 @@ from priorshift.inference.prior_knowledge import (
 from priorshift.io.parameters import is_number
 from priorshift.problem import Target
 from priorshift.records import plain
-from priorshift.scores.posterior import SourceCounts, foreseen_spreads, prior_posterior
+from priorshift.scores.posterior import PopulationCounts, expected_spreads, prior_posterior
 from priorshift.scores.ratio_test import RatioTest
 from priorshift.scores.scored_source import ScoredSource
 from priorshift.scores.witness import Witness
@@ -337,10 +337,10 @@ class _RowBelief:
     @classmethod
     def of(cls, witness: Witness) -> _RowBelief:
         source, scored = witness.source, witness.scored
-        m, n = source.worth
-        counts = SourceCounts.of(scored.p_values, round(m), m, n * source.population_mass)
+        m, n = source.effective_sizes
+        counts = PopulationCounts.from_p_values(scored.p_values, round(m), m, n * source.population_mass)
         both = [(times, times) for times in _FORESEEN]
-        found = foreseen_spreads(counts, prior_posterior(counts)[0], [*both, (_FORESEEN[-1], 1.0)])
+        found = expected_spreads(counts, prior_posterior(counts)[0], [*both, (_FORESEEN[-1], 1.0)])
         now = found[_FORESEEN.index(1.0)]
         if not now > 0:
             return cls(np.array(_FORESEEN), np.ones(len(_FORESEEN)), 0.5)
@@ -410,8 +410,8 @@ def planning(
     >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
     >>> source = Source.read(s.X, s.y, s.ids, scenario="case-control", standardize=True)
     >>> target = source.layout.read(s.target)
-    >>> scored = ScoredSource.of(source, None, repeats=5, folds=5, rng=np.random.default_rng(0))
-    >>> witness = Witness.of(scored, source.without_rows(), *scored.mixture)
+    >>> scored = ScoredSource.fit(source, None, repeats=5, folds=5, rng=np.random.default_rng(0))
+    >>> witness = Witness.from_scores(scored, source.without_rows(), *scored.mixture)
     >>> values = scored.target_p_values(target)
     >>> test = witness.test(values, target)
     >>> curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)

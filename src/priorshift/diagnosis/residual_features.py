@@ -241,11 +241,11 @@ def kernel_score(
         Repetition(P[k], U[k], tuple(map(_Linear, beta[k])), _of_observations(source, dealt[k]))
         for k in range(_REPEATS)
     )
-    made = ScoredSource.by(source, scored.prepare, repetitions, scored.seed)
+    made = ScoredSource.from_repetitions(source, scored.prepare, repetitions, scored.seed)
     of_T = np.stack([one.deal(target.of_source, rng) for one in repetitions])
     T = _scores(rows[2], of_T, features, beta)
     values = np.stack([made.ranks(one.positive, scores) for one, scores in zip(repetitions, T, strict=True)])
-    return Witness.of(made, source.without_rows(), *made.mixture), values
+    return Witness.from_scores(made, source.without_rows(), *made.mixture), values
 
 
 def _by_fold(F: _Singles, mass: Floats, fold: Index, folds: int) -> tuple[Floats, Floats]:
@@ -342,8 +342,8 @@ class Eyes:
             kernel,
             ColumnFeatures.of(source, U[:]),
             cosines,
-            witness.mean_of_positives(cosines),
-            1 + witness.noise_of(np.tile(cosines[0], (len(values), 1))),
+            witness.positive_mean(cosines),
+            1 + witness.noise_share(np.tile(cosines[0], (len(values), 1))),
             rows,
             (witness.positive, witness.population, mixture.bins(values)),
             prepare,

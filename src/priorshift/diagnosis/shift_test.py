@@ -22,7 +22,7 @@ from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.problem import Target
 from priorshift.results import Interval
 from priorshift.scores import mixture
-from priorshift.scores.ratio_test import APART, RatioTest
+from priorshift.scores.ratio_test import LEAST_SEPARATION, RatioTest
 from priorshift.scores.witness import Witness
 
 _MANY = 100  # observations of a target, from which on its own spread is taken
@@ -86,7 +86,7 @@ class ShiftTest(TextReport):
     def text(self) -> str:  # numpydoc ignore=RT01
         """What it says, a line for each sentence or point, however long."""
         ends = f"{100 * self.interval.confidence:g}% interval {self.interval.low:.2f} to {self.interval.high:.2f}"
-        if not self.separation > APART:
+        if not self.separation > LEAST_SEPARATION:
             return "positives and population may be alike, so that no shift could be seen"
         what = "the share of negatives in the target over that in the source"
         return f"R = {self.ratio:.2f}, {ends}, {what}; no shift (R = 1) has {p_words(self.p_value)}"
@@ -133,7 +133,7 @@ def _compared(witness: Witness, values: Floats, target: Target) -> tuple[float, 
         _Compared.of(sample, np.mean([function[b] for function, b in zip(h, bins, strict=True)], axis=0))
         for sample, bins in ((T, mixture.bins(values)), (U, witness.population))
     )
-    noise = 1 + witness.noise_of(h) / 2
+    noise = 1 + witness.noise_share(h) / 2
     parts, freedom = (_pooled if of_T.observations < _MANY else _apart)(of_T, of_U, noise)
     common, scale = min(len(of_T.each), len(of_U.each)), 1.0
     for part, one in zip(parts, (of_T, of_U), strict=True):

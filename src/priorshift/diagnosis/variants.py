@@ -188,8 +188,8 @@ def over_scores(
         return (own,)
     total = float(len(source.labeled) if source.weights is None else source.weights.sum())
     model = RidgeClassifier(alpha=_RIDGE * total, solver="lsqr", tol=_PRECISE)
-    scored = ScoredSource.of(source, model, _REPEATS, _FOLDS, rng)
-    linear = Witness.of(scored, source.without_rows(), *scored.mixture)
+    scored = ScoredSource.fit(source, model, _REPEATS, _FOLDS, rng)
+    linear = Witness.from_scores(scored, source.without_rows(), *scored.mixture)
     of_linear = scored.target_p_values(target)
     found = linear.test(of_linear, target)
     name = "a linear score"

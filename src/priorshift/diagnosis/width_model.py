@@ -67,7 +67,7 @@ class WidthModel:
     def of(cls, witness: Witness, values: Floats, target: Target, test: RatioTest, ratio: float) -> WidthModel:
         """Read the pilot, whose R̂ must be a number; `ratio` is what R is taken to be, such as one that can be."""
         density = 1 / witness.density_ratio
-        (m, n), t = witness.source.worth, target.size
+        (m, n), t = witness.source.effective_sizes, target.size
         parts = witness.variance_parts(test.ratio, values, target)
         source = witness.source
         observations = source.effective_positives, source.effective_population, _observations(target)

@@ -81,7 +81,7 @@ class SampleAudit:
         among = np.isin(source.population, rows)
         mass = source.population_mass[among]
         share = audited_share(source.audit, predicted[among], source.observation[rows], mass)
-        observations = source.worth[1] / source.design_effects(np.zeros(len(source.positive)), predicted)[1]
+        observations = source.effective_sizes[1] / source.design_effects(np.zeros(len(source.positive)), predicted)[1]
         return cls(share, observations, 1 - float(mass.sum()))
 
     @classmethod

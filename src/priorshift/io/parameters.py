@@ -99,7 +99,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 # A spread needs 20 replicates to be known to a sixth; a sample of pairs, a hundred to have a variance.
 _LEAST = {"n_bootstrap": 20, "pairs": 100, "max_rows": 10, "fit_rows": 10, "components": 1, "repeats": 1, "folds": 2}
 _MAY_BE_NONE = ("pairs", "components")
-_FLAGS = ("standardize", "ask_km2", "verbose")
+_FLAGS = ("standardize", "use_km2", "verbose")
 
 
 def check_settings(settings: dict[str, Any]) -> None:

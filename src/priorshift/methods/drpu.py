@@ -175,7 +175,7 @@ class DRPU(TargetPriorEstimator):
         self._score, self._sizes = score, source.sizes
         self.least_share_ = self._trusted_share(self._positive.observations)
         self._entropy = int(rng.integers(2**62))
-        self._source_curve = ShareCurve.of(self._positive, population)
+        self._source_curve = ShareCurve.from_scores(self._positive, population)
         share = self._source_curve.smallest(self.least_share_)
         self.source_prior_ = check_prior(self.source_prior) if known else share.ratio
         self._prior_by = "given" if known else self.label
@@ -183,10 +183,10 @@ class DRPU(TargetPriorEstimator):
 
     def _estimate(self, target: Target) -> PriorEstimate:
         scores = self._scores_of(target)
-        curve = ShareCurve.of(self._positive, scores)
+        curve = ShareCurve.from_scores(self._positive, scores)
         best = curve.smallest(self.least_share_)
-        worth = self._positive.worth(best.threshold), scores.worth(best.threshold)
-        error = curve.standard_error(self.least_share_, worth, self.n_bootstrap, np.random.default_rng(self._entropy))
+        sizes = self._positive.effective_size(best.threshold), scores.effective_size(best.threshold)
+        error = curve.standard_error(self.least_share_, sizes, self.n_bootstrap, np.random.default_rng(self._entropy))
         interval = self._interval(best, error, scores.observations)
         warn(
             f"The interval of DRPU includes sampling error ({error:.2g}), not its bias: it takes the smallest of many "
@@ -262,7 +262,7 @@ class DRPU(TargetPriorEstimator):
         self._check_fit()
         if X_target is None:
             return self._source_curve
-        return ShareCurve.of(self._positive, self._scores_of(self.read_target(X_target)))
+        return ShareCurve.from_scores(self._positive, self._scores_of(self.read_target(X_target)))
 
     def _scores_of(self, target: Target) -> SampleScores:
         return SampleScores(self._score(target.rows[:]), target.mass, target.observation, target.copies)

@@ -351,7 +351,7 @@ class TCPU(SourcePriorMixin, KernelRatio, TargetPriorEstimator):
             intervals.check_bounded(self.kernel_, self.interval)
             samples = self._embedding.positive, self._embedding.unlabeled
             intervals.check_even(all(sample.is_even for sample in samples), self.interval)
-        self._ask_unless_known(lambda: estimate_source_prior(self.source_prior, source, self.random_state))
+        self._set_source_prior(lambda: estimate_source_prior(self.source_prior, source, self.random_state))
 
     def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None]:
         """π as it is set now, and what was asked for it."""

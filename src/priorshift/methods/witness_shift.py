@@ -34,10 +34,10 @@ from priorshift.io.parameters import is_known
 from priorshift.problem import FEW_POSITIVES, NO_LAYOUT, Source, Target, warn_of_few_positives
 from priorshift.progress import Progress
 from priorshift.results import Interval, NegativeRatio, PriorEstimate
-from priorshift.scores.counts import CountedSample, CountedSource
+from priorshift.scores.counts import ScoreCounts, SourceCounts
 from priorshift.scores.cross_fitting import FIT_ROWS, check_model, choose_score_device
 from priorshift.scores.mixture import histogram
-from priorshift.scores.ratio_test import RatioTest, warn_of_likeness
+from priorshift.scores.ratio_test import RatioTest, warn_not_separable
 from priorshift.scores.scored_source import ScoredSource, ScoredTarget, WitnessEvidence, warn_if_swapped
 from priorshift.scores.witness import Witness
 from priorshift.source_prior.estimated import EstimatedPrior, SourcePriorMixin, check_scenario, estimate_source_prior
@@ -60,7 +60,7 @@ class TargetFit:
         Of every ratio R.
     curve : TabulatedCurve
         The confidence distribution of R.
-    values : ndarray of shape (repeats, rows)
+    p_values : ndarray of shape (repeats, rows)
         The p-values of its rows.
     prior : PriorKnowledge
         What is known of π.
@@ -74,7 +74,7 @@ class TargetFit:
     estimate: PriorEstimate
     test: RatioTest
     curve: TabulatedCurve
-    values: Floats
+    p_values: Floats
     prior: PriorKnowledge
     witness: Witness
     is_separable: bool
@@ -224,7 +224,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         test, curve, _ = self._test(target)
         sizes = (*self._sizes, len(target))
         if not test.is_separable:
-            warn_of_likeness(test, self._sizes, "every ratio is possible")
+            warn_not_separable(test, self._sizes, "every ratio is possible")
             return NegativeRatio(np.nan, np.nan, Interval(0.0, np.inf, self.confidence, "none"), np.nan, sizes)
         low, high = (float(end) for end in curve.quantiles(self.confidence))
         interval = Interval(low, high, self.confidence, "witness")
@@ -253,28 +253,28 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             step()
             device = choose_score_device(self.device, len(source.labeled))
             settings = self.model, self.repeats, self.folds, rng, self.fit_rows, device
-            self.scored_ = ScoredSource.of(source, *settings)
+            self.scored_ = ScoredSource.fit(source, *settings)
             step()
-            self._witness = Witness.of(self.scored_, source.without_rows(), *self.scored_.mixture)
+            self._witness = Witness.from_scores(self.scored_, source.without_rows(), *self.scored_.mixture)
         warn_if_swapped(self.scored_)
         self._sizes, self._few = source.sizes, source.few_positives
         self._audit = SampleAudit.from_source(source, self.scored_.predicted(self.scored_.p_values))
-        self._ask_unless_known(lambda: self._ask(source))
+        self._set_source_prior(lambda: self._ask(source))
         if self._estimated is None or not isinstance(self._estimated.estimator, MixturePrior):
             source.warn_of_few_positives()
 
-    def fit_counted(self, source: CountedSource) -> Self:
+    def fit_counts(self, source: SourceCounts) -> Self:
         """Fit the estimator to a source whose p-values were counted, without its rows.
 
         Parameters
         ----------
-        source : CountedSource
+        source : SourceCounts
             Counts of P and U by one model.
 
         Returns
         -------
         Self
-            The fitted estimator, which :meth:`estimate_counted` can be asked of.
+            The fitted estimator, which :meth:`estimate_counts` can be asked of.
         """
         self._check_parameters()
         self._forget()
@@ -289,21 +289,21 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
                     "source_prior as a number, a range or a distribution, or leave it out."
                 )
             prior = MixturePrior(scenario=self.scenario)
-            prior.fit_counted(source.posterior_counts, source.law, source.km2_prior, source.sizes)
+            prior.fit_counts(source.posterior_counts, source.law, source.km2_prior, source.sizes)
             return EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, None)
 
-        self._ask_unless_known(_ask)
+        self._set_source_prior(_ask)
         warn_of_few_positives(source.positive.rows, float(source.positive.rows))
         self._settings = self.get_params()
         self._layout = NO_LAYOUT
         return self
 
-    def estimate_counted(self, target: CountedSample) -> PriorEstimate:
+    def estimate_counts(self, target: ScoreCounts) -> PriorEstimate:
         """Estimate the prior of a target whose p-values were counted by the source's model.
 
         Parameters
         ----------
-        target : CountedSample
+        target : ScoreCounts
             Its counts.
 
         Returns
@@ -317,7 +317,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         def _told(found: MixturePrior, belief: PiecewiseUniform) -> PiecewiseUniform:
             if target.noise or self._counted.is_noisy:  # noisy counts have no levels
                 return belief
-            return found.distribution_given(belief, target.levels, max(test.ratio, 0.0))
+            return found.update_with_counts(belief, target.levels, max(test.ratio, 0.0))
 
         evidence = WitnessEvidence(self._counts, target.counts, *self._law, scores=None)
         return self._conclude(_Tested(test, curve, target.rows, evidence, _told))[0]
@@ -338,7 +338,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             belief = audited.distribution
             return replace(estimated, value=belief.mean(), distribution=belief, influence=None, audited=audited)
         names = ("model", "repeats", "folds", "scenario", "standardize", "max_rows", "fit_rows", "random_state")
-        prior = MixturePrior(**{name: getattr(self, name) for name in names}).fit_scored(source, self.scored_)
+        prior = MixturePrior(**{name: getattr(self, name) for name in names}).fit_scores(source, self.scored_)
         return EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, prior.audit_)
 
     def _known_prior(self) -> tuple[PriorKnowledge, AuditedPrior | None]:
@@ -373,10 +373,10 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         return test, TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom), scored
 
     def _estimate(self, target: Target) -> PriorEstimate:
-        return self.examine(target).estimate
+        return self.fit_target(target).estimate
 
     def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
-        seen = self.examine(target)
+        seen = self.fit_target(target)
         return seen.estimate, self.influence(seen)
 
     def influence(self, seen: TargetFit) -> RatioInfluence | None:
@@ -385,7 +385,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         Parameters
         ----------
         seen : Examined
-            As :meth:`examine` gives it.
+            As :meth:`fit_target` gives it.
 
         Returns
         -------
@@ -396,7 +396,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         if target.audit is not None or seen.estimate.interval is None or not test.is_separable:
             return None
         with one_blas_thread():
-            moved = self._witness.influence(test.ratio, seen.values, target)
+            moved = self._witness.influence(test.ratio, seen.p_values, target)
         return RatioInfluence(
             test.ratio,
             seen.curve,
@@ -408,7 +408,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             observations=target.size,
         )
 
-    def examine(self, target: Target) -> TargetFit:
+    def fit_target(self, target: Target) -> TargetFit:
         """Estimate the prior of a target that was read before, and keep what the estimate was made of.
 
         Parameters
@@ -424,7 +424,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         values = scored.p_values
 
         def _told(found: MixturePrior, belief: PiecewiseUniform) -> PiecewiseUniform:
-            return found.distribution_with(belief, values, target, max(test.ratio, 0.0))
+            return found.update_with_target(belief, values, target, max(test.ratio, 0.0))
 
         def _looked_up() -> SampleAudit | None:
             if target.audit is None:
@@ -504,7 +504,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         """What the data can tell: the prior, a guess or nothing; a warning says the last."""
         if not test.is_separable:
             left = "the estimate is that of the audit alone" if audited else "every prior in [0, 1] is possible"
-            warn_of_likeness(test, self._sizes, left)
+            warn_not_separable(test, self._sizes, left)
             return "no estimate"
         most = prior.range[1]
         sure = (1 + self.confidence) / 2

@@ -247,7 +247,7 @@ class RatioOfShares:
     >>> from priorshift.plots import RatioOfShares
     >>> from priorshift.scores.level_sets import SampleScores, ShareCurve
     >>> positive, population = np.array([2.0, 3.0]), np.array([0.0, 1.0, 2.5, 4.0])
-    >>> curve = ShareCurve.of(SampleScores.of(positive), SampleScores.of(population))
+    >>> curve = ShareCurve.from_scores(SampleScores.from_rows(positive), SampleScores.from_rows(population))
     >>> RatioOfShares.of(curve, least=0.4).prior
     0.5
     """

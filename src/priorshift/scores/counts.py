@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.scores import mixture
-from priorshift.scores.posterior import SourceCounts, posterior_counts
+from priorshift.scores.posterior import PopulationCounts, posterior_counts
 from priorshift.scores.ratio_test import (
     RatioTest,
     TriedRatios,
@@ -47,7 +47,7 @@ _LEAST_VARIANCE = 1e-9  # of a function of noisy counts, which can be below zero
 
 
 @dataclass(frozen=True, eq=False)
-class CountedSample:
+class ScoreCounts:
     """Counts of the p-values of a sample.
 
     Attributes
@@ -72,12 +72,12 @@ class CountedSample:
     noise: float = 0.0
 
     @classmethod
-    def of(cls, values: Floats, ranked: int) -> CountedSample:
+    def from_p_values(cls, values: Floats, ranked: int) -> ScoreCounts:
         """Count p-values of shape (repeats, rows), ranks among so many positives."""
-        return cls.of_bins(mixture.bins(values), posterior_counts(values, ranked, np.ones(values.shape[1])))
+        return cls.from_bins(mixture.bins(values), posterior_counts(values, ranked, np.ones(values.shape[1])))
 
     @classmethod
-    def of_bins(cls, bins: NDArray[np.intp], levels: Floats) -> CountedSample:
+    def from_bins(cls, bins: NDArray[np.intp], levels: Floats) -> ScoreCounts:
         """Count bins of p-values."""
         repeats, rows = bins.shape
         counts = np.stack([np.bincount(b, minlength=mixture.BINS) for b in bins]).astype(float)
@@ -89,7 +89,7 @@ class CountedSample:
         return cls(rows, counts, pairs.reshape(-1, mixture.BINS, mixture.BINS), levels)
 
     @classmethod
-    def in_groups(cls, rows: int, grouped: Floats, noise: float) -> CountedSample:
+    def from_groups(cls, rows: int, grouped: Floats, noise: float) -> ScoreCounts:
         """Of noisy counts of groups, shape (repeats, groups)."""
         counts = np.repeat(grouped / _WIDTHS, _WIDTHS, axis=1)
         return cls(rows, counts, None, np.empty((len(grouped), 0)), noise)
@@ -115,7 +115,7 @@ class CountedSample:
             for (j, k), n in zip(of_two, self.pairs, strict=True)
         )
 
-    def merge(self, other: CountedSample) -> CountedSample:
+    def merge(self, other: ScoreCounts) -> ScoreCounts:
         """Both samples together."""
         alike = self.noise or other.noise or self.levels.shape == other.levels.shape
         if self.counts.shape != other.counts.shape or not alike:
@@ -123,8 +123,8 @@ class CountedSample:
         pairs = None if self.pairs is None or other.pairs is None else self.pairs + other.pairs
         rows, noise = self.rows + other.rows, float(np.hypot(self.noise, other.noise))
         if noise:
-            return CountedSample.in_groups(rows, self.grouped + other.grouped, noise)
-        return CountedSample(rows, self.counts + other.counts, pairs, self.levels + other.levels)
+            return ScoreCounts.from_groups(rows, self.grouped + other.grouped, noise)
+        return ScoreCounts(rows, self.counts + other.counts, pairs, self.levels + other.levels)
 
     def moments(self, h: Floats) -> FeatureMoments:
         """Of the mean over repetitions of functions of the bins, shape (repeats, functions, bins).
@@ -167,14 +167,14 @@ class FeatureMoments:
 
 
 @dataclass(frozen=True, eq=False)
-class CountedWitness:
+class CountWitness:
     """The efficient witness of a source whose rows were counted.
 
     Attributes
     ----------
     density_ratio : ndarray of shape (repeats, bins)
         ρ.
-    positive, population : CountedSample
+    positive, population : ScoreCounts
         P and U.
     ranked : int
         Positives that p-values are ranks among.
@@ -185,8 +185,8 @@ class CountedWitness:
     """
 
     density_ratio: Floats
-    positive: CountedSample
-    population: CountedSample
+    positive: ScoreCounts
+    population: ScoreCounts
     ranked: int
     folds: int
     censored: bool = False
@@ -194,22 +194,22 @@ class CountedWitness:
     @classmethod
     def of(
         cls,
-        positive: CountedSample,
-        population: CountedSample,
+        positive: ScoreCounts,
+        population: ScoreCounts,
         law: tuple[Floats, Floats],
         *,
         ranked: int,
         folds: int,
         censored: bool = False,
-    ) -> CountedWitness:
+    ) -> CountWitness:
         """With π and w of the mixture in each repetition."""
         return cls(density_ratio_of(law, population.rows), positive, population, ranked, folds, censored)
 
-    def test(self, target: CountedSample) -> RatioTest:
+    def test(self, target: ScoreCounts) -> RatioTest:
         """Test every ratio."""
         return RatioTest.of(lambda ratios: self._tried(ratios, target))
 
-    def _tried(self, r: Floats, target: CountedSample) -> TriedRatios:
+    def _tried(self, r: Floats, target: ScoreCounts) -> TriedRatios:
         m, n, t = self.positive.rows, self.population.rows, target.rows
         h = best_function(self.density_ratio, r, (m, n, t))
         if self.is_noisy or target.noise:
@@ -253,12 +253,12 @@ class CountedWitness:
 
 
 @dataclass(frozen=True, eq=False)
-class CountedSource:
+class SourceCounts:
     """P and U as counts.
 
     Attributes
     ----------
-    positive, unlabeled : CountedSample
+    positive, unlabeled : ScoreCounts
         Labelled and unlabelled rows.
     ranked : int
         Positives that p-values are ranks among.
@@ -270,8 +270,8 @@ class CountedSource:
         Whether the unlabelled rows, or all rows, are the population.
     """
 
-    positive: CountedSample
-    unlabeled: CountedSample
+    positive: ScoreCounts
+    unlabeled: ScoreCounts
     ranked: int
     folds: int
     km2_prior: float
@@ -283,7 +283,7 @@ class CountedSource:
         return self.positive.rows, self.unlabeled.rows
 
     @cached_property
-    def population(self) -> CountedSample:
+    def population(self) -> ScoreCounts:
         """U."""
         return self.unlabeled.merge(self.positive) if self.scenario == "censoring" else self.unlabeled
 
@@ -296,21 +296,21 @@ class CountedSource:
         return mixture.fit_one(counts)
 
     @property
-    def posterior_counts(self) -> SourceCounts:
+    def posterior_counts(self) -> PopulationCounts:
         """What the posterior of π is made from."""
         found, m = self.population, float(self.ranked)
         if not found.noise:
-            return SourceCounts(found.levels, self.ranked, m)
+            return PopulationCounts(found.levels, self.ranked, m)
         # the mean over repetitions, whose noise is smaller; bins begin between ranks, and some hold none
         ranks = np.ceil(np.array([*STARTS, mixture.BINS]) / mixture.BINS * (self.ranked + 1) - 0.5)
         edges = tuple((np.unique(ranks) / (self.ranked + 1)).tolist())
         counts = found.grouped.mean(axis=0, keepdims=True)[:, np.diff(ranks) > 0]
-        return SourceCounts(counts, self.ranked, m, found.noise / np.sqrt(len(found.counts)), edges)
+        return PopulationCounts(counts, self.ranked, m, found.noise / np.sqrt(len(found.counts)), edges)
 
     @property
-    def witness(self) -> CountedWitness:
+    def witness(self) -> CountWitness:
         """What tests the ratio of a target."""
         censored = self.scenario == "censoring"
-        return CountedWitness.of(
+        return CountWitness.of(
             self.positive, self.population, self.law, ranked=self.ranked, folds=self.folds, censored=censored
         )

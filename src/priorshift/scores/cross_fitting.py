@@ -129,7 +129,7 @@ class Ridge:
     constant: float
 
     @classmethod
-    def of(cls, features: Features, beta: Floats) -> Ridge:
+    def from_coefficients(cls, features: Features, beta: Floats) -> Ridge:
         D = features.frequencies.shape[1]
         cosine, sine = beta[:D] / np.sqrt(D), beta[D : 2 * D] / np.sqrt(D)
         r = np.hypot(cosine, sine)
@@ -374,7 +374,7 @@ class _Moments:
             A = gram - left_out
             A[np.diag_indices_from(A)] += ridge * (1 - 1 / folds)
             beta = cho_solve(cho_factor(A, check_finite=False), moment - its_moment)
-            made.append(Ridge.of(self.features, beta))
+            made.append(Ridge.from_coefficients(self.features, beta))
         return made
 
     def error(self, ridge: float) -> float:

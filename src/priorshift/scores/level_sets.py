@@ -39,7 +39,7 @@ class SampleScores:
     copies: Index
 
     @classmethod
-    def of(cls, values: Floats) -> SampleScores:
+    def from_rows(cls, values: Floats) -> SampleScores:
         """Of rows that are each an observation."""
         n = len(values)
         return cls(values, np.full(n, 1 / n), np.arange(n), np.ones(n, dtype=np.intp))
@@ -49,7 +49,7 @@ class SampleScores:
         """How many there are, of equal weight."""
         return effective_size(self.mass, self.observation)
 
-    def worth(self, threshold: float) -> float:
+    def effective_size(self, threshold: float) -> float:
         """Independent rows that know the share at or above a threshold as well as these do."""
         above = self.values >= threshold
         influence = self.mass * (above - self.mass @ above)
@@ -81,7 +81,7 @@ class ShareCurve:
     >>> import numpy as np
     >>> from priorshift.scores.level_sets import SampleScores, ShareCurve
     >>> samples = np.array([2.0, 3.0]), np.array([0.0, 1.0, 2.5, 4.0])
-    >>> curve = ShareCurve.of(*map(SampleScores.of, samples))
+    >>> curve = ShareCurve.from_scores(*map(SampleScores.from_rows, samples))
     >>> curve.positive, curve.population
     (array([0.5, 1. ]), array([0.25, 0.5 ]))
     >>> curve.smallest(least=0).ratio
@@ -93,7 +93,7 @@ class ShareCurve:
     population_counts: Floats
 
     @classmethod
-    def of(cls, positive: SampleScores, population: SampleScores) -> ShareCurve:
+    def from_scores(cls, positive: SampleScores, population: SampleScores) -> ShareCurve:
         """From two samples."""
         threshold = np.unique(positive.values)
 

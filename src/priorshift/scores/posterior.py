@@ -95,7 +95,7 @@ def _shapes(ranked: int, wanted: tuple[float, ...] | None = None) -> _Shapes:
 
 
 @dataclass(frozen=True, eq=False)
-class SourceCounts:
+class PopulationCounts:
     """The p-values of a population, counted in the bins of the models.
 
     Attributes
@@ -119,7 +119,7 @@ class SourceCounts:
     edges: tuple[float, ...] | None = None
 
     @classmethod
-    def of(cls, values: Floats, ranked: int, m: float, weights: Floats) -> SourceCounts:
+    def from_p_values(cls, values: Floats, ranked: int, m: float, weights: Floats) -> PopulationCounts:
         """Count p-values of shape (repeats, rows); a row counts what its weight says, less than one for copies."""
         return cls(posterior_counts(values, ranked, weights), ranked, m)
 
@@ -142,7 +142,7 @@ class TargetEvidence:
         Of π; its quantiles are the π that are tried.
     """
 
-    def __init__(self, source: SourceCounts, posterior: PiecewiseUniform) -> None:
+    def __init__(self, source: PopulationCounts, posterior: PiecewiseUniform) -> None:
         shapes = source.shapes
         self.source = source
         self.priors = np.unique(posterior.ppf(_LEVELS))
@@ -172,16 +172,16 @@ class TargetEvidence:
         return np.asarray(self.source.m + n * _mixed(self.priors, self.density))
 
 
-def prior_posterior(source: SourceCounts) -> tuple[PiecewiseUniform, float]:
+def prior_posterior(source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
     """The posterior of π and of the overlap 1 − AUC (its mean), averaged over repetitions.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from priorshift.scores.posterior import SourceCounts, prior_posterior
+    >>> from priorshift.scores.posterior import PopulationCounts, prior_posterior
     >>> rng = np.random.default_rng(0)
     >>> v = np.concatenate([rng.random(400), rng.beta(1, 20, 600)])  # 40 % positives
-    >>> posterior, overlap = prior_posterior(SourceCounts.of(v[None], 500, 500, weights=np.ones(1000)))
+    >>> posterior, overlap = prior_posterior(PopulationCounts.from_p_values(v[None], 500, 500, weights=np.ones(1000)))
     >>> print(posterior.ppf([0.025, 0.975]).round(1), round(overlap, 2))
     [0.3 0.4] 0.05
     """
@@ -214,7 +214,9 @@ def _mixed(priors: Floats, density: Floats) -> Floats:
     return np.maximum(priors[:, None, None] + (1 - priors)[:, None, None] * density, 1e-12)
 
 
-def foreseen_spreads(source: SourceCounts, posterior: PiecewiseUniform, times: Sequence[tuple[float, float]]) -> Floats:
+def expected_spreads(
+    source: PopulationCounts, posterior: PiecewiseUniform, times: Sequence[tuple[float, float]]
+) -> Floats:
     """The spread of π's posterior that is to be expected with so many times the positives and rows of the population.
 
     Priors and models are taken from what the rows leave open, each as the truth that further rows would follow; the
@@ -224,11 +226,11 @@ def foreseen_spreads(source: SourceCounts, posterior: PiecewiseUniform, times: S
     --------
     >>> import numpy as np
     >>> from scipy.special import ndtr
-    >>> from priorshift.scores.posterior import SourceCounts, foreseen_spreads, prior_posterior
+    >>> from priorshift.scores.posterior import PopulationCounts, expected_spreads, prior_posterior
     >>> rng = np.random.default_rng(0)
     >>> v = ndtr(rng.normal(size=1000) - np.repeat([0, 3], [400, 600]))
-    >>> counts = SourceCounts.of(v[None], 500, 500, weights=np.ones(1000))
-    >>> now, then = foreseen_spreads(counts, prior_posterior(counts)[0], [(1, 1), (16, 16)])
+    >>> counts = PopulationCounts.from_p_values(v[None], 500, 500, weights=np.ones(1000))
+    >>> now, then = expected_spreads(counts, prior_posterior(counts)[0], [(1, 1), (16, 16)])
     >>> print(round(then / now, 1))  # where the classes are apart, about as one over the root of the rows
     0.3
     """
@@ -243,20 +245,20 @@ def foreseen_spreads(source: SourceCounts, posterior: PiecewiseUniform, times: S
     spreads = []
     for positives, population in times:
         counts = population * n * truth / truth.sum(axis=1, keepdims=True)
-        mass = _masses(edges, SourceCounts(counts, source.ranked, positives * source.m)).sum(axis=1)
+        mass = _masses(edges, PopulationCounts(counts, source.ranked, positives * source.m)).sum(axis=1)
         mean = middles @ mass
         spreads.append(np.sqrt(np.maximum(middles**2 @ mass - mean**2, 0.0)).mean())
     return np.array(spreads)
 
 
-def _on(edges: Floats, source: SourceCounts) -> tuple[PiecewiseUniform, float]:
+def _on(edges: Floats, source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
     """The posterior on steps of π."""
     mass = _masses(edges, source)
     overlap = float(source.shapes.overlap @ mass.sum(axis=0).mean(axis=1))
     return PiecewiseUniform(edges, mass.sum(axis=1).mean(axis=1)), overlap
 
 
-def _masses(edges: Floats, source: SourceCounts) -> Floats:
+def _masses(edges: Floats, source: PopulationCounts) -> Floats:
     """Of steps of π and models, by each repetition, shape (steps, models, repeats)."""
     counts, m, shapes = source.counts, source.m, source.shapes
     g, log_prior = shapes.density, shapes.log_prior
@@ -276,7 +278,7 @@ def _masses(edges: Floats, source: SourceCounts) -> Floats:
     return np.asarray(mass / mass.sum(axis=(0, 1)))
 
 
-def _noisy_log_likelihood(source: SourceCounts, density: Floats) -> Floats:
+def _noisy_log_likelihood(source: PopulationCounts, density: Floats) -> Floats:
     """Of noisy counts, given n·r in each model and bin: they are normal, and can lie below zero.
 
     Without noise a count varies by nr·w(m + nr)/m, with w the bin's width: by Poisson's law, and since its bounds are

@@ -19,7 +19,7 @@ _COARSE = np.concatenate([np.linspace(0, 0.9, 25), [0.92, 0.94, 0.96, 0.98, 0.99
 _FINE = np.linspace(-6, 6, 25)  # standard errors around R̂
 LARGEST = float(_COARSE[-1] / (1 - _COARSE[-1]))  # r that is tested
 _LEAST_COUNT = 5.0  # rows of U that a density of p-values must be worth
-APART = 1.645  # standard errors of the separation, below which P and U may be alike
+LEAST_SEPARATION = 1.645  # standard errors of the separation, below which P and U may be alike
 _SWAPPED = 5.0  # of the other sign, beyond which it is no chance
 _FAR = 1e4  # that is said of it, at most
 _WIDEST = 1e12  # times that a variance is made larger; one that is smaller still is rounding
@@ -71,7 +71,7 @@ class RatioTest:
     @property
     def is_separable(self) -> bool:
         """Whether P can be told from U."""
-        return bool(self.separation > APART and np.isfinite(self.ratio))
+        return bool(self.separation > LEAST_SEPARATION and np.isfinite(self.ratio))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class TriedRatios:
         return RatioTest(r, S / spread, error, freedom, ratio, float(np.interp(at, r, apart)))
 
 
-def warn_of_likeness(test: RatioTest, sizes: tuple[int, int], left: str) -> None:
+def warn_not_separable(test: RatioTest, sizes: tuple[int, int], left: str) -> None:
     """Say that P, of so many rows, cannot be told from U, and what is left of the answer."""
     m, n = sizes
     apart = min(max(test.separation, -_FAR), _FAR)

@@ -61,14 +61,14 @@ class ScoreCells:
     count: int
 
     @classmethod
-    def of(cls, positive: Floats, population: Floats) -> ScoreCells:
+    def from_scores(cls, positive: Floats, population: Floats) -> ScoreCells:
         """From tail to tail of both samples.
 
         Examples
         --------
         >>> import numpy as np
         >>> from priorshift.scores.scored_source import ScoreCells
-        >>> ScoreCells.of(np.linspace(0, 1, 101), np.linspace(-1, 0, 101)).edges[[0, -1]]
+        >>> ScoreCells.from_scores(np.linspace(0, 1, 101), np.linspace(-1, 0, 101)).edges[[0, -1]]
         array([-1.,  1.])
         """
         tails = [np.quantile(s[:: 1 + len(s) // _LOOKED_AT], _TAILS) for s in (positive, population)]
@@ -114,9 +114,11 @@ class SourceScores:
     population: Floats
 
     @classmethod
-    def of(cls, repetitions: Sequence[Repetition], positive_mass: Floats, population_mass: Floats) -> SourceScores:
+    def from_repetitions(
+        cls, repetitions: Sequence[Repetition], positive_mass: Floats, population_mass: Floats
+    ) -> SourceScores:
         """Of cross-fitted scores, by what each row counts."""
-        cells = ScoreCells.of(repetitions[0].positive, repetitions[0].population)
+        cells = ScoreCells.from_scores(repetitions[0].positive, repetitions[0].population)
         positive = np.mean([cells.shares(r.positive, positive_mass) for r in repetitions], axis=0)
         population = np.mean([cells.shares(r.population, population_mass) for r in repetitions], axis=0)
         return cls(cells, positive, population)
@@ -195,13 +197,13 @@ class Preparation:
     far: float = _FAR
 
     @classmethod
-    def of(cls, source: Source, rows: Floats) -> Preparation:
+    def fit(cls, source: Source, rows: Floats) -> Preparation:
         """By the spread of the population; `rows` are all of the source, scaled."""
         encoded = source.table.origin is not None
-        return cls.by(rows[source.population], used=source.scaling.factor != 0, encoded=encoded)
+        return cls.from_population(rows[source.population], used=source.scaling.factor != 0, encoded=encoded)
 
     @classmethod
-    def by(cls, population: Floats, *, used: Mask, encoded: bool) -> Preparation:
+    def from_population(cls, population: Floats, *, used: Mask, encoded: bool) -> Preparation:
         """By scaled rows of the population, some columns of which may be levels of a category."""
         spread = float(np.sqrt(population.var(axis=0).mean())) or 1.0
         # levels of a category vary so little that numbers beside them are far above the average
@@ -253,11 +255,11 @@ class ScoredSource:
     sizes: tuple[int, int]
     seed: int
     positive_mass: Floats | None
-    positive_worth: float
+    positive_size: float
     spread: SourceScores
 
     @classmethod
-    def of(
+    def fit(
         cls,
         source: Source,
         model: Any,
@@ -270,21 +272,23 @@ class ScoredSource:
         """Fit the scores; `model` None is the ridge regression of :mod:`priorshift.scores.cross_fitting`."""
         seed = int(rng.integers(2**62))
         rows = source.rows[:]
-        prepare = Preparation.of(source, rows)
+        prepare = Preparation.fit(source, rows)
         made = cross_fit(prepare(rows), source, model, repeats, folds, rng, fit_rows=fit_rows, device=device)
-        return cls.by(source, prepare, made, seed)
+        return cls.from_repetitions(source, prepare, made, seed)
 
     @classmethod
-    def by(cls, source: Source, prepare: Preparation, repetitions: tuple[Repetition, ...], seed: int) -> ScoredSource:
+    def from_repetitions(
+        cls, source: Source, prepare: Preparation, repetitions: tuple[Repetition, ...], seed: int
+    ) -> ScoredSource:
         """With scores that were fitted before."""
-        (m, n), own = source.worth, source.positive_mass
+        (m, n), own = source.effective_sizes, source.positive_mass
         alike = bool(np.ptp(own) < 1e-9 * own[0] and m > len(own) - 0.5)  # then a rank is a count
         mass = None if alike else own
         values = np.stack(
             map_in_threads(lambda r: p_values(r.positive, r.population, mass, m), repetitions, len(source.labeled))
         )
         counts = np.stack([mixture.histogram(v, n * source.population_mass) for v in values])
-        spread = SourceScores.of(repetitions, own, source.population_mass)
+        spread = SourceScores.from_repetitions(repetitions, own, source.population_mass)
         return cls(prepare, repetitions, values, counts, source.sizes, seed, mass, m, spread)
 
     @cached_property
@@ -314,7 +318,7 @@ class ScoredSource:
 
     def ranks(self, positive: Floats, scores: Floats) -> Floats:
         """The p-values of scores of one repetition."""
-        return p_values(positive, scores, self.positive_mass, self.positive_worth)
+        return p_values(positive, scores, self.positive_mass, self.positive_size)
 
     def predicted(self, values: Floats, ratio: float = 1.0) -> Floats:
         """Posteriors of rows with these p-values by the largest mixture, the mean over repetitions.
@@ -351,7 +355,7 @@ class Inclusion:
     reverse: float
 
     @classmethod
-    def of(cls, scored: ScoredSource) -> Inclusion:
+    def from_scores(cls, scored: ScoredSource) -> Inclusion:
         """From cross-fitted scores; repetitions are averaged, not added, since they have the same rows."""
         reverse = np.stack([p_values(-r.population, -r.positive) for r in scored.repetitions])
         (k, n), (j, m) = ((_highest(values), values.shape[1]) for values in (scored.p_values, reverse))
@@ -378,7 +382,7 @@ def warn_if_swapped(scored: ScoredSource) -> None:
     scored : ScoredSource
         Scores of both.
     """
-    told = Inclusion.of(scored)
+    told = Inclusion.from_scores(scored)
     if told.looks_swapped:
         warn(
             f"Positives and unlabelled rows look swapped: at least {told.reverse:.1%} of the positives are like the "

@@ -33,7 +33,7 @@ from priorshift.arrays import Floats, Index
 from priorshift.io.weights import effective_size
 from priorshift.problem import Source, Target
 from priorshift.scores import mixture
-from priorshift.scores.counts import CountedSample, CountedWitness
+from priorshift.scores.counts import CountWitness, ScoreCounts
 from priorshift.scores.ratio_test import (
     LARGEST,
     RatioTest,
@@ -136,10 +136,10 @@ class Witness:
     positive: NDArray[np.intp]
 
     @classmethod
-    def of(cls, scored: ScoredSource, source: Source, prior: Floats, weights: Floats) -> Witness:
+    def from_scores(cls, scored: ScoredSource, source: Source, prior: Floats, weights: Floats) -> Witness:
         """From π and w of the mixture in each repetition."""
         own = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
-        ratio = density_ratio_of((prior, weights), source.worth[1])
+        ratio = density_ratio_of((prior, weights), source.effective_sizes[1])
         return cls(scored, source, ratio, mixture.bins(scored.p_values), mixture.bins(own))
 
     def test(self, values: Floats, target: Target) -> RatioTest:
@@ -151,24 +151,24 @@ class Witness:
         return RatioTest.of(lambda ratios: self._tests(ratios, sample))
 
     @cached_property
-    def _counted(self) -> CountedWitness | None:
+    def _counted(self) -> CountWitness | None:
         """The same from counts, which is faster for many rows; None where rows are not all alike."""
         source, censored = self.source, self.source.scenario == "censoring"
         alike = source.weights is None and self._together is None and (censored or not len(source.shared))
         if len(source.labeled) < _COUNTED or not alike:
             return None
         m, folds = self.positive.shape[1], len(self.scored.repetitions[0].models)
-        return CountedWitness(
+        return CountWitness(
             self.density_ratio, _counts(self.positive), _counts(self.population), m, folds, censored=censored
         )
 
-    def noise_of(self, h: Floats) -> float:
+    def noise_share(self, h: Floats) -> float:
         """The share of h's variance among U that is noise of the scores; a function of the bins in each repetition."""
         variance = _variance(_averaged(h[:, None], self.population), self.source.population_mass)
-        variance *= unbiased(self.source.worth[1])
+        variance *= unbiased(self.source.effective_sizes[1])
         return float(self._noise(h[:, None], variance)[0])
 
-    def mean_of_positives(self, h: Floats) -> Floats:
+    def positive_mean(self, h: Floats) -> Floats:
         """Of functions of the bins, shape (h, bins), the mean over repetitions: known from the ranks."""
         same = np.broadcast_to(h, (len(self.positive), *h.shape))
         return np.asarray(self._mean_of_positives(same).mean(axis=(0, 2)))
@@ -214,7 +214,7 @@ class Witness:
 
     def function(self, ratios: Floats, size: float) -> Floats:
         """h_r in each bin, shape (repeats, ratios, bins), for a target that is worth `size` rows; E_P h is 0."""
-        h = best_function(self.density_ratio, ratios, (*self.source.worth, size))
+        h = best_function(self.density_ratio, ratios, (*self.source.effective_sizes, size))
         h -= self._mean_of_positives(h)  # known from the ranks
         return np.asarray(h)
 
@@ -229,7 +229,7 @@ class Witness:
     def _linearized(self, r: Floats, sample: _TargetSample) -> _Linearized:
         source = self.source
         mass_P, mass_U, mass_T = source.positive_mass, source.population_mass, sample.target.mass
-        (_, n), t = source.worth, sample.target.size
+        (_, n), t = source.effective_sizes, sample.target.size
         h = self.function(r, t)
         of_T, of_U, of_P = (_averaged(h, b) for b in (sample.bins, self.population, self.positive))
         N, D = of_T @ mass_T, of_U @ mass_U
@@ -315,12 +315,12 @@ class Witness:
         """The share of h's variance among U that is noise of the scores, 0 to 1."""
         mass = self.source.population_mass
         each = np.mean([_variance(h[k][:, b], mass) for k, b in enumerate(self.population)], axis=0)
-        each *= unbiased(self.source.worth[1])
+        each *= unbiased(self.source.effective_sizes[1])
         return noise_share(each, variance, len(h), len(self.scored.repetitions[0].models))
 
 
-def _counts(bins: NDArray[np.intp]) -> CountedSample:
-    return CountedSample.of_bins(bins, np.empty((len(bins), 0)))
+def _counts(bins: NDArray[np.intp]) -> ScoreCounts:
+    return ScoreCounts.from_bins(bins, np.empty((len(bins), 0)))
 
 
 def _within(ratio: float) -> Floats:

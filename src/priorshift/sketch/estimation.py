@@ -491,7 +491,7 @@ def _of_histograms(estimator: Any, positive: Any, unlabeled: Any, target: Any) -
     check_sizes(positive=len(positive), unlabeled=len(unlabeled), target=len(target))
     check_alike(positive, target)
     source = counted_source(positive, unlabeled, estimator.scenario)
-    estimate = estimator.fit_counted(source).estimate_counted(target.counted)
+    estimate = estimator.fit_counts(source).estimate_counts(target.counted)
     more = budgets(positive=positive, unlabeled=unlabeled, target=target)
     return replace(estimate, details={**estimate.details, "fitted_rows": positive.fitted, **more})
 
@@ -539,8 +539,8 @@ def fit_model(estimator: WitnessShift, samples: Mapping[str, Chunks], drop: Sequ
     names = ("repeats", "folds", "max_rows", "fit_rows", "standardize", "random_state")
     settings = {name: getattr(estimator, name) for name in names}
     of_source = dropped_of(samples, drop, ("positive", "unlabeled"))
-    ask_km2 = not is_known(estimator.source_prior)
-    model = ScoreModel.fit(samples["positive"], samples["unlabeled"], drop=of_source, ask_km2=ask_km2, **settings)
+    use_km2 = not is_known(estimator.source_prior)
+    model = ScoreModel.fit(samples["positive"], samples["unlabeled"], drop=of_source, use_km2=use_km2, **settings)
     return replace(model, reader=model.reader.dropping(drop))
 
 

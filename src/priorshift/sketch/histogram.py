@@ -18,7 +18,7 @@ from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
 from priorshift.progress import RowProgress
 from priorshift.scores import mixture
-from priorshift.scores.counts import GROUPS, CountedSample, CountedSource
+from priorshift.scores.counts import GROUPS, ScoreCounts, SourceCounts
 from priorshift.scores.cross_fitting import choose_score_device
 from priorshift.scores.posterior import posterior_levels
 from priorshift.sketch import container, private
@@ -44,7 +44,7 @@ class Histogram:
 
     Attributes
     ----------
-    counted : CountedSample
+    counted : ScoreCounts
         The counts.
     model : str
         The fingerprint of the model.
@@ -70,7 +70,7 @@ class Histogram:
     True
     """
 
-    counted: CountedSample
+    counted: ScoreCounts
     model: str
     ranked: int
     folds: int
@@ -311,9 +311,9 @@ class Histogram:
         if not repeats or any(a.shape != shapes[name] or a.dtype.kind != "f" for name, a in contents.arrays.items()):
             raise fields.refused("its arrays have other shapes than those of its model")
         if is_private:
-            made = CountedSample.in_groups(rows, contents.arrays["counts"], noise)
+            made = ScoreCounts.from_groups(rows, contents.arrays["counts"], noise)
         else:
-            made = CountedSample(rows, contents.arrays["counts"], contents.arrays["pairs"], contents.arrays["levels"])
+            made = ScoreCounts(rows, contents.arrays["counts"], contents.arrays["pairs"], contents.arrays["levels"])
         with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are refused
             adds_up = made.adds_up
         if (noise > 0) != is_private or not adds_up:
@@ -344,8 +344,8 @@ def _placed(batches: Chunks, model: ScoreModel, start: int, done: int) -> Iterat
         yield np.concatenate(held), start + first
 
 
-def _counted(model: ScoreModel, device: str, rows: Floats, place: int) -> CountedSample:
-    return CountedSample.of(model.p_values(rows, place, device), model.ranked)
+def _counted(model: ScoreModel, device: str, rows: Floats, place: int) -> ScoreCounts:
+    return ScoreCounts.from_p_values(model.p_values(rows, place, device), model.ranked)
 
 
 def check_alike(first: Histogram, other: Any) -> None:
@@ -369,7 +369,7 @@ def check_alike(first: Histogram, other: Any) -> None:
         )
 
 
-def counted_source(positive: Histogram, unlabeled: Histogram, scenario: str) -> CountedSource:
+def counted_source(positive: Histogram, unlabeled: Histogram, scenario: str) -> SourceCounts:
     """Put P and U together as the default method takes them.
 
     Parameters
@@ -381,9 +381,9 @@ def counted_source(positive: Histogram, unlabeled: Histogram, scenario: str) -> 
 
     Returns
     -------
-    CountedSource
+    SourceCounts
     """
     check_alike(positive, unlabeled)
-    return CountedSource(
+    return SourceCounts(
         positive.counted, unlabeled.counted, positive.ranked, positive.folds, positive.km2_prior, scenario
     )

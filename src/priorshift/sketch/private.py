@@ -32,7 +32,7 @@ from priorshift.embedding.moments import FeatureMoments
 from priorshift.errors import InputError, PrivacyWarning
 from priorshift.io.header_fields import Fields
 from priorshift.io.parameters import check_random_state, is_number
-from priorshift.scores.counts import GROUPS, CountedSample
+from priorshift.scores.counts import GROUPS, ScoreCounts
 from priorshift.warning_records import warn
 
 Budget = tuple[float | None, float | None]  # epsilon and delta; None of what is not private
@@ -221,7 +221,7 @@ def of_counts(repeats: int) -> float:
     return sqrt(2 * repeats)
 
 
-def released_counts(counted: CountedSample, epsilon: float, delta: float, random_state: Any = None) -> CountedSample:
+def released_counts(counted: ScoreCounts, epsilon: float, delta: float, random_state: Any = None) -> ScoreCounts:
     """Add noise to the counts of a sample, so that no row shows.
 
     The bins are put together to nine groups whose widths double: noise is as large in a wide one as in a narrow one.
@@ -229,7 +229,7 @@ def released_counts(counted: CountedSample, epsilon: float, delta: float, random
 
     Parameters
     ----------
-    counted : CountedSample
+    counted : ScoreCounts
         Of a sample.
     epsilon, delta : float
         The budget.
@@ -238,7 +238,7 @@ def released_counts(counted: CountedSample, epsilon: float, delta: float, random
 
     Returns
     -------
-    CountedSample
+    ScoreCounts
         In groups, without pairs and levels.
     """
     check_budget(epsilon, delta)
@@ -257,7 +257,7 @@ def released_counts(counted: CountedSample, epsilon: float, delta: float, random
             f"{_more(counted.rows * share / _DROWNED)} rows and more.",
             PrivacyWarning,
         )
-    return CountedSample.in_groups(counted.rows, noisy, sigma)
+    return ScoreCounts.from_groups(counted.rows, noisy, sigma)
 
 
 def released_moments(moments: FeatureMoments, epsilon: float, delta: float, random_state: Any = None) -> FeatureMoments:

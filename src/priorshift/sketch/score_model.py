@@ -107,7 +107,7 @@ class ScoreModel:
         *,
         repeats: int = 5,
         folds: int = 5,
-        ask_km2: bool = True,
+        use_km2: bool = True,
         max_rows: int = 4000,
         fit_rows: int = FIT_ROWS,
         drop: Sequence[str] = (),
@@ -122,7 +122,7 @@ class ScoreModel:
             Labelled positives, and a sample of the population; the second one decides columns, encoding and scale.
         repeats, folds : int
             Of the cross-fitting.
-        ask_km2 : bool
+        use_km2 : bool
             Whether KM2 is asked for the source prior, which is needed where nobody knows it.
         max_rows : int
             KM2 is asked of at most so many rows.
@@ -139,7 +139,7 @@ class ScoreModel:
         -------
         ScoreModel
         """
-        settings = {"repeats": repeats, "folds": folds, "max_rows": max_rows, "fit_rows": fit_rows, "ask_km2": ask_km2,
+        settings = {"repeats": repeats, "folds": folds, "max_rows": max_rows, "fit_rows": fit_rows, "use_km2": use_km2,
                     "standardize": standardize, "random_state": random_state}  # fmt: skip
         check_settings(settings)
         drop = [drop] if isinstance(drop, str) else list(drop)
@@ -158,7 +158,7 @@ class ScoreModel:
             rows, np.repeat([1, 0], [len(of_P), len(of_U)]), None, scenario="case-control", standardize=False
         )
         every = np.ones(rows.shape[1], dtype=bool)  # columns without spread are left out by the reader
-        prepare = Preparation.by(of_U, used=every, encoded=reader.encoder is not None)
+        prepare = Preparation.from_population(of_U, used=every, encoded=reader.encoder is not None)
         codes = content_codes(rows)
         # copies of rows that do not repeat by chance must stay together: a model would know what it scores
         by_place = mostly_copies(codes) and repeats_by_chance(of_U)
@@ -183,8 +183,8 @@ class ScoreModel:
                 fit_rows=fit_rows,
                 deal=lambda k: fold_of(codes, k, next(dealt)),
             )
-            scored = ScoredSource.by(source, prepare, repetitions, seed=0)
-            km2 = MixturePrior(max_rows=max_rows).ask_for_km2(source, rng) if ask_km2 else float("nan")
+            scored = ScoredSource.from_repetitions(source, prepare, repetitions, seed=0)
+            km2 = MixturePrior(max_rows=max_rows).fit_km2(source, rng) if use_km2 else float("nan")
         warn_if_swapped(scored)
         ridges: list[list[Ridge]] = [list(one.models) for one in repetitions]  # type: ignore[arg-type]
         return cls(

@@ -122,7 +122,7 @@ class SourcePriorMixin:
         """What the user knows of π."""
         return read_prior(self.source_prior)
 
-    def _ask_unless_known(self, ask: Callable[[], EstimatedPrior]) -> None:
+    def _set_source_prior(self, ask: Callable[[], EstimatedPrior]) -> None:
         known = is_known(self.source_prior)
         words = str(read_prior(self.source_prior)) if known else repr(self.source_prior)
         self._source_prior_at_fit = self.source_prior, words

@@ -17,7 +17,7 @@ from priorshift.inference.prior_knowledge import PiecewiseUniform
 from priorshift.problem import FEW_POSITIVES, NO_LAYOUT, Source, Target
 from priorshift.progress import Progress
 from priorshift.scores.cross_fitting import FIT_ROWS, check_model
-from priorshift.scores.posterior import SourceCounts, TargetEvidence, posterior_counts, prior_posterior
+from priorshift.scores.posterior import PopulationCounts, TargetEvidence, posterior_counts, prior_posterior
 from priorshift.scores.scored_source import ScoredSource
 from priorshift.source_prior.km import KM2
 from priorshift.threads import one_blas_thread
@@ -48,7 +48,7 @@ class MixturePrior(PUEstimator):
         (:mod:`priorshift.scores.cross_fitting`); a scikit-learn classifier takes its place.
     repeats, folds : int
         Of the cross-fitting; the posteriors of the repetitions are averaged.
-    ask_km2 : bool
+    use_km2 : bool
         Whether KM2 is asked.
     scenario : {"case-control", "censoring"}
         As in :class:`TCPU`.
@@ -82,7 +82,7 @@ class MixturePrior(PUEstimator):
         How often a negative looks more positive than a positive does, 1 − AUC, from 0 to ½.
     few_positives_ : bool
         Fewer than 20: the prior is a guess, and a warning says so.
-    tells_nothing_ : bool
+    is_uninformative_ : bool
         The interval is wider than 0.9; a warning says so.
     p_values_ : ndarray of shape (repeats, rows of the population)
     weights_ : ndarray of shape (repeats, components)
@@ -119,7 +119,7 @@ class MixturePrior(PUEstimator):
         model: Any = None,
         repeats: int = 5,
         folds: int = 5,
-        ask_km2: bool = True,
+        use_km2: bool = True,
         scenario: Literal["case-control", "censoring"] = "case-control",
         standardize: bool = True,
         max_rows: int = 4000,
@@ -130,7 +130,7 @@ class MixturePrior(PUEstimator):
         self.model = model
         self.repeats = repeats
         self.folds = folds
-        self.ask_km2 = ask_km2
+        self.use_km2 = use_km2
         self.scenario = scenario
         self.standardize = standardize
         self.max_rows = max_rows
@@ -138,7 +138,7 @@ class MixturePrior(PUEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit_scored(self, source: Source, scored: ScoredSource) -> Self:
+    def fit_scores(self, source: Source, scored: ScoredSource) -> Self:
         """Fit the estimator to a source that was scored before.
 
         Parameters
@@ -159,8 +159,8 @@ class MixturePrior(PUEstimator):
         finally:
             self._given = None
 
-    def fit_counted(
-        self, counts: SourceCounts, law: tuple[Floats, Floats], km2_prior: float, sizes: tuple[int, int]
+    def fit_counts(
+        self, counts: PopulationCounts, law: tuple[Floats, Floats], km2_prior: float, sizes: tuple[int, int]
     ) -> Self:
         """Fit the estimator to a population whose p-values were counted elsewhere.
 
@@ -192,20 +192,24 @@ class MixturePrior(PUEstimator):
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         with one_blas_thread(), Progress("MixturePrior", 3) as step:
             step()
-            self.scored_ = self._given or ScoredSource.of(
+            self.scored_ = self._given or ScoredSource.fit(
                 source, self.model, self.repeats, self.folds, rng, self.fit_rows
             )
             step()
-            self.km2_prior_ = self.ask_for_km2(source, rng) if self.ask_km2 else float("nan")
+            self.km2_prior_ = self.fit_km2(source, rng) if self.use_km2 else float("nan")
             step()
-            (m, n), (of_P, of_U) = source.worth, self._design_effects(source)
-            counts = SourceCounts.of(self.p_values_, round(m), m / of_P, n / of_U * source.population_mass)
+            (m, n), (of_P, of_U) = source.effective_sizes, self._design_effects(source)
+            counts = PopulationCounts.from_p_values(
+                self.p_values_, round(m), m / of_P, n / of_U * source.population_mass
+            )
             self._conclude(counts, self.scored_.mixture, SampleAudit.from_source(source, self._predicted()))
         self.few_positives_ = source.few_positives
         source.warn_of_few_positives()
         self._warn(*source.sizes)
 
-    def _conclude(self, counts: SourceCounts, law: tuple[Floats, Floats], audited: SampleAudit | None = None) -> None:
+    def _conclude(
+        self, counts: PopulationCounts, law: tuple[Floats, Floats], audited: SampleAudit | None = None
+    ) -> None:
         """What the counts tell of π, with KM2's answer and with what was looked up."""
         posterior, self.overlap_ = prior_posterior(counts)
         priors, self.weights_ = law
@@ -225,9 +229,9 @@ class MixturePrior(PUEstimator):
         self.prior_, self.standard_error_ = posterior.mean(), posterior.std()
         low, high = posterior.ppf([0.025, 0.975])
         self.interval_ = float(low), float(high)
-        self.tells_nothing_ = high - low > _OPEN
+        self.is_uninformative_ = high - low > _OPEN
 
-    def distribution_with(
+    def update_with_target(
         self, distribution: PiecewiseUniform, values: Floats, target: Target, ratio: float
     ) -> PiecewiseUniform:
         """Give a distribution of π with what a target tells of it, as if its ratio of negatives were known.
@@ -252,15 +256,15 @@ class MixturePrior(PUEstimator):
         check_is_fitted(self)
         size = target.size / target.design_effect(self.scored_.predicted(values, ratio))
         counts = posterior_counts(values, self._target_evidence.source.ranked, size * target.mass)
-        return self.distribution_given(distribution, counts, ratio)
+        return self.update_with_counts(distribution, counts, ratio)
 
-    def distribution_given(self, distribution: PiecewiseUniform, counts: Floats, ratio: float) -> PiecewiseUniform:
+    def update_with_counts(self, distribution: PiecewiseUniform, counts: Floats, ratio: float) -> PiecewiseUniform:
         """Give a distribution of π with what a target tells of it, whose p-values were counted.
 
         Parameters
         ----------
         distribution : PiecewiseUniform
-            As in `distribution_with`.
+            As in `update_with_target`.
         counts : ndarray of shape (repeats, levels)
             By :func:`priorshift.scores.posterior.posterior_counts`.
         ratio : float
@@ -294,7 +298,7 @@ class MixturePrior(PUEstimator):
         """Of the population's rows, in each repetition."""
         return self.scored_.p_values
 
-    def ask_for_km2(self, source: Source, rng: np.random.Generator) -> float:
+    def fit_km2(self, source: Source, rng: np.random.Generator) -> float:
         """Ask KM2 for the prior of a source.
 
         Parameters
@@ -320,7 +324,7 @@ class MixturePrior(PUEstimator):
 
     def _warn(self, m: int, n: int) -> None:
         low, high = self.interval_
-        if self.tells_nothing_:
+        if self.is_uninformative_:
             warn(
                 f"From {m} positive and {n} unlabelled rows hardly anything can be said of the source prior "
                 f"({low:.2f} to {high:.2f}): too few rows, or nothing that tells the classes apart. Pass what you know "

@@ -51,8 +51,8 @@ def read(X, y, shared=None, **more):
 
 def fitted(X, y, shared=None, **more):
     source = read(X, y, shared, **more)
-    scored = ScoredSource.of(source, None, 2, 3, np.random.default_rng(0))
-    return source, Witness.of(scored, source.without_rows(), *scored.mixture)
+    scored = ScoredSource.fit(source, None, 2, 3, np.random.default_rng(0))
+    return source, Witness.from_scores(scored, source.without_rows(), *scored.mixture)
 
 
 def both_tests(source, witness, rows, resamples=199, **more):
@@ -284,8 +284,8 @@ def test_the_kernels_score_is_not_of_the_models_that_saw_a_row_and_deals_groups_
 
 def test_a_users_model_gives_the_score_that_is_looked_at(gaussian):
     s, source, _ = gaussian
-    scored = ScoredSource.of(source, LogisticRegression(), 2, 3, np.random.default_rng(0))
-    witness = Witness.of(scored, source.without_rows(), *scored.mixture)
+    scored = ScoredSource.fit(source, LogisticRegression(), 2, 3, np.random.default_rng(0))
+    witness = Witness.from_scores(scored, source.without_rows(), *scored.mixture)
     target = source.layout.read(s.target)
     values = scored.target_p_values(target)
     eyes = Eyes.of(source, target, witness, values, np.random.default_rng(0))
@@ -299,8 +299,8 @@ def test_the_seed_hardly_moves_the_p_values():
     found = []
     for seed in range(6):
         source = read(s.X, s.y)
-        scored = ScoredSource.of(source, None, 5, 5, np.random.default_rng(seed))
-        witness = Witness.of(scored, source.without_rows(), *scored.mixture)
+        scored = ScoredSource.fit(source, None, 5, 5, np.random.default_rng(seed))
+        witness = Witness.from_scores(scored, source.without_rows(), *scored.mixture)
         target = source.layout.read(s.target)
         values = scored.target_p_values(target)
         test = label_shift_test(source, target, witness, values, np.random.default_rng(seed), again=(0.1, 4999))
@@ -489,7 +489,7 @@ def test_no_shift_is_welchs_test_of_the_witness_of_one(gaussian):
         )
 
     T, U = of_rows(values), of_rows(witness.scored.p_values)
-    noise = witness.noise_of(h)
+    noise = witness.noise_share(h)
     assert 0 < noise < 1
     # the noise of the scores is as if U had a larger spread
     U = U.mean() + (U - U.mean()) * np.sqrt(1 + noise / 2)

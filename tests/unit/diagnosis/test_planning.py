@@ -12,7 +12,7 @@ from priorshift.errors import InputError
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior
 from priorshift.problem import Source
-from priorshift.scores.posterior import SourceCounts, foreseen_spreads, prior_posterior
+from priorshift.scores.posterior import PopulationCounts, expected_spreads, prior_posterior
 from priorshift.scores.scored_source import ScoredSource
 from priorshift.scores.witness import Witness
 
@@ -25,8 +25,8 @@ class Pilot:
         groups, weights, shared = (told.get(name) for name in ("groups", "weights", "shared"))
         self.source = Source.read(X, y, shared, None, weights, groups, scenario="case-control", standardize=True)
         self.target = self.source.layout.read(T)
-        scored = ScoredSource.of(self.source, None, 3, 4, np.random.default_rng(0))
-        self.witness = Witness.of(scored, self.source.without_rows(), *scored.mixture)
+        scored = ScoredSource.fit(self.source, None, 3, 4, np.random.default_rng(0))
+        self.witness = Witness.from_scores(scored, self.source.without_rows(), *scored.mixture)
         self.values = scored.target_p_values(self.target)
         self.test = self.witness.test(self.values, self.target)
         self.curve = TabulatedCurve.from_tests(self.test.ratios, self.test.statistic, self.test.freedom)
@@ -219,10 +219,10 @@ def test_where_classes_overlap_rows_tell_less_of_the_source_prior():
 
         def counts(size, at=distance):
             z = rng.normal(size=size) - at * (rng.random(size) < 0.6)
-            return SourceCounts.of(stats.norm.cdf(z)[None], size, float(size), np.ones(size))
+            return PopulationCounts.from_p_values(stats.norm.cdf(z)[None], size, float(size), np.ones(size))
 
         small = counts(600)
-        now, then, far = foreseen_spreads(small, prior_posterior(small)[0], [(1, 1), (4, 4), (16, 16)])
+        now, then, far = expected_spreads(small, prior_posterior(small)[0], [(1, 1), (4, 4), (16, 16)])
         shrunk.append(then / now)
         assert far < then < now
         real = np.mean([prior_posterior(counts(2400))[0].std() for _ in range(3)])

@@ -34,8 +34,8 @@ class Case:
     def __init__(self, X, y, T, *, shared=None, weights=None, groups=None, target_weights=None, target_groups=None):
         self.source = Source.read(X, y, shared, None, weights, groups, scenario="case-control", standardize=True)
         self.target = self.source.layout.read(T, weights=target_weights, groups=target_groups)
-        scored = ScoredSource.of(self.source, None, 3, 4, np.random.default_rng(0))
-        self.witness = Witness.of(scored, self.source.without_rows(), *scored.mixture)
+        scored = ScoredSource.fit(self.source, None, 3, 4, np.random.default_rng(0))
+        self.witness = Witness.from_scores(scored, self.source.without_rows(), *scored.mixture)
         self.values = scored.target_p_values(self.target)
         self.test = self.witness.test(self.values, self.target)
         self.curve = TabulatedCurve.from_tests(self.test.ratios, self.test.statistic, self.test.freedom)
@@ -110,7 +110,7 @@ def slowly_without(c, of_source, of_target, **known):
     groups = None if c.target.groups is None else c.target.groups[stay_T]
     weights = None if c.target.weights is None else c.target.weights[stay_T]
     target = source.layout.read(c.target.table.values[stay_T], weights=weights, groups=groups)
-    scored, (m, _) = c.witness.scored, source.worth
+    scored, (m, _) = c.witness.scored, source.effective_sizes
     mass = source.positive_mass
     own = None if scored.positive_mass is None else mass
     in_P, in_U = stay[c.source.positive], stay[c.source.population]
@@ -128,7 +128,7 @@ def slowly_without(c, of_source, of_target, **known):
     less = ScoredSource(
         scored.prepare, tuple(reps), of_U, scored.counts, source.sizes, scored.seed, own, m, scored.spread
     )
-    return Witness.of(less, source.without_rows(), *scored.mixture).test(of_T, target)
+    return Witness.from_scores(less, source.without_rows(), *scored.mixture).test(of_T, target)
 
 
 def told(kind, seed=0):

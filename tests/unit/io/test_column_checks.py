@@ -206,7 +206,7 @@ def test_a_target_that_is_the_unlabelled_sample_is_told(tmp_path, capsys):
 def scored(P, U, seed=0):
     X, y = np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)])
     source = Source.read(X, y, None, scenario="case-control", standardize=True)
-    return ScoredSource.of(source, None, 1, 5, np.random.default_rng(seed))
+    return ScoredSource.fit(source, None, 1, 5, np.random.default_rng(seed))
 
 
 def drawn(rng, pi, shift=1.0, n=1200, m=500):
@@ -220,9 +220,9 @@ def test_swapped_tables_are_asked_about_and_others_are_not():
     for seed in range(6):
         for pi in (0.05, 0.2, 0.5):
             P, U = drawn(rng, pi)
-            false.append(Inclusion.of(scored(P, U, seed)).looks_swapped)
+            false.append(Inclusion.from_scores(scored(P, U, seed)).looks_swapped)
             if pi > 0.1:
-                power.append(Inclusion.of(scored(U, P, seed)).looks_swapped)
+                power.append(Inclusion.from_scores(scored(U, P, seed)).looks_swapped)
     assert sum(false) == 0
     assert np.mean(power) > 0.6
 
@@ -230,7 +230,7 @@ def test_swapped_tables_are_asked_about_and_others_are_not():
 def test_the_bound_of_the_inclusion_is_near_the_truth():
     """U holds the share π of P; the bound is the least of five, whose sets P's own rows decide."""
     rng = np.random.default_rng(9)
-    most = np.array([Inclusion.of(scored(*drawn(rng, 0.3, shift=1.5), seed)).most for seed in range(10)])
+    most = np.array([Inclusion.from_scores(scored(*drawn(rng, 0.3, shift=1.5), seed)).most for seed in range(10)])
     assert np.mean(most > 0.3) >= 0.6
     assert 0.3 < most.mean() < 0.4
 

@@ -13,7 +13,7 @@ from priorshift.errors import InputError
 from priorshift.problem import Source
 from priorshift.scores import cross_fitting, mixture, witness
 from priorshift.scores import cross_fitting as dealt
-from priorshift.scores.counts import CountedSample, CountedSource
+from priorshift.scores.counts import ScoreCounts, SourceCounts
 from priorshift.scores.cross_fitting import Features, Ridge, choose_score_device, cross_fit, gpu_scores
 
 
@@ -33,7 +33,7 @@ def test_moments_are_those_of_the_rows_for_any_parts_in_any_order(seed, cuts):
     values, h = values_of(rng, 400), rng.normal(size=(3, 5, mixture.BINS))
     order = rng.permutation(400)
     edges = sorted({0, 400, *cuts})
-    parts = [CountedSample.of(values[:, order[a:b]], 99) for a, b in pairwise(edges)]
+    parts = [ScoreCounts.from_p_values(values[:, order[a:b]], 99) for a, b in pairwise(edges)]
     while len(parts) > 1:  # merged in a random tree
         first, second = (parts.pop(int(rng.integers(len(parts)))) for _ in range(2))
         parts.append(first.merge(second))
@@ -48,29 +48,29 @@ def test_moments_are_those_of_the_rows_for_any_parts_in_any_order(seed, cuts):
 
 def test_without_pairs_the_variance_is_no_smaller_than_that_of_the_rows():
     rng = np.random.default_rng(0)
-    whole = CountedSample.of(values_of(rng, 1000), 99)
+    whole = ScoreCounts.from_p_values(values_of(rng, 1000), 99)
     h = rng.normal(size=(3, 4, mixture.BINS))
-    alone = CountedSample(whole.rows, whole.counts, None, whole.levels).moments(h)
+    alone = ScoreCounts(whole.rows, whole.counts, None, whole.levels).moments(h)
     assert (alone.variance >= whole.moments(h).variance).all()
 
 
 def test_counts_of_other_scores_are_refused():
     rng = np.random.default_rng(0)
-    few, many = (CountedSample.of(values_of(rng, 50, repeats), 99) for repeats in (2, 3))
+    few, many = (ScoreCounts.from_p_values(values_of(rng, 50, repeats), 99) for repeats in (2, 3))
     with pytest.raises(InputError, match="counts of different scores cannot be added; count both samples by one model"):
         few.merge(many)
 
 
 def test_what_does_not_add_up_is_seen():
-    made = CountedSample.of(np.random.default_rng(0).beta(1, 3, size=(3, 200)), 99)
+    made = ScoreCounts.from_p_values(np.random.default_rng(0).beta(1, 3, size=(3, 200)), 99)
     assert made.adds_up
     for name in ("counts", "levels", "pairs"):
         wrong = {n: getattr(made, n).copy() for n in ("counts", "levels", "pairs")}
         wrong[name].flat[0] += 1
-        assert not CountedSample(made.rows, **wrong).adds_up
-    assert not CountedSample(201, made.counts, made.pairs, made.levels).adds_up
+        assert not ScoreCounts(made.rows, **wrong).adds_up
+    assert not ScoreCounts(201, made.counts, made.pairs, made.levels).adds_up
     other = made.pairs.transpose(0, 2, 1)
-    assert not CountedSample(200, made.counts, np.ascontiguousarray(other), made.levels).adds_up
+    assert not ScoreCounts(200, made.counts, np.ascontiguousarray(other), made.levels).adds_up
 
 
 # ---- the witness
@@ -116,10 +116,10 @@ def test_an_estimate_from_counts_alone_is_that_of_the_rows(source_prior, scenari
     m = scored.sizes[0]
     own = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
     unlabeled = scored.p_values[:, ~fitted._witness.source.labeled] if scenario == "censoring" else scored.p_values
-    P, U, T = (CountedSample.of(v, m) for v in (own, unlabeled, fitted.p_values(s.target)))
+    P, U, T = (ScoreCounts.from_p_values(v, m) for v in (own, unlabeled, fitted.p_values(s.target)))
     km2 = fitted.prior_estimator_.km2_prior_ if source_prior is None else np.nan
-    counted = ps.WitnessShift(source_prior, scenario=scenario).fit_counted(CountedSource(P, U, m, 5, km2, scenario))
-    found = counted.estimate_counted(T)
+    counted = ps.WitnessShift(source_prior, scenario=scenario).fit_counts(SourceCounts(P, U, m, 5, km2, scenario))
+    found = counted.estimate_counts(T)
     for name in ("value", "raw", "standard_error", "source_prior", "negative_ratio"):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-9), name
     assert (found.interval.low, found.interval.high) == pytest.approx(
@@ -135,9 +135,9 @@ def test_an_estimate_from_counts_alone_is_that_of_the_rows(source_prior, scenari
 
 def test_counts_cannot_be_asked_by_an_estimator_of_rows():
     rng = np.random.default_rng(0)
-    P, U = (CountedSample.of(values_of(rng, n), 60) for n in (60, 200))
+    P, U = (ScoreCounts.from_p_values(values_of(rng, n), 60) for n in (60, 200))
     with pytest.raises(InputError, match="KM2 needs the rows of the source, but they were counted; pass source_prior"):
-        ps.WitnessShift(ps.KM2()).fit_counted(CountedSource(P, U, 60, 5, np.nan))
+        ps.WitnessShift(ps.KM2()).fit_counts(SourceCounts(P, U, 60, 5, np.nan))
 
 
 # ---- scores fitted to a sample
@@ -169,7 +169,7 @@ def test_models_of_a_sample_are_fitted_to_it_alone_and_score_all_rows():
 def test_a_score_is_that_of_cosines_and_sines():
     rng = np.random.default_rng(0)
     frequencies, beta, X = rng.normal(size=(4, 100)), rng.normal(size=201), 3 * rng.normal(size=(50, 4))
-    model = Ridge.of(Features(frequencies), beta)
+    model = Ridge.from_coefficients(Features(frequencies), beta)
     angle = X @ frequencies
     expected = np.cos(angle) @ beta[:100] / 10 + np.sin(angle) @ beta[100:200] / 10 + beta[200]
     np.testing.assert_allclose(model(X), expected, atol=1e-12)
@@ -181,7 +181,7 @@ def test_scores_of_torch_are_those_of_numpy(monkeypatch):
     monkeypatch.setattr("priorshift.scores.cross_fitting._BLOCK", 30)
     rng = np.random.default_rng(0)
     features, X, fold = Features(rng.normal(size=(4, 100))), rng.normal(size=(80, 4)), rng.integers(3, size=80)
-    models = [Ridge.of(features, rng.normal(size=201)) for _ in range(3)]
+    models = [Ridge.from_coefficients(features, rng.normal(size=201)) for _ in range(3)]
     expected = cross_fitting.scores_by_fold(X, fold, models)
     np.testing.assert_allclose(gpu_scores(X, fold, models, "cpu"), expected, atol=1e-11)
 

@@ -67,7 +67,7 @@ def test_the_mixture_is_that_of_the_estimator(sample):
 def test_a_far_row_does_not_squeeze_all_others_into_one_cell(scale):
     rng = np.random.default_rng(0)
     P, U = scale * rng.normal(1, 1, 500), scale * rng.normal(-1, 1, 2000)
-    cells = ScoreCells.of(np.append(P, 1e6 * scale), np.append(U, -1e9 * scale))
+    cells = ScoreCells.from_scores(np.append(P, 1e6 * scale), np.append(U, -1e9 * scale))
     assert cells.edges[0] > -6 * scale and cells.edges[-1] < 6 * scale
     shares = cells.shares(np.append(U, -1e9 * scale))
     assert shares.sum() == pytest.approx(1) and shares.max() < 0.2 and 15 <= cells.count <= 32
@@ -75,7 +75,7 @@ def test_a_far_row_does_not_squeeze_all_others_into_one_cell(scale):
 
 @pytest.mark.parametrize("value", [0.0, 0.3, -1e6])
 def test_scores_that_are_all_alike_have_cells_too(value):
-    cells = ScoreCells.of(np.full(10, value), np.full(20, value))
+    cells = ScoreCells.from_scores(np.full(10, value), np.full(20, value))
     assert np.diff(cells.edges).min() > 0 and cells.edges[0] < value < cells.edges[-1]
     assert sorted(cells.shares(np.full(5, value)))[-1] == 1
 
@@ -114,7 +114,7 @@ def test_noise_that_hides_rows_leaves_shares_that_can_be_drawn(sample):
 def test_many_scores_are_counted_in_little_memory():
     rng = np.random.default_rng(0)
     scores, mass = rng.normal(size=500_000), rng.random(500_000)
-    cells = ScoreCells.of(scores[:1000] + 1, scores)
+    cells = ScoreCells.from_scores(scores[:1000] + 1, scores)
     np.testing.assert_allclose(cells.shares(scores, mass), direct(cells.edges, scores, mass), atol=1e-9)
     tracemalloc.start()
     try:

@@ -15,7 +15,7 @@ def brute(positive, population, least):
 
 
 def curve_of(positive, population):
-    return ShareCurve.of(SampleScores.of(positive), SampleScores.of(population))
+    return ShareCurve.from_scores(SampleScores.from_rows(positive), SampleScores.from_rows(population))
 
 
 scores = st.lists(st.integers(0, 8).map(float), min_size=1, max_size=15).map(np.array)
@@ -67,5 +67,5 @@ def test_a_share_is_known_as_well_as_by_that_many_independent_rows():
     drawn = [draw() for _ in range(2000)]
     share = [np.mean(sample.values >= 0) for sample in drawn]
     # 2000 draws know a variance to 3 %
-    assert 0.25 / np.var(share) == pytest.approx(np.mean([sample.worth(0.0) for sample in drawn]), rel=0.1)
+    assert 0.25 / np.var(share) == pytest.approx(np.mean([sample.effective_size(0.0) for sample in drawn]), rel=0.1)
     assert drawn[0].observations == pytest.approx(n**2 / (50 * (1 + 4 + 9 + 36)))

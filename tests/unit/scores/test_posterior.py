@@ -11,14 +11,14 @@ import priorshift as ps
 from priorshift.errors import FewPositivesWarning, InputError, WeakSeparationWarning
 from priorshift.scores import posterior
 from priorshift.scores.mixture import p_values
-from priorshift.scores.posterior import SourceCounts, TargetEvidence, posterior_counts
+from priorshift.scores.posterior import PopulationCounts, TargetEvidence, posterior_counts
 from priorshift.source_prior.mixture_prior import _km2_log_likelihood
 
 # ---- the posterior
 
 
 def prior_posterior(values, m, weights):
-    return posterior.prior_posterior(SourceCounts.of(values, m, m, weights))
+    return posterior.prior_posterior(PopulationCounts.from_p_values(values, m, m, weights))
 
 
 def models():
@@ -53,7 +53,7 @@ def test_posterior_is_that_of_a_loop_over_models_and_priors():
     m, edges = 25, np.array([0.0, 0.3, 0.9, 1.0])
     bins = np.unique(np.round(posterior._EDGES * (m + 1))) / (m + 1)  # whole ranks among 25
     counts = np.stack([np.histogram(v, bins)[0] for v in values]).astype(float)
-    found, overlap = posterior._on(edges, SourceCounts(counts, m, m))
+    found, overlap = posterior._on(edges, PopulationCounts(counts, m, m))
     of_prior = np.diff(stats.beta(0.5, 0.5).cdf(edges))
     of_steps, of_overlap, shapes = np.zeros(3), 0.0, [*models()]
     for count in counts:
@@ -135,10 +135,10 @@ def test_copies_of_half_the_weight_are_the_rows_themselves():
 
 def test_copies_of_positives_are_ranked_among_but_count_once():
     v = p_values(np.repeat(np.arange(20.0), 3), np.linspace(-2, 22, 100))[None]
-    counts = SourceCounts.of(v, 60, 20, np.ones(100))
+    counts = PopulationCounts.from_p_values(v, 60, 20, np.ones(100))
     # every edge lies halfway between two of the 61 values that ranks among 60 can have
     np.testing.assert_allclose(counts.shapes.edges * 61, np.round(counts.shapes.edges * 61), atol=1e-9)
-    surer = posterior.prior_posterior(SourceCounts.of(v, 60, 60, np.ones(100)))[0]
+    surer = posterior.prior_posterior(PopulationCounts.from_p_values(v, 60, 60, np.ones(100)))[0]
     assert posterior.prior_posterior(counts)[0].std() > surer.std()
 
 
@@ -146,7 +146,7 @@ def test_what_a_target_tells_is_that_of_a_loop_over_models():
     rng = np.random.default_rng(1)
     m, ratio = 30, 0.7
     source, target = (np.concatenate([rng.random(a), rng.beta(1, 9, b)]) for a, b in ((20, 40), (30, 25)))
-    counts = SourceCounts.of(source[None], m, m, np.ones(60))
+    counts = PopulationCounts.from_p_values(source[None], m, m, np.ones(60))
     evidence = TargetEvidence(counts, posterior.prior_posterior(counts)[0])
     priors = evidence.priors[[3, 15, 28]]
     found = evidence.log_likelihood(posterior_counts(target[None], m, np.ones(55)), ratio, priors)
@@ -199,7 +199,7 @@ def test_where_classes_are_apart_the_prior_is_that_of_the_sample(pi):
     # three standard errors of a share of 1000 rows, 0.0095 to 0.016, and as much again of 300 positives' p-values
     # (at 0.9 the 100 negatives leave more open: some others, hidden among the positives)
     assert abs(found.prior_ - pi) < 0.07 and low <= pi <= high and high - low < (0.3 if pi == 0.9 else 0.18)
-    assert found.overlap_ < 0.05 and not found.few_positives_ and not found.tells_nothing_
+    assert found.overlap_ < 0.05 and not found.few_positives_ and not found.is_uninformative_
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")
@@ -240,7 +240,7 @@ def test_positives_like_the_population_may_be_all_of_it(seed):
         found = ps.MixturePrior(random_state=0).fit(X, y)
     low, high = found.interval_
     assert high > 0.95 and high - low > 0.15 and 0 <= found.overlap_ <= 0.5
-    assert found.tells_nothing_ == (high - low > 0.9) == any(w.category is WeakSeparationWarning for w in said)
+    assert found.is_uninformative_ == (high - low > 0.9) == any(w.category is WeakSeparationWarning for w in said)
 
 
 def test_an_interval_that_says_nothing_is_said():
@@ -250,7 +250,7 @@ def test_an_interval_that_says_nothing_is_said():
         match=r"^From 100 positive and 200 unlabelled rows hardly anything can be said of the source prior \(0\.\d\d to "
         r"\d\.\d\d\): too few rows, or nothing that tells the classes apart\. Pass what you know",
     ):
-        assert ps.MixturePrior(random_state=0).fit(X, y).tells_nothing_
+        assert ps.MixturePrior(random_state=0).fit(X, y).is_uninformative_
 
 
 def test_km2_is_evidence_against_larger_priors_alone():
@@ -281,7 +281,7 @@ def test_few_positives_of_a_high_prior_are_not_talked_down_by_km2():
 @pytest.mark.parametrize(("pi", "distance"), [(0.1, 0.4), (0.2, 0.6), (0.9, 0.6)])
 def test_asking_km2_never_raises_the_prior(pi, distance):
     X, y = problem(pi, 150, 400, distance)
-    alone, asked = (ps.MixturePrior(ask_km2=ask, random_state=0).fit(X, y) for ask in (False, True))
+    alone, asked = (ps.MixturePrior(use_km2=ask, random_state=0).fit(X, y) for ask in (False, True))
     assert np.isnan(alone.km2_prior_) and np.isfinite(asked.km2_prior_)
     np.testing.assert_array_equal(alone.p_values_, asked.p_values_)
     assert asked.prior_ <= alone.prior_ + 1e-12
@@ -345,8 +345,8 @@ def test_it_is_asked_by_tcpu_with_all_that_it_leaves_open():
 
 
 def test_a_wrong_flag_is_refused():
-    with pytest.raises(InputError, match="ask_km2 is 'no', but it must be True or False"):
-        ps.MixturePrior(ask_km2="no").fit(*problem(0.4, 20, 40, 1.0))
+    with pytest.raises(InputError, match="use_km2 is 'no', but it must be True or False"):
+        ps.MixturePrior(use_km2="no").fit(*problem(0.4, 20, 40, 1.0))
 
 
 def test_no_warning_without_a_reason():

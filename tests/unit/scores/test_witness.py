@@ -33,15 +33,15 @@ def of_scores(positive, population, source, **law):
     """A witness of given scores, shape (repeats, rows)."""
     repetitions = [SimpleNamespace(positive=p, models=(None, None)) for p in positive]
     mass = source.positive_mass
-    mass = None if np.ptp(mass) < 1e-12 and len(mass) == round(source.worth[0]) else mass
+    mass = None if np.ptp(mass) < 1e-12 and len(mass) == round(source.effective_sizes[0]) else mass
 
     def ranks(p, scores):
-        return p_values(p, scores, mass, source.worth[0])
+        return p_values(p, scores, mass, source.effective_sizes[0])
 
     values = np.stack([ranks(p, u) for p, u in zip(positive, population, strict=True)])
     scored = SimpleNamespace(repetitions=repetitions, p_values=values, positive_mass=mass, ranks=ranks)
     prior, weights = law["law"] if law else mixture.fit_one(np.stack([*map(mixture.histogram, values)]))
-    return Witness.of(scored, source, prior, weights)
+    return Witness.from_scores(scored, source, prior, weights)
 
 
 def source_of(m, n, shared=None, seed=0, **known):
@@ -241,7 +241,7 @@ def scored_problem(kind):
     elif kind == "copies":
         X = np.repeat(rng.normal(size=(11, 2)), 5, axis=0)
         source = Source.read(X, np.arange(55) < m, None, scenario="case-control", standardize=False)
-        assert source.worth == pytest.approx((3, 8))
+        assert source.effective_sizes == pytest.approx((3, 8))
         observation = linked(t, np.array([[0, 1], [1, 2], [5, 9]]))
         target = target_of(t, observation=observation, copies=np.bincount(observation)[observation])
     elif kind == "weights":

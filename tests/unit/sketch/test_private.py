@@ -19,7 +19,7 @@ from priorshift.embedding.moments import embed_moments
 from priorshift.errors import InputError, PrivacyWarning
 from priorshift.scores import counts as counted
 from priorshift.scores import mixture
-from priorshift.scores.counts import GROUPS, STARTS, CountedSample, CountedSource
+from priorshift.scores.counts import GROUPS, STARTS, ScoreCounts, SourceCounts
 from priorshift.scores.posterior import prior_posterior
 from priorshift.sketch import Histogram, ScoreModel, Sketch, load, private
 from priorshift.sketch.estimation import from_sketches
@@ -111,7 +111,7 @@ def test_a_row_moves_counts_no_farther_than_noise_is_made_for(seed, at):
     values = rng.random((5, 50))
     other = values.copy()
     other[:, at] = rng.random(5) ** 6
-    moved = CountedSample.of(values, 99).grouped - CountedSample.of(other, 99).grouped
+    moved = ScoreCounts.from_p_values(values, 99).grouped - ScoreCounts.from_p_values(other, 99).grouped
     assert np.linalg.norm(moved) <= sqrt(2 * 5) + 1e-12
 
 
@@ -286,7 +286,7 @@ def test_files_whose_numbers_no_noise_explains_are_refused(tmp_path):
     low = grouped.copy()
     low[0] = [-11 * noise, 2000 + 11 * noise, 0, 0, 0, 0, 0, 0, 0]
     for wrong in (grouped + 1, low):
-        counted = CountedSample.in_groups(2000, wrong, noise)
+        counted = ScoreCounts.from_groups(2000, wrong, noise)
         replace(made, counted=counted).save(tmp_path / "a")
         with pytest.raises(InputError, match="its counts do not add up"):
             load(tmp_path / "a")
@@ -350,7 +350,7 @@ def test_the_noise_of_a_mean_of_counts_is_what_simulation_says():
 @pytest.mark.parametrize("scenario", ["case-control", "censoring"])
 def test_the_noise_of_a_tested_ratio_is_what_simulation_says(scenario):
     P, U, T = (one.counted for one in histograms())
-    source = CountedSource(P, U, P.rows + 1, 5, np.nan, scenario)  # other positives than the model's
+    source = SourceCounts(P, U, P.rows + 1, 5, np.nan, scenario)  # other positives than the model's
     witness = source.witness
     r, rng, found = np.array([0.5, 2.0]), np.random.default_rng(4), []
     for _ in range(800):
@@ -361,7 +361,7 @@ def test_the_noise_of_a_tested_ratio_is_what_simulation_says(scenario):
     off, variance = np.array(found).transpose(1, 2, 0)
     # all of the variance but what is left of it with hardly any noise
     still = replace(source, **{
-        name: CountedSample.in_groups(one.rows, one.grouped, 1e-6) for name, one in (("positive", P), ("unlabeled", U))
+        name: ScoreCounts.from_groups(one.rows, one.grouped, 1e-6) for name, one in (("positive", P), ("unlabeled", U))
     })  # fmt: skip
     rest = replace(witness, positive=still.positive, population=still.population)._tried(r, T).made[2]
     np.testing.assert_allclose(variance.mean(axis=1) - rest, off.var(axis=1), rtol=0.2)  # 800 draws: 5 %
@@ -369,9 +369,9 @@ def test_the_noise_of_a_tested_ratio_is_what_simulation_says(scenario):
 
 def test_functions_are_made_even_in_groups_for_all_samples_if_one_is_noisy():
     P, U, T = (one.counted for one in histograms())
-    witness = CountedSource(P, U, model().ranked, 5, np.nan).witness
+    witness = SourceCounts(P, U, model().ranked, 5, np.nan).witness
     # counts in groups, with so little noise that it does not show: the same as all three in groups
-    nearly = [CountedSample.in_groups(one.rows, one.grouped, 1e-6) for one in (P, U, T)]
+    nearly = [ScoreCounts.from_groups(one.rows, one.grouped, 1e-6) for one in (P, U, T)]
     one, exact = witness.test(nearly[2]), witness.test(T)
     assert one.ratio == pytest.approx(exact.ratio, abs=0.2 * exact.ratio_error)
     assert exact.ratio_error < one.ratio_error < 1.1 * exact.ratio_error
@@ -386,13 +386,13 @@ def _errors(apart):
         rng.normal(size=(n, 2)) + apart * (rng.random(n) < share)[:, None] / sqrt(2)
         for n, share in ((600, 1.0), (2000, 0.2), (2000, 0.5))
     ]
-    by = ScoreModel.fit(*drawn[:2], ask_km2=False, random_state=0)
+    by = ScoreModel.fit(*drawn[:2], use_km2=False, random_state=0)
     P, U, T = (Histogram.of(rows, like=by).counted for rows in drawn)
-    witness = CountedSource(P, U, by.ranked, 5, np.nan).witness
+    witness = SourceCounts(P, U, by.ranked, 5, np.nan).witness
     sigma = private.gaussian_noise(sqrt(2 * len(T.counts)), 1.0, 1e-6)
 
     def error(noise):  # of counts as they are, that are known to be noisy
-        return witness.test(T if noise is None else CountedSample.in_groups(2000, T.grouped, noise)).ratio_error
+        return witness.test(T if noise is None else ScoreCounts.from_groups(2000, T.grouped, noise)).ratio_error
 
     found = [error(1e-6), error(sigma)]
     with pytest.MonkeyPatch.context() as patch:
@@ -467,7 +467,7 @@ def test_the_noise_that_the_mean_embeddings_norm_holds_is_of_the_second_order_to
 
 def test_a_posterior_of_noisy_counts_is_that_of_the_counts_but_wider():
     U = histograms()[1].counted
-    source = CountedSource(U, U, model().ranked, 5, np.nan)
+    source = SourceCounts(U, U, model().ranked, 5, np.nan)
     exact, _ = prior_posterior(source.posterior_counts)
     rng, spreads = np.random.default_rng(0), []
     for epsilon in (10.0, 0.3, 0.1):

@@ -410,7 +410,7 @@ def test_the_ratio_needs_no_prior_and_the_prior_is_asked_once(sample):
 def test_the_estimator_of_the_prior_is_told_of_shared_rows(shared):
     s = ps.simulate.gaussian(0.3, 0.6, 300, 100, random_state=0)
     ids = s.ids if shared else None
-    settings = {"repeats": 2, "ask_km2": False, "random_state": 0}
+    settings = {"repeats": 2, "use_km2": False, "random_state": 0}
     tcpu = ps.TCPU(ps.MixturePrior(**settings, standardize=False)).fit(s.X, s.y, shared=ids)
     direct = ps.MixturePrior(**settings).fit(s.X, s.y, shared=ids)
     # equal rows have equal scores up to rounding, which decides their ranks; without the ids it is off by 0.05
