@@ -1,63 +1,91 @@
-"""How common the positive class is in a new population.
+"""Estimate how common the positive class is in a new population.
 
 Estimates the class prior of an unlabelled target population under label shift, from labelled positives and
-unlabelled data of a source population.
+unlabelled data of a source population. Names are imported when they are first used, so that ``import priorshift``
+takes a few milliseconds.
 """
 
-from priorshift import adapt, audit, datasets, distributed, errors, kernels, plots, simulate, sketch, storage
-from priorshift.api import estimate_prior, estimate_priors
-from priorshift.diagnosis.diagnose import diagnose, diagnose_targets
-from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
-from priorshift.inference import intervals
-from priorshift.inference.intervals import required_sample_size
-from priorshift.io.encoding import TableEncoder
-from priorshift.methods import registry as methods
-from priorshift.methods.drpu import DRPU
-from priorshift.methods.kernel_ratio import KernelRatio
-from priorshift.methods.km_ls import KM2LS
-from priorshift.methods.nnpu import NNPUClassifier
-from priorshift.methods.tcpu import TCPU
-from priorshift.methods.witness_shift import WitnessShift
-from priorshift.prior_estimates import PriorEstimates
-from priorshift.results import Interval, NegativeRatio, PriorEstimate
-from priorshift.shifted_classifier import ShiftedClassifier
-from priorshift.source_prior.km import KM1, KM2
-from priorshift.source_prior.mixture_prior import MixturePrior
+from importlib import import_module
+
 from priorshift.version import __version__ as __version__
 
-__all__ = [
-    "DRPU",
-    "KM1",
-    "KM2",
-    "KM2LS",
-    "TCPU",
-    "Diagnoses",
-    "Diagnosis",
-    "Interval",
-    "KernelRatio",
-    "MixturePrior",
-    "NNPUClassifier",
-    "NegativeRatio",
-    "PriorEstimate",
-    "PriorEstimates",
-    "ShiftedClassifier",
-    "TableEncoder",
-    "WitnessShift",
-    "adapt",
-    "audit",
-    "datasets",
-    "diagnose",
-    "diagnose_targets",
-    "distributed",
-    "errors",
-    "estimate_prior",
-    "estimate_priors",
-    "intervals",
-    "kernels",
-    "methods",
-    "plots",
-    "required_sample_size",
-    "simulate",
-    "sketch",
-    "storage",
-]
+TYPE_CHECKING = False  # type checkers and editors take it for true; typing's own would cost an import
+if TYPE_CHECKING:
+    from priorshift import adapt as adapt
+    from priorshift import audit as audit
+    from priorshift import datasets as datasets
+    from priorshift import distributed as distributed
+    from priorshift import errors as errors
+    from priorshift import kernels as kernels
+    from priorshift import plots as plots
+    from priorshift import simulate as simulate
+    from priorshift import sketch as sketch
+    from priorshift import storage as storage
+    from priorshift.api import estimate_prior as estimate_prior
+    from priorshift.api import estimate_priors as estimate_priors
+    from priorshift.diagnosis.diagnose import diagnose as diagnose
+    from priorshift.diagnosis.diagnose import diagnose_targets as diagnose_targets
+    from priorshift.diagnosis.diagnosis import Diagnoses as Diagnoses
+    from priorshift.diagnosis.diagnosis import Diagnosis as Diagnosis
+    from priorshift.inference.intervals import required_sample_size as required_sample_size
+    from priorshift.io.encoding import TableEncoder as TableEncoder
+    from priorshift.methods.drpu import DRPU as DRPU
+    from priorshift.methods.kernel_ratio import KernelRatio as KernelRatio
+    from priorshift.methods.km_ls import KM2LS as KM2LS
+    from priorshift.methods.nnpu import NNPUClassifier as NNPUClassifier
+    from priorshift.methods.tcpu import TCPU as TCPU
+    from priorshift.methods.witness_shift import WitnessShift as WitnessShift
+    from priorshift.prior_estimates import PriorEstimates as PriorEstimates
+    from priorshift.results import Interval as Interval
+    from priorshift.results import NegativeRatio as NegativeRatio
+    from priorshift.results import PriorEstimate as PriorEstimate
+    from priorshift.shifted_classifier import ShiftedClassifier as ShiftedClassifier
+    from priorshift.source_prior.km import KM1 as KM1
+    from priorshift.source_prior.km import KM2 as KM2
+    from priorshift.source_prior.mixture_prior import MixturePrior as MixturePrior
+
+_MODULES = (
+    "adapt", "audit", "datasets", "distributed", "errors", "kernels", "plots", "simulate", "sketch", "storage",
+)  # fmt: skip
+_DEFINED_IN = {
+    "estimate_prior": "api",
+    "estimate_priors": "api",
+    "diagnose": "diagnosis.diagnose",
+    "diagnose_targets": "diagnosis.diagnose",
+    "Diagnosis": "diagnosis.diagnosis",
+    "Diagnoses": "diagnosis.diagnosis",
+    "required_sample_size": "inference.intervals",
+    "TableEncoder": "io.encoding",
+    "WitnessShift": "methods.witness_shift",
+    "TCPU": "methods.tcpu",
+    "KM2LS": "methods.km_ls",
+    "DRPU": "methods.drpu",
+    "KernelRatio": "methods.kernel_ratio",
+    "NNPUClassifier": "methods.nnpu",
+    "PriorEstimate": "results",
+    "PriorEstimates": "prior_estimates",
+    "NegativeRatio": "results",
+    "Interval": "results",
+    "ShiftedClassifier": "shifted_classifier",
+    "KM1": "source_prior.km",
+    "KM2": "source_prior.km",
+    "MixturePrior": "source_prior.mixture_prior",
+}
+
+__all__ = sorted([*_MODULES, *_DEFINED_IN])
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    if name in _MODULES:
+        return import_module(f"priorshift.{name}")
+    if name not in _DEFINED_IN:
+        raise AttributeError(f"module 'priorshift' has no attribute {name!r}")
+    found: object = getattr(import_module(f"priorshift.{_DEFINED_IN[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """List the public names, also those that were not used yet."""
+    return sorted({*globals(), *__all__})

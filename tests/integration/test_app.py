@@ -950,9 +950,8 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
 
 def test_settings_survive_the_shell():
     """Each setting is in the command, and the command's parser reads it as the page meant it."""
-    from priorshift.cli.main import parser
-    from priorshift.cli.options import given
-    from priorshift.cli.tables import told
+    from priorshift.cli.commands import parser
+    from priorshift.cli.inputs import estimator_settings, told
 
     said = {
         "prior": {"low": 0.05, "high": 1e-1}, "shared": "a b", "weights": "$w", "groups": "g'", "audit": "-a", "by": "m;n",
@@ -962,12 +961,12 @@ def test_settings_survive_the_shell():
     names = dict(zip(ROLES, ("p.csv", "u 2.csv", "t.csv"), strict=True))
     args = parser().parse_args(shlex.split(settings.command(names))[1:])
     assert (args.positive, args.unlabeled, args.target) == ("p.csv", "u 2.csv", ["t.csv"])
-    assert given(args) == {"source_prior": (0.05, 0.1), "confidence": 0.8, "random_state": 7}
+    assert estimator_settings(args) == {"source_prior": (0.05, 0.1), "confidence": 0.8, "random_state": 7}
     assert vars(told(args)) == vars(settings.told()) and args.by == "m;n" and args.drop == ["--x", "y"]
     assert args.threshold == 0.25
     censored = Settings.of({"scenario": "censoring", "prior": {"positives": 3, "rows": 10}})
     args = parser().parse_args(shlex.split(censored.command(names))[1:])
-    assert args.scenario == "censoring" and args.source_prior.mean() == censored.known_prior
+    assert args.scenario == "censoring" and estimator_settings(args)["source_prior"].mean() == censored.known_prior
     identical = Settings.of({"shared": {"identical": True}})
     assert told(parser().parse_args(shlex.split(identical.command(names))[1:])).shared == "identical"
 

@@ -301,7 +301,7 @@ def test_label_columns_that_do_not_tell_positives_are_refused_by_the_command(col
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--kernel", "rbf"], r"argument --kernel: 'rbf' is none of gaussian, laplace, energy"),
+        (["--kernel", "rbf"], r"argument --kernel: 'rbf' is not one of gaussian, laplace, energy"),
         (["--method", "tcpu", "--bandwidth", "-2"], "bandwidth is -2.0, but it must be a positive number"),
         (
             ["--method", "tcpu", "--bandwidth", "wide"],
@@ -314,7 +314,7 @@ def test_label_columns_that_do_not_tell_positives_are_refused_by_the_command(col
         (["--id-column", "id"], "has no column 'id'; its columns are 'a', 'b', 'c'"),
         (["--drop", "z"], "no table has a column 'z' to drop"),
         (["--drop", "a", "--drop", "b", "--drop", "c"], r"has 0 feature\(s\)"),
-        (["--unknown"], "--unknown is no option of priorshift estimate"),
+        (["--unknown"], "--unknown is not an option of priorshift estimate"),
         (["--plot", "picture.gif"], "must end in .png, .svg, .pdf; name the picture so"),
         (["--plot", "nowhere/picture.png"], "lies in a folder that does not exist; make it first"),
         (
@@ -483,7 +483,7 @@ def test_a_permission_that_is_missing_and_too_little_memory_end_with_a_sentence(
         command(good, r"cannot be read \(Permission denied\); check its permissions")
     with monkeypatch.context() as patch:
         patch.setattr("priorshift.cli.estimate.estimate_from_tables", refuse)
-        command(good, r"secret.csv cannot be used \(Permission denied\)")
+        command(good, r"cannot use secret.csv: Permission denied")
 
     def exhausted(*_, **__):
         raise MemoryError

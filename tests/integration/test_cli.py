@@ -191,7 +191,7 @@ def test_an_interrupt_ends_with_a_sentence(files, capsys, monkeypatch):
 
     monkeypatch.setattr("priorshift.cli.estimate.estimate_from_tables", interrupted)
     assert main(["estimate", *files, "--drop", "id"]) == 130
-    assert capsys.readouterr().err == "priorshift: interrupted; nothing was written.\n"
+    assert capsys.readouterr().err == "priorshift: interrupted; no file was written.\n"
 
 
 def test_exact_problem_through_files(tmp_path, capsys):
@@ -236,7 +236,7 @@ def test_an_option_of_another_method_does_not_choose_the_method(
     assert main([command, *files, "--drop", "id", option, value, *output]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == f"priorshift: {option} belongs to --method {takers}; add it, or leave {option} out.\n"
+    assert said.err == f"priorshift: {option} belongs to --method {takers}; add that, or remove {option}.\n"
 
 
 def test_tcpu_without_a_source_prior_asks_km2(files, sample, capsys):
@@ -257,7 +257,7 @@ def test_km2_ls_by_name_with_its_own_picture(files, tmp_path, capsys):
     assert picture.exists()
     for option, value in (("--kernel", "laplace"), ("--source-prior", "0.2"), ("--scenario", "censoring")):
         assert main([*arguments, option, value]) == 2
-        assert f"{option} has no meaning for --method km2-ls; leave it out." in capsys.readouterr().err
+        assert f"{option} does not apply to --method km2-ls; remove it." in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
@@ -273,7 +273,7 @@ def test_drpu_by_name_with_its_own_picture(files, tmp_path, capsys, monkeypatch)
 
 def test_options_that_a_method_does_not_have(files, capsys):
     assert main(["estimate", *files, "--method", "drpu", "--kernel", "laplace"]) == 2
-    assert "--kernel has no meaning for --method drpu; leave it out." in capsys.readouterr().err
+    assert "--kernel does not apply to --method drpu; remove it." in capsys.readouterr().err
 
 
 def adapted(path):
@@ -482,10 +482,8 @@ def test_experiments_of_a_stranger_are_never_executed(installed, tmp_path):
     for name in ("__init__.py", "grids.py", "__main__.py"):
         (folder / "experiments" / name).write_text(STRANGERS.format(marker=str(marker)))
     # as `python -c` does, and as an unlucky PYTHONPATH would, with the folder on the path
-    elsewhere = f"experiment._CHECKOUT = __import__('pathlib').Path({str(tmp_path)!r});" if installed else ""
-    code = (
-        f"import sys; from priorshift.cli import experiment, main; {elsewhere} sys.exit(main(['experiment', 'list']))"
-    )
+    elsewhere = f"small_commands._CHECKOUT = __import__('pathlib').Path({str(tmp_path)!r});" if installed else ""
+    code = f"import sys; from priorshift.cli import main, small_commands; {elsewhere} sys.exit(main(['experiment', 'list']))"
     path = os.pathsep.join([str(Path(ps.__file__).parents[1]), str(folder)])
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}

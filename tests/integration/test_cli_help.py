@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+from importlib import import_module
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,8 +17,8 @@ import pytest
 
 from priorshift.cli import main
 from priorshift.cli import parser as colours
-from priorshift.cli.main import parser
-from priorshift.cli.parser import KNOWN, METHOD, OUTPUT, ROWS, TABLES
+from priorshift.cli.commands import parser
+from priorshift.cli.options import METHOD, OUTPUT, POPULATIONS, ROWS, TABLES
 
 COMMANDS = parser().commands
 EXAMPLES = [(name, k) for name, command in COMMANDS.items() for k in range(len(command.examples))]
@@ -57,7 +58,8 @@ def test_every_command_has_help_with_examples_as_wide_as_the_terminal(name, colu
 @pytest.mark.parametrize(("name", "k"), EXAMPLES)
 def test_examples_are_understood(name, k):
     args = parser().parse_args(typed(name, k)[0])
-    assert callable(args.run)
+    module, function = args.run.split(":")
+    assert callable(getattr(import_module(f"priorshift.cli.{module}"), function))
 
 
 def test_help_of_all_names_every_command_and_the_exit_codes(capsys, monkeypatch):
@@ -73,14 +75,14 @@ def test_help_of_all_names_every_command_and_the_exit_codes(capsys, monkeypatch)
 def test_options_stand_in_groups_by_the_question_that_they_answer(name, capsys, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     _, out, _ = said_by([name, "--help"], capsys)
-    titles = [TABLES, ROWS, KNOWN, METHOD, OUTPUT]
+    titles = [TABLES, ROWS, POPULATIONS, METHOD, OUTPUT]
     at = [out.index(f"\n{title}:\n") for title in titles]
     assert at == sorted(at)
     parts = dict(zip(titles, (out[a:b] for a, b in zip(at, [*at[1:], None], strict=True)), strict=True))
     for title, options in (
         (TABLES, ("--positive", "--unlabeled", "--target", "--drop")),
         (ROWS, ("--id-column", "--weight-column")),
-        (KNOWN, ("--source-prior", "--scenario")),
+        (POPULATIONS, ("--source-prior", "--scenario")),
         (METHOD, ("--confidence", "--random-state")),
         (OUTPUT, ("--json", "--output")),
     ):
@@ -138,18 +140,18 @@ def test_examples_run(name, k, folder, capsys, monkeypatch):
     ("typed", "meant"),
     [
         ("", "name a command, such as demo or estimate (see priorshift --help)."),
-        ("estimat --target t.csv", "'estimat' is no command; did you mean estimate? (see priorshift --help)."),
-        ("--versoin", "--versoin is no option of priorshift; did you mean --version? (see priorshift --help)."),
-        ("estimate --postive p.csv", "--postive is no option of priorshift estimate; did you mean --positive?"),
-        ("estimate --unlabelled=u.csv --target t", "--unlabelled is no option of priorshift estimate; did you mean --unlabeled?"),
-        ("estimate --target t.csv --prior 0.2", "--prior is no option of priorshift estimate; did you mean --source-prior?"),
-        ("diagnose -target t.csv", "-target is no option of priorshift diagnose; did you mean --target?"),
-        ("demo --qqq", "--qqq is no option of priorshift demo (see priorshift demo --help)."),
-        ("estimate p.csv u.csv t.csv", "no option stands before 'p.csv'; name what it is, such as --target p.csv"),
-        ("demo p.csv", "no option stands before 'p.csv'; leave it out"),
-        ("estimate --target t --method tcup", "argument --method: 'tcup' is none of auto, witness, tcpu, km2-ls, drpu; did you mean tcpu?"),
-        ("schema estimates", "argument NAME: 'estimates' is none of estimate, diagnose, report, adapt, sketch, demo; did you mean estimate?"),
-        ("completion csh", "argument SHELL: 'csh' is none of bash, zsh, fish"),
+        ("estimat --target t.csv", "'estimat' is not a command; did you mean estimate? (see priorshift --help)."),
+        ("--versoin", "--versoin is not an option of priorshift; did you mean --version? (see priorshift --help)."),
+        ("estimate --postive p.csv", "--postive is not an option of priorshift estimate; did you mean --positive?"),
+        ("estimate --unlabelled=u.csv --target t", "--unlabelled is not an option of priorshift estimate; did you mean --unlabeled?"),
+        ("estimate --target t.csv --prior 0.2", "--prior is not an option of priorshift estimate; did you mean --source-prior?"),
+        ("diagnose -target t.csv", "-target is not an option of priorshift diagnose; did you mean --target?"),
+        ("demo --qqq", "--qqq is not an option of priorshift demo (see priorshift demo --help)."),
+        ("estimate p.csv u.csv t.csv", "there is no option before 'p.csv'; name the option, such as --target p.csv"),
+        ("demo p.csv", "there is no option before 'p.csv'; remove it"),
+        ("estimate --target t --method tcup", "argument --method: 'tcup' is not one of auto, witness, tcpu, km2-ls, drpu; did you mean tcpu?"),
+        ("schema estimates", "argument NAME: 'estimates' is not one of estimate, diagnose, report, adapt, sketch, demo; did you mean estimate?"),
+        ("completion csh", "argument SHELL: 'csh' is not one of bash, zsh, fish"),
     ],
 )  # fmt: skip
 def test_what_is_not_known_is_answered_by_what_was_meant(typed, meant, capsys):
@@ -160,7 +162,7 @@ def test_what_is_not_known_is_answered_by_what_was_meant(typed, meant, capsys):
 
 def test_a_word_that_belongs_to_no_command_is_answered_by_all_of_them(capsys):
     _, _, err = said_by(["data.csv"], capsys)
-    assert err.startswith(f"priorshift: 'data.csv' is no command; there are {', '.join(COMMANDS)} (see")
+    assert err.startswith(f"priorshift: 'data.csv' is not a command; the commands are {', '.join(COMMANDS)} (see")
 
 
 def test_values_that_look_like_options_and_options_cut_short_are_understood(capsys):
@@ -203,16 +205,16 @@ def test_colours_are_for_terminals_and_heed_the_environment(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with open(tmp_path / "pipe", "w") as pipe:
-        assert (colours.wanted(Terminal()), colours.wanted(pipe)) == (on_a_terminal, in_a_pipe)
+        assert (colours.use_colors(Terminal()), colours.use_colors(pipe)) == (on_a_terminal, in_a_pipe)
 
 
 @pytest.mark.usefixtures("_plain_environment")
 def test_windows_consoles_must_say_that_they_understand_colours(monkeypatch):
     monkeypatch.setattr(colours, "os", SimpleNamespace(name="nt", environ={}))
-    assert not colours.wanted(Terminal())
+    assert not colours.use_colors(Terminal())
     monkeypatch.setattr(colours, "os", SimpleNamespace(name="nt", environ={"WT_SESSION": "x"}))
-    assert colours.wanted(Terminal())
-    assert not colours.wanted(None)
+    assert colours.use_colors(Terminal())
+    assert not colours.use_colors(None)
 
 
 def on_a_terminal(arguments, monkeypatch):
@@ -274,7 +276,7 @@ def test_json_has_no_colours_even_where_they_are_forced(folder, capsys, monkeypa
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        (["estimat"], "\x1b[31mpriorshift:\x1b[0m 'estimat' is no command"),
+        (["estimat"], "\x1b[31mpriorshift:\x1b[0m 'estimat' is not a command"),
         (["estimate", "--target", "nowhere.csv"], "\x1b[31mpriorshift:\x1b[0m pass --positive"),
         (["estimate", "--positive", "positive.csv", "--unlabeled", "unlabeled.csv", "--target", "unlabeled.csv"],
          "\x1b[33mpriorshift: warning:\x1b[0m "),

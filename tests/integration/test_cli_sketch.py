@@ -279,7 +279,7 @@ def test_an_interrupt_before_anything_is_done_leaves_nothing(path, tmp_path, cap
 
     monkeypatch.setattr(Chunks, "sample", stop)
     assert run(path, "-o", tmp_path / "u") == 130
-    assert "interrupted; nothing was written" in capsys.readouterr().err
+    assert "interrupted; no file was written" in capsys.readouterr().err
     assert os.listdir(tmp_path) == ["t.parquet"]
 
 

@@ -13,7 +13,8 @@ import pytest
 
 import priorshift as ps
 from priorshift.cli import main
-from priorshift.cli.schema import NAMES, schema
+from priorshift.cli.commands import SCHEMAS as NAMES
+from priorshift.cli.small_commands import schema
 from priorshift.diagnosis.columns import Driver
 from priorshift.diagnosis.label_shift import LabelShiftTest
 from priorshift.diagnosis.violation import Move, Violation
@@ -284,4 +285,4 @@ def test_output_that_cannot_be_written_is_told_by_the_exit_code():
         run = subprocess.run(
             [sys.executable, "-c", code, "schema", "demo"], stdout=full, stderr=subprocess.PIPE, text=True
         )
-    assert run.returncode == 2 and run.stderr == "priorshift: a file cannot be used (No space left on device).\n"
+    assert run.returncode == 2 and run.stderr == "priorshift: cannot use a file: No space left on device.\n"

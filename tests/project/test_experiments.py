@@ -472,7 +472,7 @@ def test_list_says_how_much_is_done(capsys):
 
 def test_experiments_outside_the_repository_are_said_to_be_in_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("priorshift.cli.experiment._CHECKOUT", tmp_path)
+    monkeypatch.setattr("priorshift.cli.small_commands._CHECKOUT", tmp_path)
     assert priorshift(["experiment", "list"]) == 2
     assert "the experiments are part of the repository and not of the installed package" in capsys.readouterr().err
 

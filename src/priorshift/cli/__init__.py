@@ -1,5 +1,38 @@
-"""The command line."""
+"""The command line: ``main`` is what the ``priorshift`` program runs.
 
-from priorshift.cli.main import main
+It imports next to nothing itself, so that ``--version`` and ``--help`` are fast and Ctrl-C is answered at any moment.
+Results go to stdout, in JSON with ``--json``; warnings and errors go to stderr.
+"""
 
-__all__ = ["main"]
+import os
+import signal
+import sys
+
+INTERRUPTED = "interrupted; no file was written."
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command and return the exit code: 0, 2 for wrong use or unusable data, or 130 if it was interrupted."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:  # this process is the program
+        signal.signal(signal.SIGINT, _exit_at_once)
+    if words == ["--version"]:
+        from priorshift.version import __version__
+
+        print(f"priorshift {__version__}")
+        return 0
+    from priorshift.cli.commands import parse
+
+    args = parse(words)  # --help and wrong use end here, before numpy is loaded
+    from priorshift.cli.run import run
+
+    return run(args, as_program=arguments is None)
+
+
+def _exit_at_once(number: int, frame: object) -> None:
+    """End on Ctrl-C before any work has begun.
+
+    An exception could be caught on its way: C extensions turn what is raised during their import into ImportError.
+    """
+    os.write(2, f"priorshift: {INTERRUPTED}\n".encode())
+    os._exit(130)

@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from priorshift.adapt import shifted_threshold
-from priorshift.cli.options import add_options, add_output, check_torch, given, make_estimator, number
+from priorshift.cli.inputs import check_torch, estimator_settings, make_estimator, read_tables, scenario, told
 from priorshift.cli.output import check_writable, print_json, print_result
-from priorshift.cli.parser import KNOWN, METHOD, OUTPUT
-from priorshift.cli.tables import add_tables, read_tables, scenario, told
 from priorshift.decisions import check_names, decide, fit_to_tables, logistic, write_decided_table
 from priorshift.errors import InputError, MissingExtraError
 from priorshift.inference.prior_knowledge import read_prior
@@ -30,45 +28,6 @@ def check_output(output: str, target: str, inputs: Sequence[str | None]) -> None
         wanted = read or (*TEXT, *PARQUET)
         raise InputError(f"--output {output} must end in {' or '.join(wanted)}, as the target does; name it so.")
     check_writable("--output", output, inputs)
-
-
-def add_command(commands: Any) -> None:
-    """Add it to the parser."""
-    command = commands.add_parser(
-        "adapt",
-        usage="priorshift adapt --positive FILE --unlabeled FILE --target FILE -o FILE ...\n"
-        "       priorshift adapt --source FILE --label-column NAME --target FILE -o FILE ...",
-        help="classify the rows of the target by a classifier that fits its prior",
-        description="Write the target's table with two more columns: the posterior probability of being positive in "
-        "the target population, and the decision (1: positive).",
-        words=(
-            "Tables are CSV, TSV or Parquet files with the same columns. The lines of the target's file are copied as "
-            "they are, so that it can be joined on any column; cells that a spreadsheet would take for a formula stay "
-            "so too, unless --safe-csv is given.",
-        ),
-        examples=(
-            ("decide for each row of target.csv",
-             "priorshift adapt --positive positive.csv --unlabeled unlabeled.csv --target target.csv "
-             "--source-prior 0.2 --output decided.csv"),
-            ("the target's share is known, the classifier is linear, and the copy is for a spreadsheet",
-             "priorshift adapt --positive positive.csv --unlabeled unlabeled.csv --target target.csv "
-             "--source-prior 0.2 --target-prior 0.5 --classifier logistic --safe-csv --output decided.csv"),
-        ),
-    )  # fmt: skip
-    add_tables(command)
-    command.group(KNOWN).add_argument(
-        "--target-prior", metavar="PRIOR", type=number, help="share of positives in the target, if it is known"
-    )
-    command.group(METHOD).add_argument(
-        "--classifier", choices=("nnpu", "logistic"),
-        help="nnpu, the default where torch is installed, or logistic, which is linear and needs nothing")  # fmt: skip
-    add_options(command)
-    add_output(command)
-    add = command.group(OUTPUT).add_argument
-    add("-o", "--output", metavar="FILE", required=True, help="the table to write, of the target's kind")
-    add("--safe-csv", action="store_true",
-        help="put an apostrophe before cells of the copy that a spreadsheet would take for a formula")  # fmt: skip
-    command.set_defaults(run=_run)
 
 
 def _share(value: float) -> str:
@@ -94,11 +53,12 @@ def _is_network(classifier: str | None) -> bool:
     return True
 
 
-def _run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> None:
+    """Write the target's table with the posterior and the decision of each row."""
     check_output(args.output, args.target, (args.target, args.positive, args.unlabeled, args.source))
     if args.safe_csv and kind(args.output) == PARQUET:
         raise InputError("--safe-csv is for text, but Parquet files hold no formulas; leave it out.")
-    settings = given(args)
+    settings = estimator_settings(args)
     scale = settings.get("standardize", True)
     known = read_prior(settings["source_prior"]).value if "source_prior" in settings else None
     if args.target_prior is not None:
@@ -106,7 +66,7 @@ def _run(args: argparse.Namespace) -> None:
     classifier: Any = logistic(scale=scale)
     if _is_network(args.classifier):
         classifier = NNPUClassifier(known, scenario=scenario(args), standardize=scale)  # type: ignore[arg-type]
-    _, estimator = make_estimator(args, optional=("source_prior",))  # the classifier has use for it
+    estimator = make_estimator(args, optional=("source_prior",))  # the classifier has use for it
     shifted = ShiftedClassifier(classifier, estimator, source_prior=known, random_state=args.random_state)
     unlabeled, positive, target = read_tables(args)
     check_names(target, args.target)

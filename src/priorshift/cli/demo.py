@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from typing import Any
 
 from priorshift import plots, simulate
-from priorshift.cli.options import add_output, given
+from priorshift.cli.inputs import estimator_settings
 from priorshift.cli.output import check_picture, print_json, print_result, write_picture
-from priorshift.cli.parser import OUTPUT
 from priorshift.cli.report import check_page
 from priorshift.diagnosis.diagnose import diagnose_from_tables
 from priorshift.errors import InputError
@@ -28,26 +26,7 @@ try next:
   priorshift estimate --help  # all that can be told, with examples"""
 
 
-def add_command(commands: Any) -> None:
-    """Add it to the parser."""
-    command = commands.add_parser(
-        "demo",
-        help="estimate on bundled data with a made shift, compare with the truth, and write a page of it",
-        description="Estimate on data that come with scikit-learn, with a made shift, compare with the truth, and "
-        f"write a page of it, {_PAGE}.",
-        examples=(
-            ("an estimate, beside the truth, and a page of it", "priorshift demo"),
-            ("another draw, with its picture", "priorshift demo --seed 7 --plot demo.png"),
-        ),
-    )
-    add_output(command, picture=True)
-    pages = command.group(OUTPUT).add_mutually_exclusive_group()
-    pages.add_argument("--report", metavar="FILE", help=f"the page to write (default: {_PAGE}, and none with --json)")
-    pages.add_argument("--no-report", action="store_true", help="write no page")
-    command.set_defaults(run=_run)
-
-
-def _run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> None:
     """Breast-cancer data: tumours, 20% malignant in the source, 50% in the target."""
     from sklearn.datasets import load_breast_cancer
 
@@ -56,7 +35,7 @@ def _run(args: argparse.Namespace) -> None:
     data = load_breast_cancer()
     malignant = data.target == 0
     s = simulate.shift_labels(data.data, malignant, 0.2, 0.5, random_state=args.random_state)
-    witness = WitnessShift(0.2, **given(args))
+    witness = WitnessShift(0.2, **estimator_settings(args))
     truth = float(s.target_labels.mean())
     if page is None:
         estimate = witness.fit(s.X, s.y, shared=s.ids).estimate(s.target)

@@ -8,10 +8,8 @@ from typing import Any
 from sklearn.base import clone
 
 from priorshift.api import estimate_from_tables, estimate_strata, estimate_targets, estimate_without_rows
-from priorshift.cli.options import add_options, add_output, make_estimator
+from priorshift.cli.inputs import make_estimator, read_many_tables, read_stratified_tables, read_tables, told
 from priorshift.cli.output import check_picture, check_table, print_json, print_result, write_picture, write_table
-from priorshift.cli.parser import OUTPUT, TABLES
-from priorshift.cli.tables import add_tables, read_many_tables, read_stratified_tables, read_tables, told
 from priorshift.errors import InputError
 from priorshift.io.files import is_pipe
 from priorshift.plots import displays_of
@@ -19,48 +17,8 @@ from priorshift.results import PriorEstimate
 from priorshift.sketch.estimation import is_summary, needs_batches
 
 
-def add_command(commands: Any) -> None:
-    """Add it to the parser."""
-    command = commands.add_parser(
-        "estimate",
-        usage="priorshift estimate --positive FILE --unlabeled FILE --target FILE ...\n"
-        "       priorshift estimate --source FILE --label-column NAME --target FILE ...",
-        help="estimate the target prior from your tables",
-        description="Estimate the share of positives in the target population, the target prior, with an interval.",
-        words=(
-            "Tables are CSV, TSV or Parquet files with the same columns; a sample may also be a folder of Parquet "
-            "files, or what priorshift sketch made of one.",
-        ),
-        examples=(
-            ("three tables, and about a fifth of the source population are positive",
-             "priorshift estimate --positive positive.csv --unlabeled unlabeled.csv --target target.csv "
-             "--source-prior 0.2"),
-            ("one table of the source, whose column tells who is labelled; the share is known roughly",
-             "priorshift estimate --source source.csv --label-column labeled --target target.csv "
-             "--source-prior 0.1-0.3 --json"),
-            ("a series of months, all of them against the same source",
-             "priorshift estimate --positive positive.csv --unlabeled unlabeled.csv --target jan.csv feb.csv mar.csv "
-             "--source-prior 0.2 --output series.csv --plot series.png"),
-            ("a target that comes through a pipe, by the paper's method",
-             "zcat target.csv.gz | priorshift estimate --positive positive.csv --unlabeled unlabeled.csv --target - "
-             "--method tcpu"),
-        ),
-    )  # fmt: skip
-    add_tables(command, several_targets=True, strata=True)
-    command.group(TABLES).add_argument(
-        "--stream",
-        action="store_true",
-        help="read the files in batches, whatever their size; very large ones always are",
-    )
-    add_options(command)
-    add_output(command, picture=True)
-    command.group(OUTPUT).add_argument(
-        "-o", "--output", metavar="FILE", help="write the table of several targets, or of strata, as a CSV file"
-    )
-    command.set_defaults(run=_run)
-
-
-def _run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> None:
+    """Estimate the target prior and print it."""
     check_picture(args.plot)
     if has_no_rows(args):
         estimate = estimated_without_rows(args)
@@ -70,13 +28,20 @@ def _run(args: argparse.Namespace) -> None:
     if args.output is not None:
         raise InputError("--output is for several targets; pass more files as --target, --by or --stratify.")
     [args.target] = args.target
-    _, estimator = make_estimator(args)
+    estimator = make_estimator(args)
     estimate = estimate_from_tables(estimator, *read_tables(args), told=told(args))
     if args.json:
         print_json(estimate.to_dict())
     else:
         print_result(estimate)
-    return write_picture(args.plot, lambda: displays_of(estimate)[-1].plot().ax_)
+    return write_picture(args.plot, lambda: _draw(estimate))
+
+
+def _draw(estimate: PriorEstimate) -> Any:
+    displays = displays_of(estimate)
+    if not displays:
+        raise InputError("there is no estimate to draw; remove --plot.")
+    return displays[-1].plot().ax_
 
 
 def has_no_rows(args: argparse.Namespace) -> bool:
@@ -106,7 +71,7 @@ def estimated_without_rows(args: argparse.Namespace) -> PriorEstimate:
 
     def _make(method: str) -> Any:
         args.method = method
-        return make_estimator(args)[1]
+        return make_estimator(args)
 
     return estimate_without_rows(
         _make,
@@ -122,7 +87,7 @@ def estimated_without_rows(args: argparse.Namespace) -> PriorEstimate:
 
 def _run_many(args: argparse.Namespace) -> None:
     check_table(args.output, [f for f in (args.positive, args.unlabeled, args.source, *args.target) if f])
-    _, estimator = make_estimator(args)
+    estimator = make_estimator(args)
     if args.stratify is not None:
         tables = read_stratified_tables(args)
         estimates = estimate_strata(lambda _: clone(estimator), *tables, by=args.stratify, told=told(args))

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from priorshift.cli.parser import ANSWERS, BOLD, painted, printable
+from priorshift.cli.parser import BOLD, GREEN, RED, YELLOW, colored, printable
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.errors import InputError
 from priorshift.io.files import PARQUET, atomic_write, kind
@@ -59,6 +59,7 @@ def _is_part_of(file: Path, folder: str) -> bool:
 
 
 PICTURES = (".png", ".svg", ".pdf")
+ANSWERS = {"yes": GREEN, "with care": YELLOW, "no": RED}
 
 
 def print_json(result: dict[str, Any]) -> None:
@@ -135,11 +136,11 @@ def _with_answer(text: str) -> str:
 def _with_estimate(text: str, estimate: PriorEstimate) -> str:
     """What stands before the brackets of its line is the number and its interval."""
     number = str(estimate).partition(" (")[0]
-    return text.replace(number, painted(number, BOLD), 1)
+    return text.replace(number, colored(number, BOLD), 1)
 
 
 def _answer(found: re.Match[str]) -> str:
-    return painted(found[0], ANSWERS.get(found[0].strip().lower(), BOLD))
+    return colored(found[0], ANSWERS.get(found[0].strip().lower(), BOLD))
 
 
 def _with_columns(text: str, count: int, after: str) -> str:
@@ -149,5 +150,5 @@ def _with_columns(text: str, count: int, after: str) -> str:
     end = header.index("interval", start) + len("interval") if "interval" in header[start:] else len(header)
     for k, row in enumerate(rows[:count]):
         answer = re.sub(rf"({'|'.join(ANSWERS)})$", _answer, row[:start])
-        rows[k] = answer + painted(row[start:end], BOLD) + row[end:]
+        rows[k] = answer + colored(row[start:end], BOLD) + row[end:]
     return "\n".join([header, *rows])

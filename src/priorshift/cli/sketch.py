@@ -17,10 +17,8 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from priorshift.cli.options import bandwidth, number
+from priorshift.cli.inputs import standard_input
 from priorshift.cli.output import check_writable, print_json
-from priorshift.cli.parser import METHOD, OUTPUT, TABLES
-from priorshift.cli.tables import standard_input
 from priorshift.errors import InputError
 from priorshift.io.chunks import refuse_twice
 from priorshift.io.header_fields import Fields
@@ -114,54 +112,8 @@ _NAME = "the sample"
 _SETTINGS = ("features", "bandwidth", "kernel", "standardize", "random_state")
 
 
-def add_command(commands: Any) -> None:
-    """Add it to the parser."""
-    command = commands.add_parser(
-        "sketch",
-        usage="priorshift sketch FILE [FILE ...] [--like FILE] -o FILE ...\n"
-        "       priorshift sketch --positive FILE --unlabeled FILE -o FILE ...",
-        help="make a small file of a sample of any size, from which estimates are made without its rows",
-        description="Sketch a sample: a few numbers that add up over its rows, in memory that does not grow with it. "
-        "Sketch the unlabelled source sample first, and the others --like it. Sketches that are named as files are "
-        "added up.",
-        words=("What was interrupted goes on where it was, when the same command is given again.",),
-        examples=(
-            ("the unlabelled sample first, and the others by its columns and scale",
-             "priorshift sketch unlabeled.csv -o unlabeled.sketch"),
-            ("a sample that lies in several files",
-             "priorshift sketch jan.csv feb.csv --like unlabeled.sketch -o target.sketch"),
-            ("a score model, which is fitted to the source and counts rows by their score",
-             "priorshift sketch --positive positive.csv --unlabeled unlabeled.csv -o scores.model"),
-            ("a target that leaves its house with noise only",
-             "priorshift sketch target.csv --like scores.model --epsilon 1 --delta 1e-6 -o target.counts"),
-        ),
-    )  # fmt: skip
-    add, how, write = (command.group(title).add_argument for title in (TABLES, METHOD, OUTPUT))
-    add("files", metavar="FILE", nargs="*",
-        help="CSV, TSV or Parquet files of one sample, or a folder of Parquet files; - is standard input")  # fmt: skip
-    add("--positive", metavar="FILE",
-        help="with --unlabeled and no FILE: labelled positives; makes a score model of both")  # fmt: skip
-    add("--unlabeled", metavar="FILE", help="unlabelled sample of the source population, for a score model")
-    add("--weight-column", metavar="NAME", help="what each row stands for, such as a survey's weights")
-    add("--drop", metavar="NAME", action="append", default=[], help="a column that is not a feature (may be repeated)")
-    how("--like", metavar="FILE",
-        help="the first sketch, whose columns, encoding, scale and random features are taken; or a score model, by "
-        "which rows are counted")  # fmt: skip
-    absent: dict[str, Any] = {"default": argparse.SUPPRESS}
-    how("--features", metavar="NUMBER", type=int, help="how many random features there are (default: 512)", **absent)
-    how("--kernel", choices=("gaussian", "laplace"), help="what they are of (default: gaussian)", **absent)
-    how("--bandwidth", metavar="WIDTH", type=bandwidth,
-        help="of the kernel: a number, 'dimension' or 'median' (default: dimension)", **absent)  # fmt: skip
-    how("--no-standardize", dest="standardize", action="store_false",
-        help="do not scale columns by their mean and spread", **absent)  # fmt: skip
-    how("--random-state", "--seed", metavar="SEED", type=int, help="decides the random features (default: 0)", **absent)
-    write("-o", "--output", metavar="FILE", required=True, help="the file to write")
-    write("--epsilon", metavar="NUMBER", type=number, help="release it with noise: how private (with --delta)")
-    write("--delta", metavar="NUMBER", type=number, help="a probability, far below one over the number of rows")
-    command.set_defaults(run=_run)
-
-
-def _run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> None:
+    """Write a sketch, a histogram or a score model."""
     check_writable("--output", args.output, [*args.files, args.like, args.positive, args.unlabeled])
     if (args.epsilon is None) != (args.delta is None):
         raise InputError("--epsilon and --delta say together how private a release is; pass both, or none.")
@@ -191,7 +143,7 @@ def _run_model(args: argparse.Namespace) -> None:
     for option in ("like", "weight_column", "epsilon", "features", "kernel", "bandwidth"):
         if getattr(args, option, None) is not None:
             raise InputError(f"--{option.replace('_', '-')} has no meaning for a score model; leave it out.")
-    settings = {name: getattr(args, name) for name in ("standardize", "random_state") if hasattr(args, name)}
+    settings = {name: value for name in ("standardize", "random_state") if (value := getattr(args, name)) is not None}
     made = ScoreModel.fit(args.positive, args.unlabeled, drop=args.drop, **settings)
     made.save(args.output)
     print(f"priorshift: {made}, written to {args.output}.", file=sys.stderr)
@@ -214,7 +166,7 @@ def _part(args: argparse.Namespace) -> str:
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
     """The settings of a first sketch that the user gave."""
-    made = {name: getattr(args, name) for name in _SETTINGS if hasattr(args, name)}
+    made = {name: value for name in _SETTINGS if (value := getattr(args, name)) is not None}
     return made | ({"drop": tuple(args.drop)} if args.drop else {})
 
 
@@ -248,7 +200,7 @@ def _made(args: argparse.Namespace) -> Made:
         )
     drop = tuple(args.drop) if reader is None else reader.drop
     batches = read_batches(_source(args.files), drop, args.weight_column, _NAME)
-    settings = {name: getattr(args, name, None) for name in (*_SETTINGS, "drop", "weight_column")}
+    settings = {name: getattr(args, name) for name in (*_SETTINGS, "drop", "weight_column")}
     settings["like"] = None if like is None else _fingerprint(like)
     load_part: Any = Histogram.from_contents if isinstance(like, ScoreModel) else Sketch.from_contents
     unfinished = Unfinished(_part(args), files_as_they_are(batches.files), settings, load_part)

@@ -45,7 +45,7 @@ def paper_bound(embeddings: Embeddings, source_prior: float, confidence: float) 
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=8000, n_target=8000, shared=False, random_state=0)
     >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> bound = ps.intervals.paper_bound(embeddings, source_prior=0.2, confidence=0.9)
+    >>> bound = ps.inference.intervals.paper_bound(embeddings, source_prior=0.2, confidence=0.9)
     >>> print(f"{bound.low:.3f} to {bound.high:.3f}")
     0.051 to 1.000
     """
@@ -88,7 +88,7 @@ def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float) 
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=8000, n_target=8000, shared=False, random_state=0)
     >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> bound = ps.intervals.sharp_bound(embeddings, source_prior=0.2, confidence=0.9)
+    >>> bound = ps.inference.intervals.sharp_bound(embeddings, source_prior=0.2, confidence=0.9)
     >>> print(f"{bound.low:.3f} to {bound.high:.3f}")
     0.506 to 0.716
     """

@@ -86,7 +86,7 @@ def standard_error(embeddings: Embeddings, source_prior: float) -> float:
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
     >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> print(f"{ps.intervals.standard_error(embeddings, source_prior=0.2):.3f}")
+    >>> print(f"{ps.inference.intervals.standard_error(embeddings, source_prior=0.2):.3f}")
     0.042
     """
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
@@ -117,7 +117,7 @@ def ratio(embeddings: Embeddings, confidence: float) -> tuple[float, Interval]:
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
     >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> error, interval = ps.intervals.ratio(embeddings, confidence=0.95)
+    >>> error, interval = ps.inference.intervals.ratio(embeddings, confidence=0.95)
     >>> print(f"{error:.3f}, {interval.low:.2f} to {interval.high:.2f}")
     0.053, 0.47 to 0.68
     """
@@ -143,7 +143,7 @@ def curve(embeddings: Embeddings) -> FiellerCurve:
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
     >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> curve = ps.intervals.curve(embeddings)
+    >>> curve = ps.inference.intervals.curve(embeddings)
     >>> curve([0.4, 0.5, 0.6]).round(2)
     array([0.  , 0.08, 0.67])
     """
@@ -172,7 +172,7 @@ def curve_with_prior(embeddings: Embeddings, source_prior: float) -> FiellerCurv
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
     >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> low, high = ps.intervals.curve_with_prior(embeddings, 0.2).interval(0.2, confidence=0.95)
+    >>> low, high = ps.inference.intervals.curve_with_prior(embeddings, 0.2).interval(0.2, confidence=0.95)
     >>> print(f"{low:.3f} to {high:.3f}")
     0.455 to 0.627
     """
@@ -200,7 +200,7 @@ def ratio_influence(embeddings: Embeddings) -> tuple[Floats, Floats, Floats]:
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
     >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> of_P, of_U, of_T = ps.intervals.ratio_influence(embeddings)
+    >>> of_P, of_U, of_T = ps.inference.intervals.ratio_influence(embeddings)
     >>> print(f"{sum(float((v**2).sum()) for v in (of_P, of_U, of_T)) ** 0.5:.3f}")  # the standard error of R
     0.053
     """
@@ -226,7 +226,7 @@ def separation_error(embeddings: Embeddings) -> float:
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
     >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> print(f"{ps.intervals.separation_error(embeddings):.4f}")
+    >>> print(f"{ps.inference.intervals.separation_error(embeddings):.4f}")
     0.0193
     """
     return sqrt(embeddings.variance(_D)[0])
@@ -264,7 +264,7 @@ def delta(embeddings: Embeddings, source_prior: float, confidence: float) -> tup
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
     >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> interval, plausible = ps.intervals.delta(embeddings, source_prior=0.2, confidence=0.95)
+    >>> interval, plausible = ps.inference.intervals.delta(embeddings, source_prior=0.2, confidence=0.95)
     >>> print(f"{interval.low:.3f} to {interval.high:.3f}", plausible)
     0.455 to 0.627 True
     """

@@ -246,6 +246,11 @@ def _read_distribution(given: Any) -> DistributionPrior:
     return DistributionPrior(given)
 
 
+def survey_prior(positives: int, rows: int) -> Any:
+    """Return the distribution of a share of which a survey found `positives` among `rows`, by Jeffreys' prior."""
+    return stats.beta(positives + 0.5, rows - positives + 0.5)
+
+
 @dataclass(frozen=True, eq=False)
 class PiecewiseUniform:
     """A distribution on [0, 1] that is even between neighbouring edges; with scipy's names, so it can stand for one.

@@ -13,13 +13,14 @@ from sklearn.linear_model import LogisticRegression
 
 import priorshift as ps
 from priorshift.cli import main
-from priorshift.cli.options import _prior, _survey
+from priorshift.cli.options import prior as parse_prior
+from priorshift.cli.options import survey_counts
 from priorshift.embedding.gram import Embeddings, _covariance, numerator, separation
 from priorshift.embedding.samples import EmbeddedSample
 from priorshift.errors import InputError, IntervalWarning, OutOfRangeWarning
 from priorshift.inference import intervals
 from priorshift.inference.confidence_curve import FiellerCurve
-from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior, read_prior
+from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior, read_prior, survey_prior
 from priorshift.io.scaling import Rows
 from priorshift.kernels import Gaussian
 
@@ -465,13 +466,13 @@ def files(tmp_path):
     ],
 )  # fmt: skip
 def test_numbers_and_ranges_are_read(text, prior):
-    assert _prior(text) == prior
+    assert parse_prior(text) == prior
 
 
 @pytest.mark.parametrize("counts", [(37, 250), (0, 10), (10, 10), (1, 1)])
 def test_counts_are_jeffreys_beta(counts):
     k, n = counts
-    read = _survey(f"{k}/{n}")
+    read = survey_prior(**survey_counts(f"{k}/{n}"))
     assert read.mean() == pytest.approx((k + 0.5) / (n + 1))
     assert read.ppf(0.3) == stats.beta(k + 0.5, n - k + 0.5).ppf(0.3)
 
@@ -506,11 +507,11 @@ def test_the_command_line_takes_ranges_and_counts(files, option, prior, tmp_path
         (["--source-prior", "0.2-0.1"], "source_prior is (0.2, 0.1), but a range must be two numbers from 0 to 1"),
         (["--source-prior", "10-20"], "source_prior is (10.0, 20.0), but a range must be"),
         (["--source-prior", "nan-0.2"], "source_prior is (nan, 0.2), but a range must be"),
-        (["--source-prior-counts", "300/250"], "'300/250' is no survey; pass the positives found and the rows looked at"),
-        (["--source-prior-counts", "0/0"], "'0/0' is no survey"),
-        (["--source-prior-counts", "37"], "'37' is no survey; pass the positives found"),
-        (["--source-prior-counts", "3.5/10"], "'3.5/10' is no survey"),
-        (["--source-prior-counts=-1/10"], "'-1/10' is no survey"),
+        (["--source-prior-counts", "300/250"], "'300/250' is not a survey result; pass the number of positives"),
+        (["--source-prior-counts", "0/0"], "'0/0' is not a survey result"),
+        (["--source-prior-counts", "37"], "'37' is not a survey result; pass"),
+        (["--source-prior-counts", "3.5/10"], "'3.5/10' is not a survey result"),
+        (["--source-prior-counts=-1/10"], "'-1/10' is not a survey result"),
         (["--source-prior", "0.2", "--source-prior-counts", "37/250"], "not allowed with argument --source-prior"),
         (["--source-prior", "0.1-0.2", "--method", "drpu"], "source_prior is a range (0.1 to 0.2), but DRPU takes"),
         (["--source-prior-counts", "3/20", "--method", "tcpu", "--interval", "paper-bound"],

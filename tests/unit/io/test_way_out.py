@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from priorshift.cli.main import parser
+from priorshift.cli.commands import parser
 from priorshift.formatting import drop_words
 
 NAMES = [

@@ -13,6 +13,7 @@ import pytest
 import priorshift as ps
 from priorshift.base import TargetPriorEstimator
 from priorshift.cli import main
+from priorshift.cli.options import OPTIONS
 from priorshift.errors import InputError
 from priorshift.io.parameters import check_confidence
 from priorshift.methods import registry as methods
@@ -61,6 +62,7 @@ def picture(estimator, estimate):
 def _toy(monkeypatch):
     """One line in the table."""
     monkeypatch.setattr(methods, "METHODS", (*methods.METHODS, methods.Method("toy", Toy, picture)))
+    monkeypatch.setitem(OPTIONS["--method"], "choices", methods.names())
     drawn.clear()
     yield
     plt.close("all")
@@ -115,7 +117,7 @@ def test_its_options_are_the_parameters_of_its_class(files, capsys):
     assert methods.METHODS[-1].label == "Toy method"
     for option, value in (("--kernel", "laplace"), ("--source-prior", "0.2"), ("--interval", "delta")):
         assert main(["estimate", *files, "--method", "toy", option, value]) == 2
-        assert capsys.readouterr().err == f"priorshift: {option} has no meaning for --method toy; leave it out.\n"
+        assert capsys.readouterr().err == f"priorshift: {option} does not apply to --method toy; remove it.\n"
     assert main(["estimate", *files, "--method", "toy", "--no-standardize", "--scenario", "censoring"]) == 0
     assert capsys.readouterr().out.startswith("target prior 0.")
 

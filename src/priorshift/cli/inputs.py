@@ -1,4 +1,4 @@
-"""The tables that a command is given: three files, or two of them in one; and several targets."""
+"""From parsed options to an estimator and tables: three files, or two of them in one, and several targets."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from priorshift.cli.parser import ROWS, TABLES, Parser, in_a_line
-from priorshift.errors import InputError
+from priorshift.cli.options import SETTINGS
+from priorshift.cli.parser import printable
+from priorshift.errors import InputError, MissingExtraError
+from priorshift.inference.prior_knowledge import survey_prior
 from priorshift.io.files import Piped, is_pipe, read_pipe
 from priorshift.io.labels import read_labels
 from priorshift.io.loader import as_samples, reader
@@ -19,38 +21,47 @@ from priorshift.io.mixed_tables import MixedTable
 from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.tables import Table
 from priorshift.io.targets import read_targets, split_table
+from priorshift.methods import registry as methods
+from priorshift.methods.drpu import DRPU
+from priorshift.methods.network import import_torch
 
 
-def add_tables(command: Parser, *, several_targets: bool = False, strata: bool = False) -> None:
-    """Options that name the tables and their columns."""
-    add, know = command.group(TABLES).add_argument, command.group(ROWS).add_argument
-    add("--positive", metavar="FILE", help="labelled positives of the source population")
-    add("--unlabeled", metavar="FILE", help="unlabelled sample of the source population")
-    add("--source", metavar="FILE", help="both of them in one table, with --label-column")
-    add("--label-column", metavar="NAME", help="column of --source: the larger of its two values means positive")
-    add("--positive-label", metavar="VALUE", help="the value of --label-column that means positive, such as fraud")
-    words = "unlabelled sample of the target population; one of the tables may be -, standard input"
-    if several_targets:
-        add("--target", metavar="FILE", required=True, nargs="+", help=f"{words}; several files are several targets")
-        add("--by", metavar="NAME", help="column of the one --target: the rows of each value are a target")
-        if strata:
-            add("--stratify", metavar="NAME",
-                help="column of all tables: each stratum is estimated by itself, the target from all")  # fmt: skip
-    else:
-        add("--target", metavar="FILE", required=True, help=words)
-    add("--drop", metavar="NAME", action="append", default=[], help="a column that is not a feature (may be repeated)")
-    add("--encoder", choices=("auto", "none"), default="auto",
-        help="auto (default) makes numbers of categories, dates and missing cells; none refuses them")  # fmt: skip
-    know("--id-column", metavar="NAME", help="rows with the same id in both source tables are the same observation")
-    know("--identical-rows", action="store_true", help="rows with the same values are the same observation")
-    know("--group-column", metavar="NAME",
-         help="rows that belong together, such as a patient's, in all tables; may be --id-column too")  # fmt: skip
-    know("--weight-column", metavar="NAME",
-         help="what each row stands for, such as a survey's weights, in the tables that have it; of --method witness "
-         "and tcpu")  # fmt: skip
-    know("--audit-column", metavar="NAME",
-         help="of the unlabelled table, the target or both: 1 or 0 where the class was looked up, else empty; of "
-         "--method witness")  # fmt: skip
+def estimator_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of an estimator that were given."""
+    settings = {name: getattr(args, name, None) for name in SETTINGS}
+    if isinstance(settings["source_prior"], dict):
+        settings["source_prior"] = survey_prior(**settings["source_prior"])
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def make_estimator(args: argparse.Namespace, optional: tuple[str, ...] = ()) -> Any:
+    """Return the estimator; settings that it does not have are refused, unless they are `optional`."""
+    settings = estimator_settings(args)
+    method = methods.choose(args.method)
+    for name in method.missing(settings):
+        if name not in optional:
+            raise InputError(_refusal(f"--{name.replace('_', '-')}", SETTINGS[name], args.method))
+        del settings[name]
+    if method.estimator is DRPU:
+        check_torch(f"--method {method.name}", "use another method")
+    return method.estimator(**settings)
+
+
+def _refusal(option: str, takers: Sequence[str], method: str) -> str:
+    """Say that the method does not have an option; if no method was named, which ones have it."""
+    if method != "auto":
+        return f"{option} does not apply to --method {method}; remove it."
+    return f"{option} belongs to --method {' or '.join(takers)}; add that, or remove {option}."
+
+
+def check_torch(option: str, otherwise: str) -> None:
+    """Refuse before any work what cannot be trained without torch."""
+    try:
+        import_torch()
+    except MissingExtraError:
+        raise MissingExtraError(
+            f'{option} needs torch, which is not installed; run pip install "priorshift[torch]", or {otherwise}.'
+        ) from None
 
 
 def _read_pipes(args: argparse.Namespace) -> None:
@@ -82,7 +93,7 @@ def standard_input(option: str) -> Piped:
 
 def scenario(args: argparse.Namespace) -> str:
     """That of the tables, given or by default."""
-    return getattr(args, "scenario", "case-control")
+    return args.scenario or "case-control"
 
 
 def shared_rows(args: argparse.Namespace) -> str | None:
@@ -142,7 +153,8 @@ def _samples(tables: Sequence[Table | MixedTable], args: argparse.Namespace) -> 
     """The tables as numbers; stderr says what was done with columns that were none."""
     made = as_samples(tables, args.drop, _encoder(args))
     if made[0].origin is not None:
-        print(f"priorshift: columns: {in_a_line(made[0].origin.line)}", file=sys.stderr)
+        line = printable(made[0].origin.line).replace("\n", "\\n").replace("\t", "\\t")
+        print(f"priorshift: columns: {line}", file=sys.stderr)
     return made
 
 
