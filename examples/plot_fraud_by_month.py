@@ -64,12 +64,12 @@ print(estimates)
 # %%
 # "All at once" is a band that holds all twelve months with 95%. It is what to draw,
 # since whoever looks at a series looks for the month that sticks out.
-display = ps.plots.SeriesDisplay.from_estimates(estimates).plot()
+ax = ps.plots.series(estimates)
 at = np.array(list(truth), dtype="datetime64[D]")
-display.ax_.plot(
+ax.plot(
     at, shares, "D--", color=ps.plots.ORANGE, markersize=4, linewidth=1, label="truth"
 )
-_ = display.ax_.legend(loc="upper left", frameon=False, fontsize="small")
+_ = ax.legend(loc="upper left", frameon=False, fontsize="small")
 
 # %%
 # Is the autumn worse?
@@ -125,11 +125,11 @@ for shift, colour, answer in (
     (-0.15, ps.plots.BLUE, estimates),
     (0.15, ps.plots.GREY, ignored),
 ):
-    shown = ps.plots.SeriesDisplay.from_estimates(answer)
+    ends = [(each.interval.low, each.interval.high) for each in answer.values()]
     words = f"cards {'told' if answer is estimates else 'ignored'}"
     said = f"{words}: {held(answer)} of 12 hold the truth"
     at = np.arange(12) + shift
-    ax.vlines(at, *100 * shown.ends.T, color=colour, linewidth=3, label=said)
+    ax.vlines(at, *100 * np.transpose(ends), color=colour, linewidth=3, label=said)
 ax.plot(100 * p, "D", color=ps.plots.ORANGE, markersize=5, label="truth")
 ax.set(xticks=range(12), xticklabels=[month[-2:] for month in truth], ylim=(0, 5.5))
 ax.set(xlabel="month of 2025", ylabel="fraud in percent")

@@ -62,16 +62,16 @@ print(f"the interval holds the truth: {truth in estimate.interval}")
 # The verdict is yes. What it rests on can be seen: under label shift the target (below)
 # is a mixture of the positives (above) and the old population (middle) in *every*
 # function of the rows, here in how much a row looks like a positive.
-print(ps.plots.ScoresDisplay.from_estimate(estimate).plot().description)
+print(ps.plots.displays_of(estimate)["scores"].plot().description)
 
 # %%
 # Were the 20% wrong, the answer would move along this line; the ratio of the shares of
 # negatives, R, would not.
-print(ps.plots.SensitivityDisplay.from_diagnosis(found).plot().description)
+print(ps.plots.displays_of(found)["sensitivity"].plot().description)
 
 # %%
 # And these columns tell malignant tumours from the others:
-print(ps.plots.DriversDisplay.from_diagnosis(found).plot().description)
+print(ps.plots.displays_of(found)["drivers"].plot().description)
 
 # %%
 # A page to forward
@@ -115,8 +115,7 @@ for name, each in checked.items():
 # 10% the estimate is off as well and nothing is said: the change looks too much like
 # more malignant tumours for 216 rows to tell the two apart.
 answers = {name: each.estimate for name, each in checked.items()}
-display = ps.plots.SeriesDisplay.from_estimates(answers).plot()
-ax = display.ax_
+ax = ps.plots.series(answers)
 ax.axhline(truth, color=ps.plots.ORANGE, linestyle="--", label=f"truth {truth:.2f}")
 for at, each in enumerate(checked.values()):
     ax.text(at, 0.1, f"verdict: {each.verdict.answer}", ha="center")

@@ -21,10 +21,7 @@ import priorshift as ps
 drawn = ps.simulate.gaussian(
     0.2, 0.8, n_source=500, n_target=500, dimension=2, distance=3, random_state=0
 )
-display = ps.plots.PlaneDisplay.from_samples(
-    drawn.positive, drawn.unlabeled, drawn.target
-)
-print(display.plot().description)
+_ = ps.plots.label_shift(drawn.positive, drawn.unlabeled, drawn.target)
 
 # %%
 # Take a kernel, and the mean of each sample in its space: the target's mean lies on the

@@ -87,9 +87,9 @@ print(f"R = {ratio.ratio:.3f} ({ends.low:.3f} to {ends.high:.3f})")
 print(f"R in truth: {true_ratio:.3f}")
 
 # %%
-display = ps.plots.SensitivityDisplay.from_diagnosis(found).plot()
-display.ax_.plot(0.25, truth, "D", color="black", label="truth")
-_ = display.ax_.legend(loc="lower right", frameon=False, fontsize="small")
+ax = found.plot("sensitivity")
+ax.plot(0.25, truth, "D", color="black", label="truth")
+_ = ax.legend(loc="lower right", frameon=False, fontsize="small")
 
 # %%
 # What label shift means here, and when it fails
@@ -107,7 +107,7 @@ moved = [column.name for column in found_warmer.label_shift_test.named]
 print("columns that moved:", *moved)
 
 # %%
-print(ps.plots.LabelShiftDisplay.from_diagnosis(found_warmer).plot().description)
+print(ps.plots.displays_of(found_warmer)["label_shift_test"].plot().description)
 
 # %%
 # **The grouse are gone.** Hunting has emptied half of the occupied sites; forest and
@@ -148,10 +148,10 @@ answers = {
     "100 visited": audited.estimate,
 }
 truths = [truth, truth, truth, left.mean(), left.mean()]
-display = ps.plots.SeriesDisplay.from_estimates(answers).plot()
-display.ax_.plot(truths, "D", color=ps.plots.ORANGE, zorder=0, label="truth")
-display.ax_.legend(frameon=False, fontsize="small", ncols=3, loc="upper left")
-display.ax_.set(xlabel="", ylabel="share of sites with grouse")
+ax = ps.plots.series(answers)
+ax.plot(truths, "D", color=ps.plots.ORANGE, zorder=0, label="truth")
+ax.legend(frameon=False, fontsize="small", ncols=3, loc="upper left")
+ax.set(xlabel="", ylabel="share of sites with grouse")
 plt.show()
 
 # %%

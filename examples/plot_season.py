@@ -100,7 +100,7 @@ print(f"{held} of 12 intervals hold the share")
 fig, (upper, lower) = plt.subplots(
     2, 1, figsize=(6.4, 5.4), sharex=True, layout="constrained"
 )
-ps.plots.SeriesDisplay.from_estimates(estimates).plot(upper)
+ps.plots.series(estimates, upper)
 upper.plot(SHARES, "D", color=ps.plots.ORANGE, markersize=4, zorder=0, label="truth")
 upper.legend(frameon=False, fontsize="small", ncols=3, loc="upper center")
 upper.set_xlabel("")
@@ -137,7 +137,7 @@ found = ps.diagnose(confirmed, april, mild, source_prior=0.2, random_state=0)
 as_ever = ps.diagnose(confirmed, april, tables["Dec"], source_prior=0.2, random_state=0)
 print(f"this December: {as_ever.verdict.answer}")
 print(f"next December: {found.verdict}")
-print(ps.plots.LabelShiftDisplay.from_diagnosis(found).plot().description)
+print(ps.plots.displays_of(found)["label_shift_test"].plot().description)
 plt.show()
 
 # %%

@@ -113,8 +113,7 @@ for epsilon in (3, 1, 0.3, 0.1):
 # %%
 answers = {"all rows": in_one_place, "files": shared}
 answers |= {f"ε = {epsilon}": answer for epsilon, answer in private.items()}
-display = ps.plots.SeriesDisplay.from_estimates(answers).plot()
-ax = display.ax_
+ax = ps.plots.series(answers)
 ax.axhline(truth, color=ps.plots.ORANGE, linestyle="--", label=f"truth {truth:.3f}")
 ax.legend(frameon=False, fontsize="small", loc="upper left")
 ax.set(xlabel="what was shared", ylabel="ill patients in B and C", ylim=(0.15, 0.32))

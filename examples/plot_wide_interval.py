@@ -47,7 +47,7 @@ print(found.verdict)
 plan = found.planning
 print(plan)
 print(plan.required(0.15))
-print(ps.plots.PlanningDisplay.from_diagnosis(found).plot().description)
+print(ps.plots.displays_of(found)["planning"].plot().description)
 
 # %%
 # Five sixths of the variance are not chance in the rows but π, which the tables leave
@@ -100,7 +100,7 @@ for name, change in remedies.items():
 
 # %%
 fig, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
-ps.plots.SeriesDisplay.from_estimates(tried).plot(ax)
+ps.plots.series(tried, ax)
 ax.axhline(TRUTH, color=ps.plots.ORANGE, linestyle="--", label="truth")
 ax.legend(frameon=False, fontsize="small", ncols=3)
 ax.set_xlabel("remedy")

@@ -56,8 +56,7 @@ def write_pictures(folder: Path) -> list[Path]:
     s = ps.simulate.gaussian(source_prior=0.2, target_prior=0.6, shared=False, random_state=0)
     estimate = ps.estimate_prior(s.positive, s.unlabeled, s.target, source_prior=0.2, random_state=0)
     paths = []
-    for display in ps.plots.displays_of(estimate):
-        name = type(display).__name__.removesuffix("Display").lower()
+    for name, display in ps.plots.displays_of(estimate).items():
         drawn = f'<figure class="picture">\n{ps.plots.svg(display, name=name)}\n</figure>'
         paths.append(_write(folder / f"picture-{name}.html", drawn))
     return paths

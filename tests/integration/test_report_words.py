@@ -11,6 +11,7 @@ from browser import browser, needs_browser
 import priorshift as ps
 from priorshift import Interval, PriorEstimate, report
 from priorshift.errors import PriorShiftWarning
+from priorshift.plots.sensitivity import VariantsDisplay
 from priorshift.report.numbers import name, plain
 from priorshift.report.pictures import IntervalGraphic
 from priorshift.warning_records import suppress_warnings
@@ -162,10 +163,10 @@ def test_a_band_that_does_not_exist_has_no_column(strata):
 
 
 def test_what_was_changed_is_not_cut_beside_its_picture_nor_in_its_sentence(found):
-    drawn = ps.plots.VariantsDisplay.from_diagnosis(found)
+    drawn = VariantsDisplay.from_diagnosis(found)
     labels = [tick.get_text() for tick in drawn.plot().ax_.get_yticklabels()]
     assert "without 3 unlabelled rows" in labels and not any("…" in one for one in labels)
-    every = replace(drawn, clear=(True,) * len(drawn.names))
+    every = replace(drawn, is_significant=(True,) * len(drawn.names))
     assert "half of the default bandwidth" in every.description
 
 

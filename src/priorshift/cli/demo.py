@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
         )
         estimate = found.estimate
         write(found, page, title=_TITLE, command=shlex.join(args.typed))
-    write_picture(args.plot, lambda: plots.MixtureDisplay.from_estimate(estimate).plot().ax_)
+    write_picture(args.plot, lambda: plots.displays_of(estimate)["mixture"].plot().ax_)
     if args.json:
         print_json({**estimate.to_dict(), "truth": truth})
         if page:

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _draw(estimate: PriorEstimate) -> Any:
-    displays = displays_of(estimate)
+    displays = list(displays_of(estimate).values())
     if not displays:
         raise InputError("there is no estimate to draw; remove --plot.")
     return displays[-1].plot().ax_

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from priorshift import plots, records
+from priorshift import records
 from priorshift.diagnosis.columns import Driver
 from priorshift.diagnosis.identification import Identification
 from priorshift.diagnosis.label_shift import LabelShiftTest
@@ -192,7 +192,9 @@ class Diagnosis:
         matplotlib Axes
             Of several, the first.
         """
-        return plots.draw_parts(self, part, ax)
+        from priorshift.plots.functions import plot_diagnosis  # only those who draw need it
+
+        return plot_diagnosis(self, part, ax)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
         """Write a page that can be forwarded: one HTML file for screen and paper, which needs no network.

@@ -1,78 +1,36 @@
-"""The pictures that an estimate has by itself.
-
-The parts of a diagnosis that have a picture.
-
-Pictures in one call, on Axes that the caller gives, or on new ones."""
+"""Functions that draw estimates and diagnoses on given or new Axes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import ArrayLike
 
 from priorshift.io.parameters import check_choice
 from priorshift.methods.drpu import DRPU
 from priorshift.methods.witness_shift import WitnessShift
-from priorshift.plots.columns import DriversDisplay, LabelShiftDisplay
 from priorshift.plots.curves import DistanceDisplay, LevelSetsDisplay, ObjectiveDisplay, has_objective
-from priorshift.plots.display import Display, pyplot
-from priorshift.plots.ratio import PlanningDisplay, ShiftDisplay
-from priorshift.plots.samples import PlaneDisplay
-from priorshift.plots.scores import MixtureDisplay, ScoresDisplay
-from priorshift.plots.source_prior import IdentificationDisplay, SensitivityDisplay
+from priorshift.plots.display import Display, check_has, pyplot
+from priorshift.plots.samples import MixtureDisplay, PlaneDisplay, ScoresDisplay
+from priorshift.plots.sensitivity import IdentificationDisplay, PlanningDisplay, SensitivityDisplay, VariantsDisplay
+from priorshift.plots.shift import DriversDisplay, LabelShiftDisplay, ShiftDisplay
 from priorshift.plots.targets import SeriesDisplay
-from priorshift.plots.variants import VariantsDisplay
 from priorshift.results import PriorEstimate
 from priorshift.scores.scored_source import LevelSetEvidence, WitnessEvidence
 from priorshift.source_prior.km import KM2
-
-
-def displays_of(estimate: PriorEstimate) -> list[Display]:
-    """Give the pictures of an estimate, by its method.
-
-    Parameters
-    ----------
-    estimate : PriorEstimate
-        By any method.
-
-    Returns
-    -------
-    list of Display
-        Empty where the method has no picture, or there is nothing to draw.
-
-    Examples
-    --------
-    >>> import priorshift as ps
-    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=200, n_target=200, random_state=0)
-    >>> estimate = ps.TCPU(0.2).fit(s.X, s.y, shared=s.ids).estimate(s.target)
-    >>> [display.title for display in ps.plots.displays_of(estimate)]
-    ['Which target prior fits best']
-    """
-    if isinstance(estimate.evidence, WitnessEvidence):
-        return [ScoresDisplay.from_estimate(estimate), MixtureDisplay.from_estimate(estimate)]
-    if isinstance(estimate.evidence, LevelSetEvidence):
-        return [LevelSetsDisplay.from_estimate(estimate)]
-    if isinstance(estimate.evidence, KM2):
-        return [DistanceDisplay.from_estimate(estimate)]
-    return [ObjectiveDisplay.from_estimate(estimate)] if has_objective(estimate) else []
-
 
 if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
 
 
-class _OfDiagnosis(Protocol):
-    """A picture that is made of a diagnosis."""
+class DiagnosisDisplay(Protocol):
+    """Class of the pictures of one part of a diagnosis."""
 
-    ax_: Any
-
-    @classmethod
-    def from_diagnosis(cls, diagnosis: Diagnosis) -> Self: ...
-    def plot(self, ax: Any = None) -> Self: ...
+    def from_diagnosis(self, diagnosis: Diagnosis) -> Display: ...
 
 
-_TOGETHER: dict[str, type[_OfDiagnosis]] = {
+_OVERVIEW: dict[str, DiagnosisDisplay] = {
     "shift_test": ShiftDisplay,
     "label_shift_test": LabelShiftDisplay,
     "identification": IdentificationDisplay,
@@ -80,55 +38,67 @@ _TOGETHER: dict[str, type[_OfDiagnosis]] = {
     "variants": VariantsDisplay,
     "planning": PlanningDisplay,
 }
-PARTS: dict[str, type[_OfDiagnosis]] = _TOGETHER | {"drivers": DriversDisplay}
+PARTS: dict[str, DiagnosisDisplay] = _OVERVIEW | {"drivers": DriversDisplay}
 
 
-def draw_parts(diagnosis: Diagnosis, part: str | None, ax: Any = None) -> Any:
-    """Draw one part of a diagnosis, or six of them in one figure.
-
-    Parameters
-    ----------
-    diagnosis : Diagnosis
-        What is drawn.
-    part : str or None
-        Which.
-    ax : matplotlib Axes or None
-        Where to draw one part.
-
-    Returns
-    -------
-    matplotlib Axes
-        Of several, the first.
-
-    Examples
-    --------
-    >>> import priorshift as ps
-    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=200, n_target=200, shared=False, random_state=0)
-    >>> found = ps.diagnose(s.positive, s.unlabeled, s.target, source_prior=0.2, random_state=0)
-    >>> ax = ps.plots.draw_parts(found, "shift_test")
-    >>> len(ax.lines) > 0
-    True
-    """
+def plot_diagnosis(diagnosis: Diagnosis, part: str | None, ax: Any = None) -> Any:
+    """Draw one part of a diagnosis on Axes, or six parts in one figure, and return the (first) Axes."""
     if part is not None:
         check_choice("part", part, tuple(PARTS))
         return PARTS[part].from_diagnosis(diagnosis).plot(ax).ax_
     axes = pyplot().subplots(3, 2, figsize=(13, 13), layout="constrained")[1].ravel()
-    for one, display in zip(axes, _TOGETHER.values(), strict=True):
+    for one, display in zip(axes, _OVERVIEW.values(), strict=True):
         display.from_diagnosis(diagnosis).plot(one)
     return axes[0]
 
 
+def displays_of(result: PriorEstimate | Mapping[str, PriorEstimate] | Diagnosis) -> dict[str, Display]:
+    """Return the pictures of a result, to be drawn by their `plot` or written by :func:`svg`.
+
+    Parameters
+    ----------
+    result : PriorEstimate, PriorEstimates or Diagnosis
+        An estimate by any method, the estimates of several targets, or a diagnosis.
+
+    Returns
+    -------
+    dict of str to Display
+        Empty where the method has no picture, or there is nothing to draw. A diagnosis has one for each part of
+        :meth:`Diagnosis.plot`.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=200, n_target=200, random_state=0)
+    >>> estimate = ps.TCPU(0.2).fit(s.X, s.y, shared=s.ids).estimate(s.target)
+    >>> ps.plots.displays_of(estimate)
+    {'objective': <ObjectiveDisplay: Which target prior fits best>}
+    """
+    if isinstance(result, Mapping):
+        return {"series": SeriesDisplay.from_estimates(result)}
+    if not isinstance(result, PriorEstimate):
+        check_has(result, "sensitivity", "an estimate or a diagnosis", "estimate_prior or diagnose")
+        return {part: display.from_diagnosis(result) for part, display in PARTS.items()}
+    if isinstance(result.evidence, WitnessEvidence):
+        return {"scores": ScoresDisplay.from_estimate(result), "mixture": MixtureDisplay.from_estimate(result)}
+    if isinstance(result.evidence, LevelSetEvidence):
+        return {"level_sets": LevelSetsDisplay.from_estimate(result)}
+    if isinstance(result.evidence, KM2):
+        return {"distance_curve": DistanceDisplay.from_estimate(result)}
+    return {"objective": ObjectiveDisplay.from_estimate(result)} if has_objective(result) else {}
+
+
 def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = None) -> Any:
-    """Draw the objective above its minimum, L(γ) − min L, with the estimate and its interval.
+    """Draw TCPU's objective above its minimum, L(γ) − min L, with the estimate and its interval.
 
     Parameters
     ----------
     estimate : PriorEstimate
-        Of a method with a kernel.
+        An estimate by TCPU.
     ax : matplotlib Axes or None
-        Where to draw; a new figure by default.
+        Where to draw. Default: a new figure.
     truth : float or None
-        The true prior, where it is known.
+        True target prior, if known.
 
     Returns
     -------
@@ -146,14 +116,14 @@ def objective(estimate: PriorEstimate, ax: Any = None, *, truth: float | None = 
 
 
 def series(estimates: Mapping[str, PriorEstimate], ax: Any = None) -> Any:
-    """Draw the estimates of several targets side by side, with their intervals and the band that holds all at once.
+    """Draw the estimates of several targets side by side, with their intervals and the simultaneous band.
 
     Parameters
     ----------
     estimates : PriorEstimates or mapping of str to PriorEstimate
-        In the order of time where the names are dates, months or years as ISO writes them, else in their own.
+        Estimates by the name of their target. Names that are ISO dates, months or years are put in the order of time.
     ax : matplotlib Axes or None
-        Where to draw; a new figure by default.
+        Where to draw. Default: a new figure.
 
     Returns
     -------
@@ -172,16 +142,16 @@ def series(estimates: Mapping[str, PriorEstimate], ax: Any = None) -> Any:
 
 
 def mixture(estimator: WitnessShift, target: Any = None, ax: Any = None) -> Any:
-    """Draw the p-values of population and target, with the fitted mixtures and the level of their positives.
+    """Draw the p-values of population and target, with the fitted mixtures and their priors.
 
     Parameters
     ----------
     estimator : WitnessShift
-        Fitted.
+        A fitted estimator.
     target : array-like, data frame, PriorEstimate or None
-        Rows of a target, or what the estimator said of them; None draws the source alone.
+        Rows of a target, or their estimate. Default: only the source is drawn.
     ax : matplotlib Axes or None
-        Where to draw; a new figure by default.
+        Where to draw. Default: a new figure.
 
     Returns
     -------
@@ -204,11 +174,11 @@ def level_sets(drpu: DRPU, target: Any = None, ax: Any = None) -> Any:
     Parameters
     ----------
     drpu : DRPU
-        Fitted.
+        A fitted estimator.
     target : array-like, data frame, PriorEstimate or None
-        Rows of a target, or what the estimator said of them; None draws the source alone.
+        Rows of a target, or their estimate. Default: only the source is drawn.
     ax : matplotlib Axes or None
-        Where to draw; a new figure by default.
+        Where to draw. Default: a new figure.
 
     Returns
     -------
@@ -233,11 +203,11 @@ def distance_curve(km: KM2, ax: Any = None, *, prior: ArrayLike | None = None) -
     Parameters
     ----------
     km : KM1 or KM2
-        Fitted.
+        A fitted estimator.
     ax : matplotlib Axes or None
-        Where to draw; a new figure by default.
+        Where to draw. Default: a new figure.
     prior : array-like or None
-        Priors to draw the curve at; around the estimate by default.
+        Priors at which to draw the curve. Default: around the estimate.
 
     Returns
     -------
@@ -265,7 +235,7 @@ def label_shift(positive: Any, unlabeled: Any, target: Any, axes: Sequence[Any] 
     ----------
     positive, unlabeled, target : as in :func:`priorshift.estimate_prior`
     axes : pair of matplotlib Axes or None
-        For the source and for the target; a new figure by default.
+        Where to draw source and target. Default: a new figure.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Source and target side by side, row by row."""
+"""Pictures of the three samples: their rows, their scores, and the mixture of their p-values."""
 
 from __future__ import annotations
 
@@ -7,32 +7,30 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Floats
+from priorshift.formatting import percent
 from priorshift.io.tables import match_columns, read_table
-from priorshift.plots.display import BLUE, GREY, WIDTH, Display
+from priorshift.methods.witness_shift import WitnessShift
+from priorshift.plots.curves import evidence_of
+from priorshift.plots.display import BLUE, GREY, ORANGE, WIDTH, Display, format_prior, legend_above
+from priorshift.results import PriorEstimate
+from priorshift.scores.mixture import density
+from priorshift.scores.scored_source import WitnessEvidence
 
-_POINTS = 3000  # rows drawn of each sample; more make a picture heavy, not clearer
+_POINTS = 3000  # rows drawn of each sample; more make a file large, not clearer
+_BARS = 25  # of a histogram of p-values
+_MIXTURE_TOPS = (1.5, 4.0)  # least and most of the axis: near 0, where negatives lie, densities may be far above
+_NEAR_ZERO = 0.1  # p-values that the height of the axis ignores
+_FAR_RIGHT = 0.8  # of the axis: beyond, labels are written on the left of the line
+_ZERO_SHARE = 0.0005  # rounds to 0.0%
+_ROW_HEIGHT = 1.35  # of one sample, in heights of the tallest cell
 
 
 @dataclass(eq=False, repr=False)
 class PlaneDisplay(Display):
-    """Source and target side by side: labelled positives, unlabelled rows, target rows.
-
-    Attributes
-    ----------
-    positive, unlabeled, target : ndarray of shape (rows, 2)
-        Where the rows lie.
-
-    Examples
-    --------
-    >>> import priorshift as ps
-    >>> from priorshift.plots import PlaneDisplay
-    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=100, n_target=50, random_state=0)
-    >>> display = PlaneDisplay.from_samples(s.positive, s.unlabeled, s.target).plot()
-    >>> display.target.shape, [ax.get_title() for ax in display.ax_]
-    ((50, 2), ['source', 'target'])
-    """
+    """Rows of the source and of the target side by side, in two coordinates."""
 
     positive: Floats
     unlabeled: Floats
@@ -41,61 +39,27 @@ class PlaneDisplay(Display):
 
     @classmethod
     def from_samples(cls, positive: Any, unlabeled: Any, target: Any) -> PlaneDisplay:
-        """Find two coordinates for every row.
-
-        With more than two features the rows are projected on the two principal components of the standardised
-        unlabelled sample; with one, they are drawn against a random height.
-
-        Parameters
-        ----------
-        positive, unlabeled, target : as in :func:`priorshift.estimate_prior`
-            The samples.
-
-        Returns
-        -------
-        PlaneDisplay
-        """
+        """Find two coordinates for every row."""
         tables = [read_table(t, n) for t, n in ((unlabeled, "unlabeled"), (positive, "positive"), (target, "target"))]
         samples = [table.values[:: max(1, len(table.values) // _POINTS)] for table in match_columns(tables)]
         of_U, of_P, of_T = _plane(samples)
         return cls(of_P, of_U, of_T)
 
     @property
-    def description(self) -> str:  # numpydoc ignore=RT01
-        """What the picture shows, in sentences with its numbers."""
+    def description(self) -> str:
         return (
             f"On the left the source, {len(self.positive)} labelled positives among {len(self.unlabeled)} unlabelled "
             f"rows; on the right {len(self.target)} rows of the target, on the same scale."
         )
 
     @property
-    def size(self) -> tuple[float, float]:  # numpydoc ignore=RT01
-        """Width and height in inches that suit it."""
+    def size(self) -> tuple[float, float]:
         return 1.3 * WIDTH, 3.6
 
-    def axes_of(self, figure: Any) -> Any:
-        """Make the Axes that it is drawn on.
-
-        Parameters
-        ----------
-        figure : matplotlib Figure
-            An empty one.
-
-        Returns
-        -------
-        pair of matplotlib Axes
-            For the source and for the target.
-        """
+    def make_axes(self, figure: Any) -> Any:
         return figure.subplots(1, 2, sharex=True, sharey=True)
 
     def draw(self, ax: Any) -> None:
-        """Draw it on a pair of Axes, and remember nothing.
-
-        Parameters
-        ----------
-        ax : pair of matplotlib Axes
-            For the source and for the target.
-        """
         left, right = ax
         left.scatter(*self.unlabeled.T, s=8, color=GREY, alpha=0.6, label="unlabelled", linewidths=0)
         left.scatter(*self.positive.T, s=14, color=BLUE, marker="^", label="labelled positive", linewidths=0)
@@ -107,7 +71,7 @@ class PlaneDisplay(Display):
 
 
 def _plane(samples: Sequence[Any]) -> list[Any]:
-    """Two coordinates for every row, the same map for every sample."""
+    """Map rows to two principal components of the first sample; one feature gets a random height."""
     reference = samples[0]
     if reference.shape[1] == 2:
         return list(samples)
@@ -118,3 +82,160 @@ def _plane(samples: Sequence[Any]) -> list[Any]:
     spread = np.where(spread > 0, spread, 1.0)
     axes = np.linalg.svd((reference - centre) / spread, full_matrices=False)[2][:2]
     return [(sample - centre) / spread @ axes.T for sample in samples]
+
+
+@dataclass(eq=False, repr=False)
+class ScoresDisplay(Display):
+    """Distributions of the score in the positives, the source population and the target, one below the other."""
+
+    edges: Floats  # of the cells of the score; the outermost cells hold what lies beyond
+    positive: Floats  # share of the sample in each cell
+    population: Floats
+    target: Floats
+    explained: Floats | None  # (1−R)·P + R·U, the target under label shift; None where R is not known
+    is_rank: bool = False  # whether the score is its rank among the positives, as in samples of counts
+    title: ClassVar[str] = "Who looks like the positives"
+
+    @classmethod
+    def from_estimate(cls, estimate: PriorEstimate) -> ScoresDisplay:
+        evidence = evidence_of(estimate, WitnessEvidence, "scores", "WitnessShift")
+        scores = evidence.scores
+        if scores is None:
+            U, T = _shares(evidence.source), _shares(evidence.target)
+            edges, P = np.linspace(0, 1, len(U) + 1), np.full(len(U), 1 / len(U))
+        else:
+            edges, P, U, T = scores.edges, scores.positive, scores.population, scores.target
+        R = estimate.negative_ratio
+        is_known = np.isfinite(R) and estimate.status != "no estimate"
+        explained = np.maximum((1 - R) * P + R * U, 0.0) if is_known else None
+        return cls(edges, P, U, T, explained, scores is None)
+
+    @property
+    def middle(self) -> int:
+        """Index of the edge that about half of the positives lie above."""
+        return int(np.argmin(np.abs(_shares_above(self.positive)[1:-1] - 0.5))) + 1
+
+    def share_above(self, sample: Floats) -> float:
+        """Return the share of a sample above the middle of the positives."""
+        return min(float(_shares_above(sample)[self.middle]), 1.0)
+
+    @property
+    def description(self) -> str:
+        P, U, T = (percent(self.share_above(sample)) for sample in (self.positive, self.population, self.target))
+        text = (
+            "Three distributions of one score, from rows that look like the rest of the population on the left to rows "
+            f"that look like the labelled positives on the right. To the right of the line are {P} of the labelled "
+            f"positives, {U} of the source population and {T} of the target."
+        )
+        if self.explained is None:
+            return text
+        share = self.share_above(self.explained)
+        expected = percent(share) if share > _ZERO_SHARE else "none"
+        return f"{text} If only the share of positives had changed, {expected} of the target would be there."
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return WIDTH, 4.0
+
+    def draw(self, ax: Any) -> None:
+        samples = (
+            ("labelled positives", self.positive, ORANGE),
+            ("source population", self.population, GREY),
+            ("target", self.target, BLUE),
+        )
+        tallest = max(float(s.max()) for s in (*(s for _, s, _ in samples), self.explained) if s is not None)
+        line = self.edges[self.middle]
+        is_far = self.middle > _FAR_RIGHT * len(self.positive)
+        side = {"ha": "right" if is_far else "left", "xytext": (-4 if is_far else 4, 3), "textcoords": "offset points"}
+        for below, (name, shares, colour) in enumerate(samples):
+            base = -_ROW_HEIGHT * below
+            ax.stairs(base + shares / tallest, self.edges, baseline=base, fill=True, facecolor=(colour, 0.3),
+                      edgecolor=colour, linewidth=1.2)  # fmt: skip
+            ax.axhline(base, color="black", linewidth=0.6)
+            ax.annotate(name, (0.0, base + 1), (0, 3), ax.get_yaxis_transform(), "offset points")
+            ax.annotate(f"{percent(self.share_above(shares))} →", (line, base + 1), **side)
+        if self.explained is not None:
+            ax.stairs(base + self.explained / tallest, self.edges, baseline=None, color="black", linestyle=":",
+                      linewidth=1.5, label="expected if only the prior changed")  # fmt: skip
+            legend_above(ax, 1)
+        ax.axvline(line, color="black", linestyle="--", linewidth=0.8)
+        ax.set_xlim(self.edges[0], self.edges[-1])
+        ax.set_ylim(base, _ROW_HEIGHT)
+        ax.set_yticks([])
+        ax.spines[["left", "right", "top"]].set_visible(False)
+        score = "rank among the positives" if self.is_rank else "score"
+        ax.set_xlabel(f"← unlike the positives · {score} · like the positives →")
+
+
+def _shares_above(sample: Floats) -> Floats:
+    return np.append(np.cumsum(sample[::-1])[::-1], 0.0)
+
+
+def _shares(counts: Floats) -> Floats:
+    """Return shares of p-values in wide bins, over all repetitions; noise may have left counts below 0."""
+    held = np.maximum(counts.sum(axis=0).reshape(_BARS, -1).sum(axis=1), 0.0)
+    return np.asarray(held / held.sum())
+
+
+@dataclass(eq=False, repr=False)
+class MixtureDisplay(Display):
+    """Densities of the p-values of population and target, with the fitted mixtures.
+
+    Positives are spread evenly, negatives gather at 0: each curve levels off at the prior of its sample.
+    """
+
+    source: Floats  # density in each bar
+    target: Floats | None
+    negatives: Floats  # density g of the negatives, in finer bins
+    source_prior: float  # where the mixture of the source levels off: the largest prior that the p-values allow
+    target_prior: float | None  # that follows from it; NaN where the ratio of negatives is not known
+    in_use: float  # source prior of the estimate
+    title: ClassVar[str] = "Positives and negatives in both samples"
+
+    @classmethod
+    def from_estimate(cls, estimate: PriorEstimate) -> MixtureDisplay:
+        evidence = evidence_of(estimate, WitnessEvidence, "p-values", "WitnessShift")
+        largest = float(evidence.priors.mean())
+        prior = float(np.clip(1 - (1 - largest) * estimate.negative_ratio, 0.0, 1.0))
+        g = density(evidence.weights).mean(axis=0)
+        source, target = _BARS * _shares(evidence.source), _BARS * _shares(evidence.target)
+        return cls(source, target, g, largest, prior, estimate.source_prior)
+
+    @classmethod
+    def from_estimator(cls, estimator: WitnessShift, target: Any = None) -> MixtureDisplay:
+        """Draw the source, and the target where its rows or its estimate are given."""
+        check_is_fitted(estimator)
+        if target is not None:
+            return cls.from_estimate(target if isinstance(target, PriorEstimate) else estimator.estimate(target))
+        priors, weights = estimator.scored_.mixture
+        g, largest = density(weights).mean(axis=0), float(priors.mean())
+        source = _BARS * _shares(estimator.scored_.counts)
+        return cls(source, None, g, largest, None, float(estimator.source_prior_))
+
+    @property
+    def description(self) -> str:
+        text = (
+            "Rows that look like positives are spread evenly from left to right, negatives gather on the left. The "
+            f"mixture that fits the source population best levels off at {format_prior(self.source_prior)}"
+        )
+        if self.target_prior is not None and np.isfinite(self.target_prior):
+            text += f"; the target levels off at {format_prior(self.target_prior)}"
+        return f"{text}. These levels vary by chance and are no bounds. The source prior in use is {self.in_use:.3g}."
+
+    def draw(self, ax: Any) -> None:
+        samples = [("source", GREY, "--", self.source, self.source_prior)]
+        if self.target is not None and self.target_prior is not None:
+            samples.append(("target", BLUE, "-", self.target, self.target_prior))
+        at = (np.arange(len(self.negatives)) + 0.5) / len(self.negatives)
+        for name, colour, dash, heights, prior in samples:
+            ax.stairs(heights, np.linspace(0, 1, len(heights) + 1), fill=True, color=colour, alpha=0.35)
+            level = f"mixture prior {format_prior(prior)}" if np.isfinite(prior) else "no mixture prior"
+            label = f"{name}: {level}"
+            ax.plot(at, prior + (1 - prior) * self.negatives, dash, color=colour, linewidth=1.5, label=label)
+            ax.axhline(prior, color=colour, linestyle=":", linewidth=1)
+        ax.set_xlim(0, 1)
+        beyond = [heights[int(_NEAR_ZERO * len(heights)) :].max() for _, _, _, heights, _ in samples]
+        ax.set_ylim(0, np.clip(1.5 * max(beyond), *_MIXTURE_TOPS))
+        ax.set_xlabel("p-value among the positives")
+        ax.set_ylabel("density")
+        legend_above(ax, 1, f"source prior in use {self.in_use:.3g}")

@@ -1,4 +1,4 @@
-"""The estimates of several targets side by side."""
+"""Picture of the estimates of several targets side by side."""
 
 from __future__ import annotations
 
@@ -11,119 +11,86 @@ import numpy as np
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.io.targets import are_iso_dates
-from priorshift.plots.display import BLUE, ORANGE, Display, expect, label, legend_above, shown
+from priorshift.plots.display import (
+    BLUE,
+    ORANGE,
+    Display,
+    check_has,
+    interval_label,
+    legend_above,
+    printable,
+    tick_label,
+)
 from priorshift.results import PriorEstimate, decimals
 
-_TICKS, _LETTERS = 12, 45  # names under a series, and letters that fit side by side
-_SHORT = 16  # letters of a name that stands askew
+_MAX_TICKS = 12
+_MAX_TICK_LETTERS = 45  # of all tick labels that are written horizontally
+_SHORT_NAME = 16  # letters of a slanted tick label
 _RARE = 0.5  # priors up to which the axis does not reach to 1
-_SAID = 6  # targets that the description goes through
+_MAX_LISTED = 6  # targets in the description
 
 
 @dataclass(eq=False, repr=False)
 class SeriesDisplay(Display):
-    """Estimates of several targets, with their intervals and the band that holds all at once.
+    """Estimates of several targets, with their intervals and the simultaneous band."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Of the targets, in the order of time where they are dates as ISO writes them, else in their own.
-    values : ndarray of shape (targets,)
-        The estimates.
-    ends : ndarray of shape (targets, 2)
-        Their intervals; NaN where there is none.
-    band : ndarray of shape (targets, 2) or None
-        The intervals that hold all of them at once.
-    confidence : float
-        Of both.
-    by : str
-        What tells the targets apart.
-    truth : ndarray of shape (targets,) or None
-        The true priors, NaN where one is not known.
-
-    Examples
-    --------
-    >>> import priorshift as ps
-    >>> from priorshift.plots import SeriesDisplay
-    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
-    >>> tcpu = ps.TCPU(0.2).fit(s.X, s.y)
-    >>> months = {"2024-01": tcpu.estimate(s.target[:150]), "2024-02": tcpu.estimate(s.target[150:])}
-    >>> display = SeriesDisplay.from_estimates(months).plot()
-    >>> display.names, display.values.round(2)
-    (('2024-01', '2024-02'), array([0.54, 0.54]))
-    """
-
-    names: tuple[str, ...]
-    values: Floats
-    ends: Floats
-    band: Floats | None
-    confidence: float
-    by: str = "target"
-    truth: Floats | None = None
+    names: tuple[str, ...]  # in the order of time where they are ISO dates, else in their own
+    values: Floats  # one per target
+    ends: Floats  # of the intervals, one row per target; NaN where there is none
+    band: Floats | None  # ends of the simultaneous intervals
+    confidence: float  # of both
+    by: str = "target"  # column that distinguishes the targets
+    truth: Floats | None = None  # NaN where it is not known
     title: ClassVar[str] = "The targets side by side"
 
     @classmethod
     def from_estimates(
         cls, estimates: Mapping[str, PriorEstimate], *, truth: Mapping[str, float] | None = None
     ) -> SeriesDisplay:
-        """Take the numbers of several estimates.
-
-        Parameters
-        ----------
-        estimates : PriorEstimates or mapping of str to PriorEstimate
-            By the targets' names.
-        truth : mapping of str to float or None
-            The true priors of some targets, where they are known.
-
-        Returns
-        -------
-        SeriesDisplay
-        """
-        what = "estimates by their targets' names", "estimate_priors"
-        expect(estimates, "items", *what)
+        """Take the numbers of several estimates, and the true priors of targets where they are known."""
+        check_has(estimates, "items", "a mapping of names to estimates", "estimate_priors")
         for _, one in estimates.items():
-            expect(one, "interval", *what)
+            check_has(one, "interval", "a mapping of names to estimates", "estimate_priors")
         if not estimates:
             raise InputError("there is no estimate to draw; pass one or more, by their targets' names.")
         names = sorted(estimates) if are_iso_dates(list(estimates)) else list(estimates)
         intervals = [estimates[name].interval for name in names]
         ends = np.array([(np.nan, np.nan) if i is None else (i.low, i.high) for i in intervals])
         bands = getattr(estimates, "band", None)
-        together = np.array([(bands[name].low, bands[name].high) for name in names]) if bands else None
+        band = np.array([(bands[name].low, bands[name].high) for name in names]) if bands else None
         confidence = next((i.confidence for i in intervals if i is not None), float("nan"))
         values = np.array([estimates[name].value for name in names])
-        strangers = sorted(set(truth or ()) - set(names))
-        if strangers:
-            raise InputError(f"truth has {strangers[0]!r}, which is no target; name targets that were estimated.")
+        unknown = sorted(set(truth or ()) - set(names))
+        if unknown:
+            raise InputError(f"truth has {unknown[0]!r}, which is not a target; use names of estimated targets.")
         true = None if truth is None else np.array([float(truth.get(name, np.nan)) for name in names])
         by = getattr(estimates, "by", None) or "target"
-        return cls(tuple(names), values, ends, together, confidence, by, true)
+        return cls(tuple(names), values, ends, band, confidence, by, true)
 
     @property
-    def dated(self) -> bool:  # numpydoc ignore=RT01
-        """Whether the names are dates, which lie on a line of time."""
+    def is_dated(self) -> bool:
+        """Whether the names are dates, to be drawn on a time axis."""
         return are_iso_dates(list(self.names))
 
     @property
-    def description(self) -> str:  # numpydoc ignore=RT01
-        """What the picture shows, in sentences with its numbers."""
-        said, digits = [], self._digits
-        for name, value, (low, high) in list(zip(self.names, self.values, self.ends, strict=True))[:_SAID]:
+    def description(self) -> str:
+        parts, digits = [], self._digits
+        for name, value, (low, high) in list(zip(self.names, self.values, self.ends, strict=True))[:_MAX_LISTED]:
             ends = f" ({low:.{digits}f} to {high:.{digits}f})" if np.isfinite(low) else ""
-            said.append(f"{shown(name)} {value:.{digits}f}{ends}" if np.isfinite(value) else f"{shown(name)} none")
-        words = "Target prior of each target"
+            parts.append(printable(name) + (f" {value:.{digits}f}{ends}" if np.isfinite(value) else " none"))
+        text = "Target prior of each target"
         if np.isfinite(self.confidence):
-            words += f", with its {100 * self.confidence:g}% interval"
-        words += f": {', '.join(said)}"
-        if len(self.names) > _SAID:
-            words += f" and {len(self.names) - _SAID} more"
+            text += f", with its {interval_label(self.confidence)}"
+        text += f": {', '.join(parts)}"
+        if len(self.names) > _MAX_LISTED:
+            text += f" and {len(self.names) - _MAX_LISTED} more"
         known = self.values[np.isfinite(self.values)]
         if len(known) > 1:
-            words += f". They lie between {known.min():.{digits}f} and {known.max():.{digits}f}"
+            text += f". They lie between {known.min():.{digits}f} and {known.max():.{digits}f}"
         if self.truth is not None:
-            held = (self.ends[:, 0] <= self.truth) & (self.truth <= self.ends[:, 1])
-            words += f". {held.sum()} of {np.isfinite(self.truth).sum()} intervals hold the truth"
-        return f"{words}."
+            holds = (self.ends[:, 0] <= self.truth) & (self.truth <= self.ends[:, 1])
+            text += f". {holds.sum()} of {np.isfinite(self.truth).sum()} intervals contain the truth"
+        return f"{text}."
 
     @property
     def _digits(self) -> int:
@@ -132,43 +99,37 @@ class SeriesDisplay(Display):
 
     @property
     def _top(self) -> float:
-        """Of the axis from 0: rare classes are not drawn as if all were none."""
+        """Upper end of the axis, lower where the class is rare."""
         ends = self.ends if self.band is None else self.band
         true = () if self.truth is None else self.truth
         highest = float(np.nanmax([0.0, *self.values, *ends.ravel(), *true]))
         return 1.0 if highest > _RARE or highest == 0 else 1.2 * highest
 
     def draw(self, ax: Any) -> None:
-        """Draw it on Axes, and remember nothing.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes
-            Where.
-        """
-        names, dated = self.names, self.dated
-        at = np.array(names, dtype="datetime64[D]") if dated else np.arange(len(names))
-        sure = np.isfinite(self.ends[:, 0])
+        at = np.array(self.names, dtype="datetime64[D]") if self.is_dated else np.arange(len(self.names))
         if self.band is not None:
-            said = f"all at once, {100 * self.confidence:g}%"
-            if dated and len(names) > 1:
+            label = f"all at once, {100 * self.confidence:g}%"
+            if self.is_dated and len(self.names) > 1:
                 ax.fill_between(at, *self.band.T, facecolor=(BLUE, 0.15), edgecolor=BLUE, linestyle=":", linewidth=0.8,
-                                label=said)  # fmt: skip
+                                label=label)  # fmt: skip
             else:
-                ax.vlines(at, *self.band.T, color=BLUE, alpha=0.35, linewidth=8, label=said)
-        if sure.any():
-            said = f"{100 * self.confidence:g}% interval"
-            ax.vlines(at[sure], *self.ends[sure].T, color=BLUE, linewidth=1.5, label=said)
-        ax.plot(at, self.values, "o-" if dated else "o", color=BLUE, markersize=4, linewidth=1, label="estimate")
+                ax.vlines(at, *self.band.T, color=BLUE, alpha=0.35, linewidth=8, label=label)
+        known = np.isfinite(self.ends[:, 0])
+        if known.any():
+            label = interval_label(self.confidence)
+            ax.vlines(at[known], *self.ends[known].T, color=BLUE, linewidth=1.5, label=label)
+        style = "o-" if self.is_dated else "o"
+        ax.plot(at, self.values, style, color=BLUE, markersize=4, linewidth=1, label="estimate")
         if self.truth is not None:
             ax.plot(at, self.truth, "x", color=ORANGE, markersize=6, label="truth")
-        step = 1 + (len(names) - 1) // _TICKS
-        crowded = sum(map(len, names[::step])) > _LETTERS
-        turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
-        ax.set_xticks(at[::step], [label(name, _SHORT) for name in names[::step]], **turned)
-        if not dated:
-            ax.set_xlim(-0.5, len(names) - 0.5)
-        ax.set_xlabel(label(self.by))
+        step = 1 + (len(self.names) - 1) // _MAX_TICKS
+        names = self.names[::step]
+        is_crowded = sum(map(len, names)) > _MAX_TICK_LETTERS
+        slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if is_crowded else {}
+        ax.set_xticks(at[::step], [tick_label(name, _SHORT_NAME) for name in names], **slanted)
+        if not self.is_dated:
+            ax.set_xlim(-0.5, len(self.names) - 0.5)
+        ax.set_xlabel(tick_label(self.by))
         ax.set_ylabel("target prior")
         ax.set_ylim(0, self._top)
         legend_above(ax, 3)

@@ -205,25 +205,25 @@ def contents(result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> 
 def _of_estimate(estimate: PriorEstimate) -> dict[str, Any]:
     return {
         "method": estimate.method,
-        "pictures": pictures.of_estimate(estimate, "e"),
+        "pictures": pictures.draw_estimate(estimate, "e"),
         "columns": _encoded_columns(estimate),
     }
 
 
 def _of_diagnosis(found: Diagnosis) -> dict[str, Any]:
-    return _made(found, several=False) | {"pictures": pictures.of_diagnosis(found, "d")}
+    return _made(found, several=False) | {"pictures": pictures.draw_diagnosis(found, "d")}
 
 
 def _of_estimates(several: PriorEstimates, n: Numbers) -> dict[str, Any]:
     first = next(iter(several.values()))
     parts = [
-        _part(k, name, e, n, pictures.of_estimate(e, f"e{k}", len(several)))
+        _part(k, name, e, n, pictures.draw_estimate(e, f"e{k}", len(several)))
         for k, (name, e) in enumerate(several.items())
         if k < _MOST_PARTS
     ]
     return _differences(several) | {
         "method": first.method,
-        "pictures": pictures.Pictures(series=pictures.of_series(several)),
+        "pictures": pictures.Pictures(series=pictures.draw_series(several)),
         "parts": parts,
         "columns": _encoded_columns(first),
         **_run_of(list(several.values()), n),
@@ -237,10 +237,12 @@ def _of_diagnoses(several: Diagnoses, n: Numbers) -> dict[str, Any]:
     parts = []
     for k, (name, d) in enumerate(several.items()):
         if k in shown:
-            part = _part(k, name, d, n, pictures.of_diagnosis(d, f"d{k}", len(several)))
+            part = _part(k, name, d, n, pictures.draw_diagnosis(d, f"d{k}", len(several)))
             p = part["n"].value("label_shift_adjusted_p_value")
             parts.append(part | {"p": float("nan") if p is None else p})
-    together = pictures.Pictures(series=pictures.of_series(several.estimates), drivers=pictures.of_drivers(first, "d"))
+    together = pictures.Pictures(
+        series=pictures.draw_series(several.estimates), drivers=pictures.draw_drivers(first, "d")
+    )
     return (
         _made(first, several=True)
         | _differences(several.estimates)

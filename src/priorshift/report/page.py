@@ -158,7 +158,7 @@ def _environment() -> Environment:
         "is_told": numbers.is_told,
         "bare": numbers.bare,
         "bare_p": numbers.bare_p,
-        "interval_graphic": IntervalGraphic.of,
+        "interval_graphic": IntervalGraphic.from_estimate,
         "described": str,
         "len": len,
         "str": str,

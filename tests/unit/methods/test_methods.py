@@ -150,4 +150,4 @@ def test_the_estimator_of_contributing_is_one_file_and_one_line(monkeypatch):
     s = ps.simulate.gaussian(0.2, 0.6, 100, 50, shared=False, random_state=0)
     estimate = ps.estimate_prior(s.positive, s.unlabeled, s.target, method="half-way", source_prior=0.2)
     assert (estimate.value, estimate.method, estimate.sizes[2]) == (0.6, "Half-way", 50)
-    assert len(ps.plots.displays_of(estimate)[-1].plot().ax_.lines) > 0
+    assert len(next(iter(ps.plots.displays_of(estimate).values())).plot().ax_.lines) > 0

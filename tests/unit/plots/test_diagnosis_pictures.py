@@ -6,6 +6,8 @@ import pytest
 import priorshift as ps
 from priorshift import plots
 from priorshift.plots.functions import PARTS
+from priorshift.plots.sensitivity import IdentificationDisplay, PlanningDisplay, SensitivityDisplay, VariantsDisplay
+from priorshift.plots.shift import LabelShiftDisplay, ShiftDisplay
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +26,7 @@ def band_of(patch, ax):
 
 
 def test_the_ratio_stands_beside_no_shift(found):
-    display, test = plots.ShiftDisplay.from_diagnosis(found).plot(), found.shift_test
+    display, test = ShiftDisplay.from_diagnosis(found).plot(), found.shift_test
     assert [float(one.get_xdata()[0]) for one in display.ax_.lines] == [1.0, test.ratio]
     [segment] = display.ax_.collections[0].get_segments()
     np.testing.assert_allclose(segment[:, 0], (test.interval.low, test.interval.high))
@@ -33,12 +35,12 @@ def test_the_ratio_stands_beside_no_shift(found):
 
 
 def test_columns_that_stand_out_are_hatched_and_named(found):
-    display = plots.LabelShiftDisplay.from_diagnosis(found)
-    display.stands_out = (True, *display.stands_out[1:])
+    display = LabelShiftDisplay.from_diagnosis(found)
+    display.is_significant = (True, *display.is_significant[1:])
     display.plot()
     bars = display.ax_.patches[::-1]
     assert [bar.get_width() for bar in bars] == list(display.moved)
-    assert [bool(bar.get_hatch()) for bar in bars] == list(display.stands_out)
+    assert [bool(bar.get_hatch()) for bar in bars] == list(display.is_significant)
     first, p = found.label_shift_test.columns[0], found.label_shift_test.p_value
     assert f"{first.name} {first.moved:+.2f}" in display.description and f"p = {p:.2g}" in display.description
     assert f"More than chance: {first.name}" in display.description
@@ -46,19 +48,19 @@ def test_columns_that_stand_out_are_hatched_and_named(found):
 
 
 def test_what_is_known_of_the_source_prior(found):
-    display, known = plots.IdentificationDisplay.from_diagnosis(found).plot(), found.identification
+    display, known = IdentificationDisplay.from_diagnosis(found).plot(), found.identification
     ax = display.ax_
     np.testing.assert_allclose(ax.collections[0].get_segments()[0][:, 0], known.told_range)
     np.testing.assert_array_equal(ax.lines[0].get_xdata(), list(known.estimators.values()))
     assert band_of(ax.patches[0], ax) == pytest.approx((0.25, 0.35)) and line(ax, "given: 0.3").get_xdata()[0] == 0.3
-    assert "Given is 0.3 (0.25 to 0.35)." in display.description
-    assert f"KM2 says {known.estimators['KM2']:.3f}" in display.description
-    alone = plots.IdentificationDisplay(known.told_range, known.estimators, None, None).plot()
-    assert not alone.ax_.patches and "Given" not in alone.description
+    assert "The given source prior is 0.3 (0.25 to 0.35)." in display.description
+    assert f"KM2 {known.estimators['KM2']:.3f}" in display.description
+    alone = IdentificationDisplay(known.told_range, known.estimators, None, None).plot()
+    assert not alone.ax_.patches and "given" not in alone.description
 
 
 def test_the_target_prior_over_assumed_source_priors(found):
-    display, points = plots.SensitivityDisplay.from_diagnosis(found).plot(), found.sensitivity.source_priors
+    display, points = SensitivityDisplay.from_diagnosis(found).plot(), found.sensitivity.source_priors
     drawn = line(display.ax_, "target prior")
     np.testing.assert_array_equal(drawn.get_xdata(), [p.source_prior for p in points])
     np.testing.assert_array_equal(drawn.get_ydata(), [p.value for p in points])
@@ -69,14 +71,14 @@ def test_the_target_prior_over_assumed_source_priors(found):
     assert f"{first.value:.3f} at {first.source_prior:.2g}, " in display.description
     assert display.description.endswith(f"(in use), {last.value:.3f} at {last.source_prior:.2g}.")
     display.threshold = 0.5
-    assert line(display.plot().ax_, "threshold: 0.5") and "compared with 0.5" in display.description
+    assert line(display.plot().ax_, "threshold: 0.5") and "threshold is 0.5" in display.description
 
 
 def test_variants_that_differ_have_another_marker(found):
-    display = plots.VariantsDisplay.from_diagnosis(found)
-    display.clear = (True, *(False for _ in display.clear[1:]))
+    display = VariantsDisplay.from_diagnosis(found)
+    display.is_significant = (True, *(False for _ in display.is_significant[1:]))
     ax = display.plot().ax_
-    clear, chance = line(ax, "more than chance"), line(ax, "with one thing changed")
+    clear, chance = line(ax, "more than chance"), line(ax, "with one choice changed")
     assert clear.get_marker() != chance.get_marker()
     assert list(clear.get_xdata()) == [display.values[0]] and len(chance.get_xdata()) == len(display.names) - 1
     places = dict(zip(ax.get_yticks(), [t.get_text() for t in ax.get_yticklabels()], strict=True))
@@ -86,7 +88,7 @@ def test_variants_that_differ_have_another_marker(found):
 
 
 def test_widths_with_more_rows(found):
-    display, plan = plots.PlanningDisplay.from_diagnosis(found).plot(), found.planning
+    display, plan = PlanningDisplay.from_diagnosis(found).plot(), found.planning
     together = line(display.ax_, "all three").get_ydata()
     assert together[1] == plan.expected_width and together[2] == plan.doubled["all"]
     for name in ("positive", "unlabeled", "target"):
@@ -94,7 +96,7 @@ def test_widths_with_more_rows(found):
     styles = {(one.get_marker(), one.get_linestyle()) for one in display.ax_.lines}
     assert len(styles) == 4  # told apart without colours
     assert f"expected to be {plan.expected_width:.3g} wide" in display.description
-    nothing = plots.PlanningDisplay(display.factors, display.widths, np.full(5, np.nan))
+    nothing = PlanningDisplay(display.factors, display.widths, np.full(5, np.nan))
     assert nothing.description == "Nothing can be planned from these tables."
     assert [text.get_text() for text in nothing.plot().ax_.texts] == [nothing.description] and not display.ax_.texts
 

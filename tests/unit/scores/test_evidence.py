@@ -8,6 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import priorshift as ps
+from priorshift.plots.samples import ScoresDisplay
 from priorshift.scores.scored_source import ScoreCells
 from priorshift.sketch import Histogram, ScoreModel
 
@@ -93,12 +94,12 @@ def test_rows_that_were_counted_are_drawn_by_their_ranks(sample):
     model = ScoreModel.fit(sample.positive, sample.unlabeled, random_state=0)
     counted = [Histogram.of(rows, like=model) for rows in (sample.positive, sample.unlabeled, sample.target)]
     estimate = ps.estimate_prior(*counted, source_prior=0.2)
-    display = ps.plots.ScoresDisplay.from_estimate(estimate)
-    assert display.ranks and "rank among the positives" in display.plot().ax_.get_xlabel()
+    display = ScoresDisplay.from_estimate(estimate)
+    assert display.is_rank and "rank among the positives" in display.plot().ax_.get_xlabel()
     np.testing.assert_allclose(display.positive, 1 / 25)
     counts = counted[2].counted.counts.sum(axis=0).reshape(25, 8).sum(axis=1)
     np.testing.assert_allclose(display.target, counts / counts.sum())
-    assert [type(one).__name__ for one in ps.plots.displays_of(estimate)] == ["ScoresDisplay", "MixtureDisplay"]
+    assert list(ps.plots.displays_of(estimate)) == ["scores", "mixture"]
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
@@ -107,7 +108,7 @@ def test_noise_that_hides_rows_leaves_shares_that_can_be_drawn(sample):
     counted = [Histogram.of(rows, like=model) for rows in (sample.positive, sample.unlabeled, sample.target)]
     released = [one.release(epsilon=0.5, delta=1e-5, random_state=k) for k, one in enumerate(counted)]
     assert (released[2].counted.counts < 0).any()
-    for display in ps.plots.displays_of(ps.estimate_prior(*released, source_prior=0.2)):
+    for display in ps.plots.displays_of(ps.estimate_prior(*released, source_prior=0.2)).values():
         assert (display.target >= 0).all() and display.plot().ax_ is not None
 
 

@@ -1,0 +1,250 @@
+"""Pictures of a diagnosis: what is known of the source prior, and how the estimate depends on choices and on rows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from priorshift.arrays import Floats
+from priorshift.plots.display import (
+    BLUE,
+    GREY,
+    ORANGE,
+    Display,
+    band_style,
+    bars_size,
+    check_has,
+    format_prior,
+    interval_label,
+    legend_above,
+    printable,
+    tick_label,
+    write_instead,
+)
+
+if TYPE_CHECKING:
+    from priorshift.diagnosis.diagnosis import Diagnosis
+
+_ESTIMATOR_NAMES = {"largest": "largest possible"}
+_VARIANT_LETTERS = 36  # of what was changed, which names a column
+_INFLUENTIAL_ROWS = re.compile(r"without the (\d+) most influential (\w+ rows)")
+_FACTORS = (0.5, 1.0, 2.0, 4.0, 8.0)  # times the rows that there are
+_STYLES = {"positive": ("o-", ORANGE), "unlabeled": ("s:", GREY), "target": ("^-.", BLUE)}
+_SAMPLES = {"positive": "positives alone", "unlabeled": "unlabelled alone", "target": "target alone"}
+
+
+@dataclass(eq=False, repr=False)
+class IdentificationDisplay(Display):
+    """Source prior: the range that the tables leave open, estimates from the same rows, and the given value."""
+
+    range_from_tables: tuple[float, float]  # with 95% confidence
+    estimators: dict[str, float]
+    source_prior: float | None  # as given
+    given_range: tuple[float, float] | None
+    title: ClassVar[str] = "What is known of the source prior"
+
+    @classmethod
+    def from_diagnosis(cls, diagnosis: Diagnosis) -> IdentificationDisplay:
+        check_has(diagnosis, "identification", "a diagnosis", "diagnose")
+        known = diagnosis.identification
+        given = (known.source_prior, known.source_prior_range) if known.given else (None, None)
+        return cls(known.told_range, dict(known.estimators), *given)
+
+    @property
+    def description(self) -> str:
+        least, most = self.range_from_tables
+        low, high = (format_prior(end, most - least) for end in (least, most))
+        sentences = [f"From the tables alone, the source prior could be {low} to {high}."]
+        known = {_ESTIMATOR_NAMES.get(name, name): v for name, v in self.estimators.items() if np.isfinite(v)}
+        if known:
+            sentences.append(f"Estimates: {', '.join(f'{name} {value:.3f}' for name, value in known.items())}.")
+        if self.source_prior is not None and self.given_range is not None:
+            least, most = self.given_range
+            ends = f" ({least:.3g} to {most:.3g})" if least < most else ""
+            sentences.append(f"The given source prior is {self.source_prior:.3g}{ends}.")
+        return " ".join(sentences)
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return bars_size(1 + len(self.estimators), 1.2)
+
+    def draw(self, ax: Any) -> None:
+        names = ["the tables", *(_ESTIMATOR_NAMES.get(name, name) for name in self.estimators)]
+        at = np.arange(len(names))[::-1]
+        ax.hlines(at[0], *self.range_from_tables, color=BLUE, linewidth=3, label="95% range from the tables")
+        ax.plot(list(self.estimators.values()), at[1:], "o", color=BLUE)
+        if self.source_prior is not None and self.given_range is not None:
+            ax.axvspan(*self.given_range, **band_style(ORANGE))
+            label = f"given: {self.source_prior:.3g}"
+            ax.axvline(self.source_prior, color=ORANGE, linestyle="--", linewidth=1.5, label=label)
+        ax.set_yticks(at, names)
+        ax.set_xlim(0, 1)
+        ax.set_ylim(-0.6, len(names) - 0.4)
+        ax.set_xlabel("source prior")
+        legend_above(ax, 1)
+
+
+@dataclass(eq=False, repr=False)
+class SensitivityDisplay(Display):
+    """Target prior over assumed source priors, with its interval."""
+
+    source_priors: Floats
+    values: Floats
+    low: Floats
+    high: Floats
+    in_use: float  # source prior of the estimate
+    threshold: float | None  # that the target prior is compared with; None: the source prior
+    confidence: float
+    title: ClassVar[str] = "What if the source prior were different"
+
+    @classmethod
+    def from_diagnosis(cls, diagnosis: Diagnosis) -> SensitivityDisplay:
+        check_has(diagnosis, "sensitivity", "a diagnosis", "diagnose")
+        points, conclusion = diagnosis.sensitivity.source_priors, diagnosis.sensitivity.conclusion
+        names = ("source_prior", "value", "low", "high")
+        priors, values, low, high = (np.array([getattr(p, name) for p in points]) for name in names)
+        return cls(priors, values, low, high, conclusion.source_prior, conclusion.threshold, conclusion.confidence)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no target prior at any source prior."""
+        return not np.isfinite(self.values).any()
+
+    @property
+    def description(self) -> str:
+        if self.is_empty:
+            return "The target prior cannot be estimated at any source prior."
+        middle = float(np.interp(self.in_use, self.source_priors, self.values))
+        (first, last), (low, high) = self.source_priors[[0, -1]], self.values[[0, -1]]
+        is_up, is_down = low <= middle <= high, low >= middle >= high
+        change = "does not change" if is_up and is_down else "rises" if is_up else "falls" if is_down else "changes"
+        text = (
+            f"The target prior {change} with the assumed source prior: {format_prior(low, middle)} at {first:.2g}, "
+            f"{format_prior(middle)} at {self.in_use:.3g} (in use), {format_prior(high, middle)} at {last:.2g}."
+        )
+        return text if self.threshold is None else f"{text} The threshold is {self.threshold:g}."
+
+    def draw(self, ax: Any) -> None:
+        if self.is_empty:
+            write_instead(ax, self.description)
+        label = interval_label(self.confidence)
+        ax.fill_between(self.source_priors, self.low, self.high, **band_style(BLUE), label=label)
+        ax.plot(self.source_priors, self.values, color=BLUE, linewidth=1.5, label="target prior")
+        ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="no shift")
+        ax.axvline(self.in_use, color=ORANGE, linestyle="-.", linewidth=1.5, label=f"in use: {self.in_use:.3g}")
+        if self.threshold is not None:
+            label = f"threshold: {self.threshold:g}"
+            ax.axhline(self.threshold, color="black", linestyle=":", linewidth=1.5, label=label)
+        ax.set_xlim(0, 1)
+        ax.set_ylim(0, 1)
+        ax.set_xlabel("assumed source prior")
+        ax.set_ylabel("target prior")
+        legend_above(ax, 3)
+
+
+@dataclass(eq=False, repr=False)
+class VariantsDisplay(Display):
+    """Estimates with one choice changed, or with some rows or one column left out."""
+
+    names: tuple[str, ...]  # what was changed
+    values: Floats  # NaN where there is none
+    low: Floats
+    high: Floats
+    is_significant: tuple[bool, ...]  # whether the estimate differs by more than chance
+    interval: tuple[float, float]  # of the estimate itself
+    title: ClassVar[str] = "What if one choice were different"
+
+    @classmethod
+    def from_diagnosis(cls, diagnosis: Diagnosis) -> VariantsDisplay:
+        check_has(diagnosis, "sensitivity", "a diagnosis", "diagnose")
+        found = diagnosis.sensitivity
+        variants = [v for kind in (found.scores, found.rows, found.bandwidths, found.columns) for v in kind]
+        value, low, high = (np.array([getattr(v, name) for v in variants]) for name in ("value", "low", "high"))
+        is_significant, names = tuple(v.is_clear for v in variants), tuple(v.name for v in variants)
+        return cls(names, value, low, high, is_significant, (found.conclusion.low, found.conclusion.high))
+
+    @property
+    def description(self) -> str:
+        known = self.values[np.isfinite(self.values)]
+        if not len(known):
+            return "There is no variant of the estimate to compare it with."
+        width = self.interval[1] - self.interval[0]
+        least, most, low, high = (format_prior(one, width) for one in (known.min(), known.max(), *self.interval))
+        pairs = zip(self.names, self.is_significant, strict=True)
+        marked = [printable(name, _VARIANT_LETTERS) for name, is_marked in pairs if is_marked]
+        return (
+            f"With one choice changed, the estimate is between {least} and {most} in {len(known)} "
+            f"variants; its interval is {low} to {high}. More than chance: {', '.join(marked) or 'none'}."
+        )
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return bars_size(len(self.names), 1.4)
+
+    def draw(self, ax: Any) -> None:
+        at, marked = np.arange(len(self.names))[::-1], np.array(self.is_significant, dtype=bool)
+        ax.axvspan(*self.interval, **band_style(BLUE), label="interval of the estimate")
+        ax.hlines(at, self.low, self.high, color=GREY, linewidth=1.5)
+        ax.plot(self.values[~marked], at[~marked], "o", color=BLUE, markersize=5, label="with one choice changed")
+        if marked.any():
+            ax.plot(self.values[marked], at[marked], "D", color=ORANGE, markersize=5, label="more than chance")
+        short = [_INFLUENTIAL_ROWS.sub(r"without \1 \2", name) for name in self.names]
+        ax.set_yticks(at, [tick_label(name, _VARIANT_LETTERS) for name in short], fontsize="small")
+        ax.set_xlabel("target prior")
+        legend_above(ax, 1)
+
+
+@dataclass(eq=False, repr=False)
+class PlanningDisplay(Display):
+    """Expected width of the interval with more rows of each sample, and of all three."""
+
+    factors: Floats  # times the rows that there are
+    widths: dict[str, Floats]  # with more rows of one sample alone; NaN where nothing can be planned
+    together: Floats  # with more rows of all three
+    title: ClassVar[str] = "What more rows would gain"
+
+    @classmethod
+    def from_diagnosis(cls, diagnosis: Diagnosis) -> PlanningDisplay:
+        check_has(diagnosis, "planning", "a diagnosis", "diagnose")
+        plan = diagnosis.planning
+
+        def _width(factor: float, names: tuple[str, ...]) -> float:
+            return plan.predict(**{name: max(2, round(factor * plan.sizes[name])) for name in names})
+
+        widths = {name: np.array([_width(k, (name,)) for k in _FACTORS]) for name in _STYLES}
+        return cls(np.array(_FACTORS), widths, np.array([_width(k, tuple(_STYLES)) for k in _FACTORS]))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing can be planned."""
+        return not np.isfinite(self.together).all()
+
+    @property
+    def description(self) -> str:
+        if self.is_empty:
+            return "Nothing can be planned from these tables."
+        now = float(np.interp(1.0, self.factors, self.together))
+        alone = [
+            f"{self.widths[name][-1]:.3g}{' wide' * (k == 0)} for {label}"
+            for k, (name, label) in enumerate(_SAMPLES.items())
+        ]
+        return (
+            f"The interval is expected to be {now:.3g} wide. With {self.factors[-1]:g} times the rows it would be "
+            f"{', '.join(alone)}, and {self.together[-1]:.3g} for all three."
+        )
+
+    def draw(self, ax: Any) -> None:
+        if self.is_empty:
+            write_instead(ax, self.description)
+        for name, (style, colour) in _STYLES.items():
+            ax.plot(self.factors, self.widths[name], style, color=colour, markersize=4, label=_SAMPLES[name])
+        ax.plot(self.factors, self.together, "k--", label="all three")
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(self.factors, [f"× {k:g}" for k in self.factors])
+        ax.set_ylim(0)
+        ax.set_xlabel("rows")
+        ax.set_ylabel("width of the interval")
+        legend_above(ax)

@@ -1,0 +1,179 @@
+"""Pictures of a diagnosis: whether the share of positives changed, and which columns are involved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from priorshift.formatting import p_words, percent, written
+from priorshift.plots.display import (
+    BLUE,
+    GREY,
+    ORANGE,
+    WIDTH,
+    Display,
+    bars_size,
+    check_has,
+    format_prior,
+    interval_label,
+    legend_above,
+    printable,
+    tick_label,
+)
+from priorshift.results import Interval
+
+if TYPE_CHECKING:
+    from priorshift.diagnosis.diagnosis import Diagnosis
+
+_MAX_COLUMNS = 12  # drawn
+_MAX_DRIVERS, _MAX_MOVES = 5, 3  # columns that a description lists
+_LEVEL = 0.05  # of significance
+
+
+@dataclass(eq=False, repr=False)
+class ShiftDisplay(Display):
+    """Ratio of negatives R with its interval, next to 1, the value without a shift."""
+
+    ratio: float  # NaN where there is none
+    interval: Interval  # of R; its upper end can be infinite
+    p_value: float  # of the hypothesis of no shift
+    title: ClassVar[str] = "Has the share changed"
+
+    @classmethod
+    def from_diagnosis(cls, diagnosis: Diagnosis) -> ShiftDisplay:
+        check_has(diagnosis, "shift_test", "a diagnosis", "diagnose")
+        test = diagnosis.shift_test
+        return cls(test.ratio, test.interval, test.p_value)
+
+    @property
+    def description(self) -> str:
+        if not np.isfinite(self.ratio):
+            return "The ratio of negatives in target and source cannot be estimated from these tables."
+        ratio, low, high = (format_prior(v, self.interval.width) for v in (self.ratio, *self._ends))
+        return (
+            f"The share of negatives in the target, divided by that in the source, is {ratio} "
+            f"({interval_label(self.interval.confidence)} {low} to {high}); 1 means no shift."
+        )
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return self.interval.low, self.interval.high
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return WIDTH, 1.6
+
+    def draw(self, ax: Any) -> None:
+        low, high = self._ends
+        right = max(end for end in (low, high, self.ratio, 1.0) if np.isfinite(end)) * 1.15 + 0.05
+        ax.axvline(1.0, color=GREY, linestyle="--", linewidth=1.5, label="no shift")
+        label = interval_label(self.interval.confidence)
+        ax.hlines(0, low, min(high, right), color=BLUE, linewidth=3, label=label)
+        if np.isfinite(self.ratio):
+            ax.plot(self.ratio, 0, "o", color=BLUE, label=f"estimate {format_prior(self.ratio, self.interval.width)}")
+        ax.set_xlim(min(0.0, 1.15 * self.ratio) if np.isfinite(self.ratio) else 0.0, right)
+        ax.set_yticks([])
+        ax.set_xlabel("R, share of negatives in target over source")
+        legend_above(ax, 3)
+
+
+@dataclass(eq=False, repr=False)
+class LabelShiftDisplay(Display):
+    """Change of each column's mean that a change of the prior does not explain."""
+
+    names: tuple[str, ...]  # of columns, the most significant first
+    moved: tuple[float, ...]  # change in standard deviations
+    is_significant: tuple[bool, ...]
+    p_value: float  # of label shift; NaN where it could not be tested
+    title: ClassVar[str] = "What a change of the share does not explain"
+
+    @classmethod
+    def from_diagnosis(cls, diagnosis: Diagnosis) -> LabelShiftDisplay:
+        check_has(diagnosis, "label_shift_test", "a diagnosis", "diagnose")
+        test = diagnosis.label_shift_test
+        columns = test.columns[:_MAX_COLUMNS]
+        moved = tuple(column.moved for column in columns)
+        return cls(tuple(c.name for c in columns), moved, tuple(c.p_value < _LEVEL for c in columns), test.p_value)
+
+    @property
+    def description(self) -> str:
+        moves = [
+            f"{printable(name)} {written(moved, 2, '+')}" for name, moved in zip(self.names, self.moved, strict=True)
+        ]
+        more = f" and {len(moves) - _MAX_MOVES} more" if len(moves) > _MAX_MOVES else ""
+        marked = [printable(name) for name, marked in zip(self.names, self.is_significant, strict=True) if marked]
+        tested = f"{p_words(self.p_value)}" if np.isfinite(self.p_value) else "not tested"
+        return (
+            "Changes of column means that a change of the prior does not explain, in standard deviations: "
+            f"{', '.join(moves[:_MAX_MOVES]) or 'none'}{more}. More than chance: {', '.join(marked) or 'none'}. "
+            f"Test of label shift: {tested}."
+        )
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return bars_size(len(self.names), 1.2)
+
+    def draw(self, ax: Any) -> None:
+        at, marked = np.arange(len(self.names)), self.is_significant[::-1]
+        bars = ax.barh(at, self.moved[::-1], color=[ORANGE if is_marked else GREY for is_marked in marked])
+        for bar, is_marked in zip(bars, marked, strict=True):
+            bar.set_hatch("////" if is_marked else None)
+            bar.set_edgecolor("black" if is_marked else GREY)
+        ax.axvline(0.0, color="black", linewidth=1)
+        ax.set_yticks(at, [tick_label(name) for name in self.names[::-1]])
+        ax.set_xlabel("change in standard deviations")
+        tested = p_words(self.p_value) if np.isfinite(self.p_value) else "not tested"
+        more = "; hatched: more than chance" if any(marked) else ""
+        ax.set_title(f"label shift: {tested}{more}", fontsize="small", loc="left")
+
+
+@dataclass(eq=False, repr=False)
+class DriversDisplay(Display):
+    """Columns that distinguish positives from the population, the most important first."""
+
+    names: tuple[str, ...]  # of columns, with the level of a category in brackets
+    importance: tuple[float, ...]  # share of the score, 0 to 1
+    difference: tuple[float, ...]  # of the positives' mean from the population's, in its standard deviations
+    title: ClassVar[str] = "What distinguishes the positives"
+
+    @classmethod
+    def from_diagnosis(cls, diagnosis: Diagnosis) -> DriversDisplay:
+        check_has(diagnosis, "drivers", "a diagnosis", "diagnose")
+        drivers = diagnosis.drivers[:_MAX_COLUMNS]
+        names = tuple(d.name if d.level is None else f"{d.name} ({d.level})" for d in drivers)
+        return cls(names, tuple(d.importance for d in drivers), tuple(d.difference for d in drivers))
+
+    @property
+    def description(self) -> str:
+        if not self.names:
+            return "No column distinguishes the positives from the population."
+        parts: list[str] = []
+        columns = list(zip(self.names, self.importance, self.difference, strict=True))
+        for name, share, difference in columns[:_MAX_DRIVERS]:
+            unit = "" if parts else " standard deviations"
+            where = ("higher" if difference > 0 else "lower") + ("" if parts else " among positives")
+            parts.append(f"{printable(name)} {percent(share)} ({where}, by {abs(difference):.2f}{unit})")
+        more = f" and {len(columns) - _MAX_DRIVERS} more" if len(columns) > _MAX_DRIVERS else ""
+        return f"Share of the score by column: {', '.join(parts)}{more}."
+
+    @property
+    def size(self) -> tuple[float, float]:
+        return bars_size(len(self.names), 1.2)
+
+    def draw(self, ax: Any) -> None:
+        at, higher = np.arange(len(self.names))[::-1], np.array(self.difference) > 0
+        importance = 100 * np.array(self.importance)
+        for rows, colour, hatch, label in (
+            (higher, BLUE, None, "higher among positives"),
+            (~higher, GREY, "////", "lower among positives"),
+        ):
+            if rows.any():
+                ax.barh(at[rows], importance[rows], color=colour, hatch=hatch, edgecolor="black", linewidth=0.6,
+                        label=label)  # fmt: skip
+        ax.set_yticks(at, [tick_label(name) for name in self.names])
+        ax.set_xlim(0)
+        ax.set_xlabel("share of the score, in %")
+        if self.names:
+            legend_above(ax, 1)
