@@ -1,12 +1,30 @@
-"""The test of a ratio R = r by its best witness: what it is made of, whether rows or counts of rows are at hand.
+"""The test of R = r at many ratios r, each by its most precise function h: one formula for rows and for counts.
 
-The mathematics is told in :mod:`priorshift.scores.witness`.
+Label shift says E_T h = (1−R)·E_P h + R·E_U h for every function h of a row, so each h is a witness of R: R = N/D with
+N = E_T h − E_P h and D = E_U h − E_P h. TCPU takes h = μ_U − μ_P in the space of a kernel. The variance of N − rD is
+c_T Var_T h + c_P Var_P h + c_U Var_U h with c_T = 1/n′, c_P = (1−r)²/m, c_U = r²/n, and the h that makes the variance
+of R̂ smallest is, by Cauchy and Schwarz,
+
+    h_r = (f_U − f_P)/(c_T f_T + c_P f_P + c_U f_U) = (1 − ρ)/(c_T((1−r)ρ + r) + c_P ρ + c_U),     ρ = f_P/f_U.
+
+It depends on a row through ρ alone, and on the scale of the p-value v (uniform for positives) ρ = 1/f_U(v), of which
+the mixture gives a decreasing fit. An error of ρ costs precision, never validity: every h is valid.
+
+Each r is tested with the h that is best if R = r. The positives' p-values are ranks, so that E_P h is known, and their
+noise enters through the ranks: to first order with the influence of a mean over P. The scores were fitted to the rows
+that they are averaged over, if never to a row itself; what two rows do to each other's scores does not vanish where
+the scores are mostly noise. This second-order part of the variance is that of the first order times the share of noise
+in h, which is seen in how much h differs between repetitions.
+
+Means of h and their errors come from rows (:mod:`priorshift.scores.witness`) or from counts of p-values
+(:mod:`priorshift.scores.counts`), as :class:`WitnessMeans`; all that follows is here.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -17,50 +35,34 @@ from priorshift.warning_records import warn
 
 _COARSE = np.concatenate([np.linspace(0, 0.9, 25), [0.92, 0.94, 0.96, 0.98, 0.99, 0.995]])  # r/(1 + r)
 _FINE = np.linspace(-6, 6, 25)  # standard errors around R̂
-LARGEST = float(_COARSE[-1] / (1 - _COARSE[-1]))  # r that is tested
-_LEAST_COUNT = 5.0  # rows of U that a density of p-values must be worth
-LEAST_SEPARATION = 1.645  # standard errors of the separation, below which P and U may be alike
-_SWAPPED = 5.0  # of the other sign, beyond which it is no chance
-_FAR = 1e4  # that is said of it, at most
-_WIDEST = 1e12  # times that a variance is made larger; one that is smaller still is rounding
+LARGEST_RATIO = float(_COARSE[-1] / (1 - _COARSE[-1]))  # that is tested
+_LEAST_COUNT = 5.0  # rows of U that the density of p-values in a bin amounts to, at least
+LEAST_SEPARATION = 1.645  # standard errors of D, below which P and U may be the same
+_SWAPPED = 5.0  # standard errors of the opposite sign that are no chance
+_LARGEST_SEPARATION = 1e4  # that a message gives
+_LARGEST_WIDENING = 1e12  # of a variance; one that is smaller still is rounding
 
 
 @dataclass(frozen=True, eq=False)
 class RatioTest:
-    """The test of R = r at many r.
+    """The test of R = r at many r."""
 
-    Attributes
-    ----------
-    ratios : ndarray of shape (tests,)
-        r, rising.
-    statistic : ndarray
-        (N − rD)/√Var(N − rD), which falls in r where the samples are apart.
-    error : ndarray
-        √Var(N − rD)/D, the standard error of R̂ if R = r; infinite where D is not positive.
-    freedom : ndarray
-        Satterthwaite's degrees of freedom.
-    ratio : float
-        R̂, where the statistic is zero; NaN where it is nowhere.
-    separation : float
-        D over its standard error, for the witness of R̂.
-    """
-
-    ratios: Floats
-    statistic: Floats
-    error: Floats
-    freedom: Floats
-    ratio: float
-    separation: float
+    ratios: Floats  # r, rising
+    statistic: Floats  # (N − rD)/√Var(N − rD), which falls in r where the samples are separable
+    error: Floats  # √Var(N − rD)/D, the standard error of R̂ if R = r; infinite where D is not positive
+    freedom: Floats  # Satterthwaite's degrees of freedom
+    ratio: float  # R̂, where the statistic is zero; NaN where it is nowhere
+    separation: float  # D over its standard error, for the h of R̂
 
     @classmethod
-    def of(cls, tests: Callable[[Floats], TriedRatios]) -> RatioTest:
-        """Test ratios everywhere, and more of them around R̂; `tests` makes those of any ratios."""
-        coarse = tests(_COARSE / (1 - _COARSE))
+    def run(cls, try_ratios: Callable[[Floats], TriedRatios]) -> RatioTest:
+        """Test ratios on a coarse grid, and more of them around R̂."""
+        coarse = try_ratios(_COARSE / (1 - _COARSE))
         test = coarse.result()
         error = float(np.interp(test.ratio, test.ratios, test.error)) if np.isfinite(test.ratio) else np.inf
         fine = test.ratio + error * _FINE if np.isfinite(error) else np.empty(0)
         fine = np.setdiff1d(fine[fine > 0], test.ratios)
-        return coarse.joined(tests(fine)).result() if len(fine) else test
+        return TriedRatios.join([coarse, try_ratios(fine)]).result() if len(fine) else test
 
     @property
     def ratio_error(self) -> float:
@@ -76,56 +78,127 @@ class RatioTest:
 
 @dataclass(frozen=True, eq=False)
 class TriedRatios:
-    """Rows of one array: r, N − rD, its variance, D, degrees of freedom, D over its standard error."""
+    """N − rD and its variance at some ratios r; every array ends in the axis of the ratios."""
 
-    made: Floats
+    ratios: Floats
+    difference: Floats  # N − rD
+    variance: Floats  # of the difference
+    denominator: Floats  # D
+    freedom: Floats  # Satterthwaite's degrees of freedom of the variance
+    separation: Floats  # D over its standard error
+    inflation: Floats  # 1 + the share of noise in h, by which variances of the source are multiplied
+    parts: Floats  # variances of the difference due to T, U and P alone, without the inflation
 
     @classmethod
-    def of(
-        cls, r: Floats, N: Floats, D: Floats, variance: Floats, parts: Floats, observations: Floats, of_D: Floats
-    ) -> TriedRatios:
-        """From the variance of N − rD and its `parts` from T, U and P, of so many observations; `of_D` is D's own."""
-        one_less = np.maximum(observations - 1, 1)[:, None]
-        freedom = parts.sum(axis=0) ** 2 / np.maximum((parts**2 / one_less).sum(axis=0), 1e-300)
-        apart = D / np.sqrt(np.maximum(of_D, 1e-300))
-        return cls(np.stack([r, N - r * D, np.maximum(variance, 1e-300), D, np.maximum(freedom, 1.0), apart]))
-
-    def joined(self, other: TriedRatios) -> TriedRatios:
-        made = np.concatenate([self.made, other.made], axis=1)
-        return TriedRatios(made[:, np.argsort(made[0], kind="stable")])
+    def join(cls, tried: list[TriedRatios]) -> TriedRatios:
+        """All of them in the order of their ratios."""
+        order = np.argsort(np.concatenate([one.ratios for one in tried]), kind="stable")
+        names = [field.name for field in fields(cls)]
+        return cls(*(np.concatenate([getattr(one, name) for one in tried], axis=-1)[..., order] for name in names))
 
     def result(self) -> RatioTest:
-        r, S, V, D, freedom, apart = self.made
-        ratio = _root(r, S, D)
+        """Find R̂ and standardise the differences."""
+        r, D = self.ratios, self.denominator
+        ratio = _root(r, self.difference, D)
         at = min(max(ratio, 0.0), float(r[-1])) if np.isfinite(ratio) else 1.0
-        spread = np.sqrt(V)
+        spread = np.sqrt(self.variance)
         error = np.where(D > 0, spread / np.where(D > 0, D, 1.0), np.inf)
-        return RatioTest(r, S / spread, error, freedom, ratio, float(np.interp(at, r, apart)))
+        separation = float(np.interp(at, r, self.separation))
+        return RatioTest(r, self.difference / spread, error, self.freedom, ratio, separation)
 
 
-def warn_not_separable(test: RatioTest, sizes: tuple[int, int], left: str) -> None:
-    """Say that P, of so many rows, cannot be told from U, and what is left of the answer."""
+@dataclass(frozen=True, eq=False)
+class WitnessMoments:
+    """Moments of functions h in a sample, one of each function."""
+
+    mean: Floats
+    square: Floats  # E h²
+    variance: Floats  # of h, the mean over repetitions
+    each: Floats  # the mean of the variances in each repetition
+    added: Floats | float = 0.0  # variance of the mean that noise in counts adds
+
+
+class WitnessMeans(ABC):
+    """Means of functions h in P, U and T, and how far they may be off."""
+
+    positive: WitnessMoments
+    population: WitnessMoments
+    target_mean: Floats
+    sizes: tuple[float, float, float]  # effective rows of P, U and T
+    observations: tuple[float, float, float]  # effective observations of P, U and T
+    repeats: int  # whose scores can be compared; 1 where rows were not counted in pairs of repetitions
+    target_added: Floats | float = 0.0  # variance of the mean in T that noise in counts adds
+    added_covariance: Floats | float = 0.0  # and covariance of the means in P and U
+    group_effect: Floats | float = 1.0  # how much larger groups make the variance in T, if they are like those of U
+
+    @abstractmethod
+    def variances(self, wider_P: Floats, wider_U: Floats) -> tuple[Floats, Floats, Floats]:
+        """Variances of the means in P, U and T, those of h in P and U being so much wider; to be called first."""
+
+    @abstractmethod
+    def source_variance(self, u: Floats, p: Floats) -> Floats:
+        """Variance of u·E_U h + p·E_P h."""
+
+    def with_shared_groups(self, r: Floats, variance: Floats, inflation: Floats) -> Floats:
+        """The variance of N − rD where groups are in the source and in the target; none are, by default."""
+        return variance
+
+
+def try_ratios(r: Floats, h: Floats, density_ratio: Floats, means: WitnessMeans, folds: int) -> TriedRatios:
+    """Test ratios r by functions h of shape (repeats, ratios, bins), given their means in the three samples."""
+    P, U, target_mean = means.positive, means.population, means.target_mean
+    _, n, t = means.sizes
+    # if R = r, T has this variance too: few rows of it may hold none of a rare class
+    supposed = (1 - r) * P.square + r * U.square - ((1 - r) * P.mean + r * U.mean) ** 2
+    noise = noise_share(U.each * unbiased(n), U.variance * unbiased(n), means.repeats, folds)
+    # few rows may miss where h is large, or be alike by chance. The law of P's p-values is known, and that of U's is
+    # the mixture's: variances are widened to theirs
+    wider_P = _widening(h.var(axis=2).mean(axis=0), P.each)
+    f = 1 / density_ratio[:, None, :]
+    f = f / f.sum(axis=2, keepdims=True)
+    wider_U = _widening(((f * h**2).sum(axis=2) - (f * h).sum(axis=2) ** 2).mean(axis=0), U.each)
+    var_P, var_U, var_T = means.variances(wider_P, wider_U)
+
+    floor = supposed / t  # of rows; a group's may differ from it as much as those of U do
+    var_T = np.maximum(np.maximum(var_T, floor), floor * np.maximum(means.group_effect, 1.0))
+    parts = np.stack([var_T, r**2 * var_U, (1 - r) ** 2 * var_P])
+    inflation = 1 + noise
+    V = means.with_shared_groups(r, var_T + inflation * means.source_variance(r, 1 - r), inflation)
+    V = V + (means.target_added + r**2 * U.added + (1 - r) ** 2 * P.added + 2 * r * (1 - r) * means.added_covariance)
+    # copies make D less sure; that shared rows make it surer is not counted on
+    apart, one = var_U + var_P, np.ones_like(r)
+    var_D = inflation * np.maximum(means.source_variance(one, -one), apart) + U.added + P.added
+
+    observations = np.array(means.observations[::-1], dtype=float)
+    one_less = np.maximum(observations - 1, 1)[:, None]
+    freedom = parts.sum(axis=0) ** 2 / np.maximum((parts**2 / one_less).sum(axis=0), 1e-300)
+    separation = U.mean / np.sqrt(np.maximum(var_D, 1e-300))
+    variance, freedom = np.maximum(V, 1e-300), np.maximum(freedom, 1.0)
+    return TriedRatios(r, target_mean - r * U.mean, variance, U.mean, freedom, separation, inflation, parts)
+
+
+def warn_not_separable(test: RatioTest, sizes: tuple[int, int], consequence: str) -> None:
+    """Warn that P and U, of these sizes, cannot be told apart, and what follows for the estimate."""
     m, n = sizes
-    apart = min(max(test.separation, -_FAR), _FAR)
+    apart = min(max(test.separation, -_LARGEST_SEPARATION), _LARGEST_SEPARATION)
     advice = "Add rows, or features that tell the classes apart"
     if apart < -_SWAPPED:
         advice = "It has the wrong sign: check whether positives and unlabelled rows are swapped"
     warn(
         f"The {m} positives cannot be told from the {n} unlabelled rows (their separation is {apart:.1f} times its "
-        f"standard error), so {left}. {advice}.",
+        f"standard error), so {consequence}. {advice}.",
         WeakSeparationWarning,
     )
 
 
-def density_ratio_of(law: tuple[Floats, Floats], rows: float) -> Floats:
-    """ρ = 1/f_U in each bin, by π and w of the mixture in each repetition; U is worth so many rows."""
-    prior, weights = law
+def density_ratio(prior: Floats, weights: Floats, rows: float) -> Floats:
+    """ρ = 1/f_U in each bin, by π and w of the mixture in each repetition; `rows` is the effective size of U."""
     f = prior[:, None] + (1 - prior[:, None]) * mixture.density(weights)
     return np.asarray(1 / np.maximum(f, _LEAST_COUNT / rows))
 
 
 def best_function(density_ratio: Floats, ratios: Floats, sizes: tuple[float, float, float]) -> Floats:
-    """h_r in each bin for samples that are worth m, n and n′ rows, shape (repeats, ratios, bins), at most 1."""
+    """h_r in each bin for samples of these effective sizes, shape (repeats, ratios, bins), at most 1."""
     rho, r = density_ratio[:, None, :], np.asarray(ratios, dtype=float)
     m, n, t = sizes
     c_T, c_P, c_U = 1 / t, ((1 - r) ** 2 / m)[:, None], (r**2 / n)[:, None]
@@ -135,22 +208,10 @@ def best_function(density_ratio: Floats, ratios: Floats, sizes: tuple[float, flo
 
 
 def mean_over_ranks(h: Floats, positives: int) -> Floats:
-    """The mean of h over the ranks that a further positive could have among so many, of each repetition."""
+    """The mean of h over the ranks that a further positive could have among so many, in each repetition."""
     attainable = mixture.bins((np.arange(positives + 1) + 0.5) / (positives + 1))
     counts = np.bincount(attainable, minlength=mixture.BINS)
     return np.asarray((h @ counts)[:, :, None] / (positives + 1))
-
-
-def expected_variance(h: Floats, density_ratio: Floats) -> Floats:
-    """Of h among U by the mixture's law of its p-values, the mean over repetitions."""
-    f = 1 / density_ratio[:, None, :]
-    f = f / f.sum(axis=2, keepdims=True)
-    return np.asarray(((f * h**2).sum(axis=2) - (f * h).sum(axis=2) ** 2).mean(axis=0))
-
-
-def widening(expected: Floats, seen: Floats) -> Floats:
-    """By how much a variance that rows show is made larger, where they are more alike than their law says."""
-    return np.clip(expected / np.maximum(seen, 1e-300), 1.0, _WIDEST)
 
 
 def noise_share(each: Floats, variance: Floats, repeats: int, folds: int) -> Floats:
@@ -167,16 +228,21 @@ def noise_share(each: Floats, variance: Floats, repeats: int, folds: int) -> Flo
 
 
 def unbiased(count: float) -> float:
-    """What a sum of squares about a mean of so many rows is too small by."""
+    """The factor that makes the variance about a sample's own mean unbiased, n/(n−1)."""
     return count / max(count - 1, 1)
 
 
+def _widening(expected: Floats, observed: Floats) -> Floats:
+    """The factor by which an observed variance is widened to the expected one, never below 1."""
+    return np.clip(expected / np.maximum(observed, 1e-300), 1.0, _LARGEST_WIDENING)
+
+
 def _root(r: Floats, S: Floats, D: Floats) -> float:
-    """Where N_r − rD_r falls through zero; beyond the ends, N/D with the witness of the nearer one."""
+    """Where S = N − rD falls through zero; beyond the ends, N/D with the h of the nearer one."""
     falls = np.flatnonzero((S[:-1] > 0) & (S[1:] <= 0) & (D[:-1] > 0) & (D[1:] > 0))
     if len(falls):
         k = falls[0]
-        ends = r[k : k + 2] + S[k : k + 2] / D[k : k + 2]  # each witness's own ratio
+        ends = r[k : k + 2] + S[k : k + 2] / D[k : k + 2]  # R by the h of either end
         weight = S[k] / (S[k] - S[k + 1])
         return float((1 - weight) * ends[0] + weight * ends[1])
     k = 0 if S[0] <= 0 else -1

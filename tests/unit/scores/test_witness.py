@@ -65,12 +65,12 @@ def test_no_function_of_a_row_has_a_smaller_variance(m, n, t, monkeypatch):
     f_P = np.full(mixture.BINS, 1 / mixture.BINS)
     seen = []
     monkeypatch.setattr(
-        witness, "_averaged", lambda h, bins: seen.append(h) or np.zeros((h.shape[1], bins.shape[1])) + 1e-3
+        witness, "_average", lambda h, bins: seen.append(h) or np.zeros((h.shape[1], bins.shape[1])) + 1e-3
     )
     rng = np.random.default_rng(0)
     made = of_scores(rng.normal(size=(1, m)), rng.normal(size=(1, n)), source_of(m, n), law=(prior, weights))
     ratios = np.array([0.05, 0.4, 1.0, 1.3])
-    made._block(ratios, made._sample(np.zeros((1, t)), target_of(t)))
+    made._try_ratios(ratios, made._sample(np.zeros((1, t)), target_of(t)))
     for r, h in zip(ratios, seen[0][0], strict=True):
         f_T = (1 - r) * f_P + r * f_U
         assert f_T.min() > 0
@@ -272,16 +272,17 @@ KINDS = ["apart", "shared", "copies", "censoring", "weights", "groups", "groups 
 def test_every_test_is_that_of_a_slow_implementation(kind):
     made, source, values, target = scored_problem(kind)
     ratios = np.array([0.0, 0.3, 1.0, 2.5, 40.0])
-    r, S, V, D, freedom, apart = made._tests(ratios, made._sample(values, target)).made
-    np.testing.assert_array_equal(r, ratios)
+    tried = made._try_ratios(ratios, made._sample(values, target))
+    np.testing.assert_array_equal(tried.ratios, ratios)
     told = np.array([slow(made, source, values, target, one) for one in ratios]).T
-    for found, expected in zip((S, V, D, freedom, apart), told, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    names = ("difference", "variance", "denominator", "freedom", "separation")
+    for name, expected in zip(names, told, strict=True):
+        np.testing.assert_allclose(getattr(tried, name), expected, rtol=1e-9, atol=1e-12, err_msg=name)
     if kind != "apart":  # what is one observation, and what a row counts, matters
         lone = Witness(made.scored, source_of(*(len(x[0]) for x in (made.positive, made.population))), made.density_ratio,
                        made.population, made.positive)  # fmt: skip
-        alone = lone._tests(ratios, lone._sample(values, target_of(values.shape[1]))).made
-        assert not np.allclose(alone[2], V, rtol=0.01)
+        alone = lone._try_ratios(ratios, lone._sample(values, target_of(values.shape[1])))
+        assert not np.allclose(alone.variance, tried.variance, rtol=0.01)
 
 
 def test_order_of_rows_and_size_of_blocks_change_nothing(monkeypatch):
@@ -687,9 +688,10 @@ def test_influences_add_up_to_the_variance_of_the_test():
         for kind, target in of_target.items():
             for ratio in (0.0, 0.4, 1.0, 1.7):
                 moved = made.influence(ratio, values, target)
-                _, _, V, D, freedom, _ = made._tests(np.array([ratio]), made._sample(values, target)).made
-                assert moved.source @ moved.source + moved.own_variance == pytest.approx(float(V[0] / D[0] ** 2))
-                assert moved.freedom == freedom[0] and len(moved.source) == m + n - 15 * (shared is not None)
+                tried = made._try_ratios(np.array([ratio]), made._sample(values, target))
+                variance = float(tried.variance[0] / tried.denominator[0] ** 2)
+                assert moved.source @ moved.source + moved.own_variance == pytest.approx(variance)
+                assert moved.freedom == tried.freedom[0] and len(moved.source) == m + n - 15 * (shared is not None)
                 assert (moved.target[:12] == 0).all() == (kind == "groups")
     for name in ("own_variance", "freedom"):
         assert getattr(made.influence(-0.1, values, target), name) == getattr(made.influence(0.0, values, target), name)
@@ -706,8 +708,8 @@ def test_the_influence_of_a_source_row_is_what_leaving_it_out_does():
         made = of_scores(P, U, source_of(P.shape[1], U.shape[1]), law=law)
         values = np.stack([p_values(P[0], T[0])])
         target = target_of(t)
-        r_, S, _, D, *_ = made._tests(np.array([r]), made._sample(values, target)).made[:, 0]
-        return r_ + S / D, made.influence(r, values, target).source
+        tried = made._try_ratios(np.array([r]), made._sample(values, target))
+        return r + tried.difference[0] / tried.denominator[0], made.influence(r, values, target).source
 
     whole, influence = ratio(P, U)
     of_U = whole - np.array([ratio(P, np.delete(U, i, axis=1))[0] for i in range(n)])

@@ -357,13 +357,14 @@ def test_the_noise_of_a_tested_ratio_is_what_simulation_says(scenario):
         p, u, t = (private.released_counts(one, 1.0, 1e-6, rng) for one in (P, U, T))
         noisy = replace(source, positive=p, unlabeled=u)
         same_function = replace(witness, positive=p, population=noisy.population)
-        found.append(same_function._tried(r, t).made[1:3])
+        tried = same_function._try_ratios(r, t)
+        found.append((tried.difference, tried.variance))
     off, variance = np.array(found).transpose(1, 2, 0)
     # all of the variance but what is left of it with hardly any noise
     still = replace(source, **{
         name: ScoreCounts.from_groups(one.rows, one.grouped, 1e-6) for name, one in (("positive", P), ("unlabeled", U))
     })  # fmt: skip
-    rest = replace(witness, positive=still.positive, population=still.population)._tried(r, T).made[2]
+    rest = replace(witness, positive=still.positive, population=still.population)._try_ratios(r, T).variance
     np.testing.assert_allclose(variance.mean(axis=1) - rest, off.var(axis=1), rtol=0.2)  # 800 draws: 5 %
 
 

@@ -81,10 +81,10 @@ def test_what_does_not_add_up_is_seen():
 def test_the_test_of_a_ratio_is_that_of_the_rows(scenario, target_prior, monkeypatch):
     s = ps.simulate.gaussian(0.3, target_prior, n_source=700, n_target=300, shared=False, random_state=0)
     by_rows = ps.WitnessShift(0.3, scenario=scenario, random_state=0).fit(s.X, s.y)
-    assert by_rows._witness._counted is None
+    assert by_rows._witness._counts is None
     monkeypatch.setattr(witness, "_COUNTED", 10)
     by_counts = ps.WitnessShift(0.3, scenario=scenario, random_state=0).fit(s.X, s.y)
-    assert by_counts._witness._counted is not None
+    assert by_counts._witness._counts is not None
     tests = [w._witness.test(w.p_values(s.target), w.read_target(s.target)) for w in (by_rows, by_counts)]
     for name in ("ratios", "statistic", "error", "freedom", "ratio", "separation"):
         np.testing.assert_allclose(getattr(tests[1], name), getattr(tests[0], name), rtol=1e-8, err_msg=name)
@@ -97,7 +97,7 @@ def test_rows_that_are_not_alike_are_not_counted(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for arguments in ({"groups": groups}, {"weights": 1.0 + groups % 2}, {"shared": groups}):
-            assert ps.WitnessShift(0.3, random_state=0).fit(s.X, s.y, **arguments)._witness._counted is None
+            assert ps.WitnessShift(0.3, random_state=0).fit(s.X, s.y, **arguments)._witness._counts is None
     fitted = ps.WitnessShift(0.3, random_state=0).fit(s.X, s.y)
     weights = 1.0 + np.arange(200) % 2
     weighted = fitted.estimate(s.target, weights=weights)
