@@ -32,15 +32,15 @@ import httpx
 import pandas as pd
 
 import priorshift as ps
-from priorshift.app import serve as example
-from priorshift.app import worker
+from priorshift.app import queue as worker
+from priorshift.app import routes as example
 from priorshift.app.jobs import Order, run
-from priorshift.app.middleware import Guard, RefusedError
+from priorshift.app.middleware import AccessMiddleware, RefusedError
+from priorshift.app.queue import TaskQueue
+from priorshift.app.routes import Site
 from priorshift.app.serve import private_folder
-from priorshift.app.server import Site
 from priorshift.app.settings import PHRASES, ROLES, Settings
-from priorshift.app.tasks import Tasks
-from priorshift.app.uploads import Limits, Uploads, clean_name
+from priorshift.app.uploads import Limits, Uploads, display_name
 from priorshift.cli import main
 from priorshift.diagnosis.diagnose import diagnose_targets
 from priorshift.errors import InputError
@@ -106,7 +106,7 @@ class Client:
     def ask(self, method, path, **named):
         return self.http.request(method, f"/{TOKEN}/{path}", headers=OURS, **named)
 
-    def wait(self, task, until=("done", "refused", "cancelled"), seconds=60):
+    def wait(self, task, until=("done", "failed", "cancelled"), seconds=60):
         end = time.monotonic() + seconds
         while (story := self.ask("GET", f"tasks/{task}").json())["state"] not in until:
             assert time.monotonic() < end, story
@@ -146,7 +146,7 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(site):
-    app = Guard(site.application(), TOKEN, [HOST, "localhost:8000"])
+    app = AccessMiddleware(site.application(), TOKEN, [HOST, "localhost:8000"])
     return Client(Direct(app))
 
 
@@ -198,7 +198,7 @@ def test_who_has_the_address_may_look(client, headers):
 
 
 def test_literal_addresses_are_ours_only_where_the_page_is_exposed(site):
-    exposed = Direct(Guard(site.application(), TOKEN, [HOST], 8000))
+    exposed = Direct(AccessMiddleware(site.application(), TOKEN, [HOST], 8000))
     for host, status in (("192.168.0.7:8000", 200), ("[fe80::1]:8000", 200), ("192.168.0.7:80", 403), ("a.example:8000", 403),
                          ("192.168.0.7", 403), ("", 403), ("[:8000", 403)):  # fmt: skip
         assert exposed.request("GET", f"/{TOKEN}/", headers={"Host": host}).status_code == status, host
@@ -234,9 +234,9 @@ def test_every_answer_has_the_headers_and_none_has_a_cookie(client, brought):
 
 
 def test_an_error_of_ours_is_a_sentence_with_headers(site, client, monkeypatch, capsys):
-    monkeypatch.setattr(example, "files", lambda: 1 / 0)
+    monkeypatch.setattr(example, "example_files", lambda: 1 / 0)
     answer = client.ask("POST", "example")
-    assert answer.status_code == 500 and "went wrong in priorshift itself" in answer.json()["sentence"]
+    assert answer.status_code == 500 and "internal error occurred in priorshift" in answer.json()["message"]
     assert all(name in answer.headers for name in HEADERS) and "ZeroDivisionError" in capsys.readouterr().err
 
 
@@ -259,12 +259,12 @@ def test_the_page_asks_nothing_of_others_and_has_no_code_in_it():
 def test_a_file_that_is_too_large_is_refused_before_and_while_it_comes(client, site):
     for content in (b"a,b\n" * 1_000_000, in_pieces([b"a,b\n" * 100_000] * 10)):  # with and without a length
         answer = client.put("target", content)
-        assert answer.status_code == 413 and "larger than 3,000,000 bytes" in answer.json()["sentence"]
+        assert answer.status_code == 413 and "larger than 3,000,000 bytes" in answer.json()["message"]
     assert not any(path.stat().st_size > LIMITS.bytes for path in site.uploads.folder.iterdir())
 
 
 BAD = {
-    "gzip bomb": (lambda: gzip.compress(b"1" * 16_000_000, mtime=0), "t.csv.gz", "has more than 3,000,000 bytes when unpacked"),
+    "gzip bomb": (lambda: gzip.compress(b"1" * 16_000_000, mtime=0), "t.csv.gz", "has more than 3,000,000 bytes when decompressed"),
     "too many rows": (lambda: b"a,b\n" + b"1,2\n" * 6000, "t.csv", "has more than 5,000 rows"),
     "cut gzip": (lambda: gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-9], "t.csv.gz", "is a damaged gzip file"),
     "empty": (lambda: b"", "t.csv", "is empty"),
@@ -289,8 +289,8 @@ def parquet(rows=100, columns=3):
 def test_a_bad_file_gets_a_sentence(client, why):
     content, name, sentence = BAD[why]
     story = client.wait(client.put("target", content(), name).json()["task"])
-    assert story["state"] == "refused" and sentence in story["sentence"], story
-    assert str(Path("files")) + os.sep not in story["sentence"]  # no path of ours
+    assert story["state"] == "failed" and sentence in story["message"], story
+    assert str(Path("files")) + os.sep not in story["message"]  # no path of ours
 
 
 def test_many_cells_in_few_bytes_are_refused_before_they_are_read(tmp_path):
@@ -309,7 +309,7 @@ def test_long_cells_that_are_stored_once_are_refused_before_they_fill_the_memory
     files.write_table(pyarrow.table({"a": cells.cast(pyarrow.string()), "b": np.zeros(500)}), tmp_path / "t.parquet")
     assert (tmp_path / "t.parquet").stat().st_size < 100_000
     before = pyarrow.total_allocated_bytes()
-    with pytest.raises(InputError, match="more than 20,000,000 bytes when unpacked"):
+    with pytest.raises(InputError, match="more than 20,000,000 bytes when decompressed"):
         replace(LIMITS, bytes=20_000_000).check_file(tmp_path / "t.parquet", "t")
     assert pyarrow.total_allocated_bytes() <= before
 
@@ -319,7 +319,7 @@ def test_long_cells_that_are_stored_once_are_refused_before_they_fill_the_memory
     ("..", ".."), ("\u202egnp.csv", "gnp.csv"), ("x" * 300 + ".csv", "x" * 116 + ".csv"),
 ])  # fmt: skip
 def test_names_are_shown_and_never_used(client, site, name, shown):
-    assert clean_name(name) == shown
+    assert display_name(name) == shown
     before = set(site.uploads.folder.iterdir())
     answer = client.put("target", b"a,b\n1,2\n3,4\n", name)
     assert answer.json()["name"] == shown
@@ -346,27 +346,27 @@ def test_an_upload_that_hangs_or_breaks_off_leaves_nothing(site):
     for pieces, status in ((_hangs(), 408), (_breaks(), 400)):
         with pytest.raises(RefusedError) as refused:
             asyncio.run(site.uploads.receive("t.csv", pieces, 100, lambda: ()))
-        assert refused.value.status == status and "choose it again" in refused.value.sentence
+        assert refused.value.status == status and "Choose it again" in refused.value.message
     assert set(site.uploads.folder.iterdir()) == before
 
 
 def test_old_files_give_way_to_new_ones_but_not_those_of_a_job(tmp_path):
     uploads = Uploads(tmp_path, replace(LIMITS, files=3, all_bytes=100))
     needed = set()
-    kept = [uploads.keep(f"{k}.csv", "x" * 10, lambda: needed) for k in range(3)]
+    kept = [uploads.add_text(f"{k}.csv", "x" * 10, lambda: needed) for k in range(3)]
     needed.add(kept[0].id)
-    kept.append(uploads.keep("3.csv", "x" * 10, lambda: needed))
+    kept.append(uploads.add_text("3.csv", "x" * 10, lambda: needed))
     assert uploads[kept[0].id] and uploads[kept[3].id] and len(list(tmp_path.iterdir())) == 3
-    with pytest.raises(RefusedError, match="no longer here"):
+    with pytest.raises(RefusedError, match="was deleted"):
         uploads[kept[1].id]
-    late = uploads.keep("late.csv", "x" * 10, lambda: needed, "closed")
-    uploads.leave("closed", lambda: {late.id})
-    uploads.keep("x.csv", "x" * 10, lambda: needed)
+    late = uploads.add_text("late.csv", "x" * 10, lambda: needed, "closed")
+    uploads.delete_page("closed", lambda: {late.id})
+    uploads.add_text("x.csv", "x" * 10, lambda: needed)
     assert not late.path.exists() and uploads[kept[0].id] and uploads[kept[3].id]
-    uploads.keep("4.csv", "x" * 85, lambda: needed)
+    uploads.add_text("4.csv", "x" * 85, lambda: needed)
     assert {path.stem for path in tmp_path.iterdir()} >= {kept[0].id} and len(list(tmp_path.iterdir())) == 2
-    with pytest.raises(RefusedError, match="no room") as refused:
-        uploads.keep("5.csv", "x" * 95, lambda: needed)
+    with pytest.raises(RefusedError, match="no space") as refused:
+        uploads.add_text("5.csv", "x" * 95, lambda: needed)
     assert refused.value.status == 413
 
 
@@ -381,7 +381,7 @@ SETTINGS = {
         "between 0 and 100%, the lower one first, such as 10 to 30",
     ),
     "a range upside down": ({"prior": {"low": 0.3, "high": 0.1}}, "lower one first"),
-    "a survey upside down": ({"prior": {"positives": 9, "rows": 3}}, "larger one"),
+    "a survey upside down": ({"prior": {"positives": 9, "rows": 3}}, "cannot be larger"),
     "text for a number": ({"prior": {"value": "0.2"}}, "not complete"),
     "no scenario": ({"scenario": "x"}, "choose"),
     "ids where none are": ({"scenario": "censoring", "shared": "id"}, "no row is in both"),
@@ -404,9 +404,9 @@ def test_settings_that_cannot_be_meant_are_refused(why):
 
 def test_refused_settings_are_a_sentence(client, brought):
     answer = client.begin(brought, {"prior": {"value": 2}})
-    assert answer.status_code == 422 and answer.json()["sentence"].startswith("The share of the old population")
-    twice = client.begin(brought, {"weights": "age", "by": "age"}).json()["sentence"]
-    assert twice.startswith("The column 'age' is both what tells the new populations apart and a weight;")
+    assert answer.status_code == 422 and answer.json()["message"].startswith("The share of the old population")
+    twice = client.begin(brought, {"weights": "age", "by": "age"}).json()["message"]
+    assert twice.startswith("The column 'age' is both what distinguishes the new populations and a weight;")
     assert client.begin({**brought, "target": "gone"}).status_code == 410
     assert client.begin({"target": brought["target"]}).status_code == 400
     assert client.ask("POST", "tasks", content=b"x" * 5_000_000).status_code == 413
@@ -431,8 +431,8 @@ def test_the_page_names_no_argument_or_option(client, name):
     frames = [frame.drop(columns=["month", "patient"], errors="ignore") for frame in tables(60)]
     texted = [frame.assign(**{name: [f"{k} {n}" for n in range(len(frame))]}) for k, frame in enumerate(frames)]
     story = client.run(client.bring(texts(texted)), {}, "columns")
-    assert story["state"] == "refused" and not FOREIGN.search(story["sentence"]), story["sentence"]
-    assert "leave the column out, choose it under “Rows that belong together have the same”" in story["sentence"]
+    assert story["state"] == "failed" and not FOREIGN.search(story["message"]), story["message"]
+    assert "leave the column out, choose it under “Rows that belong together have the same”" in story["message"]
     numbered = [frame.assign(**{name: 1000 * k + np.arange(len(frame))}) for k, frame in enumerate(frames)]
     odd = client.run(client.bring(texts(numbered)), {}, "columns")["answer"]["odd"]
     assert odd and not [said for said in odd if FOREIGN.search(said)], odd
@@ -443,21 +443,21 @@ def test_files_that_are_one_and_files_that_are_gone_are_said_in_words_of_the_pag
     frames = [frame.drop(columns=["month", "patient"], errors="ignore") for frame in tables(60)]
     files = client.bring(texts([frames[1], frames[1], frames[2]]))
     story = client.run(files, {})
-    assert story["sentence"].startswith("The known positives and the old population are the same"), story
-    assert not FOREIGN.search(story["sentence"])
+    assert story["message"].startswith("The known positives and the old population are the same"), story
+    assert not FOREIGN.search(story["message"])
     site.uploads[files["positive"]].path.unlink()
     story = client.run(files, {})
-    assert story["sentence"] == "positive.csv (known positives) is no longer there; choose it again.", story
+    assert story["message"] == "positive.csv (known positives) is no longer there; choose it again.", story
 
 
 def test_a_column_of_the_new_population_alone_may_tell_several_apart(client):
     frames = tables(60)
     story = client.run(client.bring(texts(frames)), {}, "columns")
-    assert "target.csv (new population) has 'month' besides" in story["sentence"]
-    assert story["sentence"].endswith("under “Several new populations, told apart by”.")
+    assert "target.csv (new population) has 'month' besides" in story["message"]
+    assert story["message"].endswith("under “Several new populations, distinguished by”.")
     frames[1]["ward 2"], frames[2]["month"] = 1, 1
     story = client.run(client.bring(texts(frames)), {}, "columns")
-    assert "Several new populations" not in story["sentence"], story
+    assert "Several new populations" not in story["message"], story
 
 
 # what becomes of jobs
@@ -527,7 +527,7 @@ def test_parquet_and_gzip_come_in_and_decisions_go_out_as_text(client):
     contents["target"] = into.getvalue()
     files = client.bring(contents, names)
     refused = client.run(files, KNOWN, "columns")
-    assert refused["state"] == "refused" and "t.parquet (new population) has 'note' besides" in refused["sentence"]
+    assert refused["state"] == "failed" and "t.parquet (new population) has 'note' besides" in refused["message"]
     settings = KNOWN | {"drop": ["patient", "note"]}
     uses = {column["name"]: column["use"] for column in client.run(files, settings, "columns")["answer"]["columns"]}
     assert uses == dict.fromkeys(["age", "dose", "score", "ward"], "feature") | dict.fromkeys(
@@ -568,7 +568,7 @@ def test_a_killed_worker_is_a_sentence_and_the_next_job_runs(client, site, broug
     assert client.ask("DELETE", f"files/{brought['target']}").status_code == 409
     os.kill(site.tasks.worker_pid, signal.SIGKILL)
     story = client.wait(task)
-    assert story["state"] == "refused" and "ended from outside" in story["sentence"]
+    assert story["state"] == "failed" and "ended from outside" in story["message"]
     assert client.ask("GET", f"tasks/{task}/report").status_code == 404
 
     task, other = (client.begin(brought, KNOWN).json()["id"] for _ in range(2))
@@ -588,11 +588,11 @@ class Idle:
         self.made.append(self)
         self.is_alive, self.pid, self.said = True, 0, [{"ready": True}]
 
-    def ask(self, order):
+    def send(self, order):
         self.asked.append(order["kind"])
         self.said += self.answers.pop(0) if self.answers else []
 
-    def hear(self, seconds):
+    def receive(self, seconds):
         if self.said:
             return self.said.pop(0)
         time.sleep(min(seconds, 0.02))
@@ -604,14 +604,14 @@ class Idle:
 
 @pytest.fixture
 def queue(tmp_path, monkeypatch):
-    monkeypatch.setattr("priorshift.app.tasks.Worker", Idle)
+    monkeypatch.setattr("priorshift.app.queue.Worker", Idle)
     monkeypatch.setattr(Idle, "answers", [])
     monkeypatch.setattr(Idle, "asked", [])
     monkeypatch.setattr(Idle, "made", [])
     made = []
 
     def _queue(**limits):
-        made.append(Tasks(tmp_path, replace(LIMITS, **limits)))
+        made.append(TaskQueue(tmp_path, replace(LIMITS, **limits)))
         return made[-1]
 
     yield _queue
@@ -631,19 +631,19 @@ def test_jobs_wait_for_their_turn_and_looks_go_first(queue):
     first = tasks.add("run", {}, {}, ("a",))
     until(lambda: first.state == "running")
     second, third, look = tasks.add("run", {}, {}, ()), tasks.add("run", {}, {}, ()), tasks.add("look", {}, {}, ("b",))
-    assert [tasks.story(task.id)["ahead"] for task in (first, look, second, third)] == [0, 1, 2, 3]
+    assert [tasks.status(task.id)["ahead"] for task in (first, look, second, third)] == [0, 1, 2, 3]
     assert tasks.in_use == {"a", "b"}
     tasks.add("run", {}, {}, ())
     with pytest.raises(RefusedError, match="waiting") as refused:
         tasks.add("run", {}, {}, ())
     assert refused.value.status == 503
     tasks.cancel(second.id)
-    assert tasks.story(second.id)["state"] == "cancelled" and tasks.story(third.id)["ahead"] == 2
+    assert tasks.status(second.id)["state"] == "cancelled" and tasks.status(third.id)["ahead"] == 2
     tasks.cancel(first.id)
     until(lambda: look.state == "running")
     assert first.state == "cancelled" and not first.folder.exists() and Idle.asked == ["run", "look"]
     with pytest.raises(RefusedError, match="no longer known"):
-        tasks.story("x")
+        tasks.status("x")
 
 
 def test_jobs_and_files_of_a_page_that_was_closed_are_given_up(client, site, brought):
@@ -678,8 +678,8 @@ def test_jobs_and_files_of_a_page_that_was_closed_are_given_up(client, site, bro
 def test_a_job_that_takes_too_long_is_ended(queue):
     tasks = queue(seconds=0.2)
     story = tasks.add("run", {}, {}, ())
-    until(lambda: story.state == "refused")
-    assert "longer than 0.2 seconds" in story.sentence and not story.folder.exists()
+    until(lambda: story.state == "failed")
+    assert "longer than 0.2 seconds" in story.message and not story.folder.exists()
     Idle.answers.append([{"answer": {}}])
     after = tasks.add("run", {}, {}, ())
     until(lambda: after.state == "done")
@@ -693,9 +693,9 @@ def test_what_memory_does_not_hold_and_what_we_did_wrong_are_sentences(capsys):
     for wrong, goes_on in wrongs.items():
         work = SimpleNamespace(Order=Order, STEPS={}, WORK={"run": lambda *_, wrong=wrong: raising(wrong)})
         assert worker._answer(pipe, asked, LIMITS, work) is goes_on
-    assert "more memory than there is" in said[0]["refused"] and said[0]["leaves"]
-    assert "(ZeroDivisionError)" in said[1]["refused"] and "Traceback" in capsys.readouterr().err
-    assert said[2]["refused"] == "This file is odd; mend it."
+    assert "more memory than this app may use" in said[0]["error"] and said[0]["exits"]
+    assert "(ZeroDivisionError)" in said[1]["error"] and "Traceback" in capsys.readouterr().err
+    assert said[2]["error"] == "This file is odd; mend it."
 
 
 def raising(error):
@@ -704,10 +704,10 @@ def raising(error):
 
 def test_a_worker_that_ran_out_of_memory_is_replaced(queue):
     tasks = queue()
-    Idle.answers += [[{"refused": "too much", "leaves": True}], [{"answer": {}}]]
+    Idle.answers += [[{"error": "too much", "exits": True}], [{"answer": {}}]]
     first, second = tasks.add("run", {}, {}, ()), tasks.add("run", {}, {}, ())
     until(lambda: second.state == "done")
-    assert first.sentence == "too much" and len(Idle.made) == 2
+    assert first.message == "too much" and len(Idle.made) == 2
 
 
 def test_old_results_are_dropped(queue):
@@ -719,9 +719,9 @@ def test_old_results_are_dropped(queue):
         until(lambda: made[-1].state == "done")
     tasks.add("look", {}, {}, ())
     assert [task.folder.exists() for task in made] == [False, False, True, True]
-    assert tasks.story(made[3].id)["answer"] == {"k": 3}
+    assert tasks.status(made[3].id)["answer"] == {"k": 3}
     with pytest.raises(RefusedError, match="no longer known"):
-        tasks.story(made[0].id)
+        tasks.status(made[0].id)
 
 
 def test_memory_of_the_worker_is_held_to_its_limit(tmp_path):
@@ -730,7 +730,7 @@ def test_memory_of_the_worker_is_held_to_its_limit(tmp_path):
     if not sys.platform.startswith("linux"):
         pytest.skip("the limit on data counts arrays on Linux")
     script = (
-        "import numpy as np; from priorshift.app.worker import _limit_memory; _limit_memory(400 << 20)\n"
+        "import numpy as np; from priorshift.app.queue import _limit_memory; _limit_memory(400 << 20)\n"
         "a = np.ones((1000, 1000)); a @ a\n"
         "try: np.ones(1 << 27); print('none')\n"
         "except MemoryError: print('limited')"
@@ -848,7 +848,7 @@ def test_it_goes_on_in_silence_when_all_its_processes_are_killed(tmp_path):
         for pid in below:
             os.kill(pid, signal.SIGKILL)
         _, answer = put(host, token, b"a,b\n1,2\n3,4\n")
-        until(lambda: json.loads(asked(host, token, f"tasks/{answer['task']}")[1])["state"] in ("done", "refused"), 60)
+        until(lambda: json.loads(asked(host, token, f"tasks/{answer['task']}")[1])["state"] in ("done", "failed"), 60)
         _, answer = put(host, token, b"a,b\n1,2\n3,4\n")
         until(lambda: json.loads(asked(host, token, f"tasks/{answer['task']}")[1])["state"] == "done", 60)
         ended(process, signal.SIGTERM, tmp_path)
@@ -925,7 +925,7 @@ def test_fifty_uploads_at_once_leave_it_answering(tmp_path):
 @pytest.mark.parametrize(("options", "sentence"), [
     (["--host", "0.0.0.0"], "would let other machines reach this page"),
     (["--host", "::1"], "--expose-to-network"),
-    (["--port", "70000"], "is no port"),
+    (["--port", "70000"], "is not a port"),
     (["--max-rows", "0"], "is not a whole number from 1 on"),
 ])  # fmt: skip
 def test_the_command_refuses(options, sentence, capsys):
@@ -939,7 +939,7 @@ def test_the_command_refuses(options, sentence, capsys):
 def test_a_port_that_is_taken_is_a_sentence(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["app", "--no-browser", "--port", str(taken.getsockname()[1])]) == 2
-    assert "choose another --port" in capsys.readouterr().err
+    assert "Choose another --port" in capsys.readouterr().err
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
@@ -1003,6 +1003,6 @@ NO_OBJECTS = {
 @pytest.mark.parametrize("body", NO_OBJECTS.values(), ids=NO_OBJECTS)
 def test_what_is_no_json_object_is_refused_in_a_sentence(client, body):
     answer = client.ask("POST", "tasks", content=body.encode())
-    assert (answer.status_code, answer.json()["sentence"]) == (
-        400, "What was sent is not a JSON object; reload the page.",
+    assert (answer.status_code, answer.json()["message"]) == (
+        400, "The request is not a JSON object. Reload the page.",
     )  # fmt: skip

@@ -92,7 +92,7 @@ def leave_out(page, *columns):
 
 def finished(page):
     page.wait_for_selector("#result:not([hidden]), #failed:not([hidden])")
-    assert page.is_visible("#result"), page.inner_text("#failed-sentence")
+    assert page.is_visible("#result"), page.inner_text("#failed-message")
 
 
 def downloaded(page, name):
@@ -111,7 +111,7 @@ def test_from_files_to_a_report_and_again_with_another_setting(chromium, address
         assert "target.csv (new population) has 'month' besides" in problem.inner_text()
         leave_out(page, "month", "patient")
         page.wait_for_selector("#read-columns:not([hidden])")
-        assert page.inner_text("#read-status") == "Rows are compared by 3 columns; 2 others have another use, or none."
+        assert page.inner_text("#read-status") == "Rows are compared by 3 columns; 2 others are not compared."
         page.click("#read-summary")
         cells = page.locator("#read-columns tbody tr").all_inner_texts()
         assert cells[2].split("\t")[:2] == ["<b>score</b>", "comparing rows"] and len(cells) == 5

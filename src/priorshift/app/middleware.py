@@ -1,9 +1,7 @@
-"""What the app does not do, said in a sentence with a status of HTTP.
+"""Access control, and the security headers of every response.
 
-Who may ask, and what every answer says to the browser.
-
-The page is for the one who was told its address. Other web pages in the same browser can send requests to this machine,
-so that each request must show the secret of the address, a host that is ours and, where a page made it, that ours did.
+The page is only for who knows its address. Other web pages in the same browser can send requests to this machine, so
+each request must contain the secret of the address, a host that is ours and, if a page sent it, our own origin.
 """
 
 from __future__ import annotations
@@ -20,19 +18,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class RefusedError(Exception):
-    """A request that is not granted.
+    """A request that is refused, with the HTTP status and a message for the user."""
 
-    Attributes
-    ----------
-    status : int
-        Of the answer.
-    sentence : str
-        For the user.
-    """
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status, self.sentence = status, sentence
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
 
 
 PAGE_POLICY = (
@@ -55,30 +45,21 @@ _HEADERS = {
 _READING = ("GET", "HEAD")
 
 
-class Guard:
-    """Lets requests with the right address through, without its secret part, and puts headers on every answer.
-
-    Parameters
-    ----------
-    app : ASGI application
-        What is guarded.
-    token : str
-        The first part of every path.
-    hosts : iterable of str
-        Names under which we are reached, with the port.
-    port : int or None
-        Where literal addresses are ours too, under this port: no other site can make its name one of them.
-    """
+class AccessMiddleware:
+    """Passes on requests with the right address, without its secret part, and adds headers to every response."""
 
     def __init__(self, app: ASGIApp, token: str, hosts: Iterable[str], port: int | None = None) -> None:
-        self.app, self.token, self.hosts, self.port = app, token, frozenset(hosts), port
+        self.app = app
+        self.token = token  # the first part of every path
+        self.hosts = frozenset(hosts)  # our names, with the port
+        self.port = port  # under which any IP address is ours too: no other site can make its name one of them
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
-            return  # no socket of another kind is ours
+            return  # no other kind of socket is served
 
-        async def _send(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
@@ -86,27 +67,27 @@ class Guard:
             await send(message)
 
         first, _, rest = scope["path"].removeprefix("/").partition("/")
-        if sentence := self._refusal(scope["method"], Headers(scope=scope), first):
-            await PlainTextResponse(sentence, 403)(scope, receive, _send)
+        if message := self._refusal(scope["method"], Headers(scope=scope), first):
+            await PlainTextResponse(message, 403)(scope, receive, send_with_headers)
             return
         inner: dict[str, Any] = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
-        await self.app(inner, receive, _send)
+        await self.app(inner, receive, send_with_headers)
 
     def _refusal(self, method: str, headers: Headers, token: str) -> str | None:
-        """Why a request is not ours to answer, if it is not."""
+        """Return why a request is refused, or None."""
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or not self._is_ours(hosts[0].lower()):
-            return "This page is not reached under that name; open the address that priorshift app has shown."
+            return "This host name is not allowed: open the address that priorshift app has printed."
         if not secrets.compare_digest(token.encode(), self.token.encode()):
-            return "This address is not complete; open the one that priorshift app has shown."
+            return "This address is not complete: open the one that priorshift app has printed."
         site, mode = headers.get("sec-fetch-site", "same-origin"), headers.get("sec-fetch-mode", "navigate")
         navigates = method in _READING and mode == "navigate" and not origins
         if any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins) or len(origins) > 1:
-            return "Another page asked, and it may not."
+            return "Requests from other pages are not allowed."
         if not navigates and site != "same-origin":
-            return "Another page asked, and it may not."
+            return "Requests from other pages are not allowed."
         if method not in _READING and not origins:
-            return "It is not told which page asks, so that it may not."
+            return "Requests without an origin are not allowed."
         return None
 
     def _is_ours(self, host: str) -> bool:

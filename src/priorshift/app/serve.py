@@ -1,8 +1,8 @@
-"""A private folder for what users bring: gone at exit, and if that could not be, at the next start.
+"""Serving the page: a free port, an address with a secret, a private folder for uploaded files, and a clean end.
 
-A lock that its owner holds, and that the system takes back when the owner dies, tells what was left behind.
-
-From the command to the page: a free port, an address with a secret, a browser, and an end that leaves nothing."""
+The folder is deleted at exit or, if the process was killed, at the next start: a lock, which the system releases when
+its owner dies, tells which folders are left over.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from priorshift.app.uploads import Limits
 from priorshift.errors import InputError, MissingExtraError
 
 _PREFIX, _LOCK = "priorshift-app-", "lock"
-_YOUNG = 60.0  # seconds in which a folder may not have its lock yet
+_GRACE = 60.0  # seconds in which a new folder may not have its lock yet
 
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """A folder that only this user can look into, deleted with all that is in it."""
+    """Create a folder that only this user can read, and delete it with its content at the end."""
     _remove_leftovers()
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # readable by its owner alone
     lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
     try:
-        _hold(lock)
+        _take_lock(lock)
         yield folder
     finally:
         os.close(lock)
@@ -44,22 +44,22 @@ def private_folder() -> Iterator[Path]:
 
 
 def _remove_leftovers() -> None:
-    """Folders of this user whose owner has died."""
+    """Delete folders of this user whose process has died."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            about = folder.lstat()
-            mine = not hasattr(os, "getuid") or about.st_uid == os.getuid()
-            if mine and folder.is_dir() and not folder.is_symlink() and _is_left(folder, about.st_mtime):
+            status = folder.lstat()
+            mine = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+            if mine and folder.is_dir() and not folder.is_symlink() and _is_left_over(folder, status.st_mtime):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _is_left(folder: Path, changed: float) -> bool:
+def _is_left_over(folder: Path, changed: float) -> bool:
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR)
     except FileNotFoundError:
-        return time.time() - changed > _YOUNG
+        return time.time() - changed > _GRACE
     try:
-        _hold(lock)
+        _take_lock(lock)
     except OSError:
         return False
     finally:
@@ -67,7 +67,7 @@ def _is_left(folder: Path, changed: float) -> bool:
     return True
 
 
-def _hold(lock: int) -> None:
+def _take_lock(lock: int) -> None:
     """Take the lock, or fail at once."""
     try:
         import fcntl
@@ -91,52 +91,37 @@ def serve(
     exposed: bool = False,
     browser: bool = True,
 ) -> None:
-    """Serve the page until it is ended by Ctrl-C or a signal; what was uploaded is deleted then.
-
-    Parameters
-    ----------
-    limits : Limits
-        What is taken on.
-    announce : callable
-        Is given the address.
-    host : str
-        Where to listen.
-    port : int
-        0 takes a free one.
-    exposed : bool
-        Whether others than this machine may be listened to.
-    browser : bool
-        Whether to open one, where there is a display.
-    """
+    """Serve the page until Ctrl-C or a signal ends it; `announce` is called with the address."""
     if host not in LOCAL and not exposed:
         raise InputError(
-            f"--host {host} would let other machines reach this page and what is uploaded to it; leave it out, or add "
-            "--expose-to-network if that is meant."
+            f"--host {host} would let other machines reach this page and uploaded files; remove it, or add "
+            "--expose-to-network if that is intended."
         )
     uvicorn = _uvicorn()
-    listening = _listen(LOCAL[0] if host in LOCAL else host, port)
-    port = listening.getsockname()[1]
+    listener = _listen(LOCAL[0] if host in LOCAL else host, port)
+    port = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
-    with listening, _signals_as_interrupts(), warnings.catch_warnings(), private_folder() as folder:
-        warnings.filterwarnings("ignore", "resource_tracker:")  # if it is killed, another one is started
-        from priorshift.app.middleware import Guard
-        from priorshift.app.server import Site
+    with listener, _signals_as_interrupts(), warnings.catch_warnings(), private_folder() as folder:
+        warnings.filterwarnings("ignore", "resource_tracker:")  # if the worker is killed, another one is started
+        from priorshift.app.middleware import AccessMiddleware
+        from priorshift.app.routes import Site
 
         site = Site(folder, limits)
         try:
             names = LOCAL if host in LOCAL else (*LOCAL, host, socket.gethostname(), socket.getfqdn())
             hosts = [f"{name.lower()}:{port}" for name in names]
-            guarded = Guard(site.application(), token, hosts, None if host in LOCAL else port)
-            address = f"http://{_reached(host)}:{port}/{token}/"
+            application = AccessMiddleware(site.application(), token, hosts, None if host in LOCAL else port)
+            address = f"http://{_address_host(host)}:{port}/{token}/"
             announce(address)
             if browser and _has_display():
                 threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
             config = uvicorn.Config(
-                guarded, log_config=None, log_level="critical", access_log=False, server_header=False, lifespan="off",
-                ws="none", http="h11", loop="asyncio", timeout_graceful_shutdown=0, timeout_keep_alive=30,
+                application, log_config=None, log_level="critical", access_log=False, server_header=False,
+                lifespan="off", ws="none", http="h11", loop="asyncio", timeout_graceful_shutdown=0,
+                timeout_keep_alive=30,
             )  # fmt: skip
             with suppress(KeyboardInterrupt):
-                uvicorn.Server(config).run(sockets=[listening])
+                uvicorn.Server(config).run(sockets=[listener])
         finally:
             site.close()
 
@@ -158,11 +143,12 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(
-            f"nothing can listen at {host}, port {port} ({why}); choose another --port, or leave it out for a free one."
+            f"cannot listen on {host}, port {port}: {why}. Choose another --port, or remove it for a free one."
         ) from None
 
 
-def _reached(host: str) -> str:
+def _address_host(host: str) -> str:
+    """Return the host as it is written in the address."""
     if host in LOCAL:
         return LOCAL[0]
     if host in ("0.0.0.0", "::"):
@@ -171,23 +157,23 @@ def _reached(host: str) -> str:
 
 
 def _has_display() -> bool:
-    """Whether a browser would be a window; else it would take over the terminal."""
+    """Return whether a browser would open a window; otherwise it would take over the terminal."""
     return sys.platform in ("win32", "darwin") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
 
 
 @contextmanager
 def _signals_as_interrupts() -> Iterator[None]:
-    """Whoever ends us politely lets us clean up, before the server listens too; asking again does not stop that."""
-    asked = False
+    """Turn the first SIGTERM, SIGHUP or SIGINT into KeyboardInterrupt, so that files are deleted; ignore later ones."""
+    received = False
 
-    def _interrupt(number: int, frame: Any) -> None:
-        nonlocal asked
-        if not asked:
-            asked = True
+    def interrupt(number: int, frame: Any) -> None:
+        nonlocal received
+        if not received:
+            received = True
             raise KeyboardInterrupt
 
     names = [name for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name)]
-    before = {name: signal.signal(getattr(signal, name), _interrupt) for name in names}
+    before = {name: signal.signal(getattr(signal, name), interrupt) for name in names}
     try:
         yield
     finally:

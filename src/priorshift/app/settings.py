@@ -1,6 +1,7 @@
-"""The library's sentences as the page says them: with the user's names of files, and without what is for a shell.
+"""The settings of the form, and the library's messages in the terms of the page.
 
-What the user says on the page, as the library takes it, and as a shell would say it."""
+Messages name files as the user does, and form fields in place of Python parameters and shell options.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scipy import stats
-
 from priorshift.errors import InputError
 from priorshift.formatting import shell_option
-from priorshift.inference.prior_knowledge import read_prior
+from priorshift.inference.prior_knowledge import read_prior, survey_prior
 from priorshift.io.parameters import CHOICES
 from priorshift.io.row_metadata import RowMetadata
 from priorshift.methods.witness_shift import WitnessShift
@@ -23,11 +22,11 @@ from priorshift.methods.witness_shift import WitnessShift
 _WHO = {"positive": "known positives", "unlabeled": "old population", "target": "new population"}
 _BY = (
     "; a month or a region, which the new population alone has, can be chosen there under “Several new populations, "
-    "told apart by”"
+    "distinguished by”"
 )
-PHRASES = {  # what the library says to those who write Python, and what the page has for it
+PHRASES = {  # phrases of the library for Python, and what the page has in their place
     ", or pass the data frame that pandas.read_excel makes of it": "",
-    "positive rows also stand in the unlabeled table": "known positives also stand in the old population’s file",
+    "positive rows also stand in the unlabeled table": "known positives are also in the old population’s file",
     "pass shared='identical' or the name of an id column": "say so under “Columns with a meaning”",
     "pass the same columns (their order does not matter), or drop those that are not features": (
         "the three files need the same columns (their order does not matter), so leave out those that only some have, "
@@ -50,13 +49,13 @@ PHRASES = {  # what the library says to those who write Python, and what the pag
     ),
     "pass a sample of the new one as target": "choose a sample of the new one",
     "shared='identical' finds": "taking rows with the same values for the same finds",
-    "pass ids, or leave shared out": "choose another answer to “Who stands in both of the first two files?”",
-    "or leave shared out": "or choose another answer to “Who stands in both of the first two files?”",
+    "pass ids, or leave shared out": "choose another answer to “Who is in both of the first two files?”",
+    "or leave shared out": "or choose another answer to “Who is in both of the first two files?”",
     "does not exist; check the path": "is no longer there; choose it again",
 }
 _USES = {
-    "shared": "an id", "groups": "a group", "audit": "one of rows that were looked up", "weights": "a weight",
-    "by": "what tells the new populations apart", "dropped": "left out",
+    "shared": "an id", "groups": "a group", "audit": "one of checked rows", "weights": "a weight",
+    "by": "what distinguishes the new populations", "dropped": "left out",
 }  # fmt: skip
 _TWO_USES = re.compile(rf"is both ({'|'.join(_USES)}) and ({'|'.join(_USES)});")
 _PYTHON = r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")"""  # a name as repr writes it
@@ -66,7 +65,7 @@ _PASS = re.compile(r"(?<=; )pass (?=an? |the )|(?<=, or )pass (?=an? |the )")
 
 
 def with_file_names(sentence: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
-    """Name files as the user does: where they lie here is nobody's to know."""
+    """Name files as the user does, and hide where they are stored."""
     for role, path in paths.items():
         said = "this file" if len(paths) == 1 else f"{names[role]} ({_WHO[role]})"
         for name in (role, "targets"):
@@ -76,7 +75,7 @@ def with_file_names(sentence: str, paths: Mapping[str, Path], names: Mapping[str
 
 
 def for_the_page(sentence: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
-    """Say it of files by their roles; of one alone, which the page has named, it says "this file"."""
+    """Translate a message of the library into the terms of the page; a single file is called "this file"."""
     of_target_alone = sentence.startswith(f"target ({paths.get('target')}) ") and " besides, compared" in sentence
     sentence = with_file_names(sentence, paths, names)
     sentence = _OPTIONS.sub("", sentence)
@@ -97,27 +96,11 @@ _COLUMNS = {"weights": "--weight-column", "groups": "--group-column", "audit": "
 
 @dataclass(frozen=True)
 class Settings:
-    """What is known, and what is asked.
-
-    Attributes
-    ----------
-    scenario : {"case-control", "censoring"}
-    prior : None, number, pair of numbers or counts
-        Of the source; counts are a mapping of "positives" and "rows".
-    shared : None, "identical" or str
-        As :func:`priorshift.diagnose` takes it.
-    weights, groups, audit, by : str or None
-        Names of columns.
-    drop : tuple of str
-        Columns to leave out.
-    confidence : float
-    threshold : float or None
-    seed : int
-    """
+    """The settings of the form."""
 
     scenario: str = "case-control"
-    prior: Any = None
-    shared: str | None = None
+    prior: Any = None  # of the source: None, a number, two numbers, or a mapping of "positives" and "rows"
+    shared: str | None = None  # "identical" or the name of an id column
     weights: str | None = None
     groups: str | None = None
     audit: str | None = None
@@ -129,12 +112,12 @@ class Settings:
 
     @classmethod
     def of(cls, said: Any) -> Settings:
-        """Read what the page sent; what cannot be meant is refused."""
+        """Read and check what the page sent."""
         if not isinstance(said, Mapping):
             raise InputError("the settings are not a JSON object; reload the page.")
         unknown = set(said) - {*cls.__dataclass_fields__}
         if unknown:
-            raise InputError(f"the settings have {sorted(unknown)[0]!r}, which is none of them; reload the page.")
+            raise InputError(f"the settings have {sorted(unknown)[0]!r}, which is not a setting; reload the page.")
         shared = "identical" if said.get("shared") == IDENTICAL else _text(said, "shared")
         if said.get("shared") == "identical":
             raise InputError("an id column cannot be called 'identical' here; rename it.")
@@ -146,7 +129,7 @@ class Settings:
             raise InputError("choose where the unlabelled rows come from.")
         if scenario == "censoring" and shared is not None:
             raise InputError(
-                "where one table was divided, no row is in both files; leave the id column out, or choose two samples."
+                "if one table was divided, no row is in both files; remove the id column, or choose “Separately”."
             )
         seed = said.get("seed", cls.seed)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
@@ -173,19 +156,18 @@ class Settings:
 
     @property
     def source_prior(self) -> Any:
-        """As an estimator takes it; counts by Jeffreys' prior, as the command line has it."""
+        """The source prior as estimators take it."""
         if isinstance(self.prior, Mapping):
-            positives, rows = self.prior["positives"], self.prior["rows"]
-            return stats.beta(positives + 0.5, rows - positives + 0.5)
+            return survey_prior(**self.prior)
         return self.prior
 
     @property
     def known_prior(self) -> float | None:
-        """One number for a classifier, where something is known."""
+        """The source prior as one number, for a classifier."""
         return None if self.prior is None else read_prior(self.source_prior).value
 
     def estimator(self) -> WitnessShift:
-        """The estimator of the target prior, not fitted."""
+        """Return a new estimator of the target prior."""
         return WitnessShift(
             self.source_prior,
             scenario=self.scenario,  # type: ignore[arg-type]
@@ -194,7 +176,7 @@ class Settings:
         )
 
     def command(self, names: Mapping[str, str], words: Sequence[str] = ("report", "-o", "report.html")) -> str:
-        """What does the same in a shell, with files of these names."""
+        """Return the shell command that does the same with files of these names."""
         name, *output = words
         said: list[tuple[str, str | None]] = [(f"--{role}", names[role]) for role in ROLES]
         if self.scenario != Settings.scenario:
@@ -240,17 +222,17 @@ def _share(said: Mapping[str, Any], name: str, default: float | None) -> Any:
 
 
 def _prior(said: Any) -> Any:
-    """A number, a range or counts."""
+    """Read a number, a range or counts."""
     if said is None:
         return None
     if not isinstance(said, Mapping):
-        raise InputError("choose what is known of the share of positives in the old population.")
+        raise InputError("choose what is known about the share of positives in the old population.")
     if said.keys() == {"value"} and _is_number(said["value"]):
         known: Any = float(said["value"])
         if not 0 < known < 1:
             raise InputError(
-                "the share of the old population that has it must be between 0 and 100%, such as 20; if it is not "
-                "known, choose “I do not know”."
+                "the share of the old population that has it must be between 0 and 100%, such as 20; if you do not "
+                "know it, choose “I do not know”."
             )
     elif said.keys() == {"low", "high"} and _is_number(said["low"]) and _is_number(said["high"]):
         known = float(said["low"]), float(said["high"])
@@ -261,7 +243,7 @@ def _prior(said: Any) -> Any:
             )
     elif said.keys() == {"positives", "rows"} and isinstance(said["positives"], int) and isinstance(said["rows"], int):
         if not 0 <= said["positives"] <= said["rows"] or said["rows"] == 0:
-            raise InputError("a survey found positives among those examined: the first count cannot be the larger one.")
+            raise InputError("the number that had it cannot be larger than the number examined.")
         return {"positives": said["positives"], "rows": said["rows"]}
     else:
         raise InputError(

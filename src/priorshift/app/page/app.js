@@ -1,4 +1,4 @@
-// The way from three files to a report.
+// From three files to a report.
 
 import { ask, follow, leave } from "./ask.js";
 import { bringExample, counted, filesRead, makeCards, ROLES, setUp } from "./files.js";
@@ -9,12 +9,12 @@ const part = (id) => document.querySelector(`#${id}`);
 const ids = (files) => Object.fromEntries(Object.entries(files).map(([role, file]) => [role, file.id]));
 const USES = {
   feature: "comparing rows", constant: "nothing", "left out": "nothing", dropped: "nothing", id: "id", group: "group", weight: "weight",
-  audit: "rows looked up", target: "which population",
+  audit: "checked rows", target: "which population",
 };
-let running = null; // the job whose report is waited for
-let reading = 0; // which look at the columns is the last one
+let running = null; // the job whose report the page waits for
+let reading = 0; // number of the last look at the columns
 let delay = 0;
-let command = ""; // as a shell takes it; what is shown of it may have labels for what cannot be seen
+let command = ""; // for a shell; the page shows it with invisible characters escaped
 
 function filesChanged() {
   const files = filesRead();
@@ -32,21 +32,21 @@ function filesChanged() {
 
 async function lookAtColumns() {
   const turn = ++reading;
-  const status = part("read-status");
-  status.className = "";
-  status.textContent = "Looking at the columns …";
+  const text = part("read-status");
+  text.className = "";
+  text.textContent = "Reading the columns …";
   try {
     const order = { kind: "columns", files: ids(filesRead()), settings: columnSettings() };
-    const story = await follow((await ask("POST", "tasks", order)).id);
+    const status = await follow((await ask("POST", "tasks", order)).id);
     if (turn !== reading) return;
-    if (story.state !== "done") throw new Error(story.sentence ?? "The columns were not looked at.");
-    showColumns(story.answer);
+    if (status.state !== "done") throw new Error(status.message ?? "The columns could not be read.");
+    showColumns(status.answer);
   } catch (error) {
     if (turn !== reading) return;
-    status.className = "problem";
-    status.textContent = shown(error.message);
+    text.className = "problem";
+    text.textContent = shown(error.message);
     part("read-columns").hidden = part("odd").hidden = true;
-    part("columns").open = true; // where most problems are mended
+    part("columns").open = true; // where most problems are solved
   }
 }
 
@@ -54,9 +54,9 @@ function showColumns({ columns, odd }) {
   const features = columns.filter((column) => column.use === "feature").length;
   part("read-status").textContent =
     `Rows are compared by ${counted(features, "column")}` +
-    (columns.length > features ? `; ${counted(columns.length - features, "other has", "others have")} another use, or none.` : ".");
+    (columns.length > features ? `; ${counted(columns.length - features, "other is", "others are")} not compared.` : ".");
   part("odd").hidden = odd.length === 0;
-  part("odd").replaceChildren(...odd.map((sentence) => element("li", sentence)));
+  part("odd").replaceChildren(...odd.map((message) => element("li", message)));
   part("read-columns").hidden = false;
   part("read-columns").querySelector("tbody").replaceChildren(...columns.map((column) => {
     const row = document.createElement("tr");
@@ -109,11 +109,10 @@ async function start(event) {
     part("steps").replaceChildren();
     part("working-heading").focus();
     part("working").scrollIntoView({ block: "start" });
-    const story = await follow(task.id, showStory);
-    finish(story);
+    finish(await follow(task.id, showStatus));
   } catch (error) {
     if (running === "asked") showProblem(error);
-    else finish({ state: "refused", sentence: error.message });
+    else finish({ state: "failed", message: error.message });
   } finally {
     running = null;
     part("start").disabled = part("known").hidden;
@@ -121,17 +120,17 @@ async function start(event) {
   }
 }
 
-function showStory(story) {
-  const waits = story.state === "waiting";
+function showStatus(status) {
+  const waits = status.state === "waiting";
   say("working-status", waits
-    ? `Waiting: ${story.ahead === 0 ? "it is the next one" : `${counted(story.ahead, "job")} before it`}.`
-    : story.now ?? "Starting");
-  part("working-status").classList.toggle("unseen", !waits && story.now !== null); // the list shows it
-  part("elapsed").textContent = waits ? "" : `${Math.round(story.seconds)} s`;
-  part("steps").replaceChildren(...story.steps.map((step) => {
+    ? `Waiting: ${status.ahead === 0 ? "this job is next" : `${counted(status.ahead, "job")} before it`}.`
+    : status.now ?? "Starting");
+  part("working-status").classList.toggle("unseen", !waits && status.now !== null); // the list shows it
+  part("elapsed").textContent = waits ? "" : `${Math.round(status.seconds)} s`;
+  part("steps").replaceChildren(...status.steps.map((step) => {
     const item = element("li", step.name);
-    item.className = step.name === story.now ? "now" : step.done < step.of ? "open" : ""; // one may be within another
-    if (step.name === story.now && step.of > 1) {
+    item.className = step.name === status.now ? "now" : step.done < step.of ? "open" : ""; // one may be within another
+    if (step.name === status.now && step.of > 1) {
       const bar = document.createElement("progress");
       bar.max = step.of;
       bar.value = step.done - 1;
@@ -142,22 +141,22 @@ function showStory(story) {
   }));
 }
 
-// A screen reader is told of what is new alone.
+// Screen readers announce only what has changed.
 function say(id, words) {
   if (part(id).textContent !== words) part(id).textContent = words;
 }
 
-function finish(story) {
+function finish(status) {
   part("working").hidden = true;
-  if (story.state === "done") {
-    showResult(story);
-  } else if (story.state === "cancelled") {
+  if (status.state === "done") {
+    showResult(status);
+  } else if (status.state === "cancelled") {
     part("start").disabled = false;
     part("start").focus();
     say("cancelled", "Cancelled.");
   } else {
     part("failed").hidden = false;
-    part("failed-sentence").textContent = shown(story.sentence);
+    part("failed-message").textContent = shown(status.message);
     part("failed-heading").focus();
     part("failed").scrollIntoView({ block: "nearest" });
   }
@@ -169,7 +168,7 @@ function showResult({ id, answer }) {
   for (const name of ["report.html", "result.json", "decisions.csv"]) part(`download-${name.split(".")[0]}`).href = `${at}/${name}`;
   part("decisions").hidden = !answer.files.includes("decisions.csv");
   part("undecided").hidden = !answer.undecided;
-  part("undecided").textContent = answer.undecided ? `There are no decisions on rows. ${shown(answer.undecided)}` : "";
+  part("undecided").textContent = answer.undecided ? `No decisions were made. ${shown(answer.undecided)}` : "";
   part("doubted").hidden = !answer.doubted;
   part("doubted").textContent = answer.doubted ?? "";
   command = answer.command;
@@ -203,7 +202,7 @@ async function copy() {
     await navigator.clipboard.writeText(command);
     part("copied").textContent = "Copied.";
   } catch {
-    part("copied").textContent = "The browser does not allow it; select the text and copy it.";
+    part("copied").textContent = "The browser does not allow copying. Select the text and copy it yourself.";
   }
 }
 
@@ -225,5 +224,5 @@ const about = await ask("GET", "about");
 setUp(about, filesChanged);
 part("version").textContent = about.version;
 part("limits").textContent =
-  `A file may have ${about.rows.toLocaleString("en")} rows and ${Math.round(about.bytes / 1e6).toLocaleString("en")} MB; ` +
-  `an estimate may take ${Math.round(about.seconds / 60) || 1} min.`;
+  `A file can have up to ${about.rows.toLocaleString("en")} rows and ${Math.round(about.bytes / 1e6).toLocaleString("en")} MB; ` +
+  `an estimate can take up to ${Math.round(about.seconds / 60) || 1} min.`;

@@ -1,8 +1,8 @@
-// Requests to the app, all of them relative to the address with its secret, and jobs followed to their end.
+// Requests to the app, relative to the address with its secret; jobs are followed to their end.
 
-const SILENT = "The app does not answer. Is it still running?";
+const SILENT = "The app does not respond. Is it still running?";
 const PAGE = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-const OVER = ["done", "refused", "cancelled"];
+const OVER = ["done", "failed", "cancelled"];
 
 export async function ask(method, path, body) {
   let answer;
@@ -16,21 +16,21 @@ export async function ask(method, path, body) {
   } catch {
     throw new Error(SILENT);
   }
-  return understood(answer.status, await answer.text());
+  return parse(answer.status, await answer.text());
 }
 
-function understood(status, text) {
-  let said = null;
+function parse(status, text) {
+  let content = null;
   try {
-    said = text ? JSON.parse(text) : null;
+    content = text ? JSON.parse(text) : null;
   } catch {
     throw new Error(text || SILENT);
   }
-  if (status >= 400) throw new Error(said?.sentence ?? SILENT);
-  return said;
+  if (status >= 400) throw new Error(content?.message ?? SILENT);
+  return content;
 }
 
-// A request that tells how much of a file was sent, which fetch cannot.
+// A request that reports how much of a file was sent, which fetch cannot do.
 export function send(path, file, sent) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -39,7 +39,7 @@ export function send(path, file, sent) {
     request.upload.onprogress = (event) => sent(event.loaded / (event.total || 1));
     request.onload = () => {
       try {
-        resolve(understood(request.status, request.responseText));
+        resolve(parse(request.status, request.responseText));
       } catch (error) {
         reject(error);
       }
@@ -49,16 +49,16 @@ export function send(path, file, sent) {
   });
 }
 
-// The page goes away: nobody waits for its jobs any more. A beacon would not tell where it comes from.
+// The page is closed, so its jobs are cancelled. A beacon would not send its origin.
 export function leave() {
   fetch(`pages/${PAGE}`, { method: "DELETE", credentials: "omit", keepalive: true }).catch(() => {});
 }
 
-export async function follow(id, tell = () => {}) {
+export async function follow(id, report = () => {}) {
   for (let wait = 100; ; wait = Math.min(wait * 1.2, 700)) {
-    const story = await ask("GET", `tasks/${id}`);
-    tell(story);
-    if (OVER.includes(story.state)) return story;
+    const status = await ask("GET", `tasks/${id}`);
+    report(status);
+    if (OVER.includes(status.state)) return status;
     await new Promise((resolve) => setTimeout(resolve, wait));
   }
 }

@@ -1,4 +1,4 @@
-// The three cards: a file is chosen or dropped, sent at once, and what was read of it is said.
+// The three cards: a file is chosen or dropped, sent at once, and its rows and columns are shown.
 
 import { ask, follow, send } from "./ask.js";
 import { named, shown } from "./names.js";
@@ -15,7 +15,7 @@ export function setUp(about, whenChanged) {
   changed = whenChanged;
 }
 
-// What each role has, once it was read without a problem.
+// The files that were read without a problem, by role.
 export function filesRead() {
   return Object.fromEntries(ROLES.filter((role) => cards[role].file?.look).map((role) => [role, cards[role].file]));
 }
@@ -47,7 +47,7 @@ export function makeCards() {
   }
   for (const kind of ["dragover", "drop"]) {
     window.addEventListener(kind, (event) => {
-      event.preventDefault(); // else the browser would open the file
+      event.preventDefault(); // otherwise the browser would open the file
       if (kind === "drop") for (const role of ROLES) cards[role].box.classList.remove("over");
     });
   }
@@ -66,19 +66,19 @@ async function bring(card, file) {
   forget(card);
   changed();
   if (file.size > limits.bytes) {
-    show(card, "bad", file.name, `It is larger than ${limits.bytes.toLocaleString("en")} bytes, the most that this page takes. Take a random part of its rows.`);
+    show(card, "bad", file.name, `It is larger than ${limits.bytes.toLocaleString("en")} bytes, the limit of this app. Take a random subsample of its rows.`);
     return;
   }
   const bar = card.box.querySelector("progress");
   bar.hidden = false;
   bar.value = 0;
   bar.setAttribute("aria-label", `Sending ${shown(file.name)}`);
-  show(card, "", file.name, "Being sent …");
+  show(card, "", file.name, "Sending …");
   try {
     const query = new URLSearchParams({ role: card.role, name: file.name });
-    const kept = await send(`files?${query}`, file, (share) => (bar.value = share));
-    if (turn !== card.turn) return drop(kept.id);
-    await look(card, kept, turn);
+    const stored = await send(`files?${query}`, file, (share) => (bar.value = share));
+    if (turn !== card.turn) return drop(stored.id);
+    await look(card, stored, turn);
   } catch (error) {
     if (turn === card.turn) show(card, "bad", file.name, error.message);
   } finally {
@@ -86,21 +86,21 @@ async function bring(card, file) {
   }
 }
 
-async function look(card, kept, turn) {
-  card.file = { id: kept.id, name: kept.name, look: null };
-  show(card, "", kept.name, "Being read …");
-  const story = await follow(kept.task, ({ ahead }) => {
-    if (ahead && turn === card.turn) show(card, "", kept.name, "Will be read after the job that runs …");
+async function look(card, stored, turn) {
+  card.file = { id: stored.id, name: stored.name, look: null };
+  show(card, "", stored.name, "Reading …");
+  const status = await follow(stored.task, ({ ahead }) => {
+    if (ahead && turn === card.turn) show(card, "", stored.name, "Waiting for the running job …");
   });
   if (turn !== card.turn) return;
-  if (story.state !== "done") {
-    drop(kept.id);
+  if (status.state !== "done") {
+    drop(stored.id);
     card.file = null;
-    show(card, "bad", kept.name, story.sentence ?? "It was not read.");
+    show(card, "bad", stored.name, status.message ?? "The file could not be read.");
   } else {
-    card.file.look = story.answer;
-    const { rows, columns } = story.answer;
-    show(card, "good", kept.name, `${counted(rows, "row")}, ${counted(columns.length, "column")}`);
+    card.file.look = status.answer;
+    const { rows, columns } = status.answer;
+    show(card, "good", stored.name, `${counted(rows, "row")}, ${counted(columns.length, "column")}`);
   }
   changed();
 }
@@ -108,10 +108,10 @@ async function look(card, kept, turn) {
 function show(card, state, name, words) {
   card.box.classList.toggle("good", state === "good");
   card.box.classList.toggle("bad", state === "bad");
-  const status = card.box.querySelector(".read");
+  const text = card.box.querySelector(".read");
   const strong = document.createElement("strong");
   strong.append(named(name));
-  status.replaceChildren(...(name ? [strong, shown(words)] : []));
+  text.replaceChildren(...(name ? [strong, shown(words)] : []));
   card.box.querySelector(".remove").hidden = !card.file?.look;
   card.box.querySelector(".pick span").textContent = name ? "Choose another" : "Choose a file";
   card.box.querySelector(".or").hidden = Boolean(name);

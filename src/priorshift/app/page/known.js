@@ -1,4 +1,4 @@
-// What the user says is known: read from the form, with columns to choose from as they were read.
+// The form: what the user knows, and which columns have a meaning.
 
 import { named, shown } from "./names.js";
 
@@ -9,8 +9,8 @@ const field = (id) => document.querySelector(`#${id}`);
 const chosen = (name) => document.querySelector(`input[name="${name}"]:checked`).value;
 
 class Wrong extends Error {
-  constructor(sentence, input) {
-    super(sentence);
+  constructor(message, input) {
+    super(message);
     this.input = input;
   }
 }
@@ -22,10 +22,10 @@ function number(id, what) {
 }
 
 function share(id, what, such) {
-  const sentence = `${what} must be between 0 and 100%, such as ${such}.`;
+  const message = `${what} must be between 0 and 100%, such as ${such}.`;
   const input = field(id);
-  if (input.valueAsNumber <= 0 || input.valueAsNumber >= 100) throw new Wrong(sentence, input);
-  return Number((number(id, sentence) / 100).toPrecision(12)); // 12.3 / 100 is 0.123
+  if (input.valueAsNumber <= 0 || input.valueAsNumber >= 100) throw new Wrong(message, input);
+  return Number((number(id, message) / 100).toPrecision(12)); // 12.3 / 100 is 0.123
 }
 
 function range() {
@@ -51,28 +51,28 @@ function prior() {
   }
 }
 
-// What decides how columns are used.
+// The settings that decide how columns are used.
 export function columnSettings() {
   const scenario = chosen("scenario");
   const shared = scenario === "censoring" ? NONE : field("shared").value;
-  const said = { scenario, shared: shared === IDENTICAL ? { identical: true } : shared || null };
-  for (const use of ["weights", "groups", "audit", "by"]) said[use] = field(use).value || null;
+  const values = { scenario, shared: shared === IDENTICAL ? { identical: true } : shared || null };
+  for (const use of ["weights", "groups", "audit", "by"]) values[use] = field(use).value || null;
   const left = [...document.querySelectorAll("#drop input:checked")].map((box) => box.value);
-  return { ...said, drop: left };
+  return { ...values, drop: left };
 }
 
 export function settings() {
-  const said = { ...columnSettings(), prior: prior() };
-  said.confidence = share("confidence", "The confidence of the interval", 95);
-  said.seed = number("seed", "The seed must be a whole number from 0 on.");
-  said.threshold = null;
+  const values = { ...columnSettings(), prior: prior() };
+  values.confidence = share("confidence", "The confidence of the interval", 95);
+  values.seed = number("seed", "The seed must be a whole number from 0 on.");
+  values.threshold = null;
   if (field("threshold").value.trim() || !field("threshold").validity.valid) {
-    said.threshold = share("threshold", "The share that matters", 10);
+    values.threshold = share("threshold", "The share that matters", 10);
   }
-  return said;
+  return values;
 }
 
-// Who writes 0.22 may mean 22 in 100. It is taken as it is: things can be as rare as that.
+// Whoever writes 0.22 may mean 22 in 100. The value is used as it is, since things can be that rare.
 export function showHints() {
   for (const [id, inputs] of Object.entries(HINTS)) {
     const words = hint(Math.max(...inputs.map((input) => field(input).valueAsNumber || 0)));
@@ -87,10 +87,10 @@ function hint(percent) {
   return `That is ${percent}%, about ${Math.round((percent / 100) * of)} in ${of.toLocaleString("en")}. For ${meant} in 100 write ${meant}.`;
 }
 
-export function fillIn(said) {
+export function fillIn(values) {
   document.querySelector(`#prior-value`).checked = true;
-  field("value").value = said.prior.value * 100;
-  field("shared").value = said.shared;
+  field("value").value = values.prior.value * 100;
+  field("shared").value = values.shared;
 }
 
 // Which columns can have which use, by the files that have them.
@@ -100,13 +100,13 @@ export function offerColumns(files) {
   );
   const every = [...new Set(Object.values(names).flat())];
   const has = (role) => (name) => names[role].includes(name);
-  offer("shared", every.filter(has("positive")).filter(has("unlabeled")), "nobody, or it is not known", [
+  offer("shared", every.filter(has("positive")).filter(has("unlabeled")), "nobody, or not known", [
     [IDENTICAL, "rows with the same values are the same"],
   ]);
-  offer("by", names.target, "no, it is one");
+  offer("by", names.target, "nothing, there is one");
   offer("groups", every.filter((name) => Object.keys(names).every((role) => has(role)(name))), "no rows belong together");
-  offer("weights", every, "all rows count alike");
-  offer("audit", every.filter((name) => has("unlabeled")(name) || has("target")(name)), "none was");
+  offer("weights", every, "none, all rows count the same");
+  offer("audit", every.filter((name) => has("unlabeled")(name) || has("target")(name)), "none");
   offerDrop(every);
 }
 
