@@ -11,9 +11,9 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from priorshift import plots, records
+from priorshift import plots, result_tables
 from priorshift.errors import InputError
-from priorshift.formatting import p_cell, written
+from priorshift.formatting import format_fixed, format_p_cell
 from priorshift.inference.joint import Difference, EqualityTest, JointRatios, holm
 from priorshift.io.parameters import check_confidence
 from priorshift.io.targets import name_of
@@ -74,7 +74,7 @@ class Differences(Sequence[Difference]):
         -------
         pandas or polars data frame
         """
-        return records.to_frame(self.records(), self.frame)
+        return result_tables.to_frame(self.records(), self.frame)
 
     def to_dict(self) -> dict[str, Any]:
         """Give plain numbers and strings, ready for JSON.
@@ -84,17 +84,17 @@ class Differences(Sequence[Difference]):
         dict
             With one entry, "differences", a list of :meth:`records`.
         """
-        return {"differences": [records.plain(record) for record in self.records()]}
+        return {"differences": [result_tables.to_plain(record) for record in self.records()]}
 
     def __str__(self) -> str:
         share = f"{100 * self[0].interval.confidence:g}% interval"
         rows = [
-            (f"{d.second} − {d.first}", written(d.estimate, 3, "+"),
-             f"{written(d.interval.low, 3, '+')} to {written(d.interval.high, 3, '+')}",
-             p_cell(d.p_value), p_cell(d.adjusted_p_value))
+            (f"{d.second} − {d.first}", format_fixed(d.estimate, 3, "+"),
+             f"{format_fixed(d.interval.low, 3, '+')} to {format_fixed(d.interval.high, 3, '+')}",
+             format_p_cell(d.p_value), format_p_cell(d.adjusted_p_value))
             for d in self
         ]  # fmt: skip
-        return records.aligned(("difference", "estimate", share, "p", "adjusted p"), rows)
+        return result_tables.align_columns(("difference", "estimate", share, "p", "adjusted p"), rows)
 
 
 Result = TypeVar("Result")
@@ -144,7 +144,7 @@ class TargetResults(Mapping[str, Result]):
         """Return the header and the cells of the printed table."""
 
     def __str__(self) -> str:
-        return records.aligned(*self._table())
+        return result_tables.align_columns(*self._table())
 
     def to_frame(self) -> Any:
         """Return :meth:`records` as a data frame.
@@ -154,7 +154,7 @@ class TargetResults(Mapping[str, Result]):
         pandas or polars data frame
             Of the library that the tables came in; pandas, if it is installed, for files and arrays.
         """
-        return records.to_frame(self.records(), self.frame)
+        return result_tables.to_frame(self.records(), self.frame)
 
     def to_csv(self) -> str:
         """Return :meth:`records` as comma-separated text with a header.
@@ -163,7 +163,7 @@ class TargetResults(Mapping[str, Result]):
         -------
         str
         """
-        return records.to_csv(self.records())
+        return result_tables.to_csv(self.records())
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
         """Write one self-contained HTML file.
@@ -329,7 +329,7 @@ class PriorEstimates(TargetResults[PriorEstimate]):
                 name: {**e.to_dict(), "band": None if name not in bands else [bands[name].low, bands[name].high]}
                 for name, e in self.items()
             },
-            "equality": None if test is None else records.plain(vars(test)),
+            "equality": None if test is None else result_tables.to_plain(vars(test)),
             "pooled": None if self.pooled is None else self.pooled.to_dict(),
         }
 

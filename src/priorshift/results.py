@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass, field, replace
-from math import floor, log10
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_MOST_DECIMALS = 12
+from priorshift.formatting import decimals
+from priorshift.result_tables import to_plain
+
 _STATUS_NOTES = {
     "few positives": ", a guess from few positives",
     "no estimate": ", the data cannot tell",
@@ -94,7 +95,7 @@ class NegativeRatio:
         dict
             With the names of the attributes.
         """
-        plain: dict[str, Any] = _plain(asdict(self))
+        plain: dict[str, Any] = to_plain(asdict(self))
         return plain
 
     def __str__(self) -> str:
@@ -195,7 +196,7 @@ class PriorEstimate:
         dict
             With the names of the attributes.
         """
-        plain: dict[str, Any] = _plain(asdict(replace(self, evidence=None)))
+        plain: dict[str, Any] = to_plain(asdict(replace(self, evidence=None)))
         del plain["evidence"]
         return plain
 
@@ -247,58 +248,3 @@ class PriorEstimate:
         if by == "distribution" and error:
             return f"{point} ± {error:.2g}"
         return point if by == "given" else f"{point} by {by}"
-
-
-def decimals(width: float) -> int:
-    """Count the decimals that show a width, or a share, with two digits; three at least, as for everyday shares.
-
-    Parameters
-    ----------
-    width : float
-        Of an interval, or a number that stands alone.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> from priorshift.results import decimals
-    >>> decimals(0.12), decimals(0.00083)
-    (3, 5)
-    """
-    if not 0 < width < 0.01:
-        return 3
-    return min(1 - floor(log10(width)), _MOST_DECIMALS)
-
-
-def range_decimals(low: float, high: float) -> int:
-    """Count the decimals that tell the ends of a range apart, with two digits of its width; two at least.
-
-    Parameters
-    ----------
-    low, high : float
-        The ends.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> from priorshift.results import range_decimals
-    >>> range_decimals(0.13, 0.29), range_decimals(0.0008, 0.0031)
-    (2, 4)
-    """
-    width = high - low
-    return 2 if not 0 < width < 0.1 else min(1 - floor(log10(width)), _MOST_DECIMALS)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, (float, np.floating)):
-        return float(value) if np.isfinite(value) else None
-    return value.item() if isinstance(value, np.generic) else value

@@ -16,7 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 from priorshift.adapt import TargetMetrics, check_target_prior, shifted_posterior, shifted_threshold, target_metrics
 from priorshift.base import PUClassifier
 from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InputError, OutOfRangeWarning
-from priorshift.formatting import short
+from priorshift.formatting import format_short
 from priorshift.io.estimators import audit_for, check_estimator, rows_for, seeded, shared_for, told_for
 from priorshift.io.parameters import check_prior
 from priorshift.io.tables import Table
@@ -340,9 +340,9 @@ def _inside(estimate: Any, rows: int) -> float:
         low, high = (np.array([0.0, 1.0]) - raw) / error
         inside = float(np.clip(stats.truncnorm.mean(low, high, raw, error), half_row, 1 - half_row))
     warn(
-        f"The estimate {short(raw)} (standard error {error:.2g}) lies at or beyond an end of [0, 1], where all rows "
-        f"would be decided alike; decisions are made for a target prior of {inside:.2g}, what the error leaves inside. "
-        "Pass a prior that you know to adapt_to.",
+        f"The estimate {format_short(raw)} (standard error {error:.2g}) lies at an end of [0, 1] or outside, where "
+        f"all rows would get the same decision; decisions use a target prior of {inside:.2g} instead, which is within "
+        "the standard error. If you know the target prior, pass it to adapt_to.",
         OutOfRangeWarning,
     )
     return inside

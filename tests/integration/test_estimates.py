@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
 import priorshift as ps
-from priorshift import records
+from priorshift import result_tables
 from priorshift.errors import (
     DuplicateRowsWarning,
     EstimatedPriorWarning,
@@ -366,7 +366,7 @@ def test_the_answer_as_table_frame_text_and_json(estimates):
 
 
 def test_without_a_data_frame_library_the_message_says_so(estimates, monkeypatch):
-    monkeypatch.setattr(records, "_LIBRARIES", ("no_such_library",))
+    monkeypatch.setattr(result_tables, "_LIBRARIES", ("no_such_library",))
     with pytest.raises(MissingExtraError, match=r"needs pandas or polars; install one of them, or use to_dict\(\)"):
         estimates.to_frame()
 

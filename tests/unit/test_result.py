@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import priorshift as ps
-from priorshift.results import decimals
+from priorshift.formatting import decimals
 
 
 def estimate(value, low, high, **more):

@@ -14,10 +14,10 @@ from priorshift.cli.inputs import check_torch, estimator_settings, make_estimato
 from priorshift.cli.output import check_writable, print_json, print_result
 from priorshift.decisions import check_names, decide, fit_to_tables, logistic, write_decided_table
 from priorshift.errors import InputError, MissingExtraError
+from priorshift.formatting import decimals
 from priorshift.inference.prior_knowledge import read_prior
 from priorshift.io.files import PARQUET, TEXT, is_pipe, kind
 from priorshift.methods.nnpu import NNPUClassifier
-from priorshift.results import decimals
 from priorshift.shifted_classifier import ShiftedClassifier
 
 

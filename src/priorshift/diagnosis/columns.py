@@ -22,9 +22,9 @@ from priorshift.arrays import Floats, Index, Mask
 from priorshift.diagnosis.residual_features import column_names
 from priorshift.diagnosis.residuals import Gram, Mean, Residual, smallest
 from priorshift.diagnosis.violation import MOST_COLUMNS, regression
-from priorshift.formatting import p_words, percent, written
+from priorshift.formatting import format_fixed, format_p, format_percent
 from priorshift.problem import Source
-from priorshift.records import plain
+from priorshift.result_tables import to_plain
 from priorshift.scores.witness import Witness
 
 _LEVEL = 0.05  # below which a column is left out of R
@@ -63,7 +63,7 @@ class ColumnShift:
 
     def __str__(self) -> str:
         which = f"{self.name} ({self.level})" if self.level else self.name
-        return f"{which}: {written(self.moved, 2, '+')} standard deviations, {p_words(self.p_value)}"
+        return f"{which}: {format_fixed(self.moved, 2, '+')} standard deviations, {format_p(self.p_value)}"
 
 
 class _Judged(NamedTuple):
@@ -215,12 +215,12 @@ class Driver:
         -------
         dict
         """
-        return plain(vars(self))
+        return to_plain(vars(self))
 
     def __str__(self) -> str:
         which = f"{self.name} ({self.level})" if self.level else self.name
-        off = written(self.difference, 2, "+")
-        return f"{which}: {percent(self.importance)}, positives {off} standard deviations off"
+        off = format_fixed(self.difference, 2, "+")
+        return f"{which}: {format_percent(self.importance)}, positives {off} standard deviations off"
 
 
 def drivers(source: Source, witness: Witness) -> tuple[Driver, ...]:

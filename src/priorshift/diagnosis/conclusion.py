@@ -15,7 +15,7 @@ from priorshift.errors import InputError
 from priorshift.inference.confidence_curve import ConfidenceCurve, TabulatedCurve
 from priorshift.inference.prior_knowledge import DistributionPrior, PriorKnowledge
 from priorshift.io.parameters import is_number
-from priorshift.records import plain
+from priorshift.result_tables import to_plain
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Conclusion:
         dict
         """
         names = ("threshold", "side", "ratio", "critical", "value", "low", "high", "source_prior", "confidence")
-        return plain({name: getattr(self, name) for name in names})
+        return to_plain({name: getattr(self, name) for name in names})
 
 
 def conclusion(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from priorshift import records
+from priorshift import result_tables
 from priorshift.diagnosis.columns import Driver
 from priorshift.diagnosis.identification import Identification
 from priorshift.diagnosis.label_shift import LabelShiftTest
@@ -21,13 +21,13 @@ from priorshift.diagnosis.planning import Planning
 from priorshift.diagnosis.sensitivity import Sensitivity
 from priorshift.diagnosis.shift_test import ShiftTest
 from priorshift.diagnosis.verdict import Verdict, next_steps
-from priorshift.formatting import p_cell, wrapped
+from priorshift.formatting import decimals, format_p_cell, wrap_lines
 from priorshift.inference.joint import holm
 from priorshift.io.column_uses import ColumnUse
 from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.tables import Table
 from priorshift.prior_estimates import PriorEstimates, TargetResults
-from priorshift.results import PriorEstimate, decimals
+from priorshift.results import PriorEstimate
 
 
 def run_settings(
@@ -216,10 +216,10 @@ class Diagnosis:
         parts = [str(self.verdict), str(self.estimate)]
         for name, question in _QUESTIONS.items():
             words = self.planning.composition if name == "planning" else getattr(self, name).text
-            parts.append(f"{question}\n{wrapped(words, '  ')}")
+            parts.append(f"{question}\n{wrap_lines(words, '  ')}")
         if self.next_steps:
             steps = "\n".join(f"- {step}" for step in self.next_steps)
-            parts.append(f"What to do next?\n{wrapped(steps, '  ')}")
+            parts.append(f"What to do next?\n{wrap_lines(steps, '  ')}")
         if "target" in self.estimate.details.get("audit", {}):
             parts.append("(What would change or narrow it is of the tables without the audit of the target.)")
         return "\n\n".join(parts)
@@ -294,7 +294,7 @@ class Diagnoses(TargetResults[Diagnosis]):
             positives from the population, "drivers".
         """
         adjusted = {
-            name: {key: value for key, value in records.plain(row).items() if key.endswith("adjusted_p_value")}
+            name: {key: value for key, value in result_tables.to_plain(row).items() if key.endswith("adjusted_p_value")}
             for name, row in zip(self, self.records(), strict=True)
         }
         of_estimates = self.estimates.to_dict()
@@ -319,13 +319,13 @@ class Diagnoses(TargetResults[Diagnosis]):
             rows.append((
                 row[self.by or "target"], row["publish"], f"{row['estimate']:.{digits}f}",
                 f"{row['low']:.{digits}f} to {row['high']:.{digits}f}",
-                p_cell(row["shift_adjusted_p_value"]), p_cell(row["label_shift_adjusted_p_value"]),
+                format_p_cell(row["shift_adjusted_p_value"]), format_p_cell(row["label_shift_adjusted_p_value"]),
             ))  # fmt: skip
         return header, rows
 
     def __str__(self) -> str:
         lines = [super().__str__(), "p-values are adjusted for the number of targets (Holm)."]
-        lines += [wrapped(f"{name}: {d.verdict.reasons[0]}") for name, d in self.items() if d.verdict.reasons]
+        lines += [wrap_lines(f"{name}: {d.verdict.reasons[0]}") for name, d in self.items() if d.verdict.reasons]
         return "\n".join(lines)
 
 

@@ -12,12 +12,11 @@ from typing import Any, Literal
 import numpy as np
 
 from priorshift.errors import PriorShiftWarning
-from priorshift.formatting import TextReport
+from priorshift.formatting import TextReport, decimals, range_decimals
 from priorshift.inference.prior_knowledge import PointPrior
 from priorshift.methods.witness_shift import TargetFit, WitnessShift
 from priorshift.problem import Source
-from priorshift.records import plain
-from priorshift.results import decimals, range_decimals
+from priorshift.result_tables import to_plain
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.warning_records import suppress_warnings
 
@@ -102,10 +101,10 @@ class Identification(TextReport):
         dict
             With the names of the attributes.
         """
-        made: dict[str, Any] = plain(vars(self))
+        made: dict[str, Any] = to_plain(vars(self))
         for name in ("source_prior_range", "told_range"):
             made[name] = list(getattr(self, name))
-        return made | {"estimators": plain(self.estimators), "sentence": str(self)}
+        return made | {"estimators": to_plain(self.estimators), "sentence": str(self)}
 
     @property
     def given(self) -> bool:  # numpydoc ignore=RT01

@@ -20,7 +20,7 @@ from priorshift.arrays import Floats
 from priorshift.diagnosis.columns import ColumnShift, unexplained
 from priorshift.diagnosis.residual_features import Eyes, column_names
 from priorshift.diagnosis.residuals import Mean, Observed, Residual, Signs, observed, random_signs, shares_above
-from priorshift.formatting import TextReport, p_words
+from priorshift.formatting import TextReport, format_p
 from priorshift.problem import Source, Target
 from priorshift.scores.witness import Witness
 from priorshift.threads import one_blas_thread
@@ -117,9 +117,9 @@ class LabelShiftTest(TextReport):
         """What it says, a line for each sentence or point, however long."""
         if self.reason:
             return f"label shift cannot be tested: {self.reason}"
-        eyes = f"rows {p_words(self.kernel.p_value)}, scores {p_words(self.score.p_value)}"
+        eyes = f"rows {format_p(self.kernel.p_value)}, scores {format_p(self.score.p_value)}"
         verdict = "does not hold" if self.p_value <= _LEVEL else "is not contradicted"
-        lines = [f"label shift {verdict}, {p_words(self.p_value)} ({eyes})"]
+        lines = [f"label shift {verdict}, {format_p(self.p_value)} ({eyes})"]
         said = self.named if self.p_value <= _LEVEL else self.surely_named
         if said:
             lines.append("moved beyond what a change of the share explains: " + "; ".join(map(str, said[:5])))

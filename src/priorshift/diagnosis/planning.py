@@ -31,7 +31,7 @@ from priorshift.inference.prior_knowledge import (
 )
 from priorshift.io.parameters import is_number
 from priorshift.problem import Target
-from priorshift.records import plain
+from priorshift.result_tables import to_plain
 from priorshift.scores.posterior import PopulationCounts, expected_spreads, prior_posterior
 from priorshift.scores.ratio_test import RatioTest
 from priorshift.scores.scored_source import ScoredSource
@@ -245,11 +245,11 @@ class Planning(TextReport):
         dict
         """
         return {
-            **plain({"width": self.width}),
-            "components": plain(self.components),
+            **to_plain({"width": self.width}),
+            "components": to_plain(self.components),
             "sizes": dict(self.sizes),
             "confidence": self.confidence,
-            "doubled": plain(self.doubled),
+            "doubled": to_plain(self.doubled),
             "next_step": self.next_step,
             "reason": self.reason,
         }

@@ -14,12 +14,11 @@ from priorshift.diagnosis.subsample import Thinned
 from priorshift.diagnosis.variants import Reading, Variant, over_bandwidths, over_scores
 from priorshift.diagnosis.violation import Move, ShiftedRows, Violation, leading_columns, violation
 from priorshift.errors import InputError
-from priorshift.formatting import TextReport, short
+from priorshift.formatting import TextReport, decimals, format_short
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.prior_knowledge import PriorKnowledge
 from priorshift.problem import Source, Target
-from priorshift.records import aligned, plain
-from priorshift.results import decimals
+from priorshift.result_tables import align_columns, to_plain
 from priorshift.scores.ratio_test import RatioTest
 from priorshift.scores.witness import Witness
 from priorshift.threads import one_blas_thread
@@ -104,7 +103,7 @@ class Sensitivity(TextReport):
         kinds = {"bandwidths": self.bandwidths, "scores": self.scores, "rows": self.rows, "columns": self.columns}
         return {
             "conclusion": self.conclusion.to_dict(),
-            "source_priors": [plain(vars(point)) for point in self.source_priors],
+            "source_priors": [to_plain(vars(point)) for point in self.source_priors],
             "turning_prior": self.turning_prior,
             "sure_priors": None if self.sure_priors is None else list(self.sure_priors),
             **{name: [variant.to_dict() for variant in kind] for name, kind in kinds.items()},
@@ -148,7 +147,7 @@ class Sensitivity(TextReport):
         """
         kinds = (self.scores, self.rows, self.bandwidths, self.columns)
         rows = [variant.cells() for kind in kinds for variant in kind]
-        return aligned(("", "target prior", "interval", "moved by"), rows)
+        return align_columns(("", "target prior", "interval", "moved by"), rows)
 
 
 def sensitivity(
@@ -293,7 +292,7 @@ def _violation_lines(found: Violation) -> list[str]:
             lines.append(f"{what} if the target's rows {' or '.join(ways)}.")
     if found.columns and np.isfinite(found.columns[0].deviations):
         first = found.columns[0]
-        off = short(first.deviations, 2, "+")
+        off = format_short(first.deviations, 2, "+")
         lines.append(f"For the first of these, {first.column} alone would have to be off by {off} standard deviations.")
     return lines
 

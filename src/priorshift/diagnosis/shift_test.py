@@ -17,7 +17,7 @@ from scipy.special import stdtr
 
 from priorshift.arrays import Floats
 from priorshift.diagnosis.residuals import Observed, observed
-from priorshift.formatting import TextReport, p_words
+from priorshift.formatting import TextReport, format_p
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.problem import Target
 from priorshift.results import Interval
@@ -89,7 +89,7 @@ class ShiftTest(TextReport):
         if not self.separation > LEAST_SEPARATION:
             return "positives and population may be alike, so that no shift could be seen"
         what = "the share of negatives in the target over that in the source"
-        return f"R = {self.ratio:.2f}, {ends}, {what}; no shift (R = 1) has {p_words(self.p_value)}"
+        return f"R = {self.ratio:.2f}, {ends}, {what}; no shift (R = 1) has {format_p(self.p_value)}"
 
 
 def shift_test(

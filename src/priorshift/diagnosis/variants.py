@@ -13,11 +13,11 @@ from sklearn.linear_model import RidgeClassifier
 from priorshift.arrays import Floats
 from priorshift.diagnosis.conclusion import target_prior
 from priorshift.diagnosis.subsample import Thinned
-from priorshift.formatting import written
+from priorshift.formatting import format_fixed
 from priorshift.inference.confidence_curve import ConfidenceCurve, TabulatedCurve
 from priorshift.inference.prior_knowledge import PriorKnowledge
 from priorshift.problem import Source, Target
-from priorshift.records import plain
+from priorshift.result_tables import to_plain
 from priorshift.scores.ratio_test import RatioTest
 from priorshift.scores.scored_source import ScoredSource
 from priorshift.scores.witness import Witness
@@ -62,7 +62,7 @@ class Variant:
         -------
         dict
         """
-        return plain(vars(self))
+        return to_plain(vars(self))
 
     def cells(self) -> tuple[str, ...]:
         """Write it as cells of a table.
@@ -74,7 +74,7 @@ class Variant:
         """
         if np.isnan(self.value):
             return self.name, "none", "", ""
-        moved = written(self.moved, 3, "+") + (f" ± {self.error:.3f}" if np.isfinite(self.error) else "")
+        moved = format_fixed(self.moved, 3, "+") + (f" ± {self.error:.3f}" if np.isfinite(self.error) else "")
         return self.name, f"{self.value:.3f}", f"{self.low:.3f} to {self.high:.3f}", moved
 
 

@@ -20,9 +20,9 @@ from priorshift.diagnosis.label_shift import LabelShiftTest, numbered
 from priorshift.diagnosis.planning import Planning
 from priorshift.diagnosis.sensitivity import Sensitivity
 from priorshift.errors import InputError
-from priorshift.formatting import TextReport, p_words, written
+from priorshift.formatting import TextReport, decimals, format_fixed, format_p
 from priorshift.problem import FEW_POSITIVES
-from priorshift.results import PriorEstimate, decimals
+from priorshift.results import PriorEstimate
 
 DOUBTED = 0.05  # a p-value of label shift below which it is doubted
 REFUTED = 0.01  # and below which a violation that matters forbids the number
@@ -113,7 +113,7 @@ def judge(
     against = [*_nothing(identification), *_outside(estimate), *_contradicted(identification), *grave]
     doubts: list[str] = []
     if p <= DOUBTED:
-        adjusted = p_words(p) + (f", adjusted for {targets} targets" if targets > 1 else "")
+        adjusted = format_p(p) + (f", adjusted for {targets} targets" if targets > 1 else "")
         broken, matters = _broken(label_shift, sensitive, adjusted)
         (against if matters and p <= REFUTED else doubts).append(broken)
     elif label_shift.surely_named and not np.isnan(p):
@@ -155,8 +155,9 @@ def _outside(estimate: PriorEstimate) -> list[str]:
     if not beyond > _OUTSIDE * estimate.standard_error:
         return []
     return [
-        f"The raw estimate {written(estimate.raw, 3)} lies outside [0, 1] by {beyond / estimate.standard_error:.0f} "
-        "standard errors: the classes do not look the same in source and target, or the source prior is wrong."
+        f"The raw estimate {format_fixed(estimate.raw, 3)} lies outside [0, 1] by "
+        f"{beyond / estimate.standard_error:.0f} standard errors: the classes do not look the same in source and "
+        "target, or the source prior is wrong."
     ]
 
 
@@ -243,7 +244,7 @@ def _moved(estimate: PriorEstimate, sensitive: Sensitivity) -> list[str]:
         return []
     worst = max(moved, key=lambda v: abs(v.moved))
     how = worst.name if worst.name.startswith("without") else f"with {worst.name}"
-    by = written(worst.moved, 3, "+")
+    by = format_fixed(worst.moved, 3, "+")
     return [f"It changes by {by} {how}, which is more than chance and more than half its interval."]
 
 

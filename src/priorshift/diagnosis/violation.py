@@ -23,7 +23,7 @@ from priorshift.arrays import Floats, Index, Mask
 from priorshift.diagnosis.conclusion import Conclusion
 from priorshift.diagnosis.subsample import Thinned
 from priorshift.problem import Source, Target
-from priorshift.records import plain
+from priorshift.result_tables import to_plain
 from priorshift.scores import mixture
 from priorshift.scores.witness import Witness
 
@@ -86,7 +86,7 @@ class Move:
         -------
         dict
         """
-        return plain(vars(self))
+        return to_plain(vars(self))
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ class Violation:
         moves = {"to_turn": self.to_turn, "to_doubt": self.to_doubt, "half_width": self.half_width}
         return {
             **{name: None if move is None else move.to_dict() for name, move in moves.items()},
-            "columns": [plain(vars(column)) for column in self.columns],
-            **plain({"class_distance": self.class_distance}),
+            "columns": [to_plain(vars(column)) for column in self.columns],
+            **to_plain({"class_distance": self.class_distance}),
         }
 
 

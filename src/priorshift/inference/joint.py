@@ -26,7 +26,7 @@ from scipy.sparse import csr_array
 from scipy.special import chdtrc, fdtrc, ndtr, stdtr, stdtrit
 
 from priorshift.arrays import Floats
-from priorshift.formatting import p_words
+from priorshift.formatting import format_p
 from priorshift.inference.confidence_curve import ConfidenceCurve
 from priorshift.inference.prior_knowledge import DistributionPrior, PriorKnowledge, RangePrior
 from priorshift.results import Interval
@@ -170,7 +170,7 @@ class EqualityTest:
     p_value: float
 
     def __str__(self) -> str:
-        p = p_words(self.p_value, digits=3)
+        p = format_p(self.p_value, digits=3)
         return f"equal priors: χ² = {self.statistic:.1f} on {self.freedom} degrees of freedom, {p}"
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from priorshift.arrays import Floats, Mask
 from priorshift.errors import ColumnWarning, InconsistentInputWarning
-from priorshift.formatting import drop_words
+from priorshift.formatting import drop_hint
 from priorshift.io.encoding import TableEncoder
 from priorshift.io.mixed_tables import MixedTable, is_missing
 from priorshift.io.observations import row_codes
@@ -98,7 +98,7 @@ def warn_of_columns(tables: Sequence[Table | MixedTable], kinds: Sequence[str] |
 
 def _way_out(table: Table | MixedTable, k: int) -> str:
     name = table.columns and table.columns[k]
-    return f"leave it out {drop_words(name)}" if name else "leave it out"
+    return f"leave it out {drop_hint(name)}" if name else "leave it out"
 
 
 def _trouble(U: Floats, P: Floats, T: Floats, kind: str) -> str | None:

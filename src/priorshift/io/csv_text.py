@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.errors import InputError
-from priorshift.records import csv_line, is_formula, without_formula
+from priorshift.result_tables import csv_line, escape_formula, is_formula
 
 Column = NDArray[np.float64] | list[str] | list[str | None]
 
@@ -456,7 +456,7 @@ def add_columns(
     with opened(output, "wt", encoding="utf-8", newline="") as file:
         for row, line, more in zip(rows, lines, [*header, *added], strict=True):
             if safe:
-                line = csv_line([without_formula(cell) for cell in row], separator)
+                line = csv_line([escape_formula(cell) for cell in row], separator)
             else:
                 formulas += sum(map(is_formula, row))
             text = line.rstrip("\r\n")

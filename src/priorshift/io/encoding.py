@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Floats, Mask
 from priorshift.errors import ColumnWarning, InputError
-from priorshift.formatting import drop_words
+from priorshift.formatting import drop_hint
 from priorshift.io.header_fields import Fields
 from priorshift.io.mixed_tables import Cells, MixedTable, as_date, as_dates, as_number, as_text, is_missing, read_mixed
 from priorshift.io.tables import LARGEST, Origin, Table, match_columns
@@ -479,7 +479,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def _named_drop(table: MixedTable, k: int) -> str:
-    return f" {drop_words(table.columns[k])}" if table.columns else ""
+    return f" {drop_hint(table.columns[k])}" if table.columns else ""
 
 
 def _numbers_of(kinds: Sequence[str], wanted: str) -> tuple[int, ...]:

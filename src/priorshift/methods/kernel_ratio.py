@@ -20,7 +20,7 @@ from priorshift.embedding.incomplete import embed_pairs
 from priorshift.embedding.random_features import RandomFeatures, check_features, uses_random_features
 from priorshift.embedding.samples import EmbeddedSample
 from priorshift.errors import InputError, WeakSeparationWarning
-from priorshift.formatting import short
+from priorshift.formatting import format_short
 from priorshift.inference import intervals
 from priorshift.io.observations import PriorInfluence, row_codes
 from priorshift.kernels import Gaussian, Laplace, make_kernel
@@ -229,9 +229,9 @@ class KernelRatio(PUEstimator):
         scale = float(np.nanmax(np.abs(embeddings.gram)))
         if not _NO_SEPARATION * scale < D:
             warn(
-                f"No estimate: the separation of {m} positive from {n} unlabeled rows is {short(D)}, not positive, so "
-                "the data cannot tell positives from the source population; every prior in [0, 1] is possible. Collect "
-                "more positives, or features that tell the classes apart.",
+                f"No estimate: the separation of {m} positive from {n} unlabeled rows is {format_short(D)}, not "
+                "positive, so the data cannot tell positives from the source population; every prior in [0, 1] is "
+                "possible. Collect more positives, or features that tell the classes apart.",
                 WeakSeparationWarning,
             )
             return False

@@ -23,7 +23,7 @@ from priorshift.embedding.cuda import Device
 from priorshift.embedding.gram import Embeddings, objective, ratio, separation, target_prior
 from priorshift.embedding.random_features import described
 from priorshift.errors import InputError, OutOfRangeWarning
-from priorshift.formatting import written
+from priorshift.formatting import format_fixed
 from priorshift.inference import intervals
 from priorshift.inference.joint import GroupInfluence, RatioInfluence
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, RangePrior, read_prior
@@ -132,8 +132,8 @@ def _interval(
     _, plausible = intervals.delta(embeddings, most, confidence)
     if not plausible and 2 * intervals.separation_error(embeddings) <= separation(embeddings.gram):
         warn(
-            f"The raw estimate {written(target_prior(embeddings.gram, most), 3)} lies outside [0, 1] by more than its "
-            f"sampling error ({intervals.standard_error(embeddings, most):.2g}); check the source prior ({prior}) "
+            f"The raw estimate {format_fixed(target_prior(embeddings.gram, most), 3)} lies outside [0, 1] by more than "
+            f"its sampling error ({intervals.standard_error(embeddings, most):.2g}); check the source prior ({prior}) "
             "and whether the classes look the same in source and target.",
             OutOfRangeWarning,
         )

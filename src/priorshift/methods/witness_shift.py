@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from priorshift.arrays import Floats
 from priorshift.base import TargetPriorEstimator
 from priorshift.errors import InputError, OutOfRangeWarning, WeakSeparationWarning
-from priorshift.formatting import written
+from priorshift.formatting import format_fixed
 from priorshift.inference.audit_combination import (
     AuditedPrior,
     SampleAudit,
@@ -510,7 +510,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         sure = (1 + self.confidence) / 2
         if curve.level[0] > ndtri(sure) or 1 - curve(1 / max(1 - most, 1e-12)) > sure:  # R < 0, or π′ < 0
             warn(
-                f"The raw estimate {written(1 - (1 - most) * test.ratio, 3)} lies outside [0, 1] by more than its "
+                f"The raw estimate {format_fixed(1 - (1 - most) * test.ratio, 3)} lies outside [0, 1] by more than its "
                 f"sampling error ({(1 - most) * test.ratio_error:.2g}); check the source prior ({prior}) and whether "
                 "the classes look the same in source and target.",
                 OutOfRangeWarning,

@@ -7,8 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 from priorshift.errors import InputTypeError, MissingExtraError
-from priorshift.formatting import written
-from priorshift.results import decimals
+from priorshift.formatting import decimals, format_fixed
 
 # Okabe and Ito's colours: distinct with every kind of colour vision, and visible on a white and on a dark page
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7F7F7F"
@@ -150,7 +149,7 @@ def tick_label(name: object, letters: int = _MAX_LETTERS) -> str:
 
 def format_prior(value: float, width: float | None = None) -> str:
     """Format a prior with as many digits as it needs, or as the width of its interval needs."""
-    return written(value, decimals(abs(value) if width is None else width))
+    return format_fixed(value, decimals(abs(value) if width is None else width))
 
 
 def interval_label(confidence: float) -> str:

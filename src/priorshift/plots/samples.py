@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Floats
-from priorshift.formatting import percent
+from priorshift.formatting import format_percent
 from priorshift.io.tables import match_columns, read_table
 from priorshift.methods.witness_shift import WitnessShift
 from priorshift.plots.curves import evidence_of
@@ -121,7 +121,7 @@ class ScoresDisplay(Display):
 
     @property
     def description(self) -> str:
-        P, U, T = (percent(self.share_above(sample)) for sample in (self.positive, self.population, self.target))
+        P, U, T = (format_percent(self.share_above(sample)) for sample in (self.positive, self.population, self.target))
         text = (
             "Three distributions of one score, from rows that look like the rest of the population on the left to rows "
             f"that look like the labelled positives on the right. To the right of the line are {P} of the labelled "
@@ -130,7 +130,7 @@ class ScoresDisplay(Display):
         if self.explained is None:
             return text
         share = self.share_above(self.explained)
-        expected = percent(share) if share > _ZERO_SHARE else "none"
+        expected = format_percent(share) if share > _ZERO_SHARE else "none"
         return f"{text} If only the share of positives had changed, {expected} of the target would be there."
 
     @property
@@ -153,7 +153,7 @@ class ScoresDisplay(Display):
                       edgecolor=colour, linewidth=1.2)  # fmt: skip
             ax.axhline(base, color="black", linewidth=0.6)
             ax.annotate(name, (0.0, base + 1), (0, 3), ax.get_yaxis_transform(), "offset points")
-            ax.annotate(f"{percent(self.share_above(shares))} →", (line, base + 1), **side)
+            ax.annotate(f"{format_percent(self.share_above(shares))} →", (line, base + 1), **side)
         if self.explained is not None:
             ax.stairs(base + self.explained / tallest, self.edges, baseline=None, color="black", linestyle=":",
                       linewidth=1.5, label="expected if only the prior changed")  # fmt: skip

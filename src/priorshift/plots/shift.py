@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from priorshift.formatting import p_words, percent, written
+from priorshift.formatting import format_fixed, format_p, format_percent
 from priorshift.plots.display import (
     BLUE,
     GREY,
@@ -100,11 +100,12 @@ class LabelShiftDisplay(Display):
     @property
     def description(self) -> str:
         moves = [
-            f"{printable(name)} {written(moved, 2, '+')}" for name, moved in zip(self.names, self.moved, strict=True)
+            f"{printable(name)} {format_fixed(moved, 2, '+')}"
+            for name, moved in zip(self.names, self.moved, strict=True)
         ]
         more = f" and {len(moves) - _MAX_MOVES} more" if len(moves) > _MAX_MOVES else ""
         marked = [printable(name) for name, marked in zip(self.names, self.is_significant, strict=True) if marked]
-        tested = f"{p_words(self.p_value)}" if np.isfinite(self.p_value) else "not tested"
+        tested = f"{format_p(self.p_value)}" if np.isfinite(self.p_value) else "not tested"
         return (
             "Changes of column means that a change of the prior does not explain, in standard deviations: "
             f"{', '.join(moves[:_MAX_MOVES]) or 'none'}{more}. More than chance: {', '.join(marked) or 'none'}. "
@@ -124,7 +125,7 @@ class LabelShiftDisplay(Display):
         ax.axvline(0.0, color="black", linewidth=1)
         ax.set_yticks(at, [tick_label(name) for name in self.names[::-1]])
         ax.set_xlabel("change in standard deviations")
-        tested = p_words(self.p_value) if np.isfinite(self.p_value) else "not tested"
+        tested = format_p(self.p_value) if np.isfinite(self.p_value) else "not tested"
         more = "; hatched: more than chance" if any(marked) else ""
         ax.set_title(f"label shift: {tested}{more}", fontsize="small", loc="left")
 
@@ -154,7 +155,7 @@ class DriversDisplay(Display):
         for name, share, difference in columns[:_MAX_DRIVERS]:
             unit = "" if parts else " standard deviations"
             where = ("higher" if difference > 0 else "lower") + ("" if parts else " among positives")
-            parts.append(f"{printable(name)} {percent(share)} ({where}, by {abs(difference):.2f}{unit})")
+            parts.append(f"{printable(name)} {format_percent(share)} ({where}, by {abs(difference):.2f}{unit})")
         more = f" and {len(columns) - _MAX_DRIVERS} more" if len(columns) > _MAX_DRIVERS else ""
         return f"Share of the score by column: {', '.join(parts)}{more}."
 

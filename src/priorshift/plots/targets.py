@@ -10,6 +10,7 @@ import numpy as np
 
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
+from priorshift.formatting import decimals
 from priorshift.io.targets import are_iso_dates
 from priorshift.plots.display import (
     BLUE,
@@ -21,7 +22,7 @@ from priorshift.plots.display import (
     printable,
     tick_label,
 )
-from priorshift.results import PriorEstimate, decimals
+from priorshift.results import PriorEstimate
 
 _MAX_TICKS = 12
 _MAX_TICK_LETTERS = 45  # of all tick labels that are written horizontally

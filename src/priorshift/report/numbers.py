@@ -20,8 +20,8 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from priorshift.diagnosis.verdict import EMPTY
-from priorshift.formatting import p_cell, p_words, short, written
-from priorshift.results import PriorEstimate, decimals, range_decimals
+from priorshift.formatting import decimals, format_fixed, format_p, format_p_cell, format_short, range_decimals
+from priorshift.results import PriorEstimate
 
 _LONGEST, _SHOWN = 80, 60  # characters of a name, and those that are shown of a longer one
 _LONGEST_PROSE = 900  # of a sentence, which may hold three names
@@ -211,15 +211,15 @@ class Numbers:
 
     def share(self, pointer: str, width: float | None = None, sign: str = "") -> Markup:
         """With as many decimals as a width asks for."""
-        return self._shown(pointer, lambda v: written(v, decimals(abs(v) if width is None else width), sign))
+        return self._shown(pointer, lambda v: format_fixed(v, decimals(abs(v) if width is None else width), sign))
 
     def fixed(self, pointer: str, digits: int = 2, sign: str = "") -> Markup:
         """With so many decimals."""
-        return self._shown(pointer, lambda v: written(v, digits, sign))
+        return self._shown(pointer, lambda v: format_fixed(v, digits, sign))
 
-    def short(self, pointer: str, digits: int = 3) -> Markup:
+    def format_short(self, pointer: str, digits: int = 3) -> Markup:
         """With so many digits."""
-        return self._shown(pointer, lambda v: short(v, digits))
+        return self._shown(pointer, lambda v: format_short(v, digits))
 
     def ends(self, pointer: str) -> Markup:
         """From where to where, with as many decimals as tell the two apart."""
@@ -245,7 +245,7 @@ class Numbers:
 
     def p(self, pointer: str) -> Markup:
         """A p-value, with its sign before it."""
-        return self._shown(pointer, p_words, "no p-value")
+        return self._shown(pointer, format_p, "no p-value")
 
     def _shown(self, pointer: str, write: Callable[[Any], str], none: str = "none") -> Markup:
         value = self.value(pointer)
@@ -270,7 +270,7 @@ def bare(value: float, digits: int = 3, sign: str = "") -> Markup:
     -------
     Markup
     """
-    return Markup('<data value="{}">{}</data>').format(repr(value), written(value, digits, sign))
+    return Markup('<data value="{}">{}</data>').format(repr(value), format_fixed(value, digits, sign))
 
 
 def bare_p(value: float) -> Markup:
@@ -285,7 +285,7 @@ def bare_p(value: float) -> Markup:
     -------
     Markup
     """
-    return Markup('<data value="{}">{}</data>').format(repr(value), p_cell(value, 4))
+    return Markup('<data value="{}">{}</data>').format(repr(value), format_p_cell(value, 4))
 
 
 def is_told(estimate: PriorEstimate) -> bool:

@@ -32,7 +32,7 @@ from priorshift.embedding.gram import Embeddings
 from priorshift.embedding.moments import FeatureMoments, embed_moments
 from priorshift.embedding.random_features import described
 from priorshift.errors import InconsistentInputWarning, InputError
-from priorshift.formatting import p_words
+from priorshift.formatting import format_p
 from priorshift.inference import intervals
 from priorshift.inference.prior_knowledge import read_prior
 from priorshift.io.chunks import Chunks
@@ -114,7 +114,7 @@ class SketchedShift:
     p_value: float
 
     def __str__(self) -> str:
-        return f"{self.ratio}; no shift (1) has {p_words(self.p_value)}"
+        return f"{self.ratio}; no shift (1) has {format_p(self.p_value)}"
 
 
 def from_sketches(positive: Sketch, unlabeled: Sketch, target: Sketch, estimator: TCPU) -> PriorEstimate:

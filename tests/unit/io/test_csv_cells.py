@@ -11,7 +11,7 @@ import pytest
 import priorshift as ps
 from priorshift.cli import main
 from priorshift.io.csv_text import add_columns
-from priorshift.records import aligned, csv_line, is_formula, to_csv, without_formula
+from priorshift.result_tables import align_columns, csv_line, escape_formula, is_formula, to_csv
 
 MARKS = "=+-@\t\r\n＝＋－＠"
 FORMULAS = (
@@ -72,23 +72,23 @@ def test_a_line_is_read_back_as_the_cells_that_it_was(separator):
 def test_a_cell_that_is_a_formula_gets_an_apostrophe_and_no_other_does():
     for name in HOSTILE:
         assert is_formula(name) == starts_a_formula(name), repr(name)
-        assert without_formula(name) == (f"'{name}" if starts_a_formula(name) else name)
-        assert not is_formula(without_formula(name))
+        assert escape_formula(name) == (f"'{name}" if starts_a_formula(name) else name)
+        assert not is_formula(escape_formula(name))
     for number in NUMBERS:
-        assert without_formula(number) == number
+        assert escape_formula(number) == number
 
 
 def test_a_composed_table_has_no_formula_in_its_header_or_its_rows():
     rows = read(to_csv([{name: -1.5, "=by": name, "-2": None, "n": 3} for name in HOSTILE][:1]))
-    assert rows[0] == [without_formula(HOSTILE[0]), "'=by", "-2", "n"] and rows[1][2:] == ["", "3"]
+    assert rows[0] == [escape_formula(HOSTILE[0]), "'=by", "-2", "n"] and rows[1][2:] == ["", "3"]
     rows = read(to_csv([{"target": name, "raw": -0.25} for name in HOSTILE]))
-    assert [row[0] for row in rows[1:]] == [without_formula(name) for name in HOSTILE]
+    assert [row[0] for row in rows[1:]] == [escape_formula(name) for name in HOSTILE]
     assert all(row[1] == "-0.25" for row in rows[1:])
     assert not any(starts_a_formula(cell) for row in rows for cell in row)
 
 
 def test_a_cell_of_several_lines_does_not_break_a_printed_table():
-    assert aligned(["a", "b"], [["x\ny\r\nz", "1"]]) == "a      b\nx y z  1"
+    assert align_columns(["a", "b"], [["x\ny\r\nz", "1"]]) == "a      b\nx y z  1"
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_names_of_targets_and_of_their_column_are_no_formulas_in_csv_and_themsel
     few = {name: sample.target[k::20] for k, name in enumerate(names[:: len(names) // 15][:15])}
     estimates = ps.estimate_priors(sample.positive, sample.unlabeled, few, source_prior=0.2, method="tcpu")
     rows = read(estimates.to_csv())
-    assert [row[0] for row in rows[1:]] == [without_formula(name) for name in estimates]
+    assert [row[0] for row in rows[1:]] == [escape_formula(name) for name in estimates]
     assert any(row[0].startswith("'") for row in rows) and not any(starts_a_formula(c) for row in rows for c in row)
     assert list(json.loads(json.dumps(estimates.to_dict()))["targets"]) == list(estimates)
     assert len(str(estimates).splitlines()) == 1 + len(estimates)
@@ -149,7 +149,7 @@ def test_hostile_cells_come_through_a_copy_and_are_no_formulas_in_a_safe_one(tmp
     assert add_columns(path, safe, added, safe=True) == 0
     made = read(safe.read_bytes().decode())
     read_as = [[cell.lstrip(" ") for cell in row] for row in rows]  # as tables are: spaces after a separator are none
-    assert made == [[*map(without_formula, row), p] for row, p in zip(read_as, wanted, strict=True)]
+    assert made == [[*map(escape_formula, row), p] for row, p in zip(read_as, wanted, strict=True)]
     assert not any(starts_a_formula(cell) for row in made for cell in row)
 
 

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from priorshift.cli.commands import parser
-from priorshift.formatting import drop_words
+from priorshift.formatting import drop_hint
 
 NAMES = [
     "visit_date",
@@ -25,7 +25,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_advice_to_drop_a_column_is_read_as_it_was_meant(name):
-    said = drop_words(name)
+    said = drop_hint(name)
     python, shell = re.fullmatch(r"\(drop=(\[.*\]), (--drop.*)\)", said, re.DOTALL).groups()
     assert ast.literal_eval(python) == [name]
     given = ["estimate", "--positive", "p.csv", "--unlabeled", "u.csv", "--target", "t.csv", *shlex.split(shell)]

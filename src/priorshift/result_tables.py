@@ -1,0 +1,89 @@
+"""Write the rows of a result as aligned text, as a data frame, as CSV or as plain values for JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from priorshift.errors import MissingExtraError
+
+Record = Mapping[str, Any]
+_LIBRARIES = ("pandas", "polars")
+_FORMULA_STARTS = frozenset("=+-@＝＋－＠")  # some spreadsheets make the wide ones narrow first
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
+
+
+def align_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Write a table as text, with the first column aligned left and all others right."""
+    lines = [[" ".join(cell.splitlines()) for cell in line] for line in (header, *rows)]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
+    return "\n".join(
+        "  ".join([line[0].ljust(widths[0]), *(map(str.rjust, line[1:], widths[1:]))]).rstrip() for line in lines
+    )
+
+
+def to_frame(records: Sequence[Record], library: str | None = None) -> Any:
+    """Build a data frame from records with the same keys, by default with pandas if it is installed, else polars."""
+    columns = {name: [record[name] for record in records] for name in records[0]}
+    for name in [library] if library else _LIBRARIES:
+        try:
+            module = __import__(name)
+        except ImportError:
+            continue
+        return module.DataFrame(columns)
+    raise MissingExtraError("a data frame needs pandas or polars; install one of them, or use to_dict().")
+
+
+def to_csv(records: Sequence[Record]) -> str:
+    """Write records with the same keys as CSV with a header; missing numbers are empty, and no cell is a formula."""
+    rows = [records[0], *(record.values() for record in records)]
+    return "".join(csv_line([escape_formula(_cell(value)) for value in row]) for row in rows)
+
+
+def csv_line(cells: Sequence[str], separator: str = ",", end: str = "\n") -> str:
+    """Write a line of separated text, quoted so that every reader finds the same cells."""
+    text = io.StringIO()
+    csv.writer(text, delimiter=separator, lineterminator="\r\n").writerow(cells)  # both of which it then quotes
+    return text.getvalue()[:-2] + end
+
+
+def is_formula(cell: str) -> bool:
+    """Tell whether a spreadsheet may compute a cell as a formula, also after spaces and invisible characters."""
+    if not cell or cell[0].isalnum() or _NUMBER.fullmatch(cell):
+        return False
+    if cell[0] in "\t\r\n":
+        return True
+    visible = next((c for c in cell if not c.isspace() and unicodedata.category(c) not in ("Cc", "Cf")), "")
+    return visible in _FORMULA_STARTS and not _NUMBER.fullmatch(cell.strip())
+
+
+def escape_formula(cell: str) -> str:
+    """Put an apostrophe, as people type it, before text that a spreadsheet would compute as a formula.
+
+    Names of targets and levels come from files of others: =HYPERLINK(…) must not run where our table is opened.
+    """
+    return f"'{cell}" if is_formula(cell) else cell
+
+
+def to_plain(value: Any) -> Any:
+    """Convert to Python's own numbers, text, lists and dictionaries for JSON; missing numbers become None."""
+    if isinstance(value, dict):
+        return {key: to_plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(item) for item in value]
+    if isinstance(value, (float, np.floating)):
+        return float(value) if np.isfinite(value) else None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _cell(value: Any) -> str:
+    value = to_plain(value)
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
