@@ -150,7 +150,7 @@ def scores(rows: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     model = ps.sketch.ScoreModel.fit(rng.normal(size=(5000, 10)) + 1, rng.normal(size=(5000, 10)), use_km2=False)
     X = rng.normal(size=(rows, 10))
-    return both("a histogram of scores", rows, lambda device: ps.sketch.Histogram.of(X, like=model, device=device))
+    return both("a histogram of scores", rows, lambda device: ps.sketch.Histogram.from_sample(X, model, device=device))
 
 
 def main() -> None:

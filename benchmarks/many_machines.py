@@ -85,7 +85,7 @@ def main() -> None:
     how = {"threads_per_worker": 1, "processes": True, "dashboard_address": None, "memory_limit": 0}
     with LocalCluster(n_workers=asked.workers, **how) as cluster, Client(cluster) as client:
         rows = dd.from_map(read, parts, meta=read(0, 10).iloc[:0])
-        first, model = Sketch.of(read(0)), ScoreModel.fit(read(0, 2000, 1.0), read(0), random_state=0)
+        first, model = Sketch.from_sample(read(0)), ScoreModel.fit(read(0, 2000, 1.0), read(0), random_state=0)
         for _ in range(2):  # every worker imports what it needs
             ps.distributed.sketch(rows.partitions[: 2 * asked.workers], like=first)
             ps.distributed.histogram(rows.partitions[: 2 * asked.workers], model)
@@ -93,14 +93,14 @@ def main() -> None:
             f"sketch of {asked.rows} rows",
             client,
             lambda: ps.distributed.sketch(rows, like=first),
-            lambda: Sketch.of((read(k) for k in parts), like=first),
+            lambda: Sketch.from_sample((read(k) for k in parts), like=first),
         )
         print(f"  largest difference of a moment {np.abs(a.moments.product - b.moments.product).max() / len(a):.1g}")
         a, b = report(
             f"histogram of {asked.rows} rows",
             client,
             lambda: ps.distributed.histogram(rows, model),
-            lambda: Histogram.of((read(k) for k in parts), like=model),
+            lambda: Histogram.from_sample((read(k) for k in parts), model),
         )
         print(f"  largest difference of a count {np.abs(a.counted.counts - b.counted.counts).max():.1g}")
         samples = [read(k, asked.pairs, share) for k, share in enumerate((1.0, 0.2, 0.6))]

@@ -44,8 +44,8 @@ positive = next(stream(1, 1.0, seed=0))[:5000]
 # It is fitted to the positives and to the first batch of the unlabelled stream; 20,000
 # rows are enough for its two hundred coefficients. All rows are counted with it.
 model = ScoreModel.fit(positive, next(stream(1, SOURCE_PRIOR, seed=1)), random_state=0)
-P = Histogram.of(positive, like=model)
-U = Histogram.of(stream(6, SOURCE_PRIOR, seed=1), like=model)
+P = Histogram.from_sample(positive, model)
+U = Histogram.from_sample(stream(6, SOURCE_PRIOR, seed=1), model)
 print(model, P, U, sep="\n")
 
 # %%
@@ -56,7 +56,7 @@ print(model, P, U, sep="\n")
 tracemalloc.start()
 began = time.perf_counter()
 answers, peaks = [], []
-for T in Histogram.growing(stream(10, TARGET_PRIOR, seed=2), like=model):
+for T in Histogram.checkpoints(stream(10, TARGET_PRIOR, seed=2), model):
     answers.append(ps.estimate_prior(P, U, T, source_prior=SOURCE_PRIOR))
     peaks.append(tracemalloc.get_traced_memory()[1] / 1e6)
     tracemalloc.reset_peak()
@@ -102,9 +102,11 @@ print(direct)
 # What counts are for the default, a sketch is for TCPU: the mean and the second moment
 # of random features of the rows. It streams and merges alike. Its features are a kernel
 # of their own, so the answer is consistent with any number of them.
-sketch_u = Sketch.of(stream(3, SOURCE_PRIOR, seed=1), features=128, random_state=0)
-sketch_p = Sketch.of(positive, like=sketch_u)
-sketch_t = Sketch.of(stream(4, TARGET_PRIOR, seed=2), like=sketch_u)
+sketch_u = Sketch.from_sample(
+    stream(3, SOURCE_PRIOR, seed=1), features=128, random_state=0
+)
+sketch_p = Sketch.from_sample(positive, like=sketch_u)
+sketch_t = Sketch.from_sample(stream(4, TARGET_PRIOR, seed=2), like=sketch_u)
 sketched = ps.estimate_prior(sketch_p, sketch_u, sketch_t, source_prior=SOURCE_PRIOR)
 print(sketched)
 

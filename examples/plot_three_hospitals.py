@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 import priorshift as ps
+from priorshift.experimental import release
 from priorshift.sketch import Histogram, ScoreModel
 
 rng = np.random.default_rng(0)
@@ -59,10 +60,10 @@ ScoreModel.fit(cases, everybody, random_state=0).save(wire / "model.score")
 # How many rows rank where among A's cases, in 200 bins and five repetitions. Nothing of
 # single columns.
 model = ScoreModel.load(wire / "model.score")  # each loads its own copy
-Histogram.of(rows_of_b, like=model).save(wire / "b.histogram")
-Histogram.of(rows_of_c, like=model).save(wire / "c.histogram")
+Histogram.from_sample(rows_of_b, model).save(wire / "b.histogram")
+Histogram.from_sample(rows_of_c, model).save(wire / "c.histogram")
 for name, sample in (("cases", cases), ("everybody", everybody)):
-    Histogram.of(sample, like=model).save(wire / f"{name}.histogram")  # A's own
+    Histogram.from_sample(sample, model).save(wire / f"{name}.histogram")  # A's own
 for file in sorted(wire.iterdir()):
     print(f"{file.name:<20} {file.stat().st_size / 1000:>6.0f} kB")
 
@@ -79,7 +80,9 @@ folder.cleanup()
 shared = ps.estimate_prior(P, U, B.merge(C), source_prior=0.1)
 
 together = pd.concat([rows_of_b, rows_of_c])
-pooled = ps.estimate_prior(P, U, Histogram.of(together, like=model), source_prior=0.1)
+pooled = ps.estimate_prior(
+    P, U, Histogram.from_sample(together, model), source_prior=0.1
+)
 in_one_place = ps.estimate_prior(
     cases, everybody, together, source_prior=0.1, random_state=0
 )
@@ -105,7 +108,7 @@ print(f"by files and pooled are equal to the last digit: {equal}")
 private = {}
 for epsilon in (3, 1, 0.3, 0.1):
     b, c = (
-        part.release(epsilon, 1e-6, random_state=k) for k, part in enumerate((B, C))
+        release(part, epsilon, 1e-6, random_state=k) for k, part in enumerate((B, C))
     )
     private[epsilon] = ps.estimate_prior(P, U, b.merge(c), source_prior=0.1)
     print(f"ε = {epsilon}: {private[epsilon]}")
@@ -123,12 +126,12 @@ plt.show()
 # **What to take home.** Sharing without rows costs nothing in precision, and ε = 1
 # hardly anything at 5000 rows. A small house pays more, since the noise does not shrink
 # with it:
-few = Histogram.of(rows_of_c[:150], like=model)
+few = Histogram.from_sample(rows_of_c[:150], model)
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     alone = {}
     for epsilon in (1, 0.3):
-        noisy = few.release(epsilon, 1e-6, random_state=9)
+        noisy = release(few, epsilon, 1e-6, random_state=9)
         alone[epsilon] = ps.estimate_prior(P, U, noisy, source_prior=0.1)
     open_counts = ps.estimate_prior(P, U, few, source_prior=0.1)
 print(f"150 patients of C, no noise: {open_counts}")

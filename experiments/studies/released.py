@@ -17,6 +17,7 @@ from experiments.accuracy import Answer, accuracy, answer
 from experiments.columns import markdown
 from experiments.study import Line, Trial
 from priorshift.errors import PriorShiftWarning
+from priorshift.experimental import release
 from priorshift.sketch import Histogram, ScoreModel, Sketch
 
 _PRIORS = 0.2, 0.6
@@ -32,10 +33,10 @@ def _summaries(method: str, rows: int, rng: np.random.Generator) -> list[Any]:
     """P, U and T."""
     public, s = (ps.simulate.gaussian(*_PRIORS, n, n, shared=False, random_state=rng) for n in (_PUBLIC, rows))
     if method == "sketch":
-        first = Sketch.of(public.unlabeled, features=_FEATURES)
-        return [Sketch.of(sample, like=first) for sample in (s.positive, s.unlabeled, s.target)]
+        first = Sketch.from_sample(public.unlabeled, features=_FEATURES)
+        return [Sketch.from_sample(sample, like=first) for sample in (s.positive, s.unlabeled, s.target)]
     model = ScoreModel.fit(public.positive, public.unlabeled, max_rows=1000, random_state=rng)
-    return [Histogram.of(sample, like=model) for sample in (s.positive, s.unlabeled, s.target)]
+    return [Histogram.from_sample(sample, model) for sample in (s.positive, s.unlabeled, s.target)]
 
 
 def measure(method: str, rows: int, repetitions: int) -> list[Line]:
@@ -45,7 +46,7 @@ def measure(method: str, rows: int, repetitions: int) -> list[Line]:
         plain = _summaries(method, rows, rng)
         for private, epsilon in _CASES:
             P, U, T = (
-                one.release(epsilon, _DELTA, rng) if private == "all" or (private, k) == ("target", 2) else one
+                release(one, epsilon, _DELTA, rng) if private == "all" or (private, k) == ("target", 2) else one
                 for k, one in enumerate(plain)
             )
             for known in (True,) if method == "sketch" else (True, False):

@@ -36,17 +36,17 @@ def measure(data: str, rows: int, source_prior: float, repetitions: int) -> list
             "_tcpu": ps.TCPU(source_prior, embedding="exact").fit(X, y),
             "_rows": ps.WitnessShift(source_prior, random_state=seed).fit(X, y),
         }
-        first = Sketch.of(U, features=512, random_state=seed)
-        of_P = Sketch.of(P, like=first)
+        first = Sketch.from_sample(U, features=512, random_state=seed)
+        of_P = Sketch.from_sample(P, like=first)
         model = ScoreModel.fit(P, U, fit_rows=rows // 2, use_km2=False, random_state=seed)
-        counted = [Histogram.of(sample, like=model) for sample in (P, U)]
+        counted = [Histogram.from_sample(sample, model) for sample in (P, U)]
         for target in _TARGETS:
             T = mixed(data, target, rows, rng)
             for method, estimator in fitted.items():
                 answers[target, method].append(answer(estimator.estimate(T)))
-            sketched = of_P, first, Sketch.of(T, like=first)
+            sketched = of_P, first, Sketch.from_sample(T, like=first)
             answers[target, "_sketch"].append(answer(ps.estimate_prior(*sketched, source_prior=source_prior)))
-            histograms = *counted, Histogram.of(T, like=model)
+            histograms = *counted, Histogram.from_sample(T, model)
             answers[target, "_histogram"].append(answer(ps.estimate_prior(*histograms, source_prior=source_prior)))
     lines: dict[float, Line] = {target: {"target_prior": target} for target in _TARGETS}
     for (target, method), some in answers.items():

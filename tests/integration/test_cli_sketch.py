@@ -45,7 +45,7 @@ def run(*arguments):
 def small_batches(monkeypatch, rows=50):
     """Chunks of a few rows, each of which is kept."""
     usual = Chunks.of
-    monkeypatch.setattr(histogram, "_TOGETHER", 1)
+    monkeypatch.setattr(histogram, "_MIN_ROWS", 1)
 
     def of(source, name, **settings):
         return usual(source, name, **settings | {"rows_at_a_time": rows})
@@ -80,7 +80,7 @@ def test_a_file_becomes_the_sketch_of_the_library(path, frame, tmp_path, capsys)
     assert run(path, "-o", tmp_path / "u.sketch", *FEATURES, "--drop", "id", "--weight-column", "w", "--seed", 3) == 0
     said = capsys.readouterr()
     made = Sketch.load(tmp_path / "u.sketch")
-    assert_same(made, Sketch.of(frame, drop=["id"], weights="w", features=16, random_state=3))
+    assert_same(made, Sketch.from_sample(frame, drop=["id"], weights="w", features=16, random_state=3))
     assert json.loads(said.out) == {
         "kind": "sketch", "rows": 900, "columns": ["x", "y", "level"], "features": 16, "kernel": "gaussian",
         "bandwidth": made.bandwidth, "path": str(tmp_path / "u.sketch"),
@@ -106,7 +106,9 @@ def test_every_setting_of_a_first_sketch_is_one_of_the_command(path, frame, tmp_
         "--drop",
         "w",
     )
-    expected = Sketch.of(frame, features=32, kernel="laplace", bandwidth="median", standardize=False, drop=["id", "w"])
+    expected = Sketch.from_sample(
+        frame, features=32, kernel="laplace", bandwidth="median", standardize=False, drop=["id", "w"]
+    )
     assert_same(Sketch.load(tmp_path / "u"), expected)
     run(path, "-o", tmp_path / "v", "--features", 32, "--bandwidth", 2.5, "--drop", "level")
     assert Sketch.load(tmp_path / "v").bandwidth == 2.5
@@ -116,7 +118,7 @@ def test_what_the_first_sketch_drops_can_be_the_weights_of_another(path, frame, 
     run(path, "-o", tmp_path / "u", *FEATURES, "--drop", "id", "--drop", "w")
     assert run(path, "-o", tmp_path / "t", "--like", tmp_path / "u", "--weight-column", "w") == 0
     made = Sketch.load(tmp_path / "t")
-    assert_same(made, Sketch.of(frame, like=Sketch.load(tmp_path / "u"), weights="w"))
+    assert_same(made, Sketch.from_sample(frame, like=Sketch.load(tmp_path / "u"), weights="w"))
     assert made.moments.weight == pytest.approx(frame["w"].sum())
 
 
@@ -126,13 +128,15 @@ def test_another_sample_is_sketched_like_the_first_one(path, frame, tmp_path, ca
     frame.iloc[300:400].to_csv(tmp_path / "b.tsv.gz", index=False, sep="\t")
     assert run(tmp_path / "a.csv", tmp_path / "b.tsv.gz", "-o", tmp_path / "p", "--like", tmp_path / "u") == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["rows"] == 400
-    assert_same(Sketch.load(tmp_path / "p"), Sketch.of(frame.iloc[:400], like=Sketch.load(tmp_path / "u")))
+    assert_same(Sketch.load(tmp_path / "p"), Sketch.from_sample(frame.iloc[:400], like=Sketch.load(tmp_path / "u")))
 
 
 def test_sketches_are_added_up(path, frame, tmp_path, capsys):
     run(path, "-o", tmp_path / "u", *FEATURES, "--drop", "id", "--drop", "w")
     for k in range(3):
-        Sketch.of(frame.iloc[300 * k : 300 * (k + 1)], like=Sketch.load(tmp_path / "u")).save(tmp_path / f"{k}")
+        Sketch.from_sample(frame.iloc[300 * k : 300 * (k + 1)], like=Sketch.load(tmp_path / "u")).save(
+            tmp_path / f"{k}"
+        )
     assert run(*(tmp_path / f"{k}" for k in range(3)), "-o", tmp_path / "all") == 0
     assert_same(Sketch.load(tmp_path / "all"), Sketch.load(tmp_path / "u"))
 
@@ -145,7 +149,7 @@ def test_rows_are_counted_by_a_score_model(tmp_path, capsys, monkeypatch):
     assert run(tmp_path / "t.csv", "-o", tmp_path / "t", "--like", tmp_path / "model") == 0
     said = json.loads(capsys.readouterr().out)
     assert said == {"kind": "histogram", "rows": 200, "model": model.fingerprint, "path": str(tmp_path / "t")}
-    expected = Histogram.of(s.target, like=model)
+    expected = Histogram.from_sample(s.target, model)
     np.testing.assert_array_equal(load(tmp_path / "t").counted.counts, expected.counted.counts)
     small_batches(monkeypatch)
     stop_after(monkeypatch, 2)
@@ -220,7 +224,7 @@ main(["sketch", {str(path)!r}, "-o", {str(tmp_path / "u")!r}, "--features", "16"
     kept = container.read(tmp_path / "u.part", ["unfinished work"]).header["made"]["moments"]["rows"]
     assert 0 < kept < 900 and not (tmp_path / "u").exists()
     assert run(path, "-o", tmp_path / "u", "--features", 16, "--drop", "id") == 0
-    assert_same(Sketch.load(tmp_path / "u"), Sketch.of(frame, features=16, drop=["id"]))
+    assert_same(Sketch.load(tmp_path / "u"), Sketch.from_sample(frame, features=16, drop=["id"]))
     assert not (tmp_path / "u.part").exists()
 
 
@@ -264,7 +268,7 @@ def test_a_part_that_is_damaged_or_something_else_is_refused_and_kept(path, tmp_
     assert run(path, "-o", tmp_path / "u", *FEATURES) == 2
     assert "u.part is not a file that priorshift saved" in capsys.readouterr().err
     assert (tmp_path / "u.part").read_text() == "my own file"
-    Sketch.of([[1.0], [2.0]], features=16).save(tmp_path / "u.part")
+    Sketch.from_sample([[1.0], [2.0]], features=16).save(tmp_path / "u.part")
     assert run(path, "-o", tmp_path / "u", *FEATURES) == 2
     assert (
         "u.part holds a sketch, but unfinished work is expected; unfinished work is kept there, so move it away"
@@ -295,7 +299,7 @@ def test_standard_input_is_sketched_without_being_kept(frame, tmp_path, capsys, 
     monkeypatch.setattr(sys, "stdin", content)
     small_batches(monkeypatch)
     assert run("-", "-o", tmp_path / "u", *FEATURES, "--drop", "id") == 0
-    assert_same(Sketch.load(tmp_path / "u"), Sketch.of(frame, features=16, drop=["id"]))
+    assert_same(Sketch.load(tmp_path / "u"), Sketch.from_sample(frame, features=16, drop=["id"]))
     assert os.listdir(tmp_path) == ["u"]
 
 
@@ -336,8 +340,8 @@ def test_wrong_use_is_one_sentence_and_leaves_nothing(options, sentence, tmp_pat
     pd.DataFrame({"x": ["low", "high"], "y": [1.0, 0.0]}).to_csv("words.csv", index=False)
     os.mkdir("parts")
     pd.read_csv("t.csv").to_parquet("parts/a.parquet")
-    Sketch.of("t.csv", features=16).save("first")
-    Sketch.of("t.csv", features=18).save("other")
+    Sketch.from_sample("t.csv", features=16).save("first")
+    Sketch.from_sample("t.csv", features=18).save("other")
     before = sorted(os.listdir())
     try:
         code = run(*options)

@@ -30,9 +30,10 @@ import dask.bag as db
 import dask.dataframe as dd
 from dask import delayed
 
-from priorshift.distributed import collections as blocks
-from priorshift.distributed import estimate_prior, histogram, kernel_sums, reduce_parts, sketch
-from priorshift.distributed.reduction import Outcome
+from priorshift.distributed import estimate_prior, histogram, sketch
+from priorshift.distributed import exact as exact_sums
+from priorshift.distributed.exact import kernel_sums
+from priorshift.distributed.reduction import Outcome, compute, tree
 
 _SAMPLES = ps.simulate.gaussian(
     0.2, 0.6, n_source=300, n_target=250, dimension=3, distance=2.0, shared=False, random_state=0
@@ -128,6 +129,10 @@ def same_estimate(a, b):
 # --- the tree
 
 
+def reduce_parts(parts, merge, fan_in=8):
+    return compute([tree([delayed(Outcome)(part) for part in parts], merge, fan_in)])[0]
+
+
 @pytest.mark.parametrize("fan_in", [2, 3, 8])
 @pytest.mark.parametrize("parts", [1, 2, 7, 9, 70])
 def test_a_tree_merges_all_parts_once_in_their_order(parts, fan_in):
@@ -149,24 +154,17 @@ def test_parts_without_rows_are_passed_over():
     assert reduce_parts([delayed(None), delayed(None)], int.__add__) is None
 
 
-def test_a_tree_of_nothing_is_refused():
-    with pytest.raises(InputError, match="parts is empty"):
-        reduce_parts([], int.__add__)
-    with pytest.raises(InputError, match="fan_in is 1, but it must be a whole number of at least 2"):
-        reduce_parts([delayed(1)], int.__add__, fan_in=1)
-
-
 def test_work_of_a_task_stays_on_its_thread_and_says_nothing_there():
     def work():
         warn("a column", ColumnWarning)
         warn("a column", ColumnWarning)
         return threads.available()
 
-    assert sys.getsizeof(Outcome(Sketch.of(U, features=32).moments)) > 8 * 32**2  # what a scheduler goes by
-    outcome = pickle.loads(pickle.dumps(Outcome.of(work)))
+    assert sys.getsizeof(Outcome(Sketch.from_sample(U, features=32).moments)) > 8 * 32**2  # what a scheduler goes by
+    outcome = pickle.loads(pickle.dumps(Outcome.run(work)))
     assert outcome == Outcome(1, None, ((ColumnWarning, "a column"),))
     with pytest.warns(ColumnWarning, match="a column"):
-        assert outcome.open() == 1
+        assert compute([delayed(outcome)]) == [1]
     with record_warnings(ColumnWarning, show=False) as outer, record_warnings(ColumnWarning, show=False) as inner:
         warn("a column", ColumnWarning)
     assert (len(outer), len(inner)) == (0, 1)
@@ -174,7 +172,7 @@ def test_work_of_a_task_stays_on_its_thread_and_says_nothing_there():
 
 def test_without_dask_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask", None)
-    for ask in (lambda: reduce_parts([1], int.__add__), lambda: sketch(U), lambda: estimate_prior(P, U, T)):
+    for ask in (lambda: sketch(U), lambda: estimate_prior(P, U, T)):
         with pytest.raises(MissingExtraError, match=r'needs dask, which is not installed; run pip install "priorshift'):
             ask()
 
@@ -185,23 +183,23 @@ def test_without_dask_a_sentence_says_what_to_install(monkeypatch):
 @settings(max_examples=8)
 @given(SIZES, SIZES)
 def test_sketches_are_those_of_the_whole_for_any_cut(sizes, others):
-    whole = Sketch.of(U, features=32)
+    whole = Sketch.from_sample(U, features=32)
     same_sketch(sketch(as_array(U, sizes), features=32), whole)
-    same_sketch(sketch(as_array(T, others), like=whole), Sketch.of(T, like=whole))
+    same_sketch(sketch(as_array(T, others), like=whole), Sketch.from_sample(T, like=whole))
     how = {"features": 32, "drop": "id", "weights": "w", "random_state": 3, "bandwidth": "median"}
-    same_sketch(sketch(as_frame(frame(U), sizes), **how), Sketch.of(frame(U), **how))
+    same_sketch(sketch(as_frame(frame(U), sizes), **how), Sketch.from_sample(frame(U), **how))
 
 
 @settings(max_examples=6)
 @given(SIZES)
 def test_histograms_are_those_of_the_whole_for_any_cut(model, model_by_place, sizes):
-    same_histogram(histogram(as_array(T, sizes), model), Histogram.of(T, like=model))
+    same_histogram(histogram(as_array(T, sizes), model), Histogram.from_sample(T, model))
     copies = np.sign(np.repeat(T[:9, :2], 20, axis=0))
-    same_histogram(histogram(as_array(copies, sizes), model_by_place), Histogram.of(copies, like=model_by_place))
+    same_histogram(histogram(as_array(copies, sizes), model_by_place), Histogram.from_sample(copies, model_by_place))
 
 
 def test_estimates_are_those_of_tables_here(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK", 100)
+    monkeypatch.setattr(exact_sums, "BLOCK", 100)
     arrays = as_array(P, [20]), as_array(U, [90, 0, 70]), as_array(T, [7])
     tables = [frame(X) for X in (P, U, T)]
     frames = tables[0], as_frame(tables[1], [101, 30]), as_frame(tables[2], [50])
@@ -234,7 +232,7 @@ def test_weights_and_columns_to_drop_may_stand_in_one_table():
 
 def test_copies_count_as_one_on_a_cluster_too(monkeypatch):
     """Rows that count differently have weights in the kernel sums."""
-    monkeypatch.setattr(blocks, "BLOCK", 100)
+    monkeypatch.setattr(exact_sums, "BLOCK", 100)
     copied, how = np.concatenate([U, U[:30]]), {"method": "tcpu", "source_prior": 0.2}
     with pytest.warns(DuplicateRowsWarning, match="30 of"):
         here = ps.estimate_prior(P, copied, T, **how)
@@ -245,14 +243,14 @@ def test_copies_count_as_one_on_a_cluster_too(monkeypatch):
 def test_a_sample_of_rows_is_the_one_of_a_table():
     """Of more rows than fix a design, the same ones are drawn; the scale tells."""
     X = np.random.default_rng(0).normal(size=(70_000, 2))
-    made, whole = sketch(as_array(X, [30_000, 500]), features=16), Sketch.of(X, features=16)
+    made, whole = sketch(as_array(X, [30_000, 500]), features=16), Sketch.from_sample(X, features=16)
     assert not np.allclose(whole.design.reader.scaling.shift, X.mean(axis=0), rtol=0, atol=1e-12)
     same_sketch(made, whole)
 
 
 def test_every_kind_of_collection_has_the_same_rows():
     table = frame(T).drop(columns=["id"])
-    first = Sketch.of(table, features=32)
+    first = Sketch.from_sample(table, features=32)
     pieces = cut(table, [40, 0, 99])
     turned = [piece[piece.columns[::-1]] if k % 2 else piece for k, piece in enumerate(pieces)]
     unknown = dd.from_pandas(table, npartitions=3)
@@ -264,7 +262,7 @@ def test_every_kind_of_collection_has_the_same_rows():
         sketch(unknown[unknown.a < 99], like=first),  # divisions are known, lengths are not
     ):
         same_sketch(made, first)
-    numbers = Sketch.of(T, features=32)
+    numbers = Sketch.from_sample(T, features=32)
     of_unknown_length = as_array(T, [40, 99])[as_array(T, [40, 99])[:, 0] < 99]
     assert np.isnan(of_unknown_length.shape[0])
     same_sketch(sketch(of_unknown_length, features=32), numbers)
@@ -279,7 +277,7 @@ def test_parts_of_files_may_be_read_together(tmp_path):
         table.iloc[start : start + 45].to_parquet(tmp_path / f"{start:03}.parquet")
     some = dd.read_parquet(tmp_path)
     for made in (some[["a", "b"]], some[some.a < 99][["a", "b"]]):
-        same_sketch(sketch(made, features=32), Sketch.of(table[["a", "b"]], features=32))
+        same_sketch(sketch(made, features=32), Sketch.from_sample(table[["a", "b"]], features=32))
         np.testing.assert_allclose(
             kernel_sums(Gaussian(1.0), made)[0], kernel_sums(Gaussian(1.0), T[:, :2])[0], rtol=1e-12
         )
@@ -287,7 +285,7 @@ def test_parts_of_files_may_be_read_together(tmp_path):
 
 def test_threads_give_the_same_answer():
     with dask.config.set(scheduler="threads"):
-        same_sketch(sketch(as_array(U, [9] * 20), features=32), Sketch.of(U, features=32))
+        same_sketch(sketch(as_array(U, [9] * 20), features=32), Sketch.from_sample(U, features=32))
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.5), Laplace(2.0), Energy()], ids=lambda k: k.name)
@@ -297,7 +295,7 @@ def test_kernel_sums_are_those_of_memory_for_any_cut(kernel, sizes, block):
     x, y = (Rows(Z, np.zeros(3), np.ones(3)) for Z in (U, T))
     v, w = (np.random.default_rng(len(Z)).uniform(0.5, 2, len(Z)) for Z in (U, T))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "BLOCK", block)
+        patch.setattr(exact_sums, "BLOCK", block)
         for made, there in (
             (kernel_sums(kernel, as_array(U, sizes), as_array(T, [150])), sums_here(kernel, x, y)),
             (kernel_sums(kernel, as_array(U, sizes), T, weights=(v, w)), sums_here(kernel, x, y, weights=(v, w))),
@@ -326,16 +324,16 @@ def readers(notes):
 
 
 def test_a_cluster_gives_the_same_answers(client, tmp_path, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK", 100)
-    first, table = Sketch.of(U, features=32), frame(T)
+    monkeypatch.setattr(exact_sums, "BLOCK", 100)
+    first, table = Sketch.from_sample(U, features=32), frame(T)
     futures = client.map(np.asarray, cut(T, [50, 0, 120]))
-    same_sketch(sketch(futures, like=first, client=client), Sketch.of(T, like=first))
+    same_sketch(sketch(futures, like=first, client=client), Sketch.from_sample(T, like=first))
     samples = frame(P), as_frame(frame(U), [120]), as_frame(table, [99, 99])
     tables, how = (frame(P), frame(U), table), {"source_prior": 0.2, "random_state": 0, "drop": ["id", "w"]}
-    counted, exact = estimate_prior(*samples, client=client, **how), {"method": "tcpu", **how}
+    counted, by_pairs = estimate_prior(*samples, client=client, **how), {"method": "tcpu", **how}
     same_estimate(counted, ps.estimate_prior(*tables, stream=True, **how))
     same_estimate(
-        estimate_prior(*samples, client=client, embedding="exact", **exact), ps.estimate_prior(*tables, **exact)
+        estimate_prior(*samples, client=client, embedding="exact", **by_pairs), ps.estimate_prior(*tables, **by_pairs)
     )
     with dask.config.set(scheduler=None), client.as_current():
         assert reduce_parts([slow_reader(tmp_path)(k) for k in range(3)], int.__add__) == 3
@@ -350,16 +348,16 @@ def test_summaries_travel_and_rows_do_not(client):
         return pd.DataFrame(np.random.default_rng(seed).normal(size=(10_000, 3)), columns=list("abc"))
 
     made_there = dd.from_map(read, range(20), meta=read(0).iloc[:0])
-    first = Sketch.of(read(0), features=32)
+    first = Sketch.from_sample(read(0), features=32)
     before = sum(client.run(sent).values())
     made = sketch(made_there, like=first, client=client)
     travelled = sum(client.run(sent).values()) - before
     assert 0 < travelled < read(0).to_numpy().nbytes  # not one part of twenty
-    same_sketch(made, Sketch.of([read(k) for k in range(20)], like=first))
+    same_sketch(made, Sketch.from_sample([read(k) for k in range(20)], like=first))
 
 
 def test_a_worker_killed_on_the_way_changes_nothing(client, tmp_path):
-    first = Sketch.of(U, features=32)
+    first = Sketch.from_sample(U, features=32)
     parts = [slow_reader(tmp_path)(piece) for piece in np.array_split(T, 24)]
     with ThreadPoolExecutor(1) as pool:
         made = pool.submit(sketch, parts, like=first, client=client)
@@ -368,13 +366,13 @@ def test_a_worker_killed_on_the_way_changes_nothing(client, tmp_path):
         assert not made.done()
         lost = readers(tmp_path)[0]
         os.kill(lost, signal.SIGKILL)
-        same_sketch(made.result(timeout=60), Sketch.of(T, like=first))
+        same_sketch(made.result(timeout=60), Sketch.from_sample(T, like=first))
     assert len(readers(tmp_path)) > len(parts)  # what was lost was read again,
     assert len(readers(tmp_path)) < 2 * len(parts)  # and nothing else
 
 
 def test_bad_rows_on_a_cluster_get_a_sentence(client):
-    first = Sketch.of(U, features=32)
+    first = Sketch.from_sample(U, features=32)
     bad = T.copy()
     bad[100, 1] = np.nan
     with pytest.raises(
@@ -387,7 +385,7 @@ def test_bad_rows_on_a_cluster_get_a_sentence(client):
 
 
 def test_what_is_wrong_is_said_of_its_partition(model):
-    first = Sketch.of(frame(U), features=32, drop=["id", "w"])
+    first = Sketch.from_sample(frame(U), features=32, drop=["id", "w"])
     wrong = frame(T).drop(columns="b")
     with pytest.raises(InputError, match=r"partition 0: the sample lacks 'b'"):
         sketch(as_frame(wrong, [50]), like=first)
@@ -405,7 +403,7 @@ def test_what_is_wrong_is_said_of_its_partition(model):
 
 def test_samples_without_rows_are_refused(model):
     nothing = [delayed(T[:0]), delayed(T[:0])]
-    first = Sketch.of(U, features=32)
+    first = Sketch.from_sample(U, features=32)
     for ask in (
         lambda: sketch(nothing, like=first),
         lambda: histogram(nothing, model),
@@ -421,7 +419,7 @@ def test_samples_without_rows_are_refused(model):
 
 def test_settings_that_cannot_be_are_refused():
     array = as_array(T, [50])
-    first = Sketch.of(U, features=32)
+    first = Sketch.from_sample(U, features=32)
     with pytest.raises(InputTypeError, match="the sample is of type ndarray, but a Dask DataFrame, Array or Bag"):
         sketch(T, like=first)
     with pytest.raises(InputTypeError, match="is of type dask Series, but"):
@@ -455,7 +453,7 @@ def test_settings_that_cannot_be_are_refused():
 def test_a_warning_of_many_partitions_is_given_once():
     still = U.copy()
     still[:, 2] = 1.0
-    first = Sketch.of(still, features=32)
+    first = Sketch.from_sample(still, features=32)
     with pytest.warns(ColumnWarning, match="Left out column 2") as said:
         sketch(as_array(T, [20] * 9), like=first)
     assert len(said) == 1

@@ -18,6 +18,7 @@ import priorshift as ps
 from priorshift import report
 from priorshift.cli import main
 from priorshift.errors import InputError, MissingExtraError, PriorShiftWarning
+from priorshift.experimental import release
 from priorshift.io.column_uses import ColumnUse
 from priorshift.report.contents import prior_status
 from priorshift.report.numbers import is_hidden, look_up
@@ -283,8 +284,8 @@ def test_the_estimate_and_the_ratio_it_comes_of_are_told_apart_in_words(results)
 def test_a_page_of_private_samples_says_that_noise_was_added():
     P, U, T = tables()
     model = ScoreModel.fit(P, U, random_state=0)
-    counts = [Histogram.of(one, like=model) for one in (P, U, T)]
-    counts[2] = counts[2].release(3, 1e-6, random_state=0)
+    counts = [Histogram.from_sample(one, model) for one in (P, U, T)]
+    counts[2] = release(counts[2], 3, 1e-6, random_state=0)
     page = _seen(report.render(ps.estimate_prior(*counts, source_prior=0.3)))
     assert "Noise was added to what was shared" in page and "target with ε = 3 and δ = 1e-06" in page
     assert "of the tables themselves, all rows at once" in page

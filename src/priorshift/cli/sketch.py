@@ -23,7 +23,8 @@ from priorshift.errors import InputError
 from priorshift.io.chunks import refuse_twice
 from priorshift.io.header_fields import Fields
 from priorshift.sketch import Histogram, ScoreModel, Sketch, container, load
-from priorshift.sketch.row_reader import read_batches
+from priorshift.sketch.private import release
+from priorshift.sketch.row_reader import open_chunks
 
 _SECONDS = 30.0  # between two times that it is kept
 
@@ -43,14 +44,14 @@ class Unfinished:
     path: str
     files: list[list[Any]]  # none where rows come through a pipe, which cannot be gone on with
     settings: dict[str, Any]  # None where one was not given
-    load: Callable[[container.Contents], Made]
+    load: Callable[[dict[str, Any], dict[str, Any]], Made]
 
     def resume(self) -> Made | None:
         """What was kept of the same work, which stderr is told of; None where nothing was."""
         if not os.path.lexists(self.path):
             return None
         try:
-            found = container.read(self.path, [container.UNFINISHED])
+            found = container.read(self.path, [container.CHECKPOINT])
         except InputError as error:
             why = str(error).split(";")[0]
             raise InputError(
@@ -62,7 +63,7 @@ class Unfinished:
                 f"{self.path} holds unfinished work of another command ({other}); give that one again to go on with "
                 "it, or remove the file to begin anew."
             )
-        made = self.load(container.Contents(container.UNFINISHED, fields.source["made"], found.arrays))
+        made = self.load(fields.source["made"], found.arrays)
         print(f"priorshift: going on after {len(made):,} rows, which {self.path} has kept.", file=sys.stderr)
         return made
 
@@ -92,7 +93,7 @@ class Unfinished:
     def _keep(self, made: Made) -> None:
         header, arrays = made.to_contents()
         container.write(
-            self.path, container.UNFINISHED, {"files": self.files, "settings": self.settings, "made": header}, arrays
+            self.path, container.CHECKPOINT, {"files": self.files, "settings": self.settings, "made": header}, arrays
         )
 
     def _difference(self, was: dict[str, Any]) -> str | None:
@@ -199,7 +200,7 @@ def _made(args: argparse.Namespace) -> Made:
             f"--weight-column and --drop name the same column, {args.weight_column!r}; it must be one of them."
         )
     drop = tuple(args.drop) if reader is None else reader.drop
-    batches = read_batches(_source(args.files), drop, args.weight_column, _NAME)
+    batches = open_chunks(_source(args.files), drop, args.weight_column, _NAME)
     settings = {name: getattr(args, name) for name in (*_SETTINGS, "drop", "weight_column")}
     settings["like"] = None if like is None else _fingerprint(like)
     load_part: Any = Histogram.from_contents if isinstance(like, ScoreModel) else Sketch.from_contents
@@ -207,9 +208,9 @@ def _made(args: argparse.Namespace) -> Made:
     before: Any = unfinished.resume()
     growing: Iterator[Made]
     if isinstance(like, ScoreModel):
-        growing = Histogram.growing(batches, like=like, after=before)
+        growing = Histogram.checkpoints(batches, model=like, resume=before)
     else:
-        growing = Sketch.growing(batches, like=like, weights=args.weight_column, after=before, **_given(args))
+        growing = Sketch.checkpoints(batches, like=like, weights=args.weight_column, resume=before, **_given(args))
     made = _saved(unfinished.finish(growing, before), args)
     unfinished.remove()
     return made
@@ -218,7 +219,7 @@ def _made(args: argparse.Namespace) -> Made:
 def _saved(made: Made, args: argparse.Namespace) -> Made:
     """What was made, in its file; of a private release nothing else ever stands there."""
     if args.epsilon is not None:
-        made = made.release(args.epsilon, args.delta)
+        made = release(made, args.epsilon, args.delta)
     made.save(args.output)
     return made
 

@@ -1,33 +1,21 @@
-"""The front door for samples that lie on many machines: three of them in, one estimate out."""
+"""Estimate from samples that are distributed over many machines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from priorshift.api import make_estimator
-from priorshift.distributed.collections import Parts, as_batches, is_distributed, no_rows
 from priorshift.distributed.exact import estimate_exactly
-from priorshift.distributed.reduction import compute, import_dask
-from priorshift.distributed.summaries import (
-    check_weights,
-    design_of,
-    histogram_of,
-    histogram_tree,
-    moments_of,
-    moments_tree,
-)
-from priorshift.embedding.moments import FeatureMoments
+from priorshift.distributed.reduction import import_dask
+from priorshift.distributed.summaries import check_weights, count_collections, sketch_collections
 from priorshift.errors import InputError
 from priorshift.methods.tcpu import TCPU
 from priorshift.methods.witness_shift import WitnessShift
 from priorshift.results import PriorEstimate
-from priorshift.sketch.estimation import design_settings, estimate_at_any_size, fit_model
-from priorshift.sketch.histogram import Histogram
-from priorshift.sketch.row_reader import dropped_of, weights_of_each
-from priorshift.sketch.sketch import Sketch
+from priorshift.sketch.estimation import estimate_from_histograms, estimate_from_sketches
 
 
 def estimate_prior(
@@ -100,7 +88,7 @@ def estimate_prior(
     if isinstance(estimator, WitnessShift):
         if weights is not None:
             raise InputError("rows that are counted cannot be weighted; use method='tcpu', or rows in memory.")
-        return _by_histograms(samples, estimator, drop, client)
+        return estimate_from_histograms(estimator, **count_collections(estimator, samples, drop, client))
     if not isinstance(estimator, TCPU):
         raise InputError(
             f"{type(estimator).__name__} needs all rows in memory; use ps.estimate_prior for tables that fit there, or "
@@ -108,47 +96,4 @@ def estimate_prior(
         )
     if estimator.embedding == "exact":
         return estimate_exactly(samples, estimator, drop, weights, client)
-    return _by_sketches(samples, estimator, drop, weights, client)
-
-
-def _by_histograms(
-    samples: Mapping[str, Any], estimator: WitnessShift, drop: Sequence[str], client: Any
-) -> PriorEstimate:
-    batches = {name: as_batches(sample, name, drop=drop, client=client) for name, sample in samples.items()}
-    model, device = fit_model(estimator, batches, drop), estimator.device
-
-    def _here(table: Any, name: str) -> Histogram:
-        return histogram_of(table, name, model, device)
-
-    found = _sum_up(samples, lambda parts: histogram_tree(parts, model, device, client), _here, client)
-    return estimate_at_any_size(estimator, *found)
-
-
-def _by_sketches(
-    samples: Mapping[str, Any], estimator: TCPU, drop: Sequence[str], weights: str | None, client: Any
-) -> PriorEstimate:
-    optional = [weights] if weights else []
-    batches = {
-        name: as_batches(sample, name, drop=drop, optional=optional, client=client) for name, sample in samples.items()
-    }
-    of_each = weights_of_each(batches, weights) if weights else dict.fromkeys(samples)
-    settings = design_settings(estimator) | {"drop": tuple(dropped_of(batches, drop, ["unlabeled"]))}
-    design = design_of(batches["unlabeled"], settings).dropping(drop)
-
-    def _here(table: Any, name: str) -> FeatureMoments:
-        return moments_of(table, name, design, of_each[name])
-
-    found = _sum_up(samples, lambda parts: moments_tree(parts, design, of_each[parts.name]), _here, client)
-    return estimate_at_any_size(estimator, *(Sketch(design, moments) for moments in found))
-
-
-def _sum_up(
-    samples: Mapping[str, Any], there: Callable[[Parts], Any], here: Callable[[Any, str], Any], client: Any
-) -> list[Any]:
-    """Summaries of samples, all that are elsewhere in one graph."""
-    parts = {name: Parts.of(sample, name) for name, sample in samples.items() if is_distributed(sample)}
-    made = dict(zip(parts, compute([there(one) for one in parts.values()], client), strict=True))
-    for name, summary in made.items():
-        if summary is None:
-            raise no_rows(parts[name])
-    return [made[name] if name in made else here(sample, name) for name, sample in samples.items()]
+    return estimate_from_sketches(estimator, **sketch_collections(estimator, samples, drop, weights, client))

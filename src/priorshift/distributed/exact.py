@@ -1,20 +1,19 @@
-"""Exact sums over kernel matrices as a graph of tasks: each takes two blocks of rows, and no one holds a matrix.
+"""Exact kernel sums on a cluster, and TCPU from all pairs of rows with them.
 
-A task gives the row sums and the column sums of its block of K(X, Y), as :mod:`priorshift.embedding.tiles` does; those
-of one strip are added up a tree. Blocks have a size of their own, so the answer does not depend on how a collection is
-cut.
+Rows are cut into blocks of one size, so that the result does not depend on how a collection is partitioned. Each task
+takes two blocks of rows and returns the row sums and the column sums of its block of K(X, Y), as
+:mod:`priorshift.embedding.tiles` does; the sums of one strip are added up a tree.
 
-TCPU with every pair of rows, for middle sizes: rows that one machine can hold, and n² pairs that take many.
-
-The estimator runs here, with all that it checks and warns of; its kernel sums are computed by a cluster, whose workers
-read the rows again from the collections. So no row is held by one worker alone, and the answer is that of memory."""
+The estimate is for samples that fit into the memory of one machine, while the n² pairs take many. The estimator runs
+here, with all its checks and warnings; its kernel sums are computed by the cluster, whose workers read the rows again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import islice
+from functools import cached_property, partial
+from itertools import islice, pairwise
 from operator import add, itemgetter
 from typing import Any
 
@@ -23,13 +22,14 @@ from numpy.typing import NDArray
 
 from priorshift.api import estimate_from_tables, read_three
 from priorshift.arrays import Floats
-from priorshift.distributed.collections import Blocks, Parts, in_graph, is_distributed, no_rows, read_part
-from priorshift.distributed.reduction import Outcome, compute, import_dask, together, tree
+from priorshift.distributed.collections import Parts, in_graph, is_distributed, read_part
+from priorshift.distributed.reduction import Outcome, combine, compute, import_dask, tree
 from priorshift.embedding import tiles
 from priorshift.errors import InputError, PriorShiftWarning
 from priorshift.io.chunk_parts import AnyTable, ColumnSelection, joined, length
 from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.scaling import Rows
+from priorshift.io.tables import Table, match_columns, read_table
 from priorshift.io.weights import read_weights
 from priorshift.kernels import Kernel
 from priorshift.methods.tcpu import TCPU
@@ -37,7 +37,78 @@ from priorshift.results import PriorEstimate
 from priorshift.sketch.row_reader import RowReader
 from priorshift.warning_records import record_warnings
 
+BLOCK = 16_384  # rows: two blocks are a second or two of kernel values, and a few megabytes to send
+
 Weights = tuple[Floats | None, Floats | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The rows of a sample as matrices of `BLOCK` rows."""
+
+    blocks: list[Any]  # Delayed outcomes of matrices
+    rows: list[int]  # of each block
+
+    @classmethod
+    def from_matrices(
+        cls, matrices: Sequence[Any], rows: Sequence[int], start: int = 0, stop: int | None = None
+    ) -> Blocks:
+        """Cut the rows from `start` to `stop` out of Delayed outcomes of matrices, whose numbers of rows are `rows`."""
+        join = import_dask().delayed(combine, pure=False)
+        ends = np.cumsum(rows)
+        stop = int(ends[-1]) if stop is None else stop
+        edges = [*range(start, stop, BLOCK), stop]
+        blocks = []
+        for low, high in pairwise(edges):
+            first, last = (int(k) for k in np.searchsorted(ends, (low, high - 1), "right"))  # matrices with its ends
+            before = int(ends[first]) - rows[first]
+            blocks.append(join(partial(_cut, low - before, high - before), *matrices[first : last + 1]))
+        return cls(blocks, np.diff(edges).tolist())
+
+    @classmethod
+    def read(cls, sample: Any, name: str, layout: Table | None = None, client: Any = None) -> tuple[Blocks, Table]:
+        """Read numbers with the columns of `layout`, a table without rows, or with their own; return these too."""
+        if not is_distributed(sample):
+            table = read_table(sample, name)
+            layout = layout or replace(table, values=table.values[:0])
+            values = match_columns([layout, table])[1].values
+            return cls.from_matrices([in_graph(Outcome(values))], [len(values)]), layout
+        parts = Parts.from_collection(sample, name)
+        columns, rows = _inspect(parts, client)
+        layout = layout or columns
+        return cls.from_matrices(parts.map(_read_matrix, layout), rows), layout
+
+    def split(self, values: Floats | None) -> list[Any]:
+        """Split an array with one number for each row into blocks; None becomes None for each block."""
+        if values is None:
+            return [in_graph(Outcome(None))] * len(self.rows)
+        return [in_graph(Outcome(part)) for part in np.split(values, np.cumsum(self.rows)[:-1])]
+
+
+def _cut(start: int, stop: int, *matrices: NDArray[Any] | None) -> NDArray[Any]:
+    nonempty = [one for one in matrices if one is not None]  # a part without rows has no matrix
+    return (nonempty[0] if len(nonempty) == 1 else np.concatenate(nonempty))[start:stop]
+
+
+def _inspect(parts: Parts, client: Any) -> tuple[Table, list[int]]:
+    """Return the columns of the first rows, as a table without rows, and how many rows each part has."""
+    if parts.shape is not None:
+        found: list[Any] = [(Table(parts.name, np.empty((0, parts.shape[1]))), rows) for rows in parts.shape[0]]
+    else:
+        found = compute(parts.map(_columns_and_rows), client)
+    rows = [0 if one is None else one[1] for one in found]
+    if not any(rows):
+        raise parts.no_rows()
+    return next(one[0] for one in found if one is not None), rows
+
+
+def _columns_and_rows(part: Any, name: str) -> tuple[Table, int]:
+    table = read_table(part, name)
+    return replace(table, values=table.values[:0]), len(table.values)
+
+
+def _read_matrix(part: Any, name: str, layout: Table) -> NDArray[Any]:
+    return match_columns([layout, read_table(part, name)])[1].values
 
 
 def kernel_sums(
@@ -45,18 +116,20 @@ def kernel_sums(
 ) -> tuple[Floats, Floats]:
     """Compute the row sums and the column sums of K(X, Y), exactly, on a cluster.
 
-    Rows stay where they are; two blocks of them meet on one worker, and only sums come back.
+    Rows stay where they are; two blocks of them are brought together on one worker, and only sums are returned.
+
+    Experimental: this function may change.
 
     Parameters
     ----------
     kernel : Kernel
-        Such as ``kernels.Gaussian(2.0)``.
+        Kernel, such as ``kernels.Gaussian(2.0)``.
     X, Y : Dask Array, DataFrame or Bag, list of Delayed tables, or table
-        Numbers, used as they are. `Y` left out is `X`, at half the cost.
+        Numbers, used unscaled. Without `Y` it is `X`, at half the cost.
     weights : two array-likes or None
-        What the rows of X and of Y count, where it is not the same.
+        Weights of the rows of X and of Y. Default: equal.
     client : distributed.Client or None
-        Who computes; None is the current client where there is one, and else Dask's scheduler on this machine.
+        Client that computes. None is the current client if there is one, else Dask's scheduler on this machine.
 
     Returns
     -------
@@ -69,9 +142,9 @@ def kernel_sums(
     --------
     >>> import dask.array as da
     >>> import numpy as np
-    >>> from priorshift import distributed, kernels
+    >>> from priorshift import experimental, kernels
     >>> X = da.from_array(np.array([[0.0], [0.0], [9.0]]), chunks=(2, 1))
-    >>> rows, columns = distributed.kernel_sums(kernels.Gaussian(1.0), X)
+    >>> rows, columns = experimental.kernel_sums(kernels.Gaussian(1.0), X)
     >>> rows.round(6).tolist()
     [2.0, 2.0, 1.0]
     """
@@ -84,8 +157,8 @@ def kernel_sums(
         None if of is None else read_weights(of, rows, f"the weights of {name}")
         for of, rows, name in zip(weights, sizes, "XY", strict=True)
     )
-    nothing = np.zeros(layout.width), np.ones(layout.width)
-    return sums_of_blocks(kernel, x, y, nothing, (v, v if Y is None else w), client=client)
+    unscaled = np.zeros(layout.width), np.ones(layout.width)
+    return sums_of_blocks(kernel, x, y, unscaled, (v, v if Y is None else w), client=client)
 
 
 def sums_of_blocks(
@@ -98,26 +171,26 @@ def sums_of_blocks(
     dtype: np.dtype[Any] = tiles.DOUBLE,
     client: Any = None,
 ) -> tuple[Floats, Floats]:
-    """Row and column sums of K(X, Y), of rows that are seen through a shift and a factor for each column."""
-    join = import_dask().delayed(together, pure=False)
+    """Compute row and column sums of K(X, Y); `scale` is a shift and a factor for each column."""
+    join = import_dask().delayed(combine, pure=False)
     how = in_graph(Outcome((kernel, *scale, dtype)))
     symmetric, to = Y is None, X if Y is None else Y
     v, w = X.split(weights[0]), to.split(weights[1])
-    of_rows: list[list[Any]] = [[] for _ in X.blocks]
-    of_columns: list[list[Any]] = of_rows if symmetric else [[] for _ in to.blocks]
+    row_sums: list[list[Any]] = [[] for _ in X.blocks]
+    column_sums: list[list[Any]] = row_sums if symmetric else [[] for _ in to.blocks]
     for i, x in enumerate(X.blocks):
         for j, y in enumerate(to.blocks):
             if symmetric and j < i:
-                continue  # its mirror image is there
+                continue  # the transposed block is computed
             same = symmetric and i == j
             both = join(_sums_within, how, x, v[i]) if same else join(_sums_between, how, x, y, v[i], w[j])
-            of_rows[i].append(join(itemgetter(0), both))
+            row_sums[i].append(join(itemgetter(0), both))
             if not same:
-                of_columns[j].append(join(itemgetter(1), both))
-    strips = of_rows if symmetric else of_rows + of_columns
+                column_sums[j].append(join(itemgetter(1), both))
+    strips = row_sums if symmetric else row_sums + column_sums
     sums = compute([tree(strip, add) for strip in strips], client)
-    rows = np.concatenate(sums[: len(of_rows)])
-    return rows, rows if symmetric else np.concatenate(sums[len(of_rows) :])
+    rows = np.concatenate(sums[: len(row_sums)])
+    return rows, rows if symmetric else np.concatenate(sums[len(row_sums) :])
 
 
 def _sums_between(how: Any, x: NDArray[Any], y: NDArray[Any], v: Any, w: Any) -> tuple[Floats, Floats]:
@@ -132,43 +205,21 @@ def _sums_within(how: Any, x: NDArray[Any], v: Any) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered:
-    """A sample whose rows are here, and can be read by workers too.
+class GatheredSample:
+    """A sample whose rows are on this machine, and can be read by workers too."""
 
-    Attributes
-    ----------
-    parts : Parts
-        As workers read it.
-    rows : list of int
-        Of each part.
-    table : Table or MixedTable
-        All of it.
-    """
-
-    parts: Parts
-    rows: list[int]
-    table: AnyTable
+    parts: Parts  # as workers read it
+    rows: list[int]  # of each part
+    table: AnyTable  # all rows
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
-    """Kernel sums of a source and a target, computed where their rows lie.
+    """Kernel sums of a source and a target, computed where their rows are; the "device" of an estimator."""
 
-    Attributes
-    ----------
-    source : sequence of Gathered
-        Samples in the order in which the estimator has their rows.
-    target : Gathered
-        The target.
-    reader : RowReader
-        How rows become numbers, which it centres and does not scale.
-    client : distributed.Client or None
-        Who computes.
-    """
-
-    source: Sequence[Gathered]
-    target: Gathered
-    reader: RowReader
+    source: Sequence[GatheredSample]  # in the order in which the estimator has their rows
+    target: GatheredSample
+    reader: RowReader  # which centres columns and does not scale them
     client: Any = None
 
     def __str__(self) -> str:
@@ -183,27 +234,33 @@ class ClusterSums:
         dtype: np.dtype[Any],
         weights: Weights,
     ) -> tuple[Floats, Floats]:
+        """Compute row and column sums, as :func:`priorshift.embedding.tiles.kernel_sums` does here."""
         x, y = self._blocks(X), None if Y is None else self._blocks(Y)
-        scale = X.shift - self.reader.scaling.shift, X.factor  # the estimator's, of rows that the reader has centred
+        scale = X.shift - self.reader.scaling.shift, X.factor  # the estimator's, for rows that the reader has centred
         return sums_of_blocks(kernel, x, y, scale, weights, dtype=dtype, client=self.client)
 
     def _blocks(self, rows: Rows) -> Blocks:
-        """An estimator's rows of the source are positions in all of it; those of the target are the whole target."""
+        """Cut an estimator's rows into blocks: a slice of the source, or the whole target, which has no index."""
         if rows.index is None:
-            return Blocks.of(*self._target_matrices)
+            return Blocks.from_matrices(*self._target_matrices)
         start, stop = int(rows.index[0]), int(rows.index[-1]) + 1
         if stop - start != len(rows):
-            raise ValueError("rows of the source that do not follow each other are not known to the cluster.")
-        return Blocks.of(*self._source_matrices, start, stop)
+            raise ValueError("the cluster needs consecutive rows of the source.")
+        return Blocks.from_matrices(*self._source_matrices, start, stop)
 
     @cached_property
     def _source_matrices(self) -> tuple[list[Any], list[int]]:
-        matrices = [matrix for sample in self.source for matrix in sample.parts.outcomes(_numbers, self.reader)]
+        matrices = [matrix for sample in self.source for matrix in sample.parts.map(_read_numbers, self.reader)]
         return matrices, [count for sample in self.source for count in sample.rows]
 
     @cached_property
     def _target_matrices(self) -> tuple[list[Any], list[int]]:
-        return self.target.parts.outcomes(_numbers, self.reader), self.target.rows
+        return self.target.parts.map(_read_numbers, self.reader), self.target.rows
+
+
+def _read_numbers(part: Any, name: str, reader: RowReader) -> Floats:
+    with record_warnings(PriorShiftWarning, show=False):  # the whole sample gets its own here
+        return reader(part, name)
 
 
 def estimate_exactly(
@@ -212,31 +269,26 @@ def estimate_exactly(
     """Estimate from all pairs of rows of "positive", "unlabeled" and "target"; the estimator is fitted."""
     told = RowMetadata(weights=weights).checked(drop)
     P, U, T = gather(samples, ColumnSelection(drop=tuple(drop), optional=(weights,) if weights else ()), client)
-    reader = RowReader.of(U.table, standardize=False)
+    reader = RowReader.fit(U.table, standardize=False)
     left_out = (*drop, weights) if weights else tuple(drop)
     estimator.set_params(device=ClusterSums((P, U), T, replace(reader, drop=left_out), client))
     return estimate_from_tables(estimator, *read_three(P.table, U.table, T.table, told, drop, "auto"), told=told)
 
 
-def gather(samples: Mapping[str, Any], wanted: ColumnSelection, client: Any) -> list[Gathered]:
-    """Bring the rows of samples here, all in one graph."""
-    parts = {name: Parts.of(sample, name) for name, sample in samples.items() if is_distributed(sample)}
-    tables = iter(compute([read for one in parts.values() for read in one.outcomes(read_part, wanted)], client))
+def gather(samples: Mapping[str, Any], wanted: ColumnSelection, client: Any) -> list[GatheredSample]:
+    """Bring the rows of samples to this machine, all in one graph."""
+    parts = {name: Parts.from_collection(sample, name) for name, sample in samples.items() if is_distributed(sample)}
+    tables = iter(compute([read for one in parts.values() for read in one.map(read_part, wanted)], client))
     gathered = []
     for name, sample in samples.items():
         if name not in parts:
             table = wanted.read(sample, name)
-            gathered.append(Gathered(Parts(name, [in_graph(table)]), [length(table)], table))
+            gathered.append(GatheredSample(Parts(name, [in_graph(table)]), [length(table)], table))
             continue
-        of_parts = list(islice(tables, len(parts[name])))
-        there = [table for table in of_parts if table is not None]
-        if not there:
-            raise no_rows(parts[name])
-        rows = [0 if table is None else length(table) for table in of_parts]
-        gathered.append(Gathered(parts[name], rows, joined(there, name)))
+        tables_of_parts = list(islice(tables, len(parts[name])))
+        nonempty = [table for table in tables_of_parts if table is not None]
+        if not nonempty:
+            raise parts[name].no_rows()
+        rows = [0 if table is None else length(table) for table in tables_of_parts]
+        gathered.append(GatheredSample(parts[name], rows, joined(nonempty, name)))
     return gathered
-
-
-def _numbers(part: Any, name: str, reader: RowReader) -> Floats:
-    with record_warnings(PriorShiftWarning, show=False):  # what is odd about a whole sample is said where it is whole
-        return reader(part, name)

@@ -1,66 +1,49 @@
-"""Sketches and histograms of rows that lie on many machines: each part is summed up where it is."""
+"""Sketches and histograms of samples on many machines: each part is summed up where it is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from operator import add
 from typing import Any
 
-import numpy as np
-
-from priorshift.distributed.collections import Parts, as_batches, no_rows
+from priorshift.distributed.collections import Parts, is_distributed, open_collection
 from priorshift.distributed.reduction import compute, tree
-from priorshift.embedding.moments import FeatureMoments
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
-from priorshift.sketch.design import Design, given_settings
+from priorshift.methods.tcpu import TCPU
+from priorshift.methods.witness_shift import WitnessShift
+from priorshift.sketch.estimation import fit_design, fit_model
 from priorshift.sketch.histogram import Histogram
-from priorshift.sketch.row_reader import read_batches, weighted_rows
+from priorshift.sketch.row_reader import open_chunks, weight_columns
 from priorshift.sketch.score_model import ScoreModel
-from priorshift.sketch.sketch import DESIGN_ROWS, Sketch, design_like
+from priorshift.sketch.sketch import Design, Sketch, design_like, given_settings
 
 _NAME = "the sample"
 
 
 def sketch(
-    collection: Any,
-    *,
-    like: Sketch | None = None,
-    weights: str | None = None,
-    random_state: int | np.random.Generator | None = None,
-    features: int | None = None,
-    bandwidth: str | float | None = None,
-    kernel: Any = None,
-    drop: Sequence[str] = (),
-    standardize: bool | None = None,
-    client: Any = None,
+    collection: Any, *, like: Sketch | None = None, weights: str | None = None, client: Any = None, **settings: Any
 ) -> Sketch:
-    """Sketch a sample that lies on many machines, as :meth:`Sketch.of` does one that lies here.
+    """Sketch a sample that is distributed over many machines, as :meth:`Sketch.from_sample` does one in one place.
 
     Parameters
     ----------
     collection : Dask DataFrame, Array or Bag, or list of Delayed tables
-        Whose parts can be made again, if a worker is lost.
+        Parts of the sample. They are computed again if a worker is lost.
     like : Sketch or None
-        One whose design it shall have; no other setting may stand beside it but `weights`. None fixes columns,
-        encoding, scale and bandwidth by 65,536 rows at the most, drawn from all parts.
+        Sketch whose design to use. None fixes a design by at most 65,536 rows, drawn from all parts.
     weights : None or name of a column
-        What each row stands for.
-    random_state : int, Generator or None
-        This and what is not described here are as in :meth:`Sketch.of`.
-    features : int or None
-    bandwidth : float, str or None
-    kernel : str, kernel or None
-    drop : sequence of str
-    standardize : bool or None
+        Weight of each row.
     client : distributed.Client or None
-        Who computes; None is the current client where there is one, and else Dask's scheduler on this machine.
+        Client that computes. None is the current client if there is one, else Dask's scheduler on this machine.
+    **settings : object
+        Further settings of a first sketch, as in :meth:`Sketch.from_sample`.
 
     Returns
     -------
     Sketch
-        That of all rows, in whatever parts they come.
+        Sketch of all rows; it does not depend on how they are partitioned.
 
     Examples
     --------
@@ -71,46 +54,39 @@ def sketch(
     >>> print(unlabeled)
     sketch of 1,667 rows: 512 random features of a gaussian kernel, bandwidth 2.24, 10 columns
     """
-    settings = given_settings(
-        drop,
-        random_state=random_state,
-        features=features,
-        bandwidth=bandwidth,
-        kernel=kernel,
-        standardize=standardize,
-    )
+    given = given_settings(settings)
     check_weights(weights)
     if like is None:
         aside = [weights] if weights else []
-        batches = as_batches(collection, _NAME, drop=settings.get("drop", ()), aside=aside, client=client)
-        design = design_of(batches, settings)
+        chunks = open_collection(collection, _NAME, drop=given.get("drop", ()), aside=aside, client=client)
+        design = Design.from_chunks(chunks, given)
     else:
-        design = design_like(like, settings)
-    parts = Parts.of(collection, _NAME)
-    (moments,) = compute([moments_tree(parts, design, weights)], client)
+        design = design_like(like, given)
+    parts = Parts.from_collection(collection, _NAME)
+    (moments,) = compute([_moments_tree(parts, design, weights)], client)
     if moments is None:
-        raise no_rows(parts)
+        raise parts.no_rows()
     return Sketch(design, moments, own_design=like is None)
 
 
 def histogram(collection: Any, model: ScoreModel, *, device: str = "auto", client: Any = None) -> Histogram:
-    """Count the rows of a sample that lies on many machines, as :meth:`Histogram.of` does those of one that lies here.
+    """Count the rows of a distributed sample, as :meth:`Histogram.from_sample` does those of one in one place.
 
     Parameters
     ----------
     collection : Dask DataFrame, Array or Bag, or list of Delayed tables
-        With the columns of the model.
+        Parts of the sample, with the columns of the model.
     model : ScoreModel
-        What ranks rows; it travels to where they are.
+        Model that scores and ranks rows.
     device : str
-        Where each worker scores rows, as in :meth:`Histogram.of`.
+        Where each worker scores rows, as in :meth:`Histogram.from_sample`. Default "auto".
     client : distributed.Client or None
-        As in `sketch`.
+        Client that computes, as in `sketch`.
 
     Returns
     -------
     Histogram
-        That of all rows, in whatever parts they come.
+        Histogram of all rows; it does not depend on how they are partitioned.
 
     Examples
     --------
@@ -123,50 +99,94 @@ def histogram(collection: Any, model: ScoreModel, *, device: str = "auto", clien
     histogram of 500 rows by a score model of 83 positives
     """
     if not isinstance(model, ScoreModel):
-        raise InputError(f"model is of type {type(model).__name__}, but a histogram is made by a ScoreModel; pass one.")
-    parts = Parts.of(collection, _NAME)
-    (made,) = compute([histogram_tree(parts, model, device, client)], client)
-    if made is None:
-        raise no_rows(parts)
-    return made
+        raise InputError(f"model is of type {type(model).__name__}, but a ScoreModel is expected; fit one first.")
+    parts = Parts.from_collection(collection, _NAME)
+    (counted,) = compute([_histogram_tree(parts, model, device, client)], client)
+    if counted is None:
+        raise parts.no_rows()
+    return counted
+
+
+def count_collections(
+    estimator: WitnessShift, samples: Mapping[str, Any], drop: Sequence[str] = (), client: Any = None
+) -> dict[str, Histogram]:
+    """Fit the score model of an estimator to "positive" and "unlabeled", and count these and "target" by it."""
+    chunks = {name: open_collection(sample, name, drop=drop, client=client) for name, sample in samples.items()}
+    model, device = fit_model(estimator, chunks, drop), estimator.device
+
+    def count_there(parts: Parts) -> Any:
+        return _histogram_tree(parts, model, device, client)
+
+    def count_here(table: Any, name: str) -> Histogram:
+        return _count_part(table, name, model, device)
+
+    return _summarise(samples, count_there, count_here, client)
+
+
+def sketch_collections(
+    estimator: TCPU,
+    samples: Mapping[str, Any],
+    drop: Sequence[str] = (),
+    weights: str | None = None,
+    client: Any = None,
+) -> dict[str, Sketch]:
+    """Fix a design by an estimator's settings and "unlabeled", and sketch "positive", "unlabeled" and "target"."""
+    optional = [weights] if weights else []
+    chunks = {
+        name: open_collection(sample, name, drop=drop, optional=optional, client=client)
+        for name, sample in samples.items()
+    }
+    weights_of = weight_columns(chunks, weights)
+    design = fit_design(estimator, chunks, drop)
+
+    def sum_there(parts: Parts) -> Any:
+        return _moments_tree(parts, design, weights_of[parts.name])
+
+    def sum_here(table: Any, name: str) -> FeatureMoments:
+        return _sum_part(table, name, design, weights_of[name])
+
+    moments = _summarise(samples, sum_there, sum_here, client)
+    return {name: Sketch(design, one) for name, one in moments.items()}
 
 
 def check_weights(weights: Any) -> None:
-    """Of rows in many places, the name of a column."""
+    """Refuse weights of a distributed sample that are not the name of a column."""
     if weights is not None and not isinstance(weights, str):
         raise InputError(
-            f"weights is of type {type(weights).__name__}, but rows lie in many places; put the weights into a column, "
-            "and pass its name."
+            f"weights is of type {type(weights).__name__}, but the rows are on many machines. Put the weights into a "
+            "column, and pass its name."
         )
 
 
-def design_of(batches: Chunks, settings: dict[str, Any]) -> Design:
-    """The design that :meth:`Sketch.of` would give to the rows, if they were here."""
-    return Design.of(batches.sample(DESIGN_ROWS, np.random.default_rng(0)), **settings)
+def _summarise(
+    samples: Mapping[str, Any], there: Callable[[Parts], Any], here: Callable[[Any, str], Any], client: Any
+) -> dict[str, Any]:
+    """Summarise collections by the Delayed outcome of `there`, all in one graph, and tables by `here`."""
+    parts = {name: Parts.from_collection(sample, name) for name, sample in samples.items() if is_distributed(sample)}
+    summaries = dict(zip(parts, compute([there(one) for one in parts.values()], client), strict=True))
+    for name, summary in summaries.items():
+        if summary is None:
+            raise parts[name].no_rows()
+    return {name: summaries[name] if name in parts else here(sample, name) for name, sample in samples.items()}
 
 
-def moments_tree(parts: Parts, design: Design, weights: str | None = None) -> Any:
-    """A Delayed outcome: the moments of all rows."""
-    return tree(parts.fused(moments_of, design, weights), add)
+def _moments_tree(parts: Parts, design: Design, weights: str | None) -> Any:
+    """Return the Delayed moments of all rows."""
+    return tree(parts.map_fused(_sum_part, design, weights), add)
 
 
-def histogram_tree(parts: Parts, model: ScoreModel, device: str = "auto", client: Any = None) -> Any:
-    """A Delayed outcome: the histogram of all rows.
-
-    A model that deals rows by their place must know how many come before a part.
-    """
+def _histogram_tree(parts: Parts, model: ScoreModel, device: str, client: Any) -> Any:
+    """Return the Delayed histogram of all rows; some models need to know how many rows come before each part."""
     if not model.by_place:
-        return tree(parts.fused(histogram_of, model, device), Histogram.merge)
+        return tree(parts.map_fused(_count_part, model, device), Histogram.merge)
     starts = [0, *accumulate(parts.count(client)[:-1])]
-    return tree(parts.outcomes(histogram_of, model, device, each=starts), Histogram.merge)
+    return tree(parts.map(_count_part, model, device, each=starts), Histogram.merge)
 
 
-def moments_of(part: Any, name: str, design: Design, weights: str | None = None) -> FeatureMoments:
-    """The moments of a table that is here."""
-    batches = read_batches(part, design.reader.drop, weights, name)
-    return FeatureMoments.from_rows(design.features, weighted_rows(batches, design.reader, weights))
+def _sum_part(part: Any, name: str, design: Design, weights: str | None) -> FeatureMoments:
+    return design.moments(open_chunks(part, design.reader.drop, weights, name), weights)
 
 
-def histogram_of(part: Any, name: str, model: ScoreModel, device: str = "auto", start: int = 0) -> Histogram:
-    """The histogram of a table that is here."""
-    return Histogram.of(Chunks.of(part, name, drop=model.reader.drop), like=model, device=device, start=start)
+def _count_part(part: Any, name: str, model: ScoreModel, device: str, start: int = 0) -> Histogram:
+    chunks = Chunks.of(part, name, drop=model.reader.drop)
+    return Histogram.from_sample(chunks, model, device=device, start=start)

@@ -1,4 +1,4 @@
-"""Samples as a few numbers that merge, travel and are kept in files: the same answers at any size, without the rows."""
+"""Small summaries of samples that can be merged, saved and shared: estimates of any size without the rows."""
 
 from priorshift.sketch.estimation import load
 from priorshift.sketch.histogram import Histogram

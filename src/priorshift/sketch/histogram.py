@@ -1,13 +1,12 @@
-"""A sample as counts of its p-values: what the default method keeps of it, however many rows it has."""
+"""A sample as counts of its p-values: all that the default method needs of it, however many rows it has."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,44 +17,29 @@ from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
 from priorshift.progress import RowProgress
 from priorshift.scores import mixture
-from priorshift.scores.counts import GROUPS, ScoreCounts, SourceCounts
+from priorshift.scores.counts import GROUPS, ScoreCounts
 from priorshift.scores.cross_fitting import choose_score_device
 from priorshift.scores.posterior import posterior_levels
-from priorshift.sketch import container, private
+from priorshift.sketch import private
 from priorshift.sketch.score_model import ScoreModel
 from priorshift.threads import map_in_order
 
-KIND = "histogram"
-_TOGETHER = 4096  # rows at least that are counted at a time, unless there are no more
+_MIN_ROWS = 4096  # counted at a time: counts are large, so that adding up those of many small chunks would take long
 _FINGERPRINT = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, eq=False)
-class Histogram:
+class Histogram(private.Summary):
     """Counts of the p-values of a sample, by a :class:`ScoreModel`.
 
-    Three of them, of labelled positives, unlabelled rows and a target, are all that :func:`priorshift.estimate_prior`
-    needs for its default method, and give the interval that the rows would. Counts add up: those of two parts are those
-    of the whole, in any order. (Where most rows are copies by chance, as of a few yes-or-no columns, the place of a row
-    decides which of the five models scores it: another order gives other counts, as another seed would.)
+    Three histograms, of labelled positives, unlabelled rows and a target, are all that
+    :func:`priorshift.estimate_prior` needs for its default method, and give the same interval as the rows. The counts
+    of two parts add up to those of the whole, in any order. (Where most rows repeat by chance, as with a few yes-or-no
+    columns, the position of a row decides which of the five models scores it. Another order then gives other counts, as
+    another seed would.)
 
-    A file of it holds no row. It tells how many rows of the sample look how much like the positives of the model; one
-    who knows all rows but one could tell from it how that one ranks. :meth:`release` adds noise against that.
-
-    Attributes
-    ----------
-    counted : ScoreCounts
-        The counts.
-    model : str
-        The fingerprint of the model.
-    ranked, folds : int
-        Positives that the model ranks rows among, and its models.
-    km2_prior : float
-        What KM2 said where the model was fitted.
-    fitted : int
-        Unlabelled rows that the model was fitted to.
-    epsilon, delta : float or None
-        How private it is; None where it is not.
+    A saved histogram holds no row. It reveals how many rows of the sample look how much like the positives of the
+    model; :func:`priorshift.experimental.release` adds noise to protect single rows.
 
     Examples
     --------
@@ -63,327 +47,222 @@ class Histogram:
     >>> from priorshift.sketch import Histogram, ScoreModel
     >>> s = ps.simulate.gaussian(source_prior=0.2, target_prior=0.6, shared=False, random_state=0)
     >>> model = ScoreModel.fit(s.positive, s.unlabeled, random_state=0)
-    >>> P, U, T = (Histogram.of(rows, like=model) for rows in (s.positive, s.unlabeled, s.target))
+    >>> P, U, T = (Histogram.from_sample(rows, model) for rows in (s.positive, s.unlabeled, s.target))
     >>> print(ps.estimate_prior(P, U, T, source_prior=0.2))
     target prior 0.601, 95% interval 0.571 to 0.631 (Witness, source prior 0.2)
     >>> len(T.merge(U)) == len(T) + len(U)
     True
     """
 
-    counted: ScoreCounts
-    model: str
-    ranked: int
-    folds: int
-    km2_prior: float
-    fitted: int
-    epsilon: float | None = None
+    KIND: ClassVar[str] = "histogram"
+
+    counted: ScoreCounts  # the counts
+    model: str  # fingerprint of the score model
+    ranked: int  # positives among which the model ranks rows
+    folds: int  # of the model
+    km2_prior: float  # KM2's estimate of the source prior, from the model; NaN if unknown
+    fitted: int  # unlabelled rows to which the model was fitted
+    epsilon: float | None = None  # budget of a private release
     delta: float | None = None
 
     @classmethod
-    def of(cls, sample: Any, *, like: ScoreModel, device: str = "auto", start: int = 0) -> Histogram:
+    def from_sample(cls, sample: Any, model: ScoreModel, *, device: str = "auto", start: int = 0) -> Histogram:
         """Count the rows of a sample, in one pass and constant memory.
 
         Parameters
         ----------
         sample : array-like, data frame, path, Chunks or iterable of tables
-            With the columns of the model.
-        like : ScoreModel
-            What ranks rows.
+            Rows with the columns of the model.
+        model : ScoreModel
+            Model that scores and ranks rows.
         device : str
-            Where rows are scored, as in :class:`WitnessShift`.
+            Where rows are scored, as in :class:`WitnessShift`. Default "auto".
         start : int
-            The place of the first row, where these are a part of a sample and others come before.
+            Number of rows of the same sample that come before these. Default 0.
 
         Returns
         -------
         Histogram
         """
-        return deque(cls.growing(sample, like=like, device=device, start=start), maxlen=1)[0]
+        return deque(cls.checkpoints(sample, model, device=device, start=start), maxlen=1)[0]
 
     @classmethod
-    def growing(
+    def checkpoints(
         cls,
         sample: Any,
+        model: ScoreModel,
         *,
-        like: ScoreModel,
         device: str = "auto",
         start: int = 0,
-        after: Histogram | None = None,
+        resume: Histogram | None = None,
     ) -> Iterator[Histogram]:
-        """Count the rows of a sample, batch by batch.
+        """Count the rows of a sample chunk by chunk, so that intermediate results can be saved.
 
         Parameters
         ----------
-        sample : array-like, data frame, path, Chunks or iterable of tables
-            As in `of`.
-        like : ScoreModel
-            What ranks rows.
-        device : str
-            As in `of`.
-        start : int
-            As in `of`.
-        after : Histogram or None
-            Of the first rows of the sample, as it was given before; it goes on from there.
+        sample, model, device, start : object
+            As in `from_sample`.
+        resume : Histogram or None
+            Histogram of the first rows of the same sample, after which to continue.
 
         Yields
         ------
         Histogram
-            Of all rows so far.
+            Histogram of all rows so far.
         """
-        if not isinstance(like, ScoreModel):
-            raise InputError(f"like is {type(like).__name__}, but a histogram is made by a ScoreModel; pass one.")
-        batches = Chunks.of(sample, "sample", drop=like.reader.drop)
-        chosen = choose_score_device(device, batches.rows or 0)
-        made = None if after is None else after.counted
-        with RowProgress("counting", batches.rows) as more:
-            more(0 if made is None else made.rows)
-            parts = _placed(batches, like, start, 0 if made is None else made.rows)
-            for found in map_in_order(lambda part: _counted(like, chosen, *part), parts):
-                more(found.rows)
-                made = found if made is None else made.merge(found)
-                yield cls(made, like.fingerprint, like.ranked, like.folds, like.km2_prior, like.unlabeled_rows)
+        if not isinstance(model, ScoreModel):
+            raise InputError(f"model is of type {type(model).__name__}, but a ScoreModel is expected; fit one first.")
+        chunks = Chunks.of(sample, "sample", drop=model.reader.drop)
+        chosen = choose_score_device(device, chunks.rows or 0)
+        total = None if resume is None else resume.counted
+        done = 0 if total is None else total.rows
+
+        def count(rows: Floats, place: int) -> ScoreCounts:
+            return ScoreCounts.from_p_values(model.p_values(rows, place, chosen), model.ranked)
+
+        with RowProgress("counting", chunks.rows) as advance:
+            advance(done)
+            for counted in map_in_order(lambda block: count(*block), _row_blocks(chunks, model, start, done)):
+                advance(counted.rows)
+                total = counted if total is None else total.merge(counted)
+                yield cls(total, model.fingerprint, model.ranked, model.folds, model.km2_prior, model.unlabeled_rows)
 
     def __len__(self) -> int:
         return self.counted.rows
 
-    @property
-    def made_by(self) -> tuple[str, int, int, int]:
-        """What two histograms share that were made by one model.
-
-        Returns
-        -------
-        model : str
-        ranked, folds, repeats : int
-        """
-        return self.model, self.ranked, self.folds, len(self.counted.counts)
-
     def __str__(self) -> str:
-        said = private.said_of(self.epsilon, self.delta)
-        return f"histogram of {len(self)} rows by a score model of {self.ranked} positives{said}"
+        return f"histogram of {len(self)} rows by a score model of {self.ranked} positives{self.privacy_text}"
 
     def merge(self, other: Histogram) -> Histogram:
-        """Add the rows of another part of the sample.
+        """Add the counts of another part of the sample.
 
         Parameters
         ----------
         other : Histogram
-            By the same model.
+            Histogram of other rows, by the same model.
 
         Returns
         -------
         Histogram
         """
-        check_alike(self, other)
-        epsilon, delta = private.merged_budget((self.epsilon, self.delta), (other.epsilon, other.delta))
+        self.check_same_model(other)
+        epsilon, delta = self.merged_budget(other)
         return replace(self, counted=self.counted.merge(other.counted), epsilon=epsilon, delta=delta)
 
-    def update(self, sample: Any, *, like: ScoreModel) -> Histogram:
+    def update(self, sample: Any, model: ScoreModel) -> Histogram:
         """Add further rows.
 
         Parameters
         ----------
         sample : array-like, data frame, path, Chunks or iterable of tables
-            With the columns of the model.
-        like : ScoreModel
-            The model that it was made by.
+            Rows with the columns of the model.
+        model : ScoreModel
+            Model by which this histogram was counted.
 
         Returns
         -------
         Histogram
         """
-        return self.merge(Histogram.of(sample, like=like, start=len(self)))
+        return self.merge(Histogram.from_sample(sample, model, start=len(self)))
 
-    def release(self, epsilon: float, delta: float, random_state: int | np.random.Generator | None = None) -> Histogram:
-        """Add noise against one who knows all rows but one: a differentially private histogram to be shared.
+    def check_same_model(self, other: Any) -> None:
+        """Refuse anything but a histogram that was counted by the same model."""
+        if not isinstance(other, Histogram):
+            raise InputError(
+                f"a histogram cannot be combined with {type(other).__name__}; pass another histogram by the same model."
+            )
+        if self.made_by != other.made_by:
+            raise InputError(
+                f"the histograms of {len(self)} and of {len(other)} rows were made by different score models "
+                f"({self.model[:8]} and {other.model[:8]}), so their ranks mean different things; count all samples by "
+                "one model."
+            )
 
-        It is (ε, δ)-private if one row is replaced by another (:mod:`priorshift.sketch.private`); so the number of rows
-        is public. What it tells beside the number is counts in nine groups of p-values, in each repetition. An estimate
-        includes the noise in its interval. Two releases of the same rows together need the sum of their budgets.
+    @property
+    def made_by(self) -> tuple[str, int, int, int]:
+        """What histograms by the same model have in common."""
+        return self.model, self.ranked, self.folds, len(self.counted.counts)
 
-        The model itself is not private: it tells of the rows that it was fitted to, and of no others. Noise hides rows
-        that it was not fitted to, such as those of the target.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The budget: less of either hides more, and leaves less. δ must be far below one over the number of rows.
-        random_state : int, Generator or None
-            None draws from the randomness of the operating system. A seed is for tests: with one that others know,
-            nothing is hidden.
-
-        Returns
-        -------
-        Histogram
-
-        Examples
-        --------
-        >>> import priorshift as ps
-        >>> from priorshift.sketch import Histogram, ScoreModel
-        >>> s = ps.simulate.gaussian(source_prior=0.2, target_prior=0.6, shared=False, random_state=0)
-        >>> model = ScoreModel.fit(s.positive, s.unlabeled, random_state=0)
-        >>> P, U, T = (Histogram.of(rows, like=model) for rows in (s.positive, s.unlabeled, s.target))
-        >>> shared = T.release(epsilon=1, delta=1e-6, random_state=0)
-        >>> print(shared)
-        histogram of 2000 rows by a score model of 333 positives, private (epsilon 1, delta 1e-06)
-        >>> print(ps.estimate_prior(P, U, shared, source_prior=0.2))
-        target prior 0.606, 95% interval 0.574 to 0.637 (Witness, source prior 0.2)
-        """
-        counted = private.released_counts(self.counted, epsilon, delta, random_state)
+    def with_noise(self, epsilon: float, delta: float, random_state: Any) -> Histogram:
+        """Add the noise of a private release."""
+        counted = private.add_noise_to_counts(self.counted, epsilon, delta, random_state)
         return replace(self, counted=counted, epsilon=float(epsilon), delta=float(delta))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it into a file, without code or rows.
-
-        Parameters
-        ----------
-        path : str or path
-            Of the file.
-        """
-        container.write(path, KIND, *self.to_contents())
-
     def to_contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Give header and arrays of a file.
-
-        Returns
-        -------
-        header : dict
-        arrays : dict of ndarray
-        """
-        found = self.counted
+        """Return the header and the arrays of a file."""
+        counted = self.counted
         header = {
-            "rows": found.rows,
+            "rows": counted.rows,
             "model": self.model,
             "ranked": self.ranked,
             "folds": self.folds,
             "km2_prior": self.km2_prior if np.isfinite(self.km2_prior) else None,
             "fitted": self.fitted,
-            "noise": found.noise,
+            "noise": counted.noise,
             "epsilon": self.epsilon,
             "delta": self.delta,
         }
-        if found.pairs is None:
-            return header, {"counts": found.grouped}
-        return header, {"counts": found.counts, "levels": found.levels, "pairs": found.pairs}
+        if counted.pairs is None:
+            return header, {"counts": counted.grouped}
+        return header, {"counts": counted.counts, "levels": counted.levels, "pairs": counted.pairs}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read it from a file, perhaps of someone else; nothing in it is run, and all of it is checked.
-
-        Parameters
-        ----------
-        path : str or path
-            Of the file.
-
-        Returns
-        -------
-        Histogram
-        """
-        return container.load(path, {KIND: cls.from_contents})
-
-    @classmethod
-    def from_contents(cls, contents: container.Contents) -> Self:
-        """Make it of what a file holds.
-
-        Parameters
-        ----------
-        contents : Contents
-            As the container read them.
-
-        Returns
-        -------
-        Histogram
-        """
-        fields = Fields(
-            contents.header, "rows model ranked folds km2_prior fitted noise epsilon delta", "the histogram"
-        )
-        is_private = not fields.is_none("epsilon")
-        names = ["counts"] if is_private else ["counts", "levels", "pairs"]
-        if list(contents.arrays) != names:
-            raise fields.refused(f"it has {list(contents.arrays)} where {names} is expected")
-        ranked, rows, noise = fields.whole("ranked", 2), fields.whole("rows", 1), fields.number("noise", 0.0)
-        repeats = len(contents.arrays["counts"]) if contents.arrays["counts"].ndim == 2 else 0
-        two = repeats * (repeats - 1) // 2
-        shapes: dict[str, tuple[int, ...]] = {
-            "counts": (repeats, GROUPS if is_private else mixture.BINS),
-            "levels": (repeats, posterior_levels(ranked)),
-            "pairs": (two, mixture.BINS, mixture.BINS),
-        }
-        if not repeats or any(a.shape != shapes[name] or a.dtype.kind != "f" for name, a in contents.arrays.items()):
-            raise fields.refused("its arrays have other shapes than those of its model")
-        if is_private:
-            made = ScoreCounts.from_groups(rows, contents.arrays["counts"], noise)
-        else:
-            made = ScoreCounts(rows, contents.arrays["counts"], contents.arrays["pairs"], contents.arrays["levels"])
-        with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are refused
-            adds_up = made.adds_up
-        if (noise > 0) != is_private or not adds_up:
-            raise fields.refused("its counts do not add up")
-        km2 = float("nan") if fields.is_none("km2_prior") else fields.number("km2_prior", 0.0, 1.0)
-        whole = fields.whole("folds", 2), km2, fields.whole("fitted", 2)
+    def from_contents(cls, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Build a histogram from the header and the arrays of a file, and check them."""
+        fields = Fields(header, "rows model ranked folds km2_prior fitted noise epsilon delta", "the histogram")
+        counted = _read_counts(arrays, fields)
         model = fields.text("model")
         if not _FINGERPRINT.fullmatch(model):
             raise fields.refused("'model' is not the fingerprint of a model")
-        budget = private.stored_budget(fields, noise, private.of_counts(repeats), rows)
-        return cls(made, model, ranked, *whole, *budget)
+        sensitivity = private.counts_sensitivity(len(arrays["counts"]))
+        epsilon, delta = private.budget_from_fields(fields, fields.number("noise"), sensitivity, counted.rows)
+        return cls(
+            counted,
+            model,
+            ranked=fields.whole("ranked", 2),
+            folds=fields.whole("folds", 2),
+            km2_prior=float("nan") if fields.is_none("km2_prior") else fields.number("km2_prior", 0.0, 1.0),
+            fitted=fields.whole("fitted", 2),
+            epsilon=epsilon,
+            delta=delta,
+        )
 
 
-def _placed(batches: Chunks, model: ScoreModel, start: int, done: int) -> Iterator[tuple[Floats, int]]:
-    """Rows after those that are done, as the model reads them, with the place of the first; of small batches together.
-
-    Counts take far more room than a few rows, so that one batch after the other would take long to add up.
-    """
+def _row_blocks(chunks: Chunks, model: ScoreModel, start: int, done: int) -> Iterator[tuple[Floats, int]]:
+    """Yield the rows after those that are done as numbers, with the position of the first; small chunks together."""
     held: list[Floats] = []
     first = done
-    for batch in batches.after(done) if done else batches:
-        held.append(model.reader(batch, batch.name))
+    for chunk in chunks.after(done) if done else chunks:
+        held.append(model.reader(chunk, chunk.name))
         done += len(held[-1])
-        if done - first >= _TOGETHER:
+        if done - first >= _MIN_ROWS:
             yield np.concatenate(held), start + first
             held, first = [], done
     if held:
         yield np.concatenate(held), start + first
 
 
-def _counted(model: ScoreModel, device: str, rows: Floats, place: int) -> ScoreCounts:
-    return ScoreCounts.from_p_values(model.p_values(rows, place, device), model.ranked)
-
-
-def check_alike(first: Histogram, other: Any) -> None:
-    """Refuse what was not made by the same model.
-
-    Parameters
-    ----------
-    first : Histogram
-    other : object
-        What stands beside it.
-    """
-    if not isinstance(other, Histogram):
-        raise InputError(
-            f"{type(other).__name__} cannot be put beside a histogram; pass another one, of the same model."
-        )
-    if first.made_by != other.made_by:
-        raise InputError(
-            f"the histograms of {len(first)} and of {len(other)} rows were made by different score models "
-            f"({first.model[:8]} and {other.model[:8]}), so their ranks mean different things; count all samples by "
-            "one model."
-        )
-
-
-def counted_source(positive: Histogram, unlabeled: Histogram, scenario: str) -> SourceCounts:
-    """Put P and U together as the default method takes them.
-
-    Parameters
-    ----------
-    positive, unlabeled : Histogram
-        By one model.
-    scenario : {"case-control", "censoring"}
-        As in :class:`TCPU`.
-
-    Returns
-    -------
-    SourceCounts
-    """
-    check_alike(positive, unlabeled)
-    return SourceCounts(
-        positive.counted, unlabeled.counted, positive.ranked, positive.folds, positive.km2_prior, scenario
-    )
+def _read_counts(arrays: Mapping[str, NDArray[Any]], fields: Fields) -> ScoreCounts:
+    """Read the counts in a file, of all bins or, where noise was added, of groups of bins."""
+    is_private = not fields.is_none("epsilon")
+    names = ["counts"] if is_private else ["counts", "levels", "pairs"]
+    if list(arrays) != names:
+        raise fields.refused(f"it has {list(arrays)} where {names} is expected")
+    ranked, rows, noise = fields.whole("ranked", 2), fields.whole("rows", 1), fields.number("noise", 0.0)
+    repeats = len(arrays["counts"]) if arrays["counts"].ndim == 2 else 0
+    shapes: dict[str, tuple[int, ...]] = {
+        "counts": (repeats, GROUPS if is_private else mixture.BINS),
+        "levels": (repeats, posterior_levels(ranked)),
+        "pairs": (repeats * (repeats - 1) // 2, mixture.BINS, mixture.BINS),
+    }
+    if not repeats or any(a.shape != shapes[name] or a.dtype.kind != "f" for name, a in arrays.items()):
+        raise fields.refused("its arrays have other shapes than those of its model")
+    if is_private:
+        counted = ScoreCounts.from_groups(rows, arrays["counts"], noise)
+    else:
+        counted = ScoreCounts(rows, arrays["counts"], arrays["pairs"], arrays["levels"])
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are refused
+        adds_up = counted.adds_up
+    if (noise > 0) != is_private or not adds_up:
+        raise fields.refused("its counts do not add up")
+    return counted

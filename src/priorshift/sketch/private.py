@@ -1,28 +1,29 @@
-"""Differentially private releases: noise that hides any one row, and how much of it (ε, δ) asks for.
+"""Differentially private release: noise that hides any one row, and how much of it a budget (ε, δ) needs.
 
-Neighbours are two samples of which one row is another; so the number of rows is public. All that a release tells of the
-rows is one vector, to which independent normal noise is added once. Let Δ be the most that one row can move it, in
-Euclidean length. Then the release is (ε, δ)-private if and only if
+Two samples are neighbours if they differ in one row; so the number of rows is public. A release consists of one vector
+of sums over rows, to which independent normal noise is added once. Let Δ, the sensitivity, be the largest Euclidean
+distance that replacing one row can move this vector. Then the release is (ε, δ)-private if and only if
 
     Φ(Δ/2σ − εσ/Δ) − e^ε Φ(−Δ/2σ − εσ/Δ) ≤ δ
 
 with σ the noise's standard deviation (the analytic Gaussian mechanism; Balle and Wang 2018). Whatever is computed from
-a release afterwards is as private as it is.
+a release afterwards is as private as the release.
 
-Of counts, a row that is replaced leaves one group and enters another, in each of K repetitions: Δ² = 2K. Of moments,
-with c = z·z′ of the two rows' random features, of length 1,
+Counts: a row that is replaced leaves one group and enters another, in each of K repetitions, so Δ² = 2K. Moments: with
+c = z·z′ of the two rows' random features, which have length 1,
 
     ‖z − z′‖² + ½‖zzᵀ − z′z′ᵀ‖² = (2 − 2c) + (1 − c²) = 4 − (1 + c)² ≤ 4,
 
-so that the sum of z together with that of zzᵀ/√2 has Δ = 2, as the sum of z has by itself: second moments cost nothing.
+so that the sum of z together with that of zzᵀ/√2 has Δ = 2, as the sum of z has alone: second moments cost nothing.
 """
 
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from dataclasses import replace
 from math import exp, expm1, floor, log2, log10, sqrt
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri
@@ -33,43 +34,101 @@ from priorshift.errors import InputError, PrivacyWarning
 from priorshift.io.header_fields import Fields
 from priorshift.io.parameters import check_random_state, is_number
 from priorshift.scores.counts import GROUPS, ScoreCounts
+from priorshift.sketch.container import Saveable
 from priorshift.warning_records import warn
 
-Budget = tuple[float | None, float | None]  # epsilon and delta; None of what is not private
+Budget = tuple[float | None, float | None]  # epsilon and delta; None and None without noise
 
-OF_MOMENTS = 2.0  # Δ of the sums of z and of zzᵀ/√2
+MOMENTS_SENSITIVITY = 2.0  # of the sums of z and of zzᵀ/√2
 _EPSILON, _DELTA = (1e-6, 1e3), (1e-15, 1.0)  # where the noise is computed to nine digits
-_ROUNDED = 20  # binary digits of the noise that are kept: the digits of floats beyond tell how a sum was made
-_STORED = 1e-6  # by which noise in a file may be less than it must be, for another machine's rounding
-_MARGIN = 1e-8  # by which noise is larger than it must be, for rounding in its computation
-# the standard deviation of a share, or the squared length of a mean's noise, from which on a warning speaks
-_DROWNED = 0.1
+_GRID_DIGITS = 20  # binary digits of the noise that are kept: further digits of floats reveal how a sum was computed
+_STORED = 1e-6  # by which noise in a file may be too small, for another machine's rounding
+_MARGIN = 1e-8  # by which noise is larger than needed, for rounding in its computation
+_LOST = 0.1  # standard deviation of a share, or squared length of a mean's noise, from which on a warning is issued
 
 
-def gaussian_noise(sensitivity: float, epsilon: float, delta: float) -> float:
-    """Compute the least standard deviation of normal noise that makes a release (ε, δ)-private.
+class Summary(Saveable):
+    """A sketch or a histogram: numbers that summarise a sample, perhaps with noise that hides its rows."""
+
+    epsilon: float | None  # budget of a private release; None without noise
+    delta: float | None
+
+    @abstractmethod
+    def with_noise(self, epsilon: float, delta: float, random_state: Any) -> Self:
+        """Add the noise of a private release."""
+
+    def merged_budget(self, other: Summary) -> Budget:
+        """Return the budget of two disjoint samples together: each release stays as private as it was."""
+        if (self.epsilon is None) != (other.epsilon is None):
+            raise InputError(
+                "one of the two is private and the other is not, so the result would be neither; release both, or "
+                "merge first and release the result."
+            )
+        if self.epsilon is None or self.delta is None or other.epsilon is None or other.delta is None:
+            return None, None
+        return max(self.epsilon, other.epsilon), max(self.delta, other.delta)
+
+    @property
+    def privacy_text(self) -> str:
+        """The budget in words; empty without noise."""
+        return "" if self.epsilon is None else f", private (epsilon {self.epsilon:g}, delta {self.delta:g})"
+
+
+_Summary = TypeVar("_Summary", bound=Summary)
+
+
+def release(
+    summary: _Summary, epsilon: float, delta: float, random_state: int | np.random.Generator | None = None
+) -> _Summary:
+    """Add noise that hides any one row: a differentially private sketch or histogram to be shared.
+
+    It is (ε, δ)-private with respect to the replacement of one row, so the number of rows is public. An estimate
+    includes the noise in its interval. Two releases of the same rows together need the sum of their budgets.
+
+    What was fixed before is not private: the score model reveals something of the rows that it was fitted to, and the
+    first sketch of those that fixed its columns and scale. Release samples that the model was not fitted to, and
+    sketches made ``like`` one of public rows or of another party. The noise of a sketch grows with its number of
+    features; use few, such as 256.
+
+    Experimental: this function may change.
 
     Parameters
     ----------
-    sensitivity : float
-        Δ, the most that replacing one row moves what is released, in Euclidean length.
+    summary : Sketch or Histogram
+        Summary of a sample, not yet private.
     epsilon, delta : float
-        The budget.
+        Privacy budget. Smaller values hide more and leave less precision. δ must be far below one over the number of
+        rows.
+    random_state : int, Generator or None
+        Source of the noise. None, the default, draws from the operating system. A seed is for tests only: whoever knows
+        it can remove the noise.
 
     Returns
     -------
-    float
-        σ.
+    Sketch or Histogram
+        A new summary of the same kind.
 
     Examples
     --------
-    >>> from math import log, sqrt
-    >>> from priorshift.sketch.private import gaussian_noise
-    >>> print(round(gaussian_noise(1.0, epsilon=1.0, delta=1e-6), 2))
-    4.22
-    >>> print(round(sqrt(2 * log(1.25 / 1e-6)), 2))  # the classical bound, which holds for ε below 1
-    5.3
+    >>> import priorshift as ps
+    >>> from priorshift.experimental import release
+    >>> from priorshift.sketch import Histogram, ScoreModel
+    >>> s = ps.simulate.gaussian(source_prior=0.2, target_prior=0.6, shared=False, random_state=0)
+    >>> model = ScoreModel.fit(s.positive, s.unlabeled, random_state=0)
+    >>> P, U, T = (Histogram.from_sample(rows, model) for rows in (s.positive, s.unlabeled, s.target))
+    >>> shared = release(T, epsilon=1, delta=1e-6, random_state=0)
+    >>> print(shared)
+    histogram of 2000 rows by a score model of 333 positives, private (epsilon 1, delta 1e-06)
+    >>> print(ps.estimate_prior(P, U, shared, source_prior=0.2))
+    target prior 0.606, 95% interval 0.574 to 0.637 (Witness, source prior 0.2)
     """
+    if not isinstance(summary, Summary):
+        raise InputError(f"release takes a Sketch or a Histogram, but got {type(summary).__name__}; make one first.")
+    return summary.with_noise(epsilon, delta, random_state)
+
+
+def gaussian_noise(sensitivity: float, epsilon: float, delta: float) -> float:
+    """Return the least standard deviation of normal noise that makes a release (ε, δ)-private."""
     check_budget(epsilon, delta)
     low, high = 1.0, 1.0
     while privacy_loss(low, epsilon) <= delta:
@@ -83,33 +142,14 @@ def gaussian_noise(sensitivity: float, epsilon: float, delta: float) -> float:
 
 
 def privacy_loss(noise: float, epsilon: float) -> float:
-    """Compute the least δ of normal noise, for an ε.
-
-    Parameters
-    ----------
-    noise : float
-        σ/Δ.
-    epsilon : float
-        ε.
-
-    Returns
-    -------
-    float
-        δ.
-    """
+    """Return the least δ for an ε, of normal noise with σ/Δ = `noise`."""
     half, shift = 1 / (2 * noise), epsilon * noise
-    of_first, of_second = float(log_ndtr(half - shift)), float(log_ndtr(-half - shift))
-    return -exp(of_first) * expm1(min(epsilon + of_second - of_first, 0.0))  # of two logs, which small ones need
+    log_first, log_second = float(log_ndtr(half - shift)), float(log_ndtr(-half - shift))
+    return -exp(log_first) * expm1(min(epsilon + log_second - log_first, 0.0))  # logs, which small values need
 
 
 def check_budget(epsilon: Any, delta: Any) -> None:
-    """Refuse a budget that cannot be.
-
-    Parameters
-    ----------
-    epsilon, delta : object
-        As a user passes them.
-    """
+    """Refuse an impossible privacy budget."""
     if not (is_number(epsilon) and _EPSILON[0] <= epsilon <= _EPSILON[1]):
         raise InputError(
             f"epsilon is {epsilon!r}, but it must be a positive number (1e-6 to 1000); 1 is common, less hides more."
@@ -121,46 +161,10 @@ def check_budget(epsilon: Any, delta: Any) -> None:
         )
 
 
-def merged_budget(first: Budget, second: Budget) -> Budget:
-    """Give the budget of two disjoint samples together: each release is as private as it was.
+def budget_from_fields(fields: Fields, noise: float, sensitivity: float, rows: int) -> Budget:
+    """Read the budget in a file; refuse noise that is too small for it, or larger than any budget needs.
 
-    Parameters
-    ----------
-    first, second : tuple of epsilon and delta
-        None and None of what is not private.
-
-    Returns
-    -------
-    tuple of epsilon and delta
-    """
-    (epsilon, delta), (other_epsilon, other_delta) = first, second
-    if epsilon is None or delta is None or other_epsilon is None or other_delta is None:
-        if (epsilon is None) != (other_epsilon is None):
-            raise InputError(
-                "one of the two is private and the other is not, and together they would be neither; release both, or "
-                "merge first and release what comes out."
-            )
-        return None, None
-    return max(epsilon, other_epsilon), max(delta, other_delta)
-
-
-def stored_budget(fields: Fields, noise: float, sensitivity: float, rows: int) -> Budget:
-    """Read the budget in a file; noise that is less than it asks for, or more than any does, is refused.
-
-    Parameters
-    ----------
-    fields : Fields
-        With "epsilon" and "delta".
-    noise : float
-        σ; of samples that were merged, the root of the sum of the squares of theirs.
-    sensitivity : float
-        Δ.
-    rows : int
-        Which may be the number of such samples.
-
-    Returns
-    -------
-    tuple of epsilon and delta
+    `noise` may be that of up to `rows` merged samples, the root of the sum of their squares.
     """
     if fields.is_none("epsilon") and fields.is_none("delta"):
         return None, None
@@ -171,173 +175,93 @@ def stored_budget(fields: Fields, noise: float, sensitivity: float, rows: int) -
     return epsilon, delta
 
 
-def said_of(epsilon: float | None, delta: float | None) -> str:
-    """Say of a summary whether it is private.
-
-    Parameters
-    ----------
-    epsilon, delta : float or None
-        The budget.
-
-    Returns
-    -------
-    str
-    """
-    return "" if epsilon is None else f", private (epsilon {epsilon:g}, delta {delta:g})"
-
-
-def budgets(**samples: Any) -> dict[str, Any]:
-    """Give what an estimate's details say of private samples.
-
-    Parameters
-    ----------
-    **samples : Sketch or Histogram
-        By their names.
-
-    Returns
-    -------
-    dict
-        Empty where none is private; else with "private", the budget of each one that is.
-    """
-    found = {
+def privacy_details(**samples: Summary) -> dict[str, Any]:
+    """Return the entry "private" of an estimate's details: the budget of every private sample; nothing if none is."""
+    budgets = {
         name: {"epsilon": one.epsilon, "delta": one.delta} for name, one in samples.items() if one.epsilon is not None
     }
-    return {"private": found} if found else {}
+    return {"private": budgets} if budgets else {}
 
 
-def of_counts(repeats: int) -> float:
-    """Compute how far one row moves the counts of so many repetitions, at most.
-
-    Parameters
-    ----------
-    repeats : int
-        K.
-
-    Returns
-    -------
-    float
-        Δ.
-    """
+def counts_sensitivity(repeats: int) -> float:
+    """Return how far one row moves the counts of all repetitions, at most."""
     return sqrt(2 * repeats)
 
 
-def released_counts(counted: ScoreCounts, epsilon: float, delta: float, random_state: Any = None) -> ScoreCounts:
-    """Add noise to the counts of a sample, so that no row shows.
+def add_noise_to_counts(counted: ScoreCounts, epsilon: float, delta: float, random_state: Any) -> ScoreCounts:
+    """Add the noise of a private release to the counts of a sample.
 
-    The bins are put together to nine groups whose widths double: noise is as large in a wide one as in a narrow one.
-    Each repetition's counts add up to the number of rows again, which is public.
-
-    Parameters
-    ----------
-    counted : ScoreCounts
-        Of a sample.
-    epsilon, delta : float
-        The budget.
-    random_state : int, Generator or None
-        As in :meth:`priorshift.sketch.Histogram.release`.
-
-    Returns
-    -------
-    ScoreCounts
-        In groups, without pairs and levels.
+    The bins are merged into nine groups whose widths double, since the noise is as large in a narrow group as in a wide
+    one. Each repetition's counts add up to the number of rows again, which is public.
     """
     check_budget(epsilon, delta)
     if counted.noise:
-        raise InputError("the histogram is private already; release the one it was made of, with the whole budget.")
+        raise InputError("the histogram is private already; release the original one, with the whole budget.")
     _warn_of_delta(delta, counted.rows)
     repeats = len(counted.counts)
-    sigma = gaussian_noise(of_counts(repeats), epsilon, delta)
-    noisy = with_noise(counted.grouped, sigma, random_state)
+    sigma = gaussian_noise(counts_sensitivity(repeats), epsilon, delta)
+    noisy = add_gaussian_noise(counted.grouped, sigma, random_state)
     noisy += (counted.rows - noisy.sum(axis=1, keepdims=True)) / noisy.shape[1]
     share = sigma / sqrt(repeats) * sqrt(GROUPS) / 2 / counted.rows
-    if share > _DROWNED:
+    if share > _LOST:
         warn(
             f"The noise for epsilon {epsilon:g} and delta {delta:g} moves the share of {counted.rows} rows that look "
-            f"positive by about {share:.2g}, so hardly anything of them is left; allow a larger epsilon, or release "
-            f"{_more(counted.rows * share / _DROWNED)} rows and more.",
+            f"positive by about {share:.2g}, so hardly any information is left. Allow a larger epsilon, or release at "
+            f"least {_round_up(counted.rows * share / _LOST)} rows.",
             PrivacyWarning,
         )
     return ScoreCounts.from_groups(counted.rows, noisy, sigma)
 
 
-def released_moments(moments: FeatureMoments, epsilon: float, delta: float, random_state: Any = None) -> FeatureMoments:
-    """Add noise to the moments of a sample's random features, so that no row shows.
-
-    Parameters
-    ----------
-    moments : Moments
-        Of a sample, of which every row counts one.
-    epsilon, delta : float
-        The budget.
-    random_state : int, Generator or None
-        As in :meth:`priorshift.sketch.Sketch.release`.
-
-    Returns
-    -------
-    Moments
-    """
+def add_noise_to_moments(moments: FeatureMoments, epsilon: float, delta: float, random_state: Any) -> FeatureMoments:
+    """Add the noise of a private release to the moments of a sample's random features."""
     check_budget(epsilon, delta)
     check_random_state(random_state)
     if moments.noise:
-        raise InputError("the sketch is private already; release the one it was made of, with the whole budget.")
+        raise InputError("the sketch is private already; release the original one, with the whole budget.")
     if moments.is_weighted:
         raise InputError(
-            "the sketch has weights, and a row of a large weight would need more noise than any bound on it tells; "
-            "release a sketch without weights."
+            "the sketch has weights, and no noise is known to hide a row of a large weight; release a sketch without "
+            "weights."
         )
     _warn_of_delta(delta, moments.rows)
-    sigma, D = gaussian_noise(OF_MOMENTS, epsilon, delta), len(moments.total)
+    sigma, D = gaussian_noise(MOMENTS_SENSITIVITY, epsilon, delta), len(moments.total)
     rng = None if random_state is None else np.random.default_rng(random_state)
-    total = with_noise(moments.total, sigma, rng)
-    # ‖zzᵀ‖ has each entry beside the diagonal twice: √2 times as much of one triangle, which gets the same noise
+    total = add_gaussian_noise(moments.total, sigma, rng)
+    # ‖zzᵀ‖ has each off-diagonal entry twice: √2 times one triangle, which gets the same noise
     upper, diagonal = np.triu_indices(D, 1), np.diag_indices(D)
     product = np.empty((D, D))
-    product[diagonal] = with_noise(moments.product[diagonal], sqrt(2) * sigma, rng)
-    product[upper] = with_noise(moments.product[upper], sigma, rng)
+    product[diagonal] = add_gaussian_noise(moments.product[diagonal], sqrt(2) * sigma, rng)
+    product[upper] = add_gaussian_noise(moments.product[upper], sigma, rng)
     product.T[upper] = product[upper]
     length = sqrt(D) * sigma / moments.rows
-    if length**2 > _DROWNED:
+    if length**2 > _LOST:
         warn(
-            f"The noise for epsilon {epsilon:g} and delta {delta:g} has the length {length:.2g} beside the mean "
-            f"embedding of {moments.rows} rows, which is no longer than 1, so hardly anything of them is left; allow a "
-            f"larger epsilon, take fewer features, or release {_more(moments.rows * length / sqrt(_DROWNED))} rows and "
-            "more.",
+            f"The noise for epsilon {epsilon:g} and delta {delta:g} has the length {length:.2g}, but the mean "
+            f"embedding of {moments.rows} rows is no longer than 1, so hardly any information is left. Allow a larger "
+            f"epsilon, take fewer features, or release at least {_round_up(moments.rows * length / sqrt(_LOST))} rows.",
             PrivacyWarning,
         )
     return replace(moments, total=total, squared_total=total, product=product, noise=sigma)
 
 
-def with_noise(values: Floats, sigma: float, random_state: Any = None) -> Floats:
-    """Add independent normal noise to numbers, and round what comes out.
+def add_gaussian_noise(values: Floats, sigma: float, random_state: Any = None) -> Floats:
+    """Add independent normal noise, and round the sums to a grid.
 
-    Noise of floats is not quite normal: the last digits of a sum can tell what was added up (Mironov 2012). So sums are
-    rounded to a grid, a millionth of σ, far coarser than these digits. That is no proof, as discrete noise would have.
-
-    Parameters
-    ----------
-    values : ndarray
-        Of any shape.
-    sigma : float
-        The noise's standard deviation.
-    random_state : int, Generator or None
-        None draws from the randomness of the operating system, which nobody can foresee.
-
-    Returns
-    -------
-    ndarray
-        Of the same shape.
+    Normal noise in floating point is not quite normal: the last digits of a sum can reveal the terms (Mironov 2012). So
+    sums are rounded to a millionth of σ, far coarser than these digits. That is no proof, as discrete noise would have.
     """
     check_random_state(random_state)
     if random_state is None:
         drawn = _system_normal(values.size).reshape(values.shape)
     else:
         drawn = np.random.default_rng(random_state).normal(size=values.shape)
-    grid = 2.0 ** (floor(log2(sigma)) - _ROUNDED)
+    grid = 2.0 ** (floor(log2(sigma)) - _GRID_DIGITS)
     return np.asarray(np.round((values + sigma * drawn) / grid) * grid)
 
 
 def _system_normal(count: int) -> Floats:
-    """Standard normal numbers, each from 64 random bits: a sign, and how far out it lies."""
+    """Draw standard normal numbers from the operating system, each from 64 bits: a sign and a size."""
     bits = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
     size = -ndtri(((bits >> np.uint64(1)).astype(float) + 0.5) / 2.0**64)
     return np.where(bits & np.uint64(1), size, -size)
@@ -346,13 +270,13 @@ def _system_normal(count: int) -> Floats:
 def _warn_of_delta(delta: float, rows: int) -> None:
     if delta * rows >= 1:
         warn(
-            f"delta is {delta:g}, but to publish one of the {rows} rows by lot has a delta of {1 / rows:.2g}; pass far "
-            "less than that.",
+            f"delta is {delta:g}, but publishing one of the {rows} rows at random has a delta of {1 / rows:.2g}; pass "
+            "a much smaller one.",
             PrivacyWarning,
         )
 
 
-def _more(rows: float) -> int:
-    """A number of rows in two digits."""
+def _round_up(rows: float) -> int:
+    """Round a number of rows up to two digits."""
     step = 10 ** max(floor(log10(rows)) - 1, 0)
     return int(-(-rows // step) * step)

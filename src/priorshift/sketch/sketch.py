@@ -1,179 +1,211 @@
-"""Moments in a file, and what must be true of them if they are sums over rows at all.
+"""A sample as a sketch: its size, and the mean and second moment of random features of its rows, instead of the rows.
 
-‖z‖ = 1 for every row, so that a mean is no longer than 1, the second moment has Σ w² as its trace, of which each pair
-of features of one frequency has the same part, and the spread about the mean is not negative in any direction. What
-breaks one of these, by more than noise that was added can, is refused; a file whose numbers all fit may still be
-wrong, as a table may.
+A sketch has a design: how rows become numbers, and the random features of these. Sketches can be merged, and estimate
+together, only if they share one. Frequencies are stored besides their seed, since another version of numpy may draw
+others.
 
-A sample as a sketch: a count, a mean and a second moment of random features, instead of its rows.
+Sketches of parts add up to the sketch of the whole, in any order, so that rows can be read once, in chunks, on several
+machines or at several places. Three sketches, of positives, unlabelled source and target, give the same estimate and
+interval of TCPU as the rows (:mod:`priorshift.sketch.estimation`).
 
-Sketches of parts add up to the sketch of the whole, whatever the parts and their order, so that rows can be read once,
-in batches, on several machines or at several places, and need not be kept. Three of them, of positives, unlabelled
-source and target, give TCPU's estimate and its interval as the rows would (:mod:`priorshift.sketch.estimation`)."""
+What a file must satisfy: ‖z‖ = 1 for the features z of every row. So a mean is no longer than 1, the trace of the
+second moment is Σ w², of which each pair of features of one frequency has the same part, and the covariance has no
+negative direction. A file that violates one of these, by more than its noise can, is refused.
+"""
 
 from __future__ import annotations
 
-import os
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky
 
 from priorshift import progress
-from priorshift.arrays import Floats
 from priorshift.embedding.moments import FeatureMoments
+from priorshift.embedding.random_features import LEAST_FEATURES, RandomFeatures, check_features
 from priorshift.errors import InputError
+from priorshift.io.chunk_parts import AnyTable
 from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
-from priorshift.sketch import container, private
-from priorshift.sketch.design import Design, given_settings
-from priorshift.sketch.row_reader import read_batches, weighted_rows
+from priorshift.io.parameters import check_choice, check_random_state, is_number
+from priorshift.kernels import Gaussian, Laplace, make_kernel
+from priorshift.sketch import private
+from priorshift.sketch.row_reader import RowReader, open_chunks, weighted_rows
 
-_ROUNDING = 1e-9  # of a sum over many rows
+_DESIGN_ROWS = 65_536  # rows that fix a design: the error of a mean or a spread is then 0.4 % of the spread
+_KERNELS: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
+_RULES = ("dimension", "median")  # for the bandwidth
+_MAX_FEATURES = 8192  # whose second moment takes half a gigabyte
+_CHUNKS_AT_A_TIME = 4  # between two checkpoints: while one is added up, the next is read
+
+_ROUNDING = 1e-9  # relative error of a sum over many rows
 _LEAST, _MOST = 1e-150, 1e150  # of sums of weights, and of their squares
-_FAR = 10.0  # standard deviations that no noise is away
-
-
-def to_stored(moments: FeatureMoments) -> tuple[dict[str, Any], dict[str, Floats]]:
-    """Give the header and the arrays of a file; of the second moment the upper triangle, row by row.
-
-    Parameters
-    ----------
-    moments : Moments
-        Of a sample.
-
-    Returns
-    -------
-    header, arrays : dict
-    """
-    upper = moments.product[np.triu_indices(len(moments.total))]
-    sums = np.array([moments.weight, moments.squares])
-    arrays = {"weights": sums, "total": moments.total, "squared_total": moments.squared_total, "product": upper}
-    return {"rows": moments.rows, "weighted": moments.is_weighted, "noise": moments.noise}, arrays
-
-
-def from_stored(header: Any, arrays: Mapping[str, NDArray[Any]], size: int) -> FeatureMoments:
-    """Make moments of what `to_stored` gave.
-
-    Parameters
-    ----------
-    header : dict
-        Of a file, perhaps of someone else's; it is checked.
-    arrays : mapping
-        Of the same file.
-    size : int
-        Number of features, D.
-
-    Returns
-    -------
-    Moments
-    """
-    fields = Fields(header, "rows weighted noise", "a sketch's sums")
-    shapes = {"weights": (2,), "total": (size,), "squared_total": (size,), "product": (size * (size + 1) // 2,)}
-    if arrays.keys() != {*shapes, "frequencies"}:
-        raise fields.refused(
-            f"it has the arrays {sorted(arrays)} where {sorted([*shapes, 'frequencies'])} are expected"
-        )
-    for name, shape in shapes.items():
-        if arrays[name].shape != shape or arrays[name].dtype != np.float64:
-            raise fields.refused(f"its {name!r} is not of {shape} numbers")
-    product = np.zeros((size, size))
-    upper = np.triu_indices(size)
-    product[upper] = arrays["product"]
-    product.T[upper] = arrays["product"]
-    weight, squares = (float(number) for number in arrays["weights"])
-    rows, noise = fields.whole("rows", 1), fields.number("noise", 0.0)
-    made = FeatureMoments(rows, weight, squares, arrays["total"], arrays["squared_total"], product, noise)
-    with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are refused
-        wrong = _wrong(made, fields.flag("weighted"))
-    if wrong:
-        raise fields.refused(wrong)
-    return made
-
-
-def _wrong(moments: FeatureMoments, weighted: bool) -> str:
-    """What cannot be true of sums over rows; nothing where all can."""
-    n, w, w2 = moments.rows, moments.weight, moments.squares
-    more = 1 + _ROUNDING
-    if not (_LEAST < w < _MOST and _LEAST < w2 < _MOST):
-        return "its rows have no weight, or too much"
-    if weighted != moments.is_weighted:
-        return f"{n} rows do not have the weights that it says"
-    if w2 > w * w * more or w * w > n * w2 * more:
-        return f"{n} rows cannot have weights with the sums that it says"
-    if moments.noise and weighted:
-        return "it has noise and weights at once"
-    D = len(moments.total)
-    K, longest = D // 2, moments.noise * (np.sqrt(D) + _FAR)  # of noise in a mean
-    lengths = np.linalg.norm(moments.total), np.linalg.norm(moments.squared_total)
-    if lengths[0] > w * more + longest or lengths[1] > w2 * more + longest:
-        return "its mean is longer than 1"
-    if not weighted and np.abs(moments.total - moments.squared_total).max() > _ROUNDING * w:
-        return "its two means differ, though all rows count the same"
-    diagonal = np.diagonal(moments.product)
-    if np.abs(diagonal[:K] + diagonal[K:] - w2 / K).max() > _ROUNDING * w2 + 2 * _FAR * moments.noise:
-        return "its second moment has not the trace of its weights"
-    spread = moments.product - np.outer(moments.squared_total, moments.squared_total) / w2
-    # a symmetric matrix of noise is no longer than 2√D of it, and a mean's noise stands beside the mean twice
-    below = moments.noise * (2 * np.sqrt(D) + _FAR) + 2 * longest + longest**2 / w2
-    spread[np.diag_indices_from(spread)] += _ROUNDING * w2 + below
-    try:
-        cholesky(spread, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
-        return "its spread is negative in some direction"
-    return ""
-
-
-KIND = "sketch"
-_AT_A_TIME = 4  # batches between two sums: while one is added up, the next is read
-DESIGN_ROWS = 65_536  # that fix a design: the error of a mean or a spread is then 0.4 % of the spread
+_FAR = 10.0  # standard deviations that noise never exceeds
 
 
 @dataclass(frozen=True, eq=False)
-class Sketch:
+class Design:
+    """How rows become random features, fixed by one sample."""
+
+    reader: RowReader  # rows to numbers
+    features: RandomFeatures  # of these numbers
+    seed: int  # by which the frequencies were drawn
+    bandwidth_by: str | None  # rule that gave the bandwidth
+    standardize: bool  # whether the reader scales columns to variance 1
+
+    @classmethod
+    def fit(
+        cls,
+        table: AnyTable,
+        *,
+        random_state: Any = 0,
+        features: int = 512,
+        bandwidth: str | float = "dimension",
+        kernel: Any = "gaussian",
+        drop: Sequence[str] = (),
+        standardize: bool = True,
+    ) -> Design:
+        """Fix a design by some rows; the settings are those of :meth:`Sketch.from_sample`."""
+        check_random_state(random_state)
+        check_features(features)
+        if features > _MAX_FEATURES:
+            raise InputError(
+                f"features is {features}, but a sketch stores the products of all pairs of them; pass at most "
+                f"{_MAX_FEATURES}."
+            )
+        if isinstance(kernel, str):
+            check_choice("kernel", kernel, tuple(_KERNELS))
+        elif not isinstance(kernel, (Gaussian, Laplace)):
+            raise InputError(f"kernel is {kernel!r}, but a sketch supports 'gaussian' and 'laplace'; pass one of them.")
+        if isinstance(bandwidth, str) and bandwidth not in _RULES:
+            rules = " or ".join(map(repr, _RULES))
+            raise InputError(f"bandwidth is {bandwidth!r}, but a sketch needs a positive number or one of {rules}.")
+        reader = RowReader.fit(table, drop=drop, standardize=standardize)
+        chosen = make_kernel(kernel, bandwidth, reader(table, table.name), reader.dimension)
+        is_seed = is_number(random_state) and random_state < 2**62
+        seed = int(random_state if is_seed else np.random.default_rng(random_state).integers(2**62))
+        drawn = RandomFeatures.draw(chosen, reader.n_features, features, np.random.default_rng(seed))
+        rule = bandwidth if isinstance(kernel, str) and isinstance(bandwidth, str) else None
+        return cls(reader, drawn, seed, rule, standardize)
+
+    @classmethod
+    def from_chunks(cls, chunks: Chunks, settings: dict[str, Any]) -> Design:
+        """Fix a design by a random subsample of a sample."""
+        return cls.fit(chunks.sample(_DESIGN_ROWS, np.random.default_rng(0)), **settings)
+
+    def moments(self, chunks: Chunks, weights: Any = None) -> FeatureMoments:
+        """Return the moments of the random features of a sample."""
+        return FeatureMoments.from_rows(self.features, weighted_rows(chunks, self.reader, weights))
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash that two designs share only if they give the same features for every row."""
+        digest = hashlib.sha256(json.dumps(self._settings(), sort_keys=True, separators=(",", ":")).encode())
+        digest.update(np.ascontiguousarray(self.features.frequencies, dtype="<f8").tobytes())
+        return digest.hexdigest()
+
+    def check_same(self, other: Design, name: str, other_name: str) -> None:
+        """Refuse another design, and say how it differs."""
+        if self.fingerprint == other.fingerprint:
+            return
+        here, there = self._description(), other._description()
+        what = next((part for part in here if here[part] != there[part]), None)
+        if what in ("encoding and scale of the columns", None):
+            difference = f"the {what or 'frequencies of their features'} differ"
+        else:
+            difference = f"the {what}: {here[what]} and {there[what]}"
+        raise InputError(
+            f"{name} and {other_name} are sketches of two designs, which cannot be combined ({difference}). Make all "
+            "sketches like one: Sketch.from_sample(sample, like=first)."
+        )
+
+    def _description(self) -> dict[str, Any]:
+        """What can differ, the simplest first."""
+        columns = self.reader.columns
+        return {
+            "columns": f"{self.reader.width} without names" if columns is None else list(columns),
+            "kernel": self.features.kernel.name,
+            "number of features": self.features.size,
+            "random_state": self.seed,
+            "standardize": self.standardize,
+            "bandwidth": self.features.bandwidth,
+            "encoding and scale of the columns": self.reader.fingerprint,
+        }
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "reader": self.reader.to_header(),
+            "kernel": self.features.kernel.name,
+            "bandwidth": self.features.bandwidth,
+            "bandwidth_by": self.bandwidth_by,
+            "standardize": self.standardize,
+            "features": self.features.size,
+            "seed": self.seed,
+        }
+
+    def to_header(self) -> dict[str, Any]:
+        """Return everything but the frequencies as JSON values."""
+        return self._settings() | {"fingerprint": self.fingerprint}
+
+    @classmethod
+    def from_header(cls, header: Any, arrays: Mapping[str, NDArray[Any]]) -> Design:
+        """Build a design from what `to_header` returned and the array "frequencies", and check them."""
+        fields = Fields(
+            header, "reader kernel bandwidth bandwidth_by standardize features seed fingerprint", "a sketch's design"
+        )
+        reader = RowReader.from_header(header["reader"])
+        kernel, size = fields.text("kernel"), fields.whole("features", LEAST_FEATURES, _MAX_FEATURES)
+        rule = None if fields.is_none("bandwidth_by") else fields.text("bandwidth_by")
+        if kernel not in _KERNELS or rule not in (None, *_RULES) or size % 2:
+            raise fields.refused("its kernel, bandwidth rule or number of features does not exist")
+        frequencies, shape = arrays.get("frequencies"), (reader.n_features, size // 2)
+        if frequencies is None or frequencies.dtype != np.float64 or frequencies.shape != shape:
+            raise fields.refused(f"frequencies of shape {shape} are expected")
+        features = RandomFeatures(_KERNELS[kernel](fields.number("bandwidth", 1e-100, 1e100)), frequencies)
+        design = cls(reader, features, fields.whole("seed"), rule, fields.flag("standardize"))
+        if design.fingerprint != fields.text("fingerprint"):
+            raise fields.refused("its fingerprint is of another design")
+        return design
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch(private.Summary):
     """Count, mean and second moment of the random features of a sample.
 
-    Make the first one of the unlabelled source sample, whose columns, encoding and scale are then those of all, and the
-    others like it. A row that is there twice counts twice: a sketch cannot tell copies, groups, or rows that
-    two samples have in common. (Under ``scenario="censoring"``, where they are known, it need not.)
-
-    Attributes
-    ----------
-    design : Design
-        What it adds up of each row.
-    moments : Moments
-        The sums.
-    own_design : bool
-        Whether its rows fixed the design, which tells of them.
-    epsilon, delta : float or None
-        The budget of a private one.
+    Make the first sketch from the unlabelled source sample, which fixes columns, encoding and scale, and the others
+    like it. A sketch cannot recognise copies, groups, or rows that two samples have in common: a row that occurs twice
+    counts twice. (Under ``scenario="censoring"``, where shared rows are known, this does no harm.)
 
     Examples
     --------
     >>> import priorshift as ps
     >>> from priorshift.sketch import Sketch
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=2000, n_target=2000, shared=False, random_state=0)
-    >>> unlabeled = Sketch.of(s.unlabeled)
-    >>> positive = Sketch.of(s.positive, like=unlabeled)
+    >>> unlabeled = Sketch.from_sample(s.unlabeled)
+    >>> positive = Sketch.from_sample(s.positive, like=unlabeled)
     >>> print(positive)
     sketch of 333 rows: 512 random features of a gaussian kernel, bandwidth 2.24, 10 columns
-    >>> halves = [Sketch.of(rows, like=unlabeled) for rows in (s.target[:500], s.target[500:])]
+    >>> halves = [Sketch.from_sample(rows, like=unlabeled) for rows in (s.target[:500], s.target[500:])]
     >>> len(halves[0].merge(halves[1]))
     2000
     """
 
-    design: Design
-    moments: FeatureMoments
-    own_design: bool = True
-    epsilon: float | None = None
+    KIND: ClassVar[str] = "sketch"
+
+    design: Design  # what is added up of each row
+    moments: FeatureMoments  # the sums
+    own_design: bool = True  # whether its rows fixed the design, which then reveals something of them
+    epsilon: float | None = None  # budget of a private release
     delta: float | None = None
 
     @classmethod
-    def of(
+    def from_sample(
         cls,
         sample: Any,
         *,
@@ -187,311 +219,266 @@ class Sketch:
         standardize: bool | None = None,
         verbose: bool = False,
     ) -> Sketch:
-        """Sketch a sample.
+        """Sketch a sample, with one chunk of it in memory at a time.
 
         Parameters
         ----------
         sample : array-like, data frame, path, Chunks, or iterable of such tables
-            Of which a batch at a time is in memory.
+            Rows of the sample.
         like : Sketch or None
-            One whose design it shall have, so that the two can be merged and answer together; no other setting may
-            stand beside it but `weights`. None fixes columns, encoding, scale and bandwidth by 65,536 rows at the most,
-            drawn from all of the sample; of an iterator, which can be read once, they are its first.
+            Sketch whose design to use, so that the two can be merged and estimate together; then no other setting but
+            `weights` may be passed. None fixes columns, encoding, scale and bandwidth by at most 65,536 rows, drawn
+            from the whole sample (from the first tables of an iterator, which can be read only once).
         weights : None, name of a column or array-like of shape (rows,)
-            What each row stands for; an array only of a sample that is one table.
+            Weight of each row. An array is allowed only for a single table.
         random_state : int, Generator or None
-            Decides the random features; None is 0.
+            Seed of the random features. Default 0.
         features : int or None
-            How many, two for each frequency; None is 512. More make an estimate vary less. Time and memory go with
-            their square.
+            Number of random features, two for each frequency. Default 512. More features make an estimate vary less;
+            time and memory grow with their square.
         bandwidth : float, {"dimension", "median"} or None
-            As in :class:`TCPU`; None is "dimension".
+            As in :class:`TCPU`. Default "dimension".
         kernel : {"gaussian", "laplace"}, kernel or None
-            Which the features are close to; None is "gaussian".
+            Kernel that the features approximate. Default "gaussian".
         drop : sequence of str
-            Columns that are no features.
+            Columns that are not features.
         standardize : bool or None
-            Whether columns are scaled by their spread; None is True.
+            Whether columns are scaled by their spread. Default True.
         verbose : bool
-            Whether a terminal shows how far it is.
+            Whether to show progress in a terminal. Default False.
 
         Returns
         -------
         Sketch
         """
-        settings = given_settings(
-            drop,
-            random_state=random_state,
-            features=features,
-            bandwidth=bandwidth,
-            kernel=kernel,
-            standardize=standardize,
-        )
-        batches, design = _begin(sample, like, weights, settings)
+        settings = {"random_state": random_state, "features": features, "bandwidth": bandwidth, "kernel": kernel,
+                    "drop": drop, "standardize": standardize}  # fmt: skip
+        chunks, design = _open_sample(sample, like, weights, given_settings(settings))
         with progress.shown(verbose):
-            moments = FeatureMoments.from_rows(design.features, weighted_rows(batches, design.reader, weights))
-        return cls(design, moments, own_design=like is None)
+            return cls(design, design.moments(chunks, weights), own_design=like is None)
 
     @classmethod
-    def growing(
+    def checkpoints(
         cls,
         sample: Any,
         *,
         like: Sketch | None = None,
         weights: Any = None,
-        after: Sketch | None = None,
+        resume: Sketch | None = None,
         **settings: Any,
     ) -> Iterator[Sketch]:
-        """Sketch a sample some batches at a time, so that what is done can be kept, and gone on from.
+        """Sketch a sample a few chunks at a time, so that intermediate results can be saved.
 
         Parameters
         ----------
-        sample : array-like, data frame, path, Chunks, or iterable of such tables
-            As in `of`.
-        like : Sketch or None
-            As in `of`.
-        weights : None, name of a column or array-like of shape (rows,)
-            As in `of`.
-        after : Sketch or None
-            Of the first rows of the sample, as it was given before; it goes on from there.
+        sample, like, weights : object
+            As in `from_sample`.
+        resume : Sketch or None
+            Sketch of the first rows of the same sample, after which to continue.
         **settings : object
-            As in `of`.
+            Further settings, as in `from_sample`.
 
         Yields
         ------
         Sketch
-            Of all rows so far.
+            Sketch of all rows so far.
         """
-        batches, design = _begin(sample, like if after is None else after, weights, settings if after is None else {})
-        rows = weighted_rows(batches, design.reader, weights, 0 if after is None else after.rows)
-        made = after
-        while (more := FeatureMoments.from_rows(design.features, islice(rows, _AT_A_TIME))).rows:
-            moments = more if made is None else made.moments + more
-            made = cls(design, moments, own_design=like is None if made is None else made.own_design)
-            yield made
+        if resume is None:
+            chunks, design = _open_sample(sample, like, weights, given_settings(settings))
+        else:
+            chunks, design = _open_sample(sample, resume, weights, {})
+        rows = weighted_rows(chunks, design.reader, weights, 0 if resume is None else len(resume))
+        total = resume
+        while (more := FeatureMoments.from_rows(design.features, islice(rows, _CHUNKS_AT_A_TIME))).rows:
+            moments = more if total is None else total.moments + more
+            total = cls(design, moments, own_design=like is None if total is None else total.own_design)
+            yield total
 
     def merge(self, other: Sketch) -> Sketch:
-        """Give the sketch of both samples together.
+        """Return the sketch of both samples together.
 
         Parameters
         ----------
         other : Sketch
-            Of the same design.
+            Sketch of other rows, of the same design.
 
         Returns
         -------
         Sketch
         """
         if not isinstance(other, Sketch):
-            raise InputError(f"merge takes a Sketch, but got {type(other).__name__}; for rows there is update.")
+            raise InputError(f"merge takes a Sketch, but got {type(other).__name__}; use update for rows.")
         self.design.check_same(other.design, "this one", "the other")
-        budget = private.merged_budget((self.epsilon, self.delta), (other.epsilon, other.delta))
+        budget = self.merged_budget(other)
         return Sketch(self.design, self.moments + other.moments, self.own_design or other.own_design, *budget)
 
     def update(self, sample: Any, weights: Any = None) -> Sketch:
-        """Give the sketch of this sample and more rows; this one stays as it is.
+        """Return the sketch of this sample and further rows.
 
         Parameters
         ----------
         sample : array-like, data frame, path, Chunks, or iterable of such tables
-            More rows, with the same columns.
+            Further rows, with the same columns.
         weights : None, name of a column or array-like of shape (rows,)
-            As in `of`.
+            As in `from_sample`.
 
         Returns
         -------
         Sketch
         """
-        return self.merge(Sketch.of(sample, like=self, weights=weights))
+        return self.merge(Sketch.from_sample(sample, like=self, weights=weights))
 
-    def release(self, epsilon: float, delta: float, random_state: int | np.random.Generator | None = None) -> Sketch:
-        """Add noise against one who knows all rows but one: a differentially private sketch to be shared.
-
-        It is (ε, δ)-private if one row is replaced by another (:mod:`priorshift.sketch.private`); so the number of rows
-        is public. An estimate includes the noise in its interval. The noise in a mean embedding grows with the number
-        of features: make all sketches of few, such as 256. Two releases of the same rows together need the sum of their
-        budgets.
-
-        The design is not private. A sketch whose own rows fixed it is refused; make it like one of public rows, or like
-        another party's.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The budget: less of either hides more, and leaves less. δ must be far below one over the number of rows.
-        random_state : int, Generator or None
-            None draws from the randomness of the operating system. A seed is for tests: with one that others know,
-            nothing is hidden.
-
-        Returns
-        -------
-        Sketch
-
-        Examples
-        --------
-        >>> import priorshift as ps
-        >>> from priorshift.sketch import Sketch
-        >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=2000, n_target=2000, shared=False, random_state=0)
-        >>> unlabeled = Sketch.of(s.unlabeled, features=256)
-        >>> target = Sketch.of(s.target, like=unlabeled)
-        >>> print(target.release(epsilon=1, delta=1e-6, random_state=0))  # doctest: +ELLIPSIS
-        sketch of 2,000 rows: 256 random features of a gaussian kernel, ..., private (epsilon 1, delta 1e-06)
-        """
+    def with_noise(self, epsilon: float, delta: float, random_state: Any) -> Sketch:
+        """Add the noise of a private release."""
         if self.own_design:
             raise InputError(
-                "rows of this sketch fixed its columns, scale and encoding, which no noise hides; make it like a "
-                "sketch of public rows, or of another party: Sketch.of(sample, like=first).release(…)."
+                "rows of this sketch fixed its columns, scale and encoding, which no noise hides. Make it like a "
+                "sketch of public rows or of another party, Sketch.from_sample(sample, like=first), and release that."
             )
-        moments = private.released_moments(self.moments, epsilon, delta, random_state)
+        moments = private.add_noise_to_moments(self.moments, epsilon, delta, random_state)
         return replace(self, moments=moments, epsilon=float(epsilon), delta=float(delta))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the sketch to a file, which holds no row.
-
-        Parameters
-        ----------
-        path : str or path
-            A file that is there already is replaced.
-        """
-        container.write(path, KIND, *self.to_contents())
-
     def to_contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Give header and arrays of a file.
-
-        Returns
-        -------
-        header : dict
-        arrays : dict of ndarray
-        """
-        words, arrays = to_stored(self.moments)
+        """Return the header and the arrays of a file; of the second moment the upper triangle, row by row."""
+        moments = self.moments
         header = {
             "design": self.design.to_header(),
-            "moments": words,
+            "moments": {"rows": moments.rows, "weighted": moments.is_weighted, "noise": moments.noise},
             "own_design": self.own_design,
             "epsilon": self.epsilon,
             "delta": self.delta,
         }
-        return header, {"frequencies": self.design.features.frequencies, **arrays}
+        return header, {
+            "frequencies": self.design.features.frequencies,
+            "weights": np.array([moments.weight, moments.squares]),
+            "total": moments.total,
+            "squared_total": moments.squared_total,
+            "product": moments.product[np.triu_indices(len(moments.total))],
+        }
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Sketch:
-        """Read a sketch from a file; one that cannot be a sketch of any sample is refused.
-
-        Parameters
-        ----------
-        path : str or path
-            Of a file that `save` wrote.
-
-        Returns
-        -------
-        Sketch
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from priorshift.sketch import Sketch
-        >>> sketch = Sketch.of([[1.0, 2.0], [3.0, 5.0], [2.0, 2.0]], features=64)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     sketch.save(f"{folder}/a.sketch")
-        ...     print(Sketch.load(f"{folder}/a.sketch"))
-        sketch of 3 rows: 64 random features of a gaussian kernel, bandwidth 1, 2 columns
-        """
-        return container.load(path, {KIND: cls.from_contents})
-
-    @classmethod
-    def from_contents(cls, contents: container.Contents) -> Sketch:
-        """Make it of what a file holds.
-
-        Parameters
-        ----------
-        contents : Contents
-            As the container read them; they are checked.
-
-        Returns
-        -------
-        Sketch
-        """
-        fields = Fields(contents.header, "design moments own_design epsilon delta", "a sketch")
-        design = Design.from_header(contents.header["design"], contents.arrays)
-        moments = from_stored(contents.header["moments"], contents.arrays, design.features.size)
+    def from_contents(cls, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Build a sketch from the header and the arrays of a file, and check them."""
+        fields = Fields(header, "design moments own_design epsilon delta", "a sketch")
+        design = Design.from_header(header["design"], arrays)
+        moments = _read_moments(header["moments"], arrays, design.features.size)
         if (moments.noise > 0) != (not fields.is_none("epsilon")):
             raise fields.refused("it has noise without a budget, or a budget without noise")
-        budget = private.stored_budget(fields, moments.noise, private.OF_MOMENTS, moments.rows)
+        budget = private.budget_from_fields(fields, moments.noise, private.MOMENTS_SENSITIVITY, moments.rows)
         return cls(design, moments, fields.flag("own_design"), *budget)
 
     @property
-    def rows(self) -> int:  # numpydoc ignore=RT01
-        """How many rows it is of."""
-        return self.moments.rows
-
-    @property
-    def kernel(self) -> str:  # numpydoc ignore=RT01
-        """Name of the kernel that the features are close to."""
+    def kernel(self) -> str:
+        """Name of the kernel that the features approximate."""
         return self.design.features.kernel.name
 
     @property
-    def bandwidth(self) -> float:  # numpydoc ignore=RT01
-        """Of that kernel, h."""
+    def bandwidth(self) -> float:
+        """Bandwidth of the kernel."""
         return self.design.features.bandwidth
 
     @property
-    def features(self) -> int:  # numpydoc ignore=RT01
-        """How many random features there are."""
+    def features(self) -> int:
+        """Number of random features."""
         return self.design.features.size
 
     @property
-    def columns(self) -> tuple[str, ...] | None:  # numpydoc ignore=RT01
+    def columns(self) -> tuple[str, ...] | None:
         """Names of the columns, in order; None where they have none."""
         return self.design.reader.columns
-
-    @property
-    def seed(self) -> int:  # numpydoc ignore=RT01
-        """What the random features were drawn by."""
-        return self.design.seed
 
     def __len__(self) -> int:
         return self.moments.rows
 
     def __str__(self) -> str:
-        width = self.design.reader.width
+        rows, width, moments = len(self), self.design.reader.width, self.moments
+        weighted = "" if moments.is_even else f" (effective sample size {moments.size:,.0f})"
         return (
-            f"sketch of {self.rows:,} row{'s' * (self.rows != 1)}{self._weighted()}: {self.features} random features "
-            f"of a {self.kernel} kernel, bandwidth {self.bandwidth:.3g}, {width} column{'s' * (width != 1)}"
-            f"{private.said_of(self.epsilon, self.delta)}"
+            f"sketch of {rows:,} row{'s' * (rows != 1)}{weighted}: {self.features} random features of a {self.kernel} "
+            f"kernel, bandwidth {self.bandwidth:.3g}, {width} column{'s' * (width != 1)}{self.privacy_text}"
         )
 
-    def _weighted(self) -> str:
-        return "" if self.moments.is_even else f" (worth {self.moments.size:,.0f} of equal weight)"
 
-
-def _begin(sample: Any, like: Sketch | None, weights: Any, settings: dict[str, Any]) -> tuple[Chunks, Design]:
-    """The sample in batches, and the design, which is another sketch's or fixed by some of the rows."""
-    if like is not None:
-        design = design_like(like, settings)
-        return read_batches(sample, design.reader.drop, weights), design
+def given_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those settings of a design that were given, with the columns to drop as a tuple."""
     drop = settings.get("drop", ())
-    if isinstance(weights, str) and weights in drop:
-        raise InputError(f"the column {weights!r} is both weights and dropped; it must be one of them.")
-    batches = read_batches(sample, drop, weights)
-    return batches, Design.of(batches.sample(DESIGN_ROWS, np.random.default_rng(0)), **settings)
+    given = {**settings, "drop": tuple([drop] if isinstance(drop, str) else drop) or None}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def design_like(like: Any, settings: dict[str, Any]) -> Design:
-    """Take the design of another sketch, beside which nothing is set.
-
-    Parameters
-    ----------
-    like : Sketch
-        The other one.
-    settings : dict
-        What was passed besides, by name; anything is refused.
-
-    Returns
-    -------
-    Design
-    """
+    """Return the design of another sketch; refuse further settings."""
     if not isinstance(like, Sketch):
         raise InputError(f"like is of type {type(like).__name__}, but it must be a Sketch; pass the first one.")
     for name in settings:
-        raise InputError(f"{name} was passed beside like, whose design is taken as it is; leave {name} out.")
+        raise InputError(f"{name} was passed together with like, whose design is used unchanged; leave {name} out.")
     return like.design
+
+
+def _open_sample(sample: Any, like: Sketch | None, weights: Any, settings: dict[str, Any]) -> tuple[Chunks, Design]:
+    """Open a sample, and take the design of another sketch or fix one by some rows."""
+    if like is not None:
+        design = design_like(like, settings)
+        return open_chunks(sample, design.reader.drop, weights), design
+    drop = settings.get("drop", ())
+    if isinstance(weights, str) and weights in drop:
+        raise InputError(f"the column {weights!r} is both weights and dropped; it must be one of them.")
+    chunks = open_chunks(sample, drop, weights)
+    return chunks, Design.from_chunks(chunks, settings)
+
+
+def _read_moments(header: Any, arrays: Mapping[str, NDArray[Any]], size: int) -> FeatureMoments:
+    """Read the moments of `size` features in a file, and check that they can be sums over rows."""
+    fields = Fields(header, "rows weighted noise", "a sketch's sums")
+    shapes = {"weights": (2,), "total": (size,), "squared_total": (size,), "product": (size * (size + 1) // 2,)}
+    expected = {*shapes, "frequencies"}
+    if arrays.keys() != expected:
+        raise fields.refused(f"it has the arrays {sorted(arrays)} where {sorted(expected)} are expected")
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape or arrays[name].dtype != np.float64:
+            raise fields.refused(f"its {name!r} does not have the shape {shape}")
+    product = np.zeros((size, size))
+    upper = np.triu_indices(size)
+    product[upper] = arrays["product"]
+    product.T[upper] = arrays["product"]
+    weight, squares = (float(number) for number in arrays["weights"])
+    rows, noise = fields.whole("rows", 1), fields.number("noise", 0.0)
+    moments = FeatureMoments(rows, weight, squares, arrays["total"], arrays["squared_total"], product, noise)
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are refused
+        problem = _contradiction(moments, fields.flag("weighted"))
+    if problem:
+        raise fields.refused(problem)
+    return moments
+
+
+def _contradiction(moments: FeatureMoments, weighted: bool) -> str:
+    """Return what cannot be true of sums over rows; empty where everything can."""
+    n, w, w2 = moments.rows, moments.weight, moments.squares
+    more = 1 + _ROUNDING
+    if not (_LEAST < w < _MOST and _LEAST < w2 < _MOST):
+        return "the sums of its weights are too small or too large"
+    if weighted != moments.is_weighted:
+        return f"{n} rows do not have the weights that it says"
+    if w2 > w * w * more or w * w > n * w2 * more:
+        return f"{n} rows cannot have weights with the sums that it says"
+    if moments.noise and weighted:
+        return "it has both noise and weights"
+    D = len(moments.total)
+    K, longest = D // 2, moments.noise * (np.sqrt(D) + _FAR)  # of noise in a mean
+    lengths = np.linalg.norm(moments.total), np.linalg.norm(moments.squared_total)
+    if lengths[0] > w * more + longest or lengths[1] > w2 * more + longest:
+        return "its mean is longer than 1"
+    if not weighted and np.abs(moments.total - moments.squared_total).max() > _ROUNDING * w:
+        return "its two means differ, although all rows have the same weight"
+    diagonal = np.diagonal(moments.product)
+    if np.abs(diagonal[:K] + diagonal[K:] - w2 / K).max() > _ROUNDING * w2 + 2 * _FAR * moments.noise:
+        return "the trace of its second moment does not match its weights"
+    spread = moments.product - np.outer(moments.squared_total, moments.squared_total) / w2
+    # the norm of a symmetric matrix of noise is at most 2√D times the noise; the mean's noise enters twice
+    below = moments.noise * (2 * np.sqrt(D) + _FAR) + 2 * longest + longest**2 / w2
+    spread[np.diag_indices_from(spread)] += _ROUNDING * w2 + below
+    try:
+        cholesky(spread, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return "its covariance has a negative direction"
+    return ""

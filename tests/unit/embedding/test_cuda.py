@@ -192,7 +192,7 @@ def test_scores_on_a_gpu_are_those_of_the_cpu():
     )
     assert on_gpu.estimate(s.target).value == pytest.approx(on_cpu.estimate(s.target).value, rel=1e-6)
     model = ps.sketch.ScoreModel.fit(s.positive, s.unlabeled, use_km2=False)
-    made = [ps.sketch.Histogram.of(s.target, like=model, device=device) for device in ("cpu", "cuda")]
+    made = [ps.sketch.Histogram.from_sample(s.target, model, device=device) for device in ("cpu", "cuda")]
     assert np.abs(made[0].counted.counts - made[1].counted.counts).sum() <= 4  # a rank may move by rounding
 
 

@@ -8,6 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import priorshift as ps
+from priorshift.experimental import release
 from priorshift.plots.samples import ScoresDisplay
 from priorshift.scores.scored_source import ScoreCells
 from priorshift.sketch import Histogram, ScoreModel
@@ -92,7 +93,7 @@ def test_no_score_of_a_row_is_an_edge_and_nothing_is_as_long_as_a_sample(sample)
 
 def test_rows_that_were_counted_are_drawn_by_their_ranks(sample):
     model = ScoreModel.fit(sample.positive, sample.unlabeled, random_state=0)
-    counted = [Histogram.of(rows, like=model) for rows in (sample.positive, sample.unlabeled, sample.target)]
+    counted = [Histogram.from_sample(rows, model) for rows in (sample.positive, sample.unlabeled, sample.target)]
     estimate = ps.estimate_prior(*counted, source_prior=0.2)
     display = ScoresDisplay.from_estimate(estimate)
     assert display.is_rank and "rank among the positives" in display.plot().ax_.get_xlabel()
@@ -105,8 +106,8 @@ def test_rows_that_were_counted_are_drawn_by_their_ranks(sample):
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
 def test_noise_that_hides_rows_leaves_shares_that_can_be_drawn(sample):
     model = ScoreModel.fit(sample.positive, sample.unlabeled, random_state=0)
-    counted = [Histogram.of(rows, like=model) for rows in (sample.positive, sample.unlabeled, sample.target)]
-    released = [one.release(epsilon=0.5, delta=1e-5, random_state=k) for k, one in enumerate(counted)]
+    counted = [Histogram.from_sample(rows, model) for rows in (sample.positive, sample.unlabeled, sample.target)]
+    released = [release(one, epsilon=0.5, delta=1e-5, random_state=k) for k, one in enumerate(counted)]
     assert (released[2].counted.counts < 0).any()
     for display in ps.plots.displays_of(ps.estimate_prior(*released, source_prior=0.2)).values():
         assert (display.target >= 0).all() and display.plot().ax_ is not None

@@ -22,7 +22,8 @@ from priorshift.scores import mixture
 from priorshift.scores.counts import GROUPS, STARTS, ScoreCounts, SourceCounts
 from priorshift.scores.posterior import prior_posterior
 from priorshift.sketch import Histogram, ScoreModel, Sketch, load, private
-from priorshift.sketch.estimation import from_sketches
+from priorshift.sketch.estimation import estimate_from_sketches
+from priorshift.sketch.private import release
 
 PAGE = " ".join((Path(__file__).parents[3] / "docs" / "sharing.md").read_text(encoding="utf-8").split())
 BUDGETS = list(product((0.1, 1.0, 5.0), (1e-3, 1e-6)))
@@ -42,14 +43,14 @@ def model():
 @cache
 def histograms():
     s = samples()
-    return tuple(Histogram.of(rows, like=model()) for rows in (s.positive, s.unlabeled, s.target))
+    return tuple(Histogram.from_sample(rows, model()) for rows in (s.positive, s.unlabeled, s.target))
 
 
 @cache
 def sketches(features=64):
     s = samples()
-    public = Sketch.of(samples(seed=9).unlabeled, features=features)
-    return tuple(Sketch.of(rows, like=public) for rows in (s.positive, s.unlabeled, s.target))
+    public = Sketch.from_sample(samples(seed=9).unlabeled, features=features)
+    return tuple(Sketch.from_sample(rows, like=public) for rows in (s.positive, s.unlabeled, s.target))
 
 
 # ---- the mechanism
@@ -84,21 +85,21 @@ def test_noise_is_the_least_that_keeps_the_budget(epsilon, delta, less):
 def test_an_epsilon_that_cannot_be_is_refused(epsilon):
     for one in (histograms()[2], sketches()[2]):
         with pytest.raises(InputError, match=r"epsilon is .*, but it must be a positive number .* less hides more"):
-            one.release(epsilon, 1e-6)
+            release(one, epsilon, 1e-6)
 
 
 @pytest.mark.parametrize("delta", [0, 1, 1.5, -1e-6, float("nan"), "1e-6", None])
 def test_a_delta_that_cannot_be_is_refused(delta):
     for one in (histograms()[2], sketches()[2]):
         with pytest.raises(InputError, match=r"delta is .*, but it must be a number between 0 and 1 .* try 1e-6"):
-            one.release(1.0, delta)
+            release(one, 1.0, delta)
 
 
 @pytest.mark.parametrize("random_state", ["1", -1, True])
 def test_a_random_state_that_cannot_be_is_refused(random_state):
     for one in (histograms()[2], sketches()[2]):
         with pytest.raises(InputError, match=r"random_state is .*, but it must be None, a whole number"):
-            one.release(1.0, 1e-6, random_state)
+            release(one, 1.0, 1e-6, random_state)
 
 
 # ---- how far a row moves what is released
@@ -134,7 +135,7 @@ def test_the_bound_on_how_far_a_row_moves_moments_is_reached_and_never_passed():
 def test_noise_of_counts_has_the_spread_that_is_stated():
     target = histograms()[2]
     rng = np.random.default_rng(1)
-    made = [target.release(1.0, 1e-6, rng) for _ in range(200)]
+    made = [release(target, 1.0, 1e-6, rng) for _ in range(200)]
     sigma = private.gaussian_noise(sqrt(2 * 5), 1.0, 1e-6)
     assert made[0].counted.noise == sigma
     noise = np.array([one.counted.grouped - target.counted.grouped for one in made])
@@ -153,7 +154,7 @@ def test_noise_of_moments_has_the_spread_that_is_stated():
     plain, upper = target.moments, np.triu_indices(64, 1)
     found = {"total": [], "beside": [], "diagonal": []}
     for _ in range(30):
-        made = target.release(1.0, 1e-6, rng).moments
+        made = release(target, 1.0, 1e-6, rng).moments
         assert made.noise == sigma
         np.testing.assert_array_equal(made.product, made.product.T)
         off = made.product - plain.product
@@ -167,20 +168,20 @@ def test_noise_of_moments_has_the_spread_that_is_stated():
 
 
 def test_noise_of_the_system_is_normal_and_never_the_same():
-    first, second = (private.with_noise(np.zeros(20_000), 2.0) for _ in range(2))
+    first, second = (private.add_gaussian_noise(np.zeros(20_000), 2.0) for _ in range(2))
     assert stats.kstest(first / 2, "norm").pvalue > 1e-4
     assert not np.array_equal(first, second)
     assert abs(np.corrcoef(first, second)[0, 1]) < 5 / sqrt(20_000)
 
 
 def test_what_is_released_lies_on_a_grid_far_finer_than_the_noise():
-    made = private.with_noise(np.random.default_rng(0).random(1000), 3.0, 0)
+    made = private.add_gaussian_noise(np.random.default_rng(0).random(1000), 3.0, 0)
     assert (made * 2.0**19 == np.round(made * 2.0**19)).all()  # 2 ≤ 3 < 4: steps of 2 · 2⁻²⁰
 
 
 def test_a_seed_gives_the_same_release_and_the_sample_stays_as_it_was():
     for one in (histograms()[2], sketches()[2]):
-        a, b, c = one.release(1, 1e-6, 3), one.release(1, 1e-6, 3), one.release(1, 1e-6, 4)
+        a, b, c = release(one, 1, 1e-6, 3), release(one, 1, 1e-6, 3), release(one, 1, 1e-6, 4)
         arrays = [x.counted.counts if isinstance(x, Histogram) else x.moments.total for x in (a, b, c, one)]
         np.testing.assert_array_equal(arrays[0], arrays[1])
         assert not np.array_equal(arrays[0], arrays[2])
@@ -193,71 +194,70 @@ def test_a_seed_gives_the_same_release_and_the_sample_stays_as_it_was():
 
 def test_what_is_private_is_not_released_again():
     for one, what in ((histograms()[2], "histogram"), (sketches()[2], "sketch")):
-        with pytest.raises(InputError, match=f"the {what} is private already; release the one it was made of"):
-            one.release(1, 1e-6).release(1, 1e-6)
+        with pytest.raises(InputError, match=f"the {what} is private already"):
+            release(release(one, 1, 1e-6), 1, 1e-6)
 
 
 def test_a_sketch_whose_rows_fixed_the_design_is_not_released():
     s = samples()
-    first = Sketch.of(s.unlabeled[:300], features=16)
+    first = Sketch.from_sample(s.unlabeled[:300], features=16)
     with pytest.raises(InputError, match="rows of this sketch fixed its columns, scale and encoding, which no noise"):
-        first.release(1, 1e-6)
-    like = Sketch.of(s.target[:300], like=first)
+        release(first, 1, 1e-6)
+    like = Sketch.from_sample(s.target[:300], like=first)
     assert not like.own_design and like.merge(first).own_design and first.own_design
-    with pytest.raises(InputError, match="make it like a sketch of public rows, or of another party"):
-        like.merge(first).release(1, 1e-6)
+    with pytest.raises(InputError, match="sketch of public rows"):
+        release(like.merge(first), 1, 1e-6)
 
 
 def test_a_sketch_with_weights_is_not_released():
-    s, public = samples(), Sketch.of(samples(seed=9).unlabeled[:300], features=16)
-    weighted = Sketch.of(s.target[:300], like=public, weights=np.arange(1.0, 301))
+    s, public = samples(), Sketch.from_sample(samples(seed=9).unlabeled[:300], features=16)
+    weighted = Sketch.from_sample(s.target[:300], like=public, weights=np.arange(1.0, 301))
     with pytest.raises(InputError, match=r"the sketch has weights, .* release a sketch without weights"):
-        weighted.release(1, 1e-6)
+        release(weighted, 1, 1e-6)
 
 
 def test_parts_that_are_private_merge_and_others_not_with_them():
     s = samples()
-    a, b = (Histogram.of(rows, like=model()) for rows in (s.target[:900], s.target[900:]))
-    both = a.release(1, 1e-7, 0).merge(b.release(0.5, 1e-6, 1))
+    a, b = (Histogram.from_sample(rows, model()) for rows in (s.target[:900], s.target[900:]))
+    both = release(a, 1, 1e-7, 0).merge(release(b, 0.5, 1e-6, 1))
     assert (both.epsilon, both.delta, len(both)) == (1.0, 1e-6, 2000)
     noises = [private.gaussian_noise(sqrt(10), *budget) for budget in ((1, 1e-7), (0.5, 1e-6))]
     assert both.counted.noise == pytest.approx(np.hypot(*noises))
     _, u, t = sketches()
-    two = [t.release(1, 1e-7, 0), u.release(0.5, 1e-6, 1)]
+    two = [release(t, 1, 1e-7, 0), release(u, 0.5, 1e-6, 1)]
     merged = two[0].merge(two[1])
     assert (merged.epsilon, merged.delta) == (1.0, 1e-6)
     assert merged.moments.noise == pytest.approx(np.hypot(*(one.moments.noise for one in two)))
-    for one, other in ((a.release(1, 1e-6), b), (b, a.release(1, 1e-6)), (two[0], u)):
+    for one, other in ((release(a, 1, 1e-6), b), (b, release(a, 1, 1e-6)), (two[0], u)):
         with pytest.raises(InputError, match=r"one of the two is private and the other is not, .* release both, or"):
             one.merge(other)
 
 
 def test_a_budget_that_hides_nothing_or_leaves_nothing_is_warned_of():
     s, public = samples(), sketches()[0]
-    few = Histogram.of(s.target[:60], like=model()), Sketch.of(s.target[:60], like=public)
+    few = Histogram.from_sample(s.target[:60], model()), Sketch.from_sample(s.target[:60], like=public)
     with pytest.warns(PrivacyWarning, match=r"moves the share of 60 rows that look positive by about \d.*or release"):
-        few[0].release(0.5, 1e-6, 0)
-    with pytest.warns(PrivacyWarning, match=r"has the length \d.* beside the mean embedding of 60 rows, .* or release"):
-        few[1].release(0.5, 1e-6, 0)
+        release(few[0], 0.5, 1e-6, 0)
+    with pytest.warns(PrivacyWarning, match=r"has the length \d.* embedding of 60 rows"):
+        release(few[1], 0.5, 1e-6, 0)
     for one in (histograms()[2], sketches()[2]):
-        with pytest.warns(
-            PrivacyWarning, match=r"delta is 0.001, but to publish one of the 2000 rows by lot has a delta"
-        ):
-            one.release(1, 1e-3, 0)
-        one.release(1, 1e-6, 0)  # without a word
+        with pytest.warns(PrivacyWarning, match=r"delta is 0.001, but publishing one of the 2000 rows"):
+            release(one, 1, 1e-3, 0)
+        release(one, 1, 1e-6, 0)  # without a word
 
 
 def test_bounds_that_know_no_noise_are_refused():
     P, U, T = sketches()
-    with pytest.raises(InputError, match="'sharp-bound' is proved for means without noise, but a sketch is private"):
-        from_sketches(P, U, T.release(1, 1e-6), ps.TCPU(source_prior=0.2, interval="sharp-bound"))
+    tcpu = ps.TCPU(source_prior=0.2, interval="sharp-bound")
+    with pytest.raises(InputError, match=r"'sharp-bound' .* target is private"):
+        estimate_from_sketches(tcpu, positive=P, unlabeled=U, target=release(T, 1, 1e-6))
 
 
 # ---- files
 
 
 def test_private_files_come_back_as_they_were_and_hold_no_more_than_they_should(tmp_path):
-    for k, one in enumerate((histograms()[2].release(1, 1e-6, 0), sketches()[2].release(2, 1e-7, 0))):
+    for k, one in enumerate((release(histograms()[2], 1, 1e-6, 0), release(sketches()[2], 2, 1e-7, 0))):
         one.save(tmp_path / str(k))
         back = load(tmp_path / str(k))
         assert (back.epsilon, back.delta, str(back)) == (one.epsilon, one.delta, str(one))
@@ -270,18 +270,18 @@ def test_private_files_come_back_as_they_were_and_hold_no_more_than_they_should(
             np.testing.assert_array_equal(back.moments.product, one.moments.product)
             assert back.moments.noise == one.moments.noise and not back.own_design
     with pytest.raises(InputError, match="rows of this sketch fixed"):
-        Sketch.of(samples().target, features=16).release(1, 1e-6)
+        release(Sketch.from_sample(samples().target, features=16), 1, 1e-6)
 
 
 def test_plain_sketches_come_back_with_whose_design_they_have(tmp_path):
-    first = Sketch.of(samples().target[:100], features=16)
+    first = Sketch.from_sample(samples().target[:100], features=16)
     first.save(tmp_path / "a")
-    Sketch.of(samples().target[:100], like=first).save(tmp_path / "b")
+    Sketch.from_sample(samples().target[:100], like=first).save(tmp_path / "b")
     assert Sketch.load(tmp_path / "a").own_design and not Sketch.load(tmp_path / "b").own_design
 
 
 def test_files_whose_numbers_no_noise_explains_are_refused(tmp_path):
-    made = histograms()[2].release(1, 1e-6, 0)
+    made = release(histograms()[2], 1, 1e-6, 0)
     grouped, noise = made.counted.grouped, made.counted.noise
     low = grouped.copy()
     low[0] = [-11 * noise, 2000 + 11 * noise, 0, 0, 0, 0, 0, 0, 0]
@@ -293,12 +293,12 @@ def test_files_whose_numbers_no_noise_explains_are_refused(tmp_path):
     replace(made, counted=replace(made.counted, noise=0.0)).save(tmp_path / "a")
     with pytest.raises(InputError, match="its counts do not add up"):
         load(tmp_path / "a")
-    one = sketches()[2].release(1, 1e-6, 0)
+    one = release(sketches()[2], 1, 1e-6, 0)
     moments, D = one.moments, 64
     for part, wrong, why in (
         ("total", moments.total + 2000, "its mean is longer than 1"),
-        ("product", moments.product + 30 * moments.noise * np.eye(D), "has not the trace of its weights"),
-        ("product", moments.product - 2000 * (1 - np.eye(D)), "its spread is negative in some direction"),
+        ("product", moments.product + 30 * moments.noise * np.eye(D), "the trace of its second moment"),
+        ("product", moments.product - 2000 * (1 - np.eye(D)), "its covariance"),
     ):
         changed = replace(moments, **{part: wrong})
         replace(one, moments=replace(changed, squared_total=changed.total)).save(tmp_path / "a")
@@ -311,7 +311,7 @@ def test_files_whose_numbers_no_noise_explains_are_refused(tmp_path):
 
 @pytest.mark.parametrize("times", [0.1, 0.999, 1e8, 1e300])
 def test_files_whose_noise_is_not_that_of_their_budget_are_refused(times, tmp_path):
-    histogram, sketch = (one[2].release(1, 1e-6, 0) for one in (histograms(), sketches()))
+    histogram, sketch = (release(one[2], 1, 1e-6, 0) for one in (histograms(), sketches()))
     counted = replace(histogram.counted, noise=times * histogram.counted.noise)
     moments = replace(sketch.moments, noise=times * sketch.moments.noise)
     for changed in (replace(histogram, counted=counted), replace(sketch, moments=moments)):
@@ -322,7 +322,7 @@ def test_files_whose_noise_is_not_that_of_their_budget_are_refused(times, tmp_pa
 
 def test_files_of_private_parts_that_were_merged_are_read(tmp_path):
     for made, rows in ((histograms()[2], 3 * 2000), (sketches()[2], 3 * 2000)):
-        parts = [made.release(epsilon, delta, 0) for epsilon, delta in ((1, 1e-6), (0.3, 1e-7), (1, 1e-8))]
+        parts = [release(made, epsilon, delta, 0) for epsilon, delta in ((1, 1e-6), (0.3, 1e-7), (1, 1e-8))]
         parts[0].merge(parts[1]).merge(parts[2]).save(tmp_path / "a")
         back = load(tmp_path / "a")
         assert (len(back), back.epsilon, back.delta) == (rows, 1, 1e-6)
@@ -335,7 +335,7 @@ def test_the_noise_of_a_mean_of_counts_is_what_simulation_says():
     target = histograms()[2].counted
     rng = np.random.default_rng(2)
     h = np.repeat(rng.normal(size=(5, 4, GROUPS)), np.diff([*STARTS, mixture.BINS]), axis=2)
-    made = [private.released_counts(target, 1.0, 1e-6, rng).moments(h) for _ in range(2000)]
+    made = [private.add_noise_to_counts(target, 1.0, 1e-6, rng).moments(h) for _ in range(2000)]
     found = np.var([one.mean for one in made], axis=0)
     np.testing.assert_allclose(made[0].added, found, rtol=0.15)  # 2000 draws know a variance to 3 %
     plain = target.moments(h)
@@ -354,7 +354,7 @@ def test_the_noise_of_a_tested_ratio_is_what_simulation_says(scenario):
     witness = source.witness
     r, rng, found = np.array([0.5, 2.0]), np.random.default_rng(4), []
     for _ in range(800):
-        p, u, t = (private.released_counts(one, 1.0, 1e-6, rng) for one in (P, U, T))
+        p, u, t = (private.add_noise_to_counts(one, 1.0, 1e-6, rng) for one in (P, U, T))
         noisy = replace(source, positive=p, unlabeled=u)
         same_function = replace(witness, positive=p, population=noisy.population)
         tried = same_function._try_ratios(r, t)
@@ -388,7 +388,7 @@ def _errors(apart):
         for n, share in ((600, 1.0), (2000, 0.2), (2000, 0.5))
     ]
     by = ScoreModel.fit(*drawn[:2], use_km2=False, random_state=0)
-    P, U, T = (Histogram.of(rows, like=by).counted for rows in drawn)
+    P, U, T = (Histogram.from_sample(rows, model=by).counted for rows in drawn)
     witness = SourceCounts(P, U, by.ranked, 5, np.nan).witness
     sigma = private.gaussian_noise(sqrt(2 * len(T.counts)), 1.0, 1e-6)
 
@@ -428,7 +428,7 @@ def test_noise_of_sketches_moves_no_inner_product_on_average_and_by_as_much_as_i
     plain = embed_moments(features, P.moments, U.moments, T.moments, censoring=censoring)
     rng, made = np.random.default_rng(3), []
     for _ in range(400):
-        noisy = [private.released_moments(one.moments, 1.0, 1e-6, rng) for one in (P, U, T)]
+        noisy = [private.add_noise_to_moments(one.moments, 1.0, 1e-6, rng) for one in (P, U, T)]
         made.append(embed_moments(features, *noisy, censoring=censoring))
     grams = np.array([one.gram for one in made]).reshape(-1, 9)
     said = np.mean([one.parts[-1] for one in made], axis=0).reshape(9, 9)
@@ -474,7 +474,7 @@ def test_a_posterior_of_noisy_counts_is_that_of_the_counts_but_wider():
     for epsilon in (10.0, 0.3, 0.1):
         inside, means = 0, []
         for _ in range(10):
-            noisy = replace(source, unlabeled=private.released_counts(U, epsilon, 1e-6, rng))
+            noisy = replace(source, unlabeled=private.add_noise_to_counts(U, epsilon, 1e-6, rng))
             found, _ = prior_posterior(noisy.posterior_counts)
             low, high = found.ppf([0.025, 0.975])
             inside += low < 0.2 < high
@@ -494,7 +494,7 @@ def covered_and_widths(seeds, of, cases, **settings):
         plain = [of(rows) for rows in (s.positive, s.unlabeled, s.target)]
         for k, (which, epsilon) in enumerate(cases):
             three = [
-                one.release(epsilon, 1e-6, rng) if j in which else one for j, one in zip("PUT", plain, strict=True)
+                release(one, epsilon, 1e-6, rng) if j in which else one for j, one in zip("PUT", plain, strict=True)
             ]
             found = ps.estimate_prior(*three, source_prior=0.2, **settings).interval
             covered[k] += found.low <= 0.6 <= found.high
@@ -504,7 +504,7 @@ def covered_and_widths(seeds, of, cases, **settings):
 
 def test_intervals_of_private_histograms_widen_and_cover():
     cases = [("", None), ("T", 3.0), ("T", 0.3), ("UT", 0.3)]
-    covered, widths = covered_and_widths(12, lambda rows: Histogram.of(rows, like=model()), cases)
+    covered, widths = covered_and_widths(12, lambda rows: Histogram.from_sample(rows, model()), cases)
     assert (covered >= 9).all()  # of 12: fewer have a chance of 0.2 %
     assert (np.diff(widths) > 0).all() and widths[2] > 1.2 * widths[0]
 
@@ -512,7 +512,7 @@ def test_intervals_of_private_histograms_widen_and_cover():
 def test_intervals_of_private_sketches_widen_and_cover():
     cases = [("", None), ("T", 3.0), ("T", 1.0), ("PUT", 3.0), ("PUT", 1.0)]
     public = sketches()[0]
-    covered, widths = covered_and_widths(20, lambda rows: Sketch.of(rows, like=public), cases, method="tcpu")
+    covered, widths = covered_and_widths(20, lambda rows: Sketch.from_sample(rows, like=public), cases, method="tcpu")
     assert (covered >= 16).all()  # of 20: fewer have a chance of 0.3 %
     assert (np.diff(widths) > 0).all() and widths[2] > 1.1 * widths[0]
 
@@ -522,7 +522,7 @@ def test_an_estimate_tells_the_budgets_of_private_samples(made, method):
     P, U, T = made()
     settings = {"source_prior": 0.2} | ({} if method is None else {"method": method})
     assert "private" not in ps.estimate_prior(P, U, T, **settings).details
-    U, T = U.release(5, 1e-6, random_state=0), T.release(3, 1e-5, random_state=0)
+    U, T = release(U, 5, 1e-6, random_state=0), release(T, 3, 1e-5, random_state=0)
     assert ps.estimate_prior(P, U, T, **settings).details["private"] == {
         "unlabeled": {"epsilon": 5, "delta": 1e-6},
         "target": {"epsilon": 3, "delta": 1e-5},
@@ -534,8 +534,8 @@ def test_an_unknown_source_prior_is_not_told_by_noise():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plain = ps.estimate_prior(P, U, T)
-        noisy_target = ps.estimate_prior(P, U, T.release(1, 1e-6, 0))
-        noisy = ps.estimate_prior(P, U.release(1, 1e-6, 1), T.release(1, 1e-6, 0))
+        noisy_target = ps.estimate_prior(P, U, release(T, 1, 1e-6, 0))
+        noisy = ps.estimate_prior(P, release(U, 1, 1e-6, 1), release(T, 1, 1e-6, 0))
     # the target's noisy counts say nothing of π; the source's own posterior stays as it is
     assert noisy_target.details["source_prior_range"] == plain.details["source_prior_range"]
     assert noisy.source_prior == pytest.approx(plain.source_prior, abs=0.1)

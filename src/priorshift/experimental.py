@@ -1,0 +1,23 @@
+"""What is young and may still change: private releases, and exact kernel sums on a cluster.
+
+Each name is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from priorshift.distributed.exact import kernel_sums
+    from priorshift.sketch.private import release
+
+__all__ = ["kernel_sums", "release"]
+
+_MODULES = {"kernel_sums": "priorshift.distributed.exact", "release": "priorshift.sketch.private"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
