@@ -9,6 +9,7 @@ from typing import Any
 
 from priorshift.distributed.collections import Parts, is_distributed, open_collection
 from priorshift.distributed.reduction import compute, tree
+from priorshift.embedding.moments import FeatureMoments
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
 from priorshift.methods.tcpu import TCPU

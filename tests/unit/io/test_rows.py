@@ -107,7 +107,7 @@ def test_readers_of_other_samples_columns_or_drops_have_another_fingerprint():
     rng = np.random.default_rng(2)
     first = mixed_frame(rng, 300)
     table = read_columns(first, "source")
-    readers = [RowReader.fit(table), RowReader.of(table, drop=["x"]), RowReader.of(table, standardize=False)]
+    readers = [RowReader.fit(table), RowReader.fit(table, drop=["x"]), RowReader.fit(table, standardize=False)]
     readers += [RowReader.fit(read_columns(first.rename(columns={"x": "y"}), "source"))]
     readers += [RowReader.fit(read_columns(first[list(first)[::-1]], "source"))]
     readers += [RowReader.fit(read_columns(first.iloc[1:], "source"))]
@@ -138,7 +138,7 @@ def test_missing_numbers_that_the_first_sample_does_not_know_are_refused():
     ):
         numbers(pd.DataFrame({"a": [1.0, 2.0], "b": [5.0, None]}), "target")
     first = pd.DataFrame({"g": list("ab") * 20, "a": np.arange(40.0)})
-    with pytest.raises(InputError, match=r"target has no value in row 0 .*column 'a'.*fill it in"):
+    with pytest.raises(InputError, match=r"target has no value in row 0 .*column 'a'.*Fill it in"):
         RowReader.fit(read_columns(first, "source"))(pd.DataFrame({"g": ["a"], "a": [np.nan]}), "target")
 
 

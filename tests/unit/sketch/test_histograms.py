@@ -362,14 +362,14 @@ def test_what_needs_rows_is_said(sample, model, histograms):
     cases = [
         (lambda: P.merge(Histogram.from_sample(sample.target, model=other)), "were made by different score models"),
         (lambda: ps.estimate_prior(P, U, Histogram.from_sample(sample.target, model=other)), "different score models"),
-        (lambda: P.merge(3), "int cannot be put beside|int is no histogram"),
-        (lambda: ps.estimate_prior(P, U, sample.target), "target is of type ndarray beside histograms"),
+        (lambda: P.merge(3), "cannot be combined with int"),
+        (lambda: ps.estimate_prior(P, U, sample.target), "target is of type ndarray"),
         (lambda: ps.estimate_prior(P, U, model), "target is a score model, but a sample is expected"),
-        (lambda: ps.estimate_prior(*histograms, method="tcpu", source_prior=0.3), "answered by the default method"),
+        (lambda: ps.estimate_prior(*histograms, method="tcpu", source_prior=0.3), "are for the default method"),
         (lambda: ps.estimate_prior(*histograms, source_prior=ps.KM2()), "KM2 needs the rows of the source"),
         (
             lambda: Histogram.from_sample(sample.target, model=P),
-            "like is Histogram, but a histogram is made by a ScoreModel",
+            "a ScoreModel is expected",
         ),
         (lambda: Histogram.from_sample(sample.target[:, :4], model), "has 4 features"),
         (lambda: Histogram.from_sample(np.full((3, 10), np.nan), model), "has no value in row 0"),
