@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from priorshift import datasets as datasets
     from priorshift import distributed as distributed
     from priorshift import errors as errors
+    from priorshift import experimental as experimental
     from priorshift import kernels as kernels
     from priorshift import plots as plots
     from priorshift import simulate as simulate
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
     from priorshift.source_prior.mixture_prior import MixturePrior as MixturePrior
 
 _MODULES = (
-    "adapt", "audit", "datasets", "distributed", "errors", "kernels", "plots", "simulate", "sketch", "storage",
+    "adapt", "audit", "datasets", "distributed", "errors", "experimental", "kernels", "plots", "simulate", "sketch",
+    "storage",
 )  # fmt: skip
 _DEFINED_IN = {
     "estimate_prior": "api",

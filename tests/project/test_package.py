@@ -61,7 +61,10 @@ ESTIMATORS = [
 RESULTS = ["PriorEstimate", "NegativeRatio", "Interval", "estimate_prior", "required_sample_size"]
 RESULTS += ["PriorEstimates", "TableEncoder", "estimate_priors"]
 RESULTS += ["Diagnosis", "Diagnoses", "diagnose", "diagnose_targets"]
-MODULES = ["adapt", "audit", "datasets", "distributed", "errors", "kernels", "plots", "simulate", "sketch", "storage"]
+MODULES = [
+    "adapt", "audit", "datasets", "distributed", "errors", "experimental", "kernels", "plots", "simulate", "sketch",
+    "storage",
+]  # fmt: skip
 
 
 def test_public_names_are_those_of_the_design():
