@@ -5,8 +5,6 @@ unlabelled data of a source population. Names are imported when they are first u
 takes a few milliseconds.
 """
 
-from importlib import import_module
-
 from priorshift.version import __version__ as __version__
 
 TYPE_CHECKING = False  # type checkers and editors take it for true; typing's own would cost an import
@@ -79,6 +77,8 @@ __all__ = sorted([*_MODULES, *_DEFINED_IN])
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
+    from importlib import import_module
+
     if name in _MODULES:
         return import_module(f"priorshift.{name}")
     if name not in _DEFINED_IN:

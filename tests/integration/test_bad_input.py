@@ -315,8 +315,8 @@ def test_label_columns_that_do_not_tell_positives_are_refused_by_the_command(col
         (["--drop", "z"], "no table has a column 'z' to drop"),
         (["--drop", "a", "--drop", "b", "--drop", "c"], r"has 0 feature\(s\)"),
         (["--unknown"], "--unknown is not an option of priorshift estimate"),
-        (["--plot", "picture.gif"], "must end in .png, .svg, .pdf; name the picture so"),
-        (["--plot", "nowhere/picture.png"], "lies in a folder that does not exist; make it first"),
+        (["--plot", "picture.gif"], "must end in .png, .svg, .pdf"),
+        (["--plot", "nowhere/picture.png"], "is in a folder that does not exist"),
         (
             ["--method", "tcpu", "--kernel", "energy", "--interval", "paper-bound"],
             "needs a bounded kernel, but 'energy' is not",

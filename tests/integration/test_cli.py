@@ -378,7 +378,7 @@ def test_a_network_without_torch_is_refused_at_once_in_the_terms_of_the_shell(fi
     [
         ("x.parquet", "must end in .csv or .tsv or .txt, as the target does"),
         ("x.png", "must end in .csv or .tsv or .txt"),
-        ("nowhere/x.csv", "lies in a folder that does not exist; make it first"),
+        ("nowhere/x.csv", "is in a folder that does not exist"),
         ("folder.csv", "is a folder; name a file"),
         ("t.csv", "is one of the tables that are read; name another file"),
     ],
@@ -575,8 +575,8 @@ def test_strata_print_the_whole_as_well(months, tmp_path, capsys):
     [
         (["--by", "month"], "--by names a column of one --target, but 3 files are given"),
         (["--stratify", "region"], "--stratify is for one --target, but 3 files are given"),
-        (["--output", "table.txt"], "--output table.txt must end in .csv; name the table so"),
-        (["--output", "nowhere/table.csv"], "lies in a folder that does not exist; make it first"),
+        (["--output", "table.txt"], "--output table.txt must end in .csv"),
+        (["--output", "nowhere/table.csv"], "is in a folder that does not exist"),
         (["--plot", "series.gif"], "--plot series.gif must end in .png, .svg, .pdf"),
     ],
 )

@@ -124,7 +124,7 @@ def interrupted(code, err):
 @pytest.mark.skipif(sys.platform == "win32", reason="no POSIX signals")
 @pytest.mark.parametrize(
     "module",
-    ["argparse", "priorshift.cli.commands", "textwrap", "priorshift.cli.run", "numpy", "numpy.linalg",
+    ["argparse", "priorshift.cli.commands", "textwrap", "priorshift.cli.output", "numpy", "numpy.linalg",
      "numpy.random.mtrand", "scipy.special", "sklearn.base", "priorshift.cli.estimate", "narwhals"],
 )  # fmt: skip
 def test_an_interrupt_during_imports_ends_with_one_line(module, tables):
@@ -145,7 +145,7 @@ def test_an_interrupt_while_the_work_loads_a_library_ends_with_one_line(module, 
 @pytest.mark.parametrize("delay", [0.05, 0.2, 0.5, 1.0, 1.5])
 def test_an_interrupt_after_some_time_ends_with_one_line_or_comes_too_late(delay, tables):
     """Whatever runs by then; the program says first that it has begun."""
-    code = f"import os; os.write(1, b'.'); {PROGRAM}"
+    code = "import os, sys; from priorshift.cli import main; os.write(1, b'.'); sys.exit(main())"
     words = [sys.executable, "-c", code, "estimate", *tables]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})  # fmt: skip
     assert process.stdout.read(1) == "."

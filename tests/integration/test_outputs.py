@@ -59,7 +59,7 @@ def test_a_folder_that_cannot_be_written_to_is_named_before_the_work(option, run
     refuse_access(monkeypatch, closed)
     code, said = run(option, closed / WRITERS[option])
     assert code == 2 and said.count("\n") == 1
-    assert f"{option} {closed / WRITERS[option]} lies in {closed}, which cannot be written to; name a file in" in said
+    assert f"{option} {closed / WRITERS[option]} is in {closed}, which cannot be written to" in said
     assert not list(closed.iterdir())
 
 
@@ -72,7 +72,7 @@ def test_permissions_of_the_file_system_are_heeded(option, run, tmp_path):
     assert "which cannot be written to" in run(option, closed / WRITERS[option])[1]
     kept.write_text("kept")
     kept.chmod(0o400)
-    assert "is there already and is read-only" in run(option, kept)[1]
+    assert "already exists and is read-only" in run(option, kept)[1]
 
 
 @pytest.mark.usefixtures("no_work")
@@ -81,7 +81,7 @@ def test_a_read_only_file_is_not_overwritten(option, run, tmp_path, monkeypatch)
     kept.write_text("kept")
     refuse_access(monkeypatch, kept)
     code, said = run(option, kept)
-    assert code == 2 and "is there already and is read-only; name another file, or make it writable" in said
+    assert code == 2 and "already exists and is read-only" in said
     assert kept.read_text() == "kept"
 
 
@@ -89,7 +89,7 @@ def test_a_read_only_file_is_not_overwritten(option, run, tmp_path, monkeypatch)
 def test_pipes_and_devices_are_not_written_to(option, run, tmp_path):
     os.mkfifo(tmp_path / WRITERS[option])
     code, said = run(option, tmp_path / WRITERS[option])
-    assert code == 2 and "is a pipe or a device, but files are written whole or not at all; name a file" in said
+    assert code == 2 and "is a pipe or a device" in said
     link = tmp_path / f"link_{WRITERS[option]}"
     link.symlink_to("/dev/null")
     assert "is a pipe or a device" in run(option, link)[1]
@@ -99,7 +99,7 @@ def test_pipes_and_devices_are_not_written_to(option, run, tmp_path):
 @pytest.mark.parametrize(
     ("points_to", "sentence"),
     [
-        ("nowhere/o.csv", "lies in a folder that does not exist; make it first"),
+        ("nowhere/o.csv", "is in a folder that does not exist"),
         (".", "is a folder; name a file"),
         ("itself", "is a link that leads back to itself; name a file"),
     ],
@@ -115,7 +115,7 @@ def test_links_that_lead_nowhere_are_refused(option, points_to, sentence, run, t
 @pytest.mark.parametrize("name", ["x" * 300, "a\0b"])
 def test_what_is_no_path_is_refused(option, name, run, tmp_path):
     code, said = run(option, tmp_path / (name + WRITERS[option]))
-    assert code == 2 and "is not a path that can be written to; name another file" in said
+    assert code == 2 and "cannot be written; name another file" in said
 
 
 def test_the_file_that_a_link_points_to_is_replaced_and_the_link_stays(option, run, tmp_path):

@@ -24,9 +24,9 @@ def main(arguments: list[str] | None = None) -> int:
     from priorshift.cli.commands import parse
 
     args = parse(words)  # --help and wrong use end here, before numpy is loaded
-    from priorshift.cli.run import run
+    from priorshift.cli.output import run_command
 
-    return run(args, as_program=arguments is None)
+    return run_command(args, as_program=arguments is None)
 
 
 def _exit_at_once(number: int, frame: object) -> None:

@@ -1,6 +1,4 @@
-"""The table that `adapt` writes: whether it can be written is told before any work.
-
-`priorshift adapt`: the target's rows, decided by a classifier that fits its prior."""
+"""`priorshift adapt`: decide on the target's rows by a classifier that is adapted to the target prior."""
 
 from __future__ import annotations
 
@@ -22,21 +20,21 @@ from priorshift.shifted_classifier import ShiftedClassifier
 
 
 def check_output(output: str, target: str, inputs: Sequence[str | None]) -> None:
-    """Before any work: can the copy be written, and would it overwrite one of the inputs?"""
-    made, read = kind(output), TEXT if target == "-" or is_pipe(target) else kind(target)
-    if made is None or (read is not None and made != read):
-        wanted = read or (*TEXT, *PARQUET)
-        raise InputError(f"--output {output} must end in {' or '.join(wanted)}, as the target does; name it so.")
+    """Refuse, before any work, a copy that cannot be written or would overwrite one of the inputs."""
+    written, read = kind(output), TEXT if target == "-" or is_pipe(target) else kind(target)
+    if written is None or (read is not None and written != read):
+        endings = read or (*TEXT, *PARQUET)
+        raise InputError(f"--output {output} must end in {' or '.join(endings)}, as the target does; rename it.")
     check_writable("--output", output, inputs)
 
 
 def _share(value: float) -> str:
-    """Which may be close to 0 or to 1."""
+    """Format a share that may be close to 0 or to 1."""
     return f"{value:.{decimals(min(value, 1 - value))}f}"
 
 
 def _is_network(classifier: str | None) -> bool:
-    """Whether nnPU is asked for, or by default can be had; refused or said before any work."""
+    """Return whether to use nnPU, by choice or because torch is installed; tell the user if it is not."""
     if classifier == "logistic":
         return False
     try:
@@ -57,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
     """Write the target's table with the posterior and the decision of each row."""
     check_output(args.output, args.target, (args.target, args.positive, args.unlabeled, args.source))
     if args.safe_csv and kind(args.output) == PARQUET:
-        raise InputError("--safe-csv is for text, but Parquet files hold no formulas; leave it out.")
+        raise InputError("--safe-csv does not apply to Parquet files, which contain no formulas; remove it.")
     settings = estimator_settings(args)
     scale = settings.get("standardize", True)
     known = read_prior(settings["source_prior"]).value if "source_prior" in settings else None
@@ -79,8 +77,8 @@ def run(args: argparse.Namespace) -> None:
     formulas = write_decided_table(args.output, args.target, p, decided, safe=args.safe_csv)
     if formulas:
         print(
-            f"priorshift: {formulas} cells of {args.output} begin as a formula does, as they do in the target; add "
-            "--safe-csv if it is for a spreadsheet.",
+            f"priorshift: {formulas} cells of {args.output} look like formulas, as in the target; add --safe-csv if the "
+            "copy is for a spreadsheet.",
             file=sys.stderr,
         )
     if args.json:

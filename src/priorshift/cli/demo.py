@@ -8,7 +8,7 @@ import sys
 
 from priorshift import plots, simulate
 from priorshift.cli.inputs import estimator_settings
-from priorshift.cli.output import check_picture, print_json, print_result, write_picture
+from priorshift.cli.output import check_figure, print_json, print_result, write_figure
 from priorshift.cli.report import check_page
 from priorshift.diagnosis.diagnose import diagnose_from_tables
 from priorshift.errors import InputError
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> None:
     """Breast-cancer data: tumours, 20% malignant in the source, 50% in the target."""
     from sklearn.datasets import load_breast_cancer
 
-    check_picture(args.plot)
+    check_figure(args.plot)
     page, why_not = _page(args)
     data = load_breast_cancer()
     malignant = data.target == 0
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
         )
         estimate = found.estimate
         write(found, page, title=_TITLE, command=shlex.join(args.typed))
-    write_picture(args.plot, lambda: plots.displays_of(estimate)["mixture"].plot().ax_)
+    write_figure(args.plot, lambda: plots.displays_of(estimate)["mixture"].plot().ax_)
     if args.json:
         print_json({**estimate.to_dict(), "truth": truth})
         if page:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from priorshift.cli.inputs import make_estimator, read_many_tables, read_tables, told
-from priorshift.cli.output import check_picture, check_table, print_json, print_result, write_picture, write_table
+from priorshift.cli.output import check_figure, check_table, print_json, print_result, write_figure, write_table
 from priorshift.diagnosis.diagnose import GRAVE, ODD, diagnose_from_tables, diagnose_targets_from_tables
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.errors import InputError
@@ -34,7 +34,7 @@ def diagnosed(args: argparse.Namespace) -> Diagnosis | Diagnoses:
 
 def run(args: argparse.Namespace) -> None:
     """Print whether the estimate can be trusted."""
-    check_picture(args.plot)
+    check_figure(args.plot)
     if has_several(args):
         check_table(args.output, [f for f in (args.positive, args.unlabeled, args.source, *args.target) if f])
         if args.plot is not None:
@@ -45,4 +45,4 @@ def run(args: argparse.Namespace) -> None:
     print_json(found.to_dict()) if args.json else print_result(found)
     if isinstance(found, Diagnoses):
         return write_table(args.output, found.to_csv())
-    return write_picture(args.plot, found.plot)
+    return write_figure(args.plot, found.plot)

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from priorshift.api import estimate_from_tables, estimate_strata, estimate_targets, estimate_without_rows
 from priorshift.cli.inputs import make_estimator, read_many_tables, read_stratified_tables, read_tables, told
-from priorshift.cli.output import check_picture, check_table, print_json, print_result, write_picture, write_table
+from priorshift.cli.output import check_figure, check_table, print_json, print_result, write_figure, write_table
 from priorshift.errors import InputError
 from priorshift.io.files import is_pipe
 from priorshift.plots import displays_of
@@ -19,7 +19,7 @@ from priorshift.sketch.estimation import is_summary, needs_batches
 
 def run(args: argparse.Namespace) -> None:
     """Estimate the target prior and print it."""
-    check_picture(args.plot)
+    check_figure(args.plot)
     if has_no_rows(args):
         estimate = estimated_without_rows(args)
         return print_json(estimate.to_dict()) if args.json else print_result(estimate)
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
         print_json(estimate.to_dict())
     else:
         print_result(estimate)
-    return write_picture(args.plot, lambda: _draw(estimate))
+    return write_figure(args.plot, lambda: _draw(estimate))
 
 
 def _draw(estimate: PriorEstimate) -> Any:
@@ -99,4 +99,4 @@ def _run_many(args: argparse.Namespace) -> None:
     else:
         print_result(estimates)
     write_table(args.output, estimates.to_csv())
-    write_picture(args.plot, estimates.plot)
+    write_figure(args.plot, estimates.plot)

@@ -9,7 +9,7 @@ from typing import Any
 
 from priorshift.cli.diagnose import diagnosed
 from priorshift.cli.estimate import estimated_without_rows, has_no_rows
-from priorshift.cli.output import check_writable, print_answer, print_json, print_result
+from priorshift.cli.output import check_writable, print_json, print_result, print_verdict
 from priorshift.diagnosis.diagnosis import Diagnosis
 from priorshift.report.page import check_ending, check_extra, write
 
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
         print(f"priorshift: report: {args.page}", file=sys.stderr)
         return
     if isinstance(found, Diagnosis):
-        print_answer(found)
+        print_verdict(found)
     else:
         print_result(found)
     print(f"report: {args.page} (open it in a browser)")

@@ -10,7 +10,7 @@ from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 
-from priorshift.cli.output import PICTURES
+from priorshift.cli.output import FIGURES
 from priorshift.errors import InputError, MissingExtraError
 from priorshift.io.files import PARQUET, TEXT
 from priorshift.report.page import ENDINGS
@@ -18,7 +18,7 @@ from priorshift.report.page import ENDINGS
 _TABLES = (*TEXT, *(f"{ending}.gz" for ending in TEXT), *PARQUET)
 _COMPLETED = {  # endings of the files that an option reads or writes
     **dict.fromkeys(("positive", "unlabeled", "source", "target"), _TABLES),
-    "plot": PICTURES,
+    "plot": FIGURES,
     "page": ENDINGS,
     "report": ENDINGS,
 }

@@ -233,7 +233,7 @@ def test_adapt_copies_what_can_be_read_only_once(way, files, answer, stdin, tmp_
 def test_the_copy_of_text_is_text(files, answer, stdin, tmp_path):
     stdin(b"never read")
     said = answer(files | {"--target": "-", "--output": str(tmp_path / "o.parquet")}, "adapt")
-    assert "must end in .csv or .tsv or .txt, as the target does; name it so" in said
+    assert "must end in .csv or .tsv or .txt, as the target does" in said
 
 
 # ---- Parquet
