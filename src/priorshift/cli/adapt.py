@@ -77,8 +77,8 @@ def run(args: argparse.Namespace) -> None:
     formulas = write_decided_table(args.output, args.target, p, decided, safe=args.safe_csv)
     if formulas:
         print(
-            f"priorshift: {formulas} cells of {args.output} look like formulas, as in the target; add --safe-csv if the "
-            "copy is for a spreadsheet.",
+            f"priorshift: {formulas} cells of {args.output} look like formulas, as in the target; add --safe-csv if "
+            "the copy is for a spreadsheet.",
             file=sys.stderr,
         )
     if args.json:
