@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
-from priorshift import progress
 from priorshift.errors import InputError, StoredVersionWarning
 from priorshift.inference.joint import RatioInfluence
 from priorshift.inference.prior_knowledge import PointPrior, read_prior
@@ -23,6 +22,7 @@ from priorshift.io.labels import read_audit
 from priorshift.io.parameters import check_settings, is_known
 from priorshift.io.tables import read_table
 from priorshift.problem import Layout, Source, Target
+from priorshift.progress import show_progress
 from priorshift.results import PriorEstimate
 from priorshift.version import __version__
 from priorshift.warning_records import warn
@@ -161,7 +161,7 @@ class PUEstimator(BaseEstimator, ABC):
         self.n_features_in_ = source.table.values.shape[1]
         if source.table.columns:
             self.feature_names_in_ = np.asarray(source.table.columns, dtype=object)
-        with progress.shown(getattr(self, "verbose", False)):
+        with show_progress(getattr(self, "verbose", False)):
             self._fit(source, np.random.default_rng(getattr(self, "random_state", None)))
         self._settings = self.get_params()
         self._version = __version__
@@ -288,7 +288,7 @@ class TargetPriorEstimator(PUEstimator):
             With ``value`` NaN, the interval [0, 1] if one is asked for, and a warning, where the data give no estimate.
         """
         target = self.read_target(X_target, audit, weights, groups)
-        with progress.shown(getattr(self, "verbose", False)):
+        with show_progress(getattr(self, "verbose", False)):
             return self._estimate(target)
 
     def estimate_jointly(
@@ -310,7 +310,7 @@ class TargetPriorEstimator(PUEstimator):
             None where the method does not tell, or there is no interval.
         """
         target = self.read_target(X_target, audit, weights, groups)
-        with progress.shown(getattr(self, "verbose", False)):
+        with show_progress(getattr(self, "verbose", False)):
             return self._estimate_jointly(target)
 
     def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:

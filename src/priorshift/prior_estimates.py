@@ -1,4 +1,4 @@
-"""What the answer for several targets is: an estimate each, and how surely they differ."""
+"""Results for several targets: an estimate for each, and their differences."""
 
 from __future__ import annotations
 
@@ -22,18 +22,10 @@ from priorshift.results import Interval, PriorEstimate
 
 @dataclass(frozen=True, eq=False)
 class Differences(Sequence[Difference]):
-    """Differences between targets, each of them a :class:`Difference`; it prints as a table.
-
-    Attributes
-    ----------
-    differences : tuple of Difference
-        In the targets' order.
-    frame : str or None
-        The library of data frames that :meth:`to_frame` uses.
-    """
+    """Differences between targets, which print as a table."""
 
     differences: tuple[Difference, ...]
-    frame: str | None = None
+    frame: str | None = None  # library of data frames for `to_frame`
 
     @overload
     def __getitem__(self, index: int) -> Difference: ...
@@ -46,13 +38,7 @@ class Differences(Sequence[Difference]):
         return len(self.differences)
 
     def records(self) -> list[dict[str, Any]]:
-        """Give a row for each difference.
-
-        Returns
-        -------
-        list of dict
-            With the names of the attributes, the interval as "low" and "high".
-        """
+        """Return a row for each difference."""
         return [
             {
                 "first": d.first,
@@ -68,22 +54,11 @@ class Differences(Sequence[Difference]):
         ]
 
     def to_frame(self) -> Any:
-        """Make a data frame of :meth:`records`.
-
-        Returns
-        -------
-        pandas or polars data frame
-        """
+        """Return :meth:`records` as a data frame of pandas or polars."""
         return result_tables.to_frame(self.records(), self.frame)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain numbers and strings, ready for JSON.
-
-        Returns
-        -------
-        dict
-            With one entry, "differences", a list of :meth:`records`.
-        """
+        """Return plain values for JSON: one entry, "differences", a list of :meth:`records`."""
         return {"differences": [result_tables.to_plain(record) for record in self.records()]}
 
     def __str__(self) -> str:
@@ -102,21 +77,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class TargetResults(Mapping[str, Result]):
-    """Results of several targets by name, which print as a table: the base of PriorEstimates and Diagnoses.
-
-    Attributes
-    ----------
-    results : dict of str to result
-        What the mapping holds, in its order.
-    by : str or None
-        The column whose values are the targets' names.
-    frame : str or None
-        The library of data frames that :meth:`to_frame` uses, "pandas" or "polars"; None takes what is installed.
-    """
+    """Results of several targets by name, which print as a table: the base of PriorEstimates and Diagnoses."""
 
     results: dict[str, Result]
-    by: str | None = field(default=None, kw_only=True)
-    frame: str | None = field(default=None, kw_only=True, repr=False)
+    by: str | None = field(default=None, kw_only=True)  # column whose values are the names of the targets
+    frame: str | None = field(default=None, kw_only=True, repr=False)  # library of data frames for `to_frame`
 
     def __getitem__(self, name: Any) -> Result:
         known = name_of(name)
@@ -184,23 +149,23 @@ class TargetResults(Mapping[str, Result]):
 
 @dataclass(frozen=True, eq=False)
 class PriorEstimates(TargetResults[PriorEstimate]):
-    """Estimated shares of positives in several targets, by their names; it prints as a table.
+    """Mapping from the names of several targets to their estimates, which prints as a table.
 
     Attributes
     ----------
     results : dict of str to PriorEstimate
-        What the mapping holds, in its order.
+        Estimates in the order of the targets.
     joint : JointRatios or None
-        The error that targets of one source have in common; None where the method does not tell, an estimate has no
-        interval, or the targets are strata.
+        Joint error of targets of one source; None if the method has none, an estimate has no interval, or the targets
+        are strata.
     band : dict of str to Interval, or None
-        Intervals that hold all of them at once with their confidence; each of them alone is surer than that.
+        Simultaneous intervals, which contain all target priors at once with their confidence.
     by : str or None
-        The column that told the targets apart.
+        Column whose values are the names of the targets.
     pooled : PriorEstimate or None
-        Of strata, the prior of the whole target.
+        Estimate of the whole target, if the targets are its strata.
     frame : str or None
-        The library of data frames that :meth:`to_frame` uses, "pandas" or "polars"; None takes what is installed.
+        Library of data frames for :meth:`to_frame`, "pandas" or "polars". Default: what is installed.
 
     Examples
     --------
@@ -227,39 +192,37 @@ class PriorEstimates(TargetResults[PriorEstimate]):
     pooled: PriorEstimate | None = None
 
     @property
-    def confidence(self) -> float:  # numpydoc ignore=RT01
-        """Of the intervals; NaN where there are none."""
+    def confidence(self) -> float:
+        """Confidence level of the intervals; NaN if there are none."""
         return next((e.interval.confidence for e in self.values() if e.interval is not None), float("nan"))
 
     def differences(
         self, reference: Any = None, *, consecutive: bool = False, confidence: float | None = None
     ) -> Differences:
-        """Compare targets: by how much the prior of a second one is above that of a first.
+        """Estimate differences between the priors of pairs of targets.
 
-        The source's error is common to all targets and cancels where their priors are alike, so that a difference is
-        often surer than either estimate. Targets must be independent samples: rows that stand in two of them are not
-        accounted for.
+        The error of the source is common to all targets and largely cancels, so that a difference is often more precise
+        than either estimate. Targets must be independent samples without common rows.
 
         Parameters
         ----------
         reference : str or None
-            The target that all others are compared with; None compares all pairs.
+            Target that all others are compared with. Default: all pairs.
         consecutive : bool
             Compare each target with the one before it instead.
         confidence : float or None
-            Of each interval; None is that of the estimates.
+            Confidence level of each interval. Default: that of the estimates.
 
         Returns
         -------
         Differences
-            With p-values of the hypothesis that two priors are equal, which needs no source prior, alone and adjusted
-            by Holm's rule.
+            With p-values of equality, which need no source prior, also adjusted by Holm's rule.
         """
         joint = self._joint("differences")
         names = list(self)
         places = {name: place for place, name in enumerate(names)}
         if consecutive and reference is not None:
-            raise InputError("reference and consecutive both say what is compared; pass one of them.")
+            raise InputError("reference and consecutive exclude each other; pass one of them.")
         pairs = list(pairwise(names)) if consecutive else list(combinations(names, 2))
         if reference is not None:
             if reference not in self:
@@ -268,11 +231,11 @@ class PriorEstimates(TargetResults[PriorEstimate]):
         level = self.confidence if confidence is None else check_confidence(confidence)
         found = [joint.difference(places[first], places[second], level) for first, second in pairs]
         adjusted = holm([p for *_, p in found])
-        made = [
+        differences = [
             Difference(first, second, estimate, interval, error, p, holms)
             for (first, second), (estimate, interval, error, p), holms in zip(pairs, found, adjusted, strict=True)
         ]
-        return Differences(tuple(made), self.frame)
+        return Differences(tuple(differences), self.frame)
 
     def equality_test(self) -> EqualityTest:
         """Test whether all targets have the same prior, which needs no source prior.
@@ -285,12 +248,12 @@ class PriorEstimates(TargetResults[PriorEstimate]):
         return self._joint("a test of equality").equality()
 
     def records(self) -> list[dict[str, Any]]:
-        """Give a row for each target.
+        """Return a row for each target.
 
         Returns
         -------
         list of dict
-            With "target", "rows", "estimate", the ends of interval and band, and what the estimate rests on.
+            With "target", "rows", "estimate", the ends of interval and band, and other numbers of the estimate.
         """
         nan = float("nan")
         rows = []
@@ -312,13 +275,13 @@ class PriorEstimates(TargetResults[PriorEstimate]):
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain numbers and strings, ready for JSON; a number that does not exist is None.
+        """Return plain values for JSON; missing numbers are None.
 
         Returns
         -------
         dict
-            "targets": for each name what :meth:`PriorEstimate.to_dict` gives, and the band; "by"; "equality": the test,
-            and "pooled", the estimate of the whole, or None.
+            "by"; "targets", for each name :meth:`PriorEstimate.to_dict` and the band; "equality", the test or None;
+            "pooled", the estimate of the whole target or None.
         """
         bands = self.band or {}
         comparable = self.joint is not None and len(self) > 1
@@ -339,7 +302,7 @@ class PriorEstimates(TargetResults[PriorEstimate]):
         Parameters
         ----------
         ax : matplotlib Axes or None
-            Where to draw; a new figure by default.
+            Where to draw. Default: a new figure.
 
         Returns
         -------
@@ -349,15 +312,15 @@ class PriorEstimates(TargetResults[PriorEstimate]):
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         header, rows = [self.by or "target", "rows", "estimate"], []
-        sure = np.isfinite(self.confidence)
-        if sure:
+        has_intervals = np.isfinite(self.confidence)
+        if has_intervals:
             header.append(f"{100 * self.confidence:g}% interval")
         if self.band:
             header.append("all at once")
         whole = {"all": self.pooled} if self.pooled is not None else {}
         for name, e in (*self.items(), *whole.items()):
             row = [name, f"{e.sizes[2]}", f"{e.value:.3f}" if np.isfinite(e.value) else "none"]
-            if sure:
+            if has_intervals:
                 row.append(f"{e.interval.low:.3f} to {e.interval.high:.3f}" if e.interval else "")
             if self.band:
                 band = self.band.get(name) if e is not self.pooled else None
@@ -368,17 +331,17 @@ class PriorEstimates(TargetResults[PriorEstimate]):
     def _joint(self, what: str) -> JointRatios:
         if self.pooled is not None:
             raise InputError(
-                f"{what} need targets of one source, but strata have sources of their own; compare their intervals."
+                f"{what} need targets of one source, but each stratum has its own; compare their intervals."
             )
         if self.joint is None:
             method = next(iter(self.values())).method
             raise InputError(
-                f"{what} need the error that targets of one source have in common, which these estimates by {method} "
-                "do not tell; use method 'witness' or 'tcpu' with an interval and without pairs, and leave out targets "
-                "that were audited or have no estimate."
+                f"{what} need the joint error of all targets, which these estimates by {method} do not have; use "
+                "method 'witness' or 'tcpu' with an interval and without pairs, and leave out targets that are audited "
+                "or have no estimate."
             )
         if len(self) < 2:
-            raise InputError(f"{what} need two targets at least, but there is one, {next(iter(self))!r}; pass more.")
+            raise InputError(f"{what} need at least two targets, but there is only {next(iter(self))!r}; pass more.")
         return self.joint
 
 

@@ -1,7 +1,7 @@
-"""A bar on a terminal for work that takes longer than a moment; nothing in a pipe, and nothing unless asked for.
+"""Progress of work that takes longer than a moment: a bar on a terminal if asked for, and nothing in a pipe.
 
-Estimators ask by ``verbose=True``, the command line by :func:`shown`; what they call inherits it. A page that draws its
-own listens by :func:`heard`.
+Estimators ask for it by ``verbose=True``, the command line by :func:`show_progress`; what they call inherits it. The
+app draws its own by :func:`listen_to_progress`.
 """
 
 from __future__ import annotations
@@ -11,47 +11,28 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import TracebackType
-from typing import Self
+from typing import Literal
 
-_PATIENCE = 2.0  # seconds before a bar appears
-_wanted = ContextVar("progress is shown", default=False)
-Listener = Callable[[str, int, int | None], None]  # the work's name, how many steps or rows were begun, and of how many
-_listener: ContextVar[Listener | None] = ContextVar("who hears of progress", default=None)
+Listener = Callable[[str, int, int | None], None]  # receives the name, the steps or rows so far, and their total
+_DELAY = 2.0  # seconds before a bar appears
+_BAR_WIDTH = 20
+_is_shown = ContextVar("progress is shown", default=False)
+_listener: ContextVar[Listener | None] = ContextVar("listener of progress", default=None)
 
 
 @contextmanager
-def shown(verbose: bool) -> Iterator[None]:
-    """Draw bars within it, if `verbose` or if they were drawn before.
-
-    Parameters
-    ----------
-    verbose : bool
-        Whether to draw.
-    """
-    token = _wanted.set(verbose or _wanted.get())
+def show_progress(verbose: bool) -> Iterator[None]:
+    """Draw bars within this context, if `verbose` or if they were drawn before."""
+    token = _is_shown.set(verbose or _is_shown.get())
     try:
         yield
     finally:
-        _wanted.reset(token)
+        _is_shown.reset(token)
 
 
 @contextmanager
-def heard(listener: Listener) -> Iterator[None]:
-    """Tell a listener of every step within it, at once, whether bars are drawn or not.
-
-    Parameters
-    ----------
-    listener : callable
-        Is given the name of the work, the number of steps (or rows) so far, and how many there are, or None.
-
-    Examples
-    --------
-    >>> from priorshift.progress import Progress, heard
-    >>> with heard(print), Progress("fitting", 3) as step:
-    ...     step()
-    fitting 1 3
-    """
+def listen_to_progress(listener: Listener) -> Iterator[None]:
+    """Report every step within this context to a listener, whether bars are drawn or not."""
     token = _listener.set(listener)
     try:
         yield
@@ -59,92 +40,33 @@ def heard(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
-class _Bar:
-    """A line on the terminal that is drawn again and again, and gone in the end."""
+@contextmanager
+def track_progress(
+    name: str, total: int | None, unit: Literal["step", "rows"] = "step"
+) -> Iterator[Callable[..., None]]:
+    """Yield a function that is called as each step begins, or with the number of rows that were read."""
+    start, done, is_drawn = time.monotonic(), 0, False
 
-    def __init__(self) -> None:
-        self.start = time.monotonic()
-        self.drawn = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def draw(self, line: str) -> None:  # numpydoc ignore=GL08
-        if _wanted.get() and sys.stderr.isatty() and time.monotonic() - self.start > _PATIENCE:
-            sys.stderr.write(f"\r{line}")
-            sys.stderr.flush()
-            self.drawn = True
-
-    def tell(self, name: str, done: int, of: int | None) -> None:  # numpydoc ignore=GL08
+    def _advance(count: int = 1) -> None:
+        nonlocal done, is_drawn
+        done += count
         if (listener := _listener.get()) is not None:
-            listener(name, done, of)
+            listener(name, done, total)
+        if _is_shown.get() and sys.stderr.isatty() and time.monotonic() - start > _DELAY:
+            sys.stderr.write(f"\r{_line(name, done, total, unit)}")
+            sys.stderr.flush()
+            is_drawn = True
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.drawn:
+    try:
+        yield _advance
+    finally:
+        if is_drawn:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
 
 
-class Progress(_Bar):
-    """Counts steps; after two seconds, where bars are wanted and stderr is a terminal, it draws them.
-
-    Parameters
-    ----------
-    name : str
-        Of the work.
-    steps : int
-        How many there are.
-
-    Examples
-    --------
-    >>> from priorshift.progress import Progress
-    >>> with Progress("fitting", 3) as step:
-    ...     step()
-    """
-
-    def __init__(self, name: str, steps: int) -> None:
-        super().__init__()
-        self.name, self.steps, self.done = name, steps, 0
-
-    def __call__(self) -> None:
-        """Begin the next step."""
-        self.done += 1
-        self.tell(self.name, self.done, self.steps)
-        filled = 20 * (self.done - 1) // self.steps
-        self.draw(f"{self.name} [{'#' * filled}{'.' * (20 - filled)}] step {self.done} of {self.steps}")
-
-
-class RowProgress(_Bar):
-    """Counts rows, and draws as :class:`Progress` does; how many there are need not be known.
-
-    Parameters
-    ----------
-    name : str
-        Of the work.
-    rows : int or None
-        How many there are.
-
-    Examples
-    --------
-    >>> from priorshift.progress import RowProgress
-    >>> with RowProgress("reading", None) as more:
-    ...     more(1000)
-    """
-
-    def __init__(self, name: str, rows: int | None) -> None:
-        super().__init__()
-        self.name, self.rows, self.done = name, rows, 0
-
-    def __call__(self, rows: int) -> None:
-        """Count more rows.
-
-        Parameters
-        ----------
-        rows : int
-            How many.
-        """
-        self.done += rows
-        self.tell(self.name, self.done, self.rows)
-        self.draw(f"{self.name}: {self.done:,} {'' if self.rows is None else f'of {self.rows:,} '}rows")
+def _line(name: str, done: int, total: int | None, unit: str) -> str:
+    if unit == "rows" or total is None:
+        return f"{name}: {done:,} {'' if total is None else f'of {total:,} '}rows"
+    filled = _BAR_WIDTH * (done - 1) // total
+    return f"{name} [{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] step {done} of {total}"

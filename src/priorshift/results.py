@@ -1,4 +1,4 @@
-"""What an answer is: an estimate, its interval, and what it rests on."""
+"""Results for one target: an estimate of its prior, its interval, and the ratio of negatives."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _STATUS_NOTES = {
 
 @dataclass(frozen=True)
 class Interval:
-    """Interval for the target prior, inside [0, 1], or for the ratio of negatives, from 0 on.
+    """Confidence interval of the target prior, within [0, 1], or of the ratio of negatives, from 0 on.
 
     Attributes
     ----------
     low, high : float
-        Its ends.
+        Ends of the interval.
     confidence : float
-        The nominal share of samples in which such an interval holds the truth.
+        Confidence level.
     method : str
-        How it was made; see :mod:`priorshift.inference.intervals`.
+        How the interval was computed, such as "delta" or "witness".
 
     Examples
     --------
@@ -45,8 +45,8 @@ class Interval:
     method: str
 
     @property
-    def width(self) -> float:  # numpydoc ignore=RT01
-        """Upper less lower end."""
+    def width(self) -> float:
+        """Distance between the ends."""
         return self.high - self.low
 
     def __contains__(self, value: float) -> bool:
@@ -55,20 +55,20 @@ class Interval:
 
 @dataclass(frozen=True)
 class NegativeRatio:
-    """Estimated ratio of the shares of negatives, R = (1−π′)/(1−π), which needs no source prior.
+    """Estimated ratio of the shares of negatives in target and source, R = (1−π′)/(1−π), which needs no source prior.
 
     Attributes
     ----------
     value : float
-        R̂; 1 is no shift, and NaN where the data give none.
+        Estimate of R. 1 means no shift; NaN if it cannot be estimated.
     standard_error : float
-        From the influence of every row.
+        Standard error of `value`.
     interval : Interval
-        Of R, from 0 on; its upper end can be infinite.
+        Confidence interval of R; its upper end can be infinite.
     separation : float
-        ‖μ_U − μ_P‖².
+        Squared distance between the positives and the source population, ‖μ_U − μ_P‖².
     sizes : tuple of three int
-        Rows of the positive, the unlabelled and the target sample.
+        Rows of the positive, unlabeled and target samples.
 
     Examples
     --------
@@ -88,12 +88,11 @@ class NegativeRatio:
     sizes: tuple[int, int, int]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain numbers and strings, ready for JSON; a number that does not exist is None.
+        """Return the attributes as plain values for JSON; missing numbers are None.
 
         Returns
         -------
         dict
-            With the names of the attributes.
         """
         plain: dict[str, Any] = to_plain(asdict(self))
         return plain
@@ -113,42 +112,37 @@ class PriorEstimate:
     Attributes
     ----------
     value : float
-        The estimate of π′, in [0, 1]; NaN where the data give none.
+        Estimate of the target prior π′, in [0, 1]; NaN if it cannot be estimated.
     raw : float
-        1 − (1−π)R as it is, before it was brought into [0, 1]: by TCPU to the nearer end, by WitnessShift to the mean
-        of what is possible, which differs where R is poorly known.
+        1 − (1−π)R, before it is brought into [0, 1]: TCPU clips it, WitnessShift takes the mean of what is possible.
     interval : Interval or None
-        None where none was asked for, or the method cannot tell its error.
+        Confidence interval. None if it was not requested, or the method has no standard error.
     standard_error : float
-        Of `raw`, from the influence of every row or a bootstrap of them; NaN where it is not known. It includes the
-        spread of a source prior that is a distribution; of a range, it is the sampling error at the middle. With an
-        audit of the target, of `value`.
+        Standard error of `raw` (of `value` with an audit of the target); NaN if unknown. It includes the spread of a
+        source prior that is a distribution; for a range, it is the sampling error at the middle.
     source_prior : float
-        The π that was used, of a range the middle and of a distribution the mean; NaN for a method that needs none.
+        Source prior π that was used: the middle of a range, the mean of a distribution; NaN for a method without one.
     negative_ratio : float
-        R = (1−π′)/(1−π), the share of negatives in the target over that in the source; NaN for a method without π.
-        Of TCPU and WitnessShift it does not depend on π.
+        R = (1−π′)/(1−π), share of negatives in the target divided by that in the source; NaN for a method without π.
     separation : float
-        ‖μ_U − μ_P‖², how far the positives lie from the source population, of KM2-LS from the target; NaN for a method
-        without a kernel.
+        Squared distance ‖μ_U − μ_P‖² between the positives and the source population (the target, for KM2-LS); NaN for
+        a method without a kernel.
     method : str
         Name of the estimator.
     sizes : tuple of three int
-        Rows of the positive, the unlabelled and the target sample.
+        Rows of the positive, unlabeled and target samples.
     source_prior_by : str or None
-        "given", "range" or "distribution" (whose ends or 2.5 and 97.5% points are the "source_prior_range" of
-        `details`), or the name of the estimator that was asked; None for a method that needs no source prior. With an
-        audit of the source it ends in "and audit", and is "audit" where that contradicts the rest.
+        Origin of the source prior: "given", "range", "distribution" or the name of an estimator; with an audit of the
+        source followed by "and audit", or "audit" alone if the two disagree. None for a method without one.
     status : {"ok", "few positives", "no estimate"} or None
         Whether the data determine the prior. "few positives": the value is a guess. "no estimate": positives and
         unlabelled rows cannot be told apart, and every prior is possible. None for a method that does not judge it.
         Whether to publish the number is the verdict of :func:`diagnose`.
     details : dict
-        Settings behind the number: kernel, bandwidth, statistic and so on; under "audit", what audits of the source and
-        the target told by themselves.
+        Settings of the method, such as kernel and bandwidth; "source_prior_range": the ends of a range or the 2.5% and
+        97.5% points of a distribution; "audit": what the audits of source and target show by themselves.
     evidence : object
-        What a picture of the estimate is drawn from (:mod:`priorshift.plots`), where that is more than these numbers;
-        it is no part of `to_dict`.
+        Data for the pictures of the estimate (:mod:`priorshift.plots`). Not part of `to_dict`.
 
     Examples
     --------
@@ -174,50 +168,49 @@ class PriorEstimate:
     evidence: Any = field(default=None, repr=False, compare=False)
 
     def excess(self, gamma: ArrayLike) -> NDArray[np.float64]:
-        """Compute the paper's objective above its minimum, L(γ) − min L = ‖a‖²(γ − π̂′)².
+        """Compute TCPU's objective above its minimum, L(γ) − min L = ‖a‖²(γ − π̂′)².
 
         Parameters
         ----------
         gamma : array-like
-            Where.
+            Target priors.
 
         Returns
         -------
         ndarray
-            Of the shape of `gamma`.
+            One number for each target prior.
         """
         return np.asarray(self.separation * (np.asarray(gamma, dtype=float) - self.raw) ** 2)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain numbers and strings, ready for JSON; a number that does not exist is None.
+        """Return the attributes as plain values for JSON; missing numbers are None.
 
         Returns
         -------
         dict
-            With the names of the attributes.
         """
         plain: dict[str, Any] = to_plain(asdict(replace(self, evidence=None)))
         del plain["evidence"]
         return plain
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
-        """Write a page that can be forwarded: one HTML file for screen and paper, which needs no network.
+        """Write a report as one self-contained HTML file.
 
         Parameters
         ----------
         path : str or path
-            Of the file, which is written whole or not at all.
+            File to write.
         title : str or None
-            Its heading.
+            Heading of the report.
         command : str or None
-            What is shown as the command that repeats it.
+            Command that repeats the analysis, shown in the report.
         """
         from priorshift.report import write
 
         write(self, path, title=title, command=command)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say the same: numbers that do not exist are alike, as NaNs by themselves are not."""
+        """Compare all attributes; missing numbers are equal, as NaNs are not."""
         return self.to_dict() == other.to_dict() if isinstance(other, PriorEstimate) else NotImplemented
 
     def __str__(self) -> str:

@@ -663,7 +663,7 @@ def test_a_bar_on_the_terminal_changes_no_number(name, case, monkeypatch, capsys
     if "verbose" not in case.make().get_params(deep=False):
         assert name == "ShiftedClassifier"  # its two estimators may have it
         return
-    monkeypatch.setattr("priorshift.progress._PATIENCE", -1.0)  # drawn at once
+    monkeypatch.setattr("priorshift.progress._DELAY", -1.0)  # drawn at once
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     silent = answer(case.make(random_state=0).fit(X, Y, shared=IDS))
     assert capsys.readouterr().err == ""

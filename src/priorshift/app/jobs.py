@@ -27,7 +27,7 @@ from priorshift.io.column_uses import column_uses
 from priorshift.io.mixed_tables import MixedTable, as_dates, is_missing, read_columns
 from priorshift.io.tables import Table
 from priorshift.io.targets import JoinedTargets, rows_by_value
-from priorshift.progress import Progress
+from priorshift.progress import track_progress
 from priorshift.shifted_classifier import ShiftedClassifier
 from priorshift.warning_records import record_warnings
 
@@ -119,7 +119,7 @@ def run(order: Order, limits: Limits) -> dict[str, Any]:
     settings, folder = order.settings, order.folder
     if folder is None:
         raise InputError("the order has no folder for results; reload the page.")
-    with Progress("read", 1) as step:
+    with track_progress("read", 1) as step:
         step()
         order.check(limits)
         with record_warnings(*ODD, *GRAVE, show=True) as odd:
@@ -133,10 +133,10 @@ def run(order: Order, limits: Limits) -> dict[str, Any]:
         found = diagnose_targets_from_tables(estimator, unlabeled, positive, target, by=settings.by, **about)
     found = order.with_names(found)
     (folder / RESULT).write_text(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False), encoding="utf-8")
-    with Progress("decide", 1) as step:
+    with track_progress("decide", 1) as step:
         step()
         undecided = _decide(order, estimator, unlabeled, positive, target, found)
-    with Progress("write", 1) as step:
+    with track_progress("write", 1) as step:
         step()
         command = settings.command(order.names)
         report.write(found, folder / REPORT, command=command)

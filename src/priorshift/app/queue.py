@@ -23,10 +23,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from priorshift import progress
 from priorshift.app.middleware import RefusedError
 from priorshift.app.uploads import Limits
 from priorshift.errors import InputError
+from priorshift.progress import listen_to_progress
 
 _READY = 120.0  # seconds that a process may take to start, on a busy machine
 _HEARTBEAT = 0.1  # seconds between two looks at a running job
@@ -308,7 +308,7 @@ def _answer(pipe: Connection, content: dict[str, Any], limits: Limits, jobs: Any
 
     order = jobs.Order.of(content)
     try:
-        with warnings.catch_warnings(action="ignore"), progress.heard(send_step):
+        with warnings.catch_warnings(action="ignore"), listen_to_progress(send_step):
             answer = jobs.WORK[content["kind"]](order, limits)
         _reply(pipe, answer=answer)
     except InputError as error:

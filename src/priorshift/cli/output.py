@@ -18,13 +18,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from priorshift import progress
 from priorshift.cli import INTERRUPTED
 from priorshift.cli.parser import BOLD, GREEN, RED, YELLOW, colored, printable
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.errors import InputError, PriorShiftWarning
 from priorshift.io.files import PARQUET, atomic_write, kind
 from priorshift.prior_estimates import PriorEstimates
+from priorshift.progress import show_progress
 from priorshift.results import PriorEstimate
 
 FIGURES = (".png", ".svg", ".pdf")
@@ -35,7 +35,7 @@ def run_command(args: argparse.Namespace, *, as_program: bool = False) -> int:
     """Run the parsed command and return the exit code; errors and warnings become sentences on stderr."""
     module, function = args.run.split(":")
     command = getattr(import_module(f"priorshift.cli.{module}"), function)
-    with _interrupts(as_program) as received, _warnings_as_sentences(), progress.shown(True):
+    with _interrupts(as_program) as received, _warnings_as_sentences(), show_progress(True):
         try:
             code = command(args) or 0
             print(end="", flush=True)

@@ -34,7 +34,7 @@ from priorshift.io.tables import Table
 from priorshift.io.targets import frame_library
 from priorshift.methods.witness_shift import TargetFit, WitnessShift
 from priorshift.problem import Source, Target, check_sizes
-from priorshift.progress import Progress
+from priorshift.progress import track_progress
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.warning_records import WarningRecord, WarningsByName, record_warnings
 
@@ -315,7 +315,7 @@ class _Fitted:
         # where P and U may be alike, R tells nothing
         test = seen.test if seen.is_separable else replace(seen.test, ratio=float("nan"))
         common = (seen.p_values, test, seen.curve, seen.prior)
-        with Progress("diagnose", _PARTS) as step:
+        with track_progress("diagnose", _PARTS) as step:
             step()
             identification = identify(estimator, source, seen)
             step()

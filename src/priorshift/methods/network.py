@@ -23,7 +23,7 @@ from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError, MissingExtraError
 from priorshift.io.parameters import check_count, check_number
 from priorshift.problem import Source
-from priorshift.progress import Progress
+from priorshift.progress import track_progress
 
 _ROWS = 8192  # evaluated together
 
@@ -139,7 +139,7 @@ def train(risk: Risk, rows: Split, how: Training, rng: np.random.Generator, name
     steps = max(1, min(ceil((len(P) + len(U)) / how.batch_size), len(U)))
     best, best_epoch, best_state = np.inf, 0, _state(net)
     curve: list[float] = []
-    with Progress(name, how.max_epochs) as epoch:
+    with track_progress(name, how.max_epochs) as epoch:
         for _ in range(how.max_epochs):
             epoch()
             net.train()

@@ -32,7 +32,7 @@ from priorshift.inference.prior_knowledge import (
 )
 from priorshift.io.parameters import is_known
 from priorshift.problem import FEW_POSITIVES, NO_LAYOUT, Source, Target, warn_of_few_positives
-from priorshift.progress import Progress
+from priorshift.progress import track_progress
 from priorshift.results import Interval, NegativeRatio, PriorEstimate
 from priorshift.scores.counts import ScoreCounts, SourceCounts
 from priorshift.scores.cross_fitting import FIT_ROWS, check_model, choose_score_device
@@ -249,7 +249,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         known = is_known(self.source_prior)
         if known and source.audit is not None:
             check_prior_uncertain(read_prior(self.source_prior))
-        with one_blas_thread(), Progress("WitnessShift", 2) as step:
+        with one_blas_thread(), track_progress("WitnessShift", 2) as step:
             step()
             device = choose_score_device(self.device, len(source.labeled))
             settings = self.model, self.repeats, self.folds, rng, self.fit_rows, device

@@ -15,7 +15,7 @@ from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
-from priorshift.progress import RowProgress
+from priorshift.progress import track_progress
 from priorshift.scores import mixture
 from priorshift.scores.counts import GROUPS, ScoreCounts
 from priorshift.scores.cross_fitting import choose_score_device
@@ -120,7 +120,7 @@ class Histogram(private.Summary):
         def count(rows: Floats, place: int) -> ScoreCounts:
             return ScoreCounts.from_p_values(model.p_values(rows, place, chosen), model.ranked)
 
-        with RowProgress("counting", chunks.rows) as advance:
+        with track_progress("counting", chunks.rows, "rows") as advance:
             advance(done)
             for counted in map_in_order(lambda block: count(*block), _row_blocks(chunks, model, start, done)):
                 advance(counted.rows)

@@ -25,7 +25,7 @@ from priorshift.io.mixed_tables import MixedTable, is_missing, read_columns
 from priorshift.io.scaling import Scaling
 from priorshift.io.tables import LARGEST, Table, check_dropped, check_finite, match_columns
 from priorshift.io.weights import weights_of_part
-from priorshift.progress import RowProgress
+from priorshift.progress import track_progress
 from priorshift.warning_records import warn
 
 _FIRST = "the sample that fixed the columns"
@@ -191,7 +191,7 @@ def weighted_rows(chunks: Chunks, reader: RowReader, weights: Any = None, skip: 
     """Yield the rows of each chunk as numbers, with their weights: a column, an array for all rows, or None."""
     all_weights = None if weights is None or isinstance(weights, str) else _weights_of_all(chunks, weights)
     done = skip
-    with RowProgress(f"sketching {chunks.name}", chunks.rows) as advance:
+    with track_progress(f"sketching {chunks.name}", chunks.rows, "rows") as advance:
         advance(skip)
         for chunk in chunks.after(skip) if skip else chunks:
             rows = reader(chunk, chunk.name)

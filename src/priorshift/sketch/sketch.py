@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky
 
-from priorshift import progress
 from priorshift.embedding.moments import FeatureMoments
 from priorshift.embedding.random_features import LEAST_FEATURES, RandomFeatures, check_features
 from priorshift.errors import InputError
@@ -35,6 +34,7 @@ from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
 from priorshift.io.parameters import check_choice, check_random_state, is_number
 from priorshift.kernels import Gaussian, Laplace, make_kernel
+from priorshift.progress import show_progress
 from priorshift.sketch import private
 from priorshift.sketch.row_reader import RowReader, open_chunks, weighted_rows
 
@@ -254,7 +254,7 @@ class Sketch(private.Summary):
         settings = {"random_state": random_state, "features": features, "bandwidth": bandwidth, "kernel": kernel,
                     "drop": drop, "standardize": standardize}  # fmt: skip
         chunks, design = _open_sample(sample, like, weights, given_settings(settings))
-        with progress.shown(verbose):
+        with show_progress(verbose):
             return cls(design, design.moments(chunks, weights), own_design=like is None)
 
     @classmethod

@@ -26,7 +26,7 @@ from priorshift.hull.sample import HullSample, Push, alike, hull_of
 from priorshift.io.parameters import check_bandwidth
 from priorshift.io.weights import effective_size
 from priorshift.problem import Source
-from priorshift.progress import Progress
+from priorshift.progress import track_progress
 from priorshift.warning_records import warn
 
 _START = 1.05  # where d begins: KM2's threshold rests on the slope from 1 to here
@@ -176,7 +176,7 @@ class KM2(PUEstimator):
         many = len(rows) > self.max_rows
         with (
             threads.one_blas_thread() if many or len(rows) <= _SMALL else nullcontext(),
-            Progress(type(self).__name__, 4) as step,
+            track_progress(type(self).__name__, 4) as step,
         ):
             step()
             self.bandwidth_ = self._find_bandwidth(rows, sample, many, rng)

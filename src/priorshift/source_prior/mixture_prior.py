@@ -15,7 +15,7 @@ from priorshift.errors import InputError, PriorShiftWarning, WeakSeparationWarni
 from priorshift.inference.audit_combination import AuditedPrior, SampleAudit, combine_with_audit
 from priorshift.inference.prior_knowledge import PiecewiseUniform
 from priorshift.problem import FEW_POSITIVES, NO_LAYOUT, Source, Target
-from priorshift.progress import Progress
+from priorshift.progress import track_progress
 from priorshift.scores.cross_fitting import FIT_ROWS, check_model
 from priorshift.scores.posterior import PopulationCounts, TargetEvidence, posterior_counts, prior_posterior
 from priorshift.scores.scored_source import ScoredSource
@@ -190,7 +190,7 @@ class MixturePrior(PUEstimator):
         return self
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        with one_blas_thread(), Progress("MixturePrior", 3) as step:
+        with one_blas_thread(), track_progress("MixturePrior", 3) as step:
             step()
             self.scored_ = self._given or ScoredSource.fit(
                 source, self.model, self.repeats, self.folds, rng, self.fit_rows

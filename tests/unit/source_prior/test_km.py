@@ -6,7 +6,7 @@ import pytest
 
 import priorshift as ps
 from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning
-from priorshift.progress import Progress, shown
+from priorshift.progress import show_progress, track_progress
 
 
 @pytest.fixture
@@ -418,15 +418,15 @@ def test_the_estimator_of_the_prior_is_told_of_shared_rows(shared):
 
 
 def test_progress_is_drawn_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
-    monkeypatch.setattr("priorshift.progress._PATIENCE", -1.0)
-    with shown(True), Progress("KM2", 4) as step:
+    monkeypatch.setattr("priorshift.progress._DELAY", -1.0)
+    with show_progress(True), track_progress("KM2", 4) as step:
         step()
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with Progress("KM2", 4) as step:  # nobody asked
+    with track_progress("KM2", 4) as step:  # nobody asked
         step()
     assert capsys.readouterr().err == ""
-    with shown(True), shown(False), Progress("KM2", 4) as step:  # what is called inherits it
+    with show_progress(True), show_progress(False), track_progress("KM2", 4) as step:  # what is called inherits it
         step()
         step()
     said = capsys.readouterr().err
