@@ -14,7 +14,7 @@ import pytest
 
 import priorshift as ps
 from priorshift.cli import main
-from priorshift.cli import sketch as unfinished
+from priorshift.cli import sketch as command
 from priorshift.io.chunks import Chunks
 from priorshift.sketch import Histogram, ScoreModel, Sketch, container, histogram, load
 
@@ -51,22 +51,22 @@ def small_batches(monkeypatch, rows=50):
         return usual(source, name, **settings | {"rows_at_a_time": rows})
 
     monkeypatch.setattr(Chunks, "of", of)
-    monkeypatch.setattr(unfinished, "_SECONDS", 0.0)
+    monkeypatch.setattr(command, "_SECONDS", 0.0)
 
 
 def stop_after(monkeypatch, times, error=KeyboardInterrupt):
     """Let the work be interrupted after it was kept some times."""
-    usual = unfinished.Unfinished._keep
+    usual = command.Checkpoint._save
     left = [times]
 
     def keep(self, made):
         usual(self, made)
         left[0] -= 1
         if left[0] == 0:
-            monkeypatch.setattr(unfinished.Unfinished, "_keep", usual)
+            monkeypatch.setattr(command.Checkpoint, "_save", usual)
             raise error
 
-    monkeypatch.setattr(unfinished.Unfinished, "_keep", keep)
+    monkeypatch.setattr(command.Checkpoint, "_save", keep)
 
 
 def assert_same(one, other):
@@ -155,7 +155,7 @@ def test_rows_are_counted_by_a_score_model(tmp_path, capsys, monkeypatch):
     stop_after(monkeypatch, 2)
     assert run(tmp_path / "t.csv", "-o", tmp_path / "v", "--like", tmp_path / "model") == 130
     assert run(tmp_path / "t.csv", "-o", tmp_path / "v", "--like", tmp_path / "model") == 0
-    assert "going on after 100 rows" in capsys.readouterr().err
+    assert "continuing after 100 rows" in capsys.readouterr().err
     np.testing.assert_array_equal(load(tmp_path / "v").counted.counts, expected.counted.counts)
     assert run(tmp_path / "t", tmp_path / "v", "-o", tmp_path / "both") == 0
     assert len(load(tmp_path / "both")) == 400
@@ -183,17 +183,17 @@ def test_interrupted_work_goes_on_and_ends_as_if_nothing_had_happened(
     assert run(*command) == 130
     stopped = capsys.readouterr()
     assert not stopped.out and not (tmp_path / "u").exists()
-    found = container.read(tmp_path / "u.part", ["unfinished work"]).header["made"]["moments"]["rows"]
+    found = container.read(tmp_path / "u.part", ["checkpoint"]).header["summary"]["moments"]["rows"]
     assert 0 < found < 900
     assert (
-        f"priorshift: interrupted after {found:,} rows, which {tmp_path / 'u'}.part keeps; give the same command"
+        f"priorshift: interrupted after {found:,} rows, saved in {tmp_path / 'u'}.part; run the same command"
         in stopped.err
     )
     read = []
     usual = Chunks.after
     monkeypatch.setattr(Chunks, "after", lambda self, rows: read.append(rows) or usual(self, rows))
     assert run(*command) == 0
-    assert f"priorshift: going on after {found:,} rows, which {tmp_path / 'u'}.part has kept" in capsys.readouterr().err
+    assert f"priorshift: continuing after {found:,} rows, from {tmp_path / 'u'}.part" in capsys.readouterr().err
     assert read == [found]
     assert (tmp_path / "u").read_bytes() == whole
     assert not (tmp_path / "u.part").exists()
@@ -203,16 +203,16 @@ def test_killed_work_goes_on(path, frame, tmp_path):
     script = f"""
 import time
 from priorshift.cli import main
-from priorshift.cli import sketch as unfinished
+from priorshift.cli import sketch as command
 from priorshift.io import chunks as batches
-unfinished._SECONDS = 0.0
+command._SECONDS = 0.0
 usual = batches.Chunks.of.__func__
 batches.Chunks.of = classmethod(lambda cls, source, name, **more: usual(cls, source, name, **more | dict(rows_at_a_time=20)))
-keep = unfinished.Unfinished._keep
+keep = command.Checkpoint._save
 def slow(self, made):
     keep(self, made)
     time.sleep(0.5)
-unfinished.Unfinished._keep = slow
+command.Checkpoint._save = slow
 main(["sketch", {str(path)!r}, "-o", {str(tmp_path / "u")!r}, "--features", "16", "--drop", "id"])
 """
     work = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -221,7 +221,7 @@ main(["sketch", {str(path)!r}, "-o", {str(tmp_path / "u")!r}, "--features", "16"
         time.sleep(0.02)
     work.send_signal(signal.SIGKILL)
     work.wait()
-    kept = container.read(tmp_path / "u.part", ["unfinished work"]).header["made"]["moments"]["rows"]
+    kept = container.read(tmp_path / "u.part", ["checkpoint"]).header["summary"]["moments"]["rows"]
     assert 0 < kept < 900 and not (tmp_path / "u").exists()
     assert run(path, "-o", tmp_path / "u", "--features", 16, "--drop", "id") == 0
     assert_same(Sketch.load(tmp_path / "u"), Sketch.from_sample(frame, features=16, drop=["id"]))
@@ -247,7 +247,7 @@ def test_unfinished_work_of_other_settings_is_refused_and_kept(other, sentence, 
     said = capsys.readouterr().err
     with pytest.raises(AssertionError, match=sentence):
         raise AssertionError(said)
-    assert "u.part holds unfinished work of another command" in said and said.count("\n") == 1
+    assert "u.part is the checkpoint of another command" in said and said.count("\n") == 1
     assert (tmp_path / "u.part").read_bytes() == kept
 
 
@@ -258,7 +258,7 @@ def test_unfinished_work_of_files_that_have_changed_is_refused(path, frame, tmp_
     capsys.readouterr()
     frame.iloc[:800].to_parquet(path, index=False)
     assert run(path, "-o", tmp_path / "u", *FEATURES) == 2
-    assert "(of other files, or of files that have changed since); give that one again" in capsys.readouterr().err
+    assert "(other files, or files that have changed since)" in capsys.readouterr().err
     os.remove(tmp_path / "u.part")
     assert run(path, "-o", tmp_path / "u", *FEATURES) == 0
 
@@ -271,7 +271,7 @@ def test_a_part_that_is_damaged_or_something_else_is_refused_and_kept(path, tmp_
     Sketch.from_sample([[1.0], [2.0]], features=16).save(tmp_path / "u.part")
     assert run(path, "-o", tmp_path / "u", *FEATURES) == 2
     assert (
-        "u.part holds a sketch, but unfinished work is expected; unfinished work is kept there, so move it away"
+        "u.part holds a sketch, but a checkpoint is expected; the checkpoint is written there"
         in capsys.readouterr().err
     )
     assert len(Sketch.load(tmp_path / "u.part")) == 2
@@ -315,15 +315,15 @@ def test_standard_input_is_sketched_without_being_kept(frame, tmp_path, capsys, 
         (["t.csv", "-o", "nowhere/u"], "is in a folder that does not exist"),
         (["t.csv", "-o", "."], "is a folder; name a file"),
         (["t.csv", "-o", "u", "--like", "t.csv"], r"t\.csv is not a file that priorshift saved"),
-        (["t.csv", "-o", "u", "--like", "first", "--features", "32"], "--features is a setting of the first sketch, but --like has its own; leave it out"),
+        (["t.csv", "-o", "u", "--like", "first", "--features", "32"], "--features is a setting of the first sketch, but --like has its own"),
         (["t.csv", "-o", "u", "--like", "first", "--drop", "x"], "--drop is a setting of the first sketch"),
         (["t.csv", "-o", "u", "--like", "first", "--no-standardize"], "--no-standardize is a setting"),
-        (["t.csv", "first", "-o", "u"], "first is a sketch and others are tables"),
+        (["t.csv", "first", "-o", "u"], "first is a sketch and other files are tables"),
         (["first", "first", "-o", "u"], "more than once"),
         (["first", "other", "-o", "u"], "are sketches of two designs"),
-        (["first", "-o", "u", "--features", "32"], "--features is a setting of the first sketch, but sketches that are added up"),
-        (["first", "-o", "u", "--weight-column", "x"], "--weight-column has no meaning where sketches are added up"),
-        (["t.csv", "-", "-o", "u"], r"standard input \(-\) stands beside other files"),
+        (["first", "-o", "u", "--features", "32"], "--features is a setting of the first sketch, but merged sketches have their own"),
+        (["first", "-o", "u", "--weight-column", "x"], "--weight-column does not apply when sketches are merged"),
+        (["t.csv", "-", "-o", "u"], r"standard input \(-\) cannot be combined with other files"),
         (["t.csv", "-o", "u", "--weight-column", "v"], "has no column 'v'"),
         (["t.csv", "-o", "u", "--drop", "v"], r"the sample \(t\.csv\) has no column 'v' to drop"),
         (["t.csv", "-o", "u", "--drop", "x", "--weight-column", "x"], "--weight-column and --drop name the same column, 'x'"),

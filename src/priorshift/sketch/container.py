@@ -43,7 +43,7 @@ from priorshift.errors import InputError
 from priorshift.io.files import atomic_write
 from priorshift.version import __version__
 
-CHECKPOINT = "unfinished work"  # the kind of a file that holds a sketch or histogram of the first rows
+CHECKPOINT = "checkpoint"  # the kind of a file that holds a sketch or histogram of the first rows
 
 _MAGIC = b"priorshift file\n"
 _FORMAT = 1
@@ -317,8 +317,7 @@ def _describes_array(one: Any, available: int) -> bool:
 
 
 def _with_article(kind: str) -> str:
-    shown = kind if kind.isprintable() else ascii(kind)
-    return shown if kind == CHECKPOINT else f"a {shown}"
+    return f"a {kind if kind.isprintable() else ascii(kind)}"
 
 
 def _damaged(name: str, why: str) -> InputError:

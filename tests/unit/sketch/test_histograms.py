@@ -551,7 +551,7 @@ def test_the_whole_way_on_the_shell(sample, tmp_path, capsys):
         (("sketch", "@t.csv", "-o", "@x", "--epsilon", "1"), "pass both, or none"),
         (
             ("sketch", "--positive", "@p.csv", "--unlabeled", "@u.csv", "-o", "@x", "--features", "8"),
-            "--features has no",
+            "--features does not apply",
         ),
     ):
         code, said = run(*wrong)
