@@ -94,7 +94,7 @@ def tight(X: np.ndarray, y: np.ndarray, width: float) -> float:
     p = positive / positive.sum()
     hull = Hull(gram_matrix(X, width), p, ~positive / (~positive).sum() - p)
     threshold = 0.8 * hull.project(1.05, tolerance=1e-10).distance / 0.05 + 0.2 * hull.separation
-    return 1 - 1 / hull.where_slope_passes(threshold, tolerance=1e-10).ratio
+    return 1 - 1 / hull.find_slope(threshold, tolerance=1e-10).ratio
 
 
 def compare(rows: int, problems: int, rounds: int) -> list[dict]:

@@ -537,7 +537,7 @@ def test_bounds_need_all_pairs_of_rows():
     from priorshift.inference import intervals
 
     tcpu = ps.TCPU(0.2, pairs=500, random_state=0).fit(PROBLEM.X, PROBLEM.y)
-    sampled = tcpu._embed(tcpu._embedding.sample(tcpu.read_target(PROBLEM.target)))[0]
+    sampled = tcpu._kernel_fit.embed(tcpu.read_target(PROBLEM.target), tcpu.statistic, tcpu.pairs)
     with pytest.raises(
         InputError, match="bounds the estimate from all pairs of rows, but a sample of pairs was asked for"
     ):

@@ -788,8 +788,8 @@ def test_the_curve_with_an_estimated_prior_is_that_of_the_interval(source, targe
     tcpu = ps.TCPU(random_state=0).fit(np.concatenate(source), np.repeat([1, 0], [150, 500]))
     with pytest.warns(EstimatedPriorWarning):
         estimate = tcpu.estimate(targets["mar"])
-    sample = tcpu._embedding.sample(tcpu.read_target(targets["mar"]))
-    embeddings, _ = tcpu._embed(sample, tcpu._estimated.influence)
+    target = tcpu.read_target(targets["mar"])
+    embeddings = tcpu._kernel_fit.embed(target, "unbiased", None, prior=tcpu._estimated.influence)
     for confidence in (0.5, 0.95, 0.999):
         curve = intervals.curve_with_prior(embeddings, estimate.source_prior)
         delta, _ = intervals.delta(embeddings, estimate.source_prior, confidence)

@@ -1,12 +1,14 @@
-"""Exact sums over kernel matrices on a GPU.
+"""Choice of the device, and exact sums over kernel matrices on a GPU.
 
-The Gaussian kernel has a kernel of the GPU of its own (:mod:`priorshift.embedding.fused`), whose sums are exact to six
-digits; other kernels, and rows that lie so far out that two halves would not do, go through plain tiles in double
+The Gaussian kernel has a fused GPU kernel (:mod:`priorshift.embedding.fused`), whose sums are exact to six digits.
+Other kernels, and rows so far out that two half-precision numbers are not accurate enough, use plain tiles in double
 precision.
 """
 
 from __future__ import annotations
 
+import importlib.util
+from importlib.metadata import PackageNotFoundError, version
 from math import log
 from typing import Any, Protocol
 
@@ -14,24 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
-from priorshift.embedding.device import device_meant, import_cuda
-from priorshift.embedding.random_features import RandomFeatures
-from priorshift.errors import InputError
+from priorshift.errors import InputError, MissingExtraError
 from priorshift.io.scaling import Rows
 from priorshift.kernels import Energy, Gaussian, Kernel, Laplace
 
 _KNOWN = (Gaussian, Laplace, Energy)
-_ON_GPU = (*_KNOWN, RandomFeatures)
 _MANY = 30_000  # rows, below which starting torch costs more than it saves
 _LOG2_E = 1 / log(2)
 _FAR = 8.0  # |x|²/2 in powers of two, above which two halves leave fewer than six digits
-_FEW = 0.05  # of rows that lie so far out; if more do, all go through plain tiles
+_FEW = 0.05  # share of rows that may be so far out; if more are, all use plain tiles
 _TILE = 2**25  # values of a plain tile
-_LEAST_WEIGHT = 2.0**-60  # of a row that counts nothing, whose own sum is asked for all the same
+_LEAST_WEIGHT = 2.0**-60  # stands for a weight of zero, since a row's own sum is needed all the same
 
 
 class KernelSums(Protocol):
-    """Who computes kernel sums somewhere else, as :func:`priorshift.embedding.tiles.kernel_sums` does here."""
+    """A function that computes :func:`priorshift.embedding.tiles.kernel_sums` elsewhere, such as on a Dask cluster."""
 
     def __call__(
         self,
@@ -48,32 +47,53 @@ Device = str | KernelSums  # where kernel sums are computed
 
 
 def choose_device(device: Device, kernel: Kernel, rows: int) -> Device:
-    """The device that is meant: "auto" is a GPU where one pays and can be had.
-
-    Parameters
-    ----------
-    device : str or callable
-        As the user says it; whoever computes the sums elsewhere is taken as it is.
-    kernel : Kernel
-        Of the sums.
-    rows : int
-        Of the source.
-
-    Returns
-    -------
-    str or callable
-        "cpu", a torch device, or what was passed.
-    """
+    """Resolve the device for a kernel: "auto" is a GPU where there are many rows and torch finds one."""
     if callable(device):
         return device
-    known = isinstance(kernel, _ON_GPU)
-    meant = device_meant(device, pays=known and rows >= _MANY)
-    if meant != "cpu" and not known:
+    known = isinstance(kernel, _KNOWN) or hasattr(kernel, "frequencies")  # random features
+    resolved = resolve_device(device, worthwhile=known and rows >= _MANY)
+    if resolved != "cpu" and not known:
         raise InputError(
-            f"device={device!r} knows the kernels 'gaussian', 'laplace' and 'energy', but {kernel.name!r} is another; "
-            "use device='cpu'."
+            f"device={device!r} supports the kernels 'gaussian', 'laplace' and 'energy', not {kernel.name!r}; use "
+            "device='cpu'."
         )
-    return meant
+    return resolved
+
+
+def import_cuda(device: str) -> Any:
+    """Import torch, or raise an error if it cannot compute on the device."""
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError(
+            f'device={device!r} needs torch, which is not installed; run pip install "priorshift[torch]", or leave '
+            "device out."
+        ) from None
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise InputError(f"device={device!r} was asked for, but torch finds no GPU; leave device out.")
+    return torch
+
+
+def resolve_device(device: Any, *, worthwhile: bool) -> str:
+    """Resolve the device: "auto" is a GPU where `worthwhile` and torch finds one."""
+    if not isinstance(device, str) or not (device in ("auto", "cpu") or device.startswith("cuda")):
+        raise InputError(f"device is {device!r}, but it must be 'auto', 'cpu' or a GPU of torch's, such as 'cuda'.")
+    if device.startswith("cuda"):
+        import_cuda(device)
+        return device
+    if device == "cpu" or not worthwhile or importlib.util.find_spec("torch") is None or _is_without_gpu():
+        return "cpu"
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _is_without_gpu() -> bool:
+    """Check whether the installed torch was built without GPU support; importing torch to ask takes two seconds."""
+    try:
+        return version("torch").endswith("+cpu")
+    except PackageNotFoundError:
+        return False
 
 
 def gpu_kernel_sums(
@@ -84,30 +104,14 @@ def gpu_kernel_sums(
     weights: tuple[Floats | None, Floats | None] = (None, None),
     device: str = "cuda",
 ) -> tuple[Floats, Floats]:
-    """Row and column sums of K(X, Y), as :func:`priorshift.embedding.tiles.kernel_sums` gives them.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        A Gaussian, Laplace or energy kernel.
-    X, Y : Rows
-        `Y` left out is `X`.
-    weights : two ndarrays or None
-        What the rows x and y count.
-    device : str
-        Where.
-
-    Returns
-    -------
-    rows, columns : ndarray
-    """
+    """Compute row and column sums of K(X, Y), as :func:`priorshift.embedding.tiles.kernel_sums` does."""
     torch = import_cuda(device)
     if not isinstance(kernel, _KNOWN):
         raise ValueError(f"no sums of {kernel.name!r} on a GPU; choose_device says so.")
-    x = _moved(torch, X, device)
-    y = None if Y is None else _moved(torch, Y, device)
+    x = _to_device(torch, X, device)
+    y = None if Y is None else _to_device(torch, Y, device)
     centre = x.mean(dim=0)
-    x -= centre  # no kernel depends on where the rows lie; half precision does
+    x -= centre  # kernels do not depend on the origin; the accuracy of half precision does
     if y is not None:
         y -= centre
     v, w = (None if one is None else torch.as_tensor(one, dtype=torch.float64, device=device) for one in weights)
@@ -129,58 +133,41 @@ def gpu_weighted_kernel_sums(
     weights: tuple[Floats | None, Floats | None] = (None, None),
     device: str = "cuda",
 ) -> Floats:
-    """Σ_ij w_ib v_jb k(x_i, y_j), as :func:`priorshift.embedding.tiles.weighted_kernel_sums` gives it.
+    """Compute Σ_ij w_ib v_jb k(x_i, y_j), as :func:`priorshift.embedding.tiles.weighted_kernel_sums` does.
 
     In double precision: a tile is multiplied by the counts of all replicates at once, and the GPU's matrix product is
     then most of the work.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        A Gaussian, Laplace or energy kernel.
-    X, Y : Rows
-        `Y` left out is `X`.
-    W, V : ndarray of shape (rows, replicates)
-        Counts of their rows.
-    weights : two ndarrays or None
-        What the rows x and y count.
-    device : str
-        Where.
-
-    Returns
-    -------
-    ndarray of shape (replicates,)
     """
     torch = import_cuda(device)
     if not isinstance(kernel, _KNOWN):
         raise ValueError(f"no sums of {kernel.name!r} on a GPU; choose_device says so.")
     if Y is None or V is None:
         Y, V, weights = X, W, (weights[0], weights[0])
-    x, y = _moved(torch, X, device), _moved(torch, Y, device)
+    x, y = _to_device(torch, X, device), _to_device(torch, Y, device)
     left, right = (torch.as_tensor(counts, device=device) for counts in (W, V))
     v, w = (None if one is None else torch.as_tensor(one, dtype=torch.float64, device=device) for one in weights)
 
-    def counted(counts: Any, weight: Any, at: slice) -> Any:
-        made = counts[at].double()
-        return made if weight is None else made * weight[at, None]
+    def weighted(counts: Any, weight: Any, at: slice) -> Any:
+        values = counts[at].double()
+        return values if weight is None else values * weight[at, None]
 
     total = torch.zeros(W.shape[1], dtype=torch.float64, device=device)
     for at in _slices(len(x)):
-        of_x = counted(left, v, at)
+        of_x = weighted(left, v, at)
         for to in _slices(len(y)):
-            product = _values(torch, kernel, x[at], y[to]) @ counted(right, w, to)
+            product = _values(torch, kernel, x[at], y[to]) @ weighted(right, w, to)
             total += (of_x * product).sum(dim=0)
     return np.asarray(total.cpu().numpy())
 
 
 def _slices(rows: int) -> list[slice]:
-    """Of tiles that are square."""
+    """Cut rows into the sides of square tiles."""
     side = int(np.sqrt(_TILE))
     return [slice(k, k + side) for k in range(0, rows, side)]
 
 
-def _moved(torch: Any, rows: Rows, device: str) -> Any:
-    """The rows in double precision, scaled where they are summed."""
+def _to_device(torch: Any, rows: Rows, device: str) -> Any:
+    """Move the rows to the device in double precision, and scale them there."""
     X = rows.X if rows.index is None else rows.X[rows.index]
     x, shift, factor = (
         torch.as_tensor(one, dtype=torch.float64, device=device) for one in (X, rows.shift, rows.factor)
@@ -189,14 +176,14 @@ def _moved(torch: Any, rows: Rows, device: str) -> Any:
 
 
 def _gaussian(torch: Any, kernel: Gaussian, x: Any, y: Any, v: Any, w: Any) -> tuple[Any, Any]:
-    """By the GPU's own kernel for rows that are near, by tiles for those that are far."""
+    """Sum with the fused GPU kernel where rows are near the centre, and with tiles where they are far from it."""
     from priorshift.embedding.fused import fused_sums
 
     scale = np.sqrt(_LOG2_E) / kernel.bandwidth
 
     def exponent(rows: Any, weight: Any) -> Any:
-        made = -((rows * scale) ** 2).sum(dim=1) / 2
-        return made, made if weight is None else made + torch.log2(weight.clamp(min=_LEAST_WEIGHT))
+        half = -((rows * scale) ** 2).sum(dim=1) / 2
+        return half, half if weight is None else half + torch.log2(weight.clamp(min=_LEAST_WEIGHT))
 
     (size_x, of_x), (size_y, of_y) = exponent(x, v), (exponent(x, v) if y is None else exponent(y, w))
     far_x, far_y = size_x < -_FAR, size_y < -_FAR
@@ -222,12 +209,12 @@ def _gaussian(torch: Any, kernel: Gaussian, x: Any, y: Any, v: Any, w: Any) -> t
 
 
 def _unweighted(sums: Any, weight: Any) -> Any:
-    """Each sum was multiplied by the weight of its own row as well."""
+    """Divide each sum by the weight of its own row, which the fused kernel multiplied it by."""
     return sums if weight is None else sums / weight.clamp(min=_LEAST_WEIGHT)
 
 
 def _tiles(torch: Any, kernel: Gaussian | Laplace | Energy, x: Any, y: Any, v: Any, w: Any) -> tuple[Any, Any]:
-    """In double precision, one tile after the other."""
+    """Sum in double precision, one tile after the other."""
     rows = torch.zeros(len(x), dtype=torch.float64, device=x.device)
     columns = torch.zeros(len(y), dtype=torch.float64, device=x.device)
     height = max(1, min(len(x), 8192))

@@ -1,18 +1,16 @@
-"""What random features of a sample add up to: all that its mean embedding and the error of it are made of.
+"""Moments of the random features of a sample, and embeddings of three samples from their moments alone.
 
-Sums over rows merge by addition, so rows may come in any order, in parts and from several places.
-
-Embeddings of three samples from the moments of their random features alone: no row is needed.
+Moments are sums over rows, so they merge by addition: rows may come in any order, in parts and from several places.
 
 With M the means of P, U and T, of shape (3, D), a row z of sample k moves ⟨μ_k, μ_q⟩ by mass·(z·μ_q − ⟨μ_k, μ_q⟩). That
-is affine in z, so the squares of what all rows move add up to a function of Σ w², Σ w² z and Σ w² z zᵀ. What the pair
-of a row with itself counts, which the unbiased statistic leaves out, is taken by its mean over the rows.
+is affine in z, so the squares of all rows' influences add up to a function of Σ w², Σ w² z and Σ w² z zᵀ. The self-pair
+of a row, which the unbiased statistic leaves out, is replaced by the mean self-pair of all rows.
 
-Under censoring the population is P and U together: a row of P stands in both samples, so that it has pairs with itself
-in the cross term too, and moves both means at once.
+Under censoring the population is P and U together: a row of P is in both samples, so that it has self-pairs in the
+cross term too, and moves both means at once.
 
-Moments may hold noise of a known variance, so that no row shows. It lengthens means, by what is known and taken off
-again; it makes the Gram matrix less sure, which is a part of its covariance; and the spread of rows is known less well.
+Moments may contain noise of a known variance that hides single rows. It lengthens the means, by a known amount that is
+subtracted; it adds a part to the covariance of the Gram matrix; and it makes the spread of rows less well known.
 """
 
 from __future__ import annotations
@@ -30,61 +28,48 @@ from priorshift.arrays import Floats
 from priorshift.embedding.gram import Embeddings, P, Statistic, T, U, gram_covariance
 from priorshift.embedding.random_features import RandomFeatures
 
-_LANE_BYTES = 2**28  # of second moments that are added up side by side
-_EVEN = 1e-9  # of a sum of squares: what rounding leaves of the difference to that of equal weights
+_THREAD_BYTES = 2**28  # memory for the second moments of all threads
+_EQUAL = 1e-9  # relative rounding error in the sum of squares of equal weights
 
-Weighted = tuple[Floats, Floats | None]  # rows, and what each counts; None is 1
+Weighted = tuple[Floats, Floats | None]  # rows, and the weight of each; None for weights of 1
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureMoments:
-    """Sums over the rows of a sample, with z the random features of a row and w what it counts.
+    """Sums over the rows of a sample, with z the D random features of a row and w its weight."""
 
-    Attributes
-    ----------
-    rows : int
-        How many there are.
-    weight, squares : float
-        Σ w and Σ w².
-    total, squared_total : ndarray of shape (D,)
-        Σ w z and Σ w² z.
-    product : ndarray of shape (D, D)
-        Σ w² z zᵀ.
-    noise : float
-        Standard deviation of what was added to each of `total`, so that no row shows; it is that of each entry of one
-        triangle of `product` too, and √2 times it on the diagonal.
-    """
-
-    rows: int
-    weight: float
-    squares: float
-    total: Floats
-    squared_total: Floats
-    product: Floats
+    rows: int  # number of rows
+    weight: float  # Σ w
+    squares: float  # Σ w²
+    total: Floats  # Σ w z, shape (D,)
+    squared_total: Floats  # Σ w² z, shape (D,)
+    product: Floats  # Σ w² z zᵀ, shape (D, D)
+    # standard deviation of the noise in each entry of `total` and of a triangle of `product` (√2 times on its diagonal)
     noise: float = 0.0
 
     @classmethod
     def from_rows(cls, features: RandomFeatures, parts: Iterable[Weighted]) -> FeatureMoments:
-        """Of rows that come in parts, on all cores, with memory for a few blocks of them."""
+        """Add up rows that come in parts, on all cores, with memory for a few blocks of them."""
         D = features.size
-        lanes = [_Lane(features) for _ in range(max(1, min(threads.available(), _LANE_BYTES // (8 * D * D))))]
-        busy: list[Future[None] | None] = [None] * len(lanes)
-        with threads.one_blas_thread(), ThreadPoolExecutor(len(lanes)) as pool:
-            for number, (rows, weights) in enumerate(_cut(parts, features.block)):
-                at = number % len(lanes)
-                if (before := busy[at]) is not None:
+        workers = max(1, min(threads.available(), _THREAD_BYTES // (8 * D * D)))
+        sums = [_Accumulator(features) for _ in range(workers)]
+        running: list[Future[None] | None] = [None] * workers
+        with threads.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+            for number, (rows, weights) in enumerate(_blocks(parts, features.block)):
+                at = number % workers
+                if (before := running[at]) is not None:
                     before.result()
-                busy[at] = pool.submit(lanes[at].add, rows, weights)
-            for one in busy:
-                if one is not None:
-                    one.result()
-        made = lanes[0].moments()
-        for lane in lanes[1:]:
-            made += lane.moments()
-        return made
+                running[at] = pool.submit(sums[at].add, rows, weights)
+            for future in running:
+                if future is not None:
+                    future.result()
+        moments = sums[0].moments()
+        for one in sums[1:]:
+            moments += one.moments()
+        return moments
 
     def __add__(self, other: FeatureMoments) -> FeatureMoments:
-        """Of both samples together."""
+        """Merge two samples."""
         return FeatureMoments(
             self.rows + other.rows,
             self.weight + other.weight,
@@ -101,38 +86,37 @@ class FeatureMoments:
         return self.total / self.weight
 
     @property
-    def own(self) -> float:
-        """Σ mass² of the rows: what their pairs with themselves count."""
+    def self_pair_mass(self) -> float:
+        """Σ mass² of the rows: the mass of their pairs with themselves."""
         return self.squares / self.weight**2
 
     @property
     def is_weighted(self) -> bool:
-        """Whether some row counts anything but 1."""
+        """Whether some row has a weight other than 1."""
         return not self.rows == self.weight == self.squares
 
     @property
-    def is_even(self) -> bool:
-        """Whether every row counts the same."""
-        return abs(self.rows * self.own - 1) < _EVEN
+    def has_equal_weights(self) -> bool:
+        return abs(self.rows * self.self_pair_mass - 1) < _EQUAL
 
     @property
     def size(self) -> float:
-        """Rows of equal weight that it is worth."""
-        return float(self.rows) if self.is_even else 1 / self.own
+        """Effective sample size."""
+        return float(self.rows) if self.has_equal_weights else 1 / self.self_pair_mass
 
 
-class _Lane:
+class _Accumulator:
     """Sums that one thread adds to at a time."""
 
     def __init__(self, features: RandomFeatures) -> None:
         D = features.size
-        self.features, self.room = features, features.room(features.block)  # new room for every block takes long
+        self.features, self.buffer = features, features.buffer(features.block)  # allocating for every block is slow
         self.rows, self.weight, self.squares = 0, 0.0, 0.0
         self.total, self.squared_total = np.zeros(D), np.zeros(D)
         self.product = np.zeros((D, D), order="F")
 
     def add(self, rows: Floats, weights: Floats | None) -> None:
-        z = self.features.map(rows, self.room)
+        z = self.features.map(rows, self.buffer)
         self.rows += len(rows)
         if weights is None:
             total = z.sum(axis=0)
@@ -156,11 +140,10 @@ class _Lane:
         return FeatureMoments(self.rows, self.weight, self.squares, self.total, self.squared_total, product)
 
 
-def _cut(parts: Iterable[Weighted], block: int) -> Iterator[Weighted]:
+def _blocks(parts: Iterable[Weighted], size: int) -> Iterator[Weighted]:
     for rows, weights in parts:
-        for k in range(0, len(rows), block):
-            at = slice(k, k + block)
-            yield rows[at], None if weights is None else weights[at]
+        for k in range(0, len(rows), size):
+            yield rows[k : k + size], None if weights is None else weights[k : k + size]
 
 
 def embed_moments(
@@ -172,10 +155,7 @@ def embed_moments(
     *,
     censoring: bool = False,
 ) -> Embeddings:
-    """Embeddings as rows would make them; with `censoring` the population is P and U together.
-
-    `unlabeled` are the unlabelled rows in either case.
-    """
+    """Compute the embeddings that the rows would give; with `censoring` the population is P and U together."""
     population = unlabeled + positive if censoring else unlabeled
     samples = positive, population, target
     M = np.stack([sample.mean for sample in samples])
@@ -185,25 +165,25 @@ def embed_moments(
     ]
     H = np.sum([np.outer(each, each) for each in noise], axis=0)  # covariance of the means' noise, of each coordinate
     plug_in = M @ M.T - features.size * H
-    own = np.diag([sample.own for sample in samples])
+    own = np.diag([sample.self_pair_mass for sample in samples])
     if censoring:  # Σ mass in P · mass in U
         own[P, U] = own[U, P] = positive.squares / (positive.weight * population.weight)
     if statistic == "plug-in":
         own[:] = 0.0
 
     values = {
-        P: [_Values(positive, own[P], of_P)],
-        U: [_Values(unlabeled, own[U], of_U)],
-        T: [_Values(target, own[T], of_T)],
+        P: [_RowMeans(positive, own[P], of_P)],
+        U: [_RowMeans(unlabeled, own[U], of_U)],
+        T: [_RowMeans(target, own[T], of_T)],
     }
-    if censoring:  # of the rows of U those of P alone have a pair with themselves in P
+    if censoring:  # of the rows of U, only those of P have a self-pair in P
         values[U] = [
-            _Values(positive, np.array([own[P, P], own[U, U], 0.0]), of_P),
-            _Values(unlabeled, own[U] * (0, 1, 0), of_U),
+            _RowMeans(positive, np.array([own[P, P], own[U, U], 0.0]), of_P),
+            _RowMeans(unlabeled, own[U] * (0, 1, 0), of_U),
         ]
-    moved = {k: _centred(parts, M, samples[k]) for k, parts in values.items()}
-    squares = [np.sum([rows.products(rows) for rows in parts], axis=0) for parts in moved.values()]
-    products = {(P, U): moved[P][0].products(moved[U][0])} if censoring else {}
+    influence = {k: _influence(parts, M, samples[k]) for k, parts in values.items()}
+    squares = [np.sum([rows.products(rows) for rows in parts], axis=0) for parts in influence.values()]
+    products = {(P, U): influence[P][0].products(influence[U][0])} if censoring else {}
     gram = (plug_in - own) / (1 - own)
     parts, freedom = gram_covariance(squares, products, [sample.size for sample in samples])
     if H.any():
@@ -217,76 +197,75 @@ def embed_moments(
         (positive.rows, population.rows, target.rows),
         positive.rows if censoring else 0,
         features,
-        is_even=all(sample.is_even for sample in samples),
+        is_iid=all(sample.has_equal_weights for sample in samples),
     )
 
 
 def _noise_in_means(of: FeatureMoments, samples: Sequence[FeatureMoments], where: Sequence[int]) -> Floats:
-    """Standard deviation of what noise of some rows does to each coordinate of the means they are in."""
+    """Compute the standard deviation that the noise of some rows adds to each coordinate of the means they are in."""
     return np.array([of.noise / sample.weight if k in where else 0.0 for k, sample in enumerate(samples)])
 
 
 def _noise_covariance(gram: Floats, H: Floats, size: int) -> Floats:
-    """Covariance of the entries of (M + η)(M + η)ᵀ − DH, where the columns of η are independent and normal with H."""
-    G = not_negative(gram)
+    """Compute the covariance of (M + η)(M + η)ᵀ − DH, where the columns of η are independent and normal with H."""
+    G = _positive_semidefinite(gram)
     first = np.einsum("ac,bd->abcd", H, G + size / 2 * H)  # the second term is of η ηᵀ
     first = first + first.transpose(1, 0, 3, 2)
     return np.asarray(first + first.transpose(0, 1, 3, 2))
 
 
-def not_negative(A: Floats) -> Floats:
-    """The symmetric matrix nearest to A that is negative in no direction."""
+def _positive_semidefinite(A: Floats) -> Floats:
+    """Return the positive semidefinite matrix nearest to a symmetric A."""
     values, vectors = np.linalg.eigh(A)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
-class _Values(NamedTuple):
-    """The three means at rows, (Mz − own)/(1 − own), without what the pairs of a row with itself count.
+class _RowMeans(NamedTuple):
+    """The three means at some rows without the rows' self-pairs, (Mz − own)/(1 − own)."""
 
-    `noise` is what that of the rows does to each coordinate of the three means.
-    """
-
-    of: FeatureMoments
-    own: Floats
-    noise: Floats
+    of: FeatureMoments  # of the rows
+    own: Floats  # mass of their self-pairs in each mean
+    noise: Floats  # standard deviation that their noise adds to each coordinate of the three means
 
     @property
-    def in_common(self) -> Floats:
-        """What noise that is in both adds to the inner products of the rows' mean with the three means."""
+    def noise_product(self) -> Floats:
+        """Expected product of the noise in the rows' mean and the same noise in the three means."""
         return len(self.of.total) * self.noise * self.of.noise / self.of.weight
 
     def mean(self, M: Floats) -> Floats:
-        return (M @ self.of.mean - self.in_common - self.own) / (1 - self.own)
+        return (M @ self.of.mean - self.noise_product - self.own) / (1 - self.own)
 
 
-class _Moved(NamedTuple):
-    """How much rows move the inner products of a mean with the three means, factor·w·(Mz − centre)."""
+class _Influence(NamedTuple):
+    """Influence of rows on the inner products of their sample's mean with the three means, factor·w·(Mz − centre)."""
 
     of: FeatureMoments
     M: Floats
-    in_common: Floats
+    noise_product: Floats
     centre: Floats
     factor: Floats
 
-    def products(self, other: _Moved) -> Floats:
-        """Σ v uᵀ over the rows, with v what they move and u what they move as rows of another sample."""
+    def products(self, other: _Influence) -> Floats:
+        """Compute Σ v uᵀ over the rows, v their influence here and u that as rows of another sample."""
         first, second = self.M @ self.of.squared_total, self.M @ self.of.product @ self.M.T
-        first = first - self.of.squares * self.in_common
+        first = first - self.of.squares * self.noise_product
         centred = second - np.outer(first, other.centre) - np.outer(self.centre, first)
         centred += self.of.squares * np.outer(self.centre, other.centre)
         if self.of.noise:
             # noise of the second moment moves vᵀ(…)v by √2·noise·‖Mᵀv‖²: one such error is added, on the safe side
             centred += np.sqrt(2) * self.of.noise * self.M @ self.M.T
         if self.of.noise and other is self:
-            centred = not_negative(centred)
+            centred = _positive_semidefinite(centred)
         return self.factor[:, None] * centred * other.factor
 
 
-def _centred(parts: list[_Values], M: Floats, sample: FeatureMoments) -> list[_Moved]:
-    """What the rows of one sample move, which come in parts with values of their own."""
+def _influence(parts: list[_RowMeans], M: Floats, sample: FeatureMoments) -> list[_Influence]:
+    """Centre the values at the rows of one sample, which may come in parts."""
     mean = np.sum([values.of.weight * values.mean(M) for values in parts], axis=0) / sample.weight
-    unbiased = np.sqrt(sample.size / max(sample.size - 1, 1))  # as of a spread about a mean of as many rows
+    correction = np.sqrt(sample.size / max(sample.size - 1, 1))  # for a spread about a mean of as many rows
     return [
-        _Moved(one.of, M, one.in_common, one.own + (1 - one.own) * mean, unbiased / (sample.weight * (1 - one.own)))
+        _Influence(
+            one.of, M, one.noise_product, one.own + (1 - one.own) * mean, correction / (sample.weight * (1 - one.own))
+        )
         for one in parts
     ]

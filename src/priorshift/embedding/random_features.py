@@ -1,17 +1,16 @@
 """Random features: a map z of rows to R^D whose inner products are a kernel, close to a Gaussian or Laplace one.
 
-z(x) holds cos(ω·x) and sin(ω·x) of D/2 random frequencies ω, scaled so that ‖z(x)‖ = 1 (Rahimi and Recht 2007). What
-k(x, y) = z(x)·z(y) makes of label shift holds exactly, for it is a kernel of its own: an estimate with it is consistent
-for any D, and more features only make it vary less. In return a mean embedding is a vector of D numbers, so that time
-is linear in rows.
+z(x) holds cos(ω·x) and sin(ω·x) of D/2 random frequencies ω, scaled so that ‖z(x)‖ = 1 (Rahimi and Recht 2007).
+k(x, y) = z(x)·z(y) is a kernel of its own, so an estimate with it is consistent for any D, and more features
+only reduce its variance. A mean embedding μ = Σ mass·z(x) is a vector of D numbers with the value z(x)·μ at a row,
+so that time is linear in rows.
 
 Frequencies of a Gaussian kernel are orthogonal in blocks of as many as there are columns, which brings z(x)·z(y) closer
 to the Gaussian kernel (Yu et al. 2016). Those of the Laplace kernel are independent Cauchy numbers.
 
-Mean embeddings by random features: μ = Σ mass·z(x) is a vector, and its value at a row is z(x)·μ.
-
-Linear in rows, a block at a time, on all cores or a GPU. Blocks are added up in their order, so the answer does not
-depend on the number of threads."""
+Rows are mapped a block at a time, on all cores or a GPU. Blocks are added up in their order, so the answer does not
+depend on the number of threads.
+"""
 
 from __future__ import annotations
 
@@ -26,52 +25,37 @@ from numpy.typing import NDArray
 
 from priorshift import threads
 from priorshift.arrays import Floats, Mask
-from priorshift.embedding.device import import_cuda
+from priorshift.embedding.cuda import import_cuda
 from priorshift.errors import InputError
 from priorshift.io.parameters import check_count
 from priorshift.io.scaling import Rows
-from priorshift.kernels import Gaussian, Kernel, Laplace, Strip
+from priorshift.kernels import Gaussian, Kernel, Laplace
+from priorshift.kernels.kernel import Strip
 
 LEAST_FEATURES = 16
 # Rows of a source up to which "auto" is exact: 5·10⁹ pairs, five seconds on two cores, for the Gaussian kernel, and a
 # tenth as many for the Laplace kernel, whose pairs take ten times as long. On a GPU (an H200) it is seconds for these.
 _EXACT_ROWS = {Gaussian: (100_000, 4_000_000), Laplace: (30_000, 1_000_000)}
 _CELLS = 2**17  # features held at a time: 1 MB, which stay in the cache
-Room = tuple[Floats, Floats]  # features of rows, and tangents on the way to them
+_GPU_CELLS = 2**26  # features held at a time on a GPU: half a gigabyte
+_AHEAD = 4  # blocks for each thread, whose results may wait to be added up
+Buffer = tuple[Floats, Floats]  # for the features of rows, and for tangents on the way to them
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
 class RandomFeatures:
-    """The map z, and the kernel z(x)·z(y) that it makes.
+    """The map z, and its kernel z(x)·z(y)."""
 
-    Attributes
-    ----------
-    kernel : Gaussian or Laplace
-        Which it is close to.
-    frequencies : ndarray of shape (columns, D/2)
-        ω, the bandwidth in it.
-    """
-
-    kernel: Gaussian | Laplace
-    frequencies: Floats
+    kernel: Gaussian | Laplace  # the kernel that is approximated
+    frequencies: Floats  # ω divided by the bandwidth, shape (columns, D/2)
     bound: ClassVar[float] = 1.0
     nonnegative: ClassVar[bool] = False
     stationary: ClassVar[bool] = True
 
     @classmethod
     def draw(cls, kernel: Kernel, columns: int, features: int, rng: np.random.Generator) -> RandomFeatures:
-        """Draw frequencies for so many columns; `features` is D, even.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from priorshift.embedding.random_features import RandomFeatures
-        >>> from priorshift.kernels import Gaussian
-        >>> x, y = np.zeros((1, 3)), np.ones((1, 3))
-        >>> z = RandomFeatures.draw(Gaussian(2.0), 3, 1024, np.random.default_rng(0))
-        >>> z(x, y).round(3), Gaussian(2.0)(x, y).round(3)
-        (array([[0.698]]), array([[0.687]]))
-        """
+        """Draw the frequencies; `features` is D, an even number."""
         check_features(features)
         if isinstance(kernel, Gaussian):
             return cls(kernel, _orthogonal(columns, features // 2, rng) / kernel.bandwidth)
@@ -83,12 +67,12 @@ class RandomFeatures:
 
     @property
     def size(self) -> int:
-        """D."""
+        """D, the number of features."""
         return 2 * self.frequencies.shape[1]
 
     @property
     def embedding(self) -> str:
-        """What results call it, beside the kernel's own name."""
+        """Description in results."""
         return f"{self.size} random features"
 
     @property
@@ -101,20 +85,20 @@ class RandomFeatures:
 
     @property
     def block(self) -> int:
-        """How many rows to map at a time."""
+        """Number of rows to map at a time."""
         return max(1, _CELLS // self.size)
 
-    def room(self, rows: int) -> Room:
-        """For the features of so many rows."""
+    def buffer(self, rows: int) -> Buffer:
+        """Allocate memory for the features of some rows."""
         K = self.frequencies.shape[1]
         return np.empty((rows, 2 * K)), np.empty((rows, K))
 
-    def map(self, X: Floats, room: Room | None = None) -> Floats:
-        """z of each row, shape (rows, D); in the `room` for as many or more, where there is one."""
+    def map(self, X: Floats, buffer: Buffer | None = None) -> Floats:
+        """Compute z of each row, shape (rows, D), in a buffer for as many rows or more where one is given."""
         K = self.frequencies.shape[1]
         scale = 1 / np.sqrt(K)
-        made, t = (array[: len(X)] for array in room or self.room(len(X)))
-        cos, sin = made[:, :K], made[:, K:]
+        z, t = (array[: len(X)] for array in buffer or self.buffer(len(X)))
+        cos, sin = z[:, :K], z[:, K:]
         # with t = tan(a/2), cos a = 2/(1+t²) − 1 and sin a = 2t/(1+t²): one slow function in place of two
         np.tan(np.matmul(X, self.frequencies / 2, out=t), out=t)
         np.multiply(t, t, out=cos)
@@ -122,10 +106,10 @@ class RandomFeatures:
         np.divide(2 * scale, cos, out=cos)
         np.multiply(cos, t, out=sin)
         cos -= scale
-        return made
+        return z
 
-    def among(self, columns: Mask) -> RandomFeatures:
-        """The same map of rows in which its columns, marked by True, stand among others."""
+    def with_unused_columns(self, columns: Mask) -> RandomFeatures:
+        """Return the same map for rows with more columns, of which it uses those marked True."""
         frequencies = np.zeros((len(columns), self.frequencies.shape[1]))
         frequencies[columns] = self.frequencies
         return RandomFeatures(self.kernel, frequencies)
@@ -147,18 +131,18 @@ class RandomFeatures:
         return False
 
     def blocks(self, rows: int) -> Iterator[slice]:
-        """Slices of so many rows that are mapped together."""
+        """Cut rows into slices that are mapped together."""
         return (slice(k, min(k + self.block, rows)) for k in range(0, rows, self.block))
 
 
 def check_features(features: Any) -> None:
-    """Refuse a number of features that cannot be: each frequency makes two."""
+    """Raise InputError unless the number of features is even and large enough."""
     if check_count("features", features, LEAST_FEATURES) % 2:
-        raise InputError(f"features is {features}, but each frequency makes two of them; pass an even number.")
+        raise InputError(f"features is {features}, but each frequency gives two of them; pass an even number.")
 
 
-def described(kernel: Kernel) -> dict[str, Any]:
-    """The kernel and how it was used, as details of an estimate."""
+def kernel_details(kernel: Kernel) -> dict[str, Any]:
+    """Describe the kernel in the details of an estimate."""
     features = kernel if isinstance(kernel, RandomFeatures) else None
     return {
         "kernel": kernel.name if features is None else features.kernel.name,
@@ -168,25 +152,7 @@ def described(kernel: Kernel) -> dict[str, Any]:
 
 
 def uses_random_features(embedding: str, kernel: Kernel, rows: int, device: str, *, exact: bool = False) -> bool:
-    """Whether a mean embedding is to be made by random features; "auto" says so of many rows.
-
-    Parameters
-    ----------
-    embedding : {"auto", "exact", "random-features"}
-        As the user says it.
-    kernel : Kernel
-        Whose embedding it is.
-    rows : int
-        Of the source.
-    device : str
-        Where exact sums would be computed.
-    exact : bool
-        Whether what is asked beside it needs the exact kernel, which "auto" heeds.
-
-    Returns
-    -------
-    bool
-    """
+    """Decide whether to use random features; "auto" does for many source rows, unless `exact` is needed."""
     if embedding == "random-features":
         return True
     if embedding == "exact" or exact or type(kernel) not in _EXACT_ROWS:
@@ -196,7 +162,7 @@ def uses_random_features(embedding: str, kernel: Kernel, rows: int, device: str,
 
 
 def _orthogonal(columns: int, count: int, rng: np.random.Generator) -> Floats:
-    """Directions that are orthogonal in blocks of as many as there are columns, with the lengths of normal vectors."""
+    """Draw directions, orthogonal in blocks of as many as there are columns, with the lengths of normal vectors."""
     blocks = []
     for start in range(0, count, columns):
         width = min(columns, count - start)
@@ -205,16 +171,11 @@ def _orthogonal(columns: int, count: int, rng: np.random.Generator) -> Floats:
     return np.concatenate(blocks, axis=1)
 
 
-_GPU_CELLS = 2**26  # features held at a time on a GPU: half a gigabyte
-_AHEAD = 4  # blocks for each thread, whose answers may wait to be added up
-Answer = TypeVar("Answer")
-
-
 def feature_mean(features: RandomFeatures, rows: Rows, mass: Floats, device: str = "cpu") -> Floats:
-    """Σ mass·z(x), a vector of D numbers."""
+    """Compute the mean embedding Σ mass·z(x), a vector of D numbers."""
     total = np.zeros(features.size)
     if device == "cpu":
-        for part in _over(features, len(rows), lambda at: mass[at] @ features.map(rows[at])):
+        for part in _map_blocks(features, len(rows), lambda at: mass[at] @ features.map(rows[at])):
             total += part
         return total
     for at, z in _on_gpu(features, rows, device):
@@ -223,28 +184,28 @@ def feature_mean(features: RandomFeatures, rows: Rows, mass: Floats, device: str
 
 
 def feature_values(features: RandomFeatures, rows: Rows, means: Floats, device: str = "cpu") -> Floats:
-    """z(x)·μ at each row, shape (rows, means); `means` is of shape (means, D)."""
+    """Compute z(x)·μ at each row, shape (rows, means), for means of shape (means, D)."""
     if device == "cpu":
-        return np.concatenate(list(_over(features, len(rows), lambda at: features.map(rows[at]) @ means.T)))
+        return np.concatenate(list(_map_blocks(features, len(rows), lambda at: features.map(rows[at]) @ means.T)))
     return np.concatenate([(z @ z.new_tensor(means.T)).cpu().numpy() for _, z in _on_gpu(features, rows, device)])
 
 
-def replicated_means(
+def bootstrap_means(
     features: RandomFeatures, rows: Rows, mass: Floats, counts: NDArray[np.uint8], device: str = "cpu"
 ) -> Floats:
-    """Σ count·mass·z(x) for each column of the counts, shape (replicates, D)."""
+    """Compute Σ count·mass·z(x) for each column of the counts, shape (replicates, D)."""
     total = np.zeros((counts.shape[1], features.size))
     if device != "cpu":
         for at, z in _on_gpu(features, rows, device):
             total += (z.new_tensor((counts[at] * mass[at, None]).T) @ z).cpu().numpy()
         return total
-    for part in _over(features, len(rows), lambda at: (counts[at] * mass[at, None]).T @ features.map(rows[at])):
+    for part in _map_blocks(features, len(rows), lambda at: (counts[at] * mass[at, None]).T @ features.map(rows[at])):
         total += part
     return total
 
 
-def _over(features: RandomFeatures, rows: int, work: Callable[[slice], Answer]) -> Iterator[Answer]:
-    """What is made of each block, in the order of the blocks, on several threads."""
+def _map_blocks(features: RandomFeatures, rows: int, work: Callable[[slice], Result]) -> Iterator[Result]:
+    """Apply a function to each block of rows, on several threads; results come in the order of the blocks."""
     blocks = list(features.blocks(rows))
     workers = min(threads.available(), len(blocks))
     if workers == 1:
@@ -257,7 +218,7 @@ def _over(features: RandomFeatures, rows: int, work: Callable[[slice], Answer]) 
 
 
 def _on_gpu(features: RandomFeatures, rows: Rows, device: str) -> Iterator[tuple[slice, Any]]:
-    """Slices of rows, and their features on a GPU in double precision."""
+    """Yield slices of rows and their features on a GPU, in double precision."""
     torch = import_cuda(device)
     frequencies = torch.as_tensor(features.frequencies, device=device)
     step = max(1, _GPU_CELLS // features.size)

@@ -1,9 +1,8 @@
 """Exact sums over kernel matrices that are never stored: one tile at a time, all cores, bounded memory.
 
-A tile of K(X, Y) gives its row sums and its column sums in the same pass: the mean embedding of Y at
-the rows of X and that of X at the rows of Y. Sums over tiles are kept in double precision whatever the
-tile's type. Work is cut into lanes by the size of the problem alone, so the answer does not depend on
-the number of threads.
+A tile of K(X, Y) gives its row sums and its column sums in the same pass: the mean embedding of Y at the rows of X and
+that of X at the rows of Y. Sums over tiles are in double precision whatever the tile's type. How the work is cut
+depends only on the size of the problem, so the answer does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from numpy.typing import NDArray
 from priorshift import threads
 from priorshift.arrays import Floats
 from priorshift.io.scaling import Rows
-from priorshift.kernels import Kernel, Strip
+from priorshift.kernels import Kernel
+from priorshift.kernels.kernel import Strip
 
 # A tile of 1152 × 384 values (3.5 MB) stays in the last-level cache, and its four numpy calls are long enough
 # (0.1 to 0.5 ms) for threads not to wait on the interpreter's lock. Blocks of rows begin where strips of columns
@@ -29,8 +29,8 @@ from priorshift.kernels import Kernel, Strip
 _COLUMNS = 384
 _ROWS = 3 * _COLUMNS
 _CACHE = 2**24  # bytes of prepared column strips that are kept; a larger sample prepares them again
-_HEAPS = 16  # heaps of row blocks at the most, each with its own column sums,
-_COLUMN_SUMS = 2**22  # of which there are so many in all (32 MB), unless two heaps alone have more
+_PARTS = 16  # at most so many parts of row blocks, each with its own column sums,
+_COLUMN_SUMS = 2**22  # of which there are at most so many in all (32 MB), unless two parts alone have more
 _SERIAL_PAIRS = 2**21  # below this many pairs (3 ms of work), starting threads costs more than it saves
 
 DOUBLE = np.dtype(np.float64)
@@ -44,43 +44,30 @@ def kernel_sums(
     dtype: np.dtype[Any] = DOUBLE,
     weights: tuple[Floats | None, Floats | None] = (None, None),
 ) -> tuple[Floats, Floats]:
-    """Row and column sums of K(X, Y); with `Y` left out, of the symmetric K(X, X), at half the cost.
+    """Compute row and column sums of K(X, Y); without `Y`, of the symmetric K(X, X), at half the cost.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    X, Y : Rows
-    dtype : dtype
-        Of the tiles.
-    weights : two ndarrays or None
-        What the rows x and y count, where it is not the same; about 1, so that no digit is lost.
-
-    Returns
-    -------
-    rows : ndarray of shape (len(X),)
-        Σ_j weight_j k(x_i, y_j).
-    columns : ndarray of shape (len(Y),)
-        Σ_i weight_i k(x_i, y_j); the same array as `rows` in the symmetric case.
+    Returns Σ_j weight_j k(x_i, y_j) and Σ_i weight_i k(x_i, y_j), in the symmetric case the same array. `weights` of
+    the rows of X and Y should be about 1, so that no digit is lost; `dtype` is the type of the tiles.
     """
     symmetric = Y is None
     Y = X if Y is None else Y
     plan = _Plan(kernel, X, Y, symmetric, dtype)
     by_row = np.zeros((2, len(X)))
-    by_column = np.zeros((len(plan.blocks), len(Y)))
+    by_column = np.zeros((len(plan.parts), len(Y)))
     ones = np.ones(_ROWS, dtype)
     of_X, of_Y = (None if w is None else w.astype(dtype) for w in weights)
 
-    def lane(blocks: int, parity: int) -> None:
-        for at, to, A, B, out in plan.tiles(blocks, parity):
+    def task(part: int, parity: int) -> None:
+        for at, to, A, B, out in plan.tiles(part, parity):
             weighted = kernel.tile(A, B, out)
             v, w = (A.weights, B.weights) if weighted else (ones[: len(out)], ones[: out.shape[1]])
             by_row[parity, at] += v.astype(np.float64) * (out @ (w if of_Y is None else w * of_Y[to]))
             above = plan.above(at, to)
             if above:
                 counted = v if of_X is None else v * of_X[at]
-                by_column[blocks, to] += w.astype(np.float64) * (counted[:above] @ out[:above])
+                by_column[part, to] += w.astype(np.float64) * (counted[:above] @ out[:above])
 
-    plan.run(lane, len(X) * len(Y))
+    plan.run(task, len(X) * len(Y))
     rows, columns = by_row.sum(axis=0), by_column.sum(axis=0)
     if symmetric:
         rows += columns
@@ -97,7 +84,7 @@ def weighted_kernel_sums(
     *,
     weights: tuple[Floats | None, Floats | None] = (None, None),
 ) -> Floats:
-    """Σ_ij w_ib v_jb k(x_i, y_j) for every column b of the counts; symmetric where `Y` is left out.
+    """Compute Σ_ij w_ib v_jb k(x_i, y_j) for every column b of the counts; without `Y`, that of the symmetric K(X, X).
 
     All bootstrap replicates share one pass over the kernel values. `W` has shape (len(X), B). `weights`, as in
     `kernel_sums`, multiply the counts of every replicate.
@@ -106,10 +93,10 @@ def weighted_kernel_sums(
     if Y is None or V is None:
         Y, V = X, W
     plan = _Plan(kernel, X, Y, symmetric, DOUBLE)
-    sums = np.zeros((len(plan.blocks), 2, W.shape[1]))
+    sums = np.zeros((len(plan.parts), 2, W.shape[1]))
 
-    def lane(blocks: int, parity: int) -> None:
-        for at, to, A, B, out in plan.tiles(blocks, parity):
+    def task(part: int, parity: int) -> None:
+        for at, to, A, B, out in plan.tiles(part, parity):
             weighted = kernel.tile(A, B, out)
             left, right = W[at].astype(np.float64), V[to].astype(np.float64)
             for counts, w, where in ((left, weights[0], at), (right, weights[1], to)):
@@ -120,41 +107,41 @@ def weighted_kernel_sums(
                 right *= B.weights[:, None]
             if symmetric:
                 left[: plan.above(at, to)] *= 2
-            sums[blocks, parity] += np.einsum("ib,ib->b", left, out @ right)
+            sums[part, parity] += np.einsum("ib,ib->b", left, out @ right)
 
-    plan.run(lane, len(X) * len(Y) * W.shape[1])
+    plan.run(task, len(X) * len(Y) * W.shape[1])
     return np.asarray(sums.sum(axis=(0, 1)))
 
 
 class _Plan:
-    """How K(X, Y) is cut.
+    """How K(X, Y) is cut into tasks.
 
-    Blocks of rows are dealt in turn to at most 16 heaps, so that a triangle's long and short rows mix, and strips
-    of columns are odd or even. A heap and a parity make a lane: it adds up row sums for its parity and column sums
-    for its heap, which no other lane touches.
+    Blocks of rows are assigned in turn to at most 16 parts, so that a triangle's long and short rows mix, and strips
+    of columns are odd or even. A part and a parity are a task: it adds up row sums for its parity and column sums
+    for its part, which no other task touches.
 
     In the symmetric case a block takes the columns from its own first row on, and of a column strip that
-    crosses it only the rows down to the strip's square on the diagonal. Rows above that square stand for
-    their mirror image too.
+    crosses it only the rows down to the strip's square on the diagonal. Rows above that square also count for
+    their mirror image.
     """
 
     def __init__(self, kernel: Kernel, X: Rows, Y: Rows, symmetric: bool, dtype: np.dtype[Any]) -> None:
         self.kernel, self.X, self.Y, self.symmetric, self.dtype = kernel, X, Y, symmetric, dtype
-        quarter = -(-len(X) // (4 * _COLUMNS)) * _COLUMNS  # four blocks, if they can be had
+        quarter = -(-len(X) // (4 * _COLUMNS)) * _COLUMNS  # at least four blocks, if there are enough rows
         blocks = _slices(len(X), min(_ROWS, quarter))
-        heaps = min(_HEAPS, len(blocks), max(2, _COLUMN_SUMS // len(Y)))
-        self.blocks = [blocks[k::heaps] for k in range(heaps)]
+        parts = min(_PARTS, len(blocks), max(2, _COLUMN_SUMS // len(Y)))
+        self.parts = [blocks[k::parts] for k in range(parts)]
         self.columns = _slices(len(Y), _COLUMNS)
         self.thread = threading.local()
         keep = len(Y) * Y.X.shape[1] * dtype.itemsize <= _CACHE
         self.prepared = {to.start: self._column_strip(to) for to in self.columns} if keep else {}
 
-    def tiles(self, blocks: int, parity: int) -> Iterator[tuple[slice, slice, Strip, Strip, NDArray[Any]]]:
-        """Tiles of one lane: where they stand, their two strips, and a buffer that every tile of a thread reuses."""
+    def tiles(self, part: int, parity: int) -> Iterator[tuple[slice, slice, Strip, Strip, NDArray[Any]]]:
+        """Yield the tiles of a task: their rows and columns, their two strips, and a buffer that a thread reuses."""
         if not hasattr(self.thread, "buffer"):
             self.thread.buffer = np.empty(_ROWS * _COLUMNS, self.dtype)
         buffer = self.thread.buffer
-        for at in self.blocks[blocks]:
+        for at in self.parts[part]:
             A = self.kernel.strip(self.X[at], self.dtype)
             for to in self.columns[parity::2]:
                 if self.symmetric and to.start < at.start:
@@ -162,26 +149,26 @@ class _Plan:
                 B = self.prepared.get(to.start) or self._column_strip(to)
                 stop = min(at.stop, to.stop) if self.symmetric else at.stop
                 height, width = stop - at.start, to.stop - to.start
-                part = A if stop == at.stop else A.first(height)
-                yield slice(at.start, stop), to, part, B, buffer[: height * width].reshape(height, width)
+                strip = A if stop == at.stop else A.first(height)
+                yield slice(at.start, stop), to, strip, B, buffer[: height * width].reshape(height, width)
 
     def above(self, at: slice, to: slice) -> int:
-        """How many rows of a tile stand above the diagonal's square, or all where there is no symmetry."""
+        """Count the rows of a tile above the diagonal's square; all of them without symmetry."""
         return (min(at.stop, to.start) if self.symmetric else at.stop) - at.start
 
-    def run(self, lane: Callable[[int, int], None], work: int) -> None:
-        """Run every lane, on several threads where there is enough work."""
-        lanes = list(product(range(len(self.blocks)), (0, 1)))
-        workers = min(len(lanes), threads.available())
+    def run(self, task: Callable[[int, int], None], work: int) -> None:
+        """Run all tasks, on several threads where there is enough work."""
+        tasks = list(product(range(len(self.parts)), (0, 1)))
+        workers = min(len(tasks), threads.available())
         if workers == 1 or work < _SERIAL_PAIRS:
-            for one in lanes:
-                lane(*one)
+            for one in tasks:
+                task(*one)
             return
         with threads.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-            list(pool.map(lane, *zip(*lanes, strict=True)))
+            list(pool.map(task, *zip(*tasks, strict=True)))
 
     def _column_strip(self, to: slice) -> Strip:
-        """A strip whose transpose is contiguous, which is what the matrix product reads fastest."""
+        """Prepare a strip whose transpose is contiguous, which the matrix product reads fastest."""
         strip = self.kernel.strip(self.Y[to], self.dtype)
         return replace(strip, rows=np.asfortranarray(strip.rows))
 

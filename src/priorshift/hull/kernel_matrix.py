@@ -1,7 +1,7 @@
-"""The Gram matrix that KM works on: the median distance, the bandwidth, the matrix itself.
+"""The Gram matrix of KM: the median distance, the search for the bandwidth, and the matrix itself.
 
-Squared distances are made once, by one matrix product for each block of rows, and are shared by the median and the
-five bandwidths. Single precision does for these; the matrix itself is double.
+Squared distances are computed by one matrix product for each block of rows, and are shared by the median and the five
+bandwidths. Single precision is enough for these; the matrix itself is in double precision.
 """
 
 from __future__ import annotations
@@ -20,22 +20,20 @@ from priorshift.kernels import Gaussian
 
 _WIDTHS = np.logspace(-1, 1, 5)  # of the median distance
 _BLOCK, _WIDE = 128, 1024  # rows and columns of a tile, which a core's own cache holds
-_SORTED = 600  # rows up to which all pairs are sorted; of more, so many say where their median is looked for
-_AROUND = np.linspace(0.42, 0.58, 9)  # the shares of pairs between which it is: four standard errors on each side
-_MOST = 4000  # rows of which the median distance is found
-_TYPICAL = 100  # rows whose distances are typical ones
-_NOTHING = np.float32(
-    -100
-)  # the exponent of a kernel value that counts for nothing; smaller ones are slow to work with
+_SORTED = 600  # rows up to which all pairs are sorted; of more, so many bracket the median
+_BRACKET = np.linspace(0.42, 0.58, 9)  # quantiles that bracket it: four standard errors on each side
+_MOST = 4000  # rows that the median distance is computed from at most
+_TYPICAL = 100  # rows that give a typical distance
+_NOTHING = np.float32(-100)  # exponent of a negligible kernel value; smaller ones are slow to compute with
 _LARGEST = float(np.finfo(np.float32).max)
-_DIGITS = 1e8  # of squares, whose difference then has as many as single precision
+_DIGITS = 1e8  # ratio of squared norms to distances, up to which their difference has single precision
 _LOG2_E = log2(e)
-_FAR = 500.0  # an exponent beyond which a product has too few digits left, so that rows need the kernel's own care
+_FAR = 500.0  # exponent above which a product is inaccurate, so that the kernel's own tiles are used
 RIDGE = 1e-8  # keeps faces with repeated rows solvable; 1e-7 to 1e-11 move a prior by less than 0.001
 
 
 class KernelBlocks:
-    """The Gaussian kernel's matrix of all rows, of which blocks are made when they are asked for."""
+    """The Gaussian kernel matrix of all rows, computed block by block on demand."""
 
     def __init__(self, rows: Floats, bandwidth: float) -> None:
         self.rows, self.kernel = rows, Gaussian(bandwidth)
@@ -56,7 +54,7 @@ class KernelBlocks:
 
 
 def gram_matrix(rows: Floats, bandwidth: float) -> Floats:
-    """Gaussian kernel of all rows, with a ridge on its diagonal."""
+    """Compute the Gaussian kernel matrix of all rows, with a ridge on its diagonal."""
     blocks, every = KernelBlocks(rows, bandwidth), slice(None)
     K = np.empty((len(rows), len(rows)))
     for at in range(0, len(rows), _BLOCK):
@@ -67,16 +65,16 @@ def gram_matrix(rows: Floats, bandwidth: float) -> Floats:
 
 
 def _with_norms(X: Floats, Y: Floats, norms: Floats) -> tuple[Floats, Floats]:
-    """Two matrices whose product is x·y + norm(x) + norm(y)."""
+    """Return two matrices whose product is x·y + norm(x) + norm(y)."""
     one = np.ones(len(norms))
     return np.column_stack([X, norms, one]), np.asfortranarray(np.column_stack([Y, one, norms])).T
 
 
 def search_bandwidth(rows: Floats, p: Floats, u: Floats, *, unbiased: bool = False) -> float:
-    """Of five multiples of the median distance, the bandwidth under which ‖μ_U − μ_P‖ is largest.
+    """Find the bandwidth, of five multiples of the median distance, under which ‖μ_U − μ_P‖ is largest.
 
-    `p` and `u` are what each row counts in the means. With few rows the noise of the means favours a narrow kernel;
-    `unbiased` leaves it out: pairs of a row with itself, as if there were very many rows.
+    `p` and `u` are the masses of the rows in the means. With few rows the noise of the means favours a narrow kernel;
+    `unbiased` leaves out the pairs of a row with itself.
     """
     middle = median_distance(rows)
     if middle == 0:
@@ -96,36 +94,26 @@ def search_bandwidth(rows: Floats, p: Floats, u: Floats, *, unbiased: bool = Fal
 
 
 def median_distance(rows: Floats) -> float:
-    """Median of the whole n × n matrix of distances: its diagonal adds n zeros, and every pair counts twice.
-
-    Of more than 4000 rows it is that of 4000.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.hull.kernel_matrix import median_distance
-    >>> median_distance(np.array([[0.0], [3.0], [7.0]]))
-    3.0
-    """
+    """Compute the median of the n × n matrix of distances of at most 4000 rows, with the n zeros on its diagonal."""
     rows = _spread(rows, _MOST)
     n = len(rows)
     middle = [(n * n - 1) // 2, n * n // 2]  # the same where n² is odd
     if n > _SORTED:
-        found = _entries(rows, middle)
-        if found is not None:
-            return float(np.sqrt(found).mean())
+        entries = _entries(rows, middle)
+        if entries is not None:
+            return float(np.sqrt(entries).mean())
     pairs = pdist(rows, "sqeuclidean")
     pairs.partition([max(k - n, 0) // 2 for k in middle])
     return float(np.mean([np.sqrt(pairs[(k - n) // 2]) if k >= n else 0.0 for k in middle]))
 
 
 def _entries(rows: Floats, ranks: list[int]) -> Floats | None:
-    """Entries of the matrix of squared distances, by their ranks: near the middle, and to seven digits.
+    """Find entries of the matrix of squared distances by their ranks, near the middle and to seven digits.
 
-    Some rows say where they are looked for: entries below are counted, and only those between two limits are sorted.
-    None where they are not there, or zero.
+    Some rows give limits around them: entries below are counted, and only those between two limits are sorted.
+    None where the entries are not between the limits, or zero.
     """
-    limits = np.quantile(pdist(_spread(rows, _SORTED), "sqeuclidean"), _AROUND).clip(0, _LARGEST).astype(np.float32)
+    limits = np.quantile(pdist(_spread(rows, _SORTED), "sqeuclidean"), _BRACKET).clip(0, _LARGEST).astype(np.float32)
     below = np.zeros(len(limits), dtype=np.intp)
     for tile in _squared_distances(rows):
         below += tile.times * np.array([np.count_nonzero(tile.values < limit) for limit in limits])
@@ -142,7 +130,7 @@ def _entries(rows: Floats, ranks: list[int]) -> Floats | None:
 
 
 def mean_products(rows: Floats, weights: Floats, widths: Floats) -> Floats:
-    """Inner products of Σ wᵢφ(xᵢ), for the columns w of the weights, under each bandwidth, to six digits."""
+    """Compute inner products of Σ wᵢφ(xᵢ), for the columns w of the weights, under each bandwidth, to six digits."""
     sums = np.zeros((len(widths), weights.shape[1], weights.shape[1]))
     factors = (-_LOG2_E / 2 / widths**2).astype(np.float32)
     short = weights.astype(np.float32)
@@ -157,7 +145,7 @@ def mean_products(rows: Floats, weights: Floats, widths: Floats) -> Floats:
 
 
 class _Tile(NamedTuple):
-    """Squared distances of the rows `at` and `to`; right of the diagonal they stand for their mirror image too."""
+    """Squared distances of the rows `at` and `to`; off the diagonal they also count for their mirror image."""
 
     at: slice
     to: slice
@@ -166,7 +154,7 @@ class _Tile(NamedTuple):
 
 
 def _squared_distances(rows: Floats) -> Iterator[_Tile]:
-    """The upper half of their matrix, tile after tile: first the square on the diagonal, then what is right of it."""
+    """Yield the upper half of the matrix, tile by tile: first the square on the diagonal, then what is right of it."""
     norms = np.einsum("ij,ij->i", rows, rows)
     typical = float(np.median(pdist(_spread(rows, _TYPICAL), "sqeuclidean")))
     left, right = _with_norms(-2 * rows, rows, norms)
@@ -180,5 +168,5 @@ def _squared_distances(rows: Floats) -> Iterator[_Tile]:
 
 
 def _spread(rows: Floats, most: int) -> Floats:
-    """So many of the rows, evenly spread."""
+    """Select at most `most` rows, evenly spread."""
     return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(int)]

@@ -1,13 +1,17 @@
-"""How sure an estimate is: the delta method and the bootstrap.
+"""Standard errors and intervals of R and of the target prior, from mean embeddings.
 
-Everything here is a function of the :class:`~priorshift.embedding.gram.Embeddings` and of the source
-prior π. With a = μ_U − μ_P and b = μ_T − μ_P, the ratio is R = N/D, N = ⟨a, b⟩, D = ⟨a, a⟩, and
-π′ = 1 − (1−π)R.
+Everything here is a function of the :class:`~priorshift.embedding.gram.Embeddings` and of the source prior π. With
+a = μ_U − μ_P and b = μ_T − μ_P, the ratio is R = N/D, N = ⟨a, b⟩, D = ⟨a, a⟩, and π′ = 1 − (1−π)R.
+
+The delta method and the bootstrap hold for large samples. The paper's bound and a sharper one hold at any sample size;
+both bound the plug-in estimate, for a kernel with values in [0, M] and independent rows of equal weight.
 """
 
 from __future__ import annotations
 
-from math import sqrt
+from collections.abc import Callable
+from itertools import pairwise
+from math import ceil, exp, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,38 +19,18 @@ from scipy import stats
 
 from priorshift.arrays import Floats
 from priorshift.embedding.gram import Embeddings, numerator, separation
-from priorshift.inference.bounds import (
-    check_bounded,
-    check_even,
-    paper_bound,
-    required_sample_size,
-    sharp_bound,
-    unit,
-    where_not_positive,
-)
+from priorshift.errors import InputError, IntervalWarning
 from priorshift.inference.confidence_curve import FiellerCurve
+from priorshift.io.parameters import check_number
+from priorshift.kernels import Kernel
 from priorshift.results import Interval
-
-__all__ = [
-    "METHODS",
-    "bootstrap",
-    "check_bounded",
-    "check_even",
-    "curve",
-    "curve_with_prior",
-    "delta",
-    "paper_bound",
-    "ratio",
-    "ratio_influence",
-    "required_sample_size",
-    "separation_error",
-    "sharp_bound",
-    "standard_error",
-]
+from priorshift.warning_records import warn
 
 METHODS = ("delta", "bootstrap", "paper-bound", "sharp-bound")
+BOUNDS = METHODS[2:]
 
-_ANY_RATIO = 1e100  # above every ratio, and its square a number
+_ANY_RATIO = 1e100  # above every ratio, and its square is finite
+_LARGEST_DELTA = exp(-((sqrt(2) + 1) ** 2) / 2)  # Theorems 1 and 2 hold for no larger δ: 0.0543
 _a = np.array([-1.0, 1.0, 0.0])
 _b = np.array([-1.0, 0.0, 1.0])
 _N = (np.outer(_a, _b) + np.outer(_b, _a)) / 2  # N = Σ _N_jk G_jk
@@ -54,7 +38,7 @@ _D = np.outer(_a, _a)
 
 
 def _variances(embeddings: Embeddings, source_prior: float) -> tuple[float, float, float]:
-    """Var(N̂), Cov(N̂, D), Var(D), with N̂ = (1−π)N and the error of π in it, where π is an estimate."""
+    """Compute Var(N̂), Cov(N̂, D), Var(D), with N̂ = (1−π)N and the error of π in it, where π is an estimate."""
     keep, N = 1 - source_prior, float(numerator(embeddings.gram))
     n, d = embeddings.variance(_N)[0], embeddings.variance(_D)[0]
     c = (n + d - embeddings.variance(_N - _D)[0]) / 2
@@ -68,27 +52,7 @@ def _variances(embeddings: Embeddings, source_prior: float) -> tuple[float, floa
 
 
 def standard_error(embeddings: Embeddings, source_prior: float) -> float:
-    """Compute the standard error of the raw estimate, √Var((1−π)N − (1−π′)D)/D.
-
-    Parameters
-    ----------
-    embeddings : Embeddings
-        Of the three samples.
-    source_prior : float
-        π.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import priorshift as ps
-    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
-    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> print(f"{ps.inference.intervals.standard_error(embeddings, source_prior=0.2):.3f}")
-    0.042
-    """
+    """Compute the standard error of the raw estimate, √Var((1−π)N − (1−π′)D)/D."""
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
     n, c, d = _variances(embeddings, source_prior)
     kept = (1 - source_prior) * N / D
@@ -96,57 +60,14 @@ def standard_error(embeddings: Embeddings, source_prior: float) -> float:
 
 
 def ratio(embeddings: Embeddings, confidence: float) -> tuple[float, Interval]:
-    """Compute the standard error and Fieller's interval of R = N/D, as `delta` does for the target prior.
-
-    Parameters
-    ----------
-    embeddings : Embeddings
-        Of the three samples.
-    confidence : float
-        Of the interval.
-
-    Returns
-    -------
-    error : float
-        √Var(N − RD)/D.
-    interval : Interval
-        Every R from 0 on that the data do not reject; its upper end can be infinite.
-
-    Examples
-    --------
-    >>> import priorshift as ps
-    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
-    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> error, interval = ps.inference.intervals.ratio(embeddings, confidence=0.95)
-    >>> print(f"{error:.3f}, {interval.low:.2f} to {interval.high:.2f}")
-    0.053, 0.47 to 0.68
-    """
+    """Compute the standard error √Var(N − RD)/D of R, and Fieller's interval, whose upper end can be infinite."""
     low, high, _ = _fieller(embeddings, 0.0, confidence, _ANY_RATIO)
     interval = Interval(low, high if high < _ANY_RATIO else float("inf"), confidence, "delta")
     return standard_error(embeddings, 0.0), interval
 
 
 def curve(embeddings: Embeddings) -> FiellerCurve:
-    """Compute the confidence distribution of R = N/D, whose two-sided test is that of `delta`.
-
-    Parameters
-    ----------
-    embeddings : Embeddings
-        Of the three samples.
-
-    Returns
-    -------
-    FiellerCurve
-
-    Examples
-    --------
-    >>> import priorshift as ps
-    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
-    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> curve = ps.inference.intervals.curve(embeddings)
-    >>> curve([0.4, 0.5, 0.6]).round(2)
-    array([0.  , 0.08, 0.67])
-    """
+    """Compute the confidence distribution of R = N/D, whose two-sided test is that of `delta`."""
     R = float(numerator(embeddings.gram)) / float(separation(embeddings.gram))
     n, c, d = (variance / separation(embeddings.gram) ** 2 for variance in _variances(embeddings, 0.0))
     return FiellerCurve(R, float(n), float(c), float(d), _freedom(embeddings))
@@ -155,26 +76,7 @@ def curve(embeddings: Embeddings) -> FiellerCurve:
 def curve_with_prior(embeddings: Embeddings, source_prior: float) -> FiellerCurve:
     """Compute the confidence distribution of R with the error of an estimated π in it.
 
-    Parameters
-    ----------
-    embeddings : Embeddings
-        Of the three samples.
-    source_prior : float
-        π, as known or as estimated.
-
-    Returns
-    -------
-    FiellerCurve
-        Whose interval of π′ at this π is that of `delta`.
-
-    Examples
-    --------
-    >>> import priorshift as ps
-    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
-    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> low, high = ps.inference.intervals.curve_with_prior(embeddings, 0.2).interval(0.2, confidence=0.95)
-    >>> print(f"{low:.3f} to {high:.3f}")
-    0.455 to 0.627
+    Its interval of π′ at this π is that of `delta`.
     """
     D, keep = float(separation(embeddings.gram)), 1 - source_prior
     n, c, d = (variance / D / D for variance in _variances(embeddings, source_prior))
@@ -183,97 +85,33 @@ def curve_with_prior(embeddings: Embeddings, source_prior: float) -> FiellerCurv
 
 
 def ratio_influence(embeddings: Embeddings) -> tuple[Floats, Floats, Floats]:
-    """Compute how much each row of P, U and T moves R = N/D.
-
-    Parameters
-    ----------
-    embeddings : Embeddings
-        Of the three samples, exact.
-
-    Returns
-    -------
-    positive, unlabeled, target : ndarray
-        Scaled so that squares add up to variances.
-
-    Examples
-    --------
-    >>> import priorshift as ps
-    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
-    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> of_P, of_U, of_T = ps.inference.intervals.ratio_influence(embeddings)
-    >>> print(f"{sum(float((v**2).sum()) for v in (of_P, of_U, of_T)) ** 0.5:.3f}")  # the standard error of R
-    0.053
-    """
+    """Compute the influence of each row of P, U and T on R = N/D, scaled so that squares add up to variances."""
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
-    of_P, of_U, of_T = embeddings.moves((_N - N / D * _D) / D)
+    of_P, of_U, of_T = embeddings.row_influence((_N - N / D * _D) / D)
     return of_P, of_U, of_T
 
 
 def separation_error(embeddings: Embeddings) -> float:
-    """Compute the standard error of the separation D.
-
-    Parameters
-    ----------
-    embeddings : Embeddings
-        Of the three samples.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import priorshift as ps
-    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
-    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> print(f"{ps.inference.intervals.separation_error(embeddings):.4f}")
-    0.0193
-    """
+    """Compute the standard error of the separation D."""
     return sqrt(embeddings.variance(_D)[0])
 
 
 def delta(embeddings: Embeddings, source_prior: float, confidence: float) -> tuple[Interval, bool]:
-    """Compute the interval that inverts the delta-method test of every π′ in [0, 1] (Fieller's form).
+    """Compute the interval that inverts the delta-method test of every π′ in [0, 1] (Fieller 1954).
+
+    Also returns whether any π′ in [0, 1] passes the test.
 
     π′ is kept when S² ≤ q² Var(S), with S = (1−π)N − (1−π′)D and q Student's quantile with Satterthwaite's
     degrees of freedom. Var(S) includes the error of π where it is an estimate, and is taken at the π′ that is
     tested, so that a poorly known D widens the interval, up to [0, 1]. A raw estimate outside [0, 1] gets the
     interval of the nearer end, which is the wider one.
-
-    Parameters
-    ----------
-    embeddings : Embeddings
-        Of the three samples.
-    source_prior : float
-        π.
-    confidence : float
-        Of the interval.
-
-    Returns
-    -------
-    interval : Interval
-    plausible : bool
-        False when no π′ in [0, 1] passes the test.
-
-    References
-    ----------
-    Fieller (1954). Some problems in interval estimation. Journal of the Royal Statistical Society B 16.
-
-    Examples
-    --------
-    >>> import priorshift as ps
-    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
-    >>> embeddings = ps.KernelRatio().fit(s.X, s.y).embed(s.target)
-    >>> interval, plausible = ps.inference.intervals.delta(embeddings, source_prior=0.2, confidence=0.95)
-    >>> print(f"{interval.low:.3f} to {interval.high:.3f}", plausible)
-    0.455 to 0.627 True
     """
     low, high, plausible = _fieller(embeddings, source_prior, confidence, 1.0)
-    return Interval(unit(1 - high), unit(1 - low), confidence, "delta"), plausible
+    return Interval(_clip(1 - high), _clip(1 - low), confidence, "delta"), plausible
 
 
 def _fieller(embeddings: Embeddings, source_prior: float, confidence: float, most: float) -> tuple[float, float, bool]:
-    """Smallest and largest (1−π)R from 0 to `most` that pass the test, and whether any does.
+    """Find the smallest and largest (1−π)R from 0 to `most` that pass the test, and whether any does.
 
     An estimate outside that range gets the interval of the nearer end.
     """
@@ -284,7 +122,7 @@ def _fieller(embeddings: Embeddings, source_prior: float, confidence: float, mos
         return 0.0, most, True
 
     def passing(negatives: float) -> tuple[float, float] | None:
-        return where_not_positive(1 - q * q * d, -2 * (negatives - q * q * c), negatives**2 - q * q * n, 0.0, most)
+        return _where_not_positive(1 - q * q * d, -2 * (negatives - q * q * c), negatives**2 - q * q * n, 0.0, most)
 
     negatives = (1 - source_prior) * N / D
     ends = passing(negatives)
@@ -297,44 +135,16 @@ def _fieller(embeddings: Embeddings, source_prior: float, confidence: float, mos
 
 
 def _freedom(embeddings: Embeddings) -> float:
-    """Satterthwaite's degrees of freedom of N − RD at the estimate, taken for every R that is tested."""
+    """Compute Satterthwaite's degrees of freedom of N − RD at the estimate, used for every R that is tested."""
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
     return max(embeddings.variance(_N - N / D * _D)[1], 1.0)
 
 
 def bootstrap(grams: NDArray[np.float64], source_prior: ArrayLike, confidence: float, value: float) -> Interval:
-    """Compute the percentile interval from bootstrap samples.
+    """Compute the percentile interval (Efron 1979) from Gram matrices of bootstrap samples; it contains `value`.
 
-    A replicate whose separation is not positive has no estimate; it counts as arbitrarily low at the lower
-    end and arbitrarily high at the upper one.
-
-    Parameters
-    ----------
-    grams : ndarray of shape (replicates, 3, 3)
-        Gram matrices of the samples.
-    source_prior : float or array-like of shape (replicates,)
-        π, or one for each replicate where it is an estimate.
-    confidence : float
-        Of the interval.
-    value : float
-        The estimate of π′; the interval is widened, if need be, to hold it.
-
-    Returns
-    -------
-    Interval
-
-    References
-    ----------
-    Efron (1979). Bootstrap methods: another look at the jackknife. Annals of Statistics 7.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.inference.intervals import bootstrap
-    >>> means = np.array([[0.0, 0.8, at] for at in np.linspace(0.35, 0.45, 101)])  # P, U and T on a line, T resampled
-    >>> interval = bootstrap(means[:, :, None] * means[:, None, :], source_prior=0.2, confidence=0.9, value=0.6)
-    >>> print(f"{interval.low:.3f} to {interval.high:.3f}")
-    0.554 to 0.645
+    `source_prior` may be one number for each replicate. A replicate whose separation is not positive has no estimate;
+    it counts as arbitrarily low at the lower end and arbitrarily high at the upper one.
     """
     D = separation(grams)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -343,4 +153,181 @@ def bootstrap(grams: NDArray[np.float64], source_prior: ArrayLike, confidence: f
     tail = (1 - confidence) / 2
     low = np.quantile(np.where(known, draws, -1e300), tail, method="lower")
     high = np.quantile(np.where(known, draws, 1e300), 1 - tail, method="higher")
-    return Interval(min(unit(low), value), max(unit(high), value), confidence, "bootstrap")
+    return Interval(min(_clip(low), value), max(_clip(high), value), confidence, "bootstrap")
+
+
+def paper_bound(embeddings: Embeddings, source_prior: float, confidence: float) -> Interval:
+    """Apply the paper's Theorem 2: ``|π̂′ − π′| ≤ 4√(M log(1/δ)/N)/‖a‖`` with probability 1 − 3δ, N = min(m, n, n′).
+
+    It bounds the plug-in estimate, which is the interval's centre, whatever statistic is in use.
+    """
+    delta = (1 - confidence) / 3
+    if delta > _LARGEST_DELTA:
+        raise InputError(
+            f"confidence is {confidence:g}, but Theorem 2 holds only from {1 - 3 * _LARGEST_DELTA:.3f} on; raise "
+            "confidence, or use interval='sharp-bound'."
+        )
+    raw, length = _plug_in(embeddings, source_prior, "paper-bound")
+    half = 4 * sqrt(embeddings.kernel.bound / min(embeddings.sizes) * log(1 / delta)) / length
+    return _bounded(raw - half, raw + half, half, confidence, "paper-bound", embeddings)
+
+
+def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float) -> Interval:
+    """Apply the sharpest bound that the proof of Theorem 2 gives; valid for every sample size and confidence.
+
+    The error of the plug-in estimate is at most F/‖a‖ with F = ‖(1−π′)e_U − (1−π)e_T + (π′−π)e_P‖ and e the
+    errors of the three means. For a kernel with values in [0, M], one use of McDiarmid's inequality on F
+    gives F ≤ √(MV)(1 + √log(1/δ)) with probability 1 − δ and
+    V = (1−π′)²/n + (1−π)²/n′ + (π′−π)²/m. Where P and U share rows they are not independent, and the bounds
+    of the three means, each with probability 1 − δ/3, are added instead. Every π′ that satisfies its own bound is kept.
+    """
+    raw, length = _plug_in(embeddings, source_prior, "sharp-bound")
+    pi, delta = source_prior, 1 - confidence
+    m, n, n_target = embeddings.sizes
+    scale = embeddings.kernel.bound / length**2
+    if embeddings.shared:
+        factor = sqrt(scale) * (1 + sqrt(log(3 / delta)))
+
+        def bound(t: float) -> float:
+            return factor * ((1 - t) / sqrt(n) + (1 - pi) / sqrt(n_target) + abs(t - pi) / sqrt(m))
+
+        kept = _where_piecewise_not_positive(lambda t: abs(raw - t) - bound(t), (pi, raw))
+    else:
+        s = scale * (1 + sqrt(log(1 / delta))) ** 2
+        kept = _where_not_positive(
+            1 - s * (1 / n + 1 / m),
+            -2 * (raw - s * (1 / n + pi / m)),
+            raw**2 - s * (1 / n + (1 - pi) ** 2 / n_target + pi**2 / m),
+            0.0,
+            1.0,
+        )
+
+        def bound(t: float) -> float:
+            return sqrt(s * ((1 - t) ** 2 / n + (1 - pi) ** 2 / n_target + (t - pi) ** 2 / m))
+
+    nearest = _clip(raw)
+    low, high = kept if kept is not None else (nearest, nearest)
+    return _bounded(low, high, bound(nearest), confidence, "sharp-bound", embeddings)
+
+
+def required_sample_size(
+    accuracy: float, separation: float, *, confidence: float = 0.95, kernel_bound: float = 1.0
+) -> int:
+    """Compute the rows needed in each sample for ``|π̂′ − π′| ≤ accuracy``, by Theorem 1(ii) of the paper.
+
+    It is a guarantee for the worst case; the delta-method interval is that narrow with far fewer rows.
+
+    Parameters
+    ----------
+    accuracy : float
+        Largest acceptable error, between 0 and 1.
+    separation : float
+        ‖μ_U − μ_P‖² = (1−π)²‖μ₋ − μ₊‖², as in :attr:`PriorEstimate.separation` of a pilot study.
+    confidence : float
+        Confidence level, at least 0.837, where the theorem begins to hold. Default 0.95.
+    kernel_bound : float
+        M = sup k(x, x). Default 1, which is right for the Gaussian and the Laplace kernel.
+
+    Returns
+    -------
+    int
+        The smallest such number of rows.
+
+    Examples
+    --------
+    >>> from priorshift import required_sample_size
+    >>> required_sample_size(0.05, separation=0.2)
+    144449
+    """
+    # With δ = (1 − confidence)/3 the theorem asks for N ≥ 16M log(1/δ)/((1−α)²‖a‖²) and promises an error of at most
+    # 4√(M log(1/δ)/N)/(α‖a‖). The α in (0, 1) that needs the fewest rows is 1/(1 + accuracy).
+    numbers = {"accuracy": accuracy, "separation": separation, "confidence": confidence, "kernel_bound": kernel_bound}
+    for name, number in numbers.items():
+        check_number(name, number)
+    if not 0 < accuracy < 1:
+        raise InputError(
+            f"accuracy is {accuracy!r}, but it must lie between 0 and 1; pass the largest error you accept."
+        )
+    if not (separation > 1e-100 and np.isfinite(separation)):
+        raise InputError(f"separation is {separation!r}, but it must be positive; without separation no size suffices.")
+    if not (kernel_bound > 0 and np.isfinite(kernel_bound)):
+        raise InputError(f"kernel_bound is {kernel_bound!r}, but the theorem needs a kernel with finite sup k(x, x).")
+    delta = (1 - confidence) / 3
+    if not 0 < delta <= _LARGEST_DELTA:
+        raise InputError(
+            f"confidence is {confidence!r}, but Theorem 1 holds only from {1 - 3 * _LARGEST_DELTA:.3f} to below 1."
+        )
+    return ceil(16 * kernel_bound * log(1 / delta) * (1 + accuracy) ** 2 / (accuracy**2 * separation))
+
+
+def check_bound_applies(method: str, kernel: Kernel, is_iid: bool) -> None:
+    """Raise InputError unless a finite-sample bound is proved for the kernel and the samples."""
+    if np.isfinite(kernel.bound) and not kernel.nonnegative:
+        raise InputError(
+            f"interval={method!r} is proved for kernels without negative values, but {kernel.name!r} has some; use "
+            "embedding='exact', or interval='delta'."
+        )
+    if not np.isfinite(kernel.bound):
+        raise InputError(
+            f"interval={method!r} needs a bounded kernel, but {kernel.name!r} is not; "
+            "use 'gaussian' or 'laplace', or interval='delta'."
+        )
+    if not is_iid:
+        raise InputError(
+            f"interval={method!r} is proved for independent rows of equal weight, but here rows have weights, or are "
+            "copies or a group; leave these out, or use interval='delta'."
+        )
+
+
+def _plug_in(embeddings: Embeddings, source_prior: float, method: str) -> tuple[float, float]:
+    """Compute the plug-in estimate and ‖a‖, for which the bounds hold."""
+    check_bound_applies(method, embeddings.kernel, embeddings.is_iid)
+    D = float(separation(embeddings.plug_in))
+    if np.isnan(D):
+        raise InputError(
+            f"interval={method!r} bounds the estimate from all pairs of rows, but a sample of pairs was asked for; "
+            "leave pairs=None or use interval='delta'."
+        )
+    return 1 - (1 - source_prior) * float(numerator(embeddings.plug_in)) / D, sqrt(D)
+
+
+def _bounded(low: float, high: float, half: float, confidence: float, method: str, embeddings: Embeddings) -> Interval:
+    if low <= 0 and high >= 1:
+        m, n, n_target = embeddings.sizes
+        warn(
+            f"The {method} is vacuous: with {m} positive, {n} unlabeled and {n_target} target rows it allows an error "
+            f"of {half:.2g}, so every prior in [0, 1]; use interval='delta', or collect more rows.",
+            IntervalWarning,
+        )
+    return Interval(_clip(low), _clip(high), confidence, method)
+
+
+def _clip(x: float) -> float:
+    return float(min(max(x, 0.0), 1.0))
+
+
+def _where_not_positive(a: float, b: float, c: float, low: float, high: float) -> tuple[float, float] | None:
+    """Find the smallest and largest x in [low, high] with ax² + bx + c ≤ 0; None if there is none."""
+    candidates = [low, high]
+    discriminant = b * b - 4 * a * c
+    if a == 0:
+        candidates += [-c / b] if b else []
+    elif discriminant >= 0:
+        # the sum that does not cancel; the other root from their product c/a
+        s = -(b + np.copysign(sqrt(discriminant), b)) / 2
+        candidates += [s / a] + ([c / s] if s else [])
+    inside = sorted(x for x in candidates if low <= x <= high)
+    kept = [(x, y) for x, y in pairwise(inside) if a * ((x + y) / 2) ** 2 + b * (x + y) / 2 + c <= 0]
+    return (kept[0][0], kept[-1][1]) if kept else None
+
+
+def _where_piecewise_not_positive(f: Callable[[float], float], bends: tuple[float, ...]) -> tuple[float, float] | None:
+    """Find the smallest and largest t in [0, 1] with f(t) ≤ 0, for an f that is linear between its bends."""
+    knots = sorted({0.0, 1.0, *(t for t in bends if 0 < t < 1)})
+    kept = []
+    for s, t in pairwise(knots):
+        at_s, at_t = f(s), f(t)
+        kept += [x for x, y in ((s, at_s), (t, at_t)) if y <= 0]
+        if (at_s <= 0) != (at_t <= 0):
+            kept.append(s + (t - s) * at_s / (at_s - at_t))
+    return (min(kept), max(kept)) if kept else None

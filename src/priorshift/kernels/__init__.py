@@ -1,17 +1,6 @@
-"""Kernels k(x, y), and which one is meant by a name and a bandwidth."""
+"""Kernels k(x, y)."""
 
-from priorshift.kernels.choice import BANDWIDTHS, KERNELS, bandwidth_from_gamma, make_kernel
-from priorshift.kernels.kernel import Energy, FromFunction, Gaussian, Kernel, Laplace, Strip
+from priorshift.kernels.choice import bandwidth_from_gamma
+from priorshift.kernels.kernel import Energy, FromFunction, Gaussian, Kernel, Laplace
 
-__all__ = [
-    "BANDWIDTHS",
-    "KERNELS",
-    "Energy",
-    "FromFunction",
-    "Gaussian",
-    "Kernel",
-    "Laplace",
-    "Strip",
-    "bandwidth_from_gamma",
-    "make_kernel",
-]
+__all__ = ["Energy", "FromFunction", "Gaussian", "Kernel", "Laplace", "bandwidth_from_gamma"]

@@ -69,7 +69,7 @@ def make_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats, featur
     Examples
     --------
     >>> import numpy as np
-    >>> from priorshift.kernels import make_kernel
+    >>> from priorshift.kernels.choice import make_kernel
     >>> make_kernel("gaussian", "dimension", np.eye(8), features=8)
     Gaussian(bandwidth=2.0)
     >>> make_kernel("laplace", 3.0, np.eye(8), features=8)

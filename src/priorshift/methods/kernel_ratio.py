@@ -1,50 +1,158 @@
-"""The ratio of the shares of negatives by projection of mean embeddings: what needs no source prior.
+"""The ratio of the shares of negatives by projection of mean embeddings, which needs no source prior.
 
-Letters, once: P, U, T are the positive, the unlabelled (population) and the target sample, of m, n and n′ rows;
-a = μ_U − μ_P, b = μ_T − μ_P, and under label shift b = Ra with R = (1−π′)/(1−π).
+P, U, T are the positive, the unlabelled (population) and the target sample, of m, n and n′ rows; a = μ_U − μ_P,
+b = μ_T − μ_P, and under label shift b = Ra with R = (1−π′)/(1−π).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from priorshift.arrays import Index
 from priorshift.base import PUEstimator
-from priorshift.embedding.bandwidth import BandwidthCurve, least_variance
+from priorshift.embedding.bandwidth import BandwidthCurve, choose_bandwidth
 from priorshift.embedding.cuda import Device, choose_device
 from priorshift.embedding.gram import Embeddings, SourceEmbedding, ratio, separation
-from priorshift.embedding.incomplete import embed_pairs
 from priorshift.embedding.random_features import RandomFeatures, check_features, uses_random_features
-from priorshift.embedding.samples import EmbeddedSample
 from priorshift.errors import InputError, WeakSeparationWarning
 from priorshift.formatting import format_short
 from priorshift.inference import intervals
 from priorshift.io.observations import PriorInfluence, row_codes
-from priorshift.kernels import Gaussian, Laplace, make_kernel
-from priorshift.problem import Source
+from priorshift.kernels import Gaussian, Laplace
+from priorshift.kernels.choice import make_kernel
+from priorshift.problem import Source, Target
 from priorshift.results import Interval, NegativeRatio
 from priorshift.warning_records import warn
 
-_NO_SEPARATION = 1e-12  # of the kernel's scale: what rounding leaves of a separation that is zero
+_NO_SEPARATION = 1e-12  # relative to the kernel's scale: a separation that rounding cannot tell from zero
+
+
+@dataclass(frozen=True, eq=False)
+class KernelFit:
+    """The source embedded by a kernel, computed once for all targets: what KernelRatio and TCPU fit."""
+
+    source: SourceEmbedding
+    bandwidths: BandwidthCurve | None  # with bandwidth="variance"
+    bandwidth_rule: str | None  # None for a bandwidth that was given, or a kernel without one
+    seed: Any  # of what is random in an estimate
+
+    @classmethod
+    def from_source(cls, settings: Any, source: Source, rng: np.random.Generator, *, exact: bool = False) -> KernelFit:
+        """Choose the kernel and compute the kernel sums among source rows.
+
+        `settings` is an estimator with KernelRatio's parameters; `exact` rules out random features under "auto".
+        """
+        population = source.scaling.rows(source.table.values, _distinct(source))
+        kernel = make_kernel(settings.kernel, settings.bandwidth, population, source.scaling.features)
+        by_rule = isinstance(settings.bandwidth, str) and isinstance(settings.kernel, str)
+        rule = settings.bandwidth if by_rule and kernel.bandwidth is not None else None
+        rows = len(source.labeled)
+        device = choose_device(settings.device, kernel, rows)
+        embedding = SourceEmbedding.from_source(source, kernel, settings.precision, device)
+        bandwidths = None
+        if rule == "variance" and isinstance(kernel, (Gaussian, Laplace)):
+            bandwidths = choose_bandwidth(kernel, embedding.positive, embedding.unlabeled)
+            kernel = replace(kernel, bandwidth=bandwidths.chosen)
+            embedding = replace(embedding, kernel=kernel)
+        # a callable device computes sums over all pairs, and few pairs are fast without features
+        exact = exact or settings.pairs is not None or callable(device)
+        if not isinstance(kernel, RandomFeatures) and uses_random_features(
+            settings.embedding, kernel, rows, str(device), exact=exact
+        ):
+            columns = source.scaling.factor != 0
+            # without a random_state the features are always the same, since nothing else is random in an estimate
+            draws = np.random.default_rng(0) if settings.random_state is None else rng
+            features = RandomFeatures.draw(kernel, int(columns.sum()), settings.features, draws)
+            embedding = replace(embedding, kernel=features.with_unused_columns(columns))
+        if settings.pairs is None:
+            embedding.source_sums  # noqa: B018 (computed now, kept for every target)
+        # decided at fit, so that `estimate` gives the same answer each time; a Generator continues
+        seed = int(rng.integers(2**62)) if settings.random_state is None else settings.random_state
+        return cls(embedding, bandwidths, rule, seed)
+
+    def embed(
+        self,
+        target: Target,
+        statistic: Literal["unbiased", "plug-in"],
+        pairs: int | None,
+        *,
+        prior: PriorInfluence | None = None,
+        target_norm: bool = False,
+    ) -> Embeddings:
+        """Embed a target with the source, from all pairs of rows, random features or some pairs."""
+        sample = self.source.sample(target)
+        if pairs is None:
+            return self.source.embed(sample, statistic, target_norm=target_norm, prior=prior)
+        rng = np.random.default_rng(self.seed)
+        return self.source.embed_pairs(sample, pairs, rng, target_norm=target_norm, prior=prior)
+
+
+def ratio_from_embeddings(embeddings: Embeddings, confidence: float) -> NegativeRatio:
+    """Estimate R with Fieller's interval; NaN and a warning where the separation is not positive."""
+    D, nan = float(separation(embeddings.gram)), float("nan")
+    if not is_separated(embeddings):
+        return NegativeRatio(nan, nan, Interval(0.0, np.inf, confidence, "none"), D, embeddings.sizes)
+    error, interval = intervals.ratio(embeddings, confidence)
+    return NegativeRatio(ratio(embeddings.gram), error, interval, D, embeddings.sizes)
+
+
+def is_separated(embeddings: Embeddings) -> bool:
+    """Check that P and U are separated, so that R is defined; warn where they are not, or hardly."""
+    (m, n, _), D = embeddings.sizes, float(separation(embeddings.gram))
+    scale = float(np.nanmax(np.abs(embeddings.gram)))
+    if not _NO_SEPARATION * scale < D:
+        warn(
+            f"No estimate: the separation of {m} positive from {n} unlabeled rows is {format_short(D)}, not "
+            "positive, so the data cannot tell positives from the source population; every prior in [0, 1] is "
+            "possible. Collect more positives, or features that tell the classes apart.",
+            WeakSeparationWarning,
+        )
+        return False
+    error = intervals.separation_error(embeddings)
+    if 2 * error > D:
+        warn(
+            f"Positives and the source population are hardly apart: separation {D:.2g} with a standard error of "
+            f"{error:.2g} ({m} positive, {n} unlabeled rows). The estimate "
+            "rests on noise; rely on the interval, or collect rows or features that tell the classes apart.",
+            WeakSeparationWarning,
+        )
+    return True
+
+
+def check_kernel_settings(settings: Any) -> None:
+    """Raise InputError for settings that cannot be used, alone or together."""
+    check_features(settings.features)
+    if settings.pairs is not None and settings.statistic != "unbiased":
+        raise InputError("pairs gives an incomplete U-statistic, which is unbiased; set statistic='unbiased'.")
+
+
+def _distinct(source: Source) -> Index:
+    """Return the rows of U without copies, so that a median distance does not count those between copies."""
+    rows = source.population
+    copied = np.flatnonzero(source.copies[rows] > 1)
+    if not len(copied):
+        return rows
+    _, first = np.unique(row_codes(source.table.values[rows[copied]]), return_index=True)
+    return np.delete(rows, np.delete(copied, first))
 
 
 class KernelRatio(PUEstimator):
     """Ratio of the shares of negatives in target and source, R = (1−π′)/(1−π), without a source prior.
 
-    It is what :class:`TCPU` rests on: π′ = 1 − (1−π)R for any π.
+    :class:`TCPU` is based on it: π′ = 1 − (1−π)R for any π.
 
     Parameters
     ----------
     kernel : str, kernel or callable
-        This and what is not described here are as in :class:`TCPU`.
+        The kernel. All parameters are as in :class:`TCPU`.
     bandwidth : float or str
     statistic, scenario : str
     standardize : bool
     confidence : float
-        Of the interval, which is Fieller's.
+        Confidence level of the interval, which is Fieller's. Default 0.95.
     pairs : int or None
     precision : str
     device : str or callable
@@ -56,10 +164,10 @@ class KernelRatio(PUEstimator):
     Attributes
     ----------
     kernel_ : Kernel
-        The kernel with the bandwidth that was found.
+        The kernel with its bandwidth.
     bandwidths_ : BandwidthCurve or None
-        With ``bandwidth="variance"``: the ``bandwidths`` that were tried, the ``standard_errors`` of R that were
-        predicted for them, and the one ``chosen``.
+        With ``bandwidth="variance"``: the ``bandwidths`` that were tried, the expected ``standard_errors`` of R, and
+        the ``chosen`` bandwidth.
     classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -122,7 +230,7 @@ class KernelRatio(PUEstimator):
         X_target : array-like or data frame of shape (rows, features)
             Unlabelled rows with the columns of the source.
         weights, groups : None or array-like of shape (rows,)
-            As in `fit`, of the target's rows. A group of the source that stands here again is the same group.
+            As in `fit`, for the target's rows. A group with the same name as one of the source is the same group.
 
         Returns
         -------
@@ -136,127 +244,13 @@ class KernelRatio(PUEstimator):
         >>> print(KernelRatio().fit(s.X, s.y, shared=s.ids).negative_ratio(s.target))  # 0.4/0.8 is the truth
         ratio of negatives 0.493, 95% interval 0.450 to 0.535
         """
-        return self.ratio_of_embeddings(self.embed(X_target, weights=weights, groups=groups))
-
-    def embed(self, X_target: Any, weights: Any = None, groups: Any = None) -> Embeddings:
-        """Give the mean embeddings of the three samples, which :mod:`priorshift.inference.intervals` are functions of.
-
-        Parameters
-        ----------
-        X_target : array-like or data frame of shape (rows, features)
-            As in `negative_ratio`.
-        weights, groups : None or array-like of shape (rows,)
-            As in `negative_ratio`.
-
-        Returns
-        -------
-        Embeddings
-        """
         target = self.read_target(X_target, weights=weights, groups=groups)
-        return self._embed(self._embedding.sample(target))[0]
-
-    def ratio_of_embeddings(self, embeddings: Embeddings) -> NegativeRatio:
-        """Estimate R from mean embeddings that were made elsewhere, such as by sketches; no fit is needed.
-
-        Parameters
-        ----------
-        embeddings : Embeddings
-            Of the three samples.
-
-        Returns
-        -------
-        NegativeRatio
-            As of `negative_ratio`.
-        """
-        self._check_parameters()
-        D, nan = float(separation(embeddings.gram)), float("nan")
-        if not self._is_apart(embeddings):
-            return NegativeRatio(nan, nan, Interval(0.0, np.inf, self.confidence, "none"), D, embeddings.sizes)
-        error, interval = intervals.ratio(embeddings, self.confidence)
-        return NegativeRatio(ratio(embeddings.gram), error, interval, D, embeddings.sizes)
+        return ratio_from_embeddings(self._kernel_fit.embed(target, self.statistic, self.pairs), self.confidence)
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        """The kernel sums among source rows are computed here, once."""
-        population = source.scaling.rows(source.table.values, _distinct(source))
-        self.kernel_ = make_kernel(self.kernel, self.bandwidth, population, source.scaling.features)
-        by_rule = (
-            isinstance(self.bandwidth, str) and isinstance(self.kernel, str) and self.kernel_.bandwidth is not None
-        )
-        self._rule = self.bandwidth if by_rule else None
-        device = choose_device(self.device, self.kernel_, len(source.labeled))
-        self._embedding = SourceEmbedding.from_source(source, self.kernel_, self.precision, device)
-        self.bandwidths_: BandwidthCurve | None = None
-        if self._rule == "variance" and isinstance(self.kernel_, (Gaussian, Laplace)):
-            self.bandwidths_ = least_variance(self.kernel_, self._embedding.positive, self._embedding.unlabeled)
-            self.kernel_ = replace(self.kernel_, bandwidth=self.bandwidths_.chosen)
-            self._embedding = replace(self._embedding, kernel=self.kernel_)
-        if self._takes_features(len(source.labeled), device):
-            columns = source.scaling.factor != 0
-            # without a random_state the draw is always the same: nothing else is random in an estimate
-            drawn = RandomFeatures.draw(
-                self.kernel_,
-                int(columns.sum()),
-                self.features,
-                np.random.default_rng(0) if self.random_state is None else rng,
-            )
-            self.kernel_ = drawn.among(columns)
-            self._embedding = replace(self._embedding, kernel=self.kernel_)
-        self._entropy = self._seed(rng)
-        if self.pairs is None:
-            self._embedding.source_sums  # noqa: B018 (computed now, kept for every target)
-
-    def _takes_features(self, rows: int, device: Device) -> bool:
-        if isinstance(self.kernel_, RandomFeatures):  # brought by the user
-            return False
-        exact = self._needs_exact() or callable(device)  # which is brought for the sake of all pairs
-        return uses_random_features(self.embedding, self.kernel_, rows, str(device), exact=exact)
-
-    def _needs_exact(self) -> bool:
-        """Whether a setting rests on the kernel itself; few pairs of it are fast as they are."""
-        return self.pairs is not None
-
-    def _embed(
-        self, target: EmbeddedSample, prior: PriorInfluence | None = None, *, target_norm: bool = False
-    ) -> tuple[Embeddings, np.random.Generator]:
-        rng, source = np.random.default_rng(self._entropy), self._embedding
-        if self.pairs is None:
-            return source.embed(target, self.statistic, target_norm=target_norm, prior=prior), rng
-        return embed_pairs(source, target, self.pairs, rng, target_norm=target_norm, prior=prior), rng
-
-    def _is_apart(self, embeddings: Embeddings) -> bool:
-        """Whether there is a separation to divide by; a warning says so where there is none, or hardly any."""
-        (m, n, _), D = embeddings.sizes, float(separation(embeddings.gram))
-        scale = float(np.nanmax(np.abs(embeddings.gram)))
-        if not _NO_SEPARATION * scale < D:
-            warn(
-                f"No estimate: the separation of {m} positive from {n} unlabeled rows is {format_short(D)}, not "
-                "positive, so the data cannot tell positives from the source population; every prior in [0, 1] is "
-                "possible. Collect more positives, or features that tell the classes apart.",
-                WeakSeparationWarning,
-            )
-            return False
-        error = intervals.separation_error(embeddings)
-        if 2 * error > D:
-            warn(
-                f"Positives and the source population are hardly apart: separation {D:.2g} with a standard error of "
-                f"{error:.2g} ({m} positive, {n} unlabeled rows). The estimate "
-                "rests on noise; rely on the interval, or collect rows or features that tell the classes apart.",
-                WeakSeparationWarning,
-            )
-        return True
+        self._kernel_fit = KernelFit.from_source(self, source, rng)
+        self.kernel_, self.bandwidths_ = self._kernel_fit.source.kernel, self._kernel_fit.bandwidths
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_features(self.features)
-        if self.pairs is not None and self.statistic != "unbiased":
-            raise InputError("pairs gives an incomplete U-statistic, which is unbiased; set statistic='unbiased'.")
-
-
-def _distinct(source: Source) -> Index:
-    """Rows of U of which no two are copies: a median distance must not count those between copies."""
-    rows = source.population
-    copied = np.flatnonzero(source.copies[rows] > 1)
-    if not len(copied):
-        return rows
-    _, first = np.unique(row_codes(source.table.values[rows[copied]]), return_index=True)
-    return np.delete(rows, np.delete(copied, first))
+        check_kernel_settings(self)

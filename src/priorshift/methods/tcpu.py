@@ -1,11 +1,9 @@
-"""From mean embeddings and what is known of π to an estimate of the target prior, with its interval.
+"""TCPU: the target prior by projection of mean embeddings (Mielniczuk, Rejchel and Teisseyre 2026).
 
-Whoever made the embeddings, π̂′ = 1 − (1−π)R and how sure it is are made of them here.
-
-TCPU: the target prior by projection of mean embeddings (Mielniczuk, Rejchel and Teisseyre 2026).
-
-Letters, once: P, U, T are the positive, the unlabelled (population) and the target sample, of m, n and n′ rows;
-π is the source prior, π′ the target prior; a = μ_U − μ_P, b = μ_T − μ_P."""
+P, U, T are the positive, the unlabelled (population) and the target sample, of m, n and n′ rows; π is the source
+prior, π′ the target prior; a = μ_U − μ_P, b = μ_T − μ_P. From the mean embeddings follow R = ⟨a, b⟩/⟨a, a⟩ and
+π̂′ = 1 − (1−π)R.
+"""
 
 from __future__ import annotations
 
@@ -21,173 +19,24 @@ from priorshift.arrays import Floats
 from priorshift.base import TargetPriorEstimator
 from priorshift.embedding.cuda import Device
 from priorshift.embedding.gram import Embeddings, objective, ratio, separation, target_prior
-from priorshift.embedding.random_features import described
+from priorshift.embedding.random_features import kernel_details
 from priorshift.errors import InputError, OutOfRangeWarning
 from priorshift.formatting import format_fixed
 from priorshift.inference import intervals
 from priorshift.inference.joint import GroupInfluence, RatioInfluence
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, RangePrior, read_prior
+from priorshift.io.observations import PriorInfluence
 from priorshift.io.parameters import check_choice, is_known
-from priorshift.methods.kernel_ratio import KernelRatio
+from priorshift.methods.kernel_ratio import KernelFit, check_kernel_settings, is_separated, ratio_from_embeddings
 from priorshift.problem import Source, Target
-from priorshift.results import Interval, PriorEstimate
+from priorshift.results import Interval, NegativeRatio, PriorEstimate
 from priorshift.source_prior.estimated import LEAST_PRIOR, EstimatedPrior, SourcePriorMixin, estimate_source_prior
 from priorshift.warning_records import warn
 
-_REPLICATE_BYTES = 2**25  # of bootstrap counts held at a time
+_BOOTSTRAP_BYTES = 2**25  # of bootstrap counts held at a time
 
 
-@dataclass(frozen=True, eq=False)
-class Replicates:
-    """How a bootstrap is drawn.
-
-    Attributes
-    ----------
-    count : int
-        Replicates.
-    draw : callable
-        Gives so many Gram matrices, and how far each replicate moves an estimated π.
-    rng : Generator
-        What else is drawn.
-    """
-
-    count: int
-    draw: Callable[[int], tuple[Floats, Floats]]
-    rng: np.random.Generator
-
-
-def projected_prior(
-    embeddings: Embeddings,
-    prior: PriorKnowledge,
-    interval: str | None,
-    confidence: float,
-    *,
-    apart: bool = True,
-    estimated: EstimatedPrior | None = None,
-    replicates: Replicates | None = None,
-) -> PriorEstimate:
-    """Estimate the target prior from mean embeddings, π̂′ = 1 − (1−π)R.
-
-    Parameters
-    ----------
-    embeddings : Embeddings
-        Of the three samples.
-    prior : PriorKnowledge
-        π, as known or as estimated.
-    interval : {"delta", "bootstrap", "paper-bound", "sharp-bound"} or None
-        As in :class:`TCPU`.
-    confidence : float
-        Of the interval.
-    apart : bool
-        Whether there is a separation to divide by.
-    estimated : EstimatedPrior or None
-        What was asked for π, where it is an estimate.
-    replicates : Replicates or None
-        Of the bootstrap.
-
-    Returns
-    -------
-    PriorEstimate
-        Without the name of a method; its `details` are those of π and of shared rows.
-    """
-    pi, influence = prior.value, estimated.influence if estimated else None
-    nan = float("nan")
-    R, error = ratio(embeddings.gram), nan
-    if apart:
-        made = _interval(embeddings, prior, interval, confidence, estimated, replicates)
-        if not (estimated and influence is None and isinstance(prior, PointPrior)):  # whose error is not known
-            error = float(np.hypot(intervals.standard_error(embeddings, pi), R * prior.error))
-    else:
-        R = nan
-        made = None if interval is None else Interval(0.0, 1.0, confidence, "none")
-    raw = 1 - (1 - pi) * R
-    return PriorEstimate(
-        value=float(np.clip(raw, 0, 1)),
-        raw=raw,
-        interval=made,
-        standard_error=error,
-        source_prior=pi,
-        negative_ratio=R,
-        separation=float(separation(embeddings.gram)),
-        method="",
-        sizes=embeddings.sizes,
-        source_prior_by=estimated.name if estimated else prior.by,
-        details={
-            "source_prior_range": None if isinstance(prior, PointPrior) else list(prior.range),
-            "source_prior_standard_error": sqrt(embeddings.prior_variance) if influence else prior.error or None,
-            "shared_rows": embeddings.shared,
-        },
-    )
-
-
-def _interval(
-    embeddings: Embeddings,
-    prior: PriorKnowledge,
-    interval: str | None,
-    confidence: float,
-    estimated: EstimatedPrior | None,
-    replicates: Replicates | None,
-) -> Interval | None:
-    most = prior.range[1]  # the largest π makes the largest raw estimate; one above 1 is so for every π
-    _, plausible = intervals.delta(embeddings, most, confidence)
-    if not plausible and 2 * intervals.separation_error(embeddings) <= separation(embeddings.gram):
-        warn(
-            f"The raw estimate {format_fixed(target_prior(embeddings.gram, most), 3)} lies outside [0, 1] by more than "
-            f"its sampling error ({intervals.standard_error(embeddings, most):.2g}); check the source prior ({prior}) "
-            "and whether the classes look the same in source and target.",
-            OutOfRangeWarning,
-        )
-    if interval is None:
-        return None
-    if estimated:
-        estimated.warn_of_error()
-        if estimated.influence is None and isinstance(prior, PointPrior):
-            return None
-    given = _interval_given_prior(embeddings, interval, confidence, estimated, replicates)
-    if isinstance(prior, PointPrior):
-        return given(prior.value)
-    if isinstance(prior, RangePrior):
-        made = given(prior.low)
-        other = given(prior.high) if made.width < 1 else made  # nothing is wider, and no warning needed twice
-        return replace(made, low=min(made.low, other.low), high=max(made.high, other.high))
-    if replicates is not None and interval == "bootstrap":
-        return given(prior.draw(replicates.count, replicates.rng))
-    low, high = prior.interval(intervals.curve(embeddings), confidence)
-    value = _clipped(embeddings, prior.value)  # a mean, which a skew distribution can have beyond a quantile
-    return Interval(min(low, value), max(high, value), confidence, "delta")
-
-
-def _interval_given_prior(
-    embeddings: Embeddings,
-    interval: str,
-    confidence: float,
-    estimated: EstimatedPrior | None,
-    replicates: Replicates | None,
-) -> Callable[[Any], Interval]:
-    """The interval that was asked for, as a function of π; the bootstrap's takes one π for each replicate too."""
-    if interval == "delta":
-        return lambda pi: intervals.delta(embeddings, pi, confidence)[0]
-    if replicates is None or interval != "bootstrap":
-        bound = intervals.paper_bound if interval == "paper-bound" else intervals.sharp_bound
-        return lambda pi: bound(embeddings, pi, confidence)
-    batch = max(1, min(replicates.count, _REPLICATE_BYTES // sum(embeddings.sizes)))
-    batches = [min(batch, replicates.count - k) for k in range(0, replicates.count, batch)]
-    grams, moved = (np.concatenate(part) for part in zip(*map(replicates.draw, batches), strict=True))
-
-    def bootstrap(pi: Any) -> Interval:
-        known = estimated is None or estimated.influence is None
-        priors = pi if known else np.clip(pi + moved, 0.0, 1 - LEAST_PRIOR)
-        return intervals.bootstrap(grams, priors, confidence, _clipped(embeddings, np.mean(pi)))
-
-    return bootstrap
-
-
-def _clipped(embeddings: Embeddings, source_prior: Any) -> float:
-    """The estimate of π′ within [0, 1]."""
-    return float(np.clip(target_prior(embeddings.gram, source_prior), 0, 1))
-
-
-class TCPU(SourcePriorMixin, KernelRatio, TargetPriorEstimator):
+class TCPU(SourcePriorMixin, TargetPriorEstimator):
     """Target prior from positive-unlabelled source data under label shift.
 
     Parameters
@@ -276,8 +125,13 @@ class TCPU(SourcePriorMixin, KernelRatio, TargetPriorEstimator):
     """
 
     label = "TCPU"
+    keeps_rows = True  # of P and U, for the kernel's sums with a target
+    takes_weights = True
     takes_uncertain_prior = True
-    settings_of_estimate: ClassVar[frozenset[str]] = KernelRatio.settings_of_estimate | {
+    settings_of_estimate: ClassVar[frozenset[str]] = TargetPriorEstimator.settings_of_estimate | {
+        "statistic",
+        "confidence",
+        "pairs",
         "source_prior",
         "interval",
         "n_bootstrap",
@@ -303,24 +157,40 @@ class TCPU(SourcePriorMixin, KernelRatio, TargetPriorEstimator):
         verbose: bool = False,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
-        super().__init__(
-            kernel=kernel,
-            bandwidth=bandwidth,
-            statistic=statistic,
-            scenario=scenario,
-            standardize=standardize,
-            confidence=confidence,
-            pairs=pairs,
-            precision=precision,
-            device=device,
-            embedding=embedding,
-            features=features,
-            verbose=verbose,
-            random_state=random_state,
-        )
         self.source_prior = source_prior
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.statistic = statistic
+        self.scenario = scenario
+        self.standardize = standardize
         self.interval = interval
+        self.confidence = confidence
+        self.pairs = pairs
+        self.precision = precision
+        self.device = device
+        self.embedding = embedding
+        self.features = features
         self.n_bootstrap = n_bootstrap
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def negative_ratio(self, X_target: Any, weights: Any = None, groups: Any = None) -> NegativeRatio:
+        """Estimate R = (1−π′)/(1−π), the ratio of the shares of negatives, which needs no π.
+
+        Parameters
+        ----------
+        X_target : array-like or data frame of shape (rows, features)
+            Unlabelled rows with the columns of the source.
+        weights, groups : None or array-like of shape (rows,)
+            As in `estimate`.
+
+        Returns
+        -------
+        NegativeRatio
+            As :meth:`KernelRatio.negative_ratio`.
+        """
+        target = self.read_target(X_target, weights=weights, groups=groups)
+        return ratio_from_embeddings(self._kernel_fit.embed(target, self.statistic, self.pairs), self.confidence)
 
     def objective(
         self, X_target: Any, gamma: ArrayLike, weights: Any = None, groups: Any = None
@@ -342,76 +212,71 @@ class TCPU(SourcePriorMixin, KernelRatio, TargetPriorEstimator):
             Of the shape of `gamma`.
         """
         target = self.read_target(X_target, weights=weights, groups=groups)
-        embeddings, _ = self._embed(self._embedding.sample(target), target_norm=True)
+        embeddings = self._kernel_fit.embed(target, self.statistic, self.pairs, target_norm=True)
         return objective(embeddings.gram, self._prior_in_use()[0].value, gamma)
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        super()._fit(source, rng)
-        if self.interval in ("paper-bound", "sharp-bound"):
-            intervals.check_bounded(self.kernel_, self.interval)
-            samples = self._embedding.positive, self._embedding.unlabeled
-            intervals.check_even(all(sample.is_even for sample in samples), self.interval)
+        self._kernel_fit = KernelFit.from_source(self, source, rng, exact=self.interval in intervals.BOUNDS)
+        embedding = self._kernel_fit.source
+        self.kernel_, self.bandwidths_ = embedding.kernel, self._kernel_fit.bandwidths
+        if self.interval in intervals.BOUNDS:
+            is_iid = embedding.positive.is_iid and embedding.unlabeled.is_iid
+            intervals.check_bound_applies(self.interval, self.kernel_, is_iid)
         self._set_source_prior(lambda: estimate_source_prior(self.source_prior, source, self.random_state))
 
     def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None]:
-        """π as it is set now, and what was asked for it."""
-        found = self._answer()
-        if found is None:
+        """Return what is known of π now, and the estimate behind it where there is one."""
+        estimated = self._answer()
+        if estimated is None:
             return self._knowledge(), None
-        # an influence adds up with that on R, row by row; a distribution is taken as one from elsewhere
-        return PointPrior(found.value) if found.distribution is None else DistributionPrior(found.distribution), found
+        # the influence of rows on π and on R adds up row by row; a distribution counts as knowledge from elsewhere
+        if estimated.distribution is None:
+            return PointPrior(estimated.value), estimated
+        return DistributionPrior(estimated.distribution), estimated
 
     def _estimate(self, target: Target) -> PriorEstimate:
-        return self._estimate_from(target)[0]
+        return self._project(target).estimate(self)
 
     def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
-        estimate, embeddings, prior, estimated = self._estimate_from(target)
+        projection = self._project(target)
+        embeddings, prior = projection.embeddings, projection.prior
+        estimate = projection.estimate(self)
         known = estimate.interval is not None and np.isfinite(estimate.standard_error)
         if not known or embeddings.influence is None:
             return estimate, None
         of_P, of_U, of_T = intervals.ratio_influence(embeddings)
-        influence = estimated.influence if estimated else None
+        influence = projection.prior_influence
         curve = intervals.curve_with_prior(embeddings, prior.value) if influence else intervals.curve(embeddings)
-        number = self._embedding.sample(target).observation
-        with_source = number < self._embedding.observations
+        source = self._kernel_fit.source
+        number = source.sample(target).observation
+        with_source = number < source.observations
         own = np.bincount(number[~with_source], of_T[~with_source])
+        in_source = np.bincount(number[with_source], of_T[with_source], source.observations)
+        groups = target.groups
         return estimate, RatioInfluence(
             estimate.negative_ratio,
             curve,
             prior,
-            self._of_observations(of_P, of_U)
-            + np.bincount(number[with_source], of_T[with_source], self._embedding.observations),
+            self._sum_by_observation(of_P, of_U) + in_source,
             float(own @ own),
             curve.freedom,
-            self._of_observations(influence.positive, influence.unlabeled) if influence else None,
-            None
-            if target.groups is None
-            else GroupInfluence.from_rows(target.groups, np.where(with_source, 0.0, of_T)),
+            self._sum_by_observation(influence.positive, influence.unlabeled) if influence else None,
+            None if groups is None else GroupInfluence.from_rows(groups, np.where(with_source, 0.0, of_T)),
             target.size,
         )
 
-    def _of_observations(self, of_P: Floats, of_U: Floats) -> Floats:
-        """What rows of P and of U do, added up where they are one observation."""
-        samples = (self._embedding.positive, of_P), (self._embedding.unlabeled, of_U)
-        sums = [np.bincount(sample.observation, moves, self._embedding.observations) for sample, moves in samples]
+    def _sum_by_observation(self, of_P: Floats, of_U: Floats) -> Floats:
+        """Add up the influence of rows of P and of U over each observation of the source."""
+        source = self._kernel_fit.source
+        samples = (source.positive, of_P), (source.unlabeled, of_U)
+        sums = [np.bincount(sample.observation, moves, source.observations) for sample, moves in samples]
         return np.asarray(sums[0] + sums[1])
 
     def estimate_embeddings(self, embeddings: Embeddings, details: Mapping[str, Any]) -> PriorEstimate:
-        """Estimate the target prior from mean embeddings that were made elsewhere, such as by sketches.
+        """Estimate the target prior from given mean embeddings, such as those of sketches, without a fit.
 
-        No fit is needed, but π must be known, exactly or roughly, and there are no rows to draw a bootstrap from.
-
-        Parameters
-        ----------
-        embeddings : Embeddings
-            Of the three samples, by the `statistic` and the `scenario` that are set.
-        details : mapping
-            How they were made.
-
-        Returns
-        -------
-        PriorEstimate
-            As of `estimate`.
+        π must be known, exactly or roughly, and there are no rows for a bootstrap. `details` say how the embeddings
+        were computed.
         """
         self._check_parameters()
         if not is_known(self.source_prior):
@@ -421,50 +286,36 @@ class TCPU(SourcePriorMixin, KernelRatio, TargetPriorEstimator):
             )
         if self.interval == "bootstrap":
             raise InputError("interval='bootstrap' draws rows, but there are none here; use interval='delta'.")
-        return self._projected(embeddings, self._knowledge(), None, None, details)
+        return _Projection(embeddings, self._knowledge(), details).estimate(self)
 
-    def _estimate_from(self, target: Target) -> tuple[PriorEstimate, Embeddings, PriorKnowledge, EstimatedPrior | None]:
-        """The estimate, and what it was made of."""
+    def _project(self, target: Target) -> _Projection:
+        """Embed the target, and collect what its estimate follows from."""
         prior, estimated = self._prior_in_use()
         influence = estimated.influence if estimated else None
-        sample = self._embedding.sample(target)
-        embeddings, rng = self._embed(sample, influence)
+        embeddings = self._kernel_fit.embed(target, self.statistic, self.pairs, prior=influence)
+        source, sample = self._kernel_fit.source, None
+        rng = np.random.default_rng(self._kernel_fit.seed)
 
         def draw(count: int) -> tuple[Floats, Floats]:
-            return self._embedding.bootstrap(sample, self.statistic, count, rng, influence)
+            nonlocal sample
+            sample = source.sample(target) if sample is None else sample
+            return source.bootstrap(sample, self.statistic, count, rng, influence)
 
-        details = described(self.kernel_) | {
-            "bandwidth_by": self._rule,
+        details = kernel_details(self.kernel_) | {
+            "bandwidth_by": self._kernel_fit.bandwidth_rule,
             "standardize": self.standardize,
             "precision": self.precision,
-            "device": str(self._embedding.device),
+            "device": str(source.device),
             "pairs": self.pairs,
         }
-        replicates = Replicates(self.n_bootstrap, draw, rng)
-        return self._projected(embeddings, prior, estimated, replicates, details), embeddings, prior, estimated
-
-    def _projected(
-        self,
-        embeddings: Embeddings,
-        prior: PriorKnowledge,
-        estimated: EstimatedPrior | None,
-        replicates: Replicates | None,
-        details: Mapping[str, Any],
-    ) -> PriorEstimate:
-        apart = self._is_apart(embeddings)
-        how = self.interval, self.confidence
-        made = projected_prior(embeddings, prior, *how, apart=apart, estimated=estimated, replicates=replicates)
-        settings = {"statistic": self.statistic, "scenario": self.scenario}
-        return replace(made, method=self.label, details={**details, **settings, **made.details})
-
-    def _needs_exact(self) -> bool:
-        return super()._needs_exact() or self.interval in ("paper-bound", "sharp-bound")
+        return _Projection(embeddings, prior, details, estimated, _Replicates(self.n_bootstrap, draw, rng))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_kernel_settings(self)
         check_choice("interval", self.interval, (*intervals.METHODS, None))
         known = is_known(self.source_prior) and not isinstance(read_prior(self.source_prior), DistributionPrior)
-        if not known and self.interval in ("paper-bound", "sharp-bound"):
+        if not known and self.interval in intervals.BOUNDS:
             what = "a distribution" if is_known(self.source_prior) else "to be estimated"
             raise InputError(
                 f"interval={self.interval!r} is proved for a known source prior, but it is {what}; "
@@ -474,3 +325,118 @@ class TCPU(SourcePriorMixin, KernelRatio, TargetPriorEstimator):
             raise InputError(
                 f"interval={self.interval!r} needs all pairs of rows; leave pairs=None or use interval='delta'."
             )
+
+
+@dataclass(frozen=True, eq=False)
+class _Replicates:
+    """How bootstrap replicates are drawn."""
+
+    count: int
+    draw: Callable[[int], tuple[Floats, Floats]]  # Gram matrices, and the change of an estimated π, of some replicates
+    rng: np.random.Generator
+
+
+@dataclass(frozen=True, eq=False)
+class _Projection:
+    """What an estimate of the target prior follows from: mean embeddings and what is known of π."""
+
+    embeddings: Embeddings
+    prior: PriorKnowledge
+    details: Mapping[str, Any]  # how the embeddings were computed
+    estimated: EstimatedPrior | None = None  # the estimate of π, where it is one
+    replicates: _Replicates | None = None
+
+    @property
+    def prior_influence(self) -> PriorInfluence | None:
+        """Influence of the rows on the estimate of π; None where it is not known, or π is not an estimate."""
+        return self.estimated.influence if self.estimated else None
+
+    def estimate(self, settings: TCPU) -> PriorEstimate:
+        """Compute π̂′ = 1 − (1−π)R with its standard error and interval."""
+        embeddings, prior, confidence = self.embeddings, self.prior, settings.confidence
+        pi, error = prior.value, float("nan")
+        if is_separated(embeddings):
+            R = ratio(embeddings.gram)
+            interval = self._interval(settings.interval, confidence)
+            if not self._has_unknown_error():
+                error = float(np.hypot(intervals.standard_error(embeddings, pi), R * prior.error))
+        else:
+            R = float("nan")
+            interval = None if settings.interval is None else Interval(0.0, 1.0, confidence, "none")
+        raw = 1 - (1 - pi) * R
+        prior_error = sqrt(embeddings.prior_variance) if self.prior_influence else prior.error or None
+        return PriorEstimate(
+            value=float(np.clip(raw, 0, 1)),
+            raw=raw,
+            interval=interval,
+            standard_error=error,
+            source_prior=pi,
+            negative_ratio=R,
+            separation=float(separation(embeddings.gram)),
+            method=settings.label,
+            sizes=embeddings.sizes,
+            source_prior_by=self.estimated.name if self.estimated else prior.by,
+            details={
+                **self.details,
+                "statistic": settings.statistic,
+                "scenario": settings.scenario,
+                "source_prior_range": None if isinstance(prior, PointPrior) else list(prior.range),
+                "source_prior_standard_error": prior_error,
+                "shared_rows": embeddings.shared,
+            },
+        )
+
+    def _has_unknown_error(self) -> bool:
+        """Check whether π is an estimate of unknown error."""
+        return self.estimated is not None and self.prior_influence is None and isinstance(self.prior, PointPrior)
+
+    def _interval(self, interval: str | None, confidence: float) -> Interval | None:
+        embeddings, prior = self.embeddings, self.prior
+        most = prior.range[1]  # the largest π gives the largest raw estimate; one above 1 is so for every π
+        _, plausible = intervals.delta(embeddings, most, confidence)
+        if not plausible and 2 * intervals.separation_error(embeddings) <= separation(embeddings.gram):
+            warn(
+                f"The raw estimate {format_fixed(target_prior(embeddings.gram, most), 3)} lies outside [0, 1] by more "
+                f"than its sampling error ({intervals.standard_error(embeddings, most):.2g}); check the source prior "
+                f"({prior}) and whether the classes look the same in source and target.",
+                OutOfRangeWarning,
+            )
+        if interval is None:
+            return None
+        if self.estimated:
+            self.estimated.warn_of_error()
+            if self._has_unknown_error():
+                return None
+        given = self._interval_given_prior(interval, confidence)
+        if isinstance(prior, PointPrior):
+            return given(prior.value)
+        if isinstance(prior, RangePrior):
+            at_low = given(prior.low)
+            at_high = given(prior.high) if at_low.width < 1 else at_low  # nothing is wider, and one warning is enough
+            return replace(at_low, low=min(at_low.low, at_high.low), high=max(at_low.high, at_high.high))
+        if self.replicates is not None and interval == "bootstrap":
+            return given(prior.draw(self.replicates.count, self.replicates.rng))
+        low, high = prior.interval(intervals.curve(embeddings), confidence)
+        value = self._clipped(prior.value)  # a mean, which can lie beyond a quantile of a skew distribution
+        return Interval(min(low, value), max(high, value), confidence, "delta")
+
+    def _interval_given_prior(self, interval: str, confidence: float) -> Callable[[Any], Interval]:
+        """Return the interval as a function of π; the bootstrap's also takes one π for each replicate."""
+        embeddings, replicates = self.embeddings, self.replicates
+        if interval == "delta":
+            return lambda pi: intervals.delta(embeddings, pi, confidence)[0]
+        if replicates is None or interval != "bootstrap":
+            bound = intervals.paper_bound if interval == "paper-bound" else intervals.sharp_bound
+            return lambda pi: bound(embeddings, pi, confidence)
+        batch = max(1, min(replicates.count, _BOOTSTRAP_BYTES // sum(embeddings.sizes)))
+        batches = [min(batch, replicates.count - k) for k in range(0, replicates.count, batch)]
+        grams, moved = (np.concatenate(part) for part in zip(*map(replicates.draw, batches), strict=True))
+
+        def bootstrap(pi: Any) -> Interval:
+            priors = pi if self.prior_influence is None else np.clip(pi + moved, 0.0, 1 - LEAST_PRIOR)
+            return intervals.bootstrap(grams, priors, confidence, self._clipped(np.mean(pi)))
+
+        return bootstrap
+
+    def _clipped(self, source_prior: Any) -> float:
+        return float(np.clip(target_prior(self.embeddings.gram, source_prior), 0, 1))

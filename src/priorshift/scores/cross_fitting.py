@@ -33,7 +33,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.arrays import Floats, Index
-from priorshift.embedding.device import device_meant, import_cuda
+from priorshift.embedding.cuda import import_cuda, resolve_device
 from priorshift.errors import InputError
 from priorshift.io.estimators import check_estimator, seeded
 from priorshift.problem import Source
@@ -172,7 +172,7 @@ def choose_score_device(device: str, rows: int) -> str:
     str
         "cpu", or a torch device.
     """
-    return device_meant(device, pays=rows >= _MANY)
+    return resolve_device(device, worthwhile=rows >= _MANY)
 
 
 def gpu_scores(rows: Floats, fold: Index, models: Sequence[Ridge], device: str = "cuda") -> Floats:

@@ -33,7 +33,7 @@ from typing import Any
 
 from priorshift.arrays import Floats
 from priorshift.embedding.moments import FeatureMoments, embed_moments
-from priorshift.embedding.random_features import described
+from priorshift.embedding.random_features import kernel_details
 from priorshift.errors import InconsistentInputWarning, InputError
 from priorshift.inference.prior_knowledge import read_prior
 from priorshift.io.chunks import Chunks
@@ -205,7 +205,7 @@ def estimate_from_sketches(estimator: Any, *, positive: Any, unlabeled: Any, tar
     )
     if estimator.scenario == "case-control":  # else the population is both
         warn_if_swapped(positive.moments, unlabeled.moments, read_prior(estimator.source_prior).range[0])
-    details = described(design.features) | {
+    details = kernel_details(design.features) | {
         "bandwidth_by": design.bandwidth_by,
         "standardize": design.standardize,
         "precision": "float64",

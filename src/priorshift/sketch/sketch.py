@@ -33,7 +33,8 @@ from priorshift.io.chunk_parts import AnyTable
 from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
 from priorshift.io.parameters import check_choice, check_random_state, is_number
-from priorshift.kernels import Gaussian, Laplace, make_kernel
+from priorshift.kernels import Gaussian, Laplace
+from priorshift.kernels.choice import make_kernel
 from priorshift.progress import show_progress
 from priorshift.sketch import private
 from priorshift.sketch.row_reader import RowReader, open_chunks, weighted_rows
@@ -392,7 +393,7 @@ class Sketch(private.Summary):
 
     def __str__(self) -> str:
         rows, width, moments = len(self), self.design.reader.width, self.moments
-        weighted = "" if moments.is_even else f" (effective sample size {moments.size:,.0f})"
+        weighted = "" if moments.has_equal_weights else f" (effective sample size {moments.size:,.0f})"
         return (
             f"sketch of {rows:,} row{'s' * (rows != 1)}{weighted}: {self.features} random features of a {self.kernel} "
             f"kernel, bandwidth {self.bandwidth:.3g}, {width} column{'s' * (width != 1)}{self.privacy_text}"

@@ -19,10 +19,9 @@ from priorshift import threads
 from priorshift.arrays import Floats
 from priorshift.base import PUEstimator
 from priorshift.errors import ApproximationWarning, FewPositivesWarning, InputError, WeakSeparationWarning
-from priorshift.hull.faces import NearestPoint
-from priorshift.hull.hull import Hull
+from priorshift.hull.hull import Hull, HullSample, RowInfluence, build_hull, group_similar_rows
 from priorshift.hull.kernel_matrix import RIDGE, search_bandwidth
-from priorshift.hull.sample import HullSample, Push, alike, hull_of
+from priorshift.hull.solver import NearestPoint
 from priorshift.io.parameters import check_bandwidth
 from priorshift.io.weights import effective_size
 from priorshift.problem import Source
@@ -155,7 +154,7 @@ class KM2(PUEstimator):
         distance, slope = np.zeros(len(ratios)), np.zeros(len(ratios))
         start = None
         with threads.one_blas_thread():
-            hull = hull_of(*self._problem, self.bandwidth_)
+            hull = build_hull(*self._problem, self.bandwidth_)
             for k in np.argsort(ratios):
                 if ratios[k] > 1:  # at 1 the point is μ_U itself: d = 0
                     at = hull.project(ratios[k], start=start)
@@ -184,16 +183,16 @@ class KM2(PUEstimator):
             group = None
             if many:
                 most = min(self.max_rows, _POINTS)
-                group = alike(rows, sample.labeled, (sample.p, sample.u), self.bandwidth_, most, rng)
+                group = group_similar_rows(rows, sample.labeled, (sample.p, sample.u), self.bandwidth_, most, rng)
                 order = np.argsort(group, kind="stable")
                 rows, sample, group = rows[order], sample.take(order), group[order]
             self._problem = rows, sample.p, sample.u, group
-            hull = hull_of(*self._problem, self.bandwidth_)
+            hull = build_hull(*self._problem, self.bandwidth_)
             self.separation_ = hull.separation
             step()
             start = hull.project(_START)
-            push = Push(sample.p, sample.u, source.observation[sample.rows])
-            rules = _thresholds(hull, start, push, min(of_P, of_U))
+            row_influence = RowInfluence(sample.p, sample.u, source.observation[sample.rows])
+            rules = _thresholds(hull, start, row_influence, min(of_P, of_U))
             self.thresholds_ = {name: rule.slope for name, rule in rules.items()}
             threshold = rules[self.rule]
             step()
@@ -201,9 +200,9 @@ class KM2(PUEstimator):
             # More than the ridge alone, and a slope that is yet to grow: with few rows in many features, d is a line.
             apart = hull.separation > max(_NO_SEPARATION, sqrt(2 * RIDGE) * float(np.linalg.norm(sample.u - sample.p)))
             apart &= threshold.slope < (1 - 1e-6) * hull.separation
-            end = hull.where_slope_passes(threshold.slope, most=largest) if apart else hull.project(largest)
+            end = hull.find_slope(threshold.slope, most=largest) if apart else hull.project(largest)
             found = apart and end.ratio < largest
-            influence = _influence(hull, end, threshold, push) if found else np.full(len(rows), np.nan)
+            influence = _influence(hull, end, threshold, row_influence) if found else np.full(len(rows), np.nan)
         self.ratio_ = end.ratio
         self.prior_ = 1 - 1 / end.ratio
         self.converged_ = start.converged and end.converged
@@ -221,12 +220,12 @@ class KM2(PUEstimator):
                 f"with their square; raise max_rows above {most // 2} to use more.",
                 ApproximationWarning,
             )
-        return sample.drawn(most, rng)
+        return sample.subsample(most, rng)
 
     def _find_bandwidth(self, rows: Floats, sample: HullSample, many: bool, rng: np.random.Generator) -> float:
         if not isinstance(self.bandwidth, str):
             return float(self.bandwidth)
-        some = replace(sample, rows=np.arange(len(rows))).drawn(_SEARCHED if many else len(rows), rng)
+        some = replace(sample, rows=np.arange(len(rows))).subsample(_SEARCHED if many else len(rows), rng)
         return search_bandwidth(rows[some.rows], some.p, some.u, unbiased=many)
 
     def _project(self, rows: Floats) -> Floats:
@@ -299,13 +298,13 @@ class _Threshold:
     influence: Floats
 
 
-def _thresholds(hull: Hull, start: NearestPoint, push: Push, rows: float) -> dict[str, _Threshold]:
+def _thresholds(hull: Hull, start: NearestPoint, influence: RowInfluence, rows: float) -> dict[str, _Threshold]:
     """The slopes at which d is taken to have left zero; `rows` is min(m, n), of equal weight."""
-    nothing = np.zeros(len(push.positive))
+    nothing = np.zeros(len(influence.positive))
     begin = nothing
     if start.distance > 1e-5 * hull.separation:  # else still inside the hull, up to rounding, where no row moves it
-        begin = push.point(_START, hull.residual(start)) / start.distance
-    line = push.line(hull.values(hull.a)) / max(hull.separation, 1e-300)
+        begin = influence.on_point(_START, hull.residual(start)) / start.distance
+    line = influence.on_direction(hull.values(hull.a)) / max(hull.separation, 1e-300)
     km2 = _Threshold(
         0.8 * start.distance / (_START - 1) + 0.2 * hull.separation, 0.8 / (_START - 1) * begin + 0.2 * line
     )
@@ -313,7 +312,7 @@ def _thresholds(hull: Hull, start: NearestPoint, push: Push, rows: float) -> dic
     return {"KM1": km1 if km1.slope <= 0.9 * hull.separation else km2, "KM2": km2}
 
 
-def _influence(hull: Hull, end: NearestPoint, threshold: _Threshold, push: Push) -> Floats:
+def _influence(hull: Hull, end: NearestPoint, threshold: _Threshold, influence: RowInfluence) -> Floats:
     """First-order change of the prior when a row counts a little more.
 
     On its face the distance is a smooth function of μ_U and μ_P. With δu and δa the changes of u and a,
@@ -321,10 +320,10 @@ def _influence(hull: Hull, end: NearestPoint, threshold: _Threshold, push: Push)
     """
     bend = (end.curvature - end.slope**2) / max(end.distance, 1e-300)
     if not (end.distance > 0 and end.curvature - end.slope**2 > 1e-9 * hull.means.aa):
-        return np.full(len(push.positive), np.nan)
+        return np.full(len(influence.positive), np.nan)
     residual = hull.residual(end)
-    slope = (push.line(residual) + push.point(end.ratio, hull.across(end))) / end.distance
-    slope -= end.slope * push.point(end.ratio, residual) / end.distance**2
+    slope = (influence.on_direction(residual) + influence.on_point(end.ratio, hull.orthogonal(end))) / end.distance
+    slope -= end.slope * influence.on_point(end.ratio, residual) / end.distance**2
     return np.asarray((threshold.influence - slope) / bend / end.ratio**2)
 
 

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from priorshift.embedding.gram import P, SourceEmbedding, T, U
-from priorshift.embedding.incomplete import embed_pairs
-from priorshift.embedding.samples import EmbeddedSample, own_pairs
+from priorshift.embedding.samples import EmbeddedSample, self_pairs
 from priorshift.embedding.tiles import Rows
 from priorshift.errors import InputError
 from priorshift.io.observations import PriorInfluence
@@ -78,7 +77,7 @@ def test_gram_matrix_agrees_with_double_loops_over_the_pairs_it_keeps(kernel, st
     np.testing.assert_allclose(embeddings.gram, slow_gram(kernel, X, statistic), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(embeddings.plug_in, slow_gram(kernel, X, "plug-in"), rtol=1e-12, atol=1e-14)
     assert embeddings.sizes == (6, 9, 7)
-    assert embeddings.is_even == (kind in ("apart", "shared"))
+    assert embeddings.is_iid == (kind in ("apart", "shared"))
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
@@ -96,7 +95,7 @@ def test_a_large_group_is_left_out_whole(kernel, share):
     for A, B in ((X, Y), (X, X)):
         same = A.observation[:, None] == B.observation
         K = kernel(A.rows[:], B.rows[:]) * same
-        of_A, of_B = own_pairs(kernel, A, B)
+        of_A, of_B = self_pairs(kernel, A, B)
         np.testing.assert_allclose(of_A.sums, K @ B.mass, rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(of_B.sums, A.mass @ K, rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(of_A.mass, same @ B.mass, rtol=1e-12)
@@ -198,7 +197,7 @@ LARGER = (60, 90, 70)
 def test_incomplete_statistic_approaches_the_complete_one(kind):
     X = samples(kind, LARGER)
     exact = source(KERNELS[0], X).embed(X[T], target_norm=True)
-    some = embed_pairs(source(KERNELS[0], X), X[T], 400_000, np.random.default_rng(0), target_norm=True)
+    some = source(KERNELS[0], X).embed_pairs(X[T], 400_000, np.random.default_rng(0), target_norm=True)
     np.testing.assert_allclose(some.gram, exact.gram, atol=0.002)  # four standard errors of 400,000 pairs
     # the factor n/(n−1), at most of 18 groups, is not in the incomplete one
     variance, unbiased = (made.parts.sum(axis=0)[U, T, U, T] for made in (some, exact))
@@ -209,7 +208,7 @@ def test_incomplete_statistic_approaches_the_complete_one(kind):
 def test_incomplete_statistic_never_pairs_an_observation_with_itself(kind):
     """With a kernel that is 1 within an observation and 0 elsewhere, every kept pair gives 0."""
     X = [EmbeddedSample(rows(x.observation[:, None].astype(float)), x.mass, x.observation) for x in samples(kind)]
-    some = embed_pairs(source(Gaussian(1e-6), X), X[T], 5000, np.random.default_rng(0), target_norm=True)
+    some = source(Gaussian(1e-6), X).embed_pairs(X[T], 5000, np.random.default_rng(0), target_norm=True)
     np.testing.assert_array_equal(some.gram, np.zeros((3, 3)))
 
 
@@ -219,9 +218,8 @@ def test_incomplete_statistic_draws_pairs_by_what_they_count():
     for one in X:
         one.rows.X[:] = 0
     X[P].rows.X[2] = 1
-    some = embed_pairs(
-        source(FromFunction(lambda A, B: A[:, :1] + B[:, 0]), X), X[T], 100_000, np.random.default_rng(0)
-    )
+    kernel = FromFunction(lambda A, B: A[:, :1] + B[:, 0])
+    some = source(kernel, X).embed_pairs(X[T], 100_000, np.random.default_rng(0))
     w = X[P].mass
     assert some.gram[P, U] == pytest.approx(w[2], abs=0.005)  # three standard errors of 100,000 draws
     assert some.gram[P, P] == pytest.approx(2 * w[2] * (1 - w[2]) / (1 - w @ w), abs=0.005)
@@ -231,11 +229,11 @@ def test_incomplete_statistic_with_no_pair_left_is_refused():
     X = samples(sizes=(2, 2, 5))
     X[U].observation[0] = X[P].observation[0]
     made, draws = source(KERNELS[0], X), np.random.default_rng(11)
-    message = "all 1 sampled pairs of a positive and an unlabeled row are one observation"
+    message = "all 1 sampled pairs of positive and unlabeled rows"
     said = []
     for _ in range(80):
         try:
-            embed_pairs(made, X[T], 1, draws)
+            made.embed_pairs(X[T], 1, draws)
         except InputError as error:
             said.append(str(error))
     assert all(message in one for one in said)
@@ -255,7 +253,7 @@ def test_incomplete_statistic_knows_its_own_spread(kind):
             EmbeddedSample(rows(effect[x.observation] + 0.5 * rng.normal(size=(len(x), 2))), x.mass, x.observation)
             for x in fixed
         ]
-        some = embed_pairs(source(KERNELS[0], X), X[T], 500, rng)
+        some = source(KERNELS[0], X).embed_pairs(X[T], 500, rng)
         values.append(np.nansum(A * np.nan_to_num(some.gram)))
         variances.append(some.variance(A)[0])
     # 400 draws know a variance to 7 %, hence 20 %

@@ -62,7 +62,7 @@ def test_weights_that_are_all_the_same_and_groups_of_one_row_change_nothing(opti
     np.testing.assert_allclose(numbers(told), numbers(plain), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", ps.kernels.KERNELS)
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "energy"])
 def test_a_row_of_weight_three_is_three_equal_rows(kernel):
     """Rows of a grid, where equal ones may be chance: the means are the same, and so is the plug-in estimate."""
     rng = np.random.default_rng(0)
@@ -116,7 +116,7 @@ def test_a_target_of_one_group_of_the_source_is_refused():
     ids = np.arange(200)
     ids[4] = 0
     tcpu = ps.TCPU(0.2).fit(S.X, S.y, groups=GROUPS, shared=ids)
-    refused = pytest.raises(InputError, match="the 4 rows of target are of one group of the source, but at least 2")
+    refused = pytest.raises(InputError, match="the 4 rows of target belong to one group")
     with pytest.warns(IntervalWarning), refused:
         tcpu.estimate(S.target[:4], groups=[0, 0, 1, 1])
 

@@ -8,9 +8,9 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_breast_cancer
 
 import priorshift as ps
-from priorshift.hull.faces import Faces
 from priorshift.hull.hull import Hull
 from priorshift.hull.kernel_matrix import gram_matrix, mean_products, median_distance, search_bandwidth
+from priorshift.hull.solver import FaceSolver
 
 
 def hull(P, U, width=None):
@@ -110,7 +110,7 @@ def test_slope_is_that_of_the_distance(name):
 def test_slope_passes_where_it_is_said_to(name, share):
     made = hull(*problems()[name])
     wanted = share * made.separation
-    at = made.where_slope_passes(wanted, tolerance=1e-10)
+    at = made.find_slope(wanted, tolerance=1e-10)
     if at.ratio >= 100:
         assert made.project(100.0, tolerance=1e-10).slope <= wanted * (1 + 1e-6)
         return
@@ -124,13 +124,13 @@ def test_slope_passes_where_it_is_said_to(name, share):
 def test_descent_alone_finds_what_pivoting_finds(monkeypatch):
     made = hull(*problems()["random"])
     quick = made.project(1.5, tolerance=1e-10)
-    root = made.where_slope_passes(0.5 * made.separation)
-    monkeypatch.setattr("priorshift.hull.faces.Level.pivot", lambda *_, **__: None)
+    root = made.find_slope(0.5 * made.separation)
+    monkeypatch.setattr("priorshift.hull.solver.HullProjection.pivot", lambda *_, **__: None)
     slow = made.project(1.5, tolerance=1e-10)
     assert slow.distance == pytest.approx(quick.distance, rel=1e-7)
     assert slow.slope == pytest.approx(quick.slope, rel=1e-6)
     assert slow.curvature == pytest.approx(quick.curvature, rel=1e-4)
-    assert 1 - 1 / made.where_slope_passes(0.5 * made.separation).ratio == pytest.approx(1 - 1 / root.ratio, abs=5e-4)
+    assert 1 - 1 / made.find_slope(0.5 * made.separation).ratio == pytest.approx(1 - 1 / root.ratio, abs=5e-4)
 
 
 @pytest.mark.parametrize("pivots", [True, False])
@@ -138,10 +138,10 @@ def test_a_search_that_begins_at_one_goes_on(pivots, monkeypatch):
     """There three times λ − 1 is a step so small that it could be taken for the last one."""
     made = hull(*problems()["random"])
     wanted = 0.5 * made.separation
-    root = made.where_slope_passes(wanted).ratio
+    root = made.find_slope(wanted).ratio
     if not pivots:
-        monkeypatch.setattr("priorshift.hull.faces.Level.pivot", lambda *_, **__: None)
-    found = made.whole.where_slope_passes(wanted, 1 + 1e-7, made.first, 100.0, None)
+        monkeypatch.setattr("priorshift.hull.solver.HullProjection.pivot", lambda *_, **__: None)
+    found = made.whole.find_slope(wanted, 1 + 1e-7, made.first, 100.0, None)
     assert found.ratio == pytest.approx(root, rel=1e-3)
 
 
@@ -151,8 +151,8 @@ def test_points_that_pull_most_are_enough(features):
     s = ps.simulate.gaussian(0.3, 0.5, 1000, 10, dimension=features, distance=1.5, random_state=0)
     made = hull(s.positive, s.unlabeled)
     wanted = 0.3 * made.separation
-    quick = made.where_slope_passes(wanted)
-    tight = made.whole.where_slope_passes(wanted, 1.3, made.first, 100.0, 1e-8)
+    quick = made.find_slope(wanted)
+    tight = made.whole.find_slope(wanted, 1.3, made.first, 100.0, 1e-8)
     assert quick.converged
     assert 1 - 1 / quick.ratio == pytest.approx(1 - 1 / tight.ratio, abs=2e-4)
 
@@ -161,7 +161,7 @@ def test_faces_near_a_factor_are_solved_as_from_scratch():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(60, 60))
     K, right = A @ A.T + np.eye(60), rng.normal(size=(60, 3))
-    faces = Faces(K, right)
+    faces = FaceSolver(K, right)
     free = rng.random(60) < 0.6
     for _ in range(30):
         Z = faces.solve(free)

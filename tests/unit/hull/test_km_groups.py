@@ -6,8 +6,8 @@ from scipy.spatial.distance import cdist
 
 import priorshift as ps
 from priorshift.errors import ApproximationWarning
-from priorshift.hull.faces import Level, Means
-from priorshift.hull.sample import Groups, HullSample, alike, hull_of
+from priorshift.hull.hull import Groups, HullSample, build_hull, group_similar_rows
+from priorshift.hull.solver import HullProjection, LineProducts
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def masses(labeled, rng=None):
 def sorted_groups(X, labeled, count, rng):
     """Rows, their masses and their groups, group after group."""
     p, u = masses(labeled, rng)
-    group = alike(X, labeled, (p, u), 2.0, count, rng)
+    group = group_similar_rows(X, labeled, (p, u), 2.0, count, rng)
     order = np.argsort(group, kind="stable")
     return X[order], p[order], u[order], group[order]
 
@@ -34,7 +34,7 @@ def test_groups_are_of_one_kind_and_of_equal_size_and_in_order_of_likeness():
     labeled = np.arange(450) < 120
     X = rng.normal(size=(450, 3)) + 1.5 * (labeled | (rng.random(450) < 0.3))[:, None]
     p, u = masses(labeled)
-    group = alike(X, labeled, (p, u), 2.0, 45, rng)
+    group = group_similar_rows(X, labeled, (p, u), 2.0, 45, rng)
     kernel = np.exp(-cdist(X, X, "sqeuclidean") / 8)
     likeness = (kernel @ p) / (kernel @ u)
     for kind, count in ((labeled, 4), (~labeled, 41)):
@@ -46,13 +46,13 @@ def test_groups_are_of_one_kind_and_of_equal_size_and_in_order_of_likeness():
 
 
 def test_kernel_means_are_those_of_the_whole_matrix(monkeypatch):
-    monkeypatch.setattr("priorshift.hull.sample._ROWS", 40)
+    monkeypatch.setattr("priorshift.hull.hull._ROWS", 40)
     rng = np.random.default_rng(1)
     X, p, u, group = sorted_groups(rng.normal(size=(300, 3)), np.arange(300) < 90, 50, rng)
     K = np.exp(-cdist(X, X, "sqeuclidean") / 2 / 1.7**2)
     T = (group == np.arange(group.max() + 1)[:, None]) * (p + u)
     T = T / T.sum(axis=1, keepdims=True)
-    groups = Groups.of(group, p + u)
+    groups = Groups.from_labels(group, p + u)
     at_rows = groups.kernel_means(X, 1.7)
     np.testing.assert_allclose(at_rows, K @ T.T, rtol=1e-12)
     np.testing.assert_allclose(groups.gram_matrix(at_rows), T @ (K + 1e-8 * np.eye(300)) @ T.T, rtol=1e-12)
@@ -62,7 +62,7 @@ def test_the_means_of_the_samples_are_those_of_all_rows():
     """μ_P and μ_U are combinations of the points, weights and all: ‖a‖ and ⟨a, φ(x)⟩ do not change."""
     rng = np.random.default_rng(2)
     problem = sorted_groups(rng.normal(size=(300, 3)), np.arange(300) < 90, 50, rng)
-    rows, grouped = hull_of(*problem[:3], None, 2.0), hull_of(*problem, 2.0)
+    rows, grouped = build_hull(*problem[:3], None, 2.0), build_hull(*problem, 2.0)
     assert len(grouped.K) == 50
     assert grouped.separation == pytest.approx(rows.separation, rel=1e-9)
     np.testing.assert_allclose(grouped.values(grouped.a), rows.values(rows.a), atol=1e-9)
@@ -103,7 +103,7 @@ def test_influence_is_the_change_when_a_row_counts_more_in_its_mean(sample):
     """By a difference quotient, with the points as they are; means and pulls of the moved sample written out."""
     km2 = ps.KM2(max_rows=60, random_state=0).fit(sample.X, sample.y)
     rows, p, u, group = km2._problem
-    hull = hull_of(rows, p, u, group, km2.bandwidth_)
+    hull = build_hull(rows, p, u, group, km2.bandwidth_)
     on_P, on_U = hull.p, hull.p + hull.a
 
     def prior(row, push):
@@ -123,10 +123,10 @@ def test_influence_is_the_change_when_a_row_counts_more_in_its_mean(sample):
                 ap + push * move @ hull.a - push * move @ on_P - square,
                 pp + 2 * push * move @ on_P + square,
             )
-        level = Level(hull.K, np.stack([Ka, Kp, np.ones(len(Ka))], axis=1), Means(aa, ap, pp))
+        level = HullProjection(hull.K, np.stack([Ka, Kp, np.ones(len(Ka))], axis=1), LineProducts(aa, ap, pp))
         begin = level.project(1.05, hull.first, 1e-6).distance
         threshold = 0.8 * begin / 0.05 + 0.2 * np.sqrt(aa)
-        return 1 - 1 / level.where_slope_passes(threshold, km2.ratio_, hull.first, 100.0, 1e-6).ratio
+        return 1 - 1 / level.find_slope(threshold, km2.ratio_, hull.first, 100.0, 1e-6).ratio
 
     order = np.argsort(km2.prior_influence_)  # the rows that move it most, and some between
     scaled = (sample.X - sample.unlabeled.mean(axis=0)) / sample.unlabeled.std(axis=0)
@@ -170,11 +170,11 @@ def test_rows_that_are_drawn_stand_for_all_of_their_kind(labeled):
     n = 400
     marks = np.arange(n) < labeled
     whole = HullSample(np.arange(n), marks, marks / labeled, np.full(n, 1 / n))
-    some = whole.drawn(100, np.random.default_rng(0))
+    some = whole.subsample(100, np.random.default_rng(0))
     assert len(some.rows) == 100 and some.labeled.sum() == min(labeled, 50)
     assert some.u[some.labeled].sum() == pytest.approx(labeled / n)
     assert some.p.sum() == pytest.approx(1) and some.u.sum() == pytest.approx(1)
-    assert whole.drawn(n, np.random.default_rng(0)) is whole
+    assert whole.subsample(n, np.random.default_rng(0)) is whole
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.EstimatedPriorWarning")

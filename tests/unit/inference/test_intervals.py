@@ -8,8 +8,9 @@ from scipy import stats
 import priorshift as ps
 from priorshift.embedding.gram import Embeddings, numerator, separation
 from priorshift.errors import InputError, IntervalWarning, WeakSeparationWarning
-from priorshift.inference import bounds, intervals
-from priorshift.kernels import KERNELS, Energy, Gaussian
+from priorshift.inference import intervals
+from priorshift.kernels import Energy, Gaussian
+from priorshift.kernels.choice import KERNELS
 
 
 def embeddings(gram, sizes=(100, 400, 400), parts=None, plug_in=None, shared=0, kernel=None):
@@ -32,7 +33,7 @@ coefficients = st.floats(-4, 4).map(lambda x: round(x, 3))
 def test_quadratic_inequality_agrees_with_a_fine_grid(a, b, c):
     grid = np.linspace(0, 1, 20_001)
     kept = grid[a * grid**2 + b * grid + c <= 0]
-    found = bounds.where_not_positive(a, b, c, 0.0, 1.0)
+    found = intervals._where_not_positive(a, b, c, 0.0, 1.0)
     if len(kept) > 1:
         assert found is not None
         assert found[0] == pytest.approx(kept[0], abs=1e-4)
@@ -51,7 +52,7 @@ def test_piecewise_linear_inequality_agrees_with_a_fine_grid(slopes, start, bend
     values = start + np.concatenate([[0], np.cumsum(np.diff(knots) * slopes)])
     grid = np.linspace(0, 1, 20_001)
     kept = grid[np.interp(grid, knots, values) <= 0]
-    found = bounds._where_piecewise_not_positive(lambda t: float(np.interp(t, knots, values)), bends)
+    found = intervals._where_piecewise_not_positive(lambda t: float(np.interp(t, knots, values)), bends)
     if len(kept):
         assert found == pytest.approx((kept[0], kept[-1]), abs=1e-4)
     elif found is not None:
@@ -114,7 +115,7 @@ def test_delta_interval_is_a_test_inverted():
     s = ps.simulate.gaussian(0.2, 0.5, 200, 200, shared=False, random_state=0)
     pi = 0.2
     tcpu = ps.TCPU(pi, confidence=0.9).fit(s.X, s.y)
-    made = tcpu._embed(tcpu._embedding.sample(tcpu.read_target(s.target)))[0]
+    made = tcpu._kernel_fit.embed(tcpu.read_target(s.target), tcpu.statistic, tcpu.pairs)
     interval = tcpu.estimate(s.target).interval
     N, D = numerator(made.gram), separation(made.gram)
     freedom = made.variance(intervals._N - N / D * intervals._D)[1]
@@ -301,7 +302,7 @@ def test_interval_of_the_ratio_is_a_test_inverted(confidence):
     """At each end the studentised statistic is exactly at its quantile."""
     s = ps.simulate.gaussian(0.2, 0.5, 200, 200, shared=False, random_state=0)
     tcpu = ps.TCPU(confidence=confidence).fit(s.X, s.y)
-    made = tcpu._embed(tcpu._embedding.sample(tcpu.read_target(s.target)))[0]
+    made = tcpu._kernel_fit.embed(tcpu.read_target(s.target), tcpu.statistic, tcpu.pairs)
     found = tcpu.negative_ratio(s.target)
     N, D = numerator(made.gram), separation(made.gram)
     freedom = made.variance(intervals._N - N / D * intervals._D)[1]

@@ -42,7 +42,7 @@ def random_embeddings(seed):
     rng = np.random.default_rng(seed)
     means = np.concatenate([[np.zeros(3)], rng.normal(size=(2, 3))]) + 1
     influence = [rng.choice([0.02, 0.1, 0.3]) * rng.normal(size=(5, 3)) for _ in range(3)]
-    samples = [EmbeddedSample.even(Rows(v, np.zeros(3), np.ones(3)), 5 * k) for k, v in enumerate(influence)]
+    samples = [EmbeddedSample.from_rows(Rows(v, np.zeros(3), np.ones(3)), 5 * k) for k, v in enumerate(influence)]
     parts, freedom = _covariance(influence, samples)
     gram = means @ means.T
     return Embeddings(gram, gram, parts, 10 * freedom, (50, 50, 50), 0, Gaussian(1.0))
@@ -249,7 +249,7 @@ def test_samples_of_a_posterior_are_a_distribution():
 def test_the_curve_at_the_ends_of_fiellers_interval_is_at_its_tails(confidence):
     tcpu = fitted(confidence=confidence)
     R = tcpu.negative_ratio(S.target)
-    curve = intervals.curve(tcpu._embed(tcpu._embedding.sample(tcpu.read_target(S.target)))[0])
+    curve = intervals.curve(tcpu._kernel_fit.embed(tcpu.read_target(S.target), tcpu.statistic, tcpu.pairs))
     tail = (1 - confidence) / 2
     assert curve([R.interval.low, R.value, R.interval.high]) == pytest.approx([tail, 0.5, 1 - tail], abs=1e-9)
     estimate = tcpu.estimate(S.target)

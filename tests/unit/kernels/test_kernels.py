@@ -8,7 +8,8 @@ from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
 
 import priorshift as ps
 from priorshift.errors import InputError
-from priorshift.kernels import Energy, FromFunction, Gaussian, Laplace, bandwidth_from_gamma, make_kernel
+from priorshift.kernels import Energy, FromFunction, Gaussian, Laplace, bandwidth_from_gamma
+from priorshift.kernels.choice import make_kernel
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(40, 3)), RNG.normal(size=(40, 3)) + 1

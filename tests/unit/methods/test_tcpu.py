@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import priorshift as ps
 from priorshift.embedding.gram import objective, target_prior
 from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InputError, OutOfRangeWarning, WeakSeparationWarning
-from priorshift.kernels import KERNELS, bandwidth_from_gamma
+from priorshift.kernels import bandwidth_from_gamma
+from priorshift.kernels.choice import KERNELS
 
 
 @pytest.mark.parametrize(("P", "U", "T", "answer"), authors.answered("tcpu_known_prior"))

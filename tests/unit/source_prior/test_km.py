@@ -35,13 +35,13 @@ def test_prior_is_that_of_a_tight_solve(sample):
     threshold = 0.8 * start.distance / 0.05 + 0.2 * hull.separation
     assert km2.thresholds_["KM2"] == pytest.approx(threshold, rel=1e-3)
     assert km2.thresholds_["KM1"] == pytest.approx(1 / np.sqrt(positive.sum()))
-    assert km2.prior_ == pytest.approx(1 - 1 / hull.where_slope_passes(threshold, tolerance=1e-10).ratio, abs=1e-3)
+    assert km2.prior_ == pytest.approx(1 - 1 / hull.find_slope(threshold, tolerance=1e-10).ratio, abs=1e-3)
 
 
 @pytest.mark.parametrize("rule", [ps.KM1, ps.KM2])
 def test_influence_is_the_change_when_a_row_counts_more(rule, sample, monkeypatch):
     """By a difference quotient: more weight on one row in its mean, the hull unchanged."""
-    from priorshift.hull import sample as room
+    from priorshift.hull import hull as module
     from priorshift.hull.hull import Hull
 
     base = rule().fit(sample.X, sample.y)
@@ -62,7 +62,7 @@ def test_influence_is_the_change_when_a_row_counts_more(rule, sample, monkeypatc
                             weights[row] += push
                     super().__init__(K, p, u - p)
 
-            monkeypatch.setattr(room, "Hull", Weighted)
+            monkeypatch.setattr(module, "Hull", Weighted)
             moved.append(rule(bandwidth=base.bandwidth_).fit(sample.X, sample.y).prior_)
         size = (sample.y == sample.y[row]).sum()
         quotient = (moved[0] - moved[1]) / (2 * step) * np.sqrt(size / (size - 1))
