@@ -29,7 +29,7 @@ class Fitted:
 
     @classmethod
     def of(cls, X: NDArray[Any], y: NDArray[Any], ids: NDArray[Any], seed: int) -> Fitted:
-        source = Source.read(X, y, ids, scenario="case-control", standardize=True)
+        source = Source.from_labels(X, y, shared=ids, scenario="case-control", standardize=True)
         scored = ScoredSource.fit(source, None, 5, 5, np.random.default_rng(seed))
         return cls(source, Witness.from_scores(scored, source.without_rows(), *scored.mixture))
 

@@ -85,7 +85,7 @@ def _answers(dataset: str, pi: float, seed: int) -> Floats:
     for labels in LABELS:
         audit = _looked_up(classes, U[:labels])
         # what MixturePrior().fit(X, labeled, audit=audit) does, without scoring the rows and asking KM2 again
-        source = Source.read(X, labeled, None, audit, scenario="case-control", standardize=True)
+        source = Source.from_labels(X, labeled, audit=audit, scenario="case-control", standardize=True)
         sample = SampleAudit.from_source(source, scored.predicted(scored.p_values))
         both = combine_with_audit(prior.prior_distribution_, sample, from_rows=True).distribution
         by_labels = _by_labels(classes[U[:labels]])

@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from priorshift.io.loader import as_samples, reader
 
 import priorshift as ps
 from experiments.accuracy import Answer, accuracy, answer
@@ -18,7 +19,6 @@ from experiments.columns import markdown
 from experiments.mixed_tables import CONFIRMED, DEVELOPED, MADE, sample
 from experiments.study import Line, Trial
 from priorshift.api import join_source
-from priorshift.io.loader import as_samples, reader
 
 PRIORS = (0.1, 0.3, 0.6)
 TARGETS = (0.05, 0.2, 0.5, 0.9)

@@ -64,7 +64,7 @@ def _plan(samples: tuple[Rows, Rows, Rows], prior: float | None, rng: np.random.
     """The pilot's, as an estimate with that prior has it; None reads π from the rows."""
     P, U, T = samples
     y = np.repeat([1, 0], [len(P), len(U)])
-    source = Source.read(np.concatenate([P, U]), y, None, scenario="case-control", standardize=True)
+    source = Source.from_labels(np.concatenate([P, U]), y, scenario="case-control", standardize=True)
     target = source.layout.read(T)
     scored = ScoredSource.fit(source, None, repeats=5, folds=5, rng=rng)
     witness = Witness.from_scores(scored, source.without_rows(), *scored.mixture)

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from priorshift.errors import InputError, StoredVersionWarning
 from priorshift.inference.joint import RatioInfluence
 from priorshift.inference.prior_knowledge import PointPrior, read_prior
-from priorshift.io.labels import read_audit
 from priorshift.io.parameters import check_settings, is_known
-from priorshift.io.tables import read_table
-from priorshift.problem import Layout, Source, Target
+from priorshift.io.readers import read_numeric_table
+from priorshift.io.row_metadata import RowMetadata
+from priorshift.problem import Problem, Sample, Source, SourceLayout, Target
 from priorshift.progress import show_progress
 from priorshift.results import PriorEstimate
 from priorshift.version import __version__
@@ -38,7 +37,7 @@ class PUEstimator(BaseEstimator, ABC):
     takes_weights: ClassVar[bool] = False  # fit and estimate take weights of rows
     keeps_rows: ClassVar[bool] = False  # a fit, and so a stored file, holds rows of the source, beside what users bring
     settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"verbose"})  # they may change after fit
-    _layout: Layout  # set last: what marks a finished fit
+    _layout: SourceLayout | None  # set last, so it marks a finished fit; None after a fit to counts
     _version: str  # of the library that fitted it
 
     def __sklearn_tags__(self) -> Tags:
@@ -92,71 +91,39 @@ class PUEstimator(BaseEstimator, ABC):
             The fitted estimator.
         """
         self._check_parameters()
-        self._forget()
-        return self._finish(self.read_source(X, y, shared, audit, weights, groups, positive_label=positive_label))
-
-    def read_source(
-        self,
-        X: Any,
-        y: Any,
-        shared: Any = None,
-        audit: Any = None,
-        weights: Any = None,
-        groups: Any = None,
-        *,
-        positive_label: Any = None,
-    ) -> Source:
-        """Read a source as `fit` does, and say what is odd about it; :meth:`fit_source` goes on from there.
-
-        Parameters
-        ----------
-        X, y : array-like
-            This and all else is as in `fit`.
-        shared, audit, weights, groups : None or array-like
-        positive_label : object
-
-        Returns
-        -------
-        Source
-        """
-        self._check_audit(audit)
-        self._check_weights(weights)
-        source = Source.read(
+        source = Source.from_labels(
             X,
             y,
-            shared,
-            audit,
-            weights,
-            groups,
-            scenario=self._scenario(),
-            standardize=getattr(self, "standardize", False),
-            words=self._word_labels,
+            shared=shared,
+            audit=audit,
+            weights=weights,
+            groups=groups,
             positive_label=positive_label,
+            text_labels=self._word_labels,
+            **self._source_settings,
         )
-        source.warn_of_copies()
-        source.warn_of_few_groups()
+        return self.fit_source(source)
+
+    def source_of(self, problem: Problem) -> Source:
+        """Return the source of a problem as this estimator needs it, and warn of rows that may be shared."""
+        self._check_parameters()
+        source = Source.from_samples(problem.positive, problem.unlabeled, **self._source_settings)
+        if getattr(self, "scenario", None) == "case-control":  # KM2-LS, without a scenario, does not use U
+            source.warn_of_unstated_sharing()
         return source
 
+    @property
+    def _source_settings(self) -> dict[str, Any]:
+        return {"scenario": self._scenario(), "standardize": getattr(self, "standardize", False)}
+
     def fit_source(self, source: Source) -> Self:
-        """Fit the estimator to a source that was read before.
-
-        Parameters
-        ----------
-        source : Source
-            Rows, labels and scale, as :class:`priorshift.problem.Source` reads them.
-
-        Returns
-        -------
-        Self
-            The fitted estimator.
-        """
+        """Fit the estimator to a source that was read before."""
         self._check_parameters()
-        self._forget()
+        self._check_metadata(source.metadata)
         if source.scenario != self._scenario():
             raise InputError(f"the source was read under {source.scenario!r}, but scenario is {self._scenario()!r}.")
-        return self._finish(source)
-
-    def _finish(self, source: Source) -> Self:
+        source.warn_of_rows()
+        self._forget()
         self.classes_ = source.classes
         self.n_features_in_ = source.table.values.shape[1]
         if source.table.columns:
@@ -207,43 +174,35 @@ class PUEstimator(BaseEstimator, ABC):
                 f"{prior.value:.3g}; pass that, or use WitnessShift or TCPU, which take a {prior.by} too."
             )
 
-    def _check_audit(self, audit: Any) -> None:
-        if audit is not None and not self.takes_audit:
+    def _check_metadata(self, metadata: RowMetadata) -> None:
+        """Refuse an audit or weights that the method does not use."""
+        if metadata.audit is not None and not self.takes_audit:
             raise InputError(
                 f"{type(self).__name__} takes no audit; leave it out, or use WitnessShift, the default, which does."
             )
-
-    def _check_weights(self, weights: Any) -> None:
-        if weights is not None and not self.takes_weights:
+        if metadata.weights is not None and not self.takes_weights:
             raise InputError(
                 f"{type(self).__name__} takes no weights; leave them out, or use WitnessShift, the default, or TCPU, "
                 "which do."
             )
 
     def read_target(self, X_target: Any, audit: Any = None, weights: Any = None, groups: Any = None) -> Target:
-        """Read a target as `estimate` does, and say what is odd about it.
+        """Read a target as `estimate` takes it, and warn of what is odd about it."""
+        layout = self._target_layout(RowMetadata(audit=audit, weights=weights))
+        return layout.read(X_target, audit=audit, weights=weights, groups=groups)
 
-        Parameters
-        ----------
-        X_target : array-like or data frame of shape (rows, features)
-            This and all else is as in `estimate`.
-        audit, weights, groups : None or array-like of shape (rows,)
+    def target_of(self, sample: Sample) -> Target:
+        """Return a sample of a problem as a target, and warn of what is odd about it."""
+        return self._target_layout(sample.metadata).target(sample.data, sample.metadata)
 
-        Returns
-        -------
-        Target
-        """
+    def _target_layout(self, metadata: RowMetadata) -> SourceLayout:
         self._check_fit()
-        self._check_audit(audit)
-        self._check_weights(weights)
+        self._check_metadata(metadata)
         if self._layout is None:
             raise InputError(
                 f"{type(self).__name__} was fitted to counts, not to rows; pass a histogram of the target."
             )
-        target = self._layout.read(X_target, weights=weights, groups=groups)
-        target.warn_of_copies()
-        target.warn_of_few_groups()
-        return target if audit is None else replace(target, audit=read_audit(audit, len(target)))
+        return self._layout
 
     def _check_fit(self) -> None:
         """Refuse to answer without a fit, or with settings that only another fit could heed."""
@@ -287,29 +246,15 @@ class TargetPriorEstimator(PUEstimator):
         PriorEstimate
             With ``value`` NaN, the interval [0, 1] if one is asked for, and a warning, where the data give no estimate.
         """
-        target = self.read_target(X_target, audit, weights, groups)
+        return self.estimate_target(self.read_target(X_target, audit, weights, groups))
+
+    def estimate_target(self, target: Target) -> PriorEstimate:
+        """Estimate the prior of a target that was read before."""
         with show_progress(getattr(self, "verbose", False)):
             return self._estimate(target)
 
-    def estimate_jointly(
-        self, X_target: Any, audit: Any = None, weights: Any = None, groups: Any = None
-    ) -> tuple[PriorEstimate, RatioInfluence | None]:
-        """Estimate the prior as `estimate` does, and tell what its error has in common with that of other targets.
-
-        Parameters
-        ----------
-        X_target : array-like or data frame of shape (rows, features)
-            As in `estimate`.
-        audit, weights, groups : None or array-like of shape (rows,)
-            As in `estimate`.
-
-        Returns
-        -------
-        estimate : PriorEstimate
-        influence : RatioInfluence or None
-            None where the method does not tell, or there is no interval.
-        """
-        target = self.read_target(X_target, audit, weights, groups)
+    def estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
+        """Estimate the prior, and return what its error has in common with that of other targets, if that is known."""
         with show_progress(getattr(self, "verbose", False)):
             return self._estimate_jointly(target)
 
@@ -334,11 +279,11 @@ class PUClassifier(ClassifierMixin, PUEstimator):
     def _read_rows(self, X: Any) -> Target:
         """Rows to predict, with the fitted columns in their order."""
         self._check_fit()
-        table = read_table(X, "X")
-        given, fitted = table.values.shape[1], self.n_features_in_
+        table = read_numeric_table(X, "X")
+        given, fitted = table.width, self.n_features_in_
         if given != fitted and not (table.columns and hasattr(self, "feature_names_in_")):
             raise InputError(
                 f"X has {given} features, but {type(self).__name__} is expecting {fitted} features as input; pass the "
                 "same columns in the same order."
             )
-        return self._layout.read(table, "X", least=1)
+        return self._target_layout(RowMetadata()).read_rows(table, "X")

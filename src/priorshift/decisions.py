@@ -15,13 +15,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from priorshift.api import source_of_tables
 from priorshift.arrays import Floats, Mask
 from priorshift.errors import InputError
 from priorshift.io.csv_text import add_columns
+from priorshift.io.estimators import metadata_arguments
 from priorshift.io.files import PARQUET, Piped, atomic_write, kind
-from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.tables import Table
+from priorshift.problem import Problem
 from priorshift.shifted_classifier import ShiftedClassifier
 
 COLUMNS = ("posterior", "decision")
@@ -42,30 +42,15 @@ def logistic(*, scale: bool = True) -> Any:
     return make_pipeline(StandardScaler(with_mean=scale, with_std=scale), LogisticRegression(max_iter=1000))
 
 
-def fit_to_tables(
-    shifted: ShiftedClassifier, unlabeled: Table, positive: Table, target: Table, told: RowMetadata
-) -> dict[str, Any]:
-    """Fit a shifted classifier to the source.
-
-    Parameters
-    ----------
-    shifted : ShiftedClassifier
-        It is fitted.
-    unlabeled, positive, target : Table
-        The three samples; of the target only what stands beside its features is read.
-    told : RowMetadata
-        What is known of their rows.
-
-    Returns
-    -------
-    dict
-        Further arguments of its `adapt`.
-    """
+def fit_to_problem(shifted: ShiftedClassifier, problem: Problem) -> None:
+    """Fit a shifted classifier to the source of a problem, and refuse metadata that its prior estimator cannot use."""
     prior: Any = shifted.prior_estimator
-    asked_by = prior.estimator if isinstance(prior, FrozenEstimator) else prior
-    X, y, arguments, asked = source_of_tables(asked_by, unlabeled, positive, target, told=told)
-    shifted.fit(X, y, **arguments)
-    return asked
+    asked = prior.estimator if isinstance(prior, FrozenEstimator) else prior
+    source = shifted.source_of(problem)
+    metadata_arguments(asked, source.metadata)
+    if getattr(asked, "scenario", None) == "case-control":
+        source.warn_of_unstated_sharing()
+    shifted.fit_source(source)
 
 
 def decide(shifted: ShiftedClassifier, target: Table) -> tuple[Floats, Mask]:
@@ -100,7 +85,7 @@ def check_names(target: Table, name: str) -> None:
     """
     features = target.columns or () if target.origin is None else target.origin.columns
     for column in COLUMNS:
-        if column in (*features, *target.dropped, *target.aside):
+        if column in (*features, *target.dropped, *target.extra):
             raise InputError(f"{name} has a column {column!r} already; rename it, since the output adds one.")
 
 

@@ -16,7 +16,7 @@ from priorshift.errors import InputError
 from priorshift.formatting import format_fixed, format_p_cell
 from priorshift.inference.joint import Difference, EqualityTest, JointRatios, holm
 from priorshift.io.parameters import check_confidence
-from priorshift.io.targets import name_of
+from priorshift.io.targets import target_name
 from priorshift.results import Interval, PriorEstimate
 
 
@@ -84,7 +84,7 @@ class TargetResults(Mapping[str, Result]):
     frame: str | None = field(default=None, kw_only=True, repr=False)  # library of data frames for `to_frame`
 
     def __getitem__(self, name: Any) -> Result:
-        known = name_of(name)
+        known = target_name(name)
         if known not in self.results:
             raise KeyError(f"no target {name!r}; the targets are {_shown(list(self))}")
         return self.results[known]
@@ -227,7 +227,7 @@ class PriorEstimates(TargetResults[PriorEstimate]):
         if reference is not None:
             if reference not in self:
                 raise InputError(f"reference is {reference!r}, but the targets are {_shown(names)}; pass one of them.")
-            pairs = [(name_of(reference), name) for name in names if name != name_of(reference)]
+            pairs = [(target_name(reference), name) for name in names if name != target_name(reference)]
         level = self.confidence if confidence is None else check_confidence(confidence)
         found = [joint.difference(places[first], places[second], level) for first, second in pairs]
         adjusted = holm([p for *_, p in found])

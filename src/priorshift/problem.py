@@ -1,133 +1,113 @@
-"""Whether samples hold enough to tell anything from: rows, observations, positives and groups.
+"""The problem that every method solves: samples, what is known of their rows, and the source and target made of them.
 
-A target as it is read after a source, with its columns, its scale and its groups.
-
-The source as every estimator sees it: its rows, P and U among them, which are one observation, and their scale."""
+A :class:`Problem` holds labelled positives, an unlabelled sample of the source population and one target or more. Its
+samples are rows in memory, chunks of rows that are streamed, counts of a frozen score (histograms) or moments of random
+features (sketches). Of rows, a :class:`Source` and a :class:`Target` are made, once: P and U among the rows of the
+source, which rows are one observation, and one scale for all columns.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import NO_PAIRS, Floats, Index, Mask, Pairs
-from priorshift.errors import DuplicateRowsWarning, FewPositivesWarning, InputError, IntervalWarning
+from priorshift.errors import DuplicateRowsWarning, InputError
 from priorshift.io.column_checks import warn_of_far_values
-from priorshift.io.labels import Audit, as_audit, read_classes, read_labels
+from priorshift.io.labels import Audit, as_audit, read_labels
 from priorshift.io.observations import (
     KnownGroups,
-    comparable_ids,
     count_alike,
     deal_folds,
     find_copies,
     group_links,
     linked,
-    read_groups,
     repeats_by_chance,
+    row_codes,
     shared_pairs,
 )
+from priorshift.io.readers import read_numeric_table
+from priorshift.io.row_metadata import MetadataColumns, RowMetadata, join_source_metadata
+from priorshift.io.sample_checks import (
+    FEW_POSITIVES,
+    check_distinct_samples,
+    check_observations,
+    check_sizes,
+    warn_of_copies,
+    warn_of_few_groups,
+    warn_of_few_positives,
+)
 from priorshift.io.scaling import Rows, Scaling
-from priorshift.io.tables import Table, match_columns, read_table
-from priorshift.io.weights import design_effect, distinct_size, effective_size, mass_of, read_weights
+from priorshift.io.tables import Table, match_columns
+from priorshift.io.weights import check_weights, design_effect, distinct_size, effective_size, mass_of
 from priorshift.warning_records import warn
 
-FEW_POSITIVES = 20  # or groups
+Kind = Literal["rows", "chunks", "counts", "moments"]
+ROLES = ("positive", "unlabeled", "target")
 
 
-def check_sizes(**rows: int) -> None:
-    """Two rows at least of each sample."""
-    for name, size in rows.items():
-        if size < 2:
-            rows_there = f"{size} row{'s' * (size != 1)}"
-            raise InputError(f"{name} has {rows_there}, but at least 2 are needed to tell signal from noise; add rows.")
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One population's sample: rows in a table, or chunks, counts or moments of rows that are not held."""
+
+    data: Any  # a Table, or Chunks, a Histogram or a Sketch
+    kind: Kind = "rows"
+    metadata: RowMetadata = field(default_factory=RowMetadata)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def take(self, rows: Index, name: str) -> Sample:
+        """Return some rows, under another name."""
+        return Sample(self.data.take(rows, name), self.kind, self.metadata.take(rows))
 
 
-def check_source_apart(positive: Floats, unlabeled: Floats) -> None:
-    """Refuse one table as both samples of the source."""
-    if positive.shape == unlabeled.shape and np.array_equal(positive, unlabeled):
-        raise InputError(
-            f"positive and unlabeled are the same {len(positive)} rows, so positives cannot be told from the "
-            "population; pass the labelled positives and a sample of the whole population."
-        )
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Labelled positives, an unlabelled sample and one target or more, and what the user stated of their columns."""
 
+    positive: Sample
+    unlabeled: Sample
+    targets: Mapping[str, Sample]  # by name; a single target has an empty name
+    columns: MetadataColumns = field(default_factory=MetadataColumns)
+    drop: tuple[str, ...] = ()
+    by: str | None = None  # the column that tells the targets or strata apart
+    frame: str | None = None  # the data frame library of the input, in which results are returned
 
-def check_observations(name: str, rows: int, observation: Index) -> None:
-    """Two at least in each sample."""
-    if (observation == observation[0]).all():
-        raise InputError(
-            f"the {rows} rows of {name} are one observation (copies of one row, or one group), but at least 2 are "
-            "needed to tell signal from noise; add rows, or check the groups."
-        )
+    @property
+    def kind(self) -> Kind:
+        """What the samples are; where they differ, the one that decides how the problem is solved."""
+        kinds = [sample.kind for sample in (self.positive, self.unlabeled, *self.targets.values())]
+        return max(kinds, key=("rows", "chunks", "counts", "moments").index)
 
+    @property
+    def target(self) -> Sample:
+        """The only target."""
+        [target] = self.targets.values()
+        return target
 
-def warn_of_few_positives(rows: int, worth: float) -> None:
-    """Say so where an estimate rests on few positives, which are worth so many independent ones."""
-    if worth < FEW_POSITIVES:
-        but = f", which are worth {worth:.0f} independent ones" if worth < rows - 0.5 else ""
-        warn(
-            f"The estimate rests on {rows} positive rows{but}; take it as a guess, for all that the interval is wider. "
-            f"Label at least {FEW_POSITIVES}.",
-            FewPositivesWarning,
-        )
-
-
-def warn_of_copies(
-    copies: Index,
-    rows: str,
-    then: str = "they are taken as one observation. Leave them out, unless they mean something.",
-) -> None:
-    """Say how many of these rows are copies of others, and what follows; `copies` counts those of each row."""
-    again = round(float((1 - 1 / copies).sum()))
-    if again:
-        warn(
-            f"{again} of {len(copies)} {rows} are copies of others, in columns that do not repeat by chance; {then}",
-            DuplicateRowsWarning,
-        )
-
-
-def warn_of_few_groups(groups: float, name: str) -> None:
-    """Say so where an interval rests on few groups, which are worth so many of equal size."""
-    if groups < FEW_POSITIVES:
-        warn(
-            f"The groups of the {name} are worth {groups:.1f} of equal size; with fewer than {FEW_POSITIVES} an "
-            "interval holds less often than it says. Take it as a rough one, or use smaller groups.",
-            IntervalWarning,
-        )
+    @property
+    def encoded_columns(self) -> dict[str, Any] | None:
+        """What became of each column, where columns were encoded."""
+        origin = self.unlabeled.data.origin if self.kind == "rows" else None
+        return None if origin is None else origin.columns
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Rows that were read after the source, with its columns and its scale.
-
-    Attributes
-    ----------
-    table : Table
-        All rows, as they are.
-    rows : Rows
-        The same, scaled.
-    weights : ndarray or None
-        What each row stands for; None is the same for all.
-    observation : ndarray of int
-        The observation that each row is: copies are one, and so is a group.
-    of_source : ndarray of int
-        The observation of the source that each row belongs to, whose group is the same; −1 for none.
-    copies : ndarray of int
-        How many copies of each row there are, itself included.
-    groups : ndarray of str or None
-        The group of each row, as the user calls it.
-    audit : Audit or None
-        Rows that were looked up.
-    """
+    """Rows of a target, with the columns and the scale of the source."""
 
     table: Table
-    rows: Rows
+    rows: Rows  # scaled
     weights: Floats | None
-    observation: Index
-    of_source: Index
-    copies: Index
+    observation: Index  # of each row: copies are one observation, and so is a group
+    of_source: Index  # the observation of the source that a row's group is; -1 for none
+    copies: Index  # how many copies of each row there are, itself included
     groups: NDArray[Any] | None = None
     audit: Audit | None = None
 
@@ -146,153 +126,167 @@ class Target:
 
     @property
     def size(self) -> float:
-        """Rows of equal weight, no two alike, that it is worth."""
+        """The effective sample size, copies counted once and groups not considered."""
         return distinct_size(self.mass, self.copies)
 
     def design_effect(self, values: Floats) -> float:
-        """How much larger the variance of the mean of a function is for its groups, given its values."""
+        """Return how much larger the variance of the mean of a function is for its groups, given its values."""
         if self.is_even:
             return 1.0
         return design_effect(self.mass * (values - self.mass @ values), self.observation, self.copies)
 
-    def warn_of_copies(self) -> None:
-        warn_of_copies(self.copies, f"{self.table.name} rows")
-
-    def warn_of_few_groups(self) -> None:
-        if self.groups is not None:
-            warn_of_few_groups(effective_size(self.mass, self.observation), self.table.name)
-
 
 @dataclass(frozen=True, eq=False)
-class Layout:
-    """The columns and the scale of a source, and its groups: all that is needed to read a target as it was read."""
+class SourceLayout:
+    """The columns, the scale and the groups of a source: all that is needed to read a target."""
 
     columns: Table  # without rows
     scaling: Scaling
-    by_chance: bool  # whether its rows can be equal by chance
+    by_chance: bool  # whether rows can be equal by chance
     groups: KnownGroups
 
-    def read(self, X: Any, name: str = "target", least: int = 2, weights: Any = None, groups: Any = None) -> Target:
-        """A table with the source's columns in any order, and at least so many rows."""
-        table = match_columns([self.columns, read_table(X, name)])[1]
-        rows = len(table.values)
-        if least > 1:
-            check_sizes(**{name: rows})
-            warn_of_far_values(table)
+    def read(self, X: Any, name: str = "target", **metadata: Any) -> Target:
+        """Read a target from what a user passes, with an entry of each metadata for every row."""
+        table = read_numeric_table(X, name)
+        audit = metadata.pop("audit", None)
+        read = RowMetadata.read(len(table), owner=name, **metadata)
+        if audit is not None:
+            read = replace(read, audit=RowMetadata.read(len(table), audit=audit).audit)
+        return self.target(table, read, name)
+
+    def read_rows(self, table: Table, name: str) -> Target:
+        """Return rows to be predicted, of which there may be any number, as a target."""
+        [_, table] = match_columns([self.columns, table])
         self.scaling.warn_of_left_out(table)
-        read = None if weights is None else read_weights(weights, rows, f"the weights of {name}")
+        each, none = np.arange(len(table)), np.full(len(table), -1)
+        copies = np.ones(len(table), dtype=np.intp)
+        return Target(table, self.scaling.rows(table.values), None, each, none, copies)
+
+    def target(self, table: Table, metadata: RowMetadata, name: str = "target") -> Target:
+        """Return a table of numbers as a target, and warn of what is odd about it."""
+        [_, table] = match_columns([self.columns, table])
+        rows = len(table)
+        check_sizes(**{name: rows})
+        warn_of_far_values(table)
+        self.scaling.warn_of_left_out(table)
         links, copies = NO_PAIRS, np.ones(rows, dtype=np.intp)
-        if least > 1 and not self.by_chance:
+        if not self.by_chance:
             links = find_copies(table.values)
             copies = count_alike(linked(rows, links))
-        of_source, ids = np.full(rows, -1), None
-        if groups is not None:
-            ids = read_groups(groups, rows, f"the groups of {name}")
-            links = np.concatenate([links, group_links(ids)])
-            of_source = self.groups.find(ids)
+        of_source = np.full(rows, -1)
+        if metadata.groups is not None:
+            links = np.concatenate([links, group_links(metadata.groups)])
+            of_source = self.groups.find(metadata.groups)
         observation = linked(rows, links)
-        if least > 1:
-            check_observations(name, rows, observation)
-        return Target(table, self.scaling.rows(table.values), read, observation, of_source, copies, ids)
-
-
-class _NoLayout(Layout):
-    """Of a source that was counted: it knows no rows, and reads none."""
-
-    def read(self, X: Any, name: str = "target", least: int = 2, weights: Any = None, groups: Any = None) -> Target:
-        raise InputError(f"the estimator was fitted to counts, not to rows, so it cannot read {name}; count that too.")
-
-
-NO_LAYOUT = _NoLayout(
-    Table("a counted source", np.empty((0, 0))),
-    Scaling(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp), np.empty(0)),
-    False,
-    KnownGroups.of(None, np.empty(0, dtype=np.intp)),
-)
+        check_observations(name, rows, observation)
+        scaled = self.scaling.rows(table.values)
+        audit = None if metadata.audit is None else as_audit(metadata.audit)
+        target = Target(table, scaled, metadata.weights, observation, of_source, copies, metadata.groups, audit)
+        warn_of_copies(copies, f"{table.name} rows")
+        if metadata.groups is not None:
+            warn_of_few_groups(effective_size(target.mass, observation), table.name)
+        return target
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What is read of the source, once.
+    """The rows of the source: which are P, which are U, which are one observation, and their scale."""
 
-    Attributes
-    ----------
-    table : Table
-        All rows, as they are.
-    classes : ndarray of shape (2,)
-        The two values of y; the second one means labelled positive.
-    labeled : ndarray of bool
-        Whether each row is a labelled positive.
-    positive, population : ndarray of int
-        The rows that make up P and U.
-    shared : ndarray of shape (pairs, 2)
-        Positions in P and in U of one observation.
-    scenario : {"case-control", "censoring"}
-        Whether the unlabelled rows, or all rows, are U. Under "censoring" every labelled row is shared.
-    shared_by : None, "identical" or array-like
-        How shared rows are recognised, as the user said it.
-    scaling : Scaling
-        From U.
-    audit : Audit or None
-        Which rows were looked up, by their positions in `unknown`, and what was found.
-    weights : ndarray or None
-        What each row stands for; None is the same for all.
-    groups : ndarray of str or None
-        Rows of one group are not independent.
-    """
-
-    table: Table
-    classes: NDArray[Any]
+    table: Table  # all rows, not scaled
+    classes: NDArray[Any]  # the two values of y; the second one means labelled positive
     labeled: Mask
-    positive: Index
-    population: Index
-    shared: Pairs
-    scenario: str
-    shared_by: Any
-    scaling: Scaling
-    audit: Audit | None = None
-    weights: Floats | None = None
-    groups: NDArray[Any] | None = None
+    positive: Index  # rows that make up P
+    population: Index  # rows that make up U
+    shared: Pairs  # positions in P and in U of one observation
+    scenario: str  # under "censoring" all rows are U, and every labelled row is shared
+    scaling: Scaling  # from U
+    metadata: RowMetadata
+    weights: Floats | None  # None where all are the same
+    groups: NDArray[Any] | None
+    observation: Index  # of each row: shared rows are one observation, copies are, and so is a group
+    copies: Index  # how many copies of each row there are, itself included
+    by_chance: bool  # whether rows can be equal by chance
+    audit: Audit | None = None  # which rows were looked up, by their positions in `unknown`
 
     @classmethod
-    def read(
+    def from_samples(cls, positive: Sample, unlabeled: Sample, *, scenario: str, standardize: bool) -> Source:
+        """Build the source of a problem; its rows are the positives and then the unlabelled rows."""
+        P, U = positive.data, unlabeled.data
+        check_distinct_samples(P.values, U.values)
+        metadata = join_source_metadata(positive.metadata, unlabeled.metadata, (len(P), len(U)))
+        values = np.concatenate([P.values, U.values])
+        table = Table("the positive and unlabeled rows", values, U.columns, origin=U.origin)
+        labeled = np.repeat([True, False], [len(P), len(U)])
+        return cls._build(table, labeled, np.array([0, 1]), metadata, scenario, standardize)
+
+    @classmethod
+    def from_labels(
         cls,
         X: Any,
         y: Any,
-        shared: Any,
-        audit: Any = None,
-        weights: Any = None,
-        groups: Any = None,
         *,
         scenario: str,
         standardize: bool,
-        words: bool = False,
         positive_label: Any = None,
+        text_labels: bool = False,
+        **metadata: Any,
     ) -> Source:
-        """X, y and what is known of the rows as `fit` takes them; with `words`, the labels may be text."""
-        table = read_table(X, "X")
-        labeled, classes = read_labels(y, len(table.values), classifier=words, positive_label=positive_label)
-        positive, rest = np.flatnonzero(labeled), np.flatnonzero(~labeled)
-        check_sizes(positive=len(positive), unlabeled=len(rest))
-        population, pairs = rest, NO_PAIRS
+        """Build a source from X, y and metadata as `fit` takes them."""
+        table = read_numeric_table(X, "X")
+        labeled, classes = read_labels(y, len(table), classifier=text_labels, positive_label=positive_label)
+        check_sizes(positive=int(labeled.sum()), unlabeled=int((~labeled).sum()))
+        read = RowMetadata.read(len(table), **metadata)
+        return cls._build(table, labeled, classes, read, scenario, standardize)
+
+    @classmethod
+    def _build(
+        cls, table: Table, labeled: Mask, classes: NDArray[Any], metadata: RowMetadata, scenario: str, standardize: bool
+    ) -> Source:
+        positive, unlabeled = np.flatnonzero(labeled), np.flatnonzero(~labeled)
+        population, pairs, is_stated = unlabeled, NO_PAIRS, metadata.identical or metadata.ids is not None
         if scenario == "censoring":
-            if shared is not None:
+            if is_stated:
                 raise InputError("shared is known under scenario='censoring' (every labelled row); leave it out.")
             population, pairs = np.arange(len(labeled)), np.stack([np.arange(len(positive)), positive], axis=1)
-        elif shared is not None:
-            pairs = shared_pairs(table.values, positive, rest, shared)
-        looked_up = None if audit is None else _read_audit(audit, positive, population, pairs)
-        of_rows = None if weights is None else read_weights(weights, len(labeled))
-        grouped = None if groups is None else read_groups(groups, len(labeled))
-        scaling = Scaling.of(table.values, population, standardize, table.origin, of_rows)
+        elif is_stated:
+            pairs = shared_pairs(table.values, positive, population, metadata.ids)
+        if metadata.weights is not None:
+            check_weights(metadata.weights, "weights")
+        audit = None if metadata.audit is None else _source_audit(metadata.audit, positive, population, pairs)
+        scaling = Scaling.of(table.values, population, standardize, table.origin, metadata.weights)
         scaling.warn_of_left_out(table)
         warn_of_far_values(table)
-        source = cls(
-            table, classes, labeled, positive, population, pairs, scenario, shared, scaling, looked_up, of_rows, grouped
-        )
+        by_chance = repeats_by_chance(table.values[population])
+        copy_links = NO_PAIRS
+        if not by_chance:  # copies within P and within the unlabelled rows; `pairs` are between the two
+            copy_links = np.concatenate([rows[find_copies(table.values[rows])] for rows in (positive, unlabeled)])
+        links = [np.stack([positive[pairs[:, 0]], population[pairs[:, 1]]], axis=1), copy_links]
+        links += [group_links(column) for column in (metadata.groups, metadata.ids) if column is not None]
+        observation = linked(len(labeled), np.concatenate(links))
         for name, rows in (("positive", positive), ("unlabeled", population)):
-            check_observations(name, len(rows), source.observation[rows])
-        return source
+            check_observations(name, len(rows), observation[rows])
+        return cls(
+            table=table,
+            classes=classes,
+            labeled=labeled,
+            positive=positive,
+            population=population,
+            shared=pairs,
+            scenario=scenario,
+            scaling=scaling,
+            metadata=metadata,
+            weights=metadata.weights,
+            groups=metadata.groups,
+            observation=observation,
+            copies=count_alike(linked(len(labeled), copy_links)),
+            by_chance=by_chance,
+            audit=audit,
+        )
+
+    @property
+    def shared_argument(self) -> Any:
+        """What is known of shared rows, as `fit` takes it."""
+        return self.metadata.ids if self.metadata.ids is not None else "identical" if self.metadata.identical else None
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -319,61 +313,27 @@ class Source:
         return self.scaling.rows(self.table.values)
 
     @property
-    def layout(self) -> Layout:
-        empty = np.empty((0, self.table.values.shape[1]))
-        known = KnownGroups.of(self.groups, self.observation)
-        return Layout(Table("the fitted source", empty, self.table.columns), self.scaling, self._by_chance, known)
+    def layout(self) -> SourceLayout:
+        """What is needed to read a target."""
+        empty = Table("the fitted source", np.empty((0, self.table.width)), self.table.columns)
+        return SourceLayout(empty, self.scaling, self.by_chance, KnownGroups.of(self.groups, self.observation))
 
     def without_rows(self) -> Source:
-        """What is left once the rows were read: which of them are P, U and one observation; no row, id or audit."""
+        """Return which rows are P, U and one observation, without the rows themselves, ids and audit."""
         groups = None if self.groups is None else self.observation.astype(str)
-        kept = replace(self, table=self.layout.columns, shared_by=None, audit=None, groups=groups)
-        vars(kept).update(observation=self.observation, copies=self.copies)
-        return kept
-
-    @cached_property
-    def _by_chance(self) -> bool:
-        return repeats_by_chance(self.table.values[self.population])
-
-    @cached_property
-    def _copy_links(self) -> Pairs:
-        """Pairs of rows that are copies of each other, within P and within the unlabelled rows.
-
-        What the two have in common is said by `shared`.
-        """
-        if self._by_chance:
-            return NO_PAIRS
-        samples = self.positive, np.flatnonzero(~self.labeled)
-        return np.concatenate([rows[find_copies(self.table.values[rows])] for rows in samples])
-
-    @cached_property
-    def copies(self) -> Index:
-        """How many copies of each row there are, itself included."""
-        return count_alike(linked(len(self.labeled), self._copy_links))
-
-    @cached_property
-    def observation(self) -> Index:
-        """The observation that each row is: shared rows are one, copies are, and so is a group."""
-        shared = np.stack([self.positive[self.shared[:, 0]], self.population[self.shared[:, 1]]], axis=1)
-        links = [shared, self._copy_links]
-        if self.groups is not None:
-            links.append(group_links(self.groups))
-        if self.shared_by is not None and not isinstance(self.shared_by, str):  # an id may have several rows
-            links.append(group_links(comparable_ids(np.asarray(self.shared_by))))
-        return linked(len(self.labeled), np.concatenate(links))
+        return replace(self, table=self.layout.columns, audit=None, metadata=RowMetadata(), groups=groups)
 
     @cached_property
     def positive_mass(self) -> Floats:
         """What each row of P counts in a mean, of copies one; the sum is 1."""
-        return self._mass(self.positive)
+        weights = None if self.weights is None else self.weights[self.positive]
+        return mass_of(weights, self.copies[self.positive])
 
     @cached_property
     def population_mass(self) -> Floats:
-        """The same of U."""
-        return self._mass(self.population)
-
-    def _mass(self, rows: Index) -> Floats:
-        return mass_of(None if self.weights is None else self.weights[rows], self.copies[rows])
+        """What each row of U counts in a mean, of copies one; the sum is 1."""
+        weights = None if self.weights is None else self.weights[self.population]
+        return mass_of(weights, self.copies[self.population])
 
     @property
     def is_even(self) -> bool:
@@ -419,26 +379,48 @@ class Source:
 
     @property
     def few_positives(self) -> bool:
-        """Whether what rests on them is a guess."""
+        """Whether an estimate from so few positives is a guess."""
         return self.effective_positives < FEW_POSITIVES
 
     def warn_of_few_positives(self) -> None:
-        """A guess is called one."""
+        """Warn that an estimate rests on few positives."""
         warn_of_few_positives(len(self.positive), self.effective_positives)
 
-    def warn_of_few_groups(self) -> None:
-        """An interval that rests on few groups is known to be rough."""
+    def warn_of_rows(self) -> None:
+        """Warn of copies and of few groups, which change what a standard error says."""
+        warn_of_copies(self.copies, "source rows")
         if self.groups is not None:
             warn_of_few_groups(self.effective_population, "unlabelled sample")
 
-    def warn_of_copies(self) -> None:
-        """Copies count as one observation, which changes what a standard error says."""
-        warn_of_copies(self.copies, "source rows")
+    def warn_of_unstated_sharing(self) -> None:
+        """Warn of positives that are found again among the unlabelled rows, though the user did not say so.
+
+        Most positives in an otherwise distinct sample are hardly there by chance.
+        """
+        if self.metadata.ids is not None:
+            if not len(self.shared):
+                warn(
+                    "No id is in both source tables, so no row is taken as shared; check the id column, or leave shared "
+                    "out.",
+                    DuplicateRowsWarning,
+                )
+            return
+        if self.metadata.identical:
+            return
+        codes, m = row_codes(self.table.values), len(self.positive)
+        if len(np.unique(codes[m:])) < 0.9 * (len(codes) - m):
+            return  # discrete data repeat themselves
+        again = int(np.isin(codes[:m], codes[m:]).sum())
+        if again > m / 2:
+            warn(
+                f"{again} of {m} positive rows are also in the unlabeled table. If they are the same observations, pass "
+                "shared='identical' or the name of an id column; otherwise the estimate and its interval are off.",
+                DuplicateRowsWarning,
+            )
 
 
-def _read_audit(values: Any, positive: Index, population: Index, shared: Pairs) -> Audit:
-    """Of those rows of U that are no observation of P; of the others it can say nothing new."""
-    classes = read_classes(values, len(np.union1d(positive, population)), "audit")
+def _source_audit(classes: Floats, positive: Index, population: Index, shared: Pairs) -> Audit:
+    """Return the audit of those rows of U that are not observations of P; of the others it says nothing new."""
     again = population[shared[:, 1]]
     for rows, what in ((positive, "is labelled positive"), (again, "is the same observation as a labelled positive")):
         denied = rows[classes[rows] == 0]

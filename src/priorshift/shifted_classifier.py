@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,11 +15,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.adapt import TargetMetrics, check_target_prior, shifted_posterior, shifted_threshold, target_metrics
-from priorshift.base import PUClassifier
+from priorshift.base import PUClassifier, PUEstimator
 from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InputError, OutOfRangeWarning
 from priorshift.formatting import format_short
-from priorshift.io.estimators import audit_for, check_estimator, rows_for, seeded, shared_for, told_for
+from priorshift.io.estimators import check_estimator, metadata_arguments, seeded
 from priorshift.io.parameters import check_prior
+from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.tables import Table
 from priorshift.methods.nnpu import warn_of_few
 from priorshift.methods.witness_shift import WitnessShift
@@ -129,17 +131,19 @@ class ShiftedClassifier(PUClassifier):
         if self.random_state is not None:
             for part in (prior_estimator, classifier):
                 seeded(part, rng.integers(2**31))
-        shared = source.shared_by
+        shared = source.shared_argument
         if isinstance(prior_estimator, FrozenEstimator):
             self.prior_estimator_ = prior_estimator.estimator
         else:
-            told = shared_for(prior_estimator, shared) | audit_for(prior_estimator, source.audit_column)
-            told |= told_for(prior_estimator, source.weights, source.groups)
-            self.prior_estimator_ = prior_estimator.fit(rows_for(prior_estimator, table), y, **told)
+            metadata = replace(source.metadata, audit=source.audit_column)
+            self.prior_estimator_ = prior_estimator.fit(
+                _rows_for(prior_estimator, table), y, **metadata_arguments(prior_estimator, metadata)
+            )
+        shared_rows = {"shared": shared} if shared is not None and has_fit_parameter(classifier, "shared") else {}
         weights = {}
         if source.weights is not None and has_fit_parameter(classifier, "sample_weight"):
             weights["sample_weight"] = source.weights
-        self.classifier_ = clone(classifier).fit(table.values, y, **shared_for(classifier, shared), **weights)
+        self.classifier_ = clone(classifier).fit(table.values, y, **shared_rows, **weights)
         self._order = self._column_order(table)
         _log_odds(self.classifier_, table.values[:2, self._order])  # better now than when it is needed
         prior = self._prior(source)
@@ -187,10 +191,10 @@ class ShiftedClassifier(PUClassifier):
             Itself.
         """
         self._check_fit()
-        target = self._layout.read(X_target)
-        told = audit_for(self.prior_estimator_, audit) | told_for(self.prior_estimator_, weights, groups)
+        target = self._target_layout(RowMetadata()).read(X_target)
+        arguments = metadata_arguments(self.prior_estimator_, RowMetadata(audit, weights, groups))
         with suppress_warnings(ColumnWarning):
-            estimate = self.prior_estimator_.estimate(rows_for(self.prior_estimator_, target.table), **told)
+            estimate = self.prior_estimator_.estimate(_rows_for(self.prior_estimator_, target.table), **arguments)
         return self._aim_at(estimate, len(target))
 
     def adapt_to(self, target_prior: float | PriorEstimate) -> ShiftedClassifier:
@@ -360,3 +364,8 @@ def _log_odds(model: Any, X: NDArray[Any]) -> NDArray[np.float64]:
             "that are not finite; a classifier of two classes that knows both is expected."
         )
     return np.asarray(logit(np.clip(answer[:, 1], _TINY, 1 - _TINY))) if proba else answer
+
+
+def _rows_for(estimator: Any, table: Table) -> Any:
+    """Return the rows as an estimator takes them: ours know a table and its columns, others an array."""
+    return table if isinstance(estimator, PUEstimator) else table.values

@@ -948,10 +948,10 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
     assert 'pip install "priorshift[app]"' in capsys.readouterr().err
 
 
-def test_settings_survive_the_shell():
+def test_settings_survive_the_shell(monkeypatch):
     """Each setting is in the command, and the command's parser reads it as the page meant it."""
+    from priorshift.cli import inputs
     from priorshift.cli.commands import parser
-    from priorshift.cli.inputs import estimator_settings, told
 
     said = {
         "prior": {"low": 0.05, "high": 1e-1}, "shared": "a b", "weights": "$w", "groups": "g'", "audit": "-a", "by": "m;n",
@@ -961,8 +961,13 @@ def test_settings_survive_the_shell():
     names = dict(zip(ROLES, ("p.csv", "u 2.csv", "t.csv"), strict=True))
     args = parser().parse_args(shlex.split(settings.command(names))[1:])
     assert (args.positive, args.unlabeled, args.target) == ("p.csv", "u 2.csv", ["t.csv"])
-    assert estimator_settings(args) == {"source_prior": (0.05, 0.1), "confidence": 0.8, "random_state": 7}
-    assert vars(told(args)) == vars(settings.told()) and args.by == "m;n" and args.drop == ["--x", "y"]
+    assert inputs.estimator_settings(args) == {"source_prior": (0.05, 0.1), "confidence": 0.8, "random_state": 7}
+    loaded = {}
+    monkeypatch.setattr(inputs, "load_problem", lambda **how: loaded.update(how) or SimpleNamespace(kind="counts"))
+    inputs.read_problem(args)
+    by_shell, by_page = loaded["options"], settings.input_options()
+    assert vars(by_shell.columns) == vars(by_page.columns)
+    assert (by_shell.by, by_shell.drop) == (by_page.by, by_page.drop) == ("m;n", ("--x", "y"))
     assert args.threshold == 0.25
     censored = Settings.of({"scenario": "censoring", "prior": {"positives": 3, "rows": 10}})
     args = parser().parse_args(shlex.split(censored.command(names))[1:])

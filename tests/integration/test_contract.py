@@ -412,14 +412,14 @@ def test_shared_is_known_under_censoring_and_refused(name, case, shared):
 def test_a_source_that_was_read_before_gives_the_same_fit(name, case):
     estimator = case.make(random_state=0)
     scale = getattr(estimator, "standardize", False)
-    source = Source.read(X, Y, IDS, scenario="case-control", standardize=scale)
+    source = Source.from_labels(X, Y, shared=IDS, scenario="case-control", standardize=scale)
     assert estimator.fit_source(source) is estimator
     assert answer(estimator) == answer(fitted(name))
 
 
 def test_an_interrupted_fit_to_a_source_that_was_read_before_leaves_no_fit(case, monkeypatch):
     estimator = case.make(random_state=0).fit(X, Y)
-    source = Source.read(X, Y, None, scenario="case-control", standardize=getattr(estimator, "standardize", False))
+    source = Source.from_labels(X, Y, scenario="case-control", standardize=getattr(estimator, "standardize", False))
     interrupt(monkeypatch, case.cls)
     with pytest.raises(KeyboardInterrupt):
         estimator.fit_source(source)

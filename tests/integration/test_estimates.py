@@ -27,8 +27,8 @@ from priorshift.inference.confidence_curve import FiellerCurve
 from priorshift.inference.joint import JointRatios, RatioInfluence, holm, largest_normal
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior
 from priorshift.inference.strata import pooled
-from priorshift.io.tables import read_table
-from priorshift.io.targets import name_of, rows_by_value
+from priorshift.io.readers import read_table
+from priorshift.io.targets import rows_by_value, target_name
 
 KNOWN = PointPrior(0.2)
 PRIORS = {"jan": 0.2, "feb": 0.2, "mar": 0.6}
@@ -146,7 +146,7 @@ def test_values_of_a_column_name_the_targets_in_their_order(values, names):
     assert [name for name, _ in found] == names
     assert sorted(np.concatenate([rows for _, rows in found])) == [0, 1, 2, 3]
     for name, rows in found:
-        assert all(name_of(value) == name for value in frame["by"].iloc[rows])
+        assert all(target_name(value) == name for value in frame["by"].iloc[rows])
 
 
 # ---- the joint error

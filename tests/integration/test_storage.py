@@ -193,7 +193,7 @@ class Trace:
 
     @classmethod
     def of(cls, X, y):
-        source = Source.read(X, y, None, scenario="case-control", standardize=True)
+        source = Source.from_labels(X, y, scenario="case-control", standardize=True)
         scaled = source.rows[:]
         prepared = scaled / np.sqrt(scaled[source.population].var(axis=0).mean())
         return cls({cell.tobytes() for rows in (X, scaled, prepared) for cell in rows.ravel()})
@@ -252,7 +252,7 @@ def test_a_wide_table_makes_a_witness_no_larger_than_its_model():
 
 
 def test_a_source_without_rows_still_says_what_is_one_observation():
-    source = Source.read(X, Y, IDS, scenario="case-control", standardize=True)
+    source = Source.from_labels(X, Y, shared=IDS, scenario="case-control", standardize=True)
     kept = source.without_rows()
     np.testing.assert_array_equal(kept.observation, source.observation)
     assert len(np.unique(kept.observation)) < len(Y)  # some are shared

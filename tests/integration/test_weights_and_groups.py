@@ -40,7 +40,7 @@ def samples():
 def source_of(samples, **known):
     P, U, _ = samples
     X, y = np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)])
-    return Source.read(X, y, None, **known, scenario="case-control", standardize=True)
+    return Source.from_labels(X, y, **known, scenario="case-control", standardize=True)
 
 
 # ---- what is read
@@ -113,7 +113,7 @@ def test_a_repeated_id_is_a_group_and_its_identical_rows_are_shared(samples):
     X = np.concatenate([P, again, U[6:]])
     y = np.repeat([1, 0], [len(P), len(X) - len(P)])
     ids = np.r_[np.arange(len(P)) // 2, np.arange(1000, 1006), 0, 0, 1, 1, np.arange(2000, 2000 + len(U) - 6)]
-    source = Source.read(X, y, ids, scenario="case-control", standardize=True)
+    source = Source.from_labels(X, y, shared=ids, scenario="case-control", standardize=True)
     np.testing.assert_array_equal(source.shared, [[0, 6], [1, 7], [2, 8], [3, 9]])
     assert len(set(source.observation[:4])) == 2 and len(np.unique(source.observation)) == len(P) // 2 + len(U)
 

@@ -15,21 +15,21 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from priorshift import report
-from priorshift.api import read_several, read_three
 from priorshift.app.settings import ROLES, Settings, for_the_page, with_file_names
 from priorshift.app.uploads import Limits
-from priorshift.arrays import Floats, Mask
-from priorshift.decisions import check_names, decide, fit_to_tables, logistic, write_decided_table
-from priorshift.diagnosis.diagnose import GRAVE, ODD, diagnose_from_tables, diagnose_targets_from_tables
+from priorshift.decisions import check_names, decide, fit_to_problem, logistic, write_decided_table
+from priorshift.diagnosis.diagnose import GRAVE, ODD, diagnose_all_targets, diagnose_target, problem_columns
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.errors import InputError
-from priorshift.io.column_uses import column_uses
-from priorshift.io.mixed_tables import MixedTable, as_dates, is_missing, read_columns
-from priorshift.io.tables import Table
-from priorshift.io.targets import JoinedTargets, rows_by_value
+from priorshift.io.cells import as_dates, is_missing
+from priorshift.io.readers import read_table
+from priorshift.io.row_metadata import MetadataColumns
+from priorshift.io.targets import rows_by_value
+from priorshift.loading import load_problem
+from priorshift.problem import Problem
 from priorshift.progress import track_progress
 from priorshift.shifted_classifier import ShiftedClassifier
-from priorshift.warning_records import record_warnings
+from priorshift.warning_records import WarningRecord, record_warnings
 
 REPORT, RESULT, DECISIONS = "report.html", "result.json", "decisions.csv"
 STEPS = {  # what the library calls its work, and what a user does
@@ -80,21 +80,22 @@ class Order:
         for role, path in self.paths.items():
             limits.check_file(path, f"{role} ({path})")
 
-    def read(self) -> tuple[Table, Table, Any]:
-        """Unlabelled, positive and target table, or several targets with their names."""
-        told, settings = self.settings.told(), self.settings
+    def load(self) -> tuple[Problem, list[WarningRecord]]:
+        """Load the problem of the three files, with the warnings that were issued."""
         positive, unlabeled, target = (self.paths[role] for role in ROLES)
-        if settings.by is None:
-            return read_three(positive, unlabeled, target, told, settings.drop, "auto")
-        return read_several(positive, unlabeled, target, settings.by, told, settings.drop, "auto")
+        options = self.settings.input_options()
+        with record_warnings(*ODD, *GRAVE, show=True) as records:
+            problem = load_problem(
+                positive=positive, unlabeled=unlabeled, target=target, several=options.by is not None, options=options
+            )
+        return problem, records
 
 
 def look(order: Order, limits: Limits) -> dict[str, Any]:
     """Rows and columns of one file."""
     order.check(limits)
     [(role, path)] = order.paths.items()
-    table = read_columns(path, role)
-    mixed = table if isinstance(table, MixedTable) else MixedTable.of(table)
+    mixed = read_table(path, role).as_cells()
     columns = [
         {"name": mixed.label(k), "kind": _kind(cells), "missing": float(is_missing(cells).mean())}
         for k, cells in enumerate(mixed.cells)
@@ -105,13 +106,9 @@ def look(order: Order, limits: Limits) -> dict[str, Any]:
 def columns(order: Order, limits: Limits) -> dict[str, Any]:
     """What becomes of the columns of the three files, and what looks odd about them."""
     order.check(limits)
-    with record_warnings(*ODD, *GRAVE, show=True) as odd:
-        unlabeled, positive, target = order.read()
-    if isinstance(target, list):
-        target = JoinedTargets.of(target).table
-    uses = column_uses(unlabeled, positive, target, order.settings.told(), by=order.settings.by)
-    said = [order.in_words(message) for _, message in odd]
-    return {"columns": [use.to_dict() for use in uses], "odd": list(dict.fromkeys(said))}
+    problem, records = order.load()
+    messages = [order.in_words(message) for _, message in records]
+    return {"columns": [use.to_dict() for use in problem_columns(problem)], "odd": list(dict.fromkeys(messages))}
 
 
 def run(order: Order, limits: Limits) -> dict[str, Any]:
@@ -122,20 +119,15 @@ def run(order: Order, limits: Limits) -> dict[str, Any]:
     with track_progress("read", 1) as step:
         step()
         order.check(limits)
-        with record_warnings(*ODD, *GRAVE, show=True) as odd:
-            unlabeled, positive, target = order.read()
-    estimator, told = settings.estimator(), settings.told()
-    about: dict[str, Any] = {"told": told, "threshold": settings.threshold, "said": odd}
-    found: Diagnosis | Diagnoses
-    if settings.by is None:
-        found = diagnose_from_tables(estimator, unlabeled, positive, target, **about)
-    else:
-        found = diagnose_targets_from_tables(estimator, unlabeled, positive, target, by=settings.by, **about)
+        problem, records = order.load()
+    estimator = settings.estimator()
+    solve: Any = diagnose_target if settings.by is None else diagnose_all_targets
+    found: Diagnosis | Diagnoses = solve(problem, estimator, threshold=settings.threshold, records=records)
     found = order.with_names(found)
     (folder / RESULT).write_text(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False), encoding="utf-8")
     with track_progress("decide", 1) as step:
         step()
-        undecided = _decide(order, estimator, unlabeled, positive, target, found)
+        undecided = _decide(order, estimator, problem, found)
     with track_progress("write", 1) as step:
         step()
         command = settings.command(order.names)
@@ -151,44 +143,35 @@ def _kind(cells: Any) -> str:
     return "date" if as_dates(cells) is not None and not is_missing(cells).all() else "text"
 
 
-def _decide(order: Order, estimator: Any, unlabeled: Table, positive: Table, target: Any, found: Any) -> str | None:
-    """Write the target with posterior and decision of each row; or why that cannot be."""
+def _decide(order: Order, estimator: Any, problem: Problem, found: Any) -> str | None:
+    """Write the target with posterior and decision of each row; or return why that cannot be."""
     settings, folder = order.settings, order.folder
-    named = target if isinstance(target, list) else [("", target)]
-    one = JoinedTargets.of(named).table if isinstance(target, list) else target
     try:
-        check_names(one, order.names["target"])
+        for sample in problem.targets.values():
+            check_names(sample.data, order.names["target"])
         shifted = ShiftedClassifier(
             logistic(), FrozenEstimator(estimator), source_prior=settings.known_prior, random_state=settings.seed
         )
-        fit_to_tables(shifted, unlabeled, positive, one, settings.told())
+        fit_to_problem(shifted, problem)
         parts = []
-        for name, table in named:
+        for name, sample in problem.targets.items():
             estimate = found[name].estimate if settings.by else found.estimate
             if np.isfinite(estimate.value):
-                parts.append(decide(shifted.adapt_to(estimate), table))
+                parts.append(decide(shifted.adapt_to(estimate), sample.data))
             else:
-                rows = len(table.values)
-                parts.append((np.full(rows, np.nan), np.zeros(rows, dtype=bool)))
+                parts.append((np.full(len(sample), np.nan), np.zeros(len(sample), dtype=bool)))
     except InputError as error:
         return order.in_words(str(error))
     posterior, decision = (np.concatenate(column) for column in zip(*parts, strict=True))
     if not np.isfinite(posterior).any():
         return "The share cannot be estimated from these data, so that no row is decided."
-    if settings.by:
-        posterior, decision = _as_they_stood(order, posterior, decision)
+    if settings.by:  # rows are sorted by target; the file's order is another
+        selection = MetadataColumns().selection((), [settings.by])
+        table = read_table(order.paths["target"], "target", selection)
+        in_file = np.argsort(np.concatenate([*rows_by_value(table, settings.by).values()]))
+        posterior, decision = posterior[in_file], decision[in_file]
     write_decided_table(Path(folder or ".") / DECISIONS, order.paths["target"], posterior, decision, safe=True)
     return None
-
-
-def _as_they_stood(order: Order, posterior: Floats, decision: Mask) -> tuple[Floats, Mask]:
-    """Rows that were sorted by their target, in the order of the file."""
-    settings, by = order.settings, str(order.settings.by)
-    beside = settings.told().of_target(settings.drop, aside=[by])
-    table: Any = read_columns(order.paths["target"], "target", **beside)
-    rows = np.concatenate([rows for _, rows in rows_by_value(table, by)])
-    before = np.argsort(rows)
-    return posterior[before], decision[before]
 
 
 def _headline(found: Diagnosis | Diagnoses) -> str:

@@ -16,7 +16,7 @@ from priorshift.errors import InputError
 from priorshift.formatting import shell_option
 from priorshift.inference.prior_knowledge import read_prior, survey_prior
 from priorshift.io.parameters import CHOICES
-from priorshift.io.row_metadata import RowMetadata
+from priorshift.loading import InputOptions
 from priorshift.methods.witness_shift import WitnessShift
 
 _WHO = {"positive": "known positives", "unlabeled": "old population", "target": "new population"}
@@ -147,12 +147,15 @@ class Settings:
             threshold=_share(said, "threshold", None),
             seed=seed,
         )
-        made.told()
+        made.input_options()
         return made
 
-    def told(self) -> RowMetadata:
-        """What is known of rows."""
-        return RowMetadata(self.shared, self.audit, self.weights, self.groups).checked(self.drop, by=self.by)
+    def input_options(self) -> InputOptions:
+        """Return how the files are read."""
+        return InputOptions.from_arguments(
+            shared=self.shared, audit=self.audit, weights=self.weights, groups=self.groups, drop=self.drop, by=self.by,
+            stream=False,
+        )  # fmt: skip
 
     @property
     def source_prior(self) -> Any:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from priorshift.adapt import shifted_threshold
-from priorshift.cli.inputs import check_torch, estimator_settings, make_estimator, read_tables, scenario, told
+from priorshift.cli.inputs import check_torch, estimator_settings, make_estimator, read_problem, scenario
 from priorshift.cli.output import check_writable, print_json, print_result
-from priorshift.decisions import check_names, decide, fit_to_tables, logistic, write_decided_table
+from priorshift.decisions import check_names, decide, fit_to_problem, logistic, write_decided_table
 from priorshift.errors import InputError, MissingExtraError
 from priorshift.formatting import decimals
 from priorshift.inference.prior_knowledge import read_prior
@@ -66,11 +66,13 @@ def run(args: argparse.Namespace) -> None:
         classifier = NNPUClassifier(known, scenario=scenario(args), standardize=scale)  # type: ignore[arg-type]
     estimator = make_estimator(args, optional=("source_prior",))  # the classifier has use for it
     shifted = ShiftedClassifier(classifier, estimator, source_prior=known, random_state=args.random_state)
-    unlabeled, positive, target = read_tables(args)
+    problem = read_problem(args)
+    target = problem.target.data
     check_names(target, args.target)
-    asked = fit_to_tables(shifted, unlabeled, positive, target, told(args))
+    fit_to_problem(shifted, problem)
     if args.target_prior is None:
-        shifted.adapt(target, **asked)
+        metadata = problem.target.metadata
+        shifted.adapt(target, audit=metadata.audit, weights=metadata.weights, groups=metadata.groups)
     else:
         shifted.adapt_to(args.target_prior)
     p, decided = decide(shifted, target)

@@ -10,10 +10,10 @@ from priorshift import plots, simulate
 from priorshift.cli.inputs import estimator_settings
 from priorshift.cli.output import check_figure, print_json, print_result, write_figure
 from priorshift.cli.report import check_page
-from priorshift.diagnosis.diagnose import diagnose_from_tables
+from priorshift.diagnosis.diagnose import diagnose_target
 from priorshift.errors import InputError
-from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.tables import Table
+from priorshift.loading import InputOptions, load_problem
 from priorshift.methods.witness_shift import WitnessShift
 from priorshift.report.page import write
 
@@ -45,9 +45,11 @@ def run(args: argparse.Namespace) -> None:
             Table(name, s.X[rows], names, {"tumour": s.ids[rows]})
             for name, rows in (("unlabeled", ~labeled), ("positive", labeled))
         )
-        found = diagnose_from_tables(
-            witness, unlabeled, positive, Table("target", s.target, names), told=RowMetadata(shared="tumour")
+        options = InputOptions.from_arguments(shared="tumour", stream=False)
+        problem = load_problem(
+            positive=positive, unlabeled=unlabeled, target=Table("target", s.target, names), options=options
         )
+        found = diagnose_target(problem, witness)
         estimate = found.estimate
         write(found, page, title=_TITLE, command=shlex.join(args.typed))
     write_figure(args.plot, lambda: plots.displays_of(estimate)["mixture"].plot().ax_)

@@ -5,31 +5,25 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from priorshift.cli.inputs import make_estimator, read_many_tables, read_tables, told
+from priorshift.api import estimate_target, estimator_for
+from priorshift.cli.inputs import has_several, make_estimator, read_problem
 from priorshift.cli.output import check_figure, check_table, print_json, print_result, write_figure, write_table
-from priorshift.diagnosis.diagnose import GRAVE, ODD, diagnose_from_tables, diagnose_targets_from_tables
+from priorshift.diagnosis.diagnose import GRAVE, ODD, diagnose_all_targets, diagnose_target
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.errors import InputError
+from priorshift.results import PriorEstimate
 from priorshift.warning_records import record_warnings
 
 
-def has_several(args: argparse.Namespace) -> bool:
-    """Whether the options name more than one target."""
-    return args.by is not None or len(args.target) > 1
-
-
-def diagnosed(args: argparse.Namespace) -> Diagnosis | Diagnoses:
-    """What the options ask for."""
+def diagnosed(args: argparse.Namespace, *, or_estimated: bool = False) -> Diagnosis | Diagnoses | PriorEstimate:
+    """Load the problem that the options name, and diagnose it; without rows, it may be estimated instead."""
     estimator = make_estimator(args)
-    more: dict[str, Any] = {"told": told(args), "threshold": args.threshold}
-    if has_several(args):
-        with record_warnings(*ODD, *GRAVE, show=True) as odd:
-            several = read_many_tables(args)
-        return diagnose_targets_from_tables(estimator, *several, by=args.by, said=odd, **more)
-    [args.target] = args.target
-    with record_warnings(*ODD, *GRAVE, show=True) as odd:
-        one = read_tables(args)
-    return diagnose_from_tables(estimator, *one, said=odd, **more)
+    with record_warnings(*ODD, *GRAVE, show=True) as records:
+        problem = read_problem(args)
+    if or_estimated and problem.kind != "rows":
+        return estimate_target(problem, estimator_for(problem, estimator, args.method))
+    solve: Any = diagnose_all_targets if has_several(args) else diagnose_target
+    return solve(problem, estimator, threshold=args.threshold, records=records)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -45,4 +39,4 @@ def run(args: argparse.Namespace) -> None:
     print_json(found.to_dict()) if args.json else print_result(found)
     if isinstance(found, Diagnoses):
         return write_table(args.output, found.to_csv())
-    return write_figure(args.plot, found.plot)
+    return write_figure(args.plot, found.plot)  # type: ignore[union-attr]

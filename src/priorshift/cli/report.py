@@ -8,7 +8,6 @@ import sys
 from typing import Any
 
 from priorshift.cli.diagnose import diagnosed
-from priorshift.cli.estimate import estimated_without_rows, has_no_rows
 from priorshift.cli.output import check_writable, print_json, print_result, print_verdict
 from priorshift.diagnosis.diagnosis import Diagnosis
 from priorshift.report.page import check_ending, check_extra, write
@@ -24,7 +23,7 @@ def check_page(option: str, path: str, inputs: tuple[str | None, ...] = ()) -> N
 def run(args: argparse.Namespace) -> None:
     """Write the report and print the answer."""
     check_page("--output", args.page, (args.positive, args.unlabeled, args.source, *args.target))
-    found: Any = estimated_without_rows(args) if has_no_rows(args) else diagnosed(args)
+    found: Any = diagnosed(args, or_estimated=True)
     write(found, args.page, title=args.title, command=shlex.join(args.typed))
     if args.json:
         print_json(found.to_dict())

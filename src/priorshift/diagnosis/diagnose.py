@@ -8,16 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from priorshift.api import (
-    compared,
-    join_targets,
-    make_estimator,
-    read_several,
-    read_three,
-    source_of_tables,
-    with_columns,
-    without_empty_audit,
-)
+from priorshift.api import compare_targets, make_estimator, with_columns
 from priorshift.diagnosis.columns import Driver, drivers
 from priorshift.diagnosis.conclusion import check_threshold
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis, adjusted, run_settings
@@ -28,12 +19,11 @@ from priorshift.diagnosis.sensitivity import sensitivity
 from priorshift.diagnosis.shift_test import shift_test
 from priorshift.diagnosis.verdict import UNJUDGED, judge
 from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InconsistentInputWarning, InputError, IntervalWarning
-from priorshift.io.column_uses import column_uses
-from priorshift.io.row_metadata import Columns, RowMetadata
-from priorshift.io.tables import Table
-from priorshift.io.targets import frame_library
+from priorshift.io.column_uses import ColumnUse, column_uses
+from priorshift.io.row_metadata import Columns
+from priorshift.loading import InputOptions, load_problem
 from priorshift.methods.witness_shift import TargetFit, WitnessShift
-from priorshift.problem import Source, Target, check_sizes
+from priorshift.problem import Problem, Source, Target
 from priorshift.progress import track_progress
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.warning_records import WarningRecord, WarningsByName, record_warnings
@@ -107,11 +97,12 @@ def diagnose(
     has p < 0.0001
     """
     estimator = _estimator(method, source_prior, scenario, confidence, random_state, standardize)
-    drop = [drop] if isinstance(drop, str) else list(drop)
-    told = RowMetadata(shared, audit, weights, groups).checked(drop)
-    with record_warnings(*ODD, *GRAVE, show=True) as odd:
-        tables = read_three(positive, unlabeled, target, told, drop, encoder)
-    return diagnose_from_tables(estimator, *tables, told=told, threshold=threshold, said=odd)
+    options = InputOptions.from_arguments(
+        shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, stream=False
+    )
+    with record_warnings(*ODD, *GRAVE, show=True) as records:
+        problem = load_problem(positive=positive, unlabeled=unlabeled, target=target, options=options)
+    return diagnose_target(problem, estimator, threshold=threshold, records=records)
 
 
 def diagnose_targets(
@@ -171,113 +162,67 @@ def diagnose_targets(
     {'spring': 'yes', 'autumn': 'yes'}
     """
     estimator = _estimator(method, source_prior, scenario, confidence, random_state, standardize)
-    if by is not None and not isinstance(by, str):
-        raise InputError(f"by is {type(by).__name__}, but it must be the name of a column; pass that.")
-    drop = [drop] if isinstance(drop, str) else list(drop)
-    told = RowMetadata(shared, audit, weights, groups).checked(drop, by=by)
-    with record_warnings(*ODD, *GRAVE, show=True) as odd:
-        tables = read_several(positive, unlabeled, targets, by, told, drop, encoder)
-    made = diagnose_targets_from_tables(estimator, *tables, by=by, told=told, threshold=threshold, said=odd)
-    library = frame_library(targets, unlabeled, positive)
-    return replace(made, frame=library, estimates=replace(made.estimates, frame=library))
+    options = InputOptions.from_arguments(
+        shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, by=by
+    )
+    with record_warnings(*ODD, *GRAVE, show=True) as records:
+        problem = load_problem(positive=positive, unlabeled=unlabeled, target=targets, several=True, options=options)
+    return diagnose_all_targets(problem, estimator, threshold=threshold, records=records)
 
 
-def diagnose_from_tables(
+def diagnose_target(
+    problem: Problem,
     estimator: WitnessShift,
-    unlabeled: Table,
-    positive: Table,
-    target: Table,
     *,
-    told: RowMetadata | None = None,
     threshold: float | None = None,
-    said: Sequence[WarningRecord] = (),
+    records: Sequence[WarningRecord] = (),
 ) -> Diagnosis:
-    """Diagnose a target from tables that were read before, whose columns agree.
-
-    Parameters
-    ----------
-    estimator : WitnessShift
-        It is fitted.
-    unlabeled, positive, target : Table
-        The three samples.
-    told : RowMetadata or None
-        What is known of their rows; columns of it are set aside.
-    threshold : float or None
-        As in :func:`diagnose`.
-    said : sequence of (type, str)
-        What was warned of the tables as they were read, and is overheard.
-
-    Returns
-    -------
-    Diagnosis
-    """
-    check_sizes(**{target.name: len(target.values)})
-    with record_warnings(*ODD, *GRAVE, show=True) as odd:
-        X, y, arguments, asked = source_of_tables(estimator, unlabeled, positive, target, told=told)
-        fitted = _Fitted.to(estimator, X, y, arguments, unlabeled, threshold)
-        found = fitted.diagnosis(fitted.examine(estimator.read_target(target, **asked)))
-    tables = unlabeled, positive, target
-    made = replace(found, columns=column_uses(*tables, told), settings=run_settings(estimator, tables, told, threshold))
-    return _judged(made, [*said, *odd])
+    """Diagnose the only target of a problem; `records` are warnings that were issued while it was loaded."""
+    if problem.kind != "rows":
+        raise InputError(
+            "a diagnosis needs the rows of all samples, not sketches, histograms or streams; pass tables that fit into "
+            "memory, or estimate the prior alone."
+        )
+    with record_warnings(*ODD, *GRAVE, show=True) as more:
+        fitted = _Fitted.to(estimator, problem, threshold)
+        found = fitted.diagnosis(fitted.examine(estimator.target_of(problem.target)))
+    found = replace(found, columns=problem_columns(problem), settings=run_settings(estimator, problem, threshold))
+    return _judged(found, [*records, *more])
 
 
-def diagnose_targets_from_tables(
+def diagnose_all_targets(
+    problem: Problem,
     estimator: WitnessShift,
-    unlabeled: Table,
-    positive: Table,
-    targets: Sequence[tuple[str, Table]],
     *,
-    by: str | None = None,
-    told: RowMetadata | None = None,
     threshold: float | None = None,
-    said: Sequence[WarningRecord] = (),
+    records: Sequence[WarningRecord] = (),
 ) -> Diagnoses:
-    """Diagnose several targets from tables that were read before.
-
-    Parameters
-    ----------
-    estimator : WitnessShift
-        It is fitted.
-    unlabeled, positive : Table
-        The source.
-    targets : sequence of (str, Table)
-        With their names.
-    by : str or None
-        The column that told them apart.
-    told : RowMetadata or None
-        What is known of their rows; columns of it are set aside.
-    threshold : float or None
-        As in :func:`diagnose`.
-    said : sequence of (type, str)
-        What was warned of the tables as they were read, and is overheard.
-
-    Returns
-    -------
-    Diagnoses
-    """
-    tables = unlabeled, positive, *(table for _, table in targets)
-    settings = run_settings(estimator, tables, told, threshold, by)
-    unlabeled, positive, joined = join_targets(unlabeled, positive, targets, told)
-    columns = column_uses(unlabeled, positive, replace(joined.table, dropped=targets[0][1].dropped), told, by=by)
-    with record_warnings(*ODD, *GRAVE, show=True) as odd:
-        X, y, arguments, asked = source_of_tables(estimator, unlabeled, positive, joined.table, told=told)
-        fitted = _Fitted.to(estimator, X, y, arguments, unlabeled, threshold)
-    made, of_target, influences, by_name = {}, {}, [], WarningsByName("target")
-    for name, rows in joined.rows.items():
-        own = without_empty_audit({key: column[rows] for key, column in asked.items()})
+    """Diagnose all targets of a problem; `records` are warnings that were issued while it was loaded."""
+    settings, columns = run_settings(estimator, problem, threshold), problem_columns(problem)
+    with record_warnings(*ODD, *GRAVE, show=True) as of_source:
+        fitted = _Fitted.to(estimator, problem, threshold)
+    found, of_target, influences, by_name = {}, {}, [], WarningsByName("target")
+    for name, target in problem.targets.items():
         with by_name.collect(name), record_warnings(*ODD, *GRAVE, show=True) as of_target[name]:
-            seen = fitted.examine(estimator.read_target(joined.part(name), **own))
-            found = fitted.diagnosis(seen, len(joined.rows))
+            seen = fitted.examine(estimator.target_of(target))
+            found[name] = fitted.diagnosis(seen, len(problem.targets))
             influences.append(estimator.influence(seen))
-        made[name] = replace(found, columns=columns, settings=settings)
+        found[name] = replace(found[name], columns=columns, settings=settings)
     by_name.issue()
-    p_values = adjusted([found.label_shift_test.p_value for found in made.values()])
+    p_values = adjusted([one.label_shift_test.p_value for one in found.values()])
     judged = {
-        name: _judged(found, [*_not_of_others(said, name, made), *odd, *of_target[name]], p, len(made))
-        for (name, found), p in zip(made.items(), p_values, strict=True)
+        name: _judged(one, [*_not_of_others(records, name, found), *of_source, *of_target[name]], p, len(found))
+        for (name, one), p in zip(found.items(), p_values, strict=True)
     }
-    estimates = {name: found.estimate for name, found in judged.items()}
-    return Diagnoses(judged, compared(estimates, influences, estimator.confidence, by), by=by)
+    estimates = {name: one.estimate for name, one in judged.items()}
+    compared = compare_targets(estimates, influences, estimator.confidence, problem.by)
+    return Diagnoses(judged, replace(compared, frame=problem.frame), by=problem.by, frame=problem.frame)
+
+
+def problem_columns(problem: Problem) -> tuple[ColumnUse, ...]:
+    """Return what was done with each column of a problem."""
+    targets = [target.data for target in problem.targets.values()]
+    return column_uses(problem.positive.data, problem.unlabeled.data, targets, problem.columns, problem.by)
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,23 +231,21 @@ class _Fitted:
 
     estimator: WitnessShift
     source: Source
-    unlabeled: Table
+    problem: Problem
     threshold: float | None
     drivers: tuple[Driver, ...]
 
     @classmethod
-    def to(
-        cls, estimator: WitnessShift, X: Table, y: Any, arguments: dict[str, Any], unlabeled: Table, threshold: Any
-    ) -> _Fitted:
+    def to(cls, estimator: WitnessShift, problem: Problem, threshold: Any) -> _Fitted:
         check_threshold(threshold)
-        source = estimator.read_source(X, y, **arguments)
+        source = estimator.source_of(problem)
         fitted = estimator.fit_source(source)
-        return cls(fitted, source, unlabeled, threshold, drivers(source, fitted.witness))
+        return cls(fitted, source, problem, threshold, drivers(source, fitted.witness))
 
     def examine(self, target: Target) -> TargetFit:
         """The target as the estimator sees it; its estimate knows what became of the columns."""
         seen = self.estimator.fit_target(target)
-        return replace(seen, estimate=with_columns(seen.estimate, self.unlabeled))
+        return replace(seen, estimate=with_columns(self.problem, seen.estimate))
 
     def diagnosis(self, seen: TargetFit, targets: int = 1) -> Diagnosis:
         """Each part asks the target that was examined once; what is judged of them is left open.

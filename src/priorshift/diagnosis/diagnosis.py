@@ -24,56 +24,22 @@ from priorshift.diagnosis.verdict import Verdict, next_steps
 from priorshift.formatting import decimals, format_p_cell, wrap_lines
 from priorshift.inference.joint import holm
 from priorshift.io.column_uses import ColumnUse
-from priorshift.io.row_metadata import RowMetadata
-from priorshift.io.tables import Table
 from priorshift.prior_estimates import PriorEstimates, TargetResults
+from priorshift.problem import Problem
 from priorshift.results import PriorEstimate
 
 
-def run_settings(
-    estimator: BaseEstimator,
-    tables: Sequence[Table],
-    told: RowMetadata | None,
-    threshold: float | None,
-    by: str | None = None,
-) -> dict[str, Any]:
-    """Give what differs from the defaults, ready for JSON.
-
-    Parameters
-    ----------
-    estimator : WitnessShift
-        With its parameters.
-    tables : sequence of Table
-        As they were read, with what was dropped.
-    told : RowMetadata or None
-        What is known of rows.
-    threshold : float or None
-        As in :func:`priorshift.diagnose`.
-    by : str or None
-        The column that told several targets apart.
-
-    Returns
-    -------
-    dict
-        By the names that :func:`priorshift.diagnose` and the estimator have for them; "random_state" is always among
-        them. What is no plain value is the text that Python shows.
-
-    Examples
-    --------
-    >>> from priorshift import WitnessShift
-    >>> from priorshift.diagnosis.diagnosis import run_settings
-    >>> run_settings(WitnessShift((0.1, 0.2), random_state=0), [], None, None)
-    {'random_state': 0, 'source_prior': [0.1, 0.2]}
-    """
+def run_settings(estimator: BaseEstimator, problem: Problem, threshold: float | None) -> dict[str, Any]:
+    """Return the settings that differ from the defaults, and the random state, ready for JSON."""
     given, usual = estimator.get_params(deep=False), type(estimator)().get_params(deep=False)
     made = {
         name: _plain(value)
         for name, value in given.items()
         if name not in ("verbose", "device") and (name == "random_state" or not _is(value, usual[name]))
     }
-    rows = {} if told is None else {name: getattr(told, name) for name in ("shared", "audit", "weights", "groups")}
-    dropped = list(dict.fromkeys(column for table in tables for column in table.dropped if column != by))
-    more = {**rows, "drop": dropped or None, "threshold": threshold, "by": by}
+    tables = [sample.data for sample in (problem.unlabeled, problem.positive, *problem.targets.values())]
+    dropped = list(dict.fromkeys(column for table in tables for column in table.dropped if column != problem.by))
+    more = {**vars(problem.columns), "drop": dropped or None, "threshold": threshold, "by": problem.by}
     return made | {name: _plain(value) for name, value in more.items() if value is not None}
 
 

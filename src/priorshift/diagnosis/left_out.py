@@ -132,7 +132,7 @@ def _source(source: Source, stay: Mask) -> Source:
     in_P, in_U = stay[source.positive], stay[source.population]
     shared = source.shared[in_P[source.shared[:, 0]] & in_U[source.shared[:, 1]]]
     at_P, at_U = np.cumsum(in_P) - 1, np.cumsum(in_U) - 1
-    kept = replace(
+    return replace(
         source,
         labeled=source.labeled[stay],
         positive=number[source.positive[in_P]],
@@ -140,10 +140,9 @@ def _source(source: Source, stay: Mask) -> Source:
         shared=np.stack([at_P[shared[:, 0]], at_U[shared[:, 1]]], axis=1),
         weights=None if source.weights is None else source.weights[stay],
         groups=None if source.groups is None else source.groups[stay],
+        observation=np.unique(source.observation[stay], return_inverse=True)[1].reshape(-1),
+        copies=source.copies[stay],
     )
-    observation = np.unique(source.observation[stay], return_inverse=True)[1].reshape(-1)
-    vars(kept).update(observation=observation, copies=source.copies[stay])
-    return kept
 
 
 def _target(target: Target, stay: Mask, source: Source, stay_source: Mask) -> Target:

@@ -21,7 +21,7 @@ from priorshift.diagnosis.planning import Planning
 from priorshift.diagnosis.sensitivity import Sensitivity
 from priorshift.errors import InputError
 from priorshift.formatting import TextReport, decimals, format_fixed, format_p
-from priorshift.problem import FEW_POSITIVES
+from priorshift.io.sample_checks import FEW_POSITIVES
 from priorshift.results import PriorEstimate
 
 DOUBTED = 0.05  # a p-value of label shift below which it is doubted

@@ -18,9 +18,10 @@ import numpy as np
 from priorshift.arrays import Index
 from priorshift.distributed.reduction import Outcome, compute, import_dask
 from priorshift.errors import InputError, InputTypeError
-from priorshift.io.chunk_parts import AnyTable, ColumnSelection, Skip, drawn, joined, length, some_rows
+from priorshift.io.chunk_parts import Skip, drawn, read_chunk
 from priorshift.io.chunks import Chunks
-from priorshift.io.tables import frame_of
+from priorshift.io.readers import frame_of
+from priorshift.io.tables import ColumnSelection, Table, join_tables
 
 _COLLECTION = "a Dask DataFrame, Array or Bag, or a list of Delayed tables"
 
@@ -191,14 +192,14 @@ class CollectionPart:
     def rows(self) -> int:
         return sum(self.counts)
 
-    def batches(self, skip: Skip) -> Iterator[AnyTable]:
+    def batches(self, skip: Skip) -> Iterator[Table]:
         """Yield the partitions one after the other, brought to this machine."""
         for outcome in self.parts.map(read_part, self.wanted):
             (table,) = compute([outcome], self.client)
-            if table is not None and not skip.whole(length(table)):
+            if table is not None and not skip.whole(len(table)):
                 yield skip.rest_of(table)
 
-    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[AnyTable | None, int]:
+    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
         """Draw rows from all partitions, in one graph; `spread` is not needed."""
         if not min(count, self.rows):
             return None, self.rows
@@ -207,7 +208,7 @@ class CollectionPart:
         each = [own - start for own, start in zip(picked, starts, strict=True)]
         outcomes = self.parts.map(_pick, self.wanted, each=each)
         tables = compute([outcome for outcome, own in zip(outcomes, each, strict=True) if len(own)], self.client)
-        return joined(tables, self.parts.name), self.rows
+        return join_tables(tables, self.parts.name), self.rows
 
 
 def open_collection(
@@ -215,26 +216,26 @@ def open_collection(
     name: str,
     *,
     drop: Sequence[str] = (),
-    aside: Sequence[str] = (),
+    extra: Sequence[str] = (),
     optional: Sequence[str] = (),
     client: Any,
 ) -> Chunks:
     """Open a collection or a table for reading in chunks; the columns are as in `Chunks.of`."""
     if not is_distributed(sample):
-        return Chunks.of(sample, name, aside=aside, drop=drop, optional=optional)
-    wanted = ColumnSelection(tuple(aside), tuple(drop), tuple(optional))
+        return Chunks.of(sample, name, extra=extra, drop=drop, optional=optional)
+    wanted = ColumnSelection(tuple(extra), tuple(drop), tuple(optional))
     return Chunks(name, [CollectionPart(Parts.from_collection(sample, name), wanted, client)])
 
 
-def read_part(part: Any, name: str, wanted: ColumnSelection) -> AnyTable:
+def read_part(part: Any, name: str, wanted: ColumnSelection) -> Table:
     """Read a part as a table, on the worker that has it."""
-    return wanted.read(part, name)
+    return read_chunk(part, name, wanted)
 
 
-def _pick(part: Any, name: str, wanted: ColumnSelection, rows: Index) -> AnyTable:
+def _pick(part: Any, name: str, wanted: ColumnSelection, rows: Index) -> Table:
     """Read some rows of a part, and only these where it can be sliced."""
     if isinstance(part, np.ndarray):
-        return wanted.read(part[rows], name)
+        return read_chunk(part[rows], name, wanted)
     if (frame := frame_of(part, name)) is not None:
-        return wanted.read(nw.to_native(nw.from_native(frame, eager_only=True)[rows]), name)
-    return some_rows(wanted.read(part, name), rows)
+        return read_chunk(nw.to_native(nw.from_native(frame, eager_only=True)[rows]), name, wanted)
+    return read_chunk(part, name, wanted).take(rows)

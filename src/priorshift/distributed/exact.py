@@ -20,19 +20,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.api import estimate_from_tables, read_three
 from priorshift.arrays import Floats
 from priorshift.distributed.collections import Parts, in_graph, is_distributed, read_part
 from priorshift.distributed.reduction import Outcome, combine, compute, import_dask, tree
 from priorshift.embedding import tiles
 from priorshift.errors import InputError, PriorShiftWarning
-from priorshift.io.chunk_parts import AnyTable, ColumnSelection, joined, length
-from priorshift.io.row_metadata import RowMetadata
+from priorshift.io.chunk_parts import read_chunk
+from priorshift.io.encode import encode_tables
+from priorshift.io.readers import read_numeric_table
+from priorshift.io.row_metadata import MetadataColumns
 from priorshift.io.scaling import Rows
-from priorshift.io.tables import Table, match_columns, read_table
+from priorshift.io.tables import ColumnSelection, Table, join_tables, match_columns
 from priorshift.io.weights import read_weights
 from priorshift.kernels import Kernel
 from priorshift.methods.tcpu import TCPU
+from priorshift.problem import Problem, Sample
 from priorshift.results import PriorEstimate
 from priorshift.sketch.row_reader import RowReader
 from priorshift.warning_records import record_warnings
@@ -69,7 +71,7 @@ class Blocks:
     def read(cls, sample: Any, name: str, layout: Table | None = None, client: Any = None) -> tuple[Blocks, Table]:
         """Read numbers with the columns of `layout`, a table without rows, or with their own; return these too."""
         if not is_distributed(sample):
-            table = read_table(sample, name)
+            table = read_numeric_table(sample, name)
             layout = layout or replace(table, values=table.values[:0])
             values = match_columns([layout, table])[1].values
             return cls.from_matrices([in_graph(Outcome(values))], [len(values)]), layout
@@ -103,12 +105,12 @@ def _inspect(parts: Parts, client: Any) -> tuple[Table, list[int]]:
 
 
 def _columns_and_rows(part: Any, name: str) -> tuple[Table, int]:
-    table = read_table(part, name)
+    table = read_numeric_table(part, name)
     return replace(table, values=table.values[:0]), len(table.values)
 
 
 def _read_matrix(part: Any, name: str, layout: Table) -> NDArray[Any]:
-    return match_columns([layout, read_table(part, name)])[1].values
+    return match_columns([layout, read_numeric_table(part, name)])[1].values
 
 
 def kernel_sums(
@@ -210,7 +212,7 @@ class GatheredSample:
 
     parts: Parts  # as workers read it
     rows: list[int]  # of each part
-    table: AnyTable  # all rows
+    table: Table  # all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,12 +269,20 @@ def estimate_exactly(
     samples: Mapping[str, Any], estimator: TCPU, drop: Sequence[str], weights: str | None, client: Any
 ) -> PriorEstimate:
     """Estimate from all pairs of rows of "positive", "unlabeled" and "target"; the estimator is fitted."""
-    told = RowMetadata(weights=weights).checked(drop)
+    columns = MetadataColumns(weights=weights)
     P, U, T = gather(samples, ColumnSelection(drop=tuple(drop), optional=(weights,) if weights else ()), client)
     reader = RowReader.fit(U.table, standardize=False)
     left_out = (*drop, weights) if weights else tuple(drop)
     estimator.set_params(device=ClusterSums((P, U), T, replace(reader, drop=left_out), client))
-    return estimate_from_tables(estimator, *read_three(P.table, U.table, T.table, told, drop, "auto"), told=told)
+    positive, unlabeled, [target] = encode_tables(P.table, U.table, [T.table], drop, "auto")
+    metadata = columns.read(positive, unlabeled, {"": target})
+    problem = Problem(
+        Sample(positive, metadata=metadata["positive"]),
+        Sample(unlabeled, metadata=metadata["unlabeled"]),
+        {"": Sample(target, metadata=metadata["target "])},
+    )
+    estimator.fit_source(estimator.source_of(problem))
+    return estimator.estimate_target(estimator.target_of(problem.target))
 
 
 def gather(samples: Mapping[str, Any], wanted: ColumnSelection, client: Any) -> list[GatheredSample]:
@@ -282,13 +292,13 @@ def gather(samples: Mapping[str, Any], wanted: ColumnSelection, client: Any) -> 
     gathered = []
     for name, sample in samples.items():
         if name not in parts:
-            table = wanted.read(sample, name)
-            gathered.append(GatheredSample(Parts(name, [in_graph(table)]), [length(table)], table))
+            table = read_chunk(sample, name, wanted)
+            gathered.append(GatheredSample(Parts(name, [in_graph(table)]), [len(table)], table))
             continue
         tables_of_parts = list(islice(tables, len(parts[name])))
         nonempty = [table for table in tables_of_parts if table is not None]
         if not nonempty:
             raise parts[name].no_rows()
-        rows = [0 if table is None else length(table) for table in tables_of_parts]
-        gathered.append(GatheredSample(parts[name], rows, joined(nonempty, name)))
+        rows = [0 if table is None else len(table) for table in tables_of_parts]
+        gathered.append(GatheredSample(parts[name], rows, join_tables(nonempty, name)))
     return gathered

@@ -59,7 +59,7 @@ def sketch(
     check_weights(weights)
     if like is None:
         aside = [weights] if weights else []
-        chunks = open_collection(collection, _NAME, drop=given.get("drop", ()), aside=aside, client=client)
+        chunks = open_collection(collection, _NAME, drop=given.get("drop", ()), extra=aside, client=client)
         design = Design.from_chunks(chunks, given)
     else:
         design = design_like(like, given)

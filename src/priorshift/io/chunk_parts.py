@@ -21,13 +21,12 @@ from typing import Any, Protocol
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
 from priorshift.arrays import Index
 from priorshift.errors import InputError
 from priorshift.io.csv_text import (
     Column,
-    Layout,
+    CsvLayout,
     Source,
     decimal_mark,
     is_blank,
@@ -37,83 +36,14 @@ from priorshift.io.csv_text import (
     refuse_header_of_numbers,
     refusing,
 )
-from priorshift.io.mixed_tables import Cells, MixedTable, as_text, is_missing, of_text, read_columns, refuse_infinity
 from priorshift.io.parquet import iter_frames, row_groups
-from priorshift.io.tables import Table, check_columns, check_finite, match_columns
-
-AnyTable = Table | MixedTable
-
-
-def length(table: AnyTable) -> int:
-    """How many rows a table has."""
-    return len(table.values) if isinstance(table, Table) else len(table)
+from priorshift.io.readers import from_columns, read_table
+from priorshift.io.tables import ColumnSelection, Table, check_columns, join_tables
 
 
-def some_rows(table: AnyTable, rows: slice | NDArray[Any], name: str | None = None) -> AnyTable:
-    """Some rows of a table, under another name if there is one."""
-    aside = {key: column[rows] for key, column in table.aside.items()}
-    name = table.name if name is None else name
-    if isinstance(table, Table):
-        return replace(table, name=name, values=table.values[rows], aside=aside)
-    return replace(table, name=name, cells=tuple(cells[rows] for cells in table.cells), aside=aside, native=None)
-
-
-def joined(tables: Sequence[AnyTable], name: str) -> AnyTable:
-    """All rows of tables with the same columns; a column that is numbers in one and text in another becomes text."""
-    if len(tables) == 1:
-        return replace(tables[0], name=name)
-    numbers = [table for table in tables if isinstance(table, Table)]
-    if len(numbers) == len(tables):
-        matched = match_columns(numbers)
-        return replace(matched[0], name=name, values=np.concatenate([t.values for t in matched]), aside=_aside(matched))
-    mixed = match_columns([MixedTable.of(table) if isinstance(table, Table) else table for table in tables])
-    cells = tuple(_one_below_the_other([table.cells[k] for table in mixed]) for k in range(mixed[0].width))
-    return replace(mixed[0], name=name, cells=cells, aside=_aside(mixed), native=None)
-
-
-def _aside(tables: Sequence[AnyTable]) -> dict[str, NDArray[Any]]:
-    shared = [key for key in tables[0].aside if all(key in table.aside for table in tables)]
-    return {key: np.concatenate([table.aside[key] for table in tables]) for key in shared}
-
-
-def _one_below_the_other(columns: Sequence[Cells]) -> Cells:
-    """Cells of one form: the one that all have which hold a value, or else text."""
-    forms = {column.dtype.kind for column in columns if not is_missing(column).all()}
-    form = forms.pop() if len(forms) == 1 else "O" if forms else "f"
-    return np.concatenate([_in_form(column, form) for column in columns])
-
-
-def _in_form(column: Cells, form: str) -> Cells:
-    if column.dtype.kind == form:
-        return column
-    missing = is_missing(column)
-    if form != "O":  # then it has no value at all
-        return np.full(len(column), np.nan) if form == "f" else np.full(len(column), "NaT", dtype="datetime64[us]")
-    made = np.empty(len(column), dtype=object)
-    made[:] = [None if no else as_text(cell) for cell, no in zip(column.tolist(), missing, strict=True)]
-    return made
-
-
-_MOST_CELLS = 1 << 22  # in a batch, so that a table of many columns has fewer rows in each
-
-
-@dataclass(frozen=True)
-class ColumnSelection:
-    """Which columns of a sample are set aside or dropped, and how many rows are read at a time."""
-
-    aside: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
-    rows_at_a_time: int = 65_536
-
-    def most_rows(self, width: int) -> int:
-        """Rows of a batch of so many columns."""
-        return max(1, min(self.rows_at_a_time, _MOST_CELLS // max(width, 1)))
-
-    def read(self, source: Any, name: str) -> AnyTable:
-        """A table that is in memory already."""
-        table = read_columns(source, name, self.aside, self.drop, self.optional)
-        return replace(table, native=None) if isinstance(table, MixedTable) else table
+def read_chunk(source: Any, name: str, selection: ColumnSelection) -> Table:
+    """Read a table that is in memory already, as a chunk, which keeps no reference to what the user passed."""
+    return replace(read_table(source, name, selection), native=None)
 
 
 @dataclass
@@ -129,10 +59,10 @@ class Skip:
         self.rows -= rows
         return True
 
-    def rest_of(self, table: AnyTable) -> AnyTable:
+    def rest_of(self, table: Table) -> Table:
         """A table without the rows that are passed over, which are not all of it."""
         begin, self.rows = self.rows, 0
-        return some_rows(table, slice(begin, None)) if begin else table
+        return table.take(slice(begin, None)) if begin else table
 
 
 class Part(Protocol):
@@ -150,10 +80,10 @@ class Part(Protocol):
     def file(self) -> Path | None:
         """The file that it is, if it is one."""
 
-    def batches(self, skip: Skip) -> Iterator[AnyTable]:
+    def batches(self, skip: Skip) -> Iterator[Table]:
         """Its rows in order, without those that are passed over."""
 
-    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[AnyTable | None, int]:
+    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
         """So many rows at random, or all there are, and how many they stand for.
 
         Where a part is made of pieces of known length, at most `spread` of them are read, evenly spread over it.
@@ -166,36 +96,36 @@ class TablePart:
 
     source: Any  # with a length, and rows that can be picked
     name: str
-    wanted: ColumnSelection
+    selection: ColumnSelection
     can_repeat: bool = field(default=True, init=False)
     file: Path | None = field(default=None, init=False)
 
     @property
     def rows(self) -> int:
-        return length(self.source) if isinstance(self.source, (Table, MixedTable)) else len(self.source)
+        return len(self.source)
 
-    def batches(self, skip: Skip) -> Iterator[AnyTable]:
+    def batches(self, skip: Skip) -> Iterator[Table]:
         if skip.whole(self.rows):
             return
-        size, done = self.wanted.most_rows(_width(self.source)), 0
+        size, done = self.selection.chunk_rows(_width(self.source)), 0
         while done < self.rows:
             here = min(size, self.rows - done)
             if not skip.whole(here):
                 yield skip.rest_of(self._read(slice(done, done + here), at_row(self.name, done)))
             done += here
 
-    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[AnyTable | None, int]:
+    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
         if not min(count, self.rows):
             return None, self.rows
         return self._read(drawn(self.rows, count, rng), self.name), self.rows
 
-    def _read(self, rows: slice | Index, name: str) -> AnyTable:
-        if isinstance(self.source, (Table, MixedTable)):
-            return some_rows(self.source, rows, name)
+    def _read(self, rows: slice | Index, name: str) -> Table:
+        if isinstance(self.source, Table):
+            return self.source.take(rows, name)
         if isinstance(self.source, np.ndarray):
-            return self.wanted.read(self.source[rows], name)
+            return read_chunk(self.source[rows], name, self.selection)
         frame = nw.from_native(self.source, eager_only=True)
-        return self.wanted.read(nw.to_native(frame[rows]), name)
+        return read_chunk(nw.to_native(frame[rows]), name, self.selection)
 
 
 def at_row(name: str, row: int) -> str:
@@ -217,14 +147,12 @@ def evenly(pieces: int, most: int, rng: np.random.Generator) -> Sequence[int]:
     return [int((k + rng.random()) * pieces / most) for k in range(most)]
 
 
-def draw_of_all(
-    parts: Iterable[Part], count: int, rng: np.random.Generator, spread: int
-) -> tuple[AnyTable | None, int]:
+def draw_of_all(parts: Iterable[Part], count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
     """At most so many rows of several parts, of each about in proportion to its rows; and how many rows all have.
 
     One pass: what was drawn so far stands for all parts so far, and some of it gives way to the next one's.
     """
-    table: AnyTable | None = None
+    table: Table | None = None
     rows = kept = 0
     for part in parts:
         more, of = (None, part.rows) if part.rows is not None else part.draw(count, rng, spread)
@@ -235,14 +163,14 @@ def draw_of_all(
         if more is None:
             more, _ = part.draw(share, rng, spread)
         pieces = [(table, wanted - share), (more, share)]
-        some = [some_rows(t, drawn(length(t), k, rng)) for t, k in pieces if t is not None and k]
-        table = joined(some, some[0].name) if some else None
+        some = [t.take(drawn(len(t), k, rng)) for t, k in pieces if t is not None and k]
+        table = join_tables(some, some[0].name) if some else None
         rows, kept = rows + of, wanted
     return table, rows
 
 
 def _width(source: Any) -> int:
-    if isinstance(source, (Table, MixedTable)):
+    if isinstance(source, Table):
         return source.width
     return int(source.shape[1]) if len(source.shape) > 1 else 1
 
@@ -255,7 +183,7 @@ class Block:
     """Some lines of a file, from the beginning of a row to the end of one, and how they are read."""
 
     lines: list[str]
-    layout: Layout  # which knows how many lines come before
+    layout: CsvLayout  # which knows how many lines come before
 
     def records(self) -> list[str]:
         """The text of each row, without blank lines."""
@@ -282,7 +210,7 @@ class TextPart:
 
     source: Source
     name: str
-    wanted: ColumnSelection
+    selection: ColumnSelection
     rows: int | None = field(default=None, init=False)  # once it was read to its end
     can_repeat: bool = field(default=True, init=False)
 
@@ -290,18 +218,18 @@ class TextPart:
     def file(self) -> Path | None:
         return self.source if isinstance(self.source, Path) else None
 
-    def batches(self, skip: Skip) -> Iterator[AnyTable]:
+    def batches(self, skip: Skip) -> Iterator[Table]:
         done = 0
         for block in self._blocks():
             rows = len(block.records()) if skip.rows else 0
             if not rows or not skip.whole(rows):
                 table = self._table("".join(block.lines), block.layout, at_row(self.name, done))
-                rows = length(table)
+                rows = len(table)
                 yield skip.rest_of(table)
             done += rows
         self.rows = done
 
-    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[AnyTable | None, int]:
+    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
         """The rows with the smallest of as many random numbers as there are rows, in one pass."""
         keys, kept, done = np.empty(0), np.empty(0, dtype=object), 0
         layout = None
@@ -325,17 +253,9 @@ class TextPart:
     def _blocks(self) -> Iterator[Block]:
         """The same at every time, whatever comes of them."""
         with refusing(self.name), open_text(self.source) as file:
-            layout, first, start = read_layout(
-                file,
-                self.name,
-                self.wanted.aside,
-                self.wanted.drop,
-                lambda found: check_columns(self.name, found, self.wanted.aside),
-                self.wanted.optional,
-                mixed=True,
-            )
+            layout, first, start = read_layout(file, self.name, self.selection)
             file.seek(start)
-            rows, first_block = self.wanted.most_rows(layout.width), True
+            rows, first_block = self.selection.chunk_rows(layout.width), True
             while lines := list(islice(file, rows)):
                 marks = sum(line.count('"') for line in lines)
                 while marks % 2 and len(lines) < rows + _LONGEST_CELL and (line := file.readline()):
@@ -351,21 +271,13 @@ class TextPart:
                     yield Block(lines, layout)
                 layout = replace(layout, before=layout.before + len(lines))
 
-    def _table(self, text: str, layout: Layout, name: str) -> AnyTable:
+    def _table(self, text: str, layout: CsvLayout, name: str) -> Table:
         with refusing(self.name):
             columns = _columns(text, layout)
-        apart = {*self.wanted.aside, *self.wanted.optional}
-        mixed = of_text(name, layout.header, layout.names, columns, apart, self.wanted.drop)
-        if any(cells.dtype == object or np.isnan(cells).any() for cells in mixed.cells):
-            refuse_infinity(mixed)
-            return mixed
-        values = np.column_stack(mixed.cells) if mixed.cells else np.empty((len(columns[0]), 0))
-        table = Table(name, values, mixed.columns, mixed.aside, mixed.dropped)
-        check_finite(table)
-        return table
+        return from_columns(name, layout.header, layout.names, columns, self.selection)
 
 
-def _columns(text: str, layout: Layout) -> list[Column]:
+def _columns(text: str, layout: CsvLayout) -> list[Column]:
     return read_columns_of(io.StringIO(text, newline=""), 0, layout)
 
 
@@ -379,20 +291,20 @@ class ParquetPart:
 
     file: Path
     name: str
-    wanted: ColumnSelection
+    selection: ColumnSelection
     can_repeat: bool = field(default=True, init=False)
 
     @cached_property
     def _outline(self) -> tuple[list[str], list[int]]:
         columns, groups = row_groups(self.file, self.name)
-        check_columns(self.name, columns, self.wanted.aside)
+        check_columns(self.name, columns, self.selection.extra)
         return columns, groups
 
     @property
     def rows(self) -> int:
         return sum(self._outline[1])
 
-    def batches(self, skip: Skip) -> Iterator[AnyTable]:
+    def batches(self, skip: Skip) -> Iterator[Table]:
         groups, done = self._outline[1], 0
         first = 0
         while first < len(groups) and skip.whole(groups[first]):
@@ -402,7 +314,7 @@ class ParquetPart:
                 yield skip.rest_of(self._read(frame, done))
             done += len(frame)
 
-    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[AnyTable | None, int]:
+    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
         import pyarrow
 
         groups = evenly(len(self._outline[1]), spread, rng)
@@ -418,12 +330,12 @@ class ParquetPart:
         return self._read(pyarrow.concat_tables(pieces), 0), self.rows
 
     def _frames(self, groups: Sequence[int]) -> Iterator[Any]:
-        columns = [column for column in self._outline[0] if column not in self.wanted.drop]
-        return iter_frames(self.file, self.name, columns, groups, self.wanted.most_rows(len(columns)))
+        columns = [column for column in self._outline[0] if column not in self.selection.drop]
+        return iter_frames(self.file, self.name, columns, groups, self.selection.chunk_rows(len(columns)))
 
-    def _read(self, frame: Any, row: int) -> AnyTable:
-        table = self.wanted.read(frame, at_row(self.name, row))
-        return replace(table, dropped=tuple(c for c in self._outline[0] if c in self.wanted.drop))
+    def _read(self, frame: Any, row: int) -> Table:
+        table = read_chunk(frame, at_row(self.name, row), self.selection)
+        return replace(table, dropped=tuple(c for c in self._outline[0] if c in self.selection.drop))
 
 
 @dataclass
@@ -432,36 +344,36 @@ class StreamPart:
 
     source: Iterable[Any]
     name: str
-    wanted: ColumnSelection
+    selection: ColumnSelection
     parts_of: Callable[[Any, str, ColumnSelection], Sequence[Part]]
     rows: int | None = field(default=None, init=False)
     file: Path | None = field(default=None, init=False)
-    _held: list[AnyTable] = field(default_factory=list, init=False)  # read of an iterator before it was asked for
-    _once: Iterator[AnyTable] | None = field(default=None, init=False)  # what is left of an iterator
+    _held: list[Table] = field(default_factory=list, init=False)  # read of an iterator before it was asked for
+    _once: Iterator[Table] | None = field(default=None, init=False)  # what is left of an iterator
     _begun: bool = field(default=False, init=False)
 
     @property
     def can_repeat(self) -> bool:
         return not isinstance(self.source, Iterator)
 
-    def batches(self, skip: Skip) -> Iterator[AnyTable]:
+    def batches(self, skip: Skip) -> Iterator[Table]:
         for table in self._tables():
-            if not skip.whole(length(table)):
+            if not skip.whole(len(table)):
                 yield skip.rest_of(table)
 
-    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[AnyTable | None, int]:
+    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
         """Of an iterator, rows of its first tables, which are held until they are asked for; else of all."""
         if self.can_repeat:
-            return draw_of_all((TablePart(t, t.name, self.wanted) for t in self._tables()), count, rng, spread)
+            return draw_of_all((TablePart(t, t.name, self.selection) for t in self._tables()), count, rng, spread)
         self._refuse_again()
-        while sum(map(length, self._held)) < count and (table := next(self._rest(), None)) is not None:
+        while sum(map(len, self._held)) < count and (table := next(self._rest(), None)) is not None:
             self._held.append(table)
         if not self._held:
             return None, 0
-        first = joined(self._held, self.name)
-        return TablePart(first, self.name, self.wanted).draw(count, rng, spread)
+        first = join_tables(self._held, self.name)
+        return TablePart(first, self.name, self.selection).draw(count, rng, spread)
 
-    def _tables(self) -> Iterator[AnyTable]:
+    def _tables(self) -> Iterator[Table]:
         if self.can_repeat:
             yield from self._read(self.source)
             return
@@ -471,11 +383,11 @@ class StreamPart:
             yield self._held.pop(0)
         yield from self._rest()
 
-    def _rest(self) -> Iterator[AnyTable]:
+    def _rest(self) -> Iterator[Table]:
         self._once = self._once or self._read(self.source)
         return self._once
 
-    def _read(self, tables: Iterable[Any]) -> Iterator[AnyTable]:
+    def _read(self, tables: Iterable[Any]) -> Iterator[Table]:
         for number, table in enumerate(tables):
             if _is_row(table):
                 raise InputError(
@@ -483,7 +395,7 @@ class StreamPart:
                     "an iterator of tables, which are read one after the other."
                 )
             name = f"table {number} of {self.name} (counting from 0)"
-            for part in self.parts_of(table, name, self.wanted):
+            for part in self.parts_of(table, name, self.selection):
                 yield from part.batches(Skip())
 
     def _refuse_again(self) -> None:

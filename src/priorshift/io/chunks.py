@@ -13,8 +13,6 @@ import numpy as np
 
 from priorshift.errors import InputError
 from priorshift.io.chunk_parts import (
-    AnyTable,
-    ColumnSelection,
     ParquetPart,
     Part,
     Skip,
@@ -23,10 +21,11 @@ from priorshift.io.chunk_parts import (
     TextPart,
     draw_of_all,
     evenly,
+    read_chunk,
 )
 from priorshift.io.files import PARQUET, Piped, check_text, is_pipe, kind, read_pipe, text_or_parquet
-from priorshift.io.mixed_tables import MixedTable
-from priorshift.io.tables import Table, frame_of
+from priorshift.io.readers import frame_of
+from priorshift.io.tables import ColumnSelection, Table
 
 _SPREAD = 256  # files, or pieces of files, that a sample of rows is drawn from
 
@@ -62,7 +61,7 @@ class Chunks:
         source: Any,
         name: str,
         *,
-        aside: Sequence[str] = (),
+        extra: Sequence[str] = (),
         drop: Sequence[str] = (),
         optional: Sequence[str] = (),
         rows_at_a_time: int = 65_536,
@@ -76,7 +75,7 @@ class Chunks:
         name : str
             What messages call it.
         aside : sequence of str
-            Columns that are not features; they stand in `aside` of each batch.
+            Columns that are not features; they stand in `extra` of each batch.
         drop : sequence of str
             Columns to leave out, where they are there.
         optional : sequence of str
@@ -90,8 +89,8 @@ class Chunks:
         """
         if isinstance(source, Chunks):
             return source
-        wanted = ColumnSelection(tuple(aside), tuple(drop), tuple(optional), rows_at_a_time)
-        return cls(name, _parts_of(source, name, wanted))
+        selection = ColumnSelection(tuple(extra), tuple(drop), tuple(optional), rows_at_a_time)
+        return cls(name, _parts_of(source, name, selection))
 
     @property
     def rows(self) -> int | None:
@@ -107,7 +106,7 @@ class Chunks:
         """The files that it is read from, in order; tables in memory and pipes have none."""
         return [part.file for part in self.parts if part.file is not None]
 
-    def __iter__(self) -> Iterator[AnyTable]:
+    def __iter__(self) -> Iterator[Table]:
         empty = True
         for batch in self.after(0):
             empty = False
@@ -115,7 +114,7 @@ class Chunks:
         if empty:
             raise self._empty()
 
-    def after(self, rows: int) -> Iterator[AnyTable]:
+    def after(self, rows: int) -> Iterator[Table]:
         """What comes after the first rows, to go on with work that was interrupted.
 
         Where so many rows end a batch, the batches that follow are those that followed it before. What is passed over
@@ -128,13 +127,13 @@ class Chunks:
 
         Yields
         ------
-        Table or MixedTable
+        Table
         """
         skip = Skip(rows)
         for part in self.parts:
             yield from part.batches(skip)
 
-    def sample(self, count: int, rng: np.random.Generator) -> AnyTable:
+    def sample(self, count: int, rng: np.random.Generator) -> Table:
         """Draw rows that stand for all of them, wherever they are: files are often sorted by time or by class.
 
         Of many files, or many pieces of a Parquet file, some are read, evenly spread. Of an iterator it is the first
@@ -149,7 +148,7 @@ class Chunks:
 
         Returns
         -------
-        Table or MixedTable
+        Table
             In the order in which they stand.
         """
         chosen = evenly(len(self.parts), _SPREAD, rng)
@@ -159,12 +158,12 @@ class Chunks:
             raise self._empty()
         return table
 
-    def first(self) -> AnyTable:
+    def first(self) -> Table:
         """Some rows that come first, by which its columns are known; those of an iterator are held until asked for.
 
         Returns
         -------
-        Table or MixedTable
+        Table
         """
         return next(iter(self)) if self.can_repeat else self.sample(1, np.random.default_rng(0))
 
@@ -172,29 +171,29 @@ class Chunks:
         return InputError(f"{self.name} has no rows; pass a sample with at least two.")
 
 
-def _parts_of(source: Any, name: str, wanted: ColumnSelection) -> Sequence[Part]:
+def _parts_of(source: Any, name: str, selection: ColumnSelection) -> Sequence[Part]:
     """What a sample is made of."""
     if isinstance(source, Chunks):
         return source.parts
     if isinstance(source, Piped) or is_pipe(source):
         source = source if isinstance(source, Piped) else read_pipe(source, name)
         said = f"{name} ({source})"
-        return [TextPart(check_text(source.content, said), said, wanted)]
+        return [TextPart(check_text(source.content, said), said, selection)]
     if isinstance(source, (str, Path)):
-        return _of_path(Path(source), name, wanted)
+        return _of_path(Path(source), name, selection)
     if isinstance(source, (list, tuple)) and source and _is_table(source[0]):
         refuse_twice(source, name)
-        return [part for one in source for part in _parts_of(one, name, wanted)]
-    if isinstance(source, (Table, MixedTable)) or (isinstance(source, np.ndarray) and source.ndim == 2):
-        return [TablePart(source, name, wanted)]
+        return [part for one in source for part in _parts_of(one, name, selection)]
+    if isinstance(source, Table) or (isinstance(source, np.ndarray) and source.ndim == 2):
+        return [TablePart(source, name, selection)]
     if (frame := frame_of(source, name)) is not None:
-        return [TablePart(frame, name, wanted)]
+        return [TablePart(frame, name, selection)]
     if _is_stream(source):
-        return [StreamPart(source, name, wanted, _parts_of)]
-    return [TablePart(wanted.read(source, name), name, wanted)]
+        return [StreamPart(source, name, selection, _parts_of)]
+    return [TablePart(read_chunk(source, name, selection), name, selection)]
 
 
-def _of_path(path: Path, name: str, wanted: ColumnSelection) -> Sequence[Part]:
+def _of_path(path: Path, name: str, selection: ColumnSelection) -> Sequence[Part]:
     said = f"{name} ({path})"
     if os.path.isdir(path):  # which asks without complaint, also of what is no path
         files = sorted(file for file in path.iterdir() if kind(file) == PARQUET and file.name[0] not in "._")
@@ -203,14 +202,14 @@ def _of_path(path: Path, name: str, wanted: ColumnSelection) -> Sequence[Part]:
                 f"{said} is a folder without Parquet files; pass a folder that has some (not in folders below it), or "
                 "a list of files."
             )
-        return [part for file in files for part in _of_path(file, name, wanted)]
+        return [part for file in files for part in _of_path(file, name, selection)]
     text = text_or_parquet(path, said)
-    return [ParquetPart(path, said, wanted) if text is None else TextPart(text, said, wanted)]
+    return [ParquetPart(path, said, selection) if text is None else TextPart(text, said, selection)]
 
 
 def _is_table(source: Any) -> bool:
     """Whether it is a table or names one, rather than a row of one."""
-    if isinstance(source, (str, Path, Piped, Table, MixedTable, Chunks)):
+    if isinstance(source, (str, Path, Piped, Table, Chunks)):
         return True
     return (isinstance(source, np.ndarray) and source.ndim == 2) or frame_of(source, "a table") is not None
 

@@ -18,8 +18,8 @@ import numpy as np
 from priorshift.arrays import Floats, Mask
 from priorshift.errors import ColumnWarning, InconsistentInputWarning
 from priorshift.formatting import drop_hint
+from priorshift.io.cells import is_missing
 from priorshift.io.encoding import TableEncoder
-from priorshift.io.mixed_tables import MixedTable, is_missing
 from priorshift.io.observations import row_codes
 from priorshift.io.tables import Table
 from priorshift.warning_records import warn
@@ -76,7 +76,7 @@ _GROSS = 0.2  # excess of a share
 _ERRORS = 5  # standard errors of it
 
 
-def warn_of_columns(tables: Sequence[Table | MixedTable], kinds: Sequence[str] | None = None) -> None:
+def warn_of_columns(tables: Sequence[Table], kinds: Sequence[str] | None = None) -> None:
     """Tell of columns of the unlabelled, positive and target sample that number rows or cannot be of one law.
 
     Parameters
@@ -96,7 +96,7 @@ def warn_of_columns(tables: Sequence[Table | MixedTable], kinds: Sequence[str] |
                 warn(f"{where[0].upper()}{where[1:]} {said}; {out}, or check how it was made.", ColumnWarning)
 
 
-def _way_out(table: Table | MixedTable, k: int) -> str:
+def _way_out(table: Table, k: int) -> str:
     name = table.columns and table.columns[k]
     return f"leave it out {drop_hint(name)}" if name else "leave it out"
 
@@ -126,9 +126,9 @@ def _trouble(U: Floats, P: Floats, T: Floats, kind: str) -> str | None:
     return None
 
 
-def _column(table: Table | MixedTable, k: int) -> Floats:
+def _column(table: Table, k: int) -> Floats:
     """The values that are there; dates in microseconds."""
-    cells = table.values[:, k] if isinstance(table, Table) else table.cells[k]
+    cells = table.values[:, k] if table.is_numeric else table.cells[k]
     if cells.dtype.kind == "M":
         return cells[~np.isnat(cells)].astype(np.int64).astype(np.float64)
     cells = cells.astype(np.float64)
@@ -174,12 +174,12 @@ def numbers_rows(samples: Sequence[Floats]) -> bool:
     return bool(log_chance < np.log(_CHANCE)) or ordered
 
 
-def warn_of_levels(tables: Sequence[MixedTable], encoder: TableEncoder) -> None:
+def warn_of_levels(tables: Sequence[Table], encoder: TableEncoder) -> None:
     """Tell of levels and missing cells that the unlabelled sample lacks.
 
     Parameters
     ----------
-    tables : sequence of three MixedTable
+    tables : sequence of three Table
         Unlabelled, positive and target rows, in the encoder's form.
     encoder : TableEncoder
         Fitted on the first.
@@ -208,7 +208,7 @@ def warn_of_levels(tables: Sequence[MixedTable], encoder: TableEncoder) -> None:
             )
 
 
-def _new_cells(table: MixedTable, encoder: TableEncoder, k: int) -> list[str]:
+def _new_cells(table: Table, encoder: TableEncoder, k: int) -> list[str]:
     """What stands in rows of a table, in words, and not in the sample that the encoder was fitted on."""
     if encoder.kinds[k] == "category":
         return ["no value" if level is None else repr(level) for level in encoder.unseen(table, k)]
@@ -222,12 +222,12 @@ def _commonest(levels: Sequence[str]) -> tuple[str, int]:
     return str(names[counts.argmax()]), int(counts.max())
 
 
-def warn_of_shares(tables: Sequence[MixedTable], kinds: Sequence[str]) -> None:
+def warn_of_shares(tables: Sequence[Table], kinds: Sequence[str]) -> None:
     """Tell of a category that is constant in the target, and of missing cells, more than the source's classes allow.
 
     Parameters
     ----------
-    tables : sequence of three MixedTable
+    tables : sequence of three Table
         Unlabelled, positive and target rows, in the encoder's form.
     kinds : sequence of str
         What each column is.

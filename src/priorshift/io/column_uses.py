@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.io.mixed_tables import is_nothing
-from priorshift.io.row_metadata import RowMetadata
+from priorshift.io.cells import is_missing_value
+from priorshift.io.row_metadata import MetadataColumns
 from priorshift.io.tables import Table
 
-_TOLD = {
+_USES = {
     "shared": ("id", "tells which rows are one observation"),
     "groups": ("group", "tells which rows belong together"),
     "weights": ("weight", "tells what each row stands for"),
@@ -57,37 +57,11 @@ class ColumnUse:
 
 
 def column_uses(
-    unlabeled: Table, positive: Table, target: Table, told: RowMetadata | None = None, *, by: str | None = None
+    positive: Table, unlabeled: Table, targets: Sequence[Table], stated: MetadataColumns, by: str | None = None
 ) -> tuple[ColumnUse, ...]:
-    """Say what is done with each column of three tables.
-
-    Parameters
-    ----------
-    unlabeled, positive, target : Table
-        The three samples as numbers, with the same columns.
-    told : RowMetadata or None
-        What is known of their rows.
-    by : str or None
-        The column that tells several targets apart.
-
-    Returns
-    -------
-    tuple of ColumnUse
-        Features first, then what was told of rows, then what was dropped.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.io.column_uses import column_uses
-    >>> from priorshift.io.tables import read_table
-    >>> tables = [read_table(np.array([[1.0, 7.0], [2.0, 7.0]]), name) for name in ("unlabeled", "positive", "target")]
-    >>> for column in column_uses(*tables):
-    ...     print(column.name, column.use, column.became)
-    0 feature itself
-    1 constant nothing: it is the same in all unlabelled rows
-    """
-    tables = unlabeled, positive, target
-    return (*_features(unlabeled), *_of_rows(tables, told or RowMetadata(), by), *_dropped(tables, by))
+    """Return what is done with each column: features first, then what is known of rows, then what was dropped."""
+    tables = unlabeled, positive, *targets
+    return (*_features(unlabeled), *_row_columns(tables, stated, by), *_dropped(tables, by))
 
 
 def _features(table: Table) -> Iterator[ColumnUse]:
@@ -110,17 +84,17 @@ def _feature(name: str, kind: str, became: str, missing: float, flat: bool) -> C
     return ColumnUse(name, "feature", kind, became, missing)
 
 
-def _of_rows(tables: Sequence[Table], told: RowMetadata, by: str | None) -> Iterator[ColumnUse]:
+def _row_columns(tables: Sequence[Table], stated: MetadataColumns, by: str | None) -> Iterator[ColumnUse]:
     uses: dict[str, list[tuple[str, str]]] = {}
-    for part, use_and_words in _TOLD.items():
-        column = getattr(told, part)
+    for part, use_and_words in _USES.items():
+        column = getattr(stated, part)
         if isinstance(column, str) and not (part == "shared" and column == "identical"):
             uses.setdefault(column, []).append(use_and_words)
-    for name in dict.fromkeys(name for table in tables for name in table.aside):
+    for name in dict.fromkeys(name for table in tables for name in table.extra):
         use = uses.get(name) or [
             ("target", "tells the targets apart") if name == by else ("label", "tells which rows are labelled positive")
         ]
-        kind, missing = _looked_at([table.aside[name] for table in tables if name in table.aside])
+        kind, missing = _kind_and_missing([table.extra[name] for table in tables if name in table.extra])
         yield ColumnUse(name, use[0][0], kind, ", and ".join(words for _, words in use), missing)
 
 
@@ -129,10 +103,10 @@ def _dropped(tables: Sequence[Table], by: str | None) -> Iterator[ColumnUse]:
         yield ColumnUse(name, "dropped", "not read", "nothing, as you asked", float("nan"))
 
 
-def _looked_at(columns: Sequence[NDArray[Any]]) -> tuple[str, float]:
+def _kind_and_missing(columns: Sequence[NDArray[Any]]) -> tuple[str, float]:
     """What cells hold, and how many of them nothing."""
     values = [value for column in columns for value in column.tolist()]
-    nothing = [is_nothing(value) for value in values]
+    nothing = [is_missing_value(value) for value in values]
     kinds = {type(value) for value, no in zip(values, nothing, strict=True) if not no}
     kind = "text" if str in kinds else "date" if any(column.dtype.kind == "M" for column in columns) else "number"
     return kind, float(np.mean(nothing)) if nothing else 0.0

@@ -27,18 +27,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.errors import InputError
+from priorshift.io.cells import is_missing_word
+from priorshift.io.tables import ColumnSelection, check_columns
 from priorshift.result_tables import csv_line, escape_formula, is_formula
 
 Column = NDArray[np.float64] | list[str] | list[str | None]
 
-MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "nat", "?", "."})  # in small letters
 _WORDS = {"true": 1.0, "false": 0.0}
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?P<mark>[.,'’ \u00a0\u202f])\d{3}((?P=mark)\d{3})*([.,]\d+)?")
 _EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: thousands where one writes English, less than two elsewhere
 
 
 @dataclass(frozen=True)
-class Reading:
+class ColumnReading:
     """A column of cells as numbers, or as text; and its first cell of every way to write, as row and text."""
 
     column: Column
@@ -54,7 +55,8 @@ class Reading:
         return not (self.other or self.thousands)
 
     @classmethod
-    def of(cls, cells: Sequence[str], mixed: bool) -> Reading:
+    def from_cells(cls, cells: Sequence[str]) -> ColumnReading:
+        """Read the cells of a column: numbers and missing cells, or text."""
         text = "\n".join(cells)
         if "_" not in text:
             with suppress(ValueError):  # all of them at once, if all are numbers
@@ -68,17 +70,17 @@ class Reading:
                     point=_first(cells, lambda cell: "." in cell) if "." in text else None,
                     sure="," in text and _surely_decimal(cells),
                 )
-        values = {cell: _value(cell, mixed) for cell in dict.fromkeys(cells)}
+        values = {cell: _value(cell) for cell in dict.fromkeys(cells)}
         number = {cell for cell, value in values.items() if value is not None}
         marked = {cell for cell in values if cell not in number and _THOUSANDS.fullmatch(cell.strip())}
         numeric = len(number) == len(values)
-        words = {cell: None if _is_missing(cell) else cell.strip() for cell in values} if not numeric else {}
+        words = {cell: None if is_missing_word(cell) else cell.strip() for cell in values} if not numeric else {}
         return cls(
             np.fromiter(map(values.__getitem__, cells), np.float64, len(cells))
             if numeric
             else list(map(words.__getitem__, cells)),
             comma=_first(cells, lambda cell: "," in cell and cell in number),
-            point=_first(cells, lambda cell: "." in cell and cell in number and not _is_missing(cell)),
+            point=_first(cells, lambda cell: "." in cell and cell in number and not is_missing_word(cell)),
             thousands=_first(cells, marked.__contains__) if marked else None,
             other=_first(cells, lambda cell: cell not in number and cell not in marked) if not numeric else None,
             sure=_surely_decimal(number),
@@ -93,14 +95,10 @@ def _surely_decimal(numbers: Iterable[str]) -> bool:
     return any("," in cell and not _EITHER.fullmatch(cell.strip()) for cell in numbers)
 
 
-def _value(cell: str, mixed: bool) -> float | None:
-    """The number that a cell is, NaN if it is missing and may be, None if it is something else."""
+def _value(cell: str) -> float | None:
+    """Return the number that a cell is, NaN if it is missing, None if it is something else."""
     number = _by_comma(cell) if "," in cell else _number(cell)
-    return math.nan if number is None and mixed and _is_missing(cell) else number
-
-
-def _is_missing(cell: str) -> bool:
-    return cell.strip().lower() in MISSING
+    return math.nan if number is None and is_missing_word(cell) else number
 
 
 def is_number(cell: str) -> bool:
@@ -121,7 +119,7 @@ def _number(cell: str) -> float | None:
 
 
 @dataclass(frozen=True)
-class Layout:
+class CsvLayout:
     """What the first line tells, and what is wanted."""
 
     name: str
@@ -131,7 +129,6 @@ class Layout:
     drop: set[str]
     text: set[str]
     before: int  # lines before the rows
-    mixed: bool
     mark: str | None = None  # of decimals, where it is known before
 
     @property
@@ -152,14 +149,9 @@ class Layout:
 def read_layout(
     file: TextIO,
     name: str,
-    aside: Sequence[str],
-    drop: Sequence[str],
-    check: Callable[[list[str]], None],
-    optional: Sequence[str] = (),
-    *,
-    mixed: bool,
-) -> tuple[Layout, list[str], int]:
-    """What the first line tells, its cells, and where the rows begin; see `read_csv`."""
+    selection: ColumnSelection,
+) -> tuple[CsvLayout, list[str], int]:
+    """Read the first line: the layout, its cells, and where the rows begin."""
     first, before = first_line(file)
     start = file.tell()
     separator = separator_of(first, next(filter(str.strip, iter(file.readline, "")), ""))
@@ -168,12 +160,13 @@ def read_layout(
     cells = [cell.strip() for cell in next(lines)]
     before += lines.line_num - 1
     header = None if all(is_number(cell) for cell in cells) else cells
-    if header is None and aside:
-        raise InputError(f"{name} has no header, so no column {aside[0]!r}; add a first line with names.")
+    if header is None and selection.extra:
+        raise InputError(f"{name} has no header, so no column {selection.extra[0]!r}; add a first line with names.")
     if header is not None:
-        check(header)
+        check_columns(name, header, selection.extra)
     start, before = (0, 0) if header is None else (file.tell(), before)
-    return Layout(name, separator, header, len(cells), set(drop), {*aside, *optional}, before, mixed), cells, start
+    text = {*selection.extra, *selection.optional}
+    return CsvLayout(name, separator, header, len(cells), set(selection.drop), text, before), cells, start
 
 
 def refuse_header_of_numbers(name: str, cells: list[str], columns: list[Column]) -> None:
@@ -233,24 +226,15 @@ _BLOCK = 4096  # rows that are turned into columns at a time
 
 
 def read_csv(
-    source: Source,
-    name: str,
-    aside: Sequence[str],
-    drop: Sequence[str],
-    check: Callable[[list[str]], None],
-    optional: Sequence[str] = (),
-    *,
-    mixed: bool = False,
+    source: Source, name: str, selection: ColumnSelection
 ) -> tuple[list[str] | None, list[str] | None, list[Column]]:
-    """Header, names of the columns that were read, and those columns.
+    """Read the header, the names of the columns that are wanted, and those columns.
 
-    Columns in `aside`, and those in `optional` that are there, come as lists of text, those in `drop` not at all, all
-    others as numbers. If `mixed`, a missing cell is a NaN, and a column with cells that are neither numbers nor missing
-    comes as a list of text, with None for missing cells. A first line of numbers alone means that there is no header.
-    `check` is called with the header.
+    Extra columns are lists of text. Others are numbers, with NaN for missing cells, or, where a cell is neither a number
+    nor missing, lists of text with None for missing cells. A first line of numbers alone means that there is no header.
     """
     with refusing(name), open_text(source) as file:
-        layout, first, start = read_layout(file, name, aside, drop, check, optional, mixed=mixed)
+        layout, first, start = read_layout(file, name, selection)
         columns = read_columns_of(file, start, layout)
         if layout.header is None:
             refuse_header_of_numbers(name, first, columns)
@@ -281,7 +265,7 @@ def open_text(source: Source) -> TextIO:
     return io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
 
 
-def read_columns_of(file: TextIO, start: int, layout: Layout) -> list[Column]:
+def read_columns_of(file: TextIO, start: int, layout: CsvLayout) -> list[Column]:
     """The wanted columns: all numbers at once if that can be, otherwise cell by cell."""
     wanted = layout.wanted
     numeric = [k for k in wanted if not layout.is_text(k)]
@@ -310,12 +294,12 @@ def _with_points(
     text: dict[int, list[str]], values: NDArray[np.float64] | None, others: dict[int, list[str]], mark: str | None
 ) -> dict[int, list[str]]:
     """Columns set aside that are numbers, with points for decimal commas, where the file has these and no points."""
-    readings = {k: Reading.of(column, mixed=True) for k, column in text.items()}
+    readings = {k: ColumnReading.from_cells(column) for k, column in text.items()}
     numbers = {k: reading for k, reading in readings.items() if reading.is_number}
     if not any(reading.comma for reading in numbers.values()):
         return text
     if mark is None:
-        features = [reading for c in others.values() if (reading := Reading.of(c, mixed=True)).is_number]
+        features = [reading for c in others.values() if (reading := ColumnReading.from_cells(c)).is_number]
         every = [*numbers.values(), *features]
         points = any(reading.point for reading in every) or (values is not None and (values % 1 != 0).any())
         mark = "," if not points and any(reading.sure for reading in every) else None
@@ -324,7 +308,7 @@ def _with_points(
     return {k: [c.replace(",", ".") for c in column] if k in numbers else column for k, column in text.items()}
 
 
-def _numbers_at_once(file: TextIO, start: int, layout: Layout, numeric: list[int]) -> NDArray[np.float64] | None:
+def _numbers_at_once(file: TextIO, start: int, layout: CsvLayout, numeric: list[int]) -> NDArray[np.float64] | None:
     """The numeric columns, or None if a cell is not a plain number or a line has another number of cells."""
     file.seek(start)
     every = len(numeric) == layout.width
@@ -339,7 +323,7 @@ def _numbers_at_once(file: TextIO, start: int, layout: Layout, numeric: list[int
     return values if len(values) and values.shape[1] == len(numeric) else None
 
 
-def _cells(file: TextIO, layout: Layout, wanted: list[int]) -> tuple[dict[int, list[str]], array[int]]:
+def _cells(file: TextIO, layout: CsvLayout, wanted: list[int]) -> tuple[dict[int, list[str]], array[int]]:
     """The cells of some columns, and the line of each row; every row must be as wide as the first line."""
     columns: dict[int, list[str]] = {k: [] for k in wanted}
     lines = array("q")
@@ -370,25 +354,13 @@ def _cells(file: TextIO, layout: Layout, wanted: list[int]) -> tuple[dict[int, l
     return columns, lines
 
 
-def _read_cells(cells: dict[int, list[str]], lines: array[int], layout: Layout) -> dict[int, Column]:
-    """Columns of cells as numbers, or as text where that is allowed; or a sentence about the first that is neither.
-
-    The cells are given up, column by column.
-    """
-    readings = {k: Reading.of(cells.pop(k), layout.mixed) for k in list(cells)}
+def _read_cells(cells: dict[int, list[str]], lines: array[int], layout: CsvLayout) -> dict[int, Column]:
+    """Read columns of cells as numbers or as text, and refuse numbers that can be read in two ways."""
+    readings = {k: ColumnReading.from_cells(cells.pop(k)) for k in list(cells)}
 
     def at(found: tuple[int, str], k: int) -> str:
         return f"line {lines[found[0]]}, {layout.column(k)}"
 
-    if not layout.mixed and (bad := [(reading.other, k) for k, reading in readings.items() if reading.other]):
-        found, k = min(bad, key=lambda place: (place[0][0], place[1]))
-        cell = found[1].strip()
-        if not cell:
-            raise InputError(f"{layout.name} has an empty cell in {at(found, k)}; fill it in or leave the row out.")
-        raise InputError(
-            f"{layout.name} holds {cell!r} in {at(found, k)}, but numbers are expected; "
-            "encode it as a number or drop the column."
-        )
     for k, reading in readings.items():
         if reading.thousands and not reading.other:
             raise InputError(
@@ -400,7 +372,7 @@ def _read_cells(cells: dict[int, list[str]], lines: array[int], layout: Layout) 
 
 
 def _refuse_two_decimal_marks(
-    numbers: dict[int, Reading], layout: Layout, at: Callable[[tuple[int, str], int], str]
+    numbers: dict[int, ColumnReading], layout: CsvLayout, at: Callable[[tuple[int, str], int], str]
 ) -> None:
     """Decimal commas beside decimal points, and commas of which no cell tells what they are."""
 
@@ -424,10 +396,10 @@ def _refuse_two_decimal_marks(
         )
 
 
-def decimal_mark(text: str, layout: Layout) -> str | None:
+def decimal_mark(text: str, layout: CsvLayout) -> str | None:
     """The mark that surely stands before decimals in some rows; None where none does."""
     cells, _ = _cells(io.StringIO(text, newline=""), layout, layout.wanted)
-    readings = [reading for c in cells.values() if (reading := Reading.of(c, mixed=True)).is_number]
+    readings = [reading for c in cells.values() if (reading := ColumnReading.from_cells(c)).is_number]
     if any(reading.point for reading in readings):
         return "."
     return "," if any(reading.sure for reading in readings) else None
@@ -492,7 +464,7 @@ def _is_open(line: str, row: list[str], separator: str) -> bool:
 
 def _by_commas(rows: list[list[str]]) -> bool:
     """Whether these rows are written with decimal commas."""
-    readings = [Reading.of(column, mixed=True) for column in zip(*rows, strict=True)]
+    readings = [ColumnReading.from_cells(column) for column in zip(*rows, strict=True)]
     numbers = [reading for reading in readings if reading.is_number]
     return any(reading.comma for reading in numbers) and not any(reading.point for reading in numbers)
 

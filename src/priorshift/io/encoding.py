@@ -11,7 +11,7 @@ from."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,8 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 from priorshift.arrays import Floats, Mask
 from priorshift.errors import ColumnWarning, InputError
 from priorshift.formatting import drop_hint
+from priorshift.io.cells import Cells, as_date, as_dates, as_number, as_text, is_missing
 from priorshift.io.header_fields import Fields
-from priorshift.io.mixed_tables import Cells, MixedTable, as_date, as_dates, as_number, as_text, is_missing, read_mixed
+from priorshift.io.readers import read_table
 from priorshift.io.tables import LARGEST, Origin, Table, match_columns
 from priorshift.warning_records import warn
 
@@ -292,7 +293,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise InputError(
                 f"min_frequency is {self.min_frequency!r}, but it must be a whole number of rows from 1 on, such as 10."
             )
-        mixed = read_mixed(table, "the table")
+        mixed = read_table(table, "the table").as_cells()
         self.n_features_in_ = mixed.width
         if mixed.columns:
             self.feature_names_in_ = np.asarray(mixed.columns, dtype=object)
@@ -329,7 +330,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Finite numbers.
         """
         check_is_fitted(self, "summary_")
-        return self.encode(self.fitting(read_mixed(table, "the table"), "the fitted table"))
+        return self.encode(self.fitting(read_table(table, "the table").as_cells(), "the fitted table"))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Name the columns that `transform` gives.
@@ -350,13 +351,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names += [f"{self._labels[k]} = {level}" for k in self._categories for level in self._levels[k].names]
         return np.asarray(names, dtype=object)
 
-    def fitting(self, table: MixedTable, first: str = "the unlabelled source sample") -> MixedTable:
+    def fitting(self, table: Table, first: str = "the unlabelled source sample") -> Table:
         """The table with every column in the form that it had when it was fitted, or a sentence about what is not.
 
         `first` is what the sentence calls the sample that it was fitted on.
         """
         nothing = tuple(np.empty(0) for _ in range(self.n_features_in_))
-        table = match_columns([MixedTable(first, nothing, self.names), table])[1]
+        table = match_columns([Table(first, np.empty((0, 0)), self.names, cells=nothing), table])[1]
         cells = []
         for k, (kind, column) in enumerate(zip(self._kinds, table.cells, strict=True)):
             if kind == "category":
@@ -364,9 +365,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             elif kind in ("number", "date"):
                 column = converted(column, kind, table, k, first)
             cells.append(column)
-        return MixedTable(table.name, tuple(cells), table.columns, table.aside, table.dropped)
+        return replace(table, cells=tuple(cells), native=None)
 
-    def encode(self, table: MixedTable) -> Floats:
+    def encode(self, table: Table) -> Floats:
         """The numbers of a table whose columns have the fitted form."""
         parts = []
         if self._quantities:
@@ -390,10 +391,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         own = np.arange(len(of)) >= len(self._quantities)
         return Origin(np.array(of, dtype=np.intp), own, self.summary_.to_dict(), self.summary_.line())
 
-    def table(self, table: MixedTable) -> Table:
+    def table(self, table: Table) -> Table:
         """The encoded table, which knows where its columns come from."""
         names = tuple(self.get_feature_names_out())
-        return Table(table.name, self.encode(table), names, table.aside, table.dropped, self.origin)
+        return Table(table.name, self.encode(table), names, table.extra, table.dropped, self.origin)
 
     def to_header(self) -> dict[str, Any]:
         """The fitted encoder in words and numbers, as JSON can hold them."""
@@ -430,7 +431,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._medians = np.array([columns[k].median for k in self._quantities])
         self._levels = {k: columns[k].levels for k in self._categories}
 
-    def _check_levels(self, cells: Cells, table: MixedTable, k: int) -> None:
+    def _check_levels(self, cells: Cells, table: Table, k: int) -> None:
         """A column most of whose texts hardly repeat is no category."""
         levels, counts = np.unique(named(cells), return_counts=True)
         alone = counts[counts <= _HARDLY].sum() / len(cells)
@@ -455,7 +456,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ]
         return made
 
-    def unseen(self, table: MixedTable, k: int) -> list[str | None]:
+    def unseen(self, table: Table, k: int) -> list[str | None]:
         """Of each row of a table whose level was not there when it was fitted, that level; None is a missing cell."""
         new = named(table.cells[k])[self._levels[k].is_new(table.cells[k])]
         return [None if level == MISSING else level for level in new]
@@ -478,7 +479,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return f"{self._labels[k]} (days)" if k in self._dates else self._labels[k]
 
 
-def _named_drop(table: MixedTable, k: int) -> str:
+def _named_drop(table: Table, k: int) -> str:
     return f" {drop_hint(table.columns[k])}" if table.columns else ""
 
 
@@ -494,7 +495,7 @@ def _decided(cells: Cells) -> Cells:
     return cells if dates is None else dates
 
 
-def converted(cells: Cells, kind: str, table: MixedTable, k: int, first: str) -> Cells:
+def converted(cells: Cells, kind: str, table: Table, k: int, first: str) -> Cells:
     """A column of another sample in the form that it has in the first one: "number" or "date"."""
     form = {"number": "f", "date": "M"}[kind]
     missing = is_missing(cells)

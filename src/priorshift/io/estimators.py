@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.errors import InputError
-from priorshift.io.tables import Table
+from priorshift.io.row_metadata import RowMetadata
 
 
 def seeded(estimator: Any, random_state: Any) -> Any:
@@ -61,39 +61,21 @@ def check_estimator(name: str, estimator: Any, methods: tuple[str, ...], otherwi
         )
 
 
-def rows_for(estimator: Any, table: Table) -> Any:
-    """The rows as an estimator takes them: ours know a table and its columns, others an array."""
-    return table if getattr(estimator, "reads_tables", False) else table.values
+def metadata_arguments(estimator: Any, metadata: RowMetadata) -> dict[str, Any]:
+    """Return what is known of rows as arguments of `fit` or `estimate`, and refuse what the estimator cannot use.
 
-
-def shared_for(estimator: Any, shared: Any) -> dict[str, Any]:
-    """The argument `shared` of an estimator's fit, if something is known of shared rows and it asks."""
-    return {"shared": shared} if shared is not None and has_fit_parameter(estimator, "shared") else {}
-
-
-def audit_for(estimator: Any, audit: Any) -> dict[str, Any]:
-    """The argument `audit` of an estimator, if something was looked up; one that cannot take it refuses it here."""
-    if audit is None:
-        return {}
-    if not getattr(estimator, "takes_audit", has_fit_parameter(estimator, "audit")):
-        raise InputError(
-            f"{type(estimator).__name__} takes no audit; leave it out, or use WitnessShift, the default, which does."
-        )
-    return {"audit": audit}
-
-
-def told_for(estimator: Any, weights: Any, groups: Any, *, implied: bool = False) -> dict[str, Any]:
-    """The arguments `weights` and `groups`, where something is told; one that cannot take them refuses them here.
-
-    Groups that are `implied`, which no user has passed, are left out then.
+    Shared rows, and groups that the user did not state, are left out where the estimator does not ask for them.
     """
-    if implied and not has_fit_parameter(estimator, "groups"):
-        groups = None
-    told = {name: value for name, value in (("weights", weights), ("groups", groups)) if value is not None}
-    for name in told:
-        if not has_fit_parameter(estimator, name):
+    shared = metadata.ids if metadata.ids is not None else "identical" if metadata.identical else None
+    arguments = {"shared": shared, "audit": metadata.audit, "weights": metadata.weights, "groups": metadata.groups}
+    taken = {}
+    for name, value in arguments.items():
+        if value is None:
+            continue
+        if has_fit_parameter(estimator, name) and getattr(estimator, f"takes_{name}", True):
+            taken[name] = value
+        elif not (name == "shared" or (name == "groups" and metadata.implied_groups)):
             raise InputError(
-                f"{type(estimator).__name__} takes no {name}; leave them out, or use WitnessShift, the default, which "
-                "does."
+                f"{type(estimator).__name__} takes no {name}; leave it out, or use WitnessShift, the default, which does."
             )
-    return told
+    return taken

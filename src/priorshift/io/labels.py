@@ -13,11 +13,11 @@ from sklearn.exceptions import DataConversionWarning
 
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError, LabelOrderWarning
+from priorshift.io.cells import is_missing_word
 from priorshift.io.parameters import check_per_row
 from priorshift.warning_records import warn
 
 LEAST = 10  # labels, and clusters of them, below which a share is a guess
-MISSING = ("", "nan", "none", "null", "na", "<na>", "nat")
 _CLASSES = {"1": True, "0": False, "true": True, "false": False}
 
 
@@ -107,7 +107,7 @@ def read_classes(values: Any, rows: int, name: str) -> Floats:
 def _read(value: Any) -> float:
     """1, 0, NaN for nothing, or infinity for anything else."""
     text = str(value).strip().lower()
-    if text in MISSING:
+    if is_missing_word(text):
         return float("nan")
     if text in _CLASSES:
         return float(_CLASSES[text])
@@ -197,7 +197,7 @@ def read_labels(
 
 def _read_named(given: list[Any], name: str, positive: Any, parameter: str) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     """By the value that was named; nothing (None, NaN or empty text) is a value too, that of unlabelled rows."""
-    labels = [None if str(label).strip().lower() in MISSING else label for label in given]
+    labels = [None if is_missing_word(str(label)) else label for label in given]
     values = list(dict.fromkeys(labels))
     shown = ", ".join(map(repr, values[:5])) + ", …" * (len(values) > 5)
     if positive not in values:

@@ -19,26 +19,20 @@ from scipy.sparse.csgraph import connected_components
 
 from priorshift.arrays import NO_PAIRS, Floats, Index, Pairs
 from priorshift.errors import InputError
+from priorshift.io.cells import as_text, is_missing_word
 from priorshift.io.parameters import check_per_row
 
 
-def shared_pairs(X: NDArray[Any], labeled: Index, unlabeled: Index, shared: Any) -> Pairs:
-    """Pairs (position among the labelled, position among the unlabelled) of one observation.
+def shared_pairs(X: NDArray[Any], labeled: Index, unlabeled: Index, ids: NDArray[Any] | None) -> Pairs:
+    """Return pairs (position among the labelled, position among the unlabelled) of one observation.
 
-    `shared` is ``"identical"`` (rows of `X` with identical values are one observation) or one id for each row.
+    Rows with the same id are one, or, where there are no ids, rows of `X` with identical values.
     """
-    if isinstance(shared, str):
-        if shared != "identical":
-            raise InputError(f"shared is {shared!r}, but it must be 'identical' or one id for each row.")
+    if ids is None:
         ids = row_codes(X)
-    else:
-        ids = np.asarray(shared)
-        if ids.shape != (len(X),):
-            raise InputError(f"shared has shape {ids.shape} but X has {len(X)} rows; pass one id for each row.")
-        ids = comparable_ids(ids)
-        if any(len(np.unique(ids[rows])) < len(rows) for rows in (labeled, unlabeled)):
-            # an id of several rows, such as a patient's, says that they belong together; their values, which is which
-            ids = np.array([f"{k} {i}" for k, i in zip(row_codes(X), ids, strict=True)])
+    elif any(len(np.unique(ids[rows])) < len(rows) for rows in (labeled, unlabeled)):
+        # an id of several rows, such as a patient's, says that they belong together; their values, which is which
+        ids = np.array([f"{k} {i}" for k, i in zip(row_codes(X), ids, strict=True)])
     return _join(ids[labeled], ids[unlabeled])
 
 
@@ -100,7 +94,7 @@ def comparable_ids(ids: NDArray[Any], missing: str = "") -> NDArray[Any]:
     """Ids as text, so that 7, 7.0 and "7" are one; `missing` is what is said of an empty one."""
     if ids.dtype.kind in "iu":
         return ids.astype(str)
-    text = [_text(i) for i in ids.tolist()]
+    text = ["" if is_missing_word(str(i)) else as_text(i) for i in ids.tolist()]
     if "" in text:
         row = f"row {text.index('')} (counting from 0)"
         said = (
@@ -110,15 +104,6 @@ def comparable_ids(ids: NDArray[Any], missing: str = "") -> NDArray[Any]:
         )
         raise InputError(f"{said}.")
     return np.array(text)
-
-
-def _text(value: Any) -> str:
-    """The id as text; empty for a missing one, of which every library has its own: None, NaN, NA, NaT."""
-    if value is None or str(value) in ("nan", "NaN", "<NA>", "NaT", "None"):
-        return ""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).strip()
 
 
 def row_codes(X: NDArray[Any]) -> Index:
@@ -151,6 +136,8 @@ def _join(left: NDArray[Any], right: NDArray[Any]) -> Pairs:
 
 def linked(rows: int, links: Pairs) -> Index:
     """A number for each row, the same for rows that are linked, directly or through others."""
+    if not len(links):
+        return np.arange(rows)
     first, second = links.astype(np.int32).T  # the only integers that scipy 1.11 follows
     graph = coo_array((np.ones(len(links)), (first, second)), shape=(rows, rows))
     return np.asarray(connected_components(graph, directed=False)[1])

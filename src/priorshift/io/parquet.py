@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,33 +11,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.errors import InputError
+from priorshift.io.tables import ColumnSelection, check_columns
 
 _ROWS = 65_536  # that are decoded at a time; a row group is often the whole file
 _BUFFER = 1 << 20  # bytes of a column that are read at a time, instead of all that a row group holds
 
 
 def read_numbers(
-    path: Path, name: str, aside: set[str], drop: set[str], check: Callable[[list[str]], None]
-) -> tuple[list[str], NDArray[Any], Any] | None:
-    """Names of all columns, the matrix of the features, and an arrow table of the columns in `aside`.
+    path: Path, name: str, selection: ColumnSelection
+) -> tuple[list[str], tuple[NDArray[Any], Any] | None]:
+    """Read the names of all columns, and the matrix of the features with an arrow table of the extra columns.
 
-    None where a feature has a missing cell or is not of plain numbers. `check` is called with the names.
+    The latter two are None where a feature has a null cell or is not of plain numbers.
     """
     with _opened(path, name) as file:
         columns = list(file.schema_arrow.names)
-        check(columns)
-        values = _numbers(file, [c for c in columns if c not in drop and c not in aside])
-        beside = [c for c in columns if c in aside and c not in drop]
-        return None if values is None else (columns, values, file.read(columns=beside).select(beside))
+        check_columns(name, columns, selection.extra)
+        apart = {*selection.extra, *selection.optional}
+        values = _numbers(file, [c for c in columns if c not in selection.drop and c not in apart])
+        extra = [c for c in columns if c in apart and c not in selection.drop]
+        return columns, None if values is None else (values, file.read(columns=extra).select(extra))
 
 
-def read_frame(path: Path, name: str, drop: set[str], check: Callable[[list[str]], None]) -> tuple[list[str], Any]:
-    """Names of all columns, and an arrow table of those that are not in `drop`; `check` is called with the names."""
+def read_frame(path: Path, name: str, columns: list[str]) -> Any:
+    """Read some columns as an arrow table."""
     with _opened(path, name) as file:
-        columns = list(file.schema_arrow.names)
-        check(columns)
-        wanted = [c for c in columns if c not in drop]
-        return columns, file.read(columns=wanted).select(wanted)
+        return file.read(columns=columns).select(columns)
 
 
 def row_groups(path: Path, name: str) -> tuple[list[str], list[int]]:

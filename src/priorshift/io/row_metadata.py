@@ -1,181 +1,202 @@
-"""What users tell of rows besides their features: which are shared, which were looked up, weights and groups.
+"""What is known of rows besides their features: which are shared, audited classes, weights and groups.
 
-Each is the name of a column; what was looked up, weights and groups can also be passed as the columns themselves.
+:class:`MetadataColumns` is what a user states, by the names of columns or by the values themselves;
+:class:`RowMetadata` is what follows for each row of one sample. Values are read and checked once, here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.arrays import Floats
+from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError
 from priorshift.io.labels import read_classes
 from priorshift.io.observations import comparable_ids, read_groups
-from priorshift.io.tables import Table
+from priorshift.io.tables import ColumnSelection, Table
 from priorshift.io.weights import read_weights
 
 _SAMPLES = {
     "audit": ("unlabeled", "target"),
-    **dict.fromkeys(("weights", "groups"), ("positive", "unlabeled", "target")),
+    "weights": ("positive", "unlabeled", "target"),
+    "groups": ("positive", "unlabeled", "target"),
 }
+_READERS: dict[str, Any] = {"audit": read_classes, "weights": read_weights, "groups": read_groups}
 Columns = str | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, eq=False)
 class RowMetadata:
-    """What is told of rows.
+    """What is known of each row of a sample; None where nothing is."""
 
-    Attributes
-    ----------
-    shared : None, "identical" or str
-        How rows that stand in both source tables are recognised; a name is that of an id column of both.
-    audit : None, str or mapping
-        Classes that were looked up: a column of the unlabelled table, the target or both.
-    weights : None, str or mapping
-        A column of some tables.
-    groups : None, str or mapping
-        A column of all tables, which may be that of `shared` too.
-    implied : bool
-        Whether nobody said `groups`, and they are the ids of `shared`.
+    audit: Floats | None = None  # 1 for a positive, 0 for a negative, NaN where the class was not looked up
+    weights: Floats | None = None
+    groups: NDArray[Any] | None = None  # as text
+    ids: NDArray[Any] | None = None  # as text; rows with the same id are the same observation
+    identical: bool = False  # rows with identical values are the same observation
+    implied_groups: bool = False  # the groups are ids that several rows have; the user did not state groups
+
+    @classmethod
+    def read(
+        cls,
+        rows: int,
+        *,
+        owner: str = "",
+        shared: Any = None,
+        audit: Any = None,
+        weights: Any = None,
+        groups: Any = None,
+    ) -> RowMetadata:
+        """Check values that a user passes, one for each row; messages call them those of `owner`."""
+        given = {"audit": audit, "weights": weights, "groups": groups}
+        read = {
+            name: _READERS[name](values, rows, f"the {name} of {owner}" if owner else name)
+            for name, values in given.items()
+            if values is not None
+        }
+        if shared is None or isinstance(shared, str):
+            if shared not in (None, "identical"):
+                raise InputError(f"shared is {shared!r}, but it must be 'identical' or one id for each row.")
+            return cls(**read, identical=shared is not None)
+        ids = np.asarray(shared)
+        if ids.shape != (rows,):
+            raise InputError(f"shared has shape {ids.shape} but X has {rows} rows; pass one id for each row.")
+        return cls(**read, ids=comparable_ids(ids))
+
+    def take(self, rows: Index | Mask) -> RowMetadata:
+        """Return that of some rows."""
+        columns = {name: getattr(self, name) for name in ("audit", "weights", "groups", "ids")}
+        taken: dict[str, Any] = {name: None if column is None else column[rows] for name, column in columns.items()}
+        return RowMetadata(**taken, identical=self.identical, implied_groups=self.implied_groups)
+
+
+def join_source_metadata(positive: RowMetadata, unlabeled: RowMetadata, sizes: tuple[int, int]) -> RowMetadata:
+    """Join the metadata of positives and unlabelled rows, in this order.
+
+    Where only one of the two has weights, rows of the other have weight 1; where only one has groups, each row of the
+    other is a group of its own.
     """
 
-    shared: str | None = None
+    def join(name: str, fill: Any) -> Any:
+        columns = [getattr(positive, name), getattr(unlabeled, name)]
+        if columns[0] is None and columns[1] is None:
+            return None
+        filled = [fill(*key) if c is None else c for c, key in zip(columns, enumerate(sizes), strict=True)]
+        return np.concatenate(filled)
+
+    return RowMetadata(
+        audit=join("audit", lambda _, rows: np.full(rows, np.nan)),
+        weights=join("weights", lambda _, rows: np.ones(rows)),
+        groups=join("groups", lambda k, rows: np.array([f"row {i} of sample {k}" for i in range(rows)])),
+        ids=None if unlabeled.ids is None or positive.ids is None else np.concatenate([positive.ids, unlabeled.ids]),
+        identical=unlabeled.identical,
+        implied_groups=unlabeled.implied_groups,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class MetadataColumns:
+    """What a user states of rows: columns by name, or a mapping of samples to values."""
+
+    shared: str | None = None  # "identical", or the name of an id column of both source tables
     audit: Columns = None
     weights: Columns = None
     groups: Columns = None
-    implied: bool = False
 
-    def checked(self, drop: Sequence[str], **others: Any) -> RowMetadata:
-        """Itself, if its parts can be; no column has two uses, nor one of `others` or of `drop`."""
+    @property
+    def states_nothing(self) -> bool:
+        """Whether nothing is known of rows."""
+        return self.shared is None and self.audit is None and self.weights is None and self.groups is None
+
+    @property
+    def id_column(self) -> str | None:
+        """The column that identifies rows, if there is one."""
+        return None if self.shared == "identical" else self.shared
+
+    def check(self, drop: Sequence[str], **others: str | None) -> None:
+        """Refuse what cannot be: values of the wrong type, and a column with two uses (an id may be a group too)."""
         if self.shared is not None and not isinstance(self.shared, str):
             raise InputError(
                 f"shared is {type(self.shared).__name__}, but it must be None, 'identical' or the name of an id "
                 "column; to pass ids themselves use TCPU().fit(X, y, shared=ids)."
             )
         for name, samples in _SAMPLES.items():
-            _check_columns(name, getattr(self, name), samples)
-        uses = {"shared": self._ids, "groups": self.groups, "audit": self.audit, "weights": self.weights, **others}
+            if not isinstance(getattr(self, name), (str, type(None))):
+                _check_values(name, getattr(self, name), samples)
+        uses = {"shared": self.id_column, "groups": self.groups, "audit": self.audit, "weights": self.weights, **others}
         named = [(use, column) for use, column in uses.items() if isinstance(column, str)]
         for k, (use, column) in enumerate(named):
             other = next((o for o, c in named[:k] if c == column and {o, use} != {"shared", "groups"}), None)
             other = "dropped" if column in drop else other
             if other:
                 raise InputError(f"the column {column!r} is both {use} and {other}; it must be one of them.")
-        return self
 
-    @property
-    def _ids(self) -> str | None:
-        return None if self.shared == "identical" else self.shared
+    def selection(self, drop: Sequence[str], extra: Sequence[str] = (), *, is_target: bool = False) -> ColumnSelection:
+        """Return which columns of a table are not features; a target need not have ids."""
+        if self.states_nothing:
+            return ColumnSelection(tuple(extra), tuple(drop))
+        groups = [self.groups] if isinstance(self.groups, str) else []
+        ids = [name for name in (self.id_column,) if name and name not in groups and name not in extra]
+        optional = [column for column in (self.audit, self.weights) if isinstance(column, str)]
+        if is_target:
+            optional, ids = [*optional, *ids], []
+        return ColumnSelection(extra=(*ids, *groups, *extra), optional=tuple(optional), drop=tuple(drop))
 
-    @property
-    def _everywhere(self) -> list[str]:
-        return [self.groups] if isinstance(self.groups, str) else []
+    def read(self, positive: Table, unlabeled: Table, targets: Mapping[str, Table]) -> dict[str, RowMetadata]:
+        """Read the metadata of each sample, by "positive", "unlabeled" and "target NAME"."""
+        tables = {"positive": positive, "unlabeled": unlabeled, **{f"target {name}": t for name, t in targets.items()}}
+        if self.states_nothing:
+            return dict.fromkeys(tables, RowMetadata())
+        read: dict[str, dict[str, Any]] = {key: {"identical": self.shared == "identical"} for key in tables}
+        for name in _SAMPLES:
+            if getattr(self, name) is not None:
+                for key, column in self._read_column(name, tables).items():
+                    read[key][name] = column
+        if self.id_column is not None:
+            self._read_ids(tables, read)
+        return {key: RowMetadata(**columns) for key, columns in read.items()}
 
-    @property
-    def _of_source_alone(self) -> list[str]:
-        return [self._ids] if self._ids and self._ids not in self._everywhere else []
+    def _read_ids(self, tables: Mapping[str, Table], read: Mapping[str, dict[str, Any]]) -> None:
+        """Add the ids of the source; an id that several rows of a table have is a group, also in the targets."""
+        ids = {key: comparable_ids(t.extra[self.id_column]) for key, t in tables.items() if self.id_column in t.extra}
+        source = ("positive", "unlabeled")
+        is_group = self.groups is None and any(len(np.unique(ids[key])) < len(ids[key]) for key in source)
+        for key, values in ids.items():
+            if key in source:
+                read[key]["ids"] = values
+            if is_group:
+                read[key] |= {"groups": values, "implied_groups": True}
 
-    @property
-    def _optional(self) -> list[str]:
-        return [column for column in (self.audit, self.weights) if isinstance(column, str)]
-
-    def of_source(self, drop: Sequence[str], aside: Sequence[str] = ()) -> dict[str, list[str]]:
-        """How `read_table` takes the columns of a source table; those in `aside` are set aside too."""
-        kept = [*self._of_source_alone, *self._everywhere, *aside]
-        return {"aside": kept, "drop": list(drop), "optional": self._optional}
-
-    def of_target(self, drop: Sequence[str], aside: Sequence[str] = ()) -> dict[str, list[str]]:
-        """The same of a target, which need not have an id."""
-        ids = [name for name in self._of_source_alone if name not in aside]
-        return {"aside": [*self._everywhere, *aside], "drop": list(drop), "optional": [*self._optional, *ids]}
-
-    def with_implied_groups(self, unlabeled: Table, positive: Table) -> RowMetadata:
-        """The same, where an id that several rows of one table have is a group."""
-        ids = self._ids
-        if ids is None or self.groups is not None:
-            return self
-        repeated = any(
-            len(np.unique(comparable_ids(table.aside[ids]))) < len(table.values) for table in (unlabeled, positive)
-        )
-        return replace(self, groups=ids, implied=True) if repeated else self
-
-    def completed(self, target: Table) -> Table:
-        """One of several targets, with every column that another may have.
-
-        Where it lacks one, its rows count alike, and each is a group of its own. A wrong cell is said to be its.
-        """
-        rows, aside = len(target.values), dict(target.aside)
-        if isinstance(self.weights, str):
-            if self.weights in aside:
-                read_weights(aside[self.weights], rows, f"column {self.weights!r} of {target.name}")
-            aside.setdefault(self.weights, np.ones(rows))
-        for ids in (name for name in (self.groups, self._ids) if isinstance(name, str)):
-            if ids in aside:
-                read_groups(aside[ids], rows, f"column {ids!r} of {target.name}")
-            aside.setdefault(ids, np.array([f"row {k} of {target.name}" for k in range(rows)]))
-        if isinstance(self.audit, str) and self.audit in aside:
-            read_classes(aside[self.audit], rows, f"column {self.audit!r} of {target.name}")
-        return replace(target, aside=aside)
-
-    def read_audit(self, unlabeled: Table, positive: Table, target: Table) -> tuple[Floats | None, Floats | None]:
-        """Classes of each positive and then each unlabelled row, as `fit` takes them, and of each row of the target."""
-        tables = {"positive": positive, "unlabeled": unlabeled, "target": target}
-        audit = self.audit
-        if audit is None:
-            return None, None
-        if isinstance(audit, str):
-            columns = {key: table.aside[audit] for key, table in tables.items() if audit in table.aside}
-            if not {"unlabeled", "target"} & set(columns):
-                raise InputError(
-                    f"neither {unlabeled.name} nor {target.name} has a column {audit!r}; name the column of the audit."
-                )
-            names = {key: f"column {audit!r} of {tables[key].name}" for key in columns}
+    def _read_column(self, name: str, tables: Mapping[str, Table]) -> dict[str, Any]:
+        """Read the audit, the weights or the groups of all samples that have them."""
+        stated = getattr(self, name)
+        if isinstance(stated, str):
+            columns = {key: table.extra[stated] for key, table in tables.items() if stated in table.extra}
+            labels = {key: f"column {stated!r} of {tables[key].name}" for key in columns}
         else:
-            columns = {key: values for key, values in audit.items() if values is not None}
-            names = {key: f"the audit of {key}" for key in columns}
-        classes = {key: read_classes(columns[key], len(tables[key].values), names[key]) for key in columns}
-        found = {key: column for key, column in classes.items() if not np.isnan(column).all()}
-        if not {"unlabeled", "target"} & set(found):
-            raise InputError(f"no row of {' and '.join(names.values()) or 'audit'} has a class; leave audit out.")
-        if "unlabeled" not in found:
-            return None, found["target"]
-        of_positive = found.get("positive", np.full(len(positive.values), np.nan))
-        return np.concatenate([of_positive, found["unlabeled"]]), found.get("target")
-
-    def read(
-        self, name: str, unlabeled: Table, positive: Table, target: Table
-    ) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
-        """The weights, or the groups, of positives and unlabelled rows, as `fit` takes them, and of the target's."""
-        tables, columns = {"positive": positive, "unlabeled": unlabeled, "target": target}, getattr(self, name)
-        if columns is None:
-            return None, None
-        if isinstance(columns, str):
-            told = {key: table.aside[columns] for key, table in tables.items() if columns in table.aside}
-            if not told:
-                raise InputError(f"no table has a column {columns!r}; name the column of the {name}.")
-            names = {key: f"column {columns!r} of {tables[key].name}" for key in told}
-        else:
-            told = {key: values for key, values in columns.items() if values is not None}
-            names = {key: f"the {name} of {key}" for key in told}
-        read: Any = read_weights if name == "weights" else read_groups
-        found = {key: read(values, len(tables[key].values), names[key]) for key, values in told.items()}
-        if not {"positive", "unlabeled"} & set(found):
-            return None, found.get("target")
-        # rows of which nothing is told count alike, and each is a group of its own
-        for key in {"positive", "unlabeled"} - set(found):
-            rows = len(tables[key].values)
-            found[key] = np.ones(rows) if name == "weights" else np.array([f"row {k} of {key}" for k in range(rows)])
-        return np.concatenate([found["positive"], found["unlabeled"]]), found.get("target")
+            keys = {"target": next(key for key in tables if key.startswith("target "))}
+            columns = {keys.get(key, key): values for key, values in stated.items() if values is not None}
+            labels = {keys.get(key, key): f"the {name} of {key}" for key in stated}
+        looked_at = [key for key in columns if name != "audit" or key != "positive"]
+        if isinstance(stated, str) and not looked_at:
+            raise InputError(f"no table has a column {stated!r}; name the column of the {name}.")
+        read = {key: _READERS[name](values, len(tables[key]), labels[key]) for key, values in columns.items()}
+        if name != "audit":
+            return read
+        read = {key: classes for key, classes in read.items() if not np.isnan(classes).all()}
+        if not set(read) - {"positive"}:
+            raise InputError(f"no row of {' and '.join(labels.values()) or 'audit'} has a class; leave audit out.")
+        if "unlabeled" not in read:
+            read.pop("positive", None)
+        return read
 
 
-def _check_columns(name: str, columns: Any, samples: Sequence[str]) -> None:
-    if columns is None or isinstance(columns, str):
-        return
+def _check_values(name: str, columns: Any, samples: Sequence[str]) -> None:
+    """Refuse what is not a mapping of samples to values."""
     if not (isinstance(columns, Mapping) and columns and set(columns) <= set(samples)):
         got = (
             f"holds {', '.join(map(repr, columns)) or 'nothing'}"
@@ -183,6 +204,4 @@ def _check_columns(name: str, columns: Any, samples: Sequence[str]) -> None:
             else f"is of type {type(columns).__name__}"
         )
         wanted = ", ".join(f'{{"{key}": values}}' for key in samples)
-        raise InputError(
-            f"{name} {got}, but the name of a column, or {wanted} or several at once are expected; pass these."
-        )
+        raise InputError(f"{name} {got}, but it must be the name of a column, or values such as {wanted}.")

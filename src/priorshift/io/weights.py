@@ -20,44 +20,29 @@ _LEAST_SIZE = 2.0  # rows that a weighted sample must be worth
 
 
 def read_weights(values: Any, rows: int, name: str = "weights") -> Floats:
-    """Read the weights of a sample: a positive number for each row.
-
-    Parameters
-    ----------
-    values : array-like
-        A list, an array or a column of any data frame.
-    rows : int
-        Of the sample.
-    name : str
-        What messages call it.
-
-    Returns
-    -------
-    ndarray of shape (rows,)
-
-    Examples
-    --------
-    >>> from priorshift.io.weights import read_weights
-    >>> read_weights(["2", 1, 0.5], rows=3)
-    array([2. , 1. , 0.5])
-    """
+    """Read the weights of a sample: a positive number for each row."""
     weights = weights_of_part(values, rows, name)
+    check_weights(weights, name)
+    return weights
+
+
+def check_weights(weights: Floats, name: str) -> None:
+    """Refuse weights by which some rows, or almost all of them, count for nothing."""
     if weights.max() > _WIDEST * weights.min():
         raise InputError(
             f"{name} range from {weights.min():.3g} to {weights.max():.3g}, so that some rows would count for nothing; "
             "trim them, or check their unit."
         )
-    if rows >= _LEAST_SIZE:
-        check_worth(name, rows, effective_size(weights))
-    return weights
+    if len(weights) >= _LEAST_SIZE:
+        check_effective_size(name, len(weights), effective_size(weights))
 
 
-def check_worth(name: str, rows: int, size: float) -> None:
-    """Refuse weights that leave of so many rows the worth of too few."""
+def check_effective_size(name: str, rows: int, size: float) -> None:
+    """Refuse weights that leave too small an effective sample size."""
     if size < _LEAST_SIZE - 1e-9:
         raise InputError(
-            f"{name} leave of {rows} rows the worth of {size:.2f}, but at least {_LEAST_SIZE:.0f} are needed; trim the "
-            "largest ones, or check how they were made."
+            f"{name}: the effective sample size is {size:.2f} of {rows} rows, but at least {_LEAST_SIZE:.0f} is needed; "
+            "trim the largest weights, or check how they were made."
         )
 
 

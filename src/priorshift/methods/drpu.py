@@ -17,6 +17,8 @@ from priorshift.base import TargetPriorEstimator
 from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning
 from priorshift.io.estimators import seeded
 from priorshift.io.parameters import check_prior, is_known
+from priorshift.io.readers import read_numeric_table
+from priorshift.io.row_metadata import RowMetadata
 from priorshift.methods.network import Risk, Split, import_torch, train, training_of
 from priorshift.problem import Source, Target
 from priorshift.results import Interval, PriorEstimate
@@ -245,7 +247,10 @@ class DRPU(TargetPriorEstimator):
         self._check_fit()
         if self.alpha_ is None:
             raise InputError("a model of your own orders rows and need not be a density ratio; use its own methods.")
-        return _ratio(self._score(self._layout.read(X, "X", least=1).rows[:]), self.alpha_)
+        return _ratio(
+            self._score(self._target_layout(RowMetadata()).read_rows(read_numeric_table(X, "X"), "X").rows[:]),
+            self.alpha_,
+        )
 
     def share_curve(self, X_target: Any = None) -> ShareCurve:
         """Count the shares of positives and of a target above each threshold.

@@ -31,7 +31,8 @@ from priorshift.inference.prior_knowledge import (
     read_prior,
 )
 from priorshift.io.parameters import is_known
-from priorshift.problem import FEW_POSITIVES, NO_LAYOUT, Source, Target, warn_of_few_positives
+from priorshift.io.sample_checks import FEW_POSITIVES, warn_of_few_positives
+from priorshift.problem import Source, Target
 from priorshift.progress import track_progress
 from priorshift.results import Interval, NegativeRatio, PriorEstimate
 from priorshift.scores.counts import ScoreCounts, SourceCounts
@@ -295,7 +296,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         self._set_source_prior(_ask)
         warn_of_few_positives(source.positive.rows, float(source.positive.rows))
         self._settings = self.get_params()
-        self._layout = NO_LAYOUT
+        self._layout = None
         return self
 
     def estimate_counts(self, target: ScoreCounts) -> PriorEstimate:

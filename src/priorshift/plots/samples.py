@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Floats
 from priorshift.formatting import format_percent
-from priorshift.io.tables import match_columns, read_table
+from priorshift.io.readers import read_numeric_table
+from priorshift.io.tables import match_columns
 from priorshift.methods.witness_shift import WitnessShift
 from priorshift.plots.curves import evidence_of
 from priorshift.plots.display import BLUE, GREY, ORANGE, WIDTH, Display, format_prior, legend_above
@@ -40,7 +41,9 @@ class PlaneDisplay(Display):
     @classmethod
     def from_samples(cls, positive: Any, unlabeled: Any, target: Any) -> PlaneDisplay:
         """Find two coordinates for every row."""
-        tables = [read_table(t, n) for t, n in ((unlabeled, "unlabeled"), (positive, "positive"), (target, "target"))]
+        tables = [
+            read_numeric_table(t, n) for t, n in ((unlabeled, "unlabeled"), (positive, "positive"), (target, "target"))
+        ]
         samples = [table.values[:: max(1, len(table.values) // _POINTS)] for table in match_columns(tables)]
         of_U, of_P, of_T = _plane(samples)
         return cls(of_P, of_U, of_T)

@@ -24,11 +24,9 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from io import IOBase
 from math import sqrt
-from pathlib import Path
 from typing import Any
 
 from priorshift.arrays import Floats
@@ -37,12 +35,11 @@ from priorshift.embedding.random_features import kernel_details
 from priorshift.errors import InconsistentInputWarning, InputError
 from priorshift.inference.prior_knowledge import read_prior
 from priorshift.io.chunks import Chunks
-from priorshift.io.files import PARQUET, kind
 from priorshift.io.parameters import is_known
-from priorshift.io.weights import check_worth
+from priorshift.io.sample_checks import check_sizes
+from priorshift.io.weights import check_effective_size
 from priorshift.methods.tcpu import TCPU
 from priorshift.methods.witness_shift import WitnessShift
-from priorshift.problem import check_sizes
 from priorshift.results import PriorEstimate
 from priorshift.scores.counts import SourceCounts
 from priorshift.sketch import container
@@ -53,7 +50,6 @@ from priorshift.sketch.score_model import ScoreModel
 from priorshift.sketch.sketch import Design, Sketch
 from priorshift.warning_records import warn
 
-LARGE = 2**30  # bytes of a file, or of its numbers in memory, from which on it is read in chunks
 _NAMES = ("positive", "unlabeled", "target")
 _SURE = 3.0  # standard errors below zero that are not chance
 _FOURTH = 4.0  # of a variance's own variance, n Var(s²)/s⁴: 2 for normal values, and rarely above this
@@ -242,7 +238,7 @@ def _check_sketches(estimator: Any, samples: Mapping[str, Any]) -> None:
             )
         samples["unlabeled"].design.check_same(sketch.design, "unlabeled", name)
         check_sizes(**{name: len(sketch)})
-        check_worth(f"the weights of {name}", len(sketch), sketch.moments.size)
+        check_effective_size(f"the weights of {name}", len(sketch), sketch.moments.size)
 
 
 def warn_if_swapped(positive: FeatureMoments, unlabeled: FeatureMoments, prior: float) -> None:
@@ -275,93 +271,7 @@ def _variance(sample: FeatureMoments, a: Floats) -> float:
     return max(float(a @ sample.product @ a) / sample.rows - float(a @ sample.mean) ** 2, 0.0)
 
 
-def is_summary(sample: Any) -> bool:
-    """Whether this is a sketch, a histogram or a score model, or the path of a file of one."""
-    return isinstance(sample, (Sketch, Histogram, ScoreModel)) or container.is_saved(sample)
-
-
-def open_samples(positive: Any, unlabeled: Any, target: Any) -> list[Any]:
-    """Load those of the three samples that are files of sketches or histograms; others stay as they are."""
-    samples = []
-    for name, one in zip(_NAMES, (positive, unlabeled, target), strict=True):
-        if isinstance(one, (str, Path)) and not os.path.exists(one):
-            raise InputError(f"{name} ({one}) does not exist; check the path.")
-        sample = load(one) if container.is_saved(one) else one
-        if isinstance(sample, ScoreModel):
-            raise InputError(
-                f"{name} is a score model, but a sample is expected; count one by it, and pass its histogram."
-            )
-        samples.append(sample)
-    return samples
-
-
-def needs_batches(sample: Any) -> bool:
-    """Whether a sample can only be read in chunks, or is too large to be read at once."""
-    if isinstance(sample, (Chunks, Iterator)):
-        return not isinstance(sample, IOBase)  # an open file is refused where rows are read
-    if isinstance(sample, (list, tuple)):
-        return bool(sample) and all(isinstance(one, (str, Path)) for one in sample)
-    try:
-        path = Path(sample) if isinstance(sample, (str, Path)) else None
-        if path is None or not path.exists():
-            return False
-        if path.is_dir():
-            return any(kind(file) == PARQUET for file in path.iterdir())
-        return path.stat().st_size >= LARGE or (kind(path) == PARQUET and _numbers(path) >= LARGE)
-    except (OSError, ValueError):
-        return False
-
-
-def _numbers(path: Path) -> int:
-    """Return how many bytes the cells of a Parquet file take as numbers."""
-    try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import read_metadata
-    except ImportError:
-        return 0
-    try:
-        found = read_metadata(path)
-    except (ArrowException, OSError):  # what is wrong is said where it is read
-        return 0
-    return int(8 * found.num_rows * found.num_columns)
-
-
-def estimate_at_any_size(
-    estimator: Any, positive: Any, unlabeled: Any, target: Any, *, drop: Sequence[str] = (), weights: Any = None
-) -> PriorEstimate:
-    """Estimate the target prior without holding a sample in memory; the estimator is not fitted.
-
-    The samples are three histograms by one model; or sketches of one design and samples, which are sketched likewise;
-    or samples, which are read in chunks.
-    """
-    samples = {"positive": positive, "unlabeled": unlabeled, "target": target}
-    histograms, sketches = (
-        any(isinstance(one, summary) for one in samples.values()) for summary in (Histogram, Sketch)
-    )
-    if histograms and sketches:
-        raise InputError("sketches and histograms are for different methods; pass three of one kind.")
-    if histograms or sketches:
-        _refuse_settings(estimator, drop)
-    if histograms:
-        if weights is not None:
-            raise InputError("weights were passed with histograms, which count rows; leave them out.")
-        return estimate_from_histograms(estimator, **samples)
-    if sketches:
-        return estimate_from_sketches(estimator, **sketch_like_first(samples, weights))
-    if isinstance(estimator, TCPU):
-        streams = open_streams(samples, drop, weights if isinstance(weights, str) else None)
-        return estimate_from_sketches(estimator, **sketch_streams(estimator, streams, drop, weights))
-    if not isinstance(estimator, WitnessShift):
-        raise InputError(
-            f"{type(estimator).__name__} needs all rows in memory; pass tables that fit there, or use the default "
-            "method or TCPU."
-        )
-    if weights is not None:
-        raise InputError("rows that are counted in batches cannot be weighted; use method='tcpu', or rows in memory.")
-    return estimate_from_histograms(estimator, **count_streams(estimator, open_streams(samples, drop), drop))
-
-
-def _refuse_settings(estimator: Any, drop: Sequence[str]) -> None:
+def refuse_fixed_settings(estimator: Any, drop: Sequence[str]) -> None:
     """Refuse settings that were fixed when the samples were sketched or counted."""
     fixed = ("kernel", "bandwidth", "features", "standardize", "model", "repeats", "folds", "fit_rows", "max_rows")
     usual = inspect.signature(type(estimator)).parameters

@@ -17,13 +17,13 @@ import numpy as np
 from priorshift.arrays import Floats, Index
 from priorshift.embedding.moments import Weighted
 from priorshift.errors import ColumnWarning, InputError
-from priorshift.io.chunk_parts import AnyTable
+from priorshift.io.cells import is_missing
 from priorshift.io.chunks import Chunks
 from priorshift.io.encoding import TableEncoder, converted
 from priorshift.io.header_fields import Fields
-from priorshift.io.mixed_tables import MixedTable, is_missing, read_columns
+from priorshift.io.readers import read_table
 from priorshift.io.scaling import Scaling
-from priorshift.io.tables import LARGEST, Table, check_dropped, check_finite, match_columns
+from priorshift.io.tables import LARGEST, ColumnSelection, Table, check_dropped, check_finite, match_columns
 from priorshift.io.weights import weights_of_part
 from priorshift.progress import track_progress
 from priorshift.warning_records import warn
@@ -43,12 +43,12 @@ class RowReader:
     scaling: Scaling  # of the encoded columns
 
     @classmethod
-    def fit(cls, table: AnyTable, *, drop: Sequence[str] = (), standardize: bool = True) -> RowReader:
+    def fit(cls, table: Table, *, drop: Sequence[str] = (), standardize: bool = True) -> RowReader:
         """Fix how rows are read, by some rows; `standardize` scales columns and leaves out constant ones."""
-        table = drop_columns(table, drop)
+        table = table.without(drop)
         check_dropped([table], drop)
         encoder = None
-        if isinstance(table, MixedTable):
+        if not table.is_numeric:
             encoder = TableEncoder().fit(table)
             numbers = encoder.table(encoder.fitting(table))
         else:
@@ -80,8 +80,8 @@ class RowReader:
 
     def __call__(self, rows: Any, name: str) -> Floats:
         """Convert rows to scaled numbers, of shape (rows, features); named columns may be in any order."""
-        read = read_columns(rows, name, (), self.drop)
-        table = self._to_numbers(drop_columns(read, self.drop))  # read_columns returns a Table unchanged
+        read = read_table(rows, name, ColumnSelection(drop=self.drop))
+        table = self._to_numbers(read.without(self.drop))  # a Table is read as it is
         check_finite(table)
         if varying := self.scaling.left_out_of(table):
             warn(
@@ -91,22 +91,21 @@ class RowReader:
             )
         return (table.values[:, self.used] - self.scaling.shift[self.used]) * self.scaling.factor[self.used]
 
-    def _to_numbers(self, table: AnyTable) -> Table:
+    def _to_numbers(self, table: Table) -> Table:
         """Encode a table, with its columns in the order of the first one."""
         if self.encoder is not None:
-            mixed = MixedTable.of(table) if isinstance(table, Table) else table
-            mixed = self.encoder.fitting(mixed, _FIRST)
+            mixed = self.encoder.fitting(table.as_cells(), _FIRST)
             self._check_missing(mixed)
             return self.encoder.table(mixed)
-        if isinstance(table, Table):
+        if table.is_numeric:
             return match_columns([Table(_FIRST, np.empty((0, self.width)), self.columns), table])[1]
         no_rows = tuple(np.empty(0) for _ in range(self.width))
-        mixed = match_columns([MixedTable(_FIRST, no_rows, self.columns), table])[1]
+        mixed = match_columns([Table(_FIRST, np.empty((0, 0)), self.columns, cells=no_rows), table])[1]
         cells = tuple(converted(column, "number", mixed, k, _FIRST) for k, column in enumerate(mixed.cells))
         self._check_missing(replace(mixed, cells=cells, native=None))
-        return Table(mixed.name, np.column_stack(cells), mixed.columns, mixed.aside, mixed.dropped)
+        return Table(mixed.name, np.column_stack(cells), mixed.columns, mixed.extra, mixed.dropped)
 
-    def _check_missing(self, table: MixedTable) -> None:
+    def _check_missing(self, table: Table) -> None:
         """Refuse missing numbers and dates in columns where the first sample had none, so that no fill is known."""
         for k, cells in enumerate(table.cells):
             known = self.encoder is not None and (self.encoder.kinds[k] not in _QUANTITIES or self.encoder.has_gaps(k))
@@ -150,21 +149,11 @@ class RowReader:
         return cls(columns, width, fields.texts("drop"), encoder, scaling)
 
 
-def drop_columns(table: AnyTable, drop: Sequence[str]) -> AnyTable:
-    """Leave columns out of a table, where it has them, and record in `dropped` which these were."""
-    columns = table.columns or ()
-    dropped = tuple(column for column in columns if column in drop)
-    if not dropped:
-        return table
-    rest = [k for k, column in enumerate(columns) if column not in dropped]
-    return replace(table.arranged(rest, tuple(columns[k] for k in rest)), dropped=(*table.dropped, *dropped))
-
-
 def columns_to_drop(streams: Mapping[str, Chunks], drop: Sequence[str], names: Sequence[str]) -> list[str]:
     """Return which of the columns to drop the named samples have, by their first rows; every column must exist."""
     if not drop:
         return []
-    first = {name: drop_columns(chunks.first(), drop) for name, chunks in streams.items()}
+    first = {name: chunks.first().without(drop) for name, chunks in streams.items()}
     check_dropped(list(first.values()), drop)
     return [column for column in drop if any(column in first[name].dropped for name in names)]
 
@@ -174,7 +163,7 @@ def weight_columns(streams: Mapping[str, Chunks], weights: str | None) -> dict[s
     if weights is None:
         return dict.fromkeys(streams)
     first = {name: chunks.first() for name, chunks in streams.items()}
-    has_weights = {name: weights in (*table.aside, *(table.columns or ())) for name, table in first.items()}
+    has_weights = {name: weights in (*table.extra, *(table.columns or ())) for name, table in first.items()}
     if not any(has_weights.values()):
         raise InputError(f"no table has a column {weights!r}; name the column of the weights.")
     return {name: weights if has else None for name, has in has_weights.items()}
@@ -184,7 +173,7 @@ def open_chunks(sample: Any, drop: Sequence[str], weights: Any, name: str = "the
     """Open a sample for reading in chunks, with its column of weights, if that is a name, set aside."""
     if not isinstance(weights, str):
         return Chunks.of(sample, name, drop=drop)
-    return Chunks.of(sample, name, aside=[weights], drop=[column for column in drop if column != weights])
+    return Chunks.of(sample, name, extra=[weights], drop=[column for column in drop if column != weights])
 
 
 def weighted_rows(chunks: Chunks, reader: RowReader, weights: Any = None, skip: int = 0) -> Iterator[Weighted]:
@@ -212,10 +201,10 @@ def _weights_of_all(chunks: Chunks, weights: Any) -> Floats:
     return weights_of_part(weights, chunks.rows)
 
 
-def _weights_of_chunk(chunk: AnyTable, weights: str, rows: int) -> Floats:
-    if weights not in chunk.aside:
+def _weights_of_chunk(chunk: Table, weights: str, rows: int) -> Floats:
+    if weights not in chunk.extra:
         raise InputError(
-            f"{chunk.name} has no column {weights!r} set aside; pass aside=[{weights!r}] to Chunks.of, or the table "
+            f"{chunk.name} has no column {weights!r} set aside; pass extra=[{weights!r}] to Chunks.of, or the table "
             "itself."
         )
-    return weights_of_part(chunk.aside[weights], rows, f"the column {weights!r} of {chunk.name}")
+    return weights_of_part(chunk.extra[weights], rows, f"the column {weights!r} of {chunk.name}")

@@ -16,8 +16,9 @@ from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
 from priorshift.io.observations import repeats_by_chance
 from priorshift.io.parameters import check_settings
-from priorshift.io.tables import check_dropped
-from priorshift.problem import Source, check_sizes, check_source_apart, warn_of_copies
+from priorshift.io.sample_checks import check_distinct_samples, check_sizes, warn_of_copies
+from priorshift.io.tables import Table, check_dropped
+from priorshift.problem import Sample, Source
 from priorshift.scores.cross_fitting import (
     FIT_ROWS,
     Codes,
@@ -32,7 +33,7 @@ from priorshift.scores.cross_fitting import (
 from priorshift.scores.mixture import p_values
 from priorshift.scores.scored_source import Preparation, ScoredSource, warn_if_swapped
 from priorshift.sketch.container import Saveable
-from priorshift.sketch.row_reader import RowReader, drop_columns
+from priorshift.sketch.row_reader import RowReader
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.threads import map_in_threads, one_blas_thread
 
@@ -115,8 +116,8 @@ class ScoreModel(Saveable):
         rng = np.random.default_rng(options.random_state)
         reader, P, U = _read_source(positive, unlabeled, [drop] if isinstance(drop, str) else list(drop), options, rng)
         rows = np.concatenate([P, U])
-        source = Source.read(
-            rows, np.repeat([1, 0], [len(P), len(U)]), None, scenario="case-control", standardize=False
+        source = Source.from_samples(
+            Sample(Table("positive", P)), Sample(Table("unlabeled", U)), scenario="case-control", standardize=False
         )
         every = np.ones(rows.shape[1], dtype=bool)  # the reader has left out constant columns
         prepare = Preparation.from_population(U, used=every, encoded=reader.encoder is not None)
@@ -242,14 +243,14 @@ def _read_source(
 ) -> tuple[RowReader, Floats, Floats]:
     """Draw rows of both samples; return how rows are read, and the positive and unlabelled rows as numbers."""
     tables = [
-        drop_columns(Chunks.of(sample, name, drop=drop).sample(settings.fit_rows, rng), drop)
+        Chunks.of(sample, name, drop=drop).sample(settings.fit_rows, rng).without(drop)
         for sample, name in ((unlabeled, "unlabeled"), (positive, "positive"))
     ]
     check_dropped(tables, drop)
     reader = replace(RowReader.fit(tables[0], standardize=settings.standardize), drop=tuple(drop))
     U, P = (reader(table, table.name) for table in tables)
     check_sizes(unlabeled=len(U), positive=len(P))
-    check_source_apart(P, U)
+    check_distinct_samples(P, U)
     return reader, P, U
 
 

@@ -29,10 +29,10 @@ from scipy.linalg import LinAlgError, cholesky
 from priorshift.embedding.moments import FeatureMoments
 from priorshift.embedding.random_features import LEAST_FEATURES, RandomFeatures, check_features
 from priorshift.errors import InputError
-from priorshift.io.chunk_parts import AnyTable
 from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
 from priorshift.io.parameters import check_choice, check_random_state, is_number
+from priorshift.io.tables import Table
 from priorshift.kernels import Gaussian, Laplace
 from priorshift.kernels.choice import make_kernel
 from priorshift.progress import show_progress
@@ -63,7 +63,7 @@ class Design:
     @classmethod
     def fit(
         cls,
-        table: AnyTable,
+        table: Table,
         *,
         random_state: Any = 0,
         features: int = 512,

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from priorshift.errors import ColumnWarning, DuplicateRowsWarning, EstimatedPriorWarning, InputError
 from priorshift.inference.audit_combination import AuditedPrior
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, read_prior
-from priorshift.io.estimators import seeded, shared_for
+from priorshift.io.estimators import seeded
 from priorshift.io.observations import PriorInfluence
 from priorshift.io.parameters import is_known, is_number
 from priorshift.problem import Source
@@ -165,7 +165,7 @@ def estimate_source_prior(estimator: Any, source: Source, random_state: Any = No
             seeded(estimator, random_state)
     name = type(estimator).__name__
     check_scenario(estimator, source.scenario)
-    told = {**shared_for(estimator, source.shared_by), **_weights_and_groups(estimator, source)}
+    told = _fit_arguments(estimator, source)
     with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # they were said of the source as it is
         estimator.fit(source.rows[:], source.labeled, **told)
     value = _prior_of(estimator)
@@ -206,9 +206,11 @@ def check_scenario(source_prior: Any, scenario: str) -> None:
         )
 
 
-def _weights_and_groups(estimator: Any, source: Source) -> dict[str, Any]:
-    """The arguments of an estimator's fit that it takes; that it takes no weights is said where there are some."""
+def _fit_arguments(estimator: Any, source: Source) -> dict[str, Any]:
+    """Return the arguments of an estimator's fit that it takes, and warn where it takes no weights."""
     told = {}
+    if source.shared_argument is not None and has_fit_parameter(estimator, "shared"):
+        told["shared"] = source.shared_argument
     if source.weights is not None:
         if getattr(estimator, "takes_weights", True) and has_fit_parameter(estimator, "weights"):
             told["weights"] = source.weights

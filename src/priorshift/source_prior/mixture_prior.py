@@ -14,7 +14,8 @@ from priorshift.base import PUEstimator
 from priorshift.errors import InputError, PriorShiftWarning, WeakSeparationWarning
 from priorshift.inference.audit_combination import AuditedPrior, SampleAudit, combine_with_audit
 from priorshift.inference.prior_knowledge import PiecewiseUniform
-from priorshift.problem import FEW_POSITIVES, NO_LAYOUT, Source, Target
+from priorshift.io.sample_checks import FEW_POSITIVES
+from priorshift.problem import Source, Target
 from priorshift.progress import track_progress
 from priorshift.scores.cross_fitting import FIT_ROWS, check_model
 from priorshift.scores.posterior import PopulationCounts, TargetEvidence, posterior_counts, prior_posterior
@@ -186,7 +187,7 @@ class MixturePrior(PUEstimator):
         self._conclude(counts, law)
         self.few_positives_ = counts.m < FEW_POSITIVES
         self._warn(*sizes)
-        self._layout = NO_LAYOUT
+        self._layout = None
         return self
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:

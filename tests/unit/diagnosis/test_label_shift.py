@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from exact_problems import random_problem
+from priorshift.io.loader import as_samples, reader
 from scipy.linalg import eigh
 from scipy.stats import binom, ttest_ind
 from sklearn.linear_model import LogisticRegression
@@ -38,7 +39,6 @@ from priorshift.diagnosis.residuals import (
 )
 from priorshift.diagnosis.shift_test import shift_test
 from priorshift.inference.confidence_curve import TabulatedCurve
-from priorshift.io.loader import as_samples, reader
 from priorshift.io.tables import Table
 from priorshift.problem import Source
 from priorshift.scores.scored_source import ScoredSource
@@ -46,7 +46,7 @@ from priorshift.scores.witness import Witness
 
 
 def read(X, y, shared=None, **more):
-    return Source.read(X, y, shared, scenario="case-control", standardize=True, **more)
+    return Source.from_labels(X, y, shared=shared, scenario="case-control", standardize=True, **more)
 
 
 def fitted(X, y, shared=None, **more):

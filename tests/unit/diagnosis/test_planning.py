@@ -23,7 +23,9 @@ class Pilot:
     def __init__(self, P, U, T, **told):
         X, y = np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)])
         groups, weights, shared = (told.get(name) for name in ("groups", "weights", "shared"))
-        self.source = Source.read(X, y, shared, None, weights, groups, scenario="case-control", standardize=True)
+        self.source = Source.from_labels(
+            X, y, shared=shared, weights=weights, groups=groups, scenario="case-control", standardize=True
+        )
         self.target = self.source.layout.read(T)
         scored = ScoredSource.fit(self.source, None, 3, 4, np.random.default_rng(0))
         self.witness = Witness.from_scores(scored, self.source.without_rows(), *scored.mixture)

@@ -32,7 +32,9 @@ class Case:
     """A fitted witness and a tested target, as the door has them."""
 
     def __init__(self, X, y, T, *, shared=None, weights=None, groups=None, target_weights=None, target_groups=None):
-        self.source = Source.read(X, y, shared, None, weights, groups, scenario="case-control", standardize=True)
+        self.source = Source.from_labels(
+            X, y, shared=shared, weights=weights, groups=groups, scenario="case-control", standardize=True
+        )
         self.target = self.source.layout.read(T, weights=target_weights, groups=target_groups)
         scored = ScoredSource.fit(self.source, None, 3, 4, np.random.default_rng(0))
         self.witness = Witness.from_scores(scored, self.source.without_rows(), *scored.mixture)
@@ -103,10 +105,7 @@ def slowly_without(c, of_source, of_target, **known):
     stay = ~np.isin(c.source.observation, of_source)
     stay_T = ~np.isin(c.target.observation, of_target) & ~np.isin(c.target.of_source, of_source)
     kept = {name: None if column is None else np.asarray(column)[stay] for name, column in known.items()}
-    source = Source.read(
-        c.source.table.values[stay], c.source.labeled[stay].astype(int), kept.get("shared"), None,
-        kept.get("weights"), kept.get("groups"), scenario="case-control", standardize=True,
-    )  # fmt: skip
+    source = Source.from_labels(c.source.table.values[stay], c.source.labeled[stay].astype(int), shared=kept.get("shared"), weights=kept.get("weights"), groups=kept.get("groups"), scenario="case-control", standardize=True)  # fmt: skip
     groups = None if c.target.groups is None else c.target.groups[stay_T]
     weights = None if c.target.weights is None else c.target.weights[stay_T]
     target = source.layout.read(c.target.table.values[stay_T], weights=weights, groups=groups)
@@ -196,7 +195,7 @@ def test_the_error_of_a_difference_is_the_spread_of_differences():
     for seed in range(80):
         rng = np.random.default_rng(seed)
         X = np.concatenate([rows(100, 1, rng), rows(150, 0.3, rng)])
-        source = Source.read(X, np.repeat([1, 0], [100, 150]), None, scenario="case-control", standardize=True)
+        source = Source.from_labels(X, np.repeat([1, 0], [100, 150]), scenario="case-control", standardize=True)
         thinned = Thinned.of(source, source.layout.read(rows(120, 0.7, rng)), rng)
         variant = without_columns(thinned, [("column 0", np.array([0]))], reading)[1]
         moved.append(0.7 * (thinned.whole.ratio - variant.ratio))
@@ -227,7 +226,7 @@ def test_no_violation_moves_the_projection_by_more_than_its_size_over_the_separa
     problem = random_problem(3, features=2)
     rng = np.random.default_rng(0)
     ratios, lengths = [], []
-    source = Source.read(problem.X, problem.y, None, scenario="case-control", standardize=False)
+    source = Source.from_labels(problem.X, problem.y, scenario="case-control", standardize=False)
     embedding = SourceEmbedding.from_source(source, Gaussian(1.5))
     targets = [problem.target, *(problem.target + rng.normal(scale=0.4, size=problem.target.shape) for _ in range(20))]
     kernel = Gaussian(1.5)

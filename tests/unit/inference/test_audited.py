@@ -354,7 +354,7 @@ def test_shared_rows_are_known_without_an_audit():
 def test_a_labelled_positive_may_be_confirmed_and_not_denied(sample):
     audit = source_audit(sample, 50)
     audit[:5] = 1
-    source = Source.read(sample.X, sample.y, None, audit, scenario="case-control", standardize=True)
+    source = Source.from_labels(sample.X, sample.y, audit=audit, scenario="case-control", standardize=True)
     assert len(source.audit) == 50 and np.nansum(source.audit_column == 1) == sample.unlabeled_labels[:50].sum()
     audit[3] = 0
     with pytest.raises(

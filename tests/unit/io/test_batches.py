@@ -14,11 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from priorshift.errors import InputError
-from priorshift.io.chunk_parts import joined, length
 from priorshift.io.chunks import Chunks
 from priorshift.io.files import Piped
-from priorshift.io.mixed_tables import MixedTable, read_columns
-from priorshift.io.tables import Table
+from priorshift.io.readers import read_table
+from priorshift.io.tables import join_tables
 
 ROWS = 1000
 
@@ -72,7 +71,7 @@ def all_forms(frame, folder):
         "a reader of record batches": pa.Table.from_pandas(frame, preserve_index=False).to_reader(max_chunksize=90),
         "pandas in chunks": pd.read_csv(io.StringIO(frame.to_csv(index=False)), chunksize=90),
         "a pipe": Piped("-", frame.to_csv(index=False).encode()),
-        "batches": Chunks.of(frame, "target", aside=["w"], rows_at_a_time=64),
+        "batches": Chunks.of(frame, "target", extra=["w"], rows_at_a_time=64),
     }
 
 
@@ -95,20 +94,20 @@ ONCE = ["a generator", "a reader of record batches", "pandas in chunks"]
 
 def as_frame(tables):
     """What tables hold, whichever kind they are."""
-    table = joined(list(tables), "all")
-    cells = table.values.T if isinstance(table, Table) else table.cells
+    table = join_tables(list(tables), "all")
+    cells = table.values.T if table.is_numeric else table.cells
     made = dict(zip(table.columns, cells, strict=True))
-    return pd.DataFrame(made | {name: column.astype(float) for name, column in table.aside.items()})
+    return pd.DataFrame(made | {name: column.astype(float) for name, column in table.extra.items()})
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("mixed", [False, True])
 def test_batches_hold_the_rows_of_the_sample_in_order(form, mixed, frame, tmp_path):
     frame = frame if mixed else frame.drop(columns="level")
-    batches = Chunks.of(all_forms(frame, tmp_path)[form], "target", aside=["w"], rows_at_a_time=64)
+    batches = Chunks.of(all_forms(frame, tmp_path)[form], "target", extra=["w"], rows_at_a_time=64)
     read = list(batches)
-    assert all(isinstance(batch, MixedTable if mixed else Table) for batch in read)
-    assert all(1 <= length(batch) <= 64 for batch in read)
+    assert all((batch.is_numeric != mixed) for batch in read)
+    assert all(1 <= len(batch) <= 64 for batch in read)
     pd.testing.assert_frame_equal(as_frame(read), frame[[c for c in frame if c != "w"] + ["w"]])
 
 
@@ -119,24 +118,24 @@ def test_reading_goes_on_from_any_row(form, numbers, tmp_path):
     for start in (0, 1, 63, 64, 170, 171, 510, 999, 1000, 5000):
         if form in ONCE and start:
             source = {form: (piece for piece in [numbers])}
-        batches = Chunks.of(source[form], "target", aside=["w"], rows_at_a_time=64)
+        batches = Chunks.of(source[form], "target", extra=["w"], rows_at_a_time=64)
         reads[start] = list(batches.after(start))
         rows = np.concatenate([np.empty(0), *(batch.values[:, 0] for batch in reads[start])])
         np.testing.assert_array_equal(rows, np.arange(start, ROWS))
     if form not in ONCE:  # from the end of a batch on they are the batches that they were
-        begins = np.cumsum([0, *(length(batch) for batch in reads[0])])
-        again = list(Chunks.of(source[form], "target", aside=["w"], rows_at_a_time=64).after(int(begins[3])))
-        assert [length(batch) for batch in again] == [length(batch) for batch in reads[0][3:]]
+        begins = np.cumsum([0, *(len(batch) for batch in reads[0])])
+        again = list(Chunks.of(source[form], "target", extra=["w"], rows_at_a_time=64).after(int(begins[3])))
+        assert [len(batch) for batch in again] == [len(batch) for batch in reads[0][3:]]
         assert [batch.name for batch in again] == [batch.name for batch in reads[0][3:]]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_sample_of_all_rows_is_all_rows(form, frame, tmp_path):
-    batches = Chunks.of(all_forms(frame, tmp_path)[form], "target", aside=["w"], rows_at_a_time=64)
+    batches = Chunks.of(all_forms(frame, tmp_path)[form], "target", extra=["w"], rows_at_a_time=64)
     pd.testing.assert_frame_equal(
         as_frame([batches.sample(5000, np.random.default_rng(0))]), frame[["row", "x", "level", "w"]]
     )
-    assert sum(map(length, batches)) == ROWS
+    assert sum(map(len, batches)) == ROWS
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form not in ONCE])
@@ -202,13 +201,13 @@ def test_only_iterators_cannot_be_read_again(numbers, tmp_path):
         batches = Chunks.of(source, "target")
         assert batches.can_repeat == (form not in ONCE)
         if batches.can_repeat:
-            assert sum(map(length, batches)) == sum(map(length, batches)) == ROWS
+            assert sum(map(len, batches)) == sum(map(len, batches)) == ROWS
 
 
 def test_wide_tables_come_in_batches_of_fewer_rows(monkeypatch):
-    monkeypatch.setattr("priorshift.io.chunk_parts._MOST_CELLS", 100)
-    assert [length(batch) for batch in Chunks.of(np.zeros((25, 10)), "target")] == [10, 10, 5]
-    assert [length(batch) for batch in Chunks.of(np.zeros((2, 1000)), "target")] == [1, 1]
+    monkeypatch.setattr("priorshift.io.tables._CELLS_PER_CHUNK", 100)
+    assert [len(batch) for batch in Chunks.of(np.zeros((25, 10)), "target")] == [10, 10, 5]
+    assert [len(batch) for batch in Chunks.of(np.zeros((2, 1000)), "target")] == [1, 1]
 
 
 def write(path, text):
@@ -222,29 +221,29 @@ def test_quoted_cells_with_line_breaks_never_fall_apart(rows, end, tmp_path):
     lines = [f'{k},"one{end}two, ""{k}""",{k / 2}' for k in range(20)]
     path = write(tmp_path / "t.csv", end.join(["id,text,x", "", *lines[:9], "", *lines[9:]]))
     batches = Chunks.of(path, "target", rows_at_a_time=rows)
-    whole = read_columns(path, "target")
+    whole = read_table(path, "target")
     for found in (list(batches), [batches.sample(100, np.random.default_rng(0))]):
-        made = joined(found, "all")
+        made = join_tables(found, "all")
         for cells, expected in zip(made.cells, whole.cells, strict=True):
             np.testing.assert_array_equal(cells, expected)
-    np.testing.assert_array_equal(joined(list(batches.after(13)), "all").cells[0], np.arange(13.0, 20.0))
+    np.testing.assert_array_equal(join_tables(list(batches.after(13)), "all").cells[0], np.arange(13.0, 20.0))
 
 
 def test_a_quotation_mark_for_inches_is_no_quotation(tmp_path):
     path = write(tmp_path / "t.csv", "size,x\n" + "".join(f'{k}" pipe,{k}\n' for k in range(5000)))
-    read = joined(list(Chunks.of(path, "target", rows_at_a_time=3)), "all")
+    read = join_tables(list(Chunks.of(path, "target", rows_at_a_time=3)), "all")
     np.testing.assert_array_equal(read.cells[1], np.arange(5000.0))
     lone = write(tmp_path / "u.csv", 'size,x\n3" pipe,0\n' + "".join(f"{k},{k}\n" for k in range(1, 5000)))
     batches = list(Chunks.of(lone, "target", rows_at_a_time=100))
-    assert max(map(length, batches)) <= 1100 and sum(map(length, batches)) == 5000
+    assert max(map(len, batches)) <= 1100 and sum(map(len, batches)) == 5000
 
 
 def test_empty_cells_between_tabs_are_a_row_and_blank_lines_are_none(tmp_path):
     path = write(tmp_path / "t.tsv", "a\tb\n1\t2\n\t\n\n3\t4\n  \n5\t6")
-    read = joined(list(Chunks.of(path, "target", rows_at_a_time=2)), "all")
+    read = join_tables(list(Chunks.of(path, "target", rows_at_a_time=2)), "all")
     np.testing.assert_array_equal(read.cells[0], [1, np.nan, 3, 5])
     np.testing.assert_array_equal(
-        joined(list(Chunks.of(path, "target", rows_at_a_time=2).after(2)), "all").values, [[3, 4], [5, 6]]
+        join_tables(list(Chunks.of(path, "target", rows_at_a_time=2).after(2)), "all").values, [[3, 4], [5, 6]]
     )
 
 
@@ -252,7 +251,7 @@ def test_a_column_that_is_text_in_one_block_and_numbers_in_another_is_text_in_th
     codes = ["01"] * 50 + ["A1"] * 50
     path = write(tmp_path / "t.csv", "code,x\n" + "".join(f"{code},{k}\n" for k, code in enumerate(codes)))
     batches = Chunks.of(path, "target", rows_at_a_time=25)
-    assert {batch.cells[0].dtype.kind if isinstance(batch, MixedTable) else "numbers" for batch in batches} == {
+    assert {batch.cells[0].dtype.kind if (not batch.is_numeric) else "numbers" for batch in batches} == {
         "numbers",
         "O",
     }
@@ -261,9 +260,9 @@ def test_a_column_that_is_text_in_one_block_and_numbers_in_another_is_text_in_th
 
 def test_decimal_commas_are_known_from_the_first_block_on(tmp_path):
     path = write(tmp_path / "t.csv", "a;w\n1,5;0,25\n1,25;2\n" + "1,234;1,234\n" * 10)
-    read = list(Chunks.of(path, "target", aside=["w"], rows_at_a_time=2))
-    np.testing.assert_array_equal(joined(read, "all").values[:, 0], [1.5, 1.25] + [1.234] * 10)
-    assert joined(read, "all").aside["w"].tolist() == ["0.25", "2"] + ["1.234"] * 10
+    read = list(Chunks.of(path, "target", extra=["w"], rows_at_a_time=2))
+    np.testing.assert_array_equal(join_tables(read, "all").values[:, 0], [1.5, 1.25] + [1.234] * 10)
+    assert join_tables(read, "all").extra["w"].tolist() == ["0.25", "2"] + ["1.234"] * 10
     with pytest.raises(
         InputError, match=r"holds '3\.5' in line 5, column 'a', and the other mark in rows before: decimal"
     ):
@@ -324,13 +323,13 @@ def test_columns_to_set_aside_must_be_there_and_optional_ones_need_not(numbers, 
         if form == "batches":
             continue
         with pytest.raises(InputError, match="has no column 'weight'; its columns are"):
-            list(Chunks.of(source, "target", aside=["weight"]))
+            list(Chunks.of(source, "target", extra=["weight"]))
     for form, source in all_forms(
         numbers, tmp_path / "again" if (tmp_path / "again").mkdir() is None else None
     ).items():
         if form != "batches":
             (first, *_) = Chunks.of(source, "target", optional=["w", "v"], drop=["row", "u"], rows_at_a_time=64)
-            assert first.columns == ("x",) and list(first.aside) == ["w"] and first.dropped == ("row",)
+            assert first.columns == ("x",) and list(first.extra) == ["w"] and first.dropped == ("row",)
 
 
 def test_a_damaged_row_group_is_told_where_it_is_read(tmp_path):

@@ -10,7 +10,8 @@ import priorshift as ps
 from priorshift.cli import main
 from priorshift.errors import ColumnWarning, InconsistentInputWarning, PriorShiftWarning
 from priorshift.io.column_checks import is_beyond, numbers_rows
-from priorshift.io.loader import as_samples, reader
+from priorshift.io.encode import encode_tables
+from priorshift.io.readers import read_table
 from priorshift.problem import Source
 from priorshift.scores.scored_source import Inclusion, ScoredSource, warn_if_swapped
 
@@ -26,11 +27,11 @@ def population(n, prior, rng):
 
 def said(positive, unlabeled, target):
     """What is told of three tables before they are used."""
-    read = reader("auto")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        tables = (unlabeled, "unlabeled"), (positive, "positive"), (target, "target")
-        as_samples([read(table, name) for table, name in tables], [], "auto")
+        tables = (positive, "positive"), (unlabeled, "unlabeled"), (target, "target")
+        P, U, T = (read_table(table, name) for table, name in tables)
+        encode_tables(P, U, [T], [], "auto")
     return [w for w in told if issubclass(w.category, PriorShiftWarning)]
 
 
@@ -205,7 +206,7 @@ def test_a_target_that_is_the_unlabelled_sample_is_told(tmp_path, capsys):
 
 def scored(P, U, seed=0):
     X, y = np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)])
-    source = Source.read(X, y, None, scenario="case-control", standardize=True)
+    source = Source.from_labels(X, y, scenario="case-control", standardize=True)
     return ScoredSource.fit(source, None, 1, 5, np.random.default_rng(seed))
 
 

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 import priorshift as ps
-from priorshift.api import read_three
 from priorshift.io.column_uses import column_uses
-from priorshift.io.row_metadata import RowMetadata
+from priorshift.loading import InputOptions, load_problem
 
 
 def mixed(n, share, rng, sample):
@@ -33,11 +32,17 @@ def samples():
     return [mixed(n, share, rng, name) for n, share, name in ((100, 1.0, "p"), (300, 0.3, "u"), (300, 0.5, "t"))]
 
 
+def uses_of(positive, unlabeled, target, **stated):
+    options = InputOptions.from_arguments(**stated)
+    problem = load_problem(positive=positive, unlabeled=unlabeled, target=target, options=options)
+    return column_uses(problem.positive.data, problem.unlabeled.data, [problem.target.data], problem.columns)
+
+
 def test_every_use_of_a_column(samples):
     positive, unlabeled, target = samples
     positive, unlabeled = (table.drop(columns="truth") for table in (positive, unlabeled))
-    told = RowMetadata(audit="truth", weights="weight", groups="patient")
-    found = {c.name: c for c in column_uses(*read_three(positive, unlabeled, target, told, ["note"], "auto"), told)}
+    stated = {"audit": "truth", "weights": "weight", "groups": "patient", "drop": ["note"]}
+    found = {c.name: c for c in uses_of(positive, unlabeled, target, **stated)}
     uses = {name: column.use for name, column in found.items()}
     assert uses == {
         "age": "feature", "dose": "feature", "ward": "feature", "seen": "feature", "same": "constant",
@@ -53,15 +58,14 @@ def test_every_use_of_a_column(samples):
 
 def test_an_id_may_be_a_group_too(samples):
     positive, unlabeled, target = (table[["age", "patient"]] for table in samples)
-    told = RowMetadata(shared="patient", groups="patient")
-    (_, column) = column_uses(*read_three(positive, unlabeled, target, told, [], "auto"), told)
+    (_, column) = uses_of(positive, unlabeled, target, shared="patient", groups="patient")
     assert column.use == "id"
     assert column.became == "tells which rows are one observation, and tells which rows belong together"
 
 
 def test_numbers_without_names_have_their_places(samples):
     arrays = [table[["age", "same"]].to_numpy() for table in samples]
-    with_names = column_uses(*read_three(*arrays, RowMetadata(), [], "auto"))
+    with_names = uses_of(*arrays)
     assert [(c.name, c.use) for c in with_names] == [("0", "feature"), ("1", "constant")]
 
 

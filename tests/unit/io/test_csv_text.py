@@ -9,15 +9,15 @@ import pytest
 
 from priorshift.errors import InputError
 from priorshift.io.csv_text import add_columns, read_csv
-from priorshift.io.tables import read_table
+from priorshift.io.readers import read_numeric_table, read_table
+from priorshift.io.tables import ColumnSelection
 
 NAN = float("nan")
 
 
 def mixed(text, **more):
     """Header and columns of a text, with missing cells and text allowed."""
-    options = {"aside": (), "drop": ()} | more
-    header, names, columns = read_csv(text.encode(), "t", check=lambda _: None, mixed=True, **options)
+    header, names, columns = read_csv(text.encode(), "t", ColumnSelection(**more))
     return header, dict(zip(names or range(len(columns)), columns, strict=True))
 
 
@@ -47,7 +47,7 @@ def test_a_number_among_words_stays_the_text_it_was():
 
 
 def test_columns_set_aside_stay_text_and_dropped_ones_are_not_read():
-    _, columns = mixed("id,x,note,y\n 7 ,1,?,\n8,a,free text,2\n", aside=["id"], drop=["note"])
+    _, columns = mixed("id,x,note,y\n 7 ,1,?,\n8,a,free text,2\n", extra=["id"], drop=["note"])
     assert columns["id"] == ["7", "8"] and columns["x"] == ["1", "a"] and "note" not in columns
     np.testing.assert_array_equal(columns["y"], [NAN, 2])
 
@@ -55,20 +55,22 @@ def test_columns_set_aside_stay_text_and_dropped_ones_are_not_read():
 @pytest.mark.parametrize("feature", ["1,5", "2"])
 def test_numbers_set_aside_are_written_with_points_where_the_file_has_decimal_commas(feature):
     text = f"w;who;x\n1,0;a,b;{feature}\n0,25;c;3\n"
-    for read_mixed in (False, True):
-        _, _, (w, who, x) = read_csv(text.encode(), "t", ["w", "who"], (), lambda _: None, mixed=read_mixed)
-        assert w == ["1.0", "0.25"] and who == ["a,b", "c"]
-        np.testing.assert_array_equal(x, [float(feature.replace(",", ".")), 3])
+    _, _, (w, who, x) = read_csv(text.encode(), "t", ColumnSelection(extra=["w", "who"]))
+    assert w == ["1.0", "0.25"] and who == ["a,b", "c"]
+    np.testing.assert_array_equal(x, [float(feature.replace(",", ".")), 3])
     # beside decimal points, or where commas may stand between thousands, nothing is guessed
-    assert mixed("w;x\n1,0;1.5\n2,0;3\n", aside=["w"])[1]["w"] == ["1,0", "2,0"]
-    assert mixed("w;x\n1,000;1\n2,000;3\n", aside=["w"])[1]["w"] == ["1,000", "2,000"]
+    assert mixed("w;x\n1,0;1.5\n2,0;3\n", extra=["w"])[1]["w"] == ["1,0", "2,0"]
+    assert mixed("w;x\n1,000;1\n2,000;3\n", extra=["w"])[1]["w"] == ["1,000", "2,000"]
 
 
-def test_without_mixed_missing_cells_and_text_are_refused():
-    with pytest.raises(InputError, match="t has an empty cell in line 3, column 'b'; fill it in"):
-        read_csv(b"a,b\n1,2\n3,\nx,4\n", "t", (), (), lambda _: None)
-    with pytest.raises(InputError, match="t holds 'x' in line 2, column 'b', but numbers are expected"):
-        read_csv(b"a,b\n1,x\ny,4\n", "t", (), (), lambda _: None)
+def test_where_numbers_are_expected_missing_cells_and_text_are_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n3,\n4,4\n")
+    with pytest.raises(InputError, match=r"empty cell in row 1 .*column 'b'"):
+        read_numeric_table(path, "t")
+    path.write_text("a,b\n1,x\n2,y\n")
+    with pytest.raises(InputError, match=r"'x' in row 0 .*column 'b'"):
+        read_numeric_table(path, "t")
 
 
 def test_numbers_are_read_alike_at_once_and_cell_by_cell():
@@ -115,12 +117,12 @@ def test_decimal_commas_are_read_and_written(separator, end, packed, tmp_path):
     text = ("\ufeff" + end.join(separator.join(line) for line in lines) + end).encode()
     path.write_bytes(gzip.compress(text) if packed else text)
     wanted = [[1.5, 2], [-0.25, 1000], [3, 0.1]]
-    table = read_csv(path, "t", ["who"], (), lambda _: None)
+    table = read_csv(path, "t", ColumnSelection(extra=["who"]))
     np.testing.assert_array_equal(np.column_stack(table[2][::2]), wanted)
     assert table[2][1] == ["Ann", "Bob, Eve", ""]
     add_columns(path, output, {"p": ["0.125", "1", "1e-05"], "note": ["x.y", "", "z"]}, packed=packed)
     written = output.read_bytes()
-    again = read_csv(gzip.decompress(written) if packed else written, "t", ["who", "note"], (), lambda _: None)
+    again = read_csv(gzip.decompress(written) if packed else written, "t", ColumnSelection(extra=["who", "note"]))
     assert again[0] == ["a", "who", "b", "p", "note"]
     np.testing.assert_array_equal(np.column_stack(again[2][:4:2]), wanted)
     np.testing.assert_array_equal(again[2][3], [0.125, 1, 1e-5])
@@ -137,9 +139,9 @@ def test_a_byte_order_mark_before_a_row_is_none_of_it(tmp_path):
 def test_messages_name_the_first_cell_of_its_kind():
     text = "a;b\n1;2\n" + "".join(f"{k},5;{k}.25\n" for k in range(50)) + "1.000,5;2\n"
     with pytest.raises(InputError, match=r"holds '1.000,5' in line 53, column 'a', which looks like a number with a"):
-        read_csv(text.encode(), "t", (), (), lambda _: None)
+        read_csv(text.encode(), "t", ColumnSelection())
     with pytest.raises(InputError, match=r"holds '0,5' in line 3, column 'a', and '0.25' in line 3, column 'b': dec"):
-        read_csv(text[: text.index("1.000")].encode(), "t", (), (), lambda _: None)
+        read_csv(text[: text.index("1.000")].encode(), "t", ColumnSelection())
 
 
 def test_decimal_commas_without_a_header_are_rows():
@@ -174,7 +176,7 @@ BAD_NUMBERS = [
 @pytest.mark.parametrize(("text", "message"), BAD_NUMBERS)
 def test_numbers_that_can_be_read_in_two_ways_are_refused(text, message, allowed):
     with pytest.raises(InputError, match=message):
-        read_csv(text.encode(), "t", (), (), lambda _: None, mixed=allowed)
+        read_csv(text.encode(), "t", ColumnSelection())
 
 
 def test_one_cell_tells_what_the_commas_of_a_file_are():
@@ -191,8 +193,8 @@ def test_commas_within_words_decide_nothing():
 def test_a_name_of_two_lines_is_one_name(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text('"height\nin cm",b\n1,2\n3,x\n')
-    with pytest.raises(InputError, match="holds 'x' in line 4, column 'b'"):
-        read_table(path, "t")
+    with pytest.raises(InputError, match=r"holds 'x' in row 1 .*column 'b'"):
+        read_numeric_table(path, "t")
     path.write_text('"height\nin cm",b\n1,2\n3,4\n')
     assert read_table(path, "t").columns == ("height\nin cm", "b")
 
@@ -201,4 +203,4 @@ def test_a_row_too_wide_is_seen_beside_a_dropped_column(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b,note\n1,2,x\n3,4,y,z\n")
     with pytest.raises(InputError, match="has 4 cells in line 3, but 3 in its first line"):
-        read_table(path, "t", drop=["note"])
+        read_table(path, "t", ColumnSelection(drop=["note"]))

@@ -19,7 +19,8 @@ import priorshift as ps
 from priorshift.cli import main
 from priorshift.errors import InputError
 from priorshift.io import parquet as parquet_files
-from priorshift.io.tables import Table, check_dropped, match_columns, read_table
+from priorshift.io.readers import read_numeric_table, read_table
+from priorshift.io.tables import ColumnSelection, Table, check_dropped, match_columns
 
 SAMPLE = ps.simulate.gaussian(0.2, 0.6, 200, 200, dimension=3, shared=False, random_state=0)
 TABLES = {"positive": SAMPLE.positive, "unlabeled": SAMPLE.unlabeled, "target": SAMPLE.target}
@@ -261,10 +262,12 @@ def test_parquet_is_read_by_blocks_and_by_its_wanted_columns(group, tmp_path):
     table = pa.table({"a": a, "note": np.repeat("x" * 50, len(X)), "b": b, "c": c, "id": np.arange(len(X))})
     parquet.write_table(table, tmp_path / "t.parquet", row_group_size=group, use_dictionary=False)
     _, whole = most_of_arrow(lambda: parquet.read_table(tmp_path / "t.parquet"))
-    read, used = most_of_arrow(lambda: read_table(tmp_path / "t.parquet", "t", aside=["id"], drop=["note"]))
+    read, used = most_of_arrow(
+        lambda: read_table(tmp_path / "t.parquet", "t", ColumnSelection(extra=["id"], drop=["note"]))
+    )
     assert read.columns == ("a", "b", "c") and read.dropped == ("note",)
     np.testing.assert_array_equal(read.values, X)
-    np.testing.assert_array_equal(read.aside["id"], np.arange(len(X)))
+    np.testing.assert_array_equal(read.extra["id"], np.arange(len(X)))
     assert used < whole / 5  # the numbers of all wanted columns alone would be a third
 
 
@@ -289,10 +292,10 @@ def test_a_missing_cell_of_parquet_is_named_by_its_row_in_the_file(tmp_path, mon
     monkeypatch.setattr(parquet_files, "_ROWS", 3)
     cells = [1.0] * 7 + [None] + [2.0]
     parquet.write_table(pa.table({"a": cells, "s": ["x"] * 9}), tmp_path / "t.parquet", row_group_size=2)
-    with pytest.raises(InputError, match="has no value in row 7, column 'a'; fill it in or leave the row out"):
-        read_table(tmp_path / "t.parquet", "t", drop=["s"])
-    with pytest.raises(InputError, match="holds 'x' in column 's'"):
-        read_table(tmp_path / "t.parquet", "t", drop=["a"])
+    with pytest.raises(InputError, match=r"empty cell in row 7 .*column 'a'"):
+        read_numeric_table(tmp_path / "t.parquet", "t", ColumnSelection(drop=["s"]))
+    with pytest.raises(InputError, match=r"holds 'x' in row 0 .*column 's'"):
+        read_numeric_table(tmp_path / "t.parquet", "t", ColumnSelection(drop=["a"]))
 
 
 # ---- arrays
@@ -408,7 +411,12 @@ def test_ten_thousand_columns_of_a_file_take_as_long_a_column_as_one_thousand(tm
         taken = []
         for _ in range(3):
             start = time.process_time()
-            match_columns([read_table(path, "t", drop=["c3"]), read_table(path, "u", drop=["c3"])])
+            match_columns(
+                [
+                    read_table(path, "t", ColumnSelection(drop=["c3"])),
+                    read_table(path, "u", ColumnSelection(drop=["c3"])),
+                ]
+            )
             taken.append(time.process_time() - start)
         seconds[n] = min(taken) / n
         assert read_table(path, "t").columns == tuple(frame.columns)

@@ -9,7 +9,7 @@ from priorshift.problem import Source
 
 
 def read(X, labeled, shared=None, scenario="case-control"):
-    return Source.read(X, labeled.astype(int), shared, scenario=scenario, standardize=False)
+    return Source.from_labels(X, labeled.astype(int), shared=shared, scenario=scenario, standardize=False)
 
 
 @given(st.integers(10, 40), st.integers(10, 60), st.integers(0, 8), st.integers(2, 5), st.integers(0, 99))

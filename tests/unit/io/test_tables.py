@@ -9,7 +9,8 @@ from sklearn.linear_model import LogisticRegression
 import priorshift as ps
 from priorshift.errors import InputError
 from priorshift.io.csv_text import add_columns
-from priorshift.io.tables import read_table
+from priorshift.io.readers import read_table
+from priorshift.io.tables import ColumnSelection
 
 
 @pytest.mark.parametrize(
@@ -36,20 +37,20 @@ def test_csv_without_header_has_no_names(tmp_path):
 def test_csv_with_truth_values_and_text_set_aside(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text('id,flag,x,note\nA,true,1,hello\nB,FALSE,2,"a, b"\n')
-    table = read_table(path, "t", aside=["id"], drop=["note", "absent"])
+    table = read_table(path, "t", ColumnSelection(extra=["id"], drop=["note", "absent"]))
     assert table.columns == ("flag", "x")
     assert table.dropped == ("note",)
     np.testing.assert_array_equal(table.values, [[1, 1], [0, 2]])
-    assert table.aside["id"].tolist() == ["A", "B"]
+    assert table.extra["id"].tolist() == ["A", "B"]
 
 
 def test_names_are_asked_of_a_file_that_has_none(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("1,2\n3,4\n")
     with pytest.raises(InputError, match="has no header, so no column 'id'; add a first line with names"):
-        read_table(path, "t", aside=["id"])
+        read_table(path, "t", ColumnSelection(extra=["id"]))
     with pytest.raises(InputError, match="is an array without column names, so it has no column 'id'; pass a data"):
-        read_table([[1, 2]], "t", aside=["id"])
+        read_table([[1, 2]], "t", ColumnSelection(extra=["id"]))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_numbers_as_text_in_an_array_are_read():
 
 
 def test_an_object_that_is_no_number_is_refused():
-    with pytest.raises(TypeError, match="a cell argument must be a string or a number"):
+    with pytest.raises(TypeError, match="a cell argument must be a string, a number"):
         read_table(np.array([[{}, 1]], dtype=object), "t")
 
 
@@ -104,16 +105,16 @@ def test_a_table_is_written_in_the_dialect_that_it_was_read_in(separator, tmp_pa
     path, output = tmp_path / "t.csv", tmp_path / "out.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, delimiter=separator).writerows([*rows[:3], [], *rows[3:]])  # and a blank line
-    read = read_table(path, "t", aside=["who"])
+    read = read_table(path, "t", ColumnSelection(extra=["who"]))
     np.testing.assert_array_equal(read.values, [[1, 2.5], [3, -40], [5, 6], [7, 8]])
-    assert read.aside["who"].tolist() == [row[0] for row in rows[1:]]
+    assert read.extra["who"].tolist() == [row[0] for row in rows[1:]]
     add_columns(path, output, {"p": ["0.1", "0.2", "0.3", "0.4"], "d": ["0", "1", f"x{separator}y", "1"]})
     with output.open(encoding="utf-8", newline="") as file:
         written = list(csv.reader(file, delimiter=separator))
     added = [["p", "d"], ["0.1", "0"], ["0.2", "1"], ["0.3", f"x{separator}y"], ["0.4", "1"]]
     assert written == [[*row, *more] for row, more in zip(rows, added, strict=True)]
-    again = read_table(output, "t", aside=["who", "d"])
-    assert again.aside["who"].tolist() == read.aside["who"].tolist()
+    again = read_table(output, "t", ColumnSelection(extra=["who", "d"]))
+    assert again.extra["who"].tolist() == read.extra["who"].tolist()
     np.testing.assert_array_equal(again.values[:, :2], read.values)
 
 

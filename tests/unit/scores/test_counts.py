@@ -145,7 +145,7 @@ def test_counts_cannot_be_asked_by_an_estimator_of_rows():
 
 def test_models_of_a_sample_are_fitted_to_it_alone_and_score_all_rows():
     s = ps.simulate.gaussian(0.3, 0.6, n_source=1500, n_target=100, shared=False, random_state=0)
-    source = Source.read(s.X, s.y, None, scenario="case-control", standardize=False)
+    source = Source.from_labels(s.X, s.y, scenario="case-control", standardize=False)
     (found,) = cross_fit(s.X, source, None, 1, 5, np.random.default_rng(1), fit_rows=150)
     assert len(found.positive) == len(s.positive) and len(found.population) == len(s.unlabeled)
     # the same draws, and the regression of the chosen setting on the sample, by hand

@@ -70,7 +70,7 @@ def test_no_row_is_scored_by_a_model_that_has_seen_it():
     """Labels that are noise, and a model that learns by heart: held-out scores cannot tell them apart."""
     rng = np.random.default_rng(0)
     X, labeled = rng.normal(size=(400, 2)), rng.random(400) < 0.5
-    sample = Source.read(X, labeled, None, scenario="case-control", standardize=False)
+    sample = Source.from_labels(X, labeled, scenario="case-control", standardize=False)
     (found,) = cross_fit(X, sample, DecisionTreeClassifier(random_state=0), 1, 5, rng)
     assert abs(found.positive.mean() - found.population.mean()) < 0.15  # in-sample it is 1
     assert len(found.models) == 5
@@ -81,7 +81,7 @@ def test_ridge_regression_is_the_one_of_its_normal_equations():
     X = rng.normal(size=(120, 3))
     labeled = np.arange(120) < 40
     X[labeled] += 1
-    sample = Source.read(X, labeled, None, scenario="case-control", standardize=False)
+    sample = Source.from_labels(X, labeled, scenario="case-control", standardize=False)
     (found,) = cross_fit(X, sample, None, 1, 4, np.random.default_rng(1))
     # the model of a fold is linear in its features, so its score of the rows it left out can be made by hand
     fold = sample.deal(4, np.random.default_rng(1))

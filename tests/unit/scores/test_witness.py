@@ -46,7 +46,9 @@ def of_scores(positive, population, source, **law):
 
 def source_of(m, n, shared=None, seed=0, **known):
     X = np.random.default_rng(seed).normal(size=(m + n, 2))
-    return Source.read(X, np.arange(m + n) < m, shared, **known, scenario="case-control", standardize=False)
+    return Source.from_labels(
+        X, np.arange(m + n) < m, shared=shared, **known, scenario="case-control", standardize=False
+    )
 
 
 def target_of(t, weights=None, observation=None, of_source=None, copies=None):
@@ -235,12 +237,12 @@ def scored_problem(kind):
     target = target_of(t)
     if kind == "censoring":
         X = rng.normal(size=(n, 2))
-        source = Source.read(X, np.arange(n) < m, None, scenario="censoring", standardize=False)
+        source = Source.from_labels(X, np.arange(n) < m, scenario="censoring", standardize=False)
     elif kind == "shared":
         source = source_of(m, n, shared=np.r_[:m, 3 : 3 + n])
     elif kind == "copies":
         X = np.repeat(rng.normal(size=(11, 2)), 5, axis=0)
-        source = Source.read(X, np.arange(55) < m, None, scenario="case-control", standardize=False)
+        source = Source.from_labels(X, np.arange(55) < m, scenario="case-control", standardize=False)
         assert source.effective_sizes == pytest.approx((3, 8))
         observation = linked(t, np.array([[0, 1], [1, 2], [5, 9]]))
         target = target_of(t, observation=observation, copies=np.bincount(observation)[observation])

@@ -1,0 +1,284 @@
+"""Loading a :class:`~priorshift.problem.Problem` from whatever users have; the only way in.
+
+Arrays, data frames and files become rows, encoded as numbers. Sketches, histograms and files of them stay what they are.
+Very large files, lists of files, folders, iterators of tables and Dask collections are streamed: only a few numbers of
+them are kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from io import IOBase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from priorshift.errors import InputError
+from priorshift.io.cells import as_text
+from priorshift.io.chunks import Chunks
+from priorshift.io.encode import check_encoder, encode_tables
+from priorshift.io.files import PARQUET, kind
+from priorshift.io.labels import read_labels
+from priorshift.io.readers import read_table
+from priorshift.io.row_metadata import Columns, MetadataColumns
+from priorshift.io.sample_checks import check_sizes
+from priorshift.io.tables import Table
+from priorshift.io.targets import frame_library, name_targets, rows_by_value
+from priorshift.problem import Kind, Problem, Sample
+from priorshift.sketch import container
+from priorshift.sketch.estimation import load
+from priorshift.sketch.histogram import Histogram
+from priorshift.sketch.score_model import ScoreModel
+from priorshift.sketch.sketch import Sketch
+
+LARGE = 2**30  # bytes of a file, or of its numbers in memory, above which it is streamed
+
+
+@dataclass(frozen=True, eq=False)
+class InputOptions:
+    """How the samples of a problem are read."""
+
+    columns: MetadataColumns = field(default_factory=MetadataColumns)
+    drop: tuple[str, ...] = ()
+    encoder: Any = "auto"
+    stream: bool | None = None  # None streams what is too large for memory
+    by: str | None = None
+    stratify: str | None = None
+    in_shell: bool = False  # messages then name samples and parameters as the shell does
+
+    @classmethod
+    def from_arguments(
+        cls,
+        *,
+        shared: str | None = None,
+        audit: Columns = None,
+        weights: Columns = None,
+        groups: Columns = None,
+        drop: Sequence[str] = (),
+        **others: Any,
+    ) -> InputOptions:
+        """Check the arguments that all entry points share."""
+        options = cls(
+            MetadataColumns(shared, audit, weights, groups), (drop,) if isinstance(drop, str) else tuple(drop), **others
+        )
+        if options.stream is not None and not isinstance(options.stream, bool):
+            raise InputError(f"stream is {options.stream!r}, but it must be True, False or None.")
+        for name, column in (("by", options.by), ("stratify", options.stratify)):
+            if column is not None and not isinstance(column, str):
+                raise InputError(f"{name} is {type(column).__name__}, but it must be the name of a column; pass that.")
+        check_encoder(options.encoder)
+        options.columns.check(options.drop, by=options.by, stratify=options.stratify)
+        return options
+
+    def sample_name(self, role: str) -> str:
+        """Return what messages call a sample."""
+        return f"--{role}" if self.in_shell else role
+
+    def check_streamed(self) -> None:
+        """Refuse what needs all rows at once."""
+        no_stream = "--no-stream" if self.in_shell else "stream=False"
+        needed = {name: getattr(self.columns, name) for name in ("shared", "audit", "groups")}
+        needed |= {"stratify": self.stratify, "by": self.by, "encoder": None if self.encoder == "auto" else "encoder"}
+        for name, value in needed.items():
+            if value is not None:
+                raise InputError(
+                    f"{name} is not supported when streaming, or with sketches and histograms. Remove it, or pass "
+                    f"tables that fit into memory, with {no_stream}."
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class LabeledTable:
+    """A table of positives and unlabelled rows, with a column that tells them apart."""
+
+    data: Any
+    label_column: str
+    positive_label: str | None = None
+
+
+def load_problem(
+    *,
+    positive: Any = None,
+    unlabeled: Any = None,
+    target: Any,
+    source: LabeledTable | None = None,
+    several: bool = False,
+    options: InputOptions,
+) -> Problem:
+    """Load a problem from two source samples, or one labelled table, and one target, or several."""
+    frame = frame_library(target, unlabeled, positive)
+    if source is None and not several:
+        samples = {"positive": positive, "unlabeled": unlabeled, "target": target}
+        opened = {role: _open(data, options.sample_name(role)) for role, data in samples.items()}
+        has_summary = any(sample.kind in ("counts", "moments") for sample in opened.values())
+        streamed = any(map(needs_streaming, samples.values())) and options.encoder is not None
+        if has_summary or (streamed if options.stream is None else options.stream):
+            options.check_streamed()
+            targets = {"": opened["target"]}
+            return Problem(opened["positive"], opened["unlabeled"], targets, options.columns, options.drop, frame=frame)
+    return replace(_load_rows(positive, unlabeled, target, source, several, options), frame=frame)
+
+
+def _open(data: Any, name: str) -> Sample:
+    """Return a summary, or a file of one, as a sample; anything else is rows that have not been read yet."""
+    if isinstance(data, (str, Path)) and len(str(data)) < 4096 and "\0" not in str(data) and not os.path.exists(data):
+        raise InputError(f"{name} ({data}) does not exist; check the path.")
+    opened = load(data) if container.is_saved(data) else data
+    if isinstance(opened, ScoreModel):
+        raise InputError(f"{name} is a score model, but a sample is expected; count one by it, and pass its histogram.")
+    kinds: tuple[tuple[type, Kind], ...] = ((Histogram, "counts"), (Sketch, "moments"))
+    return Sample(opened, next((kind for of, kind in kinds if isinstance(opened, of)), "chunks"))
+
+
+def needs_streaming(data: Any) -> bool:
+    """Whether a sample can only be read in chunks, or is too large to be read at once."""
+    if is_dask(data):
+        return True
+    if isinstance(data, (Chunks, Iterator)):
+        return not isinstance(data, IOBase)  # an open file is refused where rows are read
+    if isinstance(data, (list, tuple)):
+        return bool(data) and all(isinstance(one, (str, Path)) for one in data)
+    try:
+        path = Path(data) if isinstance(data, (str, Path)) else None
+        if path is None or not path.exists():
+            return False
+        if path.is_dir():
+            return any(kind(file) == PARQUET for file in path.iterdir())
+        return path.stat().st_size >= LARGE or (kind(path) == PARQUET and _decoded_size(path) >= LARGE)
+    except (OSError, ValueError):
+        return False
+
+
+def is_dask(data: Any) -> bool:
+    """Whether a sample is a Dask collection, or a list of Delayed tables."""
+    first = data[0] if isinstance(data, (list, tuple)) and data else data
+    return type(first).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(first, "__dask_graph__")
+
+
+def _decoded_size(path: Path) -> int:
+    """Return the bytes of a Parquet file's cells, if each were a number."""
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import read_metadata
+    except ImportError:
+        return 0
+    try:
+        found = read_metadata(path)
+    except (ArrowException, OSError):  # what is wrong is said where it is read
+        return 0
+    return int(8 * found.num_rows * found.num_columns)
+
+
+def _load_rows(
+    positive: Any, unlabeled: Any, target: Any, source: LabeledTable | None, several: bool, options: InputOptions
+) -> Problem:
+    """Read the samples, encode them, and read what is known of their rows."""
+    if several:
+        _check_several(target, options)
+    P, U = _read_source(positive, unlabeled, source, options)
+    named = _read_targets(target, source, several, options)
+    P, U, tables = encode_tables(P, U, list(named.values()), options.drop, options.encoder)
+    targets = dict(zip(named, tables, strict=True))
+    metadata = options.columns.read(P, U, targets)
+    samples = {name: Sample(table, metadata=metadata[f"target {name}"]) for name, table in targets.items()}
+    if options.by is not None:
+        [whole] = samples.values()
+        samples = {
+            name: whole.take(rows, f"target {name!r}") for name, rows in rows_by_value(whole.data, options.by).items()
+        }
+    check_sizes(**{P.name: len(P), U.name: len(U)}, **{sample.data.name: len(sample) for sample in samples.values()})
+    return Problem(
+        Sample(P, metadata=metadata["positive"]),
+        Sample(U, metadata=metadata["unlabeled"]),
+        samples,
+        options.columns,
+        options.drop,
+        options.by or options.stratify,
+    )
+
+
+def _check_several(targets: Any, options: InputOptions) -> None:
+    """Refuse combinations that several targets or strata do not allow."""
+    columns = options.columns
+    if options.stratify is None:
+        for name in ("audit", "weights", "groups"):
+            stated = getattr(columns, name)
+            if isinstance(stated, Mapping) and "target" in stated:
+                raise InputError(
+                    f"{name} holds values of 'target', but there are several; put them in a column of the targets and "
+                    "pass its name."
+                )
+        return
+    if options.by is not None:
+        raise InputError("by and stratify cannot be combined; estimate the targets one by one, each with stratify.")
+    if columns.audit is not None:
+        raise InputError("audit and stratify cannot be combined; estimate the strata one by one.")
+    for name in ("weights", "groups"):
+        if isinstance(getattr(columns, name), Mapping):
+            raise InputError(
+                f"{name} is a mapping, but with stratify it must be the name of a column; put it into the tables."
+            )
+    if isinstance(targets, (Mapping, list, tuple)):
+        raise InputError(
+            f"stratify={options.stratify!r} is for one target, but targets holds {len(targets)}; pass one table."
+        )
+
+
+def _read_source(
+    positive: Any, unlabeled: Any, source: LabeledTable | None, options: InputOptions
+) -> tuple[Table, Table]:
+    extra = [] if options.stratify is None else [options.stratify]
+    drop = options.drop if options.by is None else (*options.drop, options.by)
+    if source is None:
+        selection = options.columns.selection(drop, extra)
+        tables = [
+            read_table(data, options.sample_name(role), selection)
+            for role, data in (("positive", positive), ("unlabeled", unlabeled))
+        ]
+        return tables[0], tables[1]
+    selection = options.columns.selection(drop, [*extra, source.label_column])
+    table = read_table(source.data, options.sample_name("source"), selection)
+    return _split_labeled(table, source, "--positive-label" if options.in_shell else "positive_label")
+
+
+def _read_targets(target: Any, source: LabeledTable | None, several: bool, options: InputOptions) -> dict[str, Table]:
+    """Read the targets by their names; a single one, and one that `by` splits later, has an empty name."""
+    extra = [column for column in (options.by, options.stratify) if column is not None]
+    drop = options.drop if source is None else (*options.drop, source.label_column)
+    selection = options.columns.selection(drop, extra, is_target=True)
+    if not several or options.by is not None or options.stratify is not None:
+        name = options.sample_name("target")
+        if options.by is not None and isinstance(target, (Mapping, list, tuple)):
+            raise InputError(
+                f"by={options.by!r} names a column of one table, but targets holds {len(target)}; pass one table, or "
+                "leave by out."
+            )
+        return {"": read_table(target, name, selection)}
+    named = name_targets(target, in_shell=options.in_shell)
+    return {name: read_table(table, f"target {name!r}", selection) for name, table in named.items()}
+
+
+def _split_labeled(table: Table, source: LabeledTable, parameter: str) -> tuple[Table, Table]:
+    """Split a table by its label column into positives and unlabelled rows."""
+    labels, positive_label = table.extra[source.label_column], source.positive_label
+    if positive_label is not None:
+        labels, positive_label = np.array([_as_word(label) for label in labels.tolist()]), _as_word(positive_label)
+    elif labels.dtype.kind in "OUT":
+        words = np.char.lower(labels.astype(str))
+        with suppress(ValueError):
+            labels = words == "true" if set(words) <= {"true", "false"} else words.astype(float)
+    name = f"column {source.label_column!r} of {table.name}"
+    labeled, _ = read_labels(labels, len(labels), name, positive_label=positive_label, parameter=parameter)
+    return table.take(labeled, f"positive ({table.name})"), table.take(~labeled, f"unlabeled ({table.name})")
+
+
+def _as_word(label: Any) -> str:
+    """Return a label as it is written in a shell: 1 and 1.0 are one."""
+    text = as_text(label)
+    with suppress(ValueError):
+        return f"{float(text):.17g}"
+    return text
