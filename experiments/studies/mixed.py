@@ -11,14 +11,15 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from priorshift.io.loader import as_samples, reader
 
 import priorshift as ps
 from experiments.accuracy import Answer, accuracy, answer
 from experiments.columns import markdown
 from experiments.mixed_tables import CONFIRMED, DEVELOPED, MADE, sample
 from experiments.study import Line, Trial
-from priorshift.api import join_source
+from priorshift.io.encode import encode_tables
+from priorshift.io.readers import read_table
+from priorshift.io.tables import join_tables
 
 PRIORS = (0.1, 0.3, 0.6)
 TARGETS = (0.05, 0.2, 0.5, 0.9)
@@ -41,14 +42,13 @@ def ask(P: Any, U: Any, targets: list[Any], source_prior: float, seed: int, enco
     """For each target the answers with π known and unknown; as `estimate_prior` gives them, encoded and fitted once."""
     import pandas as pd
 
-    read = reader(encoder)
-    tables = [read(frame, name) for frame, name in ((U, "U"), (P, "P"), (pd.concat(targets), "T"))]
-    unlabeled, positive, together = as_samples(tables, [], encoder)
-    X, y, _ = join_source(unlabeled, positive, None)
-    witness = ps.WitnessShift(random_state=seed).fit(X, y)
+    tables = [read_table(frame, name) for frame, name in ((P, "P"), (U, "U"), (pd.concat(targets), "T"))]
+    positive, unlabeled, [together] = encode_tables(*tables[:2], tables[2:], [], encoder)
+    y = np.repeat([1, 0], [len(positive), len(unlabeled)])
+    witness = ps.WitnessShift(random_state=seed).fit(join_tables([positive, unlabeled], "X"), y)
     ends = np.cumsum([len(target) for target in targets])
     answers = []
-    for rows in np.split(np.arange(len(together.values)), ends[:-1]):
+    for rows in np.split(np.arange(len(together)), ends[:-1]):
         target = replace(together, values=together.values[rows])
         priors = (source_prior, None)
         answers.append([answer(witness.set_params(source_prior=prior).estimate(target)) for prior in priors])

@@ -102,12 +102,14 @@ class PUEstimator(BaseEstimator, ABC):
             text_labels=self._word_labels,
             **self._source_settings,
         )
+        self._check_metadata(source.metadata)
         return self.fit_source(source)
 
     def source_of(self, problem: Problem) -> Source:
         """Return the source of a problem as this estimator needs it, and warn of rows that may be shared."""
         self._check_parameters()
         source = Source.from_samples(problem.positive, problem.unlabeled, **self._source_settings)
+        self._check_metadata(source.metadata)
         if getattr(self, "scenario", None) == "case-control":  # KM2-LS, without a scenario, does not use U
             source.warn_of_unstated_sharing()
         return source
@@ -119,7 +121,6 @@ class PUEstimator(BaseEstimator, ABC):
     def fit_source(self, source: Source) -> Self:
         """Fit the estimator to a source that was read before."""
         self._check_parameters()
-        self._check_metadata(source.metadata)
         if source.scenario != self._scenario():
             raise InputError(f"the source was read under {source.scenario!r}, but scenario is {self._scenario()!r}.")
         source.warn_of_rows()

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from exact_problems import random_problem
-from priorshift.io.loader import as_samples, reader
 from scipy.linalg import eigh
 from scipy.stats import binom, ttest_ind
 from sklearn.linear_model import LogisticRegression
@@ -39,6 +38,8 @@ from priorshift.diagnosis.residuals import (
 )
 from priorshift.diagnosis.shift_test import shift_test
 from priorshift.inference.confidence_curve import TabulatedCurve
+from priorshift.io.encode import encode_tables
+from priorshift.io.readers import read_table
 from priorshift.io.tables import Table
 from priorshift.problem import Source
 from priorshift.scores.scored_source import ScoredSource
@@ -443,7 +444,8 @@ def test_levels_of_a_category_are_one_column_with_its_name():
         return pd.DataFrame({"age": rng.normal(40, 10, len(positive)) + 15 * positive, "color": color})
 
     P, U, T = frame(np.ones(150), 0.2), frame(rng.random(n) < 0.3, 0.2), frame(rng.random(n) < 0.5, 0.6)
-    unlabeled, positive, target = as_samples([reader("auto")(x, "x") for x in (U, P, T)], (), "auto")
+    tables = [read_table(x, "x") for x in (P, U, T)]
+    positive, unlabeled, [target] = encode_tables(*tables[:2], tables[2:], (), "auto")
     X = np.concatenate([positive.values, unlabeled.values])
     table = Table("X", X, unlabeled.columns, origin=unlabeled.origin)
     source, witness = fitted(table, np.repeat([1, 0], [150, n]))

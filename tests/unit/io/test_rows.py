@@ -10,9 +10,9 @@ from sklearn.preprocessing import OneHotEncoder
 
 from priorshift.errors import ColumnWarning, InputError
 from priorshift.io.encoding import TableEncoder
-from priorshift.io.mixed_tables import MixedTable, read_columns
+from priorshift.io.readers import read_table
 from priorshift.io.scaling import Scaling
-from priorshift.io.tables import Table
+from priorshift.io.tables import ColumnSelection, Table
 from priorshift.sketch.row_reader import RowReader
 
 
@@ -41,7 +41,7 @@ def through_json(reader):
 def test_numbers_are_matched_by_name_and_scaled_by_the_first_sample():
     rng = np.random.default_rng(0)
     first = pd.DataFrame({"a": rng.normal(3, 2, 50), "same": np.full(50, 7.0), "b": rng.integers(0, 9, 50)})
-    reader = RowReader.fit(read_columns(first, "source"))
+    reader = RowReader.fit(read_table(first, "source"))
     other = pd.DataFrame({"b": [1, 2], "same": [7.0, 7.0], "a": [0.5, -0.25]})
     expected = (other[["a", "b"]] - first[["a", "b"]].mean()) / first[["a", "b"]].std(ddof=0)
     assert reader.n_features == 2
@@ -51,16 +51,16 @@ def test_numbers_are_matched_by_name_and_scaled_by_the_first_sample():
 
 
 def test_without_standardising_columns_are_only_centred():
-    reader = RowReader.fit(read_columns([[1.0, 5.0], [3.0, 5.0]], "source"), standardize=False)
+    reader = RowReader.fit(read_table([[1.0, 5.0], [3.0, 5.0]], "source"), standardize=False)
     np.testing.assert_array_equal(reader([[4.0, 6.0]], "target"), [[2.0, 1.0]])
 
 
 def test_mixed_tables_are_encoded_and_scaled_as_the_in_memory_door_does():
     rng = np.random.default_rng(1)
     first, other = mixed_frame(rng, 400), mixed_frame(rng, 100, "abcxy")
-    reader = RowReader.fit(read_columns(first, "source"))
+    reader = RowReader.fit(read_table(first, "source"))
     encoder = TableEncoder().fit(first)
-    encoded = encoder.table(encoder.fitting(read_columns(first, "source")))
+    encoded = encoder.table(encoder.fitting(read_table(first, "source")))
     scaling = Scaling.of(encoded.values, np.arange(400), True, encoded.origin)
     expected = scaling.rows(encoder.transform(other))[np.arange(100)][:, scaling.factor != 0]
     np.testing.assert_array_equal(reader(other, "target"), expected)
@@ -84,7 +84,7 @@ def test_a_reader_reads_the_same_bits_after_a_trip_through_json(seed):
     rng = np.random.default_rng(seed)
     first, other = mixed_frame(rng, 300), mixed_frame(rng, 80, "abcdxyzé", gaps=0.3)
     for columns in (list(first), ["whole", "flag"], ["level"], ["when", "x"], ["rare", "iso", "lasted"]):
-        reader = RowReader.fit(read_columns(first[columns], "source"))
+        reader = RowReader.fit(read_table(first[columns], "source"))
         again = through_json(reader)
         for batch in (first[columns], other[columns], other[columns[::-1]], other[columns].to_numpy(dtype=object)):
             np.testing.assert_array_equal(again(batch, "target"), reader(batch, "target"))
@@ -98,7 +98,7 @@ def test_a_reader_reads_the_same_bits_after_a_trip_through_json(seed):
 
 def test_rare_levels_which_may_be_of_one_person_are_not_stored():
     frame = pd.DataFrame({"who": ["common"] * 50 + ["Ada Lovelace"], "x": np.arange(51.0)})
-    reader = RowReader.fit(read_columns(frame, "source"))
+    reader = RowReader.fit(read_table(frame, "source"))
     assert "common" in json.dumps(reader.to_header()) and "Lovelace" not in json.dumps(reader.to_header())
     np.testing.assert_array_equal(through_json(reader)(frame, "source"), reader(frame, "source"))
 
@@ -106,24 +106,25 @@ def test_rare_levels_which_may_be_of_one_person_are_not_stored():
 def test_readers_of_other_samples_columns_or_drops_have_another_fingerprint():
     rng = np.random.default_rng(2)
     first = mixed_frame(rng, 300)
-    table = read_columns(first, "source")
+    table = read_table(first, "source")
     readers = [RowReader.fit(table), RowReader.fit(table, drop=["x"]), RowReader.fit(table, standardize=False)]
-    readers += [RowReader.fit(read_columns(first.rename(columns={"x": "y"}), "source"))]
-    readers += [RowReader.fit(read_columns(first[list(first)[::-1]], "source"))]
-    readers += [RowReader.fit(read_columns(first.iloc[1:], "source"))]
+    readers += [RowReader.fit(read_table(first.rename(columns={"x": "y"}), "source"))]
+    readers += [RowReader.fit(read_table(first[list(first)[::-1]], "source"))]
+    readers += [RowReader.fit(read_table(first.iloc[1:], "source"))]
     assert len({reader.fingerprint for reader in readers}) == len(readers)
-    assert RowReader.fit(read_columns(first.copy(), "again")).fingerprint == readers[0].fingerprint
+    assert RowReader.fit(read_table(first.copy(), "again")).fingerprint == readers[0].fingerprint
 
 
 def test_a_first_sample_without_categories_reads_numbers_of_any_kind_of_table():
-    reader = RowReader.fit(read_columns(pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 6.0]}), "source"))
-    text = MixedTable("target", (np.array(["2", "1e0"], dtype=object), np.array([4.0, 2.0])), ("a", "b"))
+    reader = RowReader.fit(read_table(pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 6.0]}), "source"))
+    cells = np.array(["2", "1e0"], dtype=object), np.array([4.0, 2.0])
+    text = Table.from_cells("target", cells, ("a", "b"))
     np.testing.assert_array_equal(reader(text, "target"), [[0.0, 0.0], [-1.0, -1.0]])
 
 
 def test_a_mixed_first_sample_reads_batches_of_numbers_alone():
     first = pd.DataFrame({"code": ["1", "2", "x"] * 20, "v": np.arange(60.0)})
-    reader = RowReader.fit(read_columns(first, "source"))
+    reader = RowReader.fit(read_table(first, "source"))
     numbers, words = (
         pd.DataFrame({"code": [1, 2], "v": [3.0, 4.0]}),
         pd.DataFrame({"code": ["1", "2"], "v": [3.0, 4.0]}),
@@ -132,18 +133,18 @@ def test_a_mixed_first_sample_reads_batches_of_numbers_alone():
 
 
 def test_missing_numbers_that_the_first_sample_does_not_know_are_refused():
-    numbers = RowReader.fit(read_columns(pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 6.0]}), "source"))
+    numbers = RowReader.fit(read_table(pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 6.0]}), "source"))
     with pytest.raises(
         InputError, match=r"target has no value in row 1 \(counting from 0\), column 'b', but the sample"
     ):
         numbers(pd.DataFrame({"a": [1.0, 2.0], "b": [5.0, None]}), "target")
     first = pd.DataFrame({"g": list("ab") * 20, "a": np.arange(40.0)})
     with pytest.raises(InputError, match=r"target has no value in row 0 .*column 'a'.*Fill it in"):
-        RowReader.fit(read_columns(first, "source"))(pd.DataFrame({"g": ["a"], "a": [np.nan]}), "target")
+        RowReader.fit(read_table(first, "source"))(pd.DataFrame({"g": ["a"], "a": [np.nan]}), "target")
 
 
 def test_words_where_the_first_sample_has_numbers_are_refused():
-    reader = RowReader.fit(read_columns(pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 6.0]}), "source"))
+    reader = RowReader.fit(read_table(pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 6.0]}), "source"))
     with pytest.raises(
         InputError, match=r"holds 'low' in row 0 .*column 'a', but the sample that fixed the columns has numbers"
     ):
@@ -151,7 +152,7 @@ def test_words_where_the_first_sample_has_numbers_are_refused():
 
 
 def test_other_columns_are_refused_by_name_and_by_number():
-    reader = RowReader.fit(read_columns(pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 6.0]}), "source"))
+    reader = RowReader.fit(read_table(pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 6.0]}), "source"))
     with pytest.raises(InputError, match="target lacks 'b' and has 'c' besides, compared with the sample that fixed"):
         reader(pd.DataFrame({"a": [1.0], "c": [1.0]}), "target")
     with pytest.raises(InputError, match="target has 3 features but the sample that fixed the columns has 2"):
@@ -163,17 +164,17 @@ def test_other_columns_are_refused_by_name_and_by_number():
 def test_columns_to_drop_are_left_out_of_every_batch_and_need_not_be_in_it():
     frame = pd.DataFrame({"id": ["p", "q", "r"], "a": [1.0, 2.0, 3.0]})
     read = Table("target", np.array([[9.0, 2.0]]), ("id", "a"))
-    for table in (read_columns(frame, "source"), read_columns(frame, "source", drop=["id"])):
+    for table in (read_table(frame, "source"), read_table(frame, "source", ColumnSelection(drop=["id"]))):
         reader = RowReader.fit(table, drop=["id"])
-        for batch in (frame.iloc[1:2], frame[["a"]].iloc[1:2], read, read_columns(frame.iloc[1:2], "target")):
+        for batch in (frame.iloc[1:2], frame[["a"]].iloc[1:2], read, read_table(frame.iloc[1:2], "target")):
             np.testing.assert_array_equal(reader(batch, "target"), [[0.0]])
             np.testing.assert_array_equal(through_json(reader)(batch, "target"), [[0.0]])
     with pytest.raises(InputError, match="source has no column 'idd' to drop"):
-        RowReader.fit(read_columns(frame, "source"), drop=["idd"])
+        RowReader.fit(read_table(frame, "source"), drop=["idd"])
 
 
 def test_a_column_that_varies_only_later_is_told():
-    reader = RowReader.fit(read_columns(pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 2.0]}), "source"))
+    reader = RowReader.fit(read_table(pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 2.0]}), "source"))
     with pytest.warns(
         ColumnWarning, match="Left out column 'b': constant in the sample that fixed the columns but not"
     ):
@@ -185,7 +186,7 @@ def test_what_the_caller_passes_stays_as_it_is():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(20, 3)).astype(np.float32)
     kept = X.copy()
-    rows = RowReader.fit(read_columns(X, "source"))(X, "source")
+    rows = RowReader.fit(read_table(X, "source"))(X, "source")
     assert rows.dtype == np.float64
     rows[:] = 0
     np.testing.assert_array_equal(X, kept)
@@ -227,7 +228,7 @@ def _changed(header, path, value):
 )  # fmt: skip
 def test_a_changed_header_is_refused_with_a_sentence(path, value):
     frame = mixed_frame(np.random.default_rng(4), 100)[["x", "level", "when"]]
-    header = RowReader.fit(read_columns(frame, "source")).to_header()
+    header = RowReader.fit(read_table(frame, "source")).to_header()
     RowReader.from_header(header)
     with pytest.raises(
         InputError, match=r"^what was stored of .* is damaged or was changed \(.*\); get the file again"
