@@ -248,8 +248,8 @@ def estimator_for(problem: Problem, estimator: Any, method: Any) -> Any:
     if not (problem.kind == "moments" and isinstance(method, str) and method == "auto"):
         return estimator
     warn(
-        "The samples are sketches, which only TCPU can use, so method='auto' is 'tcpu' here; pass method='tcpu' to choose "
-        "it, or histograms of a ScoreModel for the default method.",
+        "The samples are sketches, which only TCPU can use, so method='auto' is 'tcpu' here. Pass method='tcpu', or "
+        "histograms of a ScoreModel for the default method.",
         ApproximationWarning,
     )
     tcpu = registry.choose("tcpu").estimator
@@ -268,7 +268,7 @@ def estimate_target(problem: Problem, estimator: Any) -> PriorEstimate:
 
 
 def _estimate_from_summaries(problem: Problem, estimator: Any) -> PriorEstimate:
-    """Estimate without holding rows: from histograms, from sketches, or from samples that are summarised by streaming."""
+    """Estimate without holding rows: from histograms, from sketches, or from samples that are streamed."""
     samples = {"positive": problem.positive.data, "unlabeled": problem.unlabeled.data, "target": problem.target.data}
     kinds = {sample.kind for sample in (problem.positive, problem.unlabeled, problem.target)}
     weights, drop = problem.columns.weights, problem.drop

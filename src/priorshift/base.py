@@ -91,6 +91,7 @@ class PUEstimator(BaseEstimator, ABC):
             The fitted estimator.
         """
         self._check_parameters()
+        self._forget()
         source = Source.from_labels(
             X,
             y,

@@ -1,6 +1,6 @@
 """Loading a :class:`~priorshift.problem.Problem` from whatever users have; the only way in.
 
-Arrays, data frames and files become rows, encoded as numbers. Sketches, histograms and files of them stay what they are.
+Arrays, data frames and files become rows, encoded as numbers. Sketches, histograms and files of them stay as they are.
 Very large files, lists of files, folders, iterators of tables and Dask collections are streamed: only a few numbers of
 them are kept.
 """

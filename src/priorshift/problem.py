@@ -400,8 +400,8 @@ class Source:
         if self.metadata.ids is not None:
             if not len(self.shared):
                 warn(
-                    "No id is in both source tables, so no row is taken as shared; check the id column, or leave shared "
-                    "out.",
+                    "No id is in both source tables, so no row is taken as shared; check the id column, or leave "
+                    "shared out.",
                     DuplicateRowsWarning,
                 )
             return
@@ -413,8 +413,8 @@ class Source:
         again = int(np.isin(codes[:m], codes[m:]).sum())
         if again > m / 2:
             warn(
-                f"{again} of {m} positive rows are also in the unlabeled table. If they are the same observations, pass "
-                "shared='identical' or the name of an id column; otherwise the estimate and its interval are off.",
+                f"{again} of {m} positive rows are also in the unlabeled table. If they are the same observations, "
+                "pass shared='identical' or the name of an id column; otherwise the estimate and its interval are off.",
                 DuplicateRowsWarning,
             )
 

@@ -42,6 +42,7 @@ from priorshift.app.serve import private_folder
 from priorshift.app.settings import PHRASES, ROLES, Settings
 from priorshift.app.uploads import Limits, Uploads, display_name
 from priorshift.cli import main
+from priorshift.cli.inputs import estimator_settings
 from priorshift.diagnosis.diagnose import diagnose_targets
 from priorshift.errors import InputError
 
@@ -973,7 +974,7 @@ def test_settings_survive_the_shell(monkeypatch):
     args = parser().parse_args(shlex.split(censored.command(names))[1:])
     assert args.scenario == "censoring" and estimator_settings(args)["source_prior"].mean() == censored.known_prior
     identical = Settings.of({"shared": {"identical": True}})
-    assert told(parser().parse_args(shlex.split(identical.command(names))[1:])).shared == "identical"
+    assert parser().parse_args(shlex.split(identical.command(names))[1:]).identical_rows
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")

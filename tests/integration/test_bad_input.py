@@ -38,7 +38,7 @@ def with_cell(X, value):
 
 # Arrays that stand in for one of the three tables: (which, what, sentence). The same goes through a CSV file.
 BAD_VALUES = [
-    ("target", with_cell(PROBLEM.target, np.nan), r"contains NaN in row 1 \(counting from 0\), column .*; fill in"),
+    ("target", with_cell(PROBLEM.target, np.nan), r"contains NaN .*in row 1 \(counting from 0\), column"),
     ("positive", with_cell(PROBLEM.positive, np.inf), r"contains infinity \(inf\) in row 1 .*; replace it"),
     ("unlabeled", with_cell(PROBLEM.unlabeled, -np.inf), r"contains infinity \(inf\) in row 1"),
     ("target", with_cell(PROBLEM.target, 1e308), r"holds 1e\+308 in row 1 .*, whose square overflows; rescale"),
@@ -70,13 +70,13 @@ BAD_ARRAYS = [
     (np.empty((0, 3)), r"has 0 row\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required; pass some rows"),
     (np.empty((4, 0)), r"has 0 feature\(s\) \(shape=\(4, 0\)\) while a minimum of 1 is required; pass some columns"),
     ([[1, 2, 3], [4, 5]], "has rows of different lengths; pass a table with the same columns in every row"),
-    ([["a", 2, 3], [4, 5, 6]], "holds 'a' in row 0, column 0, but a cell argument must be a string or a number"),
-    ([[None, 2, 3], [4, 5, 6]], r"holds an empty cell \(None\) in row 0, column 0|contains NaN in row 0"),
+    ([["a", 2, 3], [4, 5, 6]], "holds 'a' in row 0 .*column 0, but a number is expected"),
+    ([[None, 2, 3], [4, 5, 6]], "empty cell in row 0 .*column 0"),
     (np.zeros((3, 2)), "has 2 features but unlabeled has 3; pass the same columns in the same order"),
     (np.zeros(5), "has 1 dimension, but rows and columns are expected"),
     (np.zeros((2, 2, 2)), "has 3 dimensions, but rows and columns are expected"),
     (np.ones((4, 3)) * 1j, "Complex data not supported: target holds complex numbers; pass real ones"),
-    (np.array([["2020-01-01"] * 3] * 3, dtype="datetime64[D]"), "holds dates, but numbers are expected; encode them"),
+    (np.array([["2020-01-01"] * 3] * 3, dtype="datetime64[D]"), "holds '2020-01-01.*, but a number is expected"),
     ("nowhere.csv", r"target \(nowhere.csv\) does not exist; check the path"),
     (7, "target is of type int, but a table is expected; pass a 2-D array, a list of rows, a data frame or the path"),
     (np.array(7.0), "target is of type ndarray, but a table is expected"),
@@ -106,13 +106,13 @@ def frame_cases():
     import scipy.sparse
 
     return [
-        (pd.DataFrame({"a": ["x", "y"], "b": 1.0}), "holds 'x' in column 'a' .*, but numbers are expected; encode it"),
-        (pd.DataFrame({"a": pd.to_datetime(["2020-01-01"] * 2), "b": 1.0}), "holds .* in column 'a' .*Datetime"),
-        (pl.DataFrame({"a": [1.0, None], "b": [1.0, 2]}), "has no value in row 1, column 'a'; fill it in"),
-        (pl.DataFrame({"a": [1.0, float("nan")], "b": [1.0, 2]}), "contains NaN in row 1 .*, column 'a'"),
-        (pl.DataFrame({"a": [[1], [2]], "b": [1, 2]}), "holds .* in column 'a' .*, but numbers are expected"),
+        (pd.DataFrame({"a": ["x", "y"], "b": 1.0}), "holds 'x' in row 0 .*column 'a', but a number is expected"),
+        (pd.DataFrame({"a": pd.to_datetime(["2020-01-01"] * 2), "b": 1.0}), "holds '2020-01-01.*column 'a', but a number is expected"),
+        (pl.DataFrame({"a": [1.0, None], "b": [1.0, 2]}), "empty cell in row 1 .*column 'a'"),
+        (pl.DataFrame({"a": [1.0, float("nan")], "b": [1.0, 2]}), "contains NaN .*in row 1 .*, column 'a'"),
+        (pl.DataFrame({"a": [[1], [2]], "b": [1, 2]}), "column 'a' of .* holds cells of type List"),
         (pl.LazyFrame({"a": [1.0, 2], "b": [1.0, 2]}), r"is a lazy frame, but its rows are needed; call .collect\(\)"),
-        (pa.table({"a": [1.0, None], "b": [1.0, 2]}), "has no value in row 1, column 'a'"),
+        (pa.table({"a": [1.0, None], "b": [1.0, 2]}), "empty cell in row 1 .*column 'a'"),
         (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), "has more than one column named 'a'; give every column"),
         (pd.DataFrame({"a": [], "b": []}, dtype=float), r"has 0 row\(s\)"),
         (
@@ -181,10 +181,10 @@ BAD_FILES = [
     ("target.csv", b"a,b,c\n", "has a header but no rows; pass a file with at least two rows"),
     ("target.csv", b"a,b,c\n1,2,3\n4,5\n", "has 2 cells in line 3, but 3 in its first line; mend the line"),
     ("target.csv", b"a,b,c\n1,2,3\n4,5,6,7\n", "has 4 cells in line 3, but 3 in its first line"),
-    ("target.csv", b"a,b,c\n1,2,3\n4,x,6\n", "holds 'x' in line 3, column 'b', but numbers are expected; encode it"),
-    ("target.csv", b"a,b,c\n1,2,3\n4,,6\n", "has an empty cell in line 3, column 'b'; fill it in or leave the row out"),
-    ("target.csv", b"1,2,3\n4,,6\n", "has an empty cell in line 2, column 1"),
-    ("target.csv", b"a,b,c\n1,2,3\n4,1_000,6\n", "holds '1_000' in line 3, column 'b'"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,x,6\n", "holds 'x' in row 1 .*column 'b', but a number is expected"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,,6\n", "empty cell in row 1 .*column 'b'"),
+    ("target.csv", b"1,2,3\n4,,6\n", "may be a header of numbers or a row"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,1_000,6\n", "holds '1_000' in row 1 .*column 'b'"),
     ("target.csv", b"a,b,d\n1,2,3\n4,5,6\n", r"lacks 'c' and has 'd' besides, compared with --unlabeled"),
     ("target.csv", b"a,b\n1,2\n4,5\n", "lacks 'c', compared with --unlabeled"),
     ("target.csv", b"a,b,b\n1,2,3\n4,5,6\n", "has more than one column named 'b'"),
@@ -357,7 +357,7 @@ def test_no_file_is_left_when_drawing_fails(tmp_path, capsys):
         == 2
     )
     assert sorted(tmp_path.iterdir()) == before
-    assert "there is no estimate to draw" in capsys.readouterr().err
+    assert "no picture" in capsys.readouterr().err
 
 
 def test_a_data_frames_index_is_no_feature(tmp_path, command):
@@ -399,11 +399,11 @@ def test_a_header_of_numbers_is_not_taken_for_a_row(tmp_path, command):
         ),
         (
             lambda: ps.estimate_prior(**GOOD, method=ps.TCPU(0.2), confidence=0.5),
-            "confidence was passed beside an estim",
+            "confidence was passed",
         ),
         (
             lambda: ps.estimate_prior(**GOOD, method=ps.TCPU(0.2), standardize=False),
-            "standardize was passed beside an es",
+            "standardize was passed",
         ),
         (
             lambda: ps.estimate_prior(**GOOD, method=ps.TCPU),
@@ -482,13 +482,13 @@ def test_a_permission_that_is_missing_and_too_little_memory_end_with_a_sentence(
         patch.setattr("pathlib.Path.open", refuse)
         command(good, r"cannot be read \(Permission denied\); check its permissions")
     with monkeypatch.context() as patch:
-        patch.setattr("priorshift.cli.estimate.estimate_from_tables", refuse)
+        patch.setattr("priorshift.cli.estimate.estimate_target", refuse)
         command(good, r"cannot use secret.csv: Permission denied")
 
     def exhausted(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("priorshift.cli.estimate.estimate_from_tables", exhausted)
+    monkeypatch.setattr("priorshift.cli.estimate.estimate_target", exhausted)
     command(good, "the data do not fit into memory; use fewer rows")
 
 
@@ -498,7 +498,7 @@ def test_a_lazy_frame_of_narwhals_and_an_empty_cell_are_named():
 
     with pytest.raises(InputError, match=r"is a lazy frame, but its rows are needed; call .collect\(\)"):
         ps.estimate_prior(**(GOOD | {"target": nw.from_native(pl.LazyFrame({"a": [1.0]}))}), source_prior=0.2)
-    with pytest.raises(InputError, match=r"holds an empty cell \(None\) in row 0, column 0"):
+    with pytest.raises(InputError, match="empty cell in row 0 .*column 0"):
         ps.estimate_prior(**(GOOD | {"target": [[None, "x", 3], [4, 5, 6]]}), source_prior=0.2, encoder=None)
 
 
@@ -529,7 +529,7 @@ def test_a_cell_that_never_ends_is_no_csv(tmp_path, command):
 
 def test_an_array_of_records_is_refused():
     strange = np.zeros((2, 3), dtype=[("x", float), ("y", float)])
-    with pytest.raises(InputError, match="in row 0, column 0, but a cell argument must be a string or a number"):
+    with pytest.raises(InputError, match="column 0 of target holds .*, but a cell argument must be a string, a number or a date"):
         ps.estimate_prior(**(GOOD | {"target": strange}), source_prior=0.2, encoder=None)
 
 

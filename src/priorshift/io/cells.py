@@ -1,7 +1,7 @@
 """Cells of tables: what counts as missing, and numbers, dates and text in one form.
 
-A column has one of three forms: floats with NaN, dates (datetime64[us], without a time zone) with NaT, or objects, which
-are text or None. Which form a column of the source has decides how it is encoded; see :mod:`priorshift.io.encoding`.
+A column has one of three forms: floats with NaN, dates (datetime64[us], without a time zone) with NaT, or objects,
+which are text or None. Which form a column of the source has decides how it is encoded; see :mod:`priorshift.io.encoding`.
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ def cells_of_values(values: Sequence[Any], where: str) -> Cells:
         odd = next(value for value in present if _kind(value) == "other")
         shown = repr(odd)
         raise InputTypeError(
-            f"{where} holds {shown[:30]}{'…' * (len(shown) > 30)} (type {type(odd).__name__}), but a cell argument must "
-            "be a string, a number or a date; make columns of its parts, or drop it."
+            f"{where} holds {shown[:30]}{'…' * (len(shown) > 30)} (type {type(odd).__name__}), but a cell argument "
+            "must be a string, a number or a date; make columns of its parts, or drop it."
         )
     pairs = list(zip(values, missing, strict=True))
     if kinds == {"number"}:

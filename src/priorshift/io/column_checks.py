@@ -24,6 +24,11 @@ from priorshift.io.observations import row_codes
 from priorshift.io.tables import Table
 from priorshift.warning_records import warn
 
+
+class FarValueWarning(ColumnWarning):
+    """A value so far from all others of its column that it may be a code for a missing one."""
+
+
 _FALLS = 10.0  # times that the spread is smaller without the value
 _GAP = 10.0  # spreads of the rest, between the value and the next one
 _TAIL = 0.005  # of the rest at either end, which its spread leaves out: another code may be among them
@@ -42,7 +47,7 @@ def warn_of_far_values(table: Table) -> None:
                     f"In {table.name}, {table.column(number)} holds {value:.10g} in {rows} row{'s'[: rows > 1]}, "
                     f"{distance:.0f} spreads from the rest; a code for a missing value? Leave these rows out, or "
                     "write what is known.",
-                    ColumnWarning,
+                    FarValueWarning,
                 )
 
 

@@ -230,8 +230,9 @@ def read_csv(
 ) -> tuple[list[str] | None, list[str] | None, list[Column]]:
     """Read the header, the names of the columns that are wanted, and those columns.
 
-    Extra columns are lists of text. Others are numbers, with NaN for missing cells, or, where a cell is neither a number
-    nor missing, lists of text with None for missing cells. A first line of numbers alone means that there is no header.
+    Extra columns are lists of text. Others are numbers, with NaN for missing cells, or, where a cell is neither a
+    number nor missing, lists of text with None for missing cells. A first line of numbers alone means that there is no
+    header.
     """
     with refusing(name), open_text(source) as file:
         layout, first, start = read_layout(file, name, selection)

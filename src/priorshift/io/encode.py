@@ -33,8 +33,8 @@ def encode_tables(
 ) -> tuple[Table, Table, list[Table]]:
     """Return the samples as numbers, with the same columns in the same order.
 
-    Tables of numbers stay as they are; others are encoded by a :class:`TableEncoder` ("auto"), by the user's transformer,
-    or are refused (None).
+    Tables of numbers stay as they are; others are encoded by a :class:`TableEncoder` ("auto"), by the user's
+    transformer, or are refused (None).
     """
     tables = [unlabeled, positive, *targets]  # the unlabelled sample decides the columns
     check_dropped(tables, drop)

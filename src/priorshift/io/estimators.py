@@ -76,6 +76,6 @@ def metadata_arguments(estimator: Any, metadata: RowMetadata) -> dict[str, Any]:
             taken[name] = value
         elif not (name == "shared" or (name == "groups" and metadata.implied_groups)):
             raise InputError(
-                f"{type(estimator).__name__} takes no {name}; leave it out, or use WitnessShift, the default, which does."
+                f"{type(estimator).__name__} takes no {name}; leave it out, or use WitnessShift, the default."
             )
     return taken

@@ -66,7 +66,7 @@ def warn_of_few_groups(groups: float, name: str) -> None:
     """Warn that an interval rests on few groups."""
     if groups < FEW_POSITIVES:
         warn(
-            f"The effective number of groups in the {name} is {groups:.1f}; with fewer than {FEW_POSITIVES} an interval "
-            "covers less often than its confidence level. Treat it as rough, or use smaller groups.",
+            f"The effective number of groups in the {name} is {groups:.1f}; with fewer than {FEW_POSITIVES} an "
+            "interval covers less often than its confidence level. Treat it as rough, or use smaller groups.",
             IntervalWarning,
         )

@@ -127,7 +127,7 @@ class Table:
             if isinstance(native, np.ndarray):
                 native = native[rows]
             else:
-                index = np.flatnonzero(rows) if getattr(rows, "dtype", None) == bool else rows
+                index = np.flatnonzero(rows) if isinstance(rows, np.ndarray) and rows.dtype.kind == "b" else rows
                 native = nw.to_native(nw.from_native(native, eager_only=True)[index])
         return replace(
             self,

@@ -41,8 +41,8 @@ def check_effective_size(name: str, rows: int, size: float) -> None:
     """Refuse weights that leave too small an effective sample size."""
     if size < _LEAST_SIZE - 1e-9:
         raise InputError(
-            f"{name}: the effective sample size is {size:.2f} of {rows} rows, but at least {_LEAST_SIZE:.0f} is needed; "
-            "trim the largest weights, or check how they were made."
+            f"{name}: the effective sample size is {size:.2f} of {rows} rows, but at least {_LEAST_SIZE:.0f} is "
+            "needed; trim the largest weights, or check how they were made."
         )
 
 

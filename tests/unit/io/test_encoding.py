@@ -320,8 +320,8 @@ def test_transformers_that_cannot_be_used_are_named(samples):
         (5, "encoder is 5, but it must be 'auto', None or a transformer with fit, get_params, transform"),
         (StandardScaler, "encoder is the class StandardScaler, but 'auto', None or a transformer is expected"),
         (StandardScaler(), "the encoder StandardScaler cannot take unlabeled"),
-        (FunctionTransformer(lambda X: X[["x"]]), "what FunctionTransformer made of unlabeled has no value in row"),
-        (FunctionTransformer(lambda X: X[["group"]]), "what FunctionTransformer made of unlabeled holds '"),
+        (FunctionTransformer(lambda X: X[["x"]]), "output of FunctionTransformer for unlabeled contains NaN"),
+        (FunctionTransformer(lambda X: X[["group"]]), "output of FunctionTransformer for unlabeled holds '"),
         (
             FunctionTransformer(lambda X: X[["flag"]][:3]),
             "3 rows for the 400 of unlabeled",
