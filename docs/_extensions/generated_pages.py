@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from experiments.columns import markdown
-from experiments.documents import replace_text
+from experiments.document_tables import write_atomically
 from experiments.grids import EXPERIMENTS
+from experiments.text_tables import markdown_table
 
 import priorshift as ps
 
@@ -66,7 +66,7 @@ def write_pictures(folder: Path) -> list[Path]:
 def _write(path: Path, text: str) -> Path:
     path.parent.mkdir(exist_ok=True)
     if not path.exists() or path.read_text(encoding="utf-8") != text + "\n":
-        replace_text(path, text + "\n")
+        write_atomically(path, text + "\n")
     return path
 
 
@@ -105,7 +105,7 @@ def _cells(name: str, said: Any) -> str:
         (*(_short(part) for part in cell), *(cells[cell].get(method, "") for method in methods))
         for cell in sorted(cells, key=lambda cell: tuple(map(_order, cell)))
     ]
-    return markdown((*named, *methods), table)
+    return markdown_table((*named, *methods), table)
 
 
 def benchmark(path: Path) -> str:
@@ -133,7 +133,7 @@ def peers() -> str:
 
 def _table(lines: list[dict[str, Any]]) -> str:
     names = [name for name in lines[0] if any(line.get(name) not in (None, "") for line in lines)]
-    return markdown(
+    return markdown_table(
         [_words(name) for name in names], [[_short(line.get(name, "")) for name in names] for line in lines]
     )
 
