@@ -1,7 +1,7 @@
-"""Verify committed results: make a small part of each study again and compare it with its lines, field by field.
+"""Verify committed results: compute a small part of each study again and compare it field by field.
 
-``python -m experiments verify`` takes the cheapest units of every study, makes their lines in memory and compares them
-with those in the folder of results, to the last digit that is stored. Times and versions are not compared.
+``python -m experiments verify`` takes the cheapest unit of every study, computes its lines in memory and compares them
+with those in the folder of results, to the last stored digit. Times and versions are not compared.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Difference:
 
     @property
     def relative(self) -> float:
-        """Return the largest relative difference of the numbers; infinite where values are not comparable numbers."""
+        """Return the largest relative difference of the numbers; infinite if they are not numbers."""
         return _relative(self.old, self.new)
 
     def __str__(self) -> str:
@@ -56,10 +56,11 @@ class Report:
 
     @property
     def verdict(self) -> str:
+        """Return the result of the comparison as text."""
         parts = []
         if self.differences:
             largest = max(difference.relative for difference in self.differences)
-            parts.append(f"{len(self.differences)} of the fields differ, largest relative difference {largest:.2g}")
+            parts.append(f"{len(self.differences)} of {self.fields} fields differ, largest relative difference {largest:.2g}")
         elif self.lines:
             parts.append("unchanged")
         return "; ".join(parts + [f"skipped: {reason}" for reason in self.skipped])
@@ -69,11 +70,11 @@ class Report:
 
 
 class _TooSlow(BaseException):
-    """Raised in a unit that exceeds its time limit; not an Exception, so that no code under it catches it."""
+    """Raised in a unit that exceeds its time limit; not an Exception, so that the unit's code does not catch it."""
 
 
 def verify(study: Study, results: Path, *, units: int = 1, seconds: float = 60.0, include_slow: bool = True) -> Report:
-    """Make the cheapest `units` of a study again, of each group of methods, and compare their lines.
+    """Compute the cheapest `units` of a study again, for each group of methods, and compare their lines.
 
     A unit that takes longer than `seconds` is stopped and reported as skipped, like one whose data are missing.
     """
@@ -88,13 +89,13 @@ def verify(study: Study, results: Path, *, units: int = 1, seconds: float = 60.0
     for unit in cheapest(study, set(committed), units):
         try:
             with threadpool_limits(1), _time_limit(seconds):
-                made = run_unit(unit)
+                lines = run_unit(unit)
         except _TooSlow:
             report.skipped.append(f"{_described(study, unit)} takes more than {seconds:g} s")
         except (InputError, ImportError) as error:
             report.skipped.append(str(error).rstrip("."))
         else:
-            for line in json.loads(json.dumps(made)):
+            for line in json.loads(json.dumps(lines)):
                 if study.key(line) in committed:
                     _compare(study, committed[study.key(line)], line, report)
     report.seconds = time.perf_counter() - start
@@ -157,7 +158,7 @@ def _relative(old: Any, new: Any) -> float:
 
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """Raise `_TooSlow` after so many seconds; without a limit where the system has no such signal."""
+    """Raise `_TooSlow` after this time; there is no limit on systems without the signal SIGALRM."""
     if not hasattr(signal, "SIGALRM"):
         yield
         return
