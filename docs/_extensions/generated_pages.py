@@ -22,7 +22,7 @@ RESULTS = ROOT / "experiments" / "results"
 BENCHMARKS = ROOT / "benchmarks" / "results"
 _ERRORS = ("synthetic", "uci", "images", "size", "violation", "prior", "tau")
 _TIMES = ("times", "times-by-size")
-_NO_BENCHMARK = ("before", "peers")  # two versions of ours, for whoever changes the code again; the second has its own
+_NO_BENCHMARK = ("peers",)  # has a table of its own
 # what a field is called in a table
 _WORDS = {
     "rows_each": "rows of each sample",
