@@ -60,7 +60,9 @@ class Report:
         parts = []
         if self.differences:
             largest = max(difference.relative for difference in self.differences)
-            parts.append(f"{len(self.differences)} of {self.fields} fields differ, largest relative difference {largest:.2g}")
+            parts.append(
+                f"{len(self.differences)} of {self.fields} fields differ, largest relative difference {largest:.2g}"
+            )
         elif self.lines:
             parts.append("unchanged")
         return "; ".join(parts + [f"skipped: {reason}" for reason in self.skipped])
@@ -95,9 +97,9 @@ def verify(study: Study, results: Path, *, units: int = 1, seconds: float = 60.0
         except (InputError, ImportError) as error:
             report.skipped.append(str(error).rstrip("."))
         else:
-            for line in json.loads(json.dumps(lines)):
-                if study.key(line) in committed:
-                    _compare(study, committed[study.key(line)], line, report)
+            computed = {study.key(line): line for line in json.loads(json.dumps(lines))}
+            for key in (key for key in committed if key in unit.wanted):
+                _compare(study, committed[key], computed.get(key), report)
     report.seconds = time.perf_counter() - start
     return report
 
@@ -131,8 +133,9 @@ def _described(study: Study, unit: Unit) -> str:
     return ", ".join(f"{name} {value}" for name, value in common.items())
 
 
-def _compare(study: Study, old: Line, new: Line, report: Report) -> None:
-    """Add the fields of one line, but for times and versions, to the report."""
+def _compare(study: Study, old: Line, new: Line | None, report: Report) -> None:
+    """Add the fields of one line, except times and versions, to the report; None if the line was not computed."""
+    new = new or {}
     report.lines += 1
     described = ", ".join(
         f"{name} {value}" for name, value in _entry(study, study.key(old)).items() if value is not None

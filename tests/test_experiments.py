@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from experiments.sampling import Source, Target, draw
 from experiments.store import Store, read_lines
 from experiments.studies import STUDIES, TRIALS
 from experiments.study import Trial
+from experiments.verify import Difference, verify
 
 
 def without_clock(path):
@@ -317,6 +319,121 @@ def test_killed_and_resumed_it_makes_the_same_lines(tmp_path):
     lines = without_clock(path)
     assert lines == without_clock(whole / "size.jsonl")
     assert len(lines) == len(set(lines)) == 2 * 18 * 4
+
+
+def measure_square(side, rows):
+    if side < 0:
+        raise InputError("Sides of squares need a positive number.")
+    return [{"corner": corner, "area": side**2, "ratio": side / 7, "seconds": 1.5} for corner in ("a", "b")]
+
+
+def squares(sides, measure=measure_square):
+    grid = tuple({"side": side, "rows": 9 - side, "corner": corner} for side in sides for corner in ("a", "b"))
+    return Trial("squares", "Areas", grid, ("side", "rows"), measure, lambda lines: {"areas": ""})
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """Results of three squares in a folder, written with other times and versions."""
+    with Store(tmp_path / "squares.jsonl") as store:
+        for side in (1, 2, 3):
+            lines = [line | {"seconds": 9.0} for line in measure_square(side, 9 - side)]
+            store.append(
+                {"experiment": "squares", "side": side, "rows": 9 - side, **line, "versions": "0"} for line in lines
+            )
+    return tmp_path
+
+
+def test_verify_compares_the_cheapest_unit_with_the_stored_lines(stored):
+    calls = []
+
+    def measure(side, rows):
+        calls.append(side)
+        return measure_square(side, rows)
+
+    report = verify(squares((1, 2, 3), measure), stored)
+    assert calls == [3]  # the fewest rows
+    assert (report.lines, report.fields, report.verdict) == (2, 4, "unchanged")  # area and ratio of two corners
+    assert verify(squares((1, 2, 3), measure), stored, units=2).lines == 4 and calls == [3, 3, 2]
+
+
+def test_verify_reports_fields_that_differ_with_both_values(stored):
+    def changed(side, rows):
+        lines = measure_square(side, rows)
+        lines[0]["ratio"] *= 1.01
+        del lines[1]["area"]
+        return lines
+
+    report = verify(squares((1, 2, 3), changed), stored)
+    assert [(d.field, d.old) for d in report.differences] == [("ratio", 3 / 7), ("area", 9)]
+    assert report.differences[0].relative == pytest.approx(0.01 / 1.01)
+    assert str(report.differences[1]) == 'side 3, rows 6, corner b: area 9 -> "missing"'
+    assert report.verdict == "2 of 4 fields differ, largest relative difference inf"
+
+
+def test_verify_reports_a_line_that_is_no_longer_computed(stored):
+    report = verify(squares((1, 2, 3), lambda side, rows: measure_square(side, rows)[:1]), stored)
+    assert [(d.field, d.old, d.new) for d in report.differences] == [
+        ("area", 9, "missing"),
+        ("ratio", 3 / 7, "missing"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "relative"),
+    [
+        (1, 1.0, 0),
+        ([1.0, 2.0], [1.0, 4.0], 0.5),
+        ([1.0], [1.0, 2.0], np.inf),
+        (True, False, np.inf),
+        ("a", "b", np.inf),
+    ],
+)
+def test_relative_differences_of_fields(old, new, relative):
+    assert Difference("", "x", old, new).relative == relative
+
+
+def test_verify_names_what_it_skips(stored, tmp_path):
+    def slow(side, rows):
+        time.sleep(5)
+
+    assert verify(squares((3,), slow), stored, seconds=0.05).verdict == (
+        "skipped: side 3, rows 6 takes more than 0.05 s"
+    )
+    with Store(stored / "squares.jsonl") as store:
+        store.append([{"experiment": "squares", "side": -1, "rows": 10, "corner": "a"}])
+    assert verify(squares((-1,)), stored).verdict == "skipped: Sides of squares need a positive number"
+    assert verify(squares((3,)), tmp_path / "nowhere").verdict == "skipped: squares.jsonl has no lines"
+
+
+def test_verify_leaves_slow_studies_out_of_all(stored):
+    trial = replace(squares((1, 2, 3)), slow=True)
+    assert "every unit takes minutes" in verify(trial, stored, include_slow=False).verdict
+    assert verify(trial, stored).verdict == "unchanged"
+
+
+def test_verify_command(tmp_path, capsys):
+    where = ["--smoke", "--results", str(tmp_path)]
+    assert main(["run", "violation", *where, "--methods", "TCPU-true", "--processes", "1"]) == 0
+    assert main(["verify", "violation", *where]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == "1 of 1 studies compared: 1 unchanged, 0 differ."
+    assert said[-2].split()[:3] == ["violation", "28", "84"] and said[-2].endswith("unchanged")
+    path = tmp_path / "violation.jsonl"
+    path.write_text(path.read_text().replace('"estimate":0.', '"estimate":1.'))
+    assert main(["verify", "violation", *where]) == 1
+    said = capsys.readouterr().out
+    assert (
+        "28 of 84 fields differ" in said
+        and "target_prior 0.2, setting -0.5, method TCPU-true, seed 0: estimate 1." in said
+    )
+    assert main(["verify", "violation", *where, "--units", "0"]) == 2
+    assert "--units is 0, but it must be greater than 0" in capsys.readouterr().err
+
+
+def test_committed_lines_are_reproduced(capsys):
+    """One unit of a study without data sets; `python -m experiments verify` compares all studies."""
+    assert main(["verify", "hard"]) == 0 and "unchanged" in capsys.readouterr().out
 
 
 def test_cut_off_at_any_byte_and_resumed_it_makes_the_same_lines(tmp_path):
