@@ -182,6 +182,7 @@ def _figure(args: argparse.Namespace) -> None:
 
 
 def _verify(args: argparse.Namespace) -> int:
+    from experiments.runner import VERSIONS
     from experiments.verify import verify
 
     for option in ("units", "seconds"):
@@ -190,6 +191,7 @@ def _verify(args: argparse.Namespace) -> int:
     studies = _selected_studies(args)
     include_slow = args.name != "all" or args.smoke
     reports = []
+    print(f"versions: {VERSIONS}")
     print(f"{'study':18}{'lines':>6}{'fields':>8}{'seconds':>9}  result", flush=True)
     for study in studies:
         report = verify(study, args.results, units=args.units, seconds=args.seconds, include_slow=include_slow)

@@ -33,6 +33,7 @@ class Difference:
     field: str
     old: Any
     new: Any
+    versions: str = "unknown versions"  # which the committed line was computed with
 
     @property
     def relative(self) -> float:
@@ -60,9 +61,9 @@ class Report:
         parts = []
         if self.differences:
             largest = max(difference.relative for difference in self.differences)
-            parts.append(
-                f"{len(self.differences)} of {self.fields} fields differ, largest relative difference {largest:.2g}"
-            )
+            count = f"{len(self.differences)} of {self.fields} fields differ"
+            versions = " and ".join(sorted({difference.versions for difference in self.differences}))
+            parts.append(f"{count}, largest relative difference {largest:.2g}; lines of {versions}")
         elif self.lines:
             parts.append("unchanged")
         return "; ".join(parts + [f"skipped: {reason}" for reason in self.skipped])
@@ -146,7 +147,8 @@ def _compare(study: Study, old: Line, new: Line | None, report: Report) -> None:
         report.fields += 1
         before, after = old.get(name, _MISSING), new.get(name, _MISSING)
         if before != after:
-            report.differences.append(Difference(described, name, before, after))
+            difference = Difference(described, name, before, after, old.get("versions", Difference.versions))
+            report.differences.append(difference)
 
 
 def _relative(old: Any, new: Any) -> float:

@@ -339,7 +339,8 @@ def stored(tmp_path):
         for side in (1, 2, 3):
             lines = [line | {"seconds": 9.0} for line in measure_square(side, 9 - side)]
             store.append(
-                {"experiment": "squares", "side": side, "rows": 9 - side, **line, "versions": "0"} for line in lines
+                {"experiment": "squares", "side": side, "rows": 9 - side, **line, "versions": "priorshift 0"}
+                for line in lines
             )
     return tmp_path
 
@@ -368,7 +369,7 @@ def test_verify_reports_fields_that_differ_with_both_values(stored):
     assert [(d.field, d.old) for d in report.differences] == [("ratio", 3 / 7), ("area", 9)]
     assert report.differences[0].relative == pytest.approx(0.01 / 1.01)
     assert str(report.differences[1]) == 'side 3, rows 6, corner b: area 9 -> "missing"'
-    assert report.verdict == "2 of 4 fields differ, largest relative difference inf"
+    assert report.verdict == "2 of 4 fields differ, largest relative difference inf; lines of priorshift 0"
 
 
 def test_verify_reports_a_line_that_is_no_longer_computed(stored):
