@@ -94,7 +94,9 @@ def _parser() -> argparse.ArgumentParser:
         "--output", metavar="FOLDER", type=Path, required=True, help="folder to write to; set PRIORSHIFT_DATA to it"
     )
     verifies.add_argument("--units", metavar="N", type=int, default=1, help="units of work for each study. Default 1")
-    verifies.add_argument("--seconds", metavar="S", type=float, default=60.0, help="time limit of a unit. Default 60")
+    verifies.add_argument(
+        "--seconds", metavar="S", type=float, default=60.0, help="limit of a unit's CPU time. Default 60"
+    )
     for reads in (lists, runs, tables, figures, verifies, compare, docs):
         reads.add_argument("--results", metavar="FOLDER", type=Path, default=RESULTS, help="folder of the results")
     return parser

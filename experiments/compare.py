@@ -29,7 +29,7 @@ REASONS = {
     "training": "DRPU is trained here: gradients are cleared in each step, it stops at the smallest held-out divergence, and "
     "the network sees no copy of a held-out row",
     "km2": "KM2 is searched here in the prior, to 1e-3 and beyond the authors' limit of λ ≤ 8 (a prior of 0.875), by exact "
-    "projections, and does not shuffle the caller's arrays; which of these explains how much cannot be told from the paper",
+    "projections, and does not shuffle the caller's arrays; which of these explains how much cannot be determined from the paper",
     "draws": "no difference of method is known, so other draws: halves, thinning and labels are random, and 20 repetitions of a set of 768 to 4601 rows share "
     "most of their rows, so that repetitions spread less than draws do",
 }
@@ -48,8 +48,8 @@ def page(results: Path) -> str:
     """Return the page in Markdown."""
     tables = {name: experiment.table(results) for name, experiment in EXPERIMENTS.items()}
     parts = [
-        "# Our figures beside the published ones",
-        "Made by `priorshift experiment compare` from the lines in `experiments/results`; made again, it is the same text. "
+        "# Our results and the published ones",
+        "Written by `priorshift experiment compare` from the lines in `experiments/results`. "
         f"Published: mean absolute error over {PUBLISHED_REPETITIONS} repetitions.",
         "## Summary",
         *("- " + summary_text(entry) + f"; {entry['repetitions']} repetitions" for name in ("uci", "images")
@@ -171,5 +171,5 @@ def _claims(tables: dict[str, Rows], results: Path) -> list[str]:
         "*The error is smallest with the true π, and grows with the error of π̂, more so at π = 0.5.* Yes: with π̂ − π = −0.09, "
         "0 and +0.09 it is " + "; ".join(priors) + ".",
         "*τ = 1/p is a reasonable bandwidth.* Yes: at τ·p = 0.5, 1 and 2 the mean errors are " + "; ".join(taus)
-        + " (c = 0.5, KM2's source prior); differences between bandwidths are small beside those between data sets.",
+        + " (c = 0.5, KM2's source prior); differences between bandwidths are small compared with those between data sets.",
     ]  # fmt: skip

@@ -79,7 +79,7 @@ class _TooSlow(BaseException):
 def verify(study: Study, results: Path, *, units: int = 1, seconds: float = 60.0, include_slow: bool = True) -> Report:
     """Compute the cheapest `units` of a study again, for each group of methods, and compare their lines.
 
-    A unit that takes longer than `seconds` is stopped and reported as skipped, like one whose data are missing.
+    A unit that takes more CPU time than `seconds` is stopped and reported as skipped, like one whose data are missing.
     """
     report = Report(study.name)
     if study.slow and not include_slow:
@@ -88,20 +88,20 @@ def verify(study: Study, results: Path, *, units: int = 1, seconds: float = 60.0
     committed = {study.key(line): line for line in study.lines(results)}
     if not committed:
         report.skipped.append(f"{study.name}.jsonl has no lines")
-    start = time.perf_counter()
+    start = time.process_time()
     for unit in cheapest(study, set(committed), units):
         try:
             with threadpool_limits(1), _time_limit(seconds):
                 lines = run_unit(unit)
         except _TooSlow:
-            report.skipped.append(f"{_described(study, unit)} takes more than {seconds:g} s")
+            report.skipped.append(f"{_described(study, unit)} takes more than {seconds:g} s of CPU time")
         except (InputError, ImportError) as error:
             report.skipped.append(str(error).rstrip("."))
         else:
             computed = {study.key(line): line for line in json.loads(json.dumps(lines))}
             for key in (key for key in committed if key in unit.wanted):
                 _compare(study, committed[key], computed.get(key), report)
-    report.seconds = time.perf_counter() - start
+    report.seconds = time.process_time() - start
     return report
 
 
@@ -163,18 +163,18 @@ def _relative(old: Any, new: Any) -> float:
 
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """Raise `_TooSlow` after this time; there is no limit on systems without the signal SIGALRM."""
-    if not hasattr(signal, "SIGALRM"):
+    """Raise `_TooSlow` after this CPU time, which does not depend on other processes; no limit on Windows."""
+    if not hasattr(signal, "SIGPROF"):
         yield
         return
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise _TooSlow
 
-    before: Callable[..., Any] | int | None = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before: Callable[..., Any] | int | None = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

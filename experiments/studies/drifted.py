@@ -53,7 +53,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
          f"{x['named_first']:.0%}" if x["drift"] else "", f"{x['others_named']:.0%}", f"{x['label_shift']:.0%}")
         for x in lines
     ]  # fmt: skip
-    header = ("rows", "columns", "drift", "stands first", "stands first and is named", "another one is named")
+    header = ("rows", "columns", "drift", "ranked first", "ranked first and named", "another one named")
     return {"drifted": markdown_table((*header, "label shift rejected"), rows)}
 
 

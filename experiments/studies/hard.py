@@ -72,15 +72,15 @@ def measure(number: int) -> list[Line]:
     kind = KINDS[number % len(KINDS)]
     rng = np.random.default_rng((7, number))
     P, U, T, pi, target = problem(kind, rng)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimate = ps.estimate_prior(P, U, T, random_state=number)
-    others = [w for w in said if not issubclass(w.category, ps.errors.PriorShiftWarning)]
+    others = [w for w in caught if not issubclass(w.category, ps.errors.PriorShiftWarning)]
     low, high = estimate.interval.low, estimate.interval.high
     line = {"kind": kind, "positives": len(P), "unlabeled": len(U), "target": len(T)}
     figures = {"source_prior": pi, "target_prior": target, "value": estimate.value, "low": low, "high": high}
     line |= {name: round(float(value), 4) for name, value in figures.items()}
-    line |= {"verdict": verdict(estimate), "warnings": len(said) - len(others), "other_warnings": len(others)}
+    line |= {"verdict": verdict(estimate), "warnings": len(caught) - len(others), "other_warnings": len(others)}
     return [line | {"holds": bool(low <= target <= high)}]
 
 

@@ -38,7 +38,9 @@ def _draw(dataset: str, rows: int, prior: float, rng: np.random.Generator) -> tu
         return s.X, s.y, float(s.unlabeled_labels.mean())
     data = load_dataset(dataset)
     k, n = class_counts(prior, int(data.y.sum()), int((~data.y).sum()), rows)
-    kept = np.concatenate([rng.permutation(np.flatnonzero(of))[:size] for of, size in ((data.y, k), (~data.y, n))])
+    kept = np.concatenate(
+        [rng.permutation(np.flatnonzero(members))[:size] for members, size in ((data.y, k), (~data.y, n))]
+    )
     some = ps.simulate.label_some(data.X[kept], data.y[kept], prior, 0.5, random_state=rng)
     X, y, _ = stack_samples(some)
     return X, y, float(some.unlabeled_labels.mean())

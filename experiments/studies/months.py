@@ -40,17 +40,17 @@ def measure(method: str, targets: int, prior_known: bool, repetitions: int) -> l
         settings = {"method": method, "source_prior": given_prior, "random_state": seed}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PriorShiftWarning)
-            made = ps.estimate_priors(
+            estimates = ps.estimate_priors(
                 X[y == 1], X[y == 0], [gaussian_sample(_ROWS, p, rng) for p in priors], **settings
             )
             if prior_known:
-                alike = [gaussian_sample(_ROWS, _SOURCE_PRIOR, rng) for _ in priors]
-                test = ps.estimate_priors(X[y == 1], X[y == 0], alike, **settings).equality_test()
+                equal_targets = [gaussian_sample(_ROWS, _SOURCE_PRIOR, rng) for _ in priors]
+                test = ps.estimate_priors(X[y == 1], X[y == 0], equal_targets, **settings).equality_test()
                 equal.append(test.p_value < 0.05)
-        intervals = [e.interval for e in made.values()]
+        intervals = [e.interval for e in estimates.values()]
         each.append([p in i for p, i in zip(priors, intervals, strict=True)])
-        band.append(all(p in made.band[name] for p, name in zip(priors, made, strict=True)))
-        found = made.differences()
+        band.append(all(p in estimates.band[name] for p, name in zip(priors, estimates, strict=True)))
+        found = estimates.differences()
         truth = [(priors[int(d.first)], priors[int(d.second)]) for d in found]
         differences.append([second - first in d.interval for d, (first, second) in zip(found, truth, strict=True)])
         rejected += [d.p_value < 0.05 for d, (first, second) in zip(found, truth, strict=True) if first == second]
@@ -88,8 +88,8 @@ def texts(lines: list[Line]) -> dict[str, str]:
     more = (
         "if errors were independent",
         "band holds all",
-        "equal pairs told apart at 5%",
-        "equal targets told apart at 5%",
+        "equal pairs found different at 5%",
+        "equal targets found different at 5%",
     )
     return {"months": markdown_table((*header, *more), rows)}
 

@@ -69,19 +69,19 @@ def measure(
     P, U, T = _drawn(dataset, rows, source_prior, target_prior, violation)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = [ps.diagnose(P, U, T, source_prior=source_prior, random_state=seed) for seed in range(seeds)]
-    tests = [one.label_shift_test for one in made]
+        diagnoses = [ps.diagnose(P, U, T, source_prior=source_prior, random_state=seed) for seed in range(seeds)]
+    tests = [one.label_shift_test for one in diagnoses]
     p = {
         "label_shift": [test.p_value for test in tests],
         "kernel": [test.kernel.p_value for test in tests],
         "score": [test.score.p_value for test in tests],
-        "shift": [max(one.shift_test.p_value, 1e-12) for one in made],
+        "shift": [max(one.shift_test.p_value, 1e-12) for one in diagnoses],
     }
-    error = float(np.mean([one.estimate.standard_error for one in made]))
+    error = float(np.mean([one.estimate.standard_error for one in diagnoses]))
     ends = {
-        "value": [one.estimate.value for one in made],
-        "low": [one.estimate.interval.low for one in made],
-        "high": [one.estimate.interval.high for one in made],
+        "value": [one.estimate.value for one in diagnoses],
+        "low": [one.estimate.interval.low for one in diagnoses],
+        "high": [one.estimate.interval.high for one in diagnoses],
     }
     return [
         {f"{name}_spread": round(float(np.std(np.log10(x), ddof=1)), 4) for name, x in p.items()}
@@ -89,7 +89,7 @@ def measure(
         | {
             "median_p": round(float(np.median(p["label_shift"])), 4),
             "range_p": [round(min(p["label_shift"]), 4), round(max(p["label_shift"]), 4)],
-            "verdicts": dict(Counter(one.verdict.answer for one in made)),
+            "verdicts": dict(Counter(one.verdict.answer for one in diagnoses)),
         }
     ]
 

@@ -41,17 +41,17 @@ def measure(known: str, repetitions: int) -> list[Line]:
         }[known]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PriorShiftWarning)
-            made = ps.estimate_priors(
+            estimates = ps.estimate_priors(
                 *map(_frame, (positive, unlabeled, target)),
                 stratify="stratum",
                 source_prior=given_prior,
                 random_state=seed,
             )
-        interval = made.pooled.interval
+        interval = estimates.pooled.interval
         covered.append(_TRUTH in interval)
         conditional.append(float(np.dot(sizes, _TARGET_PRIORS)) / 1500 in interval)
         widths.append(interval.width)
-        errors.append(abs(made.pooled.value - _TRUTH))
+        errors.append(abs(estimates.pooled.value - _TRUTH))
     return [
         {
             "coverage": round(float(np.mean(covered)), 6),
