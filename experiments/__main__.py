@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     verifies.add_argument("--units", metavar="N", type=int, default=1, help="units of work for each study. Default 1")
     verifies.add_argument(
-        "--seconds", metavar="S", type=float, default=60.0, help="limit of a unit's CPU time. Default 60"
+        "--seconds", metavar="S", type=float, default=90.0, help="limit of a unit's CPU time. Default 90"
     )
     for reads in (lists, runs, tables, figures, verifies, compare, docs):
         reads.add_argument("--results", metavar="FOLDER", type=Path, default=RESULTS, help="folder of the results")

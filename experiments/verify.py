@@ -76,7 +76,7 @@ class _TooSlow(BaseException):
     """Raised in a unit that exceeds its time limit; not an Exception, so that the unit's code does not catch it."""
 
 
-def verify(study: Study, results: Path, *, units: int = 1, seconds: float = 60.0, include_slow: bool = True) -> Report:
+def verify(study: Study, results: Path, *, units: int = 1, seconds: float = 90.0, include_slow: bool = True) -> Report:
     """Compute the cheapest `units` of a study again, for each group of methods, and compare their lines.
 
     A unit that takes more CPU time than `seconds` is stopped and reported as skipped, like one whose data are missing.
