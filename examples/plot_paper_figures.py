@@ -3,8 +3,8 @@ The paper's Figures 1 and 2
 ===========================
 
 The idea of TCPU (Mielniczuk, Rejchel and Teisseyre, AISTATS 2026) in the two pictures
-that the paper opens with, made small; ``make paper`` makes them, and all others, in
-full.
+that the paper opens with, made small; ``python -m experiments figure all`` draws them,
+and all others, in full.
 """
 
 # %%

@@ -1,1 +1,1 @@
-"""The paper's experiments, made with the library as a user would make them: ``python -m experiments list``."""
+"""The paper's experiments and the library's own studies, run with the library: ``python -m experiments list``."""

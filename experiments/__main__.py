@@ -1,7 +1,8 @@
-"""The command line of the studies: list, run, table, figure, compare, docs, features.
+"""Command line of the studies: list, run, table, figure, verify, compare, docs, features.
 
-python -m experiments run uci            what is missing of it; killed at any moment, it goes on where it was
-priorshift experiment table uci --json   the same, from anywhere inside the repository
+python -m experiments run uci            compute the missing lines; an interrupted run continues where it stopped
+python -m experiments verify             compute a few lines of each study again and compare them with the stored ones
+priorshift experiment table uci --json   the same commands, from any folder
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from experiments import own
+from experiments import custom_methods
 from experiments.grids import EXPERIMENTS, Experiment
 from experiments.studies import STUDIES
 from experiments.study import Study
@@ -27,63 +28,84 @@ _SMOKE = Path(tempfile.gettempdir()) / "priorshift-smoke"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0, or 2 with one sentence."""
+    """Run the command and return its exit status: 0, 1 where results differ, 2 after an error message."""
     args = _parser().parse_args(arguments)
+    status: int | None = 0
     try:
-        args.run(args)
+        status = args.run(args)
     except InputError as error:
         print(f"priorshift: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # whoever read our output has gone
+    except BrokenPipeError:  # the reader of our output has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        print(f"priorshift: {error.filename or 'a file'} cannot be used ({error.strerror or error}).", file=sys.stderr)
+        print(f"priorshift: Cannot use {error.filename or 'a file'}: {error.strerror or error}.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("priorshift: interrupted; what was done is kept: run again to go on.", file=sys.stderr)
+        print("priorshift: Interrupted. Completed lines are saved: run again to continue.", file=sys.stderr)
         return 130
-    return 0
+    return status or 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="priorshift experiment", description="The paper's experiments and ours.")
+    parser = argparse.ArgumentParser(
+        prog="priorshift experiment", description="Run the paper's experiments and the library's studies."
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name: str, run: Callable[[argparse.Namespace], None], says: str) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=says)
+    def command(name: str, run: Callable[[argparse.Namespace], int | None], help: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
         added.set_defaults(run=run)
         return added
 
-    lists = command("list", _list, "what there is, and how much of it is done")
-    runs = command("run", _run, "make what is missing of a study")
-    tables = command("table", _table, "its figures, beside the published ones where there are any")
+    lists = command("list", _list, "list the studies and how much of each is complete")
+    lists.add_argument("--names", action="store_true", help="print only the names, separated by spaces")
+    runs = command("run", _run, "compute the missing lines of a study")
+    tables = command("table", _table, "print the table of a study, with the published results if there are any")
     figures = command("figure", _figure, "draw an experiment, or one of the paper's figures 1 and 2")
-    compare = command("compare", _compare, "the page that sets our figures beside the published ones")
-    docs = command("docs", _docs, "write the studies' tables into the documents anew")
-    features = command("features", _features, "the paper's image features, where torchvision can download")
-    for named in (runs, tables, figures):
-        named.add_argument("name", help="a study" + ", 1 or 2" * (named is figures) + ", or all")
-        named.add_argument("--smoke", action="store_true", help="a small part, in a folder of its own")
-    runs.add_argument("--methods", metavar="NAMES", help="by commas; package.module:Class is a method of yours")
-    runs.add_argument("--repetitions", metavar="N", type=int, help="fewer or more than the study's own number")
-    runs.add_argument("--processes", metavar="N", type=int, help="as many as there are cores, by default")
-    tables.add_argument("--json", action="store_true", help="rows as JSON")
-    figures.add_argument("--output", metavar="FOLDER", type=Path, default=HOME / "figures", help="where to draw")
-    compare.add_argument("--output", metavar="FILE", type=Path, default=HOME / "COMPARISON.md", help="the page")
-    docs.add_argument(
-        "files", nargs="*", type=Path, default=DOCUMENTS, help="the pages of docs and the README, by default"
+    verifies = command("verify", _verify, "compute a few lines again and compare them with the stored ones")
+    compare = command("compare", _compare, "write the page that compares our results with the published ones")
+    docs = command("docs", _docs, "update the tables of the studies in the documents")
+    features = command(
+        "features", _features, "compute the paper's image features (needs torchvision and internet access)"
     )
-    docs.add_argument("--check", action="store_true", help="write nothing; fail where a table is not that of the lines")
-    features.add_argument("--output", metavar="FOLDER", type=Path, required=True, help="becomes PRIORSHIFT_DATA")
-    for reads in (lists, runs, tables, figures, compare, docs):
-        reads.add_argument("--results", metavar="FOLDER", type=Path, default=RESULTS, help="where the lines are")
+    for named in (runs, tables, figures):
+        named.add_argument("name", help="name of a study" + ", 1 or 2" * (named is figures) + ", or all")
+    verifies.add_argument("name", nargs="?", default="all", help="name of a study, or all. Default all")
+    for named in (runs, tables, figures, verifies):
+        named.add_argument(
+            "--smoke", action="store_true", help="use a small part of the study, in a temporary folder of results"
+        )
+    runs.add_argument(
+        "--methods", metavar="NAMES", help="methods, separated by commas; package.module:Class is a custom one"
+    )
+    runs.add_argument("--repetitions", metavar="N", type=int, help="number of repetitions. Default that of the study")
+    runs.add_argument("--processes", metavar="N", type=int, help="number of processes. Default the number of cores")
+    tables.add_argument("--json", action="store_true", help="print the rows as JSON")
+    figures.add_argument(
+        "--output", metavar="FOLDER", type=Path, default=HOME / "figures", help="folder of the figures"
+    )
+    compare.add_argument("--output", metavar="FILE", type=Path, default=HOME / "COMPARISON.md", help="file of the page")
+    docs.add_argument(
+        "files", nargs="*", type=Path, default=DOCUMENTS, help="documents. Default the pages of docs and the README"
+    )
+    docs.add_argument("--check", action="store_true", help="write nothing; fail if a table is not up to date")
+    features.add_argument(
+        "--output", metavar="FOLDER", type=Path, required=True, help="folder to write to; set PRIORSHIFT_DATA to it"
+    )
+    verifies.add_argument("--units", metavar="N", type=int, default=1, help="units of work for each study. Default 1")
+    verifies.add_argument(
+        "--seconds", metavar="S", type=float, default=90.0, help="limit of a unit's CPU time. Default 90"
+    )
+    for reads in (lists, runs, tables, figures, verifies, compare, docs):
+        reads.add_argument("--results", metavar="FOLDER", type=Path, default=RESULTS, help="folder of the results")
     return parser
 
 
-def _asked(args: argparse.Namespace) -> list[Study]:
-    """The studies by their name, or the small part of each; then results and pictures have their own folder."""
+def _selected_studies(args: argparse.Namespace) -> list[Study]:
+    """Return the studies with the name, or their small parts, whose results are in a temporary folder by default."""
     if args.name != "all" and args.name not in STUDIES:
-        raise InputError(f"there is no study {args.name!r}; there are {', '.join(STUDIES)} and all.")
+        raise InputError(f"Unknown study {args.name!r}. Choose one of {', '.join(STUDIES)}, or all.")
     studies = [study for study in STUDIES.values() if args.name in (study.name, "all")]
     if not args.smoke:
         return studies
@@ -93,6 +115,9 @@ def _asked(args: argparse.Namespace) -> list[Study]:
 
 
 def _list(args: argparse.Namespace) -> None:
+    if args.names:
+        print(*STUDIES)
+        return
     for study in STUDIES.values():
         print(f"{study.name:17}{study.title}")
         shares = study.progress(args.results).items()
@@ -105,39 +130,39 @@ def _run(args: argparse.Namespace) -> None:
     for option in ("repetitions", "processes"):
         if getattr(args, option) is not None and getattr(args, option) < 1:
             raise InputError(f"--{option} is {getattr(args, option)}, but it must be at least 1.")
-    for study in _asked(args):
+    for study in _selected_studies(args):
         if args.name == "all" and (args.methods or args.repetitions) and not study.methods:
-            continue  # a study of its own kind has neither to choose
-        made = run(
+            continue  # trials have neither option
+        count = run(
             study,
             args.results / f"{study.name}.jsonl",
             methods=args.methods and _methods(study, args.methods.split(",")),
             repetitions=args.repetitions,
             processes=args.processes,
         )
-        print(f"{study.name}: {made} new lines")
+        print(f"{study.name}: {count} new lines")
 
 
 def _methods(study: Study, names: list[str]) -> tuple[str, ...]:
-    """Those of the names that the study has, and everybody's own; a name that no experiment has is a mistake."""
+    """Return the names that are methods of the study or custom; raise for a name that no experiment has."""
     if not study.methods:
-        raise InputError(f"{study.name} has no methods to choose from; leave --methods out.")
+        raise InputError(f"{study.name} has no methods to choose from. Remove --methods.")
     for name in names:
-        if own.is_own(name):
-            own.load(name)  # refused before the work rather than in the midst of it
+        if custom_methods.is_custom(name):
+            custom_methods.load_class(name)  # raises before the run starts
         elif not any(name in experiment.methods for experiment in EXPERIMENTS.values()):
-            raise InputError(f"{study.name} has no method {name!r}; it has {', '.join(study.methods)}.")
-    return tuple(name for name in names if own.is_own(name) or name in study.methods)
+            raise InputError(f"{study.name} has no method {name!r}. Choose from {', '.join(study.methods)}.")
+    return tuple(name for name in names if custom_methods.is_custom(name) or name in study.methods)
 
 
 def _table(args: argparse.Namespace) -> None:
-    tables = [(study, study.table(args.results)) for study in _asked(args)]
+    tables = [(study, study.table(args.results)) for study in _selected_studies(args)]
     if not any(rows for _, rows in tables):
-        raise InputError(f"there are no lines of {args.name} yet; run 'priorshift experiment run {args.name}'.")
+        raise InputError(f"{args.name} has no results yet. Run 'priorshift experiment run {args.name}'.")
     if args.json:
         print(json.dumps([row for _, rows in tables for row in rows], ensure_ascii=False, allow_nan=False))
     else:
-        print("\n\n".join(f"{study.title}\n\n{study.words(rows)}" for study, rows in tables if rows))
+        print("\n\n".join(f"{study.title}\n\n{study.format_table(rows)}" for study, rows in tables if rows))
 
 
 def _figure(args: argparse.Namespace) -> None:
@@ -149,39 +174,63 @@ def _figure(args: argparse.Namespace) -> None:
     for name, draw in PAPER.items():
         if args.name in (name, "all"):
             print(draw(args.output))
-    for study in [] if args.name in PAPER else _asked(args):
+    for study in [] if args.name in PAPER else _selected_studies(args):
         if not isinstance(study, Experiment):
             if args.name != "all":
-                raise InputError(f"{study.name} has no figure; 'priorshift experiment table {study.name}' prints it.")
+                raise InputError(f"{study.name} has no figure. Run 'priorshift experiment table {study.name}' instead.")
         elif args.name != "all" or (args.results / f"{study.name}.jsonl").exists():
             for path in draw_experiment(study, args.results, args.output):
                 print(path)
 
 
+def _verify(args: argparse.Namespace) -> int:
+    from experiments.runner import VERSIONS
+    from experiments.verify import verify
+
+    for option in ("units", "seconds"):
+        if getattr(args, option) <= 0:
+            raise InputError(f"--{option} is {getattr(args, option):g}, but it must be greater than 0.")
+    studies = _selected_studies(args)
+    include_slow = args.name != "all" or args.smoke
+    reports = []
+    print(f"versions: {VERSIONS}")
+    print(f"{'study':18}{'lines':>6}{'fields':>8}{'seconds':>9}  result", flush=True)
+    for study in studies:
+        report = verify(study, args.results, units=args.units, seconds=args.seconds, include_slow=include_slow)
+        reports.append(report)
+        print(report, *(f"    {difference}" for difference in report.differences), sep="\n", flush=True)
+    changed = sum(bool(report.differences) for report in reports)
+    compared = sum(report.lines > 0 for report in reports)
+    print(f"{compared} of {len(reports)} studies compared: {compared - changed} unchanged, {changed} differ.")
+    return 1 if changed else 0
+
+
 def _compare(args: argparse.Namespace) -> None:
     from experiments.compare import page
-    from experiments.documents import replace_text
+    from experiments.document_tables import write_atomically
 
-    replace_text(args.output, page(args.results))
+    write_atomically(args.output, page(args.results))
     print(args.output)
 
 
 def _docs(args: argparse.Namespace) -> None:
-    from experiments.documents import renew, texts
+    from experiments.document_tables import table_texts, update_tables
 
-    there = texts(args.results)
+    texts = table_texts(args.results)
     for path in args.files:
-        names = renew(path, there, write=not args.check)
+        names = update_tables(path, texts, write=not args.check)
         if names and args.check:
-            raise InputError(f"{path.name}: the table {names[0]} is not that of the lines; run 'make docs-tables'.")
+            raise InputError(f"{path.name}: the table {names[0]} is not up to date. Run 'make docs-tables'.")
         if not args.check:
-            renewed, left = ([n for n in names if (n in there) == made] for made in (True, False))
-            waiting = f"; left as they are, for want of lines: {', '.join(left)}" if left else ""
-            print(f"{path}: {len(renewed)} table{'s' * (len(renewed) != 1)} renewed{waiting}")
+            updated, unchanged = ([n for n in names if (n in texts) == known] for known in (True, False))
+            incomplete = (
+                f"; not updated, since their studies are incomplete: {', '.join(unchanged)}" if unchanged else ""
+            )
+            print(f"{path}: {len(updated)} table{'s' * (len(updated) != 1)} updated{incomplete}")
 
 
 def _features(args: argparse.Namespace) -> None:
-    from experiments.features import write_features
+    from experiments.image_features import write_features
 
     write_features(args.output)
 

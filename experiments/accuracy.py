@@ -1,4 +1,4 @@
-"""How far answers are from the truth, how often their intervals hold it, and how wide these are."""
+"""Measure the error of repeated estimates, and the coverage and width of their intervals."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ from typing import Any
 
 import numpy as np
 
-Answer = tuple[float, float, float]
+Answer = tuple[float, float, float]  # the estimate and the two ends of its interval
 
 
 def answer(estimate: Any) -> Answer:
-    """The value and the two ends of its interval."""
+    """Return the value of an estimate and the two ends of its interval."""
     return estimate.value, estimate.interval.low, estimate.interval.high
 
 
-def accuracy(answers: Sequence[Answer], truth: float, of: str = "") -> dict[str, float | None]:
-    """Figures of repeated answers, their names followed by `of`; a missing value counts as an error of 1."""
+def accuracy(answers: Sequence[Answer], truth: float, suffix: str = "") -> dict[str, float | None]:
+    """Return error, bias, standard deviation, coverage and mean width, each name followed by `suffix`.
+
+    A missing estimate counts as an error of 1.
+    """
     value, low, high = np.array(answers, dtype=float).T
-    off = value - truth
-    there = np.isfinite(off)
+    deviation = value - truth
+    finite = np.isfinite(deviation)
     figures = {
-        "error": np.where(there, np.abs(off), 1.0).mean(),
-        "bias": off[there].mean() if there.any() else np.nan,
-        "sd": off[there].std(ddof=1) if there.sum() > 1 else np.nan,
+        "error": np.where(finite, np.abs(deviation), 1.0).mean(),
+        "bias": deviation[finite].mean() if finite.any() else np.nan,
+        "sd": deviation[finite].std(ddof=1) if finite.sum() > 1 else np.nan,
         "coverage": np.mean((low <= truth) & (truth <= high)),
         "width": np.mean(high - low),
     }
-    return {f"{name}{of}": round(float(v), 6) if np.isfinite(v) else None for name, v in figures.items()}
+    return {f"{name}{suffix}": round(float(v), 6) if np.isfinite(v) else None for name, v in figures.items()}

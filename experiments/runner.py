@@ -1,4 +1,4 @@
-"""Running a study: what is missing, in parallel, written by one process as it comes."""
+"""Run the missing units of a study in parallel; one process writes the lines as they arrive."""
 
 from __future__ import annotations
 
@@ -35,51 +35,51 @@ def run(
     repetitions: int | None = None,
     processes: int | None = None,
 ) -> int:
-    """Make the lines that are missing in `path`; how many were made."""
-    made = 0
+    """Compute the lines that are missing in `path` and return their number."""
+    count = 0
     with Store(path) as store:
         done = {study.key(line) for line in store.lines}
         todo = [unit for unit in study.units(methods, repetitions) if not unit.wanted <= done]
         with tqdm(total=len(todo), desc=study.name, unit="unit", leave=False, disable=None) as bar:
-            for lines in _results(todo, 1 if study.alone else processes or joblib.cpu_count()):
+            for lines in _results(todo, 1 if study.timed else processes or joblib.cpu_count()):
                 new = [line for line in lines if study.key(line) not in done]
                 store.append({"experiment": study.name, **line, "versions": VERSIONS} for line in new)
                 done.update(map(study.key, new))
-                made += len(new)
+                count += len(new)
                 bar.update()
-    return made
+    return count
 
 
 def run_unit(unit: Unit) -> list[Line]:
-    """Its lines, without what has no value."""
+    """Return the lines of a unit, without fields that are None."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PriorShiftWarning)
         return [{name: value for name, value in line.items() if value is not None} for line in unit.work()]
 
 
 def _results(todo: list[Unit], processes: int) -> Iterator[list[Line]]:
-    """As they come; no more units are under way than there are processes, so an end is an end."""
+    """Yield results as they arrive; no more units are submitted than there are processes, so stopping is immediate."""
     if processes == 1:
         yield from map(run_unit, todo)
         return
     queue = iter(todo)
-    # fresh interpreters: a forked one would keep the results' lock when this process is killed
+    # Spawn, not fork: a forked process would keep the lock on the results if this process were killed.
     context = multiprocessing.get_context("spawn")
     with (
         _environment(OMP_NUM_THREADS="1"),
-        ProcessPoolExecutor(processes, context, initializer=_leave_with, initargs=(os.getpid(),)) as pool,
+        ProcessPoolExecutor(processes, context, initializer=_exit_with_parent, initargs=(os.getpid(),)) as pool,
     ):
-        under_way: set[Future[list[Line]]] = {pool.submit(run_unit, u) for u in islice(queue, processes)}
+        running: set[Future[list[Line]]] = {pool.submit(run_unit, u) for u in islice(queue, processes)}
         try:
-            while under_way:
-                finished, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-                under_way |= {pool.submit(run_unit, unit) for unit in islice(queue, len(finished))}
+            while running:
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                running |= {pool.submit(run_unit, unit) for unit in islice(queue, len(finished))}
                 for future in finished:
                     yield future.result()
         except BrokenProcessPool:
             raise InputError(
-                "a process of the run was killed, perhaps for memory; what was done is kept: run again to go on, with "
-                "fewer --processes."
+                "A process of the run was killed, perhaps for lack of memory. Completed lines are saved: run again "
+                "with fewer --processes to continue."
             ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -88,7 +88,7 @@ def _results(todo: list[Unit], processes: int) -> Iterator[list[Line]]:
 
 @contextmanager
 def _environment(**values: str) -> Iterator[None]:
-    """A process has one core: threads under it would only wait for each other."""
+    """Set environment variables, here one thread for each process, and restore them."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -98,8 +98,8 @@ def _environment(**values: str) -> Iterator[None]:
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-def _leave_with(parent: int) -> None:
-    """End when the process that wants the results is gone: killed, it cannot say so."""
+def _exit_with_parent(parent: int) -> None:
+    """Exit when the parent process is gone, which cannot stop its workers when it is killed."""
 
     def watch() -> None:
         while os.getppid() == parent:

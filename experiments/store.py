@@ -1,4 +1,4 @@
-"""Lines of results in a file that survives being killed: whole lines are kept, a torn last one is cut off."""
+"""Store results as JSON lines; after a killed run, complete lines are kept and an incomplete last one is removed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from priorshift.errors import InputError
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """All whole lines."""
+    """Read all complete lines of a file; none if it does not exist."""
     if not path.exists():
         return []
     lines = []
@@ -24,13 +24,13 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         except ValueError:
             line = None
         if not isinstance(line, dict):
-            raise InputError(f"{path} holds something else than a result in line {number}; mend or remove that line.")
+            raise InputError(f"Line {number} of {path} is not a result. Correct or remove it.")
         lines.append(line)
     return lines
 
 
 class Store:
-    """Appends lines, several at once or none of them; one process at a time.
+    """A file of results to which one process at a time appends lines.
 
     Examples
     --------
@@ -50,18 +50,18 @@ class Store:
         try:
             self._lock()
             text = path.read_bytes()
-            whole = text.rfind(b"\n") + 1
-            if not b'{"experiment":'.startswith(text[whole:][:14]):
-                raise InputError(f"{path} ends with something else than a result; mend or remove its last line.")
-            if whole < len(text):  # the process before was killed while it wrote
-                os.ftruncate(self._file, whole)
+            complete = text.rfind(b"\n") + 1
+            if not b'{"experiment":'.startswith(text[complete:][:14]):
+                raise InputError(f"The last line of {path} is not a result. Correct or remove it.")
+            if complete < len(text):  # an earlier process was killed while it wrote
+                os.ftruncate(self._file, complete)
             self.lines = read_lines(path)
         except BaseException:
             os.close(self._file)
             raise
 
     def append(self, lines: Iterable[dict[str, Any]]) -> None:
-        """Write all the lines, or none where the disk is full."""
+        """Append all lines, or none if the disk is full."""
         text = "".join(
             json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n" for line in lines
         ).encode()
@@ -73,17 +73,17 @@ class Store:
         except OSError as error:
             os.ftruncate(self._file, size)
             raise InputError(
-                f"{self.path} cannot be written ({error.strerror}); what was done before is kept: run again to go on."
+                f"Cannot write {self.path}: {error.strerror}. Completed lines are saved: run again to continue."
             ) from None
 
     def _lock(self) -> None:
-        with contextlib.suppress(ImportError):  # not on Windows, where two runs must be kept apart by their user
+        with contextlib.suppress(ImportError):  # on Windows the user has to avoid two runs at once
             import fcntl
 
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise InputError(f"another run is writing {self.path}; wait for it or stop it.") from None
+                raise InputError(f"Another run is writing {self.path}. Wait for it or stop it.") from None
 
     def __enter__(self) -> Store:
         return self

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from experiments.draws import counts, load, standardized
+from experiments.sampling import class_counts, load_dataset, standardize
 
 from priorshift.datasets import IMAGES, OPENML
 
@@ -42,20 +42,20 @@ class Draw:
         rng = np.random.default_rng((3, name, prior, self.labels, self.seed))
         P, of_positives, of_negatives = self._classes(rng)
         U = np.concatenate([of_positives, of_negatives])
-        X = standardized(np.concatenate([P, U]), U)
+        X = standardize(np.concatenate([P, U]), U)
         return X, np.repeat([1, 0], [len(P), len(U)]), len(of_positives) / len(U)
 
     def _classes(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """P, and the positives and negatives of U."""
         if self.dataset in GAUSSIANS:
-            k, n = counts(self.source_prior, ROWS, ROWS, ROWS)
+            k, n = class_counts(self.source_prior, ROWS, ROWS, ROWS)
             classes = np.repeat([1, 0], [self.labels + k, n])
             X = rng.normal(size=(len(classes), 10)) + GAUSSIANS[self.dataset] * classes[:, None]
             return X[: self.labels], X[self.labels : self.labels + k], X[self.labels + k :]
-        data = load(self.dataset)
+        data = load_dataset(self.dataset)
         positives, negatives = (rng.permutation(data.X[data.y == label]) for label in (True, False))
         P, rest = np.split(positives, [min(self.labels, len(positives) // 2)])
-        k, n = counts(self.source_prior, len(rest), len(negatives), ROWS)
+        k, n = class_counts(self.source_prior, len(rest), len(negatives), ROWS)
         return P, rest[:k], negatives[:n]
 
 

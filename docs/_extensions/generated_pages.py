@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from experiments.columns import markdown
-from experiments.documents import replace_text
+from experiments.document_tables import write_atomically
 from experiments.grids import EXPERIMENTS
+from experiments.text_tables import markdown_table
 
 import priorshift as ps
 
@@ -22,7 +22,7 @@ RESULTS = ROOT / "experiments" / "results"
 BENCHMARKS = ROOT / "benchmarks" / "results"
 _ERRORS = ("synthetic", "uci", "images", "size", "violation", "prior", "tau")
 _TIMES = ("times", "times-by-size")
-_NO_BENCHMARK = ("before", "peers")  # two versions of ours, for whoever changes the code again; the second has its own
+_NO_BENCHMARK = ("peers",)  # has a table of its own
 # what a field is called in a table
 _WORDS = {
     "rows_each": "rows of each sample",
@@ -65,7 +65,7 @@ def write_pictures(folder: Path) -> list[Path]:
 def _write(path: Path, text: str) -> Path:
     path.parent.mkdir(exist_ok=True)
     if not path.exists() or path.read_text(encoding="utf-8") != text + "\n":
-        replace_text(path, text + "\n")
+        write_atomically(path, text + "\n")
     return path
 
 
@@ -104,7 +104,7 @@ def _cells(name: str, said: Any) -> str:
         (*(_short(part) for part in cell), *(cells[cell].get(method, "") for method in methods))
         for cell in sorted(cells, key=lambda cell: tuple(map(_order, cell)))
     ]
-    return markdown((*named, *methods), table)
+    return markdown_table((*named, *methods), table)
 
 
 def benchmark(path: Path) -> str:
@@ -132,7 +132,7 @@ def peers() -> str:
 
 def _table(lines: list[dict[str, Any]]) -> str:
     names = [name for name in lines[0] if any(line.get(name) not in (None, "") for line in lines)]
-    return markdown(
+    return markdown_table(
         [_words(name) for name in names], [[_short(line.get(name, "")) for name in names] for line in lines]
     )
 

@@ -1,4 +1,4 @@
-"""All studies by their names: the paper's grids, and the library's own measurements, a module each."""
+"""All studies by name: the paper's experiments, and the library's own measurements, one module each."""
 
 from experiments.grids import EXPERIMENTS
 from experiments.studies import (

@@ -1,10 +1,10 @@
-"""What are a few labels worth? Audits of the source and of the target, beside the tables alone and the labels alone.
+"""Measure what an audit with few labels gains, over the tables alone and over the labels alone.
 
-On the paper's synthetic data (500 positives, 2000 unlabelled and 2000 target rows) and on two UCI sets whose classes
-overlap, rows are looked up at random. Three answers are compared: by the tables without an audit, by the audited labels
-without the tables (a share, with Wilson's interval), and by both. "source" is about π, "target" about π′, with π
-unknown either way. "excess" is the error of both less that of the better of the two others, with its standard error;
-where a sample has fewer rows than there are labels, all of it is looked up.
+Random rows are audited on the paper's synthetic data (500 positives, 2000 unlabelled and 2000 target rows) and on two
+UCI sets whose classes overlap. Three estimates are compared: from the tables without an audit, from the audited labels
+without the tables (a share, with Wilson's interval), and from both. "source" is π and "target" is π′; π is unknown in
+both cases. "excess" is the error of the third estimate minus that of the better of the other two, with its standard
+error. If a sample has fewer rows than the number of labels, all its rows are audited.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import priorshift as ps
-from experiments import draws
-from experiments.columns import markdown
+from experiments import sampling
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 from priorshift.arrays import Floats
 from priorshift.inference.audit_combination import SampleAudit, combine_with_audit
 from priorshift.problem import Source
@@ -38,82 +38,85 @@ Classes = NDArray[np.bool_]
 
 
 def samples(dataset: str, pi: float, rng: np.random.Generator) -> tuple[Rows, Classes, Classes, list[Any]]:
-    """X, which rows are labelled, the class of each, and (rows, classes) of the targets; classes fall by chance."""
+    """Draw X, which rows are labelled, their classes, and (rows, classes) of the targets, with random class counts."""
     if dataset == "Synthetic":
 
-        def made(classes: Classes) -> Rows:
+        def normal_rows(classes: Classes) -> Rows:
             return np.asarray(rng.normal(size=(len(classes), 10)) + classes[:, None])
 
         labeled = np.arange(_POSITIVES + _ROWS) < _POSITIVES
         classes = labeled | (rng.random(len(labeled)) < pi)
-        of_target = [rng.random(_ROWS) < target for target in TARGETS]
-        return made(classes), labeled, classes, [(made(c), c) for c in of_target]
-    data = draws.load(dataset)
-    first, second = draws.halves(len(data.X), rng)
+        target_classes = [rng.random(_ROWS) < target for target in TARGETS]
+        return normal_rows(classes), labeled, classes, [(normal_rows(c), c) for c in target_classes]
+    data = sampling.load_dataset(dataset)
+    first, second = sampling.split_halves(len(data.X), rng)
     positives = first[data.y[first]]
     P, rest = np.split(positives, [len(positives) // 2])
-    U = _drawn(rest, first[~data.y[first]], pi, rng)
-    Z = draws.standardized(data.X, data.X[U])
-    T = [_drawn(second[data.y[second]], second[~data.y[second]], target, rng) for target in TARGETS]
+    U = _binomial_sample(rest, first[~data.y[first]], pi, rng)
+    Z = sampling.standardize(data.X, data.X[U])
+    T = [_binomial_sample(second[data.y[second]], second[~data.y[second]], target, rng) for target in TARGETS]
     ids = np.concatenate([P, U])
     return Z[ids], np.arange(len(ids)) < len(P), data.y[ids], [(Z[rows], data.y[rows]) for rows in T]
 
 
-def _drawn(positive: Any, negative: Any, prior: float, rng: np.random.Generator) -> Any:
-    """Rows of a population of that prior, as many as there are for it."""
+def _binomial_sample(positive: Any, negative: Any, prior: float, rng: np.random.Generator) -> Any:
+    """Return row numbers of a sample from a population with this prior, as large as the classes allow."""
     n = int(0.85 * min(len(positive) / prior, len(negative) / (1 - prior)))
     n = min(n, _ROWS)
     k = min(int(rng.binomial(n, prior)), len(positive))
     return rng.permutation(np.concatenate([positive[:k], negative[: n - k]]))
 
 
-def _by_labels(classes: Classes) -> tuple[float, float, float]:
+def _from_labels(classes: Classes) -> tuple[float, float, float]:
+    """Return the share of positives and Wilson's interval."""
     found = stats.binomtest(int(classes.sum()), len(classes))
     ends = found.proportion_ci(method="wilson")
     return found.statistic, ends.low, ends.high
 
 
 def _answers(dataset: str, pi: float, seed: int) -> Floats:
-    """(value, low, high) for each share, number of labels, and way to answer."""
+    """Return (value, low, high) for each share, number of labels and kind of estimate."""
     rng = np.random.default_rng((SETS.index(dataset), round(1000 * pi), seed))
     X, labeled, classes, targets = samples(dataset, pi, rng)
     witness = ps.WitnessShift(random_state=seed).fit(X, labeled)
     prior, scored = witness.prior_estimator_, witness.scored_
-    alone = prior.prior_, *prior.interval_
+    from_tables = prior.prior_, *prior.interval_
     U = rng.permutation(np.flatnonzero(~labeled))
     answers = [[]]
     for labels in LABELS:
-        audit = _looked_up(classes, U[:labels])
-        # what MixturePrior().fit(X, labeled, audit=audit) does, without scoring the rows and asking KM2 again
+        audit = _audit(classes, U[:labels])
+        # the same as MixturePrior().fit(X, labeled, audit=audit), without scoring the rows and fitting KM2 again
         source = Source.from_labels(X, labeled, audit=audit, scenario="case-control", standardize=True)
         sample = SampleAudit.from_source(source, scored.predicted(scored.p_values))
         both = combine_with_audit(prior.prior_distribution_, sample, from_rows=True).distribution
-        by_labels = _by_labels(classes[U[:labels]])
-        answers[0].append((alone, by_labels, (both.mean(), *both.ppf([0.025, 0.975]))))
-    for T, of_target in targets:
+        from_labels = _from_labels(classes[U[:labels]])
+        answers[0].append((from_tables, from_labels, (both.mean(), *both.ppf([0.025, 0.975]))))
+    for T, target_classes in targets:
         answers.append([])
         order = rng.permutation(len(T))
         tables = witness.estimate(T)
         for labels in LABELS:
-            both = witness.estimate(T, audit=_looked_up(of_target, order[:labels]))
-            by_labels = _by_labels(of_target[order[:labels]])
+            both = witness.estimate(T, audit=_audit(target_classes, order[:labels]))
+            from_labels = _from_labels(target_classes[order[:labels]])
             ends = ((e.value, e.interval.low, e.interval.high) for e in (tables, both))
-            answers[-1].append((next(ends), by_labels, next(ends)))
+            answers[-1].append((next(ends), from_labels, next(ends)))
     return np.array(answers)
 
 
-def _looked_up(classes: Classes, rows: Any) -> Floats:
+def _audit(classes: Classes, rows: Any) -> Floats:
+    """Return the classes of the audited rows, and nan for the others."""
     audit = np.full(len(classes), np.nan)
     audit[rows] = classes[rows]
     return audit
 
 
 def measure(dataset: str, source_prior: float, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     answers = np.array([_answers(dataset, source_prior, seed) for seed in range(repetitions)])
     lines = []
     for i, (share, truth) in enumerate(zip(SHARES, (source_prior, *TARGETS), strict=True)):
         for j, labels in enumerate(LABELS):
-            value, low, high = np.moveaxis(answers[:, i, j], -1, 0)  # each of shape (repetitions, ways to answer)
+            value, low, high = np.moveaxis(answers[:, i, j], -1, 0)  # each of shape (repetitions, kinds of estimate)
             error, holds = np.abs(value - truth), (low <= truth) & (truth <= high)
             figures = {}
             for k, name in enumerate(ANSWERS):
@@ -127,9 +130,10 @@ def measure(dataset: str, source_prior: float, repetitions: int) -> list[Line]:
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
+    """Return the texts that documents quote."""
     rows = []
     for dataset, share in product(SETS, ("source", "target")):
-        for labels in _TOLD:
+        for labels in _TABULATED:
             some = [line for line in lines if line["dataset"] == dataset and line["labels"] == labels
                     and line["share"].startswith(share)]  # fmt: skip
             means = {name: np.mean([line[name] for line in some]) for name in some[0] if name.endswith(_FIGURES)}
@@ -140,13 +144,13 @@ def texts(lines: list[Line]) -> dict[str, str]:
     near = [line["excess"] <= 2 * line["excess_standard_error"] for line in lines]
     covers = np.array([line["both_coverage"] for line in lines])
     return {
-        "audits": markdown(header, rows),
+        "audits": markdown_table(header, rows),
         "audits-near": f"in {sum(near)} of the {len(lines)} cells",
         "audits-cover": f"covers {covers.mean():.1%} on average and {covers.min():.0%} at least",
     }
 
 
-_TOLD = (50, 200)  # labels
+_TABULATED = (50, 200)  # numbers of labels in the table
 _FIGURES = ("_error", "_coverage", "_width")
 _GRID = tuple(
     {"dataset": dataset, "source_prior": pi, "share": share, "labels": labels, "repetitions": _REPETITIONS}

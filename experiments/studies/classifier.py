@@ -1,10 +1,10 @@
-"""How good are the decisions? nnPU beside the best possible and a supervised classifier, adapted or not.
+"""Measure the accuracy of nnPU, with and without adaptation, compared with supervised and optimal classifiers.
 
-Source and target are those of the paper's experiments, c = 0.5, but for one thing: both are standardised by the
-source, as a user must. For every (data set, π, seed): accuracy in the source population (a fresh sample of prior π)
-of nnPU with the true prior and of logistic regression and boosting fitted to true labels of as many rows; then, for
-every π′, target accuracy of nnPU without adapting, adapted to TCPU's estimate (true π), to the true prior, and by the
-rule as the paper prints it.
+Source and target are those of the paper's experiments with c = 0.5, except that both are standardised by the source, as
+a user must do. For every data set, π and seed, the first line has the accuracy in the source population (a new sample
+with prior π) of nnPU with the true prior, and of logistic regression and boosting fitted to the true labels of as many
+rows. For every π′, a further line has the target accuracy of nnPU without adaptation, adapted to TCPU's estimate (true
+π), adapted to the true prior, and by the rule as printed in the paper.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 import priorshift as ps
-from experiments.columns import markdown
-from experiments.draws import halves, load, stacked, standardized
 from experiments.grids import PRIORS, TARGETS
+from experiments.sampling import load_dataset, split_halves, stack_samples, standardize
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 from priorshift import simulate
 from priorshift.datasets import OPENML
 
@@ -31,7 +31,7 @@ _IN_TARGET = ("nnPU", "adapted", "adapted_to_truth", "as_printed")
 
 
 def problem(name: str, pi: float, seed: int) -> tuple[Any, ...]:
-    """Source rows, their true classes, and what targets are drawn from."""
+    """Draw source rows, their true classes, the rows that targets are drawn from, and the labelled source."""
     rng = np.random.default_rng((seed, round(1000 * pi), SETS.index(name)))
     if name == "Synthetic":
         y = rng.random(2000) < pi
@@ -39,21 +39,21 @@ def problem(name: str, pi: float, seed: int) -> tuple[Any, ...]:
         classes = rng.random(20_000) < 0.5
         pool = rng.normal(size=(20_000, 10)) + classes[:, None]
     else:
-        data = load(name)
-        first, second = halves(len(data.X), rng)
+        data = load_dataset(name)
+        first, second = split_halves(len(data.X), rng)
         kept = first[simulate.downsample(data.y[first], pi, random_state=rng)]
-        Z = standardized(data.X, data.X[kept])
+        Z = standardize(data.X, data.X[kept])
         X, y, pool, classes = Z[kept], data.y[kept], Z[second], data.y[second]
     positives = int(y.sum())
     m, _ = simulate.sample_sizes(len(X), pi, 0.5)
-    if m > positives:  # a synthetic pool may hold fewer than the scheme labels
+    if m > positives:  # a synthetic sample may have fewer positives than the scheme labels
         pi = positives / len(X)
     some = simulate.label_some(X, y, pi, 0.5, random_state=rng)
     return X, y, pool, classes, some, rng
 
 
 def posterior(X: np.ndarray, prior: float) -> np.ndarray:
-    """The best possible, for synthetic data."""
+    """Return the true posterior of the synthetic data, which gives the optimal classifier."""
     return np.asarray(1 / (1 + (1 - prior) / prior * np.exp(5 - X.sum(axis=1))))
 
 
@@ -62,10 +62,11 @@ def _accuracy(decisions: np.ndarray, truth: np.ndarray) -> float:
 
 
 def measure(dataset: str, source_prior: float, seed: int) -> list[Line]:
-    warnings.simplefilter("ignore")  # until the unit is done: of a regression that has not converged
+    """Return the lines of one unit."""
+    warnings.simplefilter("ignore")  # logistic regression may not converge; the filter ends with the unit
     name, pi = dataset, source_prior
     X, y, pool, classes, some, rng = problem(name, pi, seed)
-    rows, labels, ids = stacked(some)
+    rows, labels, ids = stack_samples(some)
     nnpu = ps.NNPUClassifier(pi, random_state=seed)
     tcpu = ps.TCPU(pi, standardize=False)
     shifted = ps.ShiftedClassifier(nnpu, tcpu, random_state=seed).fit(rows, labels, shared=ids)
@@ -98,20 +99,22 @@ def measure(dataset: str, source_prior: float, seed: int) -> list[Line]:
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
+    """Return the texts that documents quote."""
+
     def rows(population: str, names: tuple[str, ...]) -> list[tuple[str, ...]]:
-        made = []
+        table = []
         for words, synthetic in (("synthetic", True), ("seven UCI sets", False)):
             some = [x for x in lines if x["population"] == population and (x["dataset"] == "Synthetic") == synthetic]
             means = (f"{np.mean([line[n] for line in some]):.4f}" if n in some[0] else "" for n in names)
-            made.append((words, *means))
-        return made
+            table.append((words, *means))
+        return table
 
     in_target = ("in the target", "nnPU, not adapted", "adapted to the estimate", "adapted to the true π′")
     return {
-        "classifier-source": markdown(
+        "classifier-source": markdown_table(
             ("in the source population", "nnPU", "logistic", "boosting", "best possible"), rows("source", _IN_SOURCE)
         ),
-        "classifier-target": markdown((*in_target, "by the rule as printed"), rows("target", _IN_TARGET)),
+        "classifier-target": markdown_table((*in_target, "by the rule as printed"), rows("target", _IN_TARGET)),
     }
 
 

@@ -1,7 +1,7 @@
-"""Rows that come in groups, such as a patient's: do the intervals cover, with `groups` and without?
+"""Measure the coverage of intervals when rows come in groups (such as patients), with and without `groups`.
 
-Four features; x = class mean + √ρ·(effect of the group) + √(1−ρ)·noise, so that two rows of a group correlate by
-ρ. The class is the group's ("patient": all rows of a patient are of one class) or each row's own ("row").
+There are four features; x = class mean + √ρ·(group effect) + √(1−ρ)·noise, so that two rows of a group have correlation
+ρ. All rows of a group have the same class ("patient"), or each row has its own ("row").
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 import priorshift as ps
 from experiments.accuracy import Answer, accuracy, answer
-from experiments.columns import markdown
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 
 _REPETITIONS = 30
 _SIZES = (5, 12)
@@ -37,7 +37,7 @@ Rows = tuple[NDArray[np.float64], NDArray[np.intp]]
 
 
 def draw(rows: int, share: float, size: int, correlation: float, classes: str, rng: np.random.Generator) -> Rows:
-    """Rows, and the group of each."""
+    """Draw rows, and the group of each."""
     groups = np.repeat(np.arange(-(-rows // size)), size)[:rows]
     count = groups[-1] + 1
     positive = (rng.random(count) < share)[groups] if classes == "patient" else rng.random(rows) < share
@@ -48,6 +48,7 @@ def draw(rows: int, share: float, size: int, correlation: float, classes: str, r
 
 
 def measure(size: int, correlation: float, classes: str, source_prior: float, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     targets = dict(_PRIORS)[source_prior]
     answers: dict[tuple[float, str], list[Answer]] = {key: [] for key in product(targets, _METHODS)}
     for seed in range(repetitions):
@@ -59,7 +60,7 @@ def measure(size: int, correlation: float, classes: str, source_prior: float, re
         groups = np.concatenate([of_P, of_U + 10**6])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ps.errors.PriorShiftWarning)
-            asked = {
+            fitted = {
                 "witness": ps.WitnessShift(random_state=seed).fit(X, y, groups=groups),
                 "tcpu": ps.TCPU(source_prior, random_state=seed).fit(X, y, groups=groups),
                 "ignored": ps.WitnessShift(source_prior, random_state=seed).fit(X, y),
@@ -67,15 +68,15 @@ def measure(size: int, correlation: float, classes: str, source_prior: float, re
             }
             for target in targets:
                 T, of_T = draw(_ROWS["target"], target, size, correlation, classes, rng)
-                told = {"groups": of_T + 2 * 10**6}
-                witness, tcpu = asked["witness"], asked["tcpu"]
+                metadata = {"groups": of_T + 2 * 10**6}
+                witness, tcpu = fitted["witness"], fitted["tcpu"]
                 estimates = {
-                    "witness": witness.set_params(source_prior=source_prior).estimate(T, **told),
-                    "unknown": witness.set_params(source_prior=None).estimate(T, **told),
-                    "tcpu": tcpu.set_params(interval="delta").estimate(T, **told),
-                    "bootstrap": tcpu.set_params(interval="bootstrap", n_bootstrap=100).estimate(T, **told),
-                    "ignored": asked["ignored"].estimate(T),
-                    "tcpu_ignored": asked["tcpu_ignored"].estimate(T),
+                    "witness": witness.set_params(source_prior=source_prior).estimate(T, **metadata),
+                    "unknown": witness.set_params(source_prior=None).estimate(T, **metadata),
+                    "tcpu": tcpu.set_params(interval="delta").estimate(T, **metadata),
+                    "bootstrap": tcpu.set_params(interval="bootstrap", n_bootstrap=100).estimate(T, **metadata),
+                    "ignored": fitted["ignored"].estimate(T),
+                    "tcpu_ignored": fitted["tcpu_ignored"].estimate(T),
                 }
                 for method, estimate in estimates.items():
                     answers[target, method].append(answer(estimate))
@@ -86,7 +87,7 @@ def measure(size: int, correlation: float, classes: str, source_prior: float, re
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
-    """Means over priors and over whose the class is."""
+    """Tabulate means over priors and over both kinds of classes."""
     rows = []
     for size, correlation in product(_SIZES, _CORRELATIONS):
         some = [line for line in lines if (line["size"], line["correlation"]) == (size, correlation)]
@@ -97,7 +98,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
             cells.append(f"{np.mean(covered):.1f}% ({min(covered):.0f} to {max(covered):.0f}), {width:.3f}")
         rows.append(cells)
     header = [f"{words}: coverage, width" for words in _METHODS.values()]
-    return {"clusters": markdown(("rows a group", "ρ", *header), rows)}
+    return {"clusters": markdown_table(("rows a group", "ρ", *header), rows)}
 
 
 _GRID = tuple(

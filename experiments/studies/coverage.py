@@ -1,4 +1,4 @@
-"""Do the intervals cover, with a known source prior? Synthetic data, every setting of the grid."""
+"""Measure the coverage of TCPU's intervals with a known source prior, on synthetic data."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from itertools import product
 import numpy as np
 
 import priorshift as ps
-from experiments.columns import markdown
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 
 SOURCE_PRIORS = (0.1, 0.2, 0.5)
 TARGET_PRIORS = (0.1, 0.2, 0.4, 0.6, 0.8, 0.95)
-_BOOTSTRAP_ROWS = 200  # the bootstrap is studied at this size only, since it takes most of the time
+_BOOTSTRAP_ROWS = 200  # the bootstrap is measured at this size only, since it takes most of the time
 _BOOTSTRAP_REPLICATES = 200
 _SEED = 2026
 
 
 def measure(source_prior: float, target_prior: float, rows: int, shared_rows: bool, repetitions: int) -> list[Line]:
-    """How often each interval holds the true target prior, and how far the estimates are off."""
+    """Return how often each interval covers the true target prior, and the bias of the estimates."""
     setting = (source_prior, target_prior, rows, shared_rows)
     rng = np.random.default_rng([_SEED, *(round(1000 * float(value)) for value in setting)])
     draws = []
@@ -50,6 +50,7 @@ def measure(source_prior: float, target_prior: float, rows: int, shared_rows: bo
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
+    """Return the texts that documents quote."""
     covers = {
         name: 100 * np.array([line[f"coverage{end}"] for line in lines if f"coverage{end}" in line])
         for name, end in (
@@ -63,11 +64,11 @@ def texts(lines: list[Line]) -> dict[str, str]:
     few = [line for line in lines if (line["source_prior"], line["target_prior"], line["rows"]) == (0.1, 0.8, 200)]
     delta, plug_in = covers["`delta`"], covers["`delta` around the plug-in"]
     return {
-        "coverage": markdown(
+        "coverage": markdown_table(
             ("interval", "mean", "lowest", "highest"),
             [(name, f"{v.mean():.1f}%", f"{v.min():.1f}%", f"{v.max():.1f}%") for name, v in covers.items()],
         ),
-        "plug-in": markdown(
+        "plug-in": markdown_table(
             ("P and U", "statistic", "bias of π̂′", "coverage of the 95% interval"),
             [
                 (

@@ -1,6 +1,6 @@
-"""Do the intervals cover when KM2 estimates the source prior? They include its sampling error and not its bias.
+"""Measure the coverage of intervals when KM2 estimates the source prior; they allow for its variance, not its bias.
 
-Synthetic data and priors as in `coverage`; one source draw serves six targets.
+Synthetic data and priors are those of `coverage`; each source serves six targets.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from itertools import product
 import numpy as np
 
 import priorshift as ps
-from experiments.columns import markdown
 from experiments.studies.coverage import SOURCE_PRIORS, TARGET_PRIORS
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 
 _REPETITIONS = {200: 400, 2000: 100}
 _SEED = 2026
 
 
 def measure(rows: int, shared_rows: bool, source_prior: float, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     rng = np.random.default_rng([_SEED, rows, shared_rows, round(1000 * source_prior)])
     priors, errors = [], []
     draws: dict[float, list[tuple[float, ...]]] = {target: [] for target in TARGET_PRIORS}
@@ -31,7 +32,7 @@ def measure(rows: int, shared_rows: bool, source_prior: float, repetitions: int)
             estimate = tcpu.estimate(T)
             errors.append(estimate.details["source_prior_standard_error"])
             draws[target].append((estimate.raw, estimate.standard_error, target in estimate.interval))
-    of_prior = {
+    prior_figures = {
         "source_prior_bias": np.mean(priors) - source_prior,
         "source_prior_sd": np.std(priors, ddof=1),
         "source_prior_standard_error": np.mean(errors),
@@ -39,13 +40,14 @@ def measure(rows: int, shared_rows: bool, source_prior: float, repetitions: int)
     lines = []
     for target, values in draws.items():
         raw, error, covered = np.array(values, dtype=float).T
-        figures = {**of_prior, "bias": raw.mean() - target, "sd": raw.std(ddof=1)}
+        figures = {**prior_figures, "bias": raw.mean() - target, "sd": raw.std(ddof=1)}
         figures |= {"standard_error": error.mean(), "coverage": covered.mean()}
         lines.append({"target_prior": target, **{name: round(float(v), 4) for name, v in figures.items()}})
     return lines
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
+    """Return the texts that documents quote."""
     rows = []
     for n, pi in product(_REPETITIONS, SOURCE_PRIORS):
         some = [line for line in lines if (line["rows"], line["source_prior"]) == (n, pi)]
@@ -55,7 +57,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
         ends = f"{min(covered):.0f}% to {max(covered):.0f}%"
         rows.append((f"{n}", f"{pi}", f"{bias:+.3f}", f"{sd:.3f}", f"{error:.3f}", ends))
     header = ("rows", "π", "bias of KM2's π̂", "its standard deviation", "its standard error")
-    return {"coverage_km2": markdown((*header, "coverage of π′, lowest to highest"), rows)}
+    return {"coverage_km2": markdown_table((*header, "coverage of π′, lowest to highest"), rows)}
 
 
 _GRID = tuple(

@@ -1,7 +1,7 @@
-"""Do the default's intervals of π′ and of π cover when the source prior is not known?
+"""Measure the coverage of the default's intervals for π′ and for π when the source prior is unknown.
 
-The paper's synthetic populations, P and U disjoint, a positive for every four unlabelled rows; one fit serves four
-targets of as many rows as U.
+The data are the paper's synthetic populations, P and U disjoint, with one positive for every four unlabelled rows; each
+fit serves four targets with as many rows as U.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ import numpy as np
 
 import priorshift as ps
 from experiments.accuracy import Answer, accuracy, answer
-from experiments.columns import markdown
-from experiments.draws import gaussian, gaussian_source
+from experiments.sampling import gaussian_sample, gaussian_source
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 
 _REPETITIONS = {200: 100, 2000: 100, 20_000: 25}
 _PRIORS = (0.01, 0.1, 0.5, 0.9)
 _TARGETS = (0.05, 0.2, 0.6, 0.95)
-_SETTINGS = tuple((n, pi) for n, pi in product(_REPETITIONS, _PRIORS) if n * pi > 2)  # 2 positives of 200 are none
+_SETTINGS = tuple(
+    (n, pi) for n, pi in product(_REPETITIONS, _PRIORS) if n * pi > 2
+)  # 2 positives in 200 rows are too few
 _SEED = 2027
 
 
 def measure(rows: int, source_prior: float, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     of_prior: list[Answer] = []
     of_target: dict[float, list[Answer]] = {target: [] for target in _TARGETS}
     for seed in range(repetitions):
@@ -32,7 +35,7 @@ def measure(rows: int, source_prior: float, repetitions: int) -> list[Line]:
         prior = shift.prior_estimator_
         of_prior.append((prior.prior_, *prior.interval_))
         for target, answers in of_target.items():
-            answers.append(answer(shift.estimate(gaussian(rows, target, rng))))
+            answers.append(answer(shift.estimate(gaussian_sample(rows, target, rng))))
     prior_figures = {f"prior_{name}": value for name, value in accuracy(of_prior, source_prior).items()}
     return [
         {"target_prior": target, **accuracy(answers, target), **prior_figures} for target, answers in of_target.items()
@@ -40,6 +43,7 @@ def measure(rows: int, source_prior: float, repetitions: int) -> list[Line]:
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
+    """Return the texts that documents quote."""
     rows = []
     for n, pi in _SETTINGS:
         some = [line for line in lines if (line["rows"], line["source_prior"]) == (n, pi)]
@@ -52,7 +56,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
             f"{prior['prior_bias']:+.4f}",
         ))  # fmt: skip
     header = ("rows", "π", "coverage of π′", "lowest to highest", "its width", "bias of π̂′")
-    return {"coverage_unknown": markdown((*header, "coverage of π", "its width", "bias of π̂"), rows)}
+    return {"coverage_unknown": markdown_table((*header, "coverage of π", "its width", "bias of π̂"), rows)}
 
 
 _GRID = tuple(

@@ -1,7 +1,7 @@
-"""What random features cost: the standard error of R̂ by TCPU with so many of them, over that of all pairs.
+"""Measure what random features cost: the standard error of TCPU's R̂, divided by that of all pairs.
 
-The same rows for all: 2000 in U and in T, 500 in P. An estimate is consistent with any number of features; few of them
-make it less precise.
+All use the same rows: 2000 in U and in T, 500 in P. The estimate is consistent with any number of features; fewer
+features make it less precise.
 """
 
 from __future__ import annotations
@@ -12,26 +12,27 @@ from itertools import product
 import numpy as np
 
 import priorshift as ps
-from experiments.columns import markdown
-from experiments.rows_of_class import mixed, rows_of
+from experiments.sampling import resample_class, resample_mixture
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 
 _ROWS, _POSITIVES = 2000, 500
 _FEATURES = (128, 256, 512, 1024, 2048, 4096)
 _PRIORS = ((0.01, 0.05), (0.2, 0.6), (0.5, 0.2), (0.8, 0.95), (0.95, 0.5))
 _DATA = ("gaussian", "Waveform", "Spambase", "Segment", "Banknote")
-_APART = 0.8
+_LARGEST_PRIOR = 0.8  # in the table
 _SEED = 2032
 
 
 def measure(data: str, source_prior: float, target_prior: float, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     found: dict[int, list[tuple[float, float]]] = {D: [] for D in (0, *_FEATURES)}  # 0: all pairs
     for seed in range(repetitions):
         rng = np.random.default_rng((_SEED, zlib.crc32(data.encode()), round(1000 * source_prior), seed))
         P, U, T = (
-            rows_of(data, 1, _POSITIVES, rng),
-            mixed(data, source_prior, _ROWS, rng),
-            mixed(data, target_prior, _ROWS, rng),
+            resample_class(data, 1, _POSITIVES, rng),
+            resample_mixture(data, source_prior, _ROWS, rng),
+            resample_mixture(data, target_prior, _ROWS, rng),
         )
         X, y = np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)])
         for D, some in found.items():
@@ -54,7 +55,7 @@ def measure(data: str, source_prior: float, target_prior: float, repetitions: in
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
-    """The mean and the largest over priors up to 0.8; above, P and U are so near that what is compared is noise."""
+    """Tabulate the mean and the maximum over priors up to 0.8; above, P and U are so similar that noise dominates."""
     rows = []
     for data in _DATA:
         cells = [data]
@@ -62,11 +63,11 @@ def texts(lines: list[Line]) -> dict[str, str]:
             found = [
                 x["over_exact"]
                 for x in lines
-                if (x["data"], x["features"]) == (data, D) and x["source_prior"] <= _APART
+                if (x["data"], x["features"]) == (data, D) and x["source_prior"] <= _LARGEST_PRIOR
             ]
             cells.append(f"{np.mean(found):.3f} ({max(found):.3f})" if found else "")
         rows.append(cells)
-    return {"features": markdown(("set", *(f"{D} features" for D in _FEATURES)), rows)}
+    return {"features": markdown_table(("set", *(f"{D} features" for D in _FEATURES)), rows)}
 
 
 _GRID = tuple(

@@ -1,8 +1,8 @@
-"""How many rows the score must be fitted to, when there are many more: the error of the default with π known.
+"""Measure how many rows the score has to be fitted to when there are many more; π is known.
 
-P, U and T have 100,000 rows each; the score is fitted to some of P and of U, and all rows are scored. What is told is
-the standard error of R̂ over that of the most rows, on the same rows: it needs few repetitions, since both are
-estimated from all rows.
+P, U and T have 100,000 rows each; the score is fitted to a subsample of P and U, and all rows are scored. The result is
+the standard error of R̂ divided by that of the largest subsample, on the same rows. It needs few repetitions, since both
+are estimated from all rows.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from itertools import product
 import numpy as np
 
 import priorshift as ps
-from experiments.columns import markdown
-from experiments.rows_of_class import mixed, rows_of
+from experiments.sampling import resample_class, resample_mixture
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 
 _ROWS = 100_000
 _FIT_ROWS = (1000, 2000, 5000, 10_000, 20_000, 50_000)
@@ -25,11 +25,12 @@ _SEED = 2031
 
 
 def measure(data: str, rows: int, source_prior: float, target_prior: float, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     errors = np.empty((repetitions, len(_FIT_ROWS)))
     for seed in range(repetitions):
         rng = np.random.default_rng((_SEED, zlib.crc32(data.encode()), round(1000 * source_prior), seed))
-        P = rows_of(data, 1, rows, rng)
-        U, T = (mixed(data, prior, rows, rng) for prior in (source_prior, target_prior))
+        P = resample_class(data, 1, rows, rng)
+        U, T = (resample_mixture(data, prior, rows, rng) for prior in (source_prior, target_prior))
         X, y = np.concatenate([P, U]), np.repeat([1, 0], rows)
         for k, fit_rows in enumerate(_FIT_ROWS):
             fitted = ps.WitnessShift(source_prior, fit_rows=fit_rows, random_state=seed).fit(X, y)
@@ -42,7 +43,7 @@ def measure(data: str, rows: int, source_prior: float, target_prior: float, repe
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
-    """The mean and the largest over priors, for each set."""
+    """Tabulate the mean and the maximum over priors, for each data set."""
     rows = []
     for data in _DATA:
         cells = [data]
@@ -50,7 +51,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
             found = [x["over_most"] for x in lines if (x["data"], x["fit_rows"]) == (data, fit_rows)]
             cells.append(f"{np.mean(found):.3f} ({max(found):.3f})" if found else "")
         rows.append(cells)
-    return {"fit_rows": markdown(("set", *(f"{rows:,} rows" for rows in _FIT_ROWS[:-1])), rows)}
+    return {"fit_rows": markdown_table(("set", *(f"{rows:,} rows" for rows in _FIT_ROWS[:-1])), rows)}
 
 
 _GRID = tuple(
@@ -59,4 +60,6 @@ _GRID = tuple(
     for fit_rows in _FIT_ROWS
 )
 _UNIT = ("data", "rows", "source_prior", "target_prior", "repetitions")
-TRIAL = Trial("fit_rows", "How many rows the score is fitted to", _GRID, _UNIT, measure, texts, tiny={"rows": 800})
+TRIAL = Trial(
+    "fit_rows", "How many rows the score is fitted to", _GRID, _UNIT, measure, texts, small_values={"rows": 800}
+)

@@ -1,7 +1,7 @@
-"""200 hard problems for the default: does it always give a value, an interval and a truthful verdict?
+"""Test the default on 200 hard problems: it should return a value, an interval and a correct verdict for each.
 
-Tiny, unseparated, one-dimensional, discrete, duplicated, heavy-tailed, with constant columns or huge values; the priors
-are random. "holds" says whether the interval covers the truth.
+The samples are tiny, unseparated, one-dimensional, discrete, duplicated, heavy-tailed, or have constant columns or huge
+values; the priors are random. "holds" states whether the interval covers the truth.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KINDS = (
 
 
 def problem(kind: str, rng: np.random.Generator) -> tuple[Any, ...]:
-    """P, U, T and the two priors."""
+    """Draw P, U, T and the two priors."""
     pi, target = rng.uniform(0.1, 0.6), rng.uniform(0.05, 0.95)
     small = kind == "tiny"
     m, n, n_target = (int(rng.integers(*(low if small else high))) for low, high in
@@ -68,22 +68,24 @@ def problem(kind: str, rng: np.random.Generator) -> tuple[Any, ...]:
 
 
 def measure(number: int) -> list[Line]:
+    """Return the lines of one unit."""
     kind = KINDS[number % len(KINDS)]
     rng = np.random.default_rng((7, number))
     P, U, T, pi, target = problem(kind, rng)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimate = ps.estimate_prior(P, U, T, random_state=number)
-    others = [w for w in said if not issubclass(w.category, ps.errors.PriorShiftWarning)]
+    others = [w for w in caught if not issubclass(w.category, ps.errors.PriorShiftWarning)]
     low, high = estimate.interval.low, estimate.interval.high
     line = {"kind": kind, "positives": len(P), "unlabeled": len(U), "target": len(T)}
     figures = {"source_prior": pi, "target_prior": target, "value": estimate.value, "low": low, "high": high}
     line |= {name: round(float(value), 4) for name, value in figures.items()}
-    line |= {"verdict": verdict(estimate), "warnings": len(said) - len(others), "other_warnings": len(others)}
+    line |= {"verdict": verdict(estimate), "warnings": len(caught) - len(others), "other_warnings": len(others)}
     return [line | {"holds": bool(low <= target <= high)}]
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
+    """Return the texts that documents quote."""
     parts = []
     for name, words in _VERDICTS.items():
         holds = [line["holds"] for line in lines if line["verdict"] == name]

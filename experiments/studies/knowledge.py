@@ -1,8 +1,8 @@
-"""What is half a knowledge of π worth? Coverage and width of π′'s interval by what is known of π.
+"""Measure the coverage and width of the interval for π′ by what is known of π.
 
-A range with π in its middle, one with π at its lower end, a survey of 100 rows (its Beta by Jeffreys' rule), and, to
-compare with, π known and unknown. One fit serves them all. Synthetic data: 500 positives, 1500 other rows, a target
-of 1000; UCI sets: draws of the disjoint protocol.
+Known are a range with π in its middle, a range with π at its lower end, a survey of 100 rows (a Beta distribution by
+Jeffreys' rule), π itself, or nothing. One fit serves all of them. The synthetic data have 500 positives, 1500
+unlabelled rows and a target of 1000 rows; the UCI sets are drawn by the disjoint protocol.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from scipy import stats
 
 import priorshift as ps
 from experiments.accuracy import Answer, accuracy, answer
-from experiments.columns import markdown
-from experiments.draws import Source, draw, gaussian, gaussian_source
+from experiments.sampling import Source, draw, gaussian_sample, gaussian_source
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 
 _REPETITIONS = {"Synthetic": 100, "Diabetes": 10, "Vehicle": 10}
 _PRIORS = (0.1, 0.3, 0.6)
@@ -35,7 +35,7 @@ _SEED = 2030
 
 
 def _knowledge(pi: float, rng: np.random.Generator) -> dict[str, Any]:
-    """What `source_prior` is, for each kind."""
+    """Return the value of `source_prior` for each kind of knowledge."""
     positives = rng.binomial(_SURVEYED, pi)
     survey = stats.beta(positives + 0.5, _SURVEYED - positives + 0.5)
     return {"known": pi, "middle": (pi - 0.05, pi + 0.05), "end": (pi, pi + 0.1), "survey": survey, "unknown": None}
@@ -44,7 +44,10 @@ def _knowledge(pi: float, rng: np.random.Generator) -> dict[str, Any]:
 def _estimates(dataset: str, pi: float, seed: int) -> Iterator[tuple[tuple[float, str], Answer]]:
     rng = np.random.default_rng((_SEED, round(1000 * pi), seed))
     if dataset == "Synthetic":
-        (X, y), targets = gaussian_source(500, 1500, pi, rng), [gaussian(1000, target, rng) for target in _TARGETS]
+        (X, y), targets = (
+            gaussian_source(500, 1500, pi, rng),
+            [gaussian_sample(1000, target, rng) for target in _TARGETS],
+        )
     else:
         drawn = draw(Source(dataset, 0.5, pi), seed, "disjoint")
         X, y, targets = drawn.X, drawn.y, [drawn.target(target) for target in _TARGETS]
@@ -54,6 +57,7 @@ def _estimates(dataset: str, pi: float, seed: int) -> Iterator[tuple[tuple[float
 
 
 def measure(dataset: str, source_prior: float, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     answers: dict[tuple[float, str], list[Answer]] = {key: [] for key in product(_TARGETS, _KINDS)}
     for seed in range(repetitions):
         for key, given in _estimates(dataset, source_prior, seed):
@@ -65,7 +69,7 @@ def measure(dataset: str, source_prior: float, repetitions: int) -> list[Line]:
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
-    """Means over priors and targets; coverage of the UCI sets is of 60 draws each."""
+    """Tabulate means over priors and targets; the coverage of each UCI set is over 60 draws."""
     rows = []
     for kind, words in _KINDS.items():
         cells = [words]
@@ -74,7 +78,9 @@ def texts(lines: list[Line]) -> dict[str, str]:
             covered, width = (np.mean([line[name] for line in some]) for name in ("coverage", "width"))
             cells.append(f"{100 * covered:.1f}%, {width:.3f}")
         rows.append(cells)
-    return {"knowledge": markdown(("what is known of π", *(f"{d}: coverage, mean width" for d in _REPETITIONS)), rows)}
+    return {
+        "knowledge": markdown_table(("what is known of π", *(f"{d}: coverage, mean width" for d in _REPETITIONS)), rows)
+    }
 
 
 _GRID = tuple(

@@ -1,6 +1,6 @@
-"""How precise is the witness where π is known, beside TCPU and beside the limit?
+"""Compare the precision of the witness with that of TCPU and with the efficiency limit, π known.
 
-The paper's synthetic data, c = 0.5, every setting of the grid; one fit serves six targets. TCPU is the unbiased one
+The data are the paper's synthetic data with c = 0.5; each fit serves six targets. TCPU uses the unbiased statistic,
 with its interval by Fieller's test; the limit is the witness's test with the true density ratio.
 """
 
@@ -12,20 +12,21 @@ import numpy as np
 
 import priorshift as ps
 from experiments.accuracy import Answer, accuracy, answer
-from experiments.columns import markdown
-from experiments.draws import gaussian
+from experiments.efficiency_limit import efficiency_limit
 from experiments.grids import PRIORS
-from experiments.limit import limit
+from experiments.sampling import gaussian_sample
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 
 _REPETITIONS = {200: 500, 2000: 500}
 _ROWS = tuple(_REPETITIONS)
 _TARGETS = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
-_METHODS = ("", "_tcpu", "_limit")  # the witness's figures have plain names
+_METHODS = ("", "_tcpu", "_limit")  # suffixes of the field names; the witness has none
 _SEED = 2028
 
 
 def measure(rows: int, shared_rows: bool, source_prior: float, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     answers: dict[tuple[float, str], list[Answer]] = {key: [] for key in product(_TARGETS, _METHODS)}
     for seed in range(repetitions):
         rng = np.random.default_rng((_SEED, rows, shared_rows, round(1000 * source_prior), seed))
@@ -33,8 +34,8 @@ def measure(rows: int, shared_rows: bool, source_prior: float, repetitions: int)
         witness = ps.WitnessShift(source_prior, random_state=seed).fit(s.X, s.y, shared=s.ids)
         tcpu = ps.TCPU(source_prior, standardize=False).fit(s.X, s.y, shared=s.ids)
         for target in _TARGETS:
-            T = gaussian(rows, target, rng)
-            given = (witness.estimate(T), tcpu.estimate(T), limit(s.X, s.y, s.ids, T, source_prior))
+            T = gaussian_sample(rows, target, rng)
+            given = (witness.estimate(T), tcpu.estimate(T), efficiency_limit(s.X, s.y, s.ids, T, source_prior))
             for method, estimate in zip(_METHODS, given, strict=True):
                 answers[target, method].append(answer(estimate))
     lines: dict[float, Line] = {target: {"target_prior": target} for target in _TARGETS}
@@ -44,6 +45,7 @@ def measure(rows: int, shared_rows: bool, source_prior: float, repetitions: int)
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
+    """Return the texts that documents quote."""
     rows = []
     for n in _ROWS:
         column = {
@@ -59,7 +61,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
         ))  # fmt: skip
     header = ("rows", "mean error of Witness", "of TCPU", "of the limit", "Witness above the limit")
     more = ("coverage of Witness", "its lowest cell", "mean width of Witness", "of TCPU")
-    return {"known": markdown((*header, *more), rows)}
+    return {"known": markdown_table((*header, *more), rows)}
 
 
 _GRID = tuple(
@@ -67,4 +69,4 @@ _GRID = tuple(
     for rows, shared, pi, target in product(_ROWS, (False, True), PRIORS, _TARGETS)
 )
 _UNIT = ("rows", "shared_rows", "source_prior", "repetitions")
-TRIAL = Trial("known", "The witness, TCPU and the limit, source prior known", _GRID, _UNIT, measure, texts)
+TRIAL = Trial("known", "The witness, TCPU and the limit, source prior known", _GRID, _UNIT, measure, texts, slow=True)

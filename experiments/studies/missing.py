@@ -1,4 +1,4 @@
-"""A fifth of all cells is missing, completely at random, in P, U and the target alike; beside the complete tables."""
+"""Compare complete tables with tables in which a fifth of the cells is missing completely at random."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 
 from experiments.accuracy import Answer, accuracy
-from experiments.columns import markdown
 from experiments.mixed_tables import MADE, sample
 from experiments.studies.mixed import PRIORS, TARGETS, ask
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 
 SETS = ("Banknote", "Diabetes", "Segment", "Spambase", "Vehicle", "Waveform", "credit_data", "wa_churn", "Titanicp")
 SHARES = (0.0, 0.2)
@@ -19,6 +19,7 @@ _REPETITIONS = 3
 
 
 def measure(dataset: str, source_prior: float, missing: float, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     answers: dict[tuple[float, str], list[Answer]] = {key: [] for key in product(TARGETS, _KNOWN)}
     for seed in range(repetitions):
         found = ask(*sample(dataset, source_prior, TARGETS, seed, missing), source_prior, seed)
@@ -31,6 +32,7 @@ def measure(dataset: str, source_prior: float, missing: float, repetitions: int)
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
+    """Return the texts that documents quote."""
     rows = []
     for name, some in [*((name, (name,)) for name in SETS), ("**all**", SETS)]:
         cells = [name]
@@ -40,7 +42,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
             cells.append(f"{error:.3f} ({covered:.0%})")
         rows.append(cells)
     header = [f"{share}, {words}" for words in ("π known", "π unknown") for share in ("complete", "a fifth missing")]
-    return {"missing": markdown(("table", *header), rows)}
+    return {"missing": markdown_table(("table", *header), rows)}
 
 
 _GRID = tuple(
@@ -48,4 +50,6 @@ _GRID = tuple(
     for name, pi, share, target in product(SETS, PRIORS, SHARES, TARGETS)
 )
 _UNIT = ("dataset", "source_prior", "missing", "repetitions")
-TRIAL = Trial("missing", "A fifth of all cells is missing", _GRID, _UNIT, measure, texts, tiny={"dataset": MADE})
+TRIAL = Trial(
+    "missing", "A fifth of all cells is missing", _GRID, _UNIT, measure, texts, small_values={"dataset": MADE}
+)

@@ -1,7 +1,8 @@
-"""Tables with categories, dates and gaps: the built-in encoder beside skrub's and beside the numbers alone.
+"""Compare the built-in encoder with skrub's, and with the numeric columns alone, on tables with categories and gaps.
 
-Real tables (`experiments.mixed_tables`), P and U disjoint; the witness with π known and unknown. "skrub" is its
-TableVectorizer with medians where it leaves gaps; "numbers" are the table's numeric columns, by the built-in encoder.
+The tables are real (`experiments.mixed_tables`), P and U are disjoint, and the witness is fitted with π known and
+unknown. "skrub" is its TableVectorizer with medians for missing values; "numbers" are the numeric columns, encoded by
+the built-in encoder.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import numpy as np
 
 import priorshift as ps
 from experiments.accuracy import Answer, accuracy, answer
-from experiments.columns import markdown
 from experiments.mixed_tables import CONFIRMED, DEVELOPED, MADE, sample
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 from priorshift.io.encode import encode_tables
 from priorshift.io.readers import read_table
 from priorshift.io.tables import join_tables
@@ -39,7 +40,7 @@ def _encoder(encoding: str) -> Any:
 
 
 def ask(P: Any, U: Any, targets: list[Any], source_prior: float, seed: int, encoder: Any = "auto") -> list[Any]:
-    """For each target the answers with π known and unknown; as `estimate_prior` gives them, encoded and fitted once."""
+    """Estimate each target with π known and unknown, as `estimate_prior` does, but encode and fit only once."""
     import pandas as pd
 
     tables = [read_table(frame, name) for frame, name in ((P, "P"), (U, "U"), (pd.concat(targets), "T"))]
@@ -56,6 +57,7 @@ def ask(P: Any, U: Any, targets: list[Any], source_prior: float, seed: int, enco
 
 
 def measure(dataset: str, source_prior: float, encoding: str, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     answers: dict[tuple[float, str], list[Answer]] = {key: [] for key in product(TARGETS, _KNOWN)}
     for seed in range(repetitions):
         P, U, T = sample(dataset, source_prior, TARGETS, seed)
@@ -71,9 +73,10 @@ def measure(dataset: str, source_prior: float, encoding: str, repetitions: int) 
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
+    """Return the texts that documents quote."""
     rows = []
-    for told, sets in (("developed on", DEVELOPED), ("confirmed on", CONFIRMED)):
-        for name, some in [*((name, (name,)) for name in sets), (f"**all {told}**", sets)]:
+    for label, sets in (("developed on", DEVELOPED), ("confirmed on", CONFIRMED)):
+        for name, some in [*((name, (name,)) for name in sets), (f"**all {label}**", sets)]:
             cells = [name]
             for known, encoding in product(_KNOWN, ENCODINGS):
                 its = [x for x in lines if x["dataset"] in some and x["encoding"] == encoding]
@@ -81,7 +84,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
                 cells.append(f"{error:.3f} ({covered:.0%})")
             rows.append(cells)
     header = [f"{encoding}, {words}" for words in ("π known", "π unknown") for encoding in ENCODINGS]
-    return {"mixed": markdown(("table", *header), rows)}
+    return {"mixed": markdown_table(("table", *header), rows)}
 
 
 _GRID = tuple(
@@ -89,4 +92,4 @@ _GRID = tuple(
     for name, pi, encoding, target in product((*DEVELOPED, *CONFIRMED), PRIORS, ENCODINGS, TARGETS)
 )
 _UNIT = ("dataset", "source_prior", "encoding", "repetitions")
-TRIAL = Trial("mixed", "Tables with categories and gaps", _GRID, _UNIT, measure, texts, tiny={"dataset": MADE})
+TRIAL = Trial("mixed", "Tables with categories and gaps", _GRID, _UNIT, measure, texts, small_values={"dataset": MADE})

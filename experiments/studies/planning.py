@@ -1,11 +1,12 @@
-"""Are widths that a pilot predicts those that samples of other sizes have?
+"""Compare the interval widths that a pilot predicts with those of samples of other sizes.
 
-A pilot of `rows` rows in each sample predicts the width of the interval at other sizes; so many samples of those sizes
-are drawn anew, and the mean width is compared. Synthetic populations are ten normal columns whose classes are apart by
-1 or, overlapping, by ½ in each; of a table, rows are drawn without replacement, and are fewer for want of them.
+A pilot of `rows` rows in each sample predicts the width of the interval at other sizes. As many samples of those
+sizes are drawn, and their mean width is compared with the prediction. Synthetic populations have ten normal columns,
+in each of which the class means differ by 1 or, overlapping, by ½. Rows of a table are drawn without replacement, so
+the samples are smaller.
 
-With π known the rule was settled on the synthetic lines, and the tables judge it; with π unknown all lines had been
-looked at when it was settled, and nothing judges it.
+With π known the rule was chosen on the synthetic lines, and the tables are an independent check. With π unknown all
+lines were used to choose it, so there is no independent check.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import warnings
 
 import numpy as np
 
-from experiments.columns import markdown
-from experiments.draws import Rows, load
+from experiments.sampling import Rows, load_dataset
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 from priorshift import MixturePrior
 from priorshift.diagnosis.planning import SAMPLES, Planning, planning
 from priorshift.errors import PriorShiftWarning
@@ -26,7 +27,7 @@ from priorshift.problem import Source
 from priorshift.scores.scored_source import ScoredSource
 from priorshift.scores.witness import Witness
 
-_APART = {"Synthetic": 1.0, "overlapping": 0.5}
+_DISTANCE = {"Synthetic": 1.0, "overlapping": 0.5}  # of the class means
 _TIMES = ((0.5, 0.5, 0.5), (2.0, 2.0, 2.0), (8.0, 8.0, 8.0), (8.0, 1.0, 1.0), (1.0, 8.0, 1.0), (1.0, 1.0, 8.0))
 _TIMES_OF_TABLES = ((0.5, 0.5, 0.5), (2.0, 2.0, 2.0), (4.0, 1.0, 1.0), (1.0, 4.0, 1.0), (1.0, 1.0, 4.0))
 _CLOSE = 0.15
@@ -36,22 +37,22 @@ Times = tuple[float, float, float]
 
 
 def _times(dataset: str) -> tuple[Times, ...]:
-    return _TIMES if dataset in _APART else _TIMES_OF_TABLES
+    return _TIMES if dataset in _DISTANCE else _TIMES_OF_TABLES
 
 
 def _draw(
     dataset: str, sizes: tuple[int, int, int], priors: tuple[float, float], rng: np.random.Generator
 ) -> tuple[Rows, Rows, Rows]:
-    """P, U and T, the latter with the priors given, as near as whole rows allow."""
+    """Draw P, U and T; U and T have the given priors, up to rounding to whole rows."""
     positives = [sizes[0], round(priors[0] * sizes[1]), round(priors[1] * sizes[2])]
     negatives = [size - k for size, k in zip(sizes, positives, strict=True)]
-    if dataset in _APART:
-        made = [
-            np.concatenate([rng.normal(size=(k, 10)) + _APART[dataset], rng.normal(size=(j, 10))])
+    if dataset in _DISTANCE:
+        samples = [
+            np.concatenate([rng.normal(size=(k, 10)) + _DISTANCE[dataset], rng.normal(size=(j, 10))])
             for k, j in zip(positives, negatives, strict=True)
         ]
-        return made[0], made[1], made[2]
-    data = load(dataset)
+        return samples[0], samples[1], samples[2]
+    data = load_dataset(dataset)
     pools = [iter(rng.permutation(np.flatnonzero(data.y == side))) for side in (True, False)]
     rows = [
         data.X[[next(pool) for pool, count in zip(pools, counts, strict=True) for _ in range(count)]]
@@ -61,7 +62,7 @@ def _draw(
 
 
 def _plan(samples: tuple[Rows, Rows, Rows], prior: float | None, rng: np.random.Generator) -> Planning:
-    """The pilot's, as an estimate with that prior has it; None reads π from the rows."""
+    """Return the planning of an estimate with this source prior; None estimates π from the rows."""
     P, U, T = samples
     y = np.repeat([1, 0], [len(P), len(U)])
     source = Source.from_labels(np.concatenate([P, U]), y, scenario="case-control", standardize=True)
@@ -80,6 +81,7 @@ def _plan(samples: tuple[Rows, Rows, Rows], prior: float | None, rng: np.random.
 def measure(
     dataset: str, rows: int, known: bool, source_prior: float, target_prior: float, repetitions: int
 ) -> list[Line]:
+    """Return the lines of one unit."""
     seeds = np.random.SeedSequence((_SEED, rows, known, round(1000 * source_prior), round(1000 * target_prior)))
     rng = np.random.default_rng(seeds)
     prior, priors = source_prior if known else None, (source_prior, target_prior)
@@ -107,6 +109,7 @@ def measure(
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
+    """Return the texts that documents quote."""
     rows = []
     for dataset, known in dict.fromkeys((line["dataset"], line["known"]) for line in lines):
         some = [line for line in lines if (line["dataset"], line["known"]) == (dataset, known)]
@@ -123,7 +126,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
             f"{100 * pilots:.0f}%",
         ))  # fmt: skip
     header = ("pilot", "π", "cells", "mean ratio", "within 15%", "worst ratio", "single pilots within 15%")
-    return {"planning": markdown(header, rows)}
+    return {"planning": markdown_table(header, rows)}
 
 
 def _units() -> list[Line]:
@@ -157,5 +160,5 @@ TRIAL = Trial(
     _UNIT,
     measure,
     texts,
-    tiny={"rows": 60},
+    small_values={"rows": 60},
 )

@@ -1,7 +1,7 @@
-"""Rare positives in many rows: the witness with π known and unknown, beside TCPU with π known.
+"""Measure the error with rare positives in many rows: the witness with π known and unknown, and TCPU with π known.
 
-The paper's synthetic populations, P and U disjoint; U and T have as many rows, and one fit serves three targets.
-TCPU is asked up to 10,000 rows: its sums over pairs would take most of the time above.
+The data are the paper's synthetic populations, P and U disjoint; U and T have the same number of rows, and each fit
+serves three targets. TCPU is used up to 10,000 rows, since its sums over pairs would dominate the time above.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 
 import priorshift as ps
 from experiments.accuracy import Answer, accuracy, answer
-from experiments.columns import markdown
-from experiments.draws import gaussian, gaussian_source
+from experiments.sampling import gaussian_sample, gaussian_source
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 
 _PRIORS = (0.01, 0.001)
 _POSITIVES = (300, 3000)
@@ -30,6 +30,7 @@ def _targets(source_prior: float) -> list[float]:
 
 
 def measure(rows: int, positives: int, source_prior: float, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     targets = _targets(source_prior)
     answers: dict[tuple[float, str], list[Answer]] = {key: [] for key in product(targets, _METHODS)}
     for seed in range(repetitions):
@@ -38,7 +39,7 @@ def measure(rows: int, positives: int, source_prior: float, repetitions: int) ->
         witness = ps.WitnessShift(random_state=seed).fit(X, y)
         tcpu = ps.TCPU(source_prior, standardize=False).fit(X, y) if rows <= _MOST_OF_TCPU else None
         for target in targets:
-            T = gaussian(rows, target, rng)
+            T = gaussian_sample(rows, target, rng)
             if tcpu:
                 answers[target, "_tcpu"].append(answer(tcpu.estimate(T)))
             for method, prior in (("", source_prior), ("_unknown", None)):
@@ -50,7 +51,7 @@ def measure(rows: int, positives: int, source_prior: float, repetitions: int) ->
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
-    """Means over the three targets; the coverage is of so few repetitions that its mean alone says something."""
+    """Tabulate means over the three targets; single coverages would rest on too few repetitions."""
     rows = []
     for n, m, pi in product(_REPETITIONS, _POSITIVES, _PRIORS):
         some = [line for line in lines if (line["rows"], line["positives"], line["source_prior"]) == (n, m, pi)]
@@ -61,7 +62,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
             cells.append(f"{error:.5f}, {width:.5f}, {100 * covered:.0f}%" if found else "")
         rows.append(cells)
     header = [f"{words}: mean error, width, coverage" for words in _METHODS.values()]
-    return {"rare": markdown(("rows", "positives", "π", *header), rows)}
+    return {"rare": markdown_table(("rows", "positives", "π", *header), rows)}
 
 
 _FIGURES = ("error", "width", "coverage")
@@ -72,5 +73,5 @@ _GRID = tuple(
 )
 _UNIT = ("rows", "positives", "source_prior", "repetitions")
 TRIAL = Trial(
-    "rare", "Rare positives in many rows", _GRID, _UNIT, measure, texts, tiny={"rows": 1000, "positives": 100}
+    "rare", "Rare positives in many rows", _GRID, _UNIT, measure, texts, small_values={"rows": 1000, "positives": 100}
 )

@@ -1,7 +1,7 @@
-"""Do intervals cover when samples are private, and how much wider are they? Noise for ε from 3 to 0.3, δ = 10⁻⁶.
+"""Measure the coverage and width of intervals from private samples, with noise for ε from 3 to 0.3 and δ = 10⁻⁶.
 
-The score's model, and the design of sketches, are of 3000 rows that are public; P, U and T are others. Either T is
-private, and π is known or estimated from P and U, or all three are.
+The model of the scores and the design of the sketches come from 3000 public rows, which are not in P, U and T. Either T
+is private, and π is known or estimated from P and U, or all three samples are private.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 
 import priorshift as ps
 from experiments.accuracy import Answer, accuracy, answer
-from experiments.columns import markdown
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 from priorshift.errors import PriorShiftWarning
 from priorshift.experimental import release
 from priorshift.sketch import Histogram, ScoreModel, Sketch
@@ -30,7 +30,7 @@ _SEED = 2032
 
 
 def _summaries(method: str, rows: int, rng: np.random.Generator) -> list[Any]:
-    """P, U and T."""
+    """Draw P, U and T and return their sketches or histograms."""
     public, s = (ps.simulate.gaussian(*_PRIORS, n, n, shared=False, random_state=rng) for n in (_PUBLIC, rows))
     if method == "sketch":
         first = Sketch.from_sample(public.unlabeled, features=_FEATURES)
@@ -40,6 +40,7 @@ def _summaries(method: str, rows: int, rng: np.random.Generator) -> list[Any]:
 
 
 def measure(method: str, rows: int, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     rng = np.random.default_rng((_SEED, rows, len(method)))
     found: dict[tuple[str, float, bool], list[Answer]] = {}
     for _ in range(repetitions):
@@ -65,7 +66,7 @@ def measure(method: str, rows: int, repetitions: int) -> list[Line]:
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
-    """Coverage and width by ε."""
+    """Tabulate coverage and width by ε."""
     rows = []
     for method, known, private in (
         *product(("histogram",), (True, False), ("target", "all")),
@@ -83,7 +84,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
                 cells.append(f"{100 * line['coverage']:.1f}%, {line['width']:.3f}")
             rows.append(cells)
     head = ("summary", "π", "private", "rows", "no noise", *(f"ε = {epsilon:g}" for epsilon in _EPSILONS))
-    return {"released": markdown(head, rows)}
+    return {"released": markdown_table(head, rows)}
 
 
 _GRID = tuple(
@@ -92,4 +93,6 @@ _GRID = tuple(
     for (private, epsilon), known in product(_CASES, (True,) if method == "sketch" else (True, False))
 )
 _UNIT = ("method", "rows", "repetitions")
-TRIAL = Trial("released", "Intervals from private samples", _GRID, _UNIT, measure, texts, tiny={"rows": 500})
+TRIAL = Trial(
+    "released", "Intervals from private samples", _GRID, _UNIT, measure, texts, small_values={"rows": 500}, slow=True
+)

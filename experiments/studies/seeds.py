@@ -1,11 +1,11 @@
-"""How much of a diagnosis depends on its seed: one table, ten values of `random_state`.
+"""Measure how much a diagnosis depends on its seed, with ten values of `random_state` for each table.
 
-Twelve tables, synthetic and UCI's, most under label shift, some with a mild violation: target positives that moved, or
-the first three columns of a UCI table, by so many standard deviations. Of each p-value the standard deviation of its
-logarithm to the base 10 over the seeds, of the estimate and its interval's ends theirs over the standard error.
+There are twelve tables, synthetic and from UCI, most under label shift, some with a mild violation: target positives,
+or the first three columns of a UCI table, are moved by `violation` standard deviations. The results are the standard
+deviation over the seeds of log10 of each p-value, and of the estimate and its interval's ends in standard errors.
 
-`test` names the test of label shift, since lines of an older one stand in the same file: those with "random features"
-were made by this study with the library as it was at commit f983483.
+`test` names the label shift test, since the file also has lines of an older one: those with "random features" were
+computed by this study with the library at commit f983483.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import priorshift as ps
-from experiments.columns import markdown
-from experiments.draws import by_chance, halves, load
+from experiments.sampling import binomial_sample, load_dataset, split_halves
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 
 _TEST = "landmarks"
 _SEEDS = 10
@@ -53,11 +53,11 @@ def _drawn(
             source_prior, target_prior, rows, rows, violation=violation, shared=False, random_state=rng
         )
         return s.positive, s.unlabeled, s.target
-    data = load(dataset)
-    first, second = halves(len(data.X), rng)
+    data = load_dataset(dataset)
+    first, second = split_halves(len(data.X), rng)
     P, rest = np.split(first[data.y[first]], [int(data.y[first].sum()) // 3])
-    U = by_chance(rest, first[~data.y[first]], source_prior, rows, rng)
-    T = data.X[by_chance(second[data.y[second]], second[~data.y[second]], target_prior, rows, rng)].copy()
+    U = binomial_sample(rest, first[~data.y[first]], source_prior, rows, rng)
+    T = data.X[binomial_sample(second[data.y[second]], second[~data.y[second]], target_prior, rows, rng)].copy()
     T[:, :_DRIFTED] += violation * data.X[U][:, :_DRIFTED].std(axis=0)
     return data.X[P], data.X[U], T
 
@@ -65,22 +65,23 @@ def _drawn(
 def measure(
     test: str, dataset: str, rows: int, source_prior: float, target_prior: float, violation: float, seeds: int
 ) -> list[Line]:
+    """Return the lines of one unit."""
     P, U, T = _drawn(dataset, rows, source_prior, target_prior, violation)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = [ps.diagnose(P, U, T, source_prior=source_prior, random_state=seed) for seed in range(seeds)]
-    tests = [one.label_shift_test for one in made]
+        diagnoses = [ps.diagnose(P, U, T, source_prior=source_prior, random_state=seed) for seed in range(seeds)]
+    tests = [one.label_shift_test for one in diagnoses]
     p = {
         "label_shift": [test.p_value for test in tests],
         "kernel": [test.kernel.p_value for test in tests],
         "score": [test.score.p_value for test in tests],
-        "shift": [max(one.shift_test.p_value, 1e-12) for one in made],
+        "shift": [max(one.shift_test.p_value, 1e-12) for one in diagnoses],
     }
-    error = float(np.mean([one.estimate.standard_error for one in made]))
+    error = float(np.mean([one.estimate.standard_error for one in diagnoses]))
     ends = {
-        "value": [one.estimate.value for one in made],
-        "low": [one.estimate.interval.low for one in made],
-        "high": [one.estimate.interval.high for one in made],
+        "value": [one.estimate.value for one in diagnoses],
+        "low": [one.estimate.interval.low for one in diagnoses],
+        "high": [one.estimate.interval.high for one in diagnoses],
     }
     return [
         {f"{name}_spread": round(float(np.std(np.log10(x), ddof=1)), 4) for name, x in p.items()}
@@ -88,12 +89,14 @@ def measure(
         | {
             "median_p": round(float(np.median(p["label_shift"])), 4),
             "range_p": [round(min(p["label_shift"]), 4), round(max(p["label_shift"]), 4)],
-            "verdicts": dict(Counter(one.verdict.answer for one in made)),
+            "verdicts": dict(Counter(one.verdict.answer for one in diagnoses)),
         }
     ]
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
+    """Return the texts that documents quote."""
+
     def spread(name: str) -> str:
         x = [line[name] for line in lines]
         return f"{np.median(x):.2f} (at most {max(x):.2f})"
@@ -107,7 +110,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
         ("the lower end of its interval", spread("low_over_error")),
         ("the upper end", spread("high_over_error")),
     ]
-    return {"seeds": markdown(("what", "standard deviation over ten seeds, median of twelve tables"), rows)}
+    return {"seeds": markdown_table(("what", "standard deviation over ten seeds, median of twelve tables"), rows)}
 
 
 _NAMES = ("dataset", "rows", "source_prior", "target_prior", "violation")
@@ -119,5 +122,5 @@ TRIAL = Trial(
     ("test", *_NAMES, "seeds"),
     measure,
     texts,
-    tiny={"seeds": 2},
+    small_values={"seeds": 2},
 )

@@ -1,7 +1,8 @@
-"""Answers without rows: error and coverage of sketches and histograms, beside those of the rows that they were made of.
+"""Compare the error and coverage of estimates from sketches and histograms with those from the rows.
 
-TCPU from all pairs and from sketches of 512 random features; the default from rows and from histograms, where a model
-is fitted to some hundred rows of each sample, the rest is only counted. π is known; P and U are disjoint.
+TCPU is computed from all pairs and from sketches of 512 random features; the default from rows and from histograms,
+whose model is fitted to a few hundred rows of each sample while the rest is only counted. π is known; P and U are
+disjoint.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import numpy as np
 
 import priorshift as ps
 from experiments.accuracy import Answer, accuracy, answer
-from experiments.columns import markdown
-from experiments.rows_of_class import mixed, rows_of
+from experiments.sampling import resample_class, resample_mixture
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 from priorshift.sketch import Histogram, ScoreModel, Sketch
 
-_SIZES = {500: 100, 2000: 50}  # rows of U and of T, and how often
+_SIZES = {500: 100, 2000: 50}  # rows of U and of T, and repetitions
 _PRIORS = (0.05, 0.2, 0.5, 0.8, 0.95)
 _TARGETS = (0.1, 0.6, 0.95)
 _DATA = ("gaussian", "Waveform")
@@ -27,10 +28,11 @@ _SEED = 2033
 
 
 def measure(data: str, rows: int, source_prior: float, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     answers: dict[tuple[float, str], list[Answer]] = {key: [] for key in product(_TARGETS, _METHODS)}
     for seed in range(repetitions):
         rng = np.random.default_rng((_SEED, zlib.crc32(data.encode()), rows, round(1000 * source_prior), seed))
-        P, U = rows_of(data, 1, rows // 4, rng), mixed(data, source_prior, rows, rng)
+        P, U = resample_class(data, 1, rows // 4, rng), resample_mixture(data, source_prior, rows, rng)
         X, y = np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)])
         fitted = {
             "_tcpu": ps.TCPU(source_prior, embedding="exact").fit(X, y),
@@ -41,7 +43,7 @@ def measure(data: str, rows: int, source_prior: float, repetitions: int) -> list
         model = ScoreModel.fit(P, U, fit_rows=rows // 2, use_km2=False, random_state=seed)
         counted = [Histogram.from_sample(sample, model) for sample in (P, U)]
         for target in _TARGETS:
-            T = mixed(data, target, rows, rng)
+            T = resample_mixture(data, target, rows, rng)
             for method, estimator in fitted.items():
                 answers[target, method].append(answer(estimator.estimate(T)))
             sketched = of_P, first, Sketch.from_sample(T, like=first)
@@ -55,7 +57,7 @@ def measure(data: str, rows: int, source_prior: float, repetitions: int) -> list
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
-    """Means over data, π and π′."""
+    """Tabulate means over data, π and π′."""
     rows = []
     for n in _SIZES:
         some = [line for line in lines if line["rows"] == n]
@@ -65,7 +67,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
             cells.append(f"{error:.4f}, {width:.3f}, {100 * covered:.1f}%")
         rows.append(cells)
     header = [f"{words}: error, width, coverage" for words in _METHODS.values()]
-    return {"sketches": markdown(("rows", *header), rows)}
+    return {"sketches": markdown_table(("rows", *header), rows)}
 
 
 _FIGURES = ("error", "width", "coverage")
@@ -75,4 +77,4 @@ _GRID = tuple(
     for target in _TARGETS
 )
 _UNIT = ("data", "rows", "source_prior", "repetitions")
-TRIAL = Trial("sketches", "Answers without rows", _GRID, _UNIT, measure, texts, tiny={"rows": 300})
+TRIAL = Trial("sketches", "Answers without rows", _GRID, _UNIT, measure, texts, small_values={"rows": 300})

@@ -1,7 +1,7 @@
-"""How far is KM off on real data? 63 source draws: 7 UCI sets, three priors, three seeds.
+"""Measure the error of KM1 and KM2 on real data: 63 source draws of 7 UCI sets, three priors and three seeds.
 
-As in the paper's experiments, the whole set is standardised, one half is the source, thinned to its prior and labelled
-by the sampling scheme with c = 0.5.
+As in the paper's experiments, the whole set is standardised; one half is the source, subsampled to its prior and
+labelled by the sampling scheme with c = 0.5.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 import priorshift as ps
-from experiments.draws import halves, stacked, standardized
 from experiments.grids import PRIORS
+from experiments.sampling import split_halves, stack_samples, standardize
 from experiments.study import Line, Trial
 from priorshift.errors import InputError
 
@@ -24,22 +24,23 @@ _MOST = 2000  # source rows, as in the paper
 
 
 def _draw(name: str, prior: float, seed: int) -> ps.simulate.LabeledSource:
-    """From NAME.npz with the arrays X, y and sel30, the 30 features that the paper's authors took."""
+    """Draw from NAME.npz with the arrays X, y and sel30, the 30 features that the paper's authors used."""
     path = Path(os.environ.get("PRIORSHIFT_DATA", ".")) / f"{name}.npz"
     if not path.exists():
-        raise InputError(f"{path} is not there; set PRIORSHIFT_DATA to the folder of the paper's data sets.")
+        raise InputError(f"{path} does not exist. Set PRIORSHIFT_DATA to the folder of the paper's data sets.")
     with np.load(path, allow_pickle=False) as data:
         X, y = data["X"][:, data["sel30"]], data["y"]
-    X = standardized(X)
+    X = standardize(X)
     rng = np.random.default_rng([seed, round(100 * prior)])
-    half, _ = halves(len(X), rng)
+    half, _ = split_halves(len(X), rng)
     source = half[ps.simulate.downsample(y[half], prior, random_state=rng)]
     source = rng.permutation(source)[:_MOST]
     return ps.simulate.label_some(X[source], y[source], prior, 0.5, random_state=rng)
 
 
 def measure(dataset: str, source_prior: float, seed: int) -> list[Line]:
-    X, y, _ = stacked(_draw(dataset, source_prior, seed))
+    """Return the lines of one unit."""
+    X, y, _ = stack_samples(_draw(dataset, source_prior, seed))
     start = time.perf_counter()
     km2 = ps.KM2(standardize=False).fit(X, y)
     seconds = time.perf_counter() - start
@@ -50,9 +51,10 @@ def measure(dataset: str, source_prior: float, seed: int) -> list[Line]:
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
+    """Return the texts that documents quote."""
     errors = {rule: np.mean([abs(line[rule] - line["source_prior"]) for line in lines]) for rule in ("KM1", "KM2")}
-    said = "; ".join(f"{rule}: mean absolute error {error:.4f}" for rule, error in errors.items())
-    return {"source_prior": f"{said}, over {len(lines)} draws."}
+    text = "; ".join(f"{rule}: mean absolute error {error:.4f}" for rule, error in errors.items())
+    return {"source_prior": f"{text}, over {len(lines)} draws."}
 
 
 _GRID = tuple({"dataset": d, "source_prior": pi, "seed": seed} for d, pi, seed in product(_SETS, PRIORS, range(3)))

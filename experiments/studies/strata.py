@@ -1,7 +1,7 @@
-"""Does the interval of a prior that is pooled over strata cover?
+"""Measure the coverage of the interval of a prior that is pooled over strata.
 
-The paper's synthetic populations, of which each stratum has its own priors; P of 200 and U of 800 rows in each, and a
-target of 1500 rows whose strata are drawn with their shares, so that the shares are estimates too.
+The data are the paper's synthetic populations, with other priors in each stratum; P has 200 and U 800 rows in each. The
+target has 1500 rows, whose strata are drawn with their shares, so that the shares are estimated too.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 from scipy import stats
 
 import priorshift as ps
-from experiments.columns import markdown
-from experiments.draws import gaussian
+from experiments.sampling import gaussian_sample
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 from priorshift.errors import PriorShiftWarning
 
 _SHARES = (0.5, 0.3, 0.2)
@@ -25,6 +25,7 @@ _SEED = 2032
 
 
 def measure(known: str, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     covered, widths, errors, conditional = [], [], [], []
     for seed in range(repetitions):
         rng = np.random.default_rng((_SEED, len(known), seed))
@@ -33,21 +34,24 @@ def measure(known: str, repetitions: int) -> list[Line]:
         positive = np.concatenate([_stratum(k, 200, 1.0, rng) for k in strata])
         unlabeled = np.concatenate([_stratum(k, 800, _SOURCE_PRIORS[k], rng) for k in strata])
         target = np.concatenate([_stratum(k, sizes[k], _TARGET_PRIORS[k], rng) for k in strata])
-        told = {
+        given_prior = {
             "each π": dict(enumerate(_SOURCE_PRIORS)),
             "a survey of each π": {k: _survey(rng.binomial(200, pi), 200) for k, pi in enumerate(_SOURCE_PRIORS)},
             "nothing": None,
         }[known]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PriorShiftWarning)
-            made = ps.estimate_priors(
-                *map(_frame, (positive, unlabeled, target)), stratify="stratum", source_prior=told, random_state=seed
+            estimates = ps.estimate_priors(
+                *map(_frame, (positive, unlabeled, target)),
+                stratify="stratum",
+                source_prior=given_prior,
+                random_state=seed,
             )
-        interval = made.pooled.interval
+        interval = estimates.pooled.interval
         covered.append(_TRUTH in interval)
         conditional.append(float(np.dot(sizes, _TARGET_PRIORS)) / 1500 in interval)
         widths.append(interval.width)
-        errors.append(abs(made.pooled.value - _TRUTH))
+        errors.append(abs(estimates.pooled.value - _TRUTH))
     return [
         {
             "coverage": round(float(np.mean(covered)), 6),
@@ -59,7 +63,7 @@ def measure(known: str, repetitions: int) -> list[Line]:
 
 
 def _stratum(number: int, rows: int, prior: float, rng: np.random.Generator) -> np.ndarray:
-    return np.column_stack([gaussian(rows, prior, rng), np.full(rows, number)])
+    return np.column_stack([gaussian_sample(rows, prior, rng), np.full(rows, number)])
 
 
 def _frame(rows: np.ndarray) -> object:
@@ -73,6 +77,7 @@ def _survey(positives: int, rows: int) -> object:
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
+    """Return the texts that documents quote."""
     rows = [
         (
             line["known"],
@@ -83,7 +88,9 @@ def texts(lines: list[Line]) -> dict[str, str]:
         )
         for line in lines
     ]
-    return {"strata": markdown(("what is known", "draws", "coverage of the pooled π′", "width", "mean error"), rows)}
+    return {
+        "strata": markdown_table(("what is known", "draws", "coverage of the pooled π′", "width", "mean error"), rows)
+    }
 
 
 _GRID = tuple({"known": known, "repetitions": repetitions} for known, repetitions in _REPETITIONS.items())

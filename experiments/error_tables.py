@@ -1,7 +1,7 @@
-"""Errors by cell, beside the published ones.
+"""Tabulate errors by cell, and compare them with the published ones.
 
-The paper calls the ± of its tables a standard deviation, but it is of the size of a standard error (`compare` says
-why): a difference from it is given under both readings, each in standard errors of that difference.
+The paper calls the ± of its tables a standard deviation, but it has the size of a standard error (`compare` explains
+why). Differences are therefore given under both readings, each in standard errors of the difference.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from experiments.columns import aligned
+from experiments.text_tables import align_columns
 
 PUBLISHED = Path(__file__).parent / "published"
 PUBLISHED_REPETITIONS = 20
 _NAMES = {"FASHION": "Fashion"}
 _CELL = ("dataset", "label_frequency", "source_prior", "rows", "target_prior", "setting", "method")
 _PUBLISHED_CELL = ("dataset", "label_frequency", "source_prior", "target_prior", "method")
-# the two readings of the published ±, and what is divided by to have its square as a variance of the mean
+# The two readings of the published ±, and the divisor that makes its square the variance of the mean.
 READINGS = {"as_sd": PUBLISHED_REPETITIONS, "as_standard_error": 1}
 FAR = 3.0  # standard errors
 
 
 def published() -> dict[tuple[Any, ...], tuple[float, float]]:
-    """Mean absolute error and its standard deviation, by data set, c, π, π′ and method."""
+    """Read the published mean absolute errors and their ±, by data set, c, π, π′ and method."""
     with (PUBLISHED / "published_errors.csv").open(newline="") as file:
         rows = [row | {"dataset": _NAMES.get(row["dataset"], row["dataset"])} for row in csv.DictReader(file)]
     cells = [(row["dataset"], *(float(row[name]) for name in _PUBLISHED_CELL[1:4]), row["method"]) for row in rows]
@@ -36,7 +36,7 @@ def published() -> dict[tuple[Any, ...], tuple[float, float]]:
 
 
 def published_seconds() -> dict[tuple[str, int, str], float]:
-    """By data set, rows and method; times by size are of synthetic data."""
+    """Read the published times, by data set, rows and method; times by size are those of synthetic data."""
     seconds = {}
     with (PUBLISHED / "published_times.csv").open(newline="") as file:
         for row in csv.DictReader(file):
@@ -47,8 +47,8 @@ def published_seconds() -> dict[tuple[str, int, str], float]:
     return seconds
 
 
-def table(experiment: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row for each cell that has lines; a missing estimate counts as an error of 1, which it cannot exceed."""
+def error_table(experiment: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a row for each cell that has lines; a missing estimate counts as an error of 1, the largest possible."""
     cells: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for line in lines:
         cells[tuple(line.get(name) for name in _CELL)].append(line)
@@ -64,20 +64,20 @@ def table(experiment: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         ends = [line["interval"] for line in some if "interval" in line and None not in line["interval"]]
         covers = [low <= row["target_prior"] <= high for low, high in ends]
         row["coverage"] = round(float(np.mean(covers)), 4) if covers else None
-        there = known.get(tuple(row[name] for name in _PUBLISHED_CELL))
-        if there is not None and experiment in ("uci", "images"):
-            row |= {"published": there[0], "published_sd": there[1]}
+        theirs = known.get(tuple(row[name] for name in _PUBLISHED_CELL))
+        if theirs is not None and experiment in ("uci", "images"):
+            row |= {"published": theirs[0], "published_sd": theirs[1]}
             for reading, runs in READINGS.items():
-                error = sqrt(sd**2 / n + there[1] ** 2 / runs)
-                row[f"difference_{reading}"] = round((row["mean_abs_error"] - there[0]) / max(error, 1e-12), 2)
+                error = sqrt(sd**2 / n + theirs[1] ** 2 / runs)
+                row[f"difference_{reading}"] = round((row["mean_abs_error"] - theirs[0]) / max(error, 1e-12), 2)
         if experiment.startswith("times"):
             row["published_seconds"] = seconds.get((row["dataset"], row["rows"], row["method"]))
         rows.append(row)
     return sorted(rows, key=lambda r: tuple(str(r[name]) for name in _CELL))
 
 
-def words(rows: list[dict[str, Any]], varies: str | None = None) -> str:
-    """The rows as text under a header, with a summary for each method."""
+def format_errors(rows: list[dict[str, Any]], varies: str | None = None) -> str:
+    """Return the rows as text under a header, with a summary for each method."""
     columns = {"data set": "{dataset}", "c": "{label_frequency:g}", "π": "{source_prior:g}", "π′": "{target_prior:g}"}
     columns |= {"rows": "{rows}"} | ({varies: "{setting:g}"} if varies else {})
     columns |= {"method": "{method}", "runs": "{repetitions}"}
@@ -94,12 +94,12 @@ def words(rows: list[dict[str, Any]], varies: str | None = None) -> str:
         }
         columns |= {"difference, ± as standard error": "({difference_as_standard_error:+.1f})"}
         notes.append("difference: ours less published, in standard errors, the published ± read in two ways.")
-    text = aligned(list(columns), [[filled(form, row) for form in columns.values()] for row in rows])
-    return "\n".join([text, "", *notes, *(summary_words(s) for s in summary(rows))])
+    text = align_columns(list(columns), [[fill_format(form, row) for form in columns.values()] for row in rows])
+    return "\n".join([text, "", *notes, *(summary_text(s) for s in summary(rows))])
 
 
-def filled(form: str, row: dict[str, Any]) -> str:
-    """The form without what the row does not have: one run has no standard deviation."""
+def fill_format(form: str, row: dict[str, Any]) -> str:
+    """Fill in the format; leave out the ± if the row has none, since one run has no standard deviation."""
     for part in (form, form.split(" ± ")[0]):
         with suppress(KeyError, TypeError):
             return part.format_map(row)
@@ -107,7 +107,7 @@ def filled(form: str, row: dict[str, Any]) -> str:
 
 
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Over all cells of an experiment and method: mean error, and how it compares with the published figures."""
+    """Summarise each experiment and method over its cells: the mean error, and how it compares with the published."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         groups[row["experiment"], row["method"]].append(row)
@@ -116,23 +116,24 @@ def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         entry = {"experiment": experiment, "method": method, "cells": len(cells)}
         entry["repetitions"] = min(row["repetitions"] for row in cells)
         entry["mean_abs_error"] = round(float(np.mean([row["mean_abs_error"] for row in cells])), 5)
-        beside = [row for row in cells if "published" in row]
-        if beside:
-            entry["published"] = round(float(np.mean([row["published"] for row in beside])), 5)
+        comparable = [row for row in cells if "published" in row]
+        if comparable:
+            entry["published"] = round(float(np.mean([row["published"] for row in comparable])), 5)
             for reading in READINGS:
-                entry[f"near_{reading}"] = sum(abs(row[f"difference_{reading}"]) <= FAR for row in beside)
-            entry["lower_than_published"] = sum(row["mean_abs_error"] < row["published"] for row in beside)
+                entry[f"near_{reading}"] = sum(abs(row[f"difference_{reading}"]) <= FAR for row in comparable)
+            entry["lower_than_published"] = sum(row["mean_abs_error"] < row["published"] for row in comparable)
         entries.append(entry)
     return entries
 
 
-def summary_words(entry: dict[str, Any]) -> str:
-    said = (
+def summary_text(entry: dict[str, Any]) -> str:
+    """Return the summary of a method as a sentence."""
+    text = (
         f"{entry['experiment']} {entry['method']}: mean error {entry['mean_abs_error']:.4f} over {entry['cells']} cells"
     )
     if "published" in entry:
-        said += (
+        text += (
             f", published {entry['published']:.4f}, lower in {entry['lower_than_published']}; within three standard "
             f"errors in {entry['near_as_sd']} (± as sd) or {entry['near_as_standard_error']} (± as standard error)"
         )
-    return said
+    return text

@@ -1,4 +1,4 @@
-"""The paper's image features: ResNet18 (ImageNet weights), average pool, the 30 most correlated with the class."""
+"""Compute the paper's image features: ResNet18 with ImageNet weights, the 30 most correlated with the class."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ _BATCH = 256
 
 
 def write_features(folder: Path) -> None:
-    """``NAME_resnet18.npz`` for each image set; needs torchvision, and a network for weights and images."""
+    """Write ``NAME_resnet18.npz`` for each image set; needs torchvision, and internet access for weights and images."""
     try:
         import torch
         import torchvision
     except ImportError:
         raise InputError(
-            "image features need torchvision; run pip install torchvision beside priorshift[torch]."
+            "Image features need torchvision and torch. Run pip install torchvision priorshift[torch]."
         ) from None
     try:
         weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1
         network = torchvision.models.resnet18(weights=weights)
-    except Exception as error:  # whatever a download can do
-        raise InputError(f"the ResNet18 weights cannot be had ({error}); run this where there is a network.") from None
+    except Exception as error:  # a download may fail in many ways
+        raise InputError(
+            f"The ResNet18 weights cannot be downloaded ({error}). Run this with internet access."
+        ) from None
     network.fc = torch.nn.Identity()
     network.eval()
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,10 +40,10 @@ def write_features(folder: Path) -> None:
             images = _images(torchvision, name, folder / "downloads", part == "train", weights.transforms())
             parts[part] = _features(torch, network, images)
         sel = most_correlated(parts["train"][0], positive_images(name, parts["train"][1]))
-        made = {f"X_{part}": X[:, sel].astype(np.float32) for part, (X, _) in parts.items()}
-        made |= {f"y_{part}": positive_images(name, labels).astype(int) for part, (_, labels) in parts.items()}
+        arrays = {f"X_{part}": X[:, sel].astype(np.float32) for part, (X, _) in parts.items()}
+        arrays |= {f"y_{part}": positive_images(name, labels).astype(int) for part, (_, labels) in parts.items()}
         draft = folder / f".{name}.npz"
-        np.savez_compressed(draft, **made, sel=sel)
+        np.savez_compressed(draft, **arrays, sel=sel)
         os.replace(draft, folder / f"{_FILES.get(name, name)}_resnet18.npz")
 
 
@@ -53,8 +55,8 @@ def _images(torchvision: Any, name: str, folder: Path, train: bool, transform: A
 
     try:
         return getattr(torchvision.datasets, kind)(str(folder), train=train, download=True, transform=prepare)
-    except Exception as error:  # whatever a download can do
-        raise InputError(f"{name} cannot be downloaded ({error}); run this where there is a network.") from None
+    except Exception as error:  # a download may fail in many ways
+        raise InputError(f"{name} cannot be downloaded ({error}). Run this with internet access.") from None
 
 
 def _features(torch: Any, network: Any, images: Any) -> tuple[np.ndarray, np.ndarray]:

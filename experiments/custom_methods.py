@@ -1,7 +1,7 @@
-"""A researcher's own estimator among the methods, named ``package.module:Class``.
+"""Load and fit a user's own estimator, named ``package.module:Class``.
 
-It is made without arguments, but for ``random_state`` where it has that parameter, fitted by ``fit(X, y)``, or
-``fit(X, y, shared=ids)`` where it takes that, and asked by ``estimate(X_target)`` for a number or a `PriorEstimate`.
+It is created without arguments, except ``random_state`` if it has that parameter, and fitted by ``fit(X, y)``, or
+``fit(X, y, shared=ids)`` if it has that parameter. Its ``estimate(X_target)`` returns a number or a `PriorEstimate`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import Any
 from priorshift.errors import InputError
 
 
-def is_own(name: str) -> bool:
+def is_custom(name: str) -> bool:
+    """Return whether the name is one of a user's class rather than of a method of the tables."""
     return ":" in name
 
 
-def load(name: str) -> type:
-    """The class that `name` names, if it is of the form that is needed."""
+def load_class(name: str) -> type:
+    """Import the class and check that it can be used as an estimator."""
     module, _, attribute = name.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
-        raise InputError(f"{name!r} names no class; write package.module:Class.")
+        raise InputError(f"{name!r} is not the name of a class; write package.module:Class.")
     try:
         loaded = getattr(importlib.import_module(module), attribute, None)
-    except Exception as error:  # whatever the code of a stranger does
+    except Exception as error:  # a user's module may raise anything
         raise InputError(
             f"{name}: {module} cannot be imported ({type(error).__name__}: {error}); run where Python finds it."
         ) from error
@@ -32,7 +33,7 @@ def load(name: str) -> type:
         raise InputError(f"{name}: {module} has no {attribute}; check its spelling.")
     missing = [method for method in ("fit", "estimate") if not callable(getattr(loaded, method, None))]
     if not isinstance(loaded, type) or missing:
-        what = f"has no {' and no '.join(missing)}" if missing else "is no class"
+        what = f"has no {' and no '.join(missing)}" if missing else "is not a class"
         raise InputError(f"{name} {what}; a class with fit(X, y) and estimate(X_target) is expected.")
     try:
         inspect.signature(loaded).bind()
@@ -45,13 +46,14 @@ def load(name: str) -> type:
     return loaded
 
 
-def make(name: str, seed: int) -> Any:
-    loaded = load(name)
+def create(name: str, seed: int) -> Any:
+    """Return an unfitted estimator of the class."""
+    loaded = load_class(name)
     return loaded(random_state=seed) if "random_state" in inspect.signature(loaded).parameters else loaded()
 
 
 def fit(estimator: Any, X: Any, y: Any, ids: Any) -> Any:
-    """Shared rows are told to those who ask; the fitted object, whatever `fit` returns."""
-    takes = inspect.signature(estimator.fit).parameters
-    estimator.fit(X, y, **({"shared": ids} if "shared" in takes else {}))
+    """Fit the estimator, with shared rows if its `fit` has the parameter, and return it, whatever `fit` returns."""
+    parameters = inspect.signature(estimator.fit).parameters
+    estimator.fit(X, y, **({"shared": ids} if "shared" in parameters else {}))
     return estimator
