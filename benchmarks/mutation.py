@@ -224,9 +224,7 @@ def main() -> None:
     parser.add_argument("--skip", default="cuda|fused|triton|gpu", help="pattern of code that is not mutated")
     parser.add_argument("--tests", nargs="*", default=[], help="paths of tests; default: those of pyproject.toml")
     parser.add_argument("--ignore", nargs="*", default=[], help="paths of tests to leave out")
-    parser.add_argument(
-        "--seconds", type=float, default=150, help="CPU time for each mutant"
-    )
+    parser.add_argument("--seconds", type=float, default=150, help="CPU time for each mutant")
     parser.add_argument("--parallel", type=int, default=1, help="number of mutants at a time")
     parser.add_argument("--output", type=Path, default=Path("mutants.csv"), help="file of results")
     args = parser.parse_args()
