@@ -107,7 +107,10 @@ def frame_cases():
 
     return [
         (pd.DataFrame({"a": ["x", "y"], "b": 1.0}), "holds 'x' in row 0 .*column 'a', but a number is expected"),
-        (pd.DataFrame({"a": pd.to_datetime(["2020-01-01"] * 2), "b": 1.0}), "holds '2020-01-01.*column 'a', but a number is expected"),
+        (
+            pd.DataFrame({"a": pd.to_datetime(["2020-01-01"] * 2), "b": 1.0}),
+            "holds '2020-01-01.*column 'a', but a number is expected",
+        ),
         (pl.DataFrame({"a": [1.0, None], "b": [1.0, 2]}), "empty cell in row 1 .*column 'a'"),
         (pl.DataFrame({"a": [1.0, float("nan")], "b": [1.0, 2]}), "contains NaN .*in row 1 .*, column 'a'"),
         (pl.DataFrame({"a": [[1], [2]], "b": [1, 2]}), "column 'a' of .* holds cells of type List"),
@@ -529,7 +532,9 @@ def test_a_cell_that_never_ends_is_no_csv(tmp_path, command):
 
 def test_an_array_of_records_is_refused():
     strange = np.zeros((2, 3), dtype=[("x", float), ("y", float)])
-    with pytest.raises(InputError, match="column 0 of target holds .*, but a cell argument must be a string, a number or a date"):
+    with pytest.raises(
+        InputError, match="column 0 of target holds .*, but a cell argument must be a string, a number or a date"
+    ):
         ps.estimate_prior(**(GOOD | {"target": strange}), source_prior=0.2, encoder=None)
 
 
