@@ -242,7 +242,7 @@ def kernel_score(
         for k in range(_REPEATS)
     )
     made = ScoredSource.from_repetitions(source, scored.prepare, repetitions, scored.seed)
-    of_T = np.stack([one.deal(target.of_source, rng) for one in repetitions])
+    of_T = np.stack([one.assign_folds(target.of_source, rng) for one in repetitions])
     T = _scores(rows[2], of_T, features, beta)
     values = np.stack([made.ranks(one.positive, scores) for one, scores in zip(repetitions, T, strict=True)])
     return Witness.from_scores(made, source.without_rows(), *made.mixture), values

@@ -222,13 +222,14 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         if self.interval in intervals.BOUNDS:
             is_iid = embedding.positive.is_iid and embedding.unlabeled.is_iid
             intervals.check_bound_applies(self.interval, self.kernel_, is_iid)
-        self._set_source_prior(lambda: estimate_source_prior(self.source_prior, source, self.random_state))
+        known = is_known(self.source_prior)
+        self._set_source_prior(None if known else estimate_source_prior(self.source_prior, source, self.random_state))
 
     def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None]:
         """Return what is known of π now, and the estimate behind it where there is one."""
-        estimated = self._answer()
+        estimated = self._prior_from_fit()
         if estimated is None:
-            return self._knowledge(), None
+            return self._known_prior(), None
         # the influence of rows on π and on R adds up row by row; a distribution counts as knowledge from elsewhere
         if estimated.distribution is None:
             return PointPrior(estimated.value), estimated
@@ -286,7 +287,7 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
             )
         if self.interval == "bootstrap":
             raise InputError("interval='bootstrap' draws rows, but there are none here; use interval='delta'.")
-        return _Projection(embeddings, self._knowledge(), details).estimate(self)
+        return _Projection(embeddings, self._known_prior(), details).estimate(self)
 
     def _project(self, target: Target) -> _Projection:
         """Embed the target, and collect what its estimate follows from."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -25,7 +24,6 @@ from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.joint import GroupInfluence, RatioInfluence
 from priorshift.inference.prior_knowledge import (
     DistributionPrior,
-    PiecewiseUniform,
     PointPrior,
     PriorKnowledge,
     read_prior,
@@ -36,7 +34,7 @@ from priorshift.problem import Source, Target
 from priorshift.progress import track_progress
 from priorshift.results import Interval, NegativeRatio, PriorEstimate
 from priorshift.scores.counts import ScoreCounts, SourceCounts
-from priorshift.scores.cross_fitting import FIT_ROWS, check_model, choose_score_device
+from priorshift.scores.cross_fitting import FIT_ROWS, check_model
 from priorshift.scores.mixture import histogram
 from priorshift.scores.ratio_test import RatioTest, warn_not_separable
 from priorshift.scores.scored_source import ScoredSource, ScoredTarget, WitnessEvidence, warn_if_swapped
@@ -49,51 +47,48 @@ from priorshift.warning_records import suppress_warnings, warn
 
 @dataclass(frozen=True, eq=False)
 class TargetFit:
-    """A target as a fitted :class:`WitnessShift` sees it.
-
-    Attributes
-    ----------
-    target : Target
-        Its rows.
-    estimate : PriorEstimate
-        Of its prior.
-    test : RatioTest
-        Of every ratio R.
-    curve : TabulatedCurve
-        The confidence distribution of R.
-    p_values : ndarray of shape (repeats, rows)
-        The p-values of its rows.
-    prior : PriorKnowledge
-        What is known of π.
-    witness : Witness
-        That tested it.
-    is_separable : bool
-        Whether P can be told from U at all.
-    """
+    """A target as a fitted :class:`WitnessShift` estimated it, with all that the estimate was made of."""
 
     target: Target
     estimate: PriorEstimate
     test: RatioTest
-    curve: TabulatedCurve
-    p_values: Floats
-    prior: PriorKnowledge
+    curve: TabulatedCurve  # the confidence distribution of R
+    p_values: Floats  # of its rows, shape (repeats, rows)
+    prior: PriorKnowledge  # what is known of π without the target
     witness: Witness
-    is_separable: bool
+    is_separable: bool  # whether P can be told from U
 
 
 @dataclass(frozen=True, eq=False)
-class _Tested:
-    """A target whose ratio was tested, from rows or from counts.
-
-    `evidence` is what pictures show; `told` is what it tells of π, `looked_up` its audit.
-    """
+class _TestedTarget:
+    """A target whose ratio was tested: rows with their p-values, or counts of them."""
 
     test: RatioTest
     curve: TabulatedCurve
-    rows: int
+    sample: Target | ScoreCounts
     evidence: WitnessEvidence
-    told: Callable[[MixturePrior, PiecewiseUniform], PiecewiseUniform]
-    looked_up: SampleAudit | None = None
+    p_values: Floats = field(default_factory=lambda: np.empty((0, 0)))  # none where the sample is counts
+    audit: SampleAudit | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _PriorInUse:
+    """What is known of π, the estimator that it comes from, and what an audit of unlabelled rows made of it."""
+
+    knowledge: PriorKnowledge
+    estimated: EstimatedPrior | None = None
+    audited: AuditedPrior | None = None
+
+    @property
+    def error_is_known(self) -> bool:
+        return not (self.estimated and self.estimated.influence is None and self.estimated.distribution is None)
+
+    @property
+    def origin(self) -> str:
+        """As in `PriorEstimate.source_prior_by`."""
+        if self.estimated:
+            return self.estimated.name
+        return self.audited.by(self.knowledge.by) if self.audited else self.knowledge.by
 
 
 class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
@@ -202,8 +197,8 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         self.random_state = random_state
 
     @property
-    def witness(self) -> Witness:  # numpydoc ignore=RT01
-        """The function of the scores that tests every ratio, once it is fitted to rows."""
+    def witness(self) -> Witness:
+        """The tests of every ratio, of an estimator that was fitted to rows."""
         return self._witness
 
     def negative_ratio(self, X_target: Any, weights: Any = None, groups: Any = None) -> NegativeRatio:
@@ -214,7 +209,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         X_target : array-like or data frame of shape (rows, features)
             Unlabelled rows with the columns of the source.
         weights, groups : None or array-like of shape (rows,)
-            As in `fit`, of the target's rows.
+            As in `fit`, for the rows of the target.
 
         Returns
         -------
@@ -244,7 +239,9 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         ndarray of shape (repeats, rows)
             Uniform for positives; small for negatives.
         """
-        return self._score(self.read_target(X_target)).p_values
+        target = self.read_target(X_target)
+        with one_blas_thread():
+            return self.scored_.score(target, self.device).p_values
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         known = is_known(self.source_prior)
@@ -252,38 +249,47 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             check_prior_uncertain(read_prior(self.source_prior))
         with one_blas_thread(), track_progress("WitnessShift", 2) as step:
             step()
-            device = choose_score_device(self.device, len(source.labeled))
-            settings = self.model, self.repeats, self.folds, rng, self.fit_rows, device
-            self.scored_ = ScoredSource.fit(source, *settings)
+            self.scored_ = ScoredSource.fit(
+                source, self.model, self.repeats, self.folds, rng, fit_rows=self.fit_rows, device=self.device
+            )
             step()
             self._witness = Witness.from_scores(self.scored_, source.without_rows(), *self.scored_.mixture)
         warn_if_swapped(self.scored_)
-        self._sizes, self._few = source.sizes, source.few_positives
+        self._sizes, self._few_positives = source.sizes, source.few_positives
         self._audit = SampleAudit.from_source(source, self.scored_.predicted(self.scored_.p_values))
-        self._set_source_prior(lambda: self._ask(source))
+        self._set_source_prior(None if known else self._estimate_source_prior(source))
         if self._estimated is None or not isinstance(self._estimated.estimator, MixturePrior):
             source.warn_of_few_positives()
 
+    def _estimate_source_prior(self, source: Source) -> EstimatedPrior:
+        """Estimate π by MixturePrior with the same scores, or by the estimator that the user passed."""
+        if self.source_prior is None:
+            names = ("model", "repeats", "folds", "scenario", "standardize", "max_rows", "fit_rows", "random_state")
+            prior = MixturePrior(**{name: getattr(self, name) for name in names}).fit_scores(source, self.scored_)
+            return EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, prior.audit_)
+        if self._audit is None:
+            return estimate_source_prior(self.source_prior, source, self.random_state)
+        with suppress_warnings(WeakSeparationWarning):  # what the estimator leaves open, the audit answers
+            estimated = estimate_source_prior(self.source_prior, source, self.random_state)
+        if estimated.distribution is None:
+            raise InputError(
+                f"{estimated.name} gives the source prior {estimated.value:.3g} without a prior_distribution_ that "
+                "an audit of unlabelled rows could inform; leave one of them out."
+            )
+        audited = combine_with_audit(estimated.distribution, self._audit, from_rows=True)
+        warn_of_source_audit(audited, f"{estimated.name} tells")
+        belief = audited.distribution
+        return replace(estimated, value=belief.mean(), distribution=belief, influence=None, audited=audited)
+
     def fit_counts(self, source: SourceCounts) -> Self:
-        """Fit the estimator to a source whose p-values were counted, without its rows.
-
-        Parameters
-        ----------
-        source : SourceCounts
-            Counts of P and U by one model.
-
-        Returns
-        -------
-        Self
-            The fitted estimator, which :meth:`estimate_counts` can be asked of.
-        """
+        """Fit the estimator to a source whose p-values were counted, without its rows."""
         self._check_parameters()
         self._forget()
         self._audit = None
-        self._sizes, self._few = source.sizes, source.positive.rows < FEW_POSITIVES
-        self._counted, self._counts, self._law = source.witness, source.population.counts, source.law
-
-        def _ask() -> EstimatedPrior:
+        self._sizes, self._few_positives = source.sizes, source.positive.rows < FEW_POSITIVES
+        self._count_witness, self._source_counts = source.witness, source
+        estimated = None
+        if not is_known(self.source_prior):
             if self.source_prior is not None:
                 raise InputError(
                     f"{type(self.source_prior).__name__} needs the rows of the source, but they were counted; pass "
@@ -291,117 +297,53 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
                 )
             prior = MixturePrior(scenario=self.scenario)
             prior.fit_counts(source.posterior_counts, source.law, source.km2_prior, source.sizes)
-            return EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, None)
-
-        self._set_source_prior(_ask)
+            estimated = EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, None)
+        self._set_source_prior(estimated)
         warn_of_few_positives(source.positive.rows, float(source.positive.rows))
         self._settings = self.get_params()
         self._layout = None
         return self
 
     def estimate_counts(self, target: ScoreCounts) -> PriorEstimate:
-        """Estimate the prior of a target whose p-values were counted by the source's model.
-
-        Parameters
-        ----------
-        target : ScoreCounts
-            Its counts.
-
-        Returns
-        -------
-        PriorEstimate
-        """
+        """Estimate the prior of a target whose p-values were counted by the source's model."""
         with one_blas_thread():
-            test = self._counted.test(target)
+            test = self._count_witness.test(target)
         curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
+        source = self._source_counts
+        evidence = WitnessEvidence(source.population.counts, target.counts, *source.law, scores=None)
+        return self._conclude(_TestedTarget(test, curve, target, evidence))[0]
 
-        def _told(found: MixturePrior, belief: PiecewiseUniform) -> PiecewiseUniform:
-            if target.noise or self._counted.is_noisy:  # noisy counts have no levels
-                return belief
-            return found.update_with_counts(belief, target.levels, max(test.ratio, 0.0))
-
-        evidence = WitnessEvidence(self._counts, target.counts, *self._law, scores=None)
-        return self._conclude(_Tested(test, curve, target.rows, evidence, _told))[0]
-
-    def _ask(self, source: Source) -> EstimatedPrior:
-        if self.source_prior is not None:
-            if self._audit is None:
-                return estimate_source_prior(self.source_prior, source, self.random_state)
-            with suppress_warnings(WeakSeparationWarning):  # what the estimator leaves open, the audit answers
-                estimated = estimate_source_prior(self.source_prior, source, self.random_state)
-            if estimated.distribution is None:
-                raise InputError(
-                    f"{estimated.name} gives the source prior {estimated.value:.3g} without a prior_distribution_ that "
-                    "an audit of unlabelled rows could inform; leave one of them out."
-                )
-            audited = combine_with_audit(estimated.distribution, self._audit, from_rows=True)
-            warn_of_source_audit(audited, f"{estimated.name} tells")
-            belief = audited.distribution
-            return replace(estimated, value=belief.mean(), distribution=belief, influence=None, audited=audited)
-        names = ("model", "repeats", "folds", "scenario", "standardize", "max_rows", "fit_rows", "random_state")
-        prior = MixturePrior(**{name: getattr(self, name) for name in names}).fit_scores(source, self.scored_)
-        return EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, prior.audit_)
-
-    def _known_prior(self) -> tuple[PriorKnowledge, AuditedPrior | None]:
-        """What the user knows of π, and what an audit of unlabelled rows makes of it."""
-        prior = read_prior(self.source_prior)
-        if self._audit is None:
-            return prior, None
-        audited = combine_with_audit(check_prior_uncertain(prior).distribution, self._audit, from_rows=False)
-        return DistributionPrior(audited.distribution), audited
-
-    def _knowledge(self) -> PriorKnowledge:
-        return self._known_prior()[0]
-
-    def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None, AuditedPrior | None]:
-        """π as it is set now, what was asked for it, and what an audit of unlabelled rows made of it."""
-        found = self._answer()
-        if found is None:
-            prior, audited = self._known_prior()
-            if audited is not None:
-                warn_of_source_audit(audited, "source_prior tells")
-            return prior, None, audited
-        return found.knowledge(), found, found.audited
-
-    def _score(self, target: Target) -> ScoredTarget:
-        with one_blas_thread():
-            return self.scored_.score(target, choose_score_device(self.device, len(target)))
-
-    def _test(self, target: Target) -> tuple[RatioTest, TabulatedCurve, ScoredTarget]:
-        scored = self._score(target)
-        with one_blas_thread():
-            test = self._witness.test(scored.p_values, target)
-        return test, TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom), scored
+    def fit_target(self, target: Target) -> TargetFit:
+        """Estimate the prior of a target that was read before, and return what the estimate was made of."""
+        test, curve, scored = self._test(target)
+        p_values, weights = scored.p_values, None if target.is_even else target.size * target.mass
+        counts = np.stack([histogram(v, weights) for v in p_values])
+        evidence = WitnessEvidence(self.scored_.counts, counts, *self.scored_.mixture, scored.scores)
+        audit = None
+        if target.audit is not None:
+            predicted = self.scored_.predicted(p_values, test.ratio if np.isfinite(test.ratio) else 1.0)
+            audit = SampleAudit.from_target(target, target.audit, predicted)
+        estimate, prior = self._conclude(_TestedTarget(test, curve, target, evidence, p_values, audit))
+        return TargetFit(target, estimate, test, curve, p_values, prior, self._witness, test.is_separable)
 
     def _estimate(self, target: Target) -> PriorEstimate:
         return self.fit_target(target).estimate
 
     def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
-        seen = self.fit_target(target)
-        return seen.estimate, self.influence(seen)
+        fit = self.fit_target(target)
+        return fit.estimate, self.influence(fit)
 
-    def influence(self, seen: TargetFit) -> RatioInfluence | None:
-        """Tell what R̂ of an examined target rests on, by which it is compared with other targets.
-
-        Parameters
-        ----------
-        seen : Examined
-            As :meth:`fit_target` gives it.
-
-        Returns
-        -------
-        RatioInfluence or None
-            None where it was audited, has no interval or tells nothing.
-        """
-        target, test = seen.target, seen.test
-        if target.audit is not None or seen.estimate.interval is None or not test.is_separable:
+    def influence(self, fit: TargetFit) -> RatioInfluence | None:
+        """Return how rows move R̂ of a target, to compare it with others; None if audited or without an interval."""
+        target, test = fit.target, fit.test
+        if target.audit is not None or fit.estimate.interval is None or not test.is_separable:
             return None
         with one_blas_thread():
-            moved = self._witness.influence(test.ratio, seen.p_values, target)
+            moved = self._witness.influence(test.ratio, fit.p_values, target)
         return RatioInfluence(
             test.ratio,
-            seen.curve,
-            seen.prior,
+            fit.curve,
+            fit.prior,
             moved.source,
             moved.own_variance,
             moved.freedom,
@@ -409,103 +351,98 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             observations=target.size,
         )
 
-    def fit_target(self, target: Target) -> TargetFit:
-        """Estimate the prior of a target that was read before, and keep what the estimate was made of.
+    def _test(self, target: Target) -> tuple[RatioTest, TabulatedCurve, ScoredTarget]:
+        with one_blas_thread():
+            scored = self.scored_.score(target, self.device)
+            test = self._witness.test(scored.p_values, target)
+        return test, TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom), scored
 
-        Parameters
-        ----------
-        target : Target
-            As :meth:`read_target` gives it.
-
-        Returns
-        -------
-        Examined
-        """
-        test, curve, scored = self._test(target)
-        values = scored.p_values
-
-        def _told(found: MixturePrior, belief: PiecewiseUniform) -> PiecewiseUniform:
-            return found.update_with_target(belief, values, target, max(test.ratio, 0.0))
-
-        def _looked_up() -> SampleAudit | None:
-            if target.audit is None:
-                return None
-            predicted = self.scored_.predicted(values, test.ratio if np.isfinite(test.ratio) else 1.0)
-            return SampleAudit.from_target(target, target.audit, predicted)
-
-        counts = np.stack([histogram(v, None if target.is_even else target.size * target.mass) for v in values])
-        evidence = WitnessEvidence(self.scored_.counts, counts, *self.scored_.mixture, scored.scores)
-        estimate, prior = self._conclude(_Tested(test, curve, len(target), evidence, _told, _looked_up()))
-        return TargetFit(target, estimate, test, curve, values, prior, self._witness, test.is_separable)
-
-    def _conclude(self, tested: _Tested) -> tuple[PriorEstimate, PriorKnowledge]:
-        """The estimate, and what is known of π without the target."""
-        prior, estimated, audited_source = self._prior_in_use()
-        test, curve = tested.test, tested.curve
-        R, found, nearer = test.ratio, estimated.estimator if estimated else None, prior
-        # a MixturePrior with scores of its own ranks rows otherwise
-        same = isinstance(found, MixturePrior) and getattr(found, "scored_", None) is getattr(self, "scored_", None)
-        if same and test.is_separable and not (audited_source and audited_source.alone):
-            # the target's rows bring π̂ nearer; the interval is as sure of it as before, since R̂ is an estimate too,
-            # unless labels of the target stand beside it
-            nearer = DistributionPrior(tested.told(found, prior.distribution))  # type: ignore[arg-type, union-attr]
-        pi = nearer.value
-        mean = curve.mean(*(nearer.points if isinstance(nearer, DistributionPrior) else (pi,)))
-        sure = not (estimated and estimated.influence is None and estimated.distribution is None)
-        if estimated and tested.looked_up is None:
-            estimated.warn_of_error()
-        interval = None
-        if sure:
-            low, high = prior.interval(curve, self.confidence)
-            interval = Interval(min(low, mean), max(high, mean), self.confidence, "witness")
-        status = self._status(test, curve, prior, audited=tested.looked_up is not None)
-        if status == "no estimate" and interval is not None:
-            interval = Interval(0.0, 1.0, self.confidence, "none")
-        error = float(np.hypot((1 - pi) * test.ratio_error, R * prior.error)) if sure else float("nan")
+    def _conclude(self, tested: _TestedTarget) -> tuple[PriorEstimate, PriorKnowledge]:
+        """Combine R, π and an audit of the target; return the estimate and what is known of π without the target."""
+        prior = self._prior_in_use()
+        refined = self._refine_prior(prior, tested)
+        if prior.estimated and tested.audit is None:
+            prior.estimated.warn_of_error()
+        status = self._status(tested, prior.knowledge)
+        value = tested.curve.mean(*(refined.points if isinstance(refined, DistributionPrior) else (refined.value,)))
+        interval = self._interval(tested.curve, prior, value, status)
+        error = float("nan")
+        if prior.error_is_known:
+            from_ratio = (1 - refined.value) * tested.test.ratio_error
+            error = float(np.hypot(from_ratio, tested.test.ratio * prior.knowledge.error))
         audited = None
-        if tested.looked_up is not None:
-            audited = combine_target_audit(
-                tested.looked_up, curve, nearer if sure and status != "no estimate" else None
-            )
-            mean, error = audited.distribution.mean(), audited.distribution.std()
+        if tested.audit is not None:
+            usable = prior.error_is_known and status != "no estimate"
+            audited = combine_target_audit(tested.audit, tested.curve, refined if usable else None)
+            value, error = audited.distribution.mean(), audited.distribution.std()
             low, high = audited.distribution.ppf([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
             interval = Interval(float(low), float(high), self.confidence, audited.by("witness"))
             status = "ok" if status == "no estimate" else status
-        by = estimated.name if estimated else prior.by
-        if audited_source is not None and not estimated:
-            by = audited_source.by(by)
-        audits = {"source": audited_source, "target": audited}
-        said = ("mixture_prior", "km2_prior", "overlap") if isinstance(found, MixturePrior) else ()
         estimate = PriorEstimate(
-            value=mean,
-            raw=1 - (1 - pi) * R,
+            value=value,
+            raw=1 - (1 - refined.value) * tested.test.ratio,
             interval=interval,
             standard_error=error,
-            source_prior=pi,
-            negative_ratio=R,
-            separation=np.nan,  # one and the same, so that equal estimates are equal
+            source_prior=refined.value,
+            negative_ratio=tested.test.ratio,
+            separation=np.nan,  # one and the same object, so that equal estimates are equal
             method=self.label,
-            sizes=(*self._sizes, tested.rows),
-            source_prior_by=by,
+            sizes=(*self._sizes, tested.sample.rows if isinstance(tested.sample, ScoreCounts) else len(tested.sample)),
+            source_prior_by=prior.origin,
             status=status,
-            details={
-                "scenario": self.scenario,
-                "standardize": self.standardize,
-                "source_prior_range": None if isinstance(prior, PointPrior) else list(prior.range),
-                "source_prior_standard_error": prior.error or None,
-                "separation_over_error": test.separation,
-                **{name: getattr(found, f"{name}_") for name in said},
-                **({"audit": told} if (told := {name: a.to_dict() for name, a in audits.items() if a}) else {}),
-            },
+            details=self._details(tested.test, prior, audited),
             evidence=tested.evidence,
         )
-        return estimate, prior
+        return estimate, prior.knowledge
 
-    def _status(self, test: RatioTest, curve: TabulatedCurve, prior: PriorKnowledge, audited: bool) -> str:
-        """What the data can tell: the prior, a guess or nothing; a warning says the last."""
+    def _audited_source_prior(self) -> AuditedPrior | None:
+        """What an audit of unlabelled rows makes of the source prior that was given; None without an audit."""
+        if self._audit is None:
+            return None
+        belief = check_prior_uncertain(read_prior(self.source_prior)).distribution
+        return combine_with_audit(belief, self._audit, from_rows=False)
+
+    def _known_prior(self) -> PriorKnowledge:
+        audited = self._audited_source_prior()
+        return read_prior(self.source_prior) if audited is None else DistributionPrior(audited.distribution)
+
+    def _prior_in_use(self) -> _PriorInUse:
+        """The source prior as it is set now, with what an audit of unlabelled rows made of it."""
+        estimated = self._prior_from_fit()
+        if estimated is not None:
+            return _PriorInUse(estimated.knowledge(), estimated, estimated.audited)
+        audited = self._audited_source_prior()
+        if audited is None:
+            return _PriorInUse(read_prior(self.source_prior))
+        warn_of_source_audit(audited, "source_prior tells")
+        return _PriorInUse(DistributionPrior(audited.distribution), None, audited)
+
+    def _refine_prior(self, prior: _PriorInUse, tested: _TestedTarget) -> PriorKnowledge:
+        """What is known of π with the target's rows, which bring its estimate nearer.
+
+        The interval does without them unless there are labels of the target: it would be too sure of π, since R̂ is an
+        estimate too.
+        """
+        estimator = prior.estimated.estimator if prior.estimated else None
+        if not isinstance(estimator, MixturePrior) or not isinstance(prior.knowledge, DistributionPrior):
+            return prior.knowledge
+        if not tested.test.is_separable or (prior.audited and prior.audited.alone):
+            return prior.knowledge
+        if getattr(estimator, "scored_", None) is not getattr(self, "scored_", None):
+            return prior.knowledge  # a MixturePrior with scores of its own ranks rows differently
+        belief, ratio, sample = prior.knowledge.distribution, max(tested.test.ratio, 0.0), tested.sample
+        if isinstance(sample, Target):
+            return DistributionPrior(estimator.update_with_target(belief, tested.p_values, sample, ratio))
+        if sample.noise or self._count_witness.is_noisy:  # noisy counts have no levels
+            return prior.knowledge
+        return DistributionPrior(estimator.update_with_counts(belief, sample.levels, ratio))
+
+    def _status(self, tested: _TestedTarget, prior: PriorKnowledge) -> str:
+        """Whether the data determine the prior, with a warning where they do not or contradict it."""
+        test, curve = tested.test, tested.curve
         if not test.is_separable:
-            left = "the estimate is that of the audit alone" if audited else "every prior in [0, 1] is possible"
-            warn_not_separable(test, self._sizes, left)
+            by_audit = "the estimate is that of the audit alone"
+            warn_not_separable(test, self._sizes, by_audit if tested.audit else "every prior in [0, 1] is possible")
             return "no estimate"
         most = prior.range[1]
         sure = (1 + self.confidence) / 2
@@ -516,7 +453,32 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
                 "the classes look the same in source and target.",
                 OutOfRangeWarning,
             )
-        return "few positives" if self._few else "ok"
+        return "few positives" if self._few_positives else "ok"
+
+    def _interval(self, curve: TabulatedCurve, prior: _PriorInUse, value: float, status: str) -> Interval | None:
+        """The interval of π′ without an audit of the target; None where the error of π is not known."""
+        if not prior.error_is_known:
+            return None
+        if status == "no estimate":
+            return Interval(0.0, 1.0, self.confidence, "none")
+        low, high = prior.knowledge.interval(curve, self.confidence)
+        return Interval(min(low, value), max(high, value), self.confidence, "witness")
+
+    def _details(self, test: RatioTest, prior: _PriorInUse, audited: AuditedPrior | None) -> dict[str, Any]:
+        knowledge, estimator = prior.knowledge, prior.estimated.estimator if prior.estimated else None
+        details: dict[str, Any] = {
+            "scenario": self.scenario,
+            "standardize": self.standardize,
+            "source_prior_range": None if isinstance(knowledge, PointPrior) else list(knowledge.range),
+            "source_prior_standard_error": knowledge.error or None,
+            "separation_over_error": test.separation,
+        }
+        if isinstance(estimator, MixturePrior):
+            details |= {name: getattr(estimator, f"{name}_") for name in ("mixture_prior", "km2_prior", "overlap")}
+        audits = {"source": prior.audited, "target": audited}
+        if prior.audited or audited:
+            details["audit"] = {name: audit.to_dict() for name, audit in audits.items() if audit}
+        return details
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -228,16 +228,12 @@ class Repetition:
     models: tuple[Model, ...]
     fold: Index
 
-    def deal(self, of_source: Index, rng: np.random.Generator) -> Index:
+    def assign_folds(self, of_source: Index, rng: np.random.Generator) -> Index:
         """The model of each row of a target, at random unless its group is an observation of the source."""
         fold = rng.permutation(np.arange(len(of_source)) % len(self.models))
         known = of_source >= 0
         fold[known] = self.fold[of_source[known]]
         return fold
-
-    def target(self, rows: Floats, fold: Index, device: str = "cpu") -> Floats:
-        """The scores of a target's rows, dealt to the models."""
-        return scores_by_fold(rows, fold, self.models, device)
 
 
 def scores_by_fold(rows: Floats, fold: Index, models: Sequence[Model], device: str = "cpu") -> Floats:

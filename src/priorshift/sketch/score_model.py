@@ -120,7 +120,7 @@ class ScoreModel(Saveable):
             Sample(Table("positive", P)), Sample(Table("unlabeled", U)), scenario="case-control", standardize=False
         )
         every = np.ones(rows.shape[1], dtype=bool)  # the reader has left out constant columns
-        prepare = Preparation.from_population(U, used=every, encoded=reader.encoder is not None)
+        prepare = Preparation.fit(U, used=every, encoded=reader.encoder is not None)
         by_place, codes = _fold_codes(P, U)
         warn_of_copies(
             source.copies,

@@ -1,8 +1,7 @@
-"""The source prior π as an estimator tells it that is asked, and how much of its error is known."""
+"""The source prior π as an estimator gives it, and how much of its error is known."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from math import sqrt
@@ -24,47 +23,27 @@ from priorshift.problem import Source
 from priorshift.source_prior.km import KM2
 from priorshift.warning_records import suppress_warnings, warn
 
-LEAST_PRIOR = 1e-3  # what an estimate of 0 is taken for where odds are needed, and 1 less this, an estimate of 1
+LEAST_PRIOR = 1e-3  # replaces an estimate of 0 where odds are needed, and 1 − this an estimate of 1
 
 
 @dataclass(frozen=True, eq=False)
 class EstimatedPrior:
-    """An estimated source prior.
+    """A source prior that was estimated at fit."""
 
-    Attributes
-    ----------
-    estimator : estimator
-        The one that was asked, fitted.
-    value : float
-        π̂.
-    influence : PriorInfluence or None
-        How much each row moves it; None where the estimator cannot tell.
-    distribution : distribution or None
-        What it leaves open of π, of an estimator with a ``prior_distribution_``.
-    audited : AuditedPrior or None
-        What an audit made of it.
-    """
-
-    estimator: Any
-    value: float
-    influence: PriorInfluence | None
-    distribution: Any = None
-    audited: AuditedPrior | None = None
+    estimator: Any  # fitted
+    value: float  # π̂
+    influence: PriorInfluence | None  # how much each row moves it; None where the estimator does not know
+    distribution: Any = None  # the `prior_distribution_` of an estimator that has one
+    audited: AuditedPrior | None = None  # what an audit made of it
 
     @property
-    def name(self) -> str:  # numpydoc ignore=RT01
-        """Of the estimator's class, and its audit."""
+    def name(self) -> str:
+        """The class of the estimator, with its audit."""
         name = type(self.estimator).__name__
         return name if self.audited is None else self.audited.by(name)
 
     def knowledge(self) -> PriorKnowledge:
-        """Give what is known of π as it would be from elsewhere.
-
-        Returns
-        -------
-        Distributed or Known
-            The latter where the estimator cannot tell its error.
-        """
+        """Return it as knowledge of π; a point where the estimator does not know its error."""
         if self.distribution is not None:
             return DistributionPrior(self.distribution)
         error = sqrt(self.influence.variance) if self.influence is not None else 0.0
@@ -73,7 +52,7 @@ class EstimatedPrior:
         return DistributionPrior(stats.truncnorm(-self.value / error, (1 - self.value) / error, self.value, error))
 
     def warn_of_error(self) -> None:
-        """Say what an interval with this prior includes; no interval pretends that π̂ is π."""
+        """Warn of errors of π̂ that the interval does not include, or that prevent an interval."""
         caveat = getattr(self.estimator, "caveat", "")
         if self.distribution is not None:
             return
@@ -93,10 +72,9 @@ class EstimatedPrior:
 
 
 class SourcePriorMixin:
-    """An estimator whose `source_prior` is known, exactly or roughly, or is asked of another estimator at fit.
+    """An estimator whose `source_prior` is known, exactly or roughly, or estimated by another estimator at fit.
 
-    Knowledge may take the place of what was asked, or of other knowledge, between two estimates; but nothing is asked
-    without a fit.
+    What is known may change between two estimates; what is estimated needs another fit.
     """
 
     source_prior: Any
@@ -104,33 +82,32 @@ class SourcePriorMixin:
     _source_prior_at_fit: tuple[Any, str]
 
     @property
-    def source_prior_(self) -> float:  # numpydoc ignore=RT01
+    def source_prior_(self) -> float:
         """π as it is set now, or as it was estimated at fit; of a range the middle, of a distribution the mean."""
         check_is_fitted(self)
         if self._estimated and not is_known(self.source_prior):
             return self._estimated.value
-        with suppress(InputError):  # what cannot be is refused by `estimate`, not by a look
-            return self._knowledge().value
+        with suppress(InputError):  # an impossible value is refused by `estimate`
+            return self._known_prior().value
         return self.source_prior
 
     @property
-    def prior_estimator_(self) -> Any:  # numpydoc ignore=RT01
-        """What was asked for π; None where it is known."""
+    def prior_estimator_(self) -> Any:
+        """The fitted estimator of π; None where π is known."""
         check_is_fitted(self)
         return self._estimated.estimator if self._estimated and not is_known(self.source_prior) else None
 
-    def _knowledge(self) -> PriorKnowledge:
-        """What the user knows of π."""
+    def _known_prior(self) -> PriorKnowledge:
         return read_prior(self.source_prior)
 
-    def _set_source_prior(self, ask: Callable[[], EstimatedPrior]) -> None:
-        known = is_known(self.source_prior)
-        words = str(read_prior(self.source_prior)) if known else repr(self.source_prior)
+    def _set_source_prior(self, estimated: EstimatedPrior | None) -> None:
+        """Remember the prior at fit; `estimated` is None where it is known."""
+        words = repr(self.source_prior) if estimated else str(read_prior(self.source_prior))
         self._source_prior_at_fit = self.source_prior, words
-        self._estimated = None if known else ask()
+        self._estimated = estimated
 
-    def _answer(self) -> EstimatedPrior | None:
-        """What was asked at fit; None where π is known now."""
+    def _prior_from_fit(self) -> EstimatedPrior | None:
+        """The prior that was estimated at fit; None where it is known now."""
         if is_known(self.source_prior):
             return None
         given, words = self._source_prior_at_fit
@@ -143,21 +120,7 @@ class SourcePriorMixin:
 
 
 def estimate_source_prior(estimator: Any, source: Source, random_state: Any = None) -> EstimatedPrior:
-    """Fit an estimator of the prior to the source's scaled rows.
-
-    Parameters
-    ----------
-    estimator : estimator or None
-        Anything with ``fit(X, y)`` and then ``prior_``; None is :class:`KM2`.
-    source : Source
-        The population is that of its scenario.
-    random_state : int, Generator or None
-        Decides what is random in the estimator where it was given no random_state.
-
-    Returns
-    -------
-    EstimatedPrior
-    """
+    """Fit an estimator of the prior (None is KM2) to the source's scaled rows."""
     if estimator is None:
         estimator = KM2(scenario=source.scenario, standardize=False, random_state=random_state)  # type: ignore[arg-type]
     else:
@@ -166,9 +129,9 @@ def estimate_source_prior(estimator: Any, source: Source, random_state: Any = No
             seeded(estimator, random_state)
     name = type(estimator).__name__
     check_scenario(estimator, source.scenario)
-    told = _fit_arguments(estimator, source)
-    with suppress_warnings(FarValueWarning, DuplicateRowsWarning):  # they were said of the source as it is
-        estimator.fit(source.rows[:], source.labeled, **told)
+    arguments = _fit_arguments(estimator, source)
+    with suppress_warnings(FarValueWarning, DuplicateRowsWarning):  # given for the source already
+        estimator.fit(source.rows[:], source.labeled, **arguments)
     value = _prior_of(estimator)
     influence = getattr(estimator, "prior_influence_", None)
     if influence is None:
@@ -190,31 +153,23 @@ def estimate_source_prior(estimator: Any, source: Source, random_state: Any = No
 
 
 def check_scenario(source_prior: Any, scenario: str) -> None:
-    """Refuse an estimator that would be asked about another population.
-
-    Parameters
-    ----------
-    source_prior : float, estimator or None
-        Only an estimator can have a scenario.
-    scenario : str
-        Of who asks.
-    """
+    """Refuse an estimator of the prior of another population."""
     own = getattr(source_prior, "scenario", scenario)
     if own != scenario:
         raise InputError(
-            f"{type(source_prior).__name__} has scenario={own!r} but is asked for the prior under {scenario!r}; the "
-            "population is the same, so set both alike."
+            f"{type(source_prior).__name__} has scenario={own!r} but is used under {scenario!r}; the "
+            "population is the same, so set both to the same scenario."
         )
 
 
 def _fit_arguments(estimator: Any, source: Source) -> dict[str, Any]:
     """Return the arguments of an estimator's fit that it takes, and warn where it takes no weights."""
-    told = {}
+    arguments = {}
     if source.shared_argument is not None and has_fit_parameter(estimator, "shared"):
-        told["shared"] = source.shared_argument
+        arguments["shared"] = source.shared_argument
     if source.weights is not None:
         if getattr(estimator, "takes_weights", True) and has_fit_parameter(estimator, "weights"):
-            told["weights"] = source.weights
+            arguments["weights"] = source.weights
         else:
             warn(
                 f"The source prior is estimated by {type(estimator).__name__}, which takes no weights, as if every row "
@@ -222,8 +177,8 @@ def _fit_arguments(estimator: Any, source: Source) -> dict[str, Any]:
                 EstimatedPriorWarning,
             )
     if source.groups is not None and has_fit_parameter(estimator, "groups"):
-        told["groups"] = source.groups
-    return told
+        arguments["groups"] = source.groups
+    return arguments
 
 
 def _prior_of(estimator: Any) -> float:

@@ -274,7 +274,7 @@ def test_the_kernels_score_is_not_of_the_models_that_saw_a_row_and_deals_groups_
         and ((values > 0) & (values <= 1)).all()
     )
     for one in made.scored.repetitions[:3]:
-        dealt = one.deal(target.of_source, np.random.default_rng(1))
+        dealt = one.assign_folds(target.of_source, np.random.default_rng(1))
         assert dealt[:10].tolist() == one.fold[target.of_source[:10]].tolist()
         coordinates = np.c_[kernel(witness.scored.prepare(rows[1][:]), 64), np.ones(len(rows[1]))]
         by_hand = [

@@ -22,6 +22,7 @@ from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior
 from priorshift.kernels import Gaussian, bandwidth_from_gamma
 from priorshift.problem import Source
+from priorshift.scores.cross_fitting import scores_by_fold
 from priorshift.scores.scored_source import ScoredSource
 from priorshift.scores.witness import Witness
 
@@ -120,7 +121,7 @@ def slowly_without(c, of_source, of_target, **known):
 
     rng = np.random.default_rng(scored.seed)
     prepared = scored.prepare(c.target.rows[:])
-    all_T = [r.target(prepared, r.deal(c.target.of_source, rng)) for r in scored.repetitions]
+    all_T = [scores_by_fold(prepared, r.assign_folds(c.target.of_source, rng), r.models) for r in scored.repetitions]
     reps = [replace(r, positive=r.positive[in_P], population=r.population[in_U]) for r in scored.repetitions]
     of_U = np.stack([ranks(r.positive, r.population) for r in reps])
     of_T = np.stack([ranks(r.positive, t[stay_T]) for r, t in zip(reps, all_T, strict=True)])

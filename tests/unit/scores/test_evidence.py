@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 import priorshift as ps
 from priorshift.experimental import release
 from priorshift.plots.samples import ScoresDisplay
+from priorshift.scores.cross_fitting import scores_by_fold
 from priorshift.scores.scored_source import ScoreCells
 from priorshift.sketch import Histogram, ScoreModel
 
@@ -29,7 +30,7 @@ def direct(edges, scores, mass=None):
 def target_scores(witness, rows):
     scored, target = witness.scored_, witness.read_target(rows)
     rng, prepared = np.random.default_rng(scored.seed), scored.prepare(target.rows[:])
-    return [one.target(prepared, one.deal(target.of_source, rng)) for one in scored.repetitions]
+    return [scores_by_fold(prepared, one.assign_folds(target.of_source, rng), one.models) for one in scored.repetitions]
 
 
 @pytest.mark.parametrize("model", [None, LogisticRegression()])

@@ -12,7 +12,7 @@ import priorshift as ps
 from priorshift.errors import DuplicateRowsWarning, InputError, WeakSeparationWarning
 from priorshift.problem import Source
 from priorshift.scores import mixture
-from priorshift.scores.cross_fitting import cross_fit
+from priorshift.scores.cross_fitting import cross_fit, scores_by_fold
 from priorshift.scores.mixture import p_values
 
 
@@ -100,7 +100,9 @@ def test_a_target_is_dealt_to_the_models_and_repeats_with_the_seed(fitted, sampl
     repetition, no_group = fitted.prior_estimator_.scored_.repetitions[0], np.full(len(sample.target), -1)
 
     def scores(of_source, seed):
-        return repetition.target(sample.target, repetition.deal(of_source, np.random.default_rng(seed)))
+        return scores_by_fold(
+            sample.target, repetition.assign_folds(of_source, np.random.default_rng(seed)), repetition.models
+        )
 
     first, again, other = (scores(no_group, seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)

@@ -658,7 +658,7 @@ def test_p_values_are_those_of_the_answer(given, sample):
         ({"model": 3}, "model is 3, but it must be None or an estimator with fit, get_params, predict"),
         (
             {"source_prior": ps.KM2(scenario="censoring")},
-            r"KM2 has scenario='censoring' but is asked for the prior under",
+            r"KM2 has scenario='censoring' but is used under",
         ),
         ({"source_prior": object()}, r"source_prior is .*object.*, but it must be a number"),
     ],

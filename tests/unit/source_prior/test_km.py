@@ -271,7 +271,7 @@ def test_a_scenario_that_contradicts_is_refused_and_the_default_follows():
     assert tcpu.prior_estimator_.prior_ == pytest.approx(0.5, abs=0.08)
     with pytest.raises(
         InputError,
-        match=r"KM2 has scenario='case-control' but is asked for the prior under 'censoring'; the population is",
+        match=r"KM2 has scenario='case-control' but is used under 'censoring'; the population is",
     ):
         ps.TCPU(ps.KM2(), scenario="censoring").fit(X, y)
 
