@@ -161,7 +161,7 @@ def test_one_discrete_column_repeats_itself_by_chance():
 
 
 def test_a_picture_of_the_wrong_kind_is_refused(fitted, sample):
-    with pytest.raises(InputError, match=r"Witness has no objective to draw; plots\.mixture, plots\.level_sets"):
+    with pytest.raises(InputError, match="no objective"):
         ps.plots.objective(fitted.estimate(sample.target))
 
 
