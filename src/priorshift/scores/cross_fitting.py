@@ -1,23 +1,18 @@
-"""Rows dealt to models by what they hold: a row goes to the same model wherever and whenever it comes by.
+"""Cross-fitted scores: how much each row looks like a labelled positive, by a model that has not seen it.
 
-So rows that are read batch by batch, in any order, on any machine, are scored by a model that has not seen them,
-without a note of which rows it was fitted to; and P, U and T are compared by one and the same function of a row.
-
-A score that is linear in random features: how it is made of them, and how it is computed without them.
-
-Scores on a GPU: the same numbers in double precision, for very many rows.
-
-Cross-fitted scores: how much each row looks like a labelled positive, by a model that has not seen it.
-
-Rows are dealt to folds, rows of one observation to the same fold; a row is scored by the model that was fitted without
-its fold. Rows of a target are dealt to the models at random and not averaged over them, so that their noise is that of
-source rows; a row of a group that the source has too goes to the model that has not seen it. The whole is repeated with
-other folds (and other random features), and each repetition keeps its scores.
+Rows are assigned to folds, rows of one observation to the same fold; a row is scored by the model that was fitted
+without its fold. Rows of a target are assigned to the models at random and not averaged over them, so that their noise
+is that of source rows; a row of a group that the source has too goes to the model that has not seen it. The whole is
+repeated with other folds (and other random features), and each repetition keeps its scores.
 
 The model is kernel ridge regression of "labelled" (1) against "population" (−1), both of weight one half, with a
 Gaussian kernel exp(−c‖x−y‖²/p) by random Fourier features; c and the ridge are chosen by cross-validation. It has two
-hundred coefficients, which a sample of the rows knows well enough: of P and of U at most `FIT_ROWS` are drawn to fit
-it, and all rows are scored. A scikit-learn classifier can take its place."""
+hundred coefficients, for which a subsample is enough: of P and of U at most `FIT_ROWS` are drawn to fit it, and all
+rows are scored. A scikit-learn classifier can take its place.
+
+When streaming, the fold of a row is a hash of its values: in any order and on any machine, the row is scored by a model
+that has not seen it, without a record of the rows that the model was fitted to.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +52,7 @@ def content_codes(rows: Floats) -> Codes:
 
 
 def place_codes(start: int, count: int) -> Codes:
-    """The same by the place of a row in its sample: for rows of which most are copies of others."""
+    """A number for each row by its place in the sample, for samples in which most rows are copies of others."""
     return _mixed(np.arange(start, start + count, dtype=np.uint64))
 
 
@@ -73,7 +68,7 @@ def fold_of(codes: Codes, folds: int, seed: int) -> Index:
 
 
 def _mixed(code: Codes | np.uint64) -> Codes:
-    """Every bit of the input moves every bit of the output."""
+    """Mix the bits, so that each bit of the input changes every bit of the output."""
     with np.errstate(over="ignore"):
         code = np.asarray(code, dtype=np.uint64) + _ODD
         code = (code ^ (code >> np.uint64(30))) * _MIX[0]
@@ -107,26 +102,13 @@ class Ridge:
     """A function of a row: Σ β_j cos(ω_j·x) + γ_j sin(ω_j·x), and a constant.
 
     Each pair is r cos(ω·x − φ), and cos a = 2/(1 + tan²(a/2)) − 1: one slow function for each frequency.
-
-    Attributes
-    ----------
-    beta : ndarray of shape (2 × frequencies + 1,)
-        β, γ and the constant, for features of norm √(1/frequencies) each.
-    half : ndarray of shape (columns, frequencies)
-        ω/2.
-    phase : ndarray of shape (frequencies,)
-        φ/2.
-    twice : ndarray of shape (frequencies,)
-        2r.
-    constant : float
-        With −Σ r.
     """
 
-    beta: Floats
-    half: Floats
-    phase: Floats
-    twice: Floats
-    constant: float
+    beta: Floats  # β, γ and the constant, for features of norm √(1/frequencies) each
+    half: Floats  # ω/2, shape (columns, frequencies)
+    phase: Floats  # φ/2
+    twice: Floats  # 2r
+    constant: float  # with −Σ r
 
     @classmethod
     def from_coefficients(cls, features: Features, beta: Floats) -> Ridge:
@@ -137,9 +119,9 @@ class Ridge:
 
     def __call__(self, rows: Floats) -> Floats:
         scores = np.empty(len(rows))
-        room = np.empty((min(_BLOCK, len(rows)), len(self.twice)))  # a new one for each block is slow to come by
+        buffer = np.empty((min(_BLOCK, len(rows)), len(self.twice)))  # to allocate one for each block is slow
         for at in _blocks(len(rows)):
-            t = np.matmul(rows[at], self.half, out=room[: at.stop - at.start])
+            t = np.matmul(rows[at], self.half, out=buffer[: at.stop - at.start])
             t -= self.phase
             np.tan(t, out=t)
             t *= t
@@ -158,41 +140,12 @@ _GPU_BLOCK = 2**18  # rows whose features are held together
 
 
 def choose_score_device(device: str, rows: int) -> str:
-    """The device that is meant: "auto" is a GPU where there are many rows and torch sees one.
-
-    Parameters
-    ----------
-    device : str
-        As the user says it.
-    rows : int
-        That are to be scored.
-
-    Returns
-    -------
-    str
-        "cpu", or a torch device.
-    """
+    """The torch device that scores rows, or "cpu"; "auto" is a GPU where there are many rows and torch sees one."""
     return resolve_device(device, worthwhile=rows >= _MANY)
 
 
 def gpu_scores(rows: Floats, fold: Index, models: Sequence[Ridge], device: str = "cuda") -> Floats:
-    """Each row by the model of its fold, as :func:`priorshift.scores.cross_fitting.scores_by_fold` gives it.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (rows, columns)
-        Prepared.
-    fold : ndarray of int
-        Of each row.
-    models : sequence of Ridge
-        Of one repetition, which have their frequencies in common.
-    device : str
-        Where.
-
-    Returns
-    -------
-    ndarray of shape (rows,)
-    """
+    """Score each row by the model of its fold, on a GPU; the models have their frequencies in common."""
     torch = import_cuda(device)
 
     def moved(array: Floats) -> Any:
@@ -237,7 +190,7 @@ class Repetition:
 
 
 def scores_by_fold(rows: Floats, fold: Index, models: Sequence[Model], device: str = "cpu") -> Floats:
-    """Each row by the model of its fold."""
+    """Score each row by the model of its fold."""
     ridges = [model for model in models if isinstance(model, Ridge)]
     if device != "cpu" and len(ridges) == len(models):
         return gpu_scores(rows, fold, ridges, device)
@@ -260,7 +213,7 @@ def cross_fit(
     deal: Callable[[int], Index] | None = None,
     device: str = "cpu",
 ) -> tuple[Repetition, ...]:
-    """Fit and score `repeats` times; the ridge regression is tuned once. `deal` gives rows to so many folds."""
+    """Fit and score `repeats` times; the ridge regression is tuned once. `deal` assigns rows to so many folds."""
     folds = most_folds(source, folds)
     deal = deal or (lambda folds: source.deal(folds, rng))
     if model is not None:
@@ -275,7 +228,7 @@ def cross_fit(
 
 
 def most_folds(source: Source, folds: int) -> int:
-    """As many folds as were asked for, or as there are observations for."""
+    """The number of folds, or that of observations where there are fewer."""
     observation = source.observation
     positives = len(np.unique(observation[source.positive]))
     others = len(np.setdiff1d(observation, observation[source.positive]))
@@ -283,36 +236,24 @@ def most_folds(source: Source, folds: int) -> int:
 
 
 def _taken(rows: int, most: int, rng: np.random.Generator) -> Index:
-    """Rows of a sample that the model is fitted to."""
+    """Draw the rows of a sample that the model is fitted to."""
     return np.arange(rows) if rows <= most else np.sort(rng.choice(rows, most, replace=False))
 
 
 @dataclass(frozen=True, eq=False)
 class _Dealt:
-    """One dealing of the rows to folds, and the frequencies of one repetition.
+    """Rows assigned to folds, and the random frequencies of one repetition."""
 
-    Attributes
-    ----------
-    X : ndarray
-        All rows of the source, prepared.
-    taken : two ndarrays
-        Positions in P and in U of the rows that the model is fitted to.
-    fold : ndarray of int
-        Of each row of the source.
-    frequencies : ndarray of shape (columns, frequencies)
-        Of the kernel with c = 1/2 and one column.
-    """
-
-    X: Floats
+    X: Floats  # all rows of the source, prepared
     source: Source
-    taken: tuple[Index, Index]
-    fold: Index
+    taken: tuple[Index, Index]  # positions in P and in U of the rows that the model is fitted to
+    fold: Index  # of each row of the source
     folds: int
-    frequencies: Floats
+    frequencies: Floats  # of the kernel with c = 1/2 and one column, shape (columns, frequencies)
 
     @cached_property
     def samples(self) -> list[tuple[Index, Floats, float]]:
-        """Of P and of U: which rows, what each counts, and its label times the sample's weight of one half."""
+        """The rows of P and of U, their mass, and the label times the sample's weight of one half."""
         source = self.source
         each = (source.positive, source.positive_mass, 0.5), (source.population, source.population_mass, -0.5)
         made = []
@@ -322,12 +263,12 @@ class _Dealt:
         return made
 
     def compare(self, scale: float) -> tuple[float, float, float]:
-        """The ridge of smallest cross-validated error: that error, the scale and the ridge."""
+        """Find the ridge of smallest cross-validated error; return that error, the scale and the ridge."""
         fitted = self._moments(scale)
         return min((fitted.error(ridge), scale, ridge) for ridge in _RIDGES)
 
     def fit(self, scale: float, ridge: float, device: str) -> Repetition:
-        """Models of the folds, and the scores of all rows by the one that has not seen them."""
+        """Fit the models of the folds, and score all rows by the one that has not seen them."""
         models = self._moments(scale).models(ridge)
         source = self.source
         scores = [
@@ -345,14 +286,9 @@ class _Dealt:
 
 
 class _Moments:
-    """Features of the rows of each fold, P and U, with their Gram matrices and their moments with the label.
+    """Features of the rows of each fold and sample, with their Gram matrices and their moments with the label.
 
-    Parameters
-    ----------
-    features : Features
-        Of one scale.
-    parts : list of lists
-        Of each fold and sample: features, what each row counts, and label times one half.
+    A part of `parts` has, for P and for U, the features, the mass of each row, and the label times one half.
     """
 
     def __init__(self, features: Features, parts: list[list[tuple[Floats, Floats, float]]]) -> None:
@@ -363,7 +299,7 @@ class _Moments:
         self.moments = np.stack([np.sum([half * (mass @ F) for F, mass, half in part], axis=0) for part in parts])
 
     def models(self, ridge: float) -> list[Ridge]:
-        """Of the folds, each fitted to the others."""
+        """Fit the model of each fold to the others."""
         gram, moment, folds = self.grams.sum(axis=0), self.moments.sum(axis=0), len(self.parts)
         made = []
         for left_out, its_moment in zip(self.grams, self.moments, strict=True):
@@ -374,7 +310,7 @@ class _Moments:
         return made
 
     def error(self, ridge: float) -> float:
-        """Cross-validated, P and U of the same weight."""
+        """The cross-validated squared error, P and U having the same weight."""
         total = 0.0
         for model, part in zip(self.models(ridge), self.parts, strict=True):
             for F, mass, half in part:
@@ -389,7 +325,7 @@ def _gram(F: Floats, mass: Floats) -> Floats:
 
 
 def _by_model(X: Floats, source: Source, model: Any, fold: Index, folds: int, rng: np.random.Generator) -> Repetition:
-    """A scikit-learn model, fitted to tell labelled (1) from population rows (0)."""
+    """Fit a scikit-learn model that tells labelled (1) from population rows (0)."""
     models: list[Any] = []
     takes_weights = has_fit_parameter(model, "sample_weight")  # one that does not is less precise, not less valid
     for k in range(folds):
@@ -408,14 +344,14 @@ def _repetition(scores: list[Floats], models: list[Any], source: Source, fold: I
 
 
 def check_model(model: Any) -> None:
-    """Refuse what is no estimator that can score rows."""
+    """Refuse an object that is not an estimator that scores rows."""
     score = next((name for name in _SCORES if hasattr(model, name)), _SCORES[-1])
     check_estimator("model", model, (score,), "None or an estimator")
 
 
 @dataclass(frozen=True)
 class ModelScore:
-    """What orders the rows, of a fitted scikit-learn model; larger for positives."""
+    """The scores of a fitted scikit-learn model, larger for positives."""
 
     model: Any
 

@@ -19,38 +19,26 @@ from priorshift.io.weights import design_effect, effective_size
 
 @dataclass(frozen=True, eq=False)
 class SampleScores:
-    """Scores of a sample.
-
-    Attributes
-    ----------
-    values : ndarray
-        Of each row.
-    mass : ndarray
-        What each row counts, of copies one; the sum is 1.
-    observation : ndarray of int
-        The observation that each row is: copies are one, and so is a group.
-    copies : ndarray of int
-        How many copies of each row there are, itself included.
-    """
+    """Scores of a sample, with the mass and the observation of each row."""
 
     values: Floats
-    mass: Floats
-    observation: Index
-    copies: Index
+    mass: Floats  # of copies one; the sum is 1
+    observation: Index  # copies are one, and so is a group
+    copies: Index  # how many copies of each row there are, itself included
 
     @classmethod
     def from_rows(cls, values: Floats) -> SampleScores:
-        """Of rows that are each an observation."""
+        """From rows that are each an observation."""
         n = len(values)
         return cls(values, np.full(n, 1 / n), np.arange(n), np.ones(n, dtype=np.intp))
 
     @property
     def observations(self) -> float:
-        """How many there are, of equal weight."""
+        """The effective number of observations."""
         return effective_size(self.mass, self.observation)
 
     def effective_size(self, threshold: float) -> float:
-        """Independent rows that know the share at or above a threshold as well as these do."""
+        """The effective number of rows, for the share at or above a threshold."""
         above = self.values >= threshold
         influence = self.mass * (above - self.mass @ above)
         distinct = 1 / (self.copies @ self.mass**2)
@@ -120,9 +108,9 @@ class ShareCurve:
         return LevelSet(float(self.threshold[at]), float(self.positive[at]), float(self.population[at]))
 
     def standard_error(
-        self, least: float, worth: tuple[float, float], replicates: int, rng: np.random.Generator
+        self, least: float, sizes: tuple[float, float], replicates: int, rng: np.random.Generator
     ) -> float:
-        """Of the smallest ratio, by the bootstrap, where the two samples are `worth` so many independent rows.
+        """Bootstrap the standard error of the smallest ratio, for samples of these effective sizes.
 
         Resampling scores is a multinomial draw of how many lie between thresholds.
         """
@@ -130,7 +118,7 @@ class ShareCurve:
         def resample(counts: Floats, rows: float) -> Floats:
             return _shares(rng.multinomial(max(round(rows), 1), counts / counts.sum(), size=replicates))
 
-        positive, population = resample(self.positive_counts, worth[0]), resample(self.population_counts, worth[1])
+        positive, population = resample(self.positive_counts, sizes[0]), resample(self.population_counts, sizes[1])
         return float(_ratios(positive, population, least).min(axis=-1).std(ddof=1))
 
 

@@ -1,15 +1,13 @@
-"""Conformal p-values: v(x), the rank of a row's score among those of the positives.
+"""Conformal p-values, and the mixture that they follow, fitted by maximum likelihood.
 
-For positives it is uniform, whatever the score is; negatives pile up near 0.
+The p-value v of a row is the rank of its score among those of the positives: uniform for positives, whatever the score
+is, and near 0 for negatives. So v has the density π + (1−π)g in the population and π′ + (1−π′)g in the target, with the
+same g: π is the "proportion of true nulls" of multiple testing. Irreducibility, some scores that positives alone have,
+is g(1) = 0. Here g = Σ w_k Beta(1, k), k ≥ 3, which is decreasing, convex and zero at 1; π and w maximise the
+likelihood of binned values, by EM, which is concave in (π, (1−π)w).
 
-The mixture that p-values follow, and its fit by maximum likelihood.
-
-Positives' p-values are uniform, negatives' pile up near 0. So v has the density π + (1−π)g in the population and
-π′ + (1−π′)g in the target, with the same g: π is the "proportion of true nulls" of multiple testing. Irreducibility,
-some scores that positives alone have, is g(1) = 0. Here g = Σ w_k Beta(1, k), k ≥ 3, which is decreasing, convex and
-zero at 1; π and w maximise the likelihood of binned values, by EM, which is concave in (π, (1−π)w).
-
-All functions work on one histogram (bins,) or on many (…, bins)."""
+All functions work on one histogram (bins,) or on many (…, bins).
+"""
 
 from __future__ import annotations
 

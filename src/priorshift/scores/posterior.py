@@ -43,22 +43,12 @@ _TAIL = 1e-3  # of the posterior, beyond which no truth is tried
 
 @dataclass(frozen=True, eq=False)
 class _Shapes:
-    """Every model of g.
+    """Every model of g."""
 
-    Attributes
-    ----------
-    edges : ndarray of shape (bins + 1,)
-        Of the p-values' bins. They lie between the values that ranks can have, so that each bin holds its own.
-    density : ndarray of shape (models, bins)
-        g.
-    log_prior, overlap : ndarray of shape (models,)
-        Log of the prior, and 1 − AUC of the negatives.
-    """
-
-    edges: Floats
-    density: Floats
-    log_prior: Floats
-    overlap: Floats
+    edges: Floats  # of the p-values' bins; they lie between the values that ranks can have
+    density: Floats  # g, shape (models, bins)
+    log_prior: Floats  # of each model
+    overlap: Floats  # 1 − AUC of the negatives
 
     @property
     def widths(self) -> Floats:
@@ -96,31 +86,17 @@ def _shapes(ranked: int, wanted: tuple[float, ...] | None = None) -> _Shapes:
 
 @dataclass(frozen=True, eq=False)
 class PopulationCounts:
-    """The p-values of a population, counted in the bins of the models.
+    """The p-values of a population, counted in the bins of the models."""
 
-    Attributes
-    ----------
-    counts : ndarray of shape (repeats, bins)
-        Rows of the population.
-    ranked : int
-        Positives that they are ranked among.
-    m : float
-        Positives that these are worth, where groups are not independent.
-    noise : float
-        Standard deviation of what was added to each count.
-    edges : tuple of float or None
-        Of the bins, whole multiples of 1/(ranked + 1), where they are not those of `posterior_counts`.
-    """
-
-    counts: Floats
-    ranked: int
-    m: float
-    noise: float = 0.0
-    edges: tuple[float, ...] | None = None
+    counts: Floats  # shape (repeats, bins)
+    ranked: int  # positives that the rows are ranked among
+    m: float  # effective positives, where groups are not independent
+    noise: float = 0.0  # standard deviation of what was added to each count
+    edges: tuple[float, ...] | None = None  # of the bins, multiples of 1/(ranked + 1); None is those of the models
 
     @classmethod
     def from_p_values(cls, values: Floats, ranked: int, m: float, weights: Floats) -> PopulationCounts:
-        """Count p-values of shape (repeats, rows); a row counts what its weight says, less than one for copies."""
+        """Count p-values of shape (repeats, rows), each with the weight of its row."""
         return cls(posterior_counts(values, ranked, weights), ranked, m)
 
     @property
@@ -129,17 +105,11 @@ class PopulationCounts:
 
 
 class TargetEvidence:
-    """What a target tells of π besides: its rows show g too, mixed otherwise.
+    """The likelihood of π given a target, whose rows have the same density g of negatives.
 
     If R is known, π′ = 1 − (1−π)R, and a row of p-value v among m, n and n′ rows is one of T with the probability
-    n′q/(m + nr + n′q), q = π′ + (1−π′)g. For a given π that is averaged over the models g as the population left them.
-
-    Parameters
-    ----------
-    source : SourceCounts
-        P-values of the population.
-    posterior : PiecewiseUniform
-        Of π; its quantiles are the π that are tried.
+    n′q/(m + nr + n′q), q = π′ + (1−π′)g. For a given π that is averaged over the models g as the population left them;
+    the quantiles of the posterior are the π that are tried.
     """
 
     def __init__(self, source: PopulationCounts, posterior: PiecewiseUniform) -> None:
@@ -158,7 +128,7 @@ class TargetEvidence:
         self.log_weights = np.log(np.maximum(weights[:, kept], 1e-300)) + np.log(self._sources()) @ self.both.T
 
     def log_likelihood(self, counts: Floats, ratio: float, shares: Floats) -> Floats:
-        """Of a target's counts, by `posterior_counts`, given π, where R is `ratio`; the mean over repetitions."""
+        """Log-likelihood of each π given a target's `posterior_counts` and R; the mean over repetitions."""
         q = _mixed(np.clip(1 - (1 - self.priors) * ratio, 1e-4, 1.0), self.density)
         size = counts.sum(axis=1).mean()
         log = np.log(q) @ counts.T - np.log(self._sources() + size * q) @ (self.both + counts).T + self.log_weights
@@ -167,24 +137,13 @@ class TargetEvidence:
         return np.asarray(np.interp(shares, self.priors, given))
 
     def _sources(self) -> Floats:
-        """m + nr, of each π and model; made again rather than kept, since it is most of what would be stored."""
+        """m + nr for each π and model; computed again, since it would be most of what is stored."""
         n = self.source.counts.sum(axis=1).mean()
         return np.asarray(self.source.m + n * _mixed(self.priors, self.density))
 
 
 def prior_posterior(source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
-    """The posterior of π and of the overlap 1 − AUC (its mean), averaged over repetitions.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.scores.posterior import PopulationCounts, prior_posterior
-    >>> rng = np.random.default_rng(0)
-    >>> v = np.concatenate([rng.random(400), rng.beta(1, 20, 600)])  # 40 % positives
-    >>> posterior, overlap = prior_posterior(PopulationCounts.from_p_values(v[None], 500, 500, weights=np.ones(1000)))
-    >>> print(posterior.ppf([0.025, 0.975]).round(1), round(overlap, 2))
-    [0.3 0.4] 0.05
-    """
+    """The posterior of π, and the mean overlap 1 − AUC, averaged over repetitions."""
     edges, resolved = _COARSE, False
     for _ in range(_ZOOMS):
         low, high = _on(edges, source)[0].ppf([_OUTER, 1 - _OUTER])
@@ -199,12 +158,12 @@ def prior_posterior(source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
 
 
 def posterior_levels(ranked: int) -> int:
-    """How many bins there are, of ranks among so many positives."""
+    """The number of bins for ranks among so many positives."""
     return len(_shapes(ranked).widths)
 
 
 def posterior_counts(values: Floats, ranked: int, weights: Floats) -> Floats:
-    """P-values of shape (repeats, rows) in the bins of the models; they are ranks among so many positives."""
+    """Count p-values of shape (repeats, rows), ranks among so many positives, in the bins of the models."""
     inner = _shapes(ranked).edges[1:-1]
     return np.stack([np.bincount(np.searchsorted(inner, v, "right"), weights, len(inner) + 1) for v in values])
 
@@ -217,22 +176,10 @@ def _mixed(priors: Floats, density: Floats) -> Floats:
 def expected_spreads(
     source: PopulationCounts, posterior: PiecewiseUniform, times: Sequence[tuple[float, float]]
 ) -> Floats:
-    """The spread of π's posterior that is to be expected with so many times the positives and rows of the population.
+    """The expected standard deviation of π's posterior with so many times the positives and population rows.
 
-    Priors and models are taken from what the rows leave open, each as the truth that further rows would follow; the
-    spreads of the posteriors that expected counts would give are averaged. `posterior` is that of `source`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy.special import ndtr
-    >>> from priorshift.scores.posterior import PopulationCounts, expected_spreads, prior_posterior
-    >>> rng = np.random.default_rng(0)
-    >>> v = ndtr(rng.normal(size=1000) - np.repeat([0, 3], [400, 600]))
-    >>> counts = PopulationCounts.from_p_values(v[None], 500, 500, weights=np.ones(1000))
-    >>> now, then = expected_spreads(counts, prior_posterior(counts)[0], [(1, 1), (16, 16)])
-    >>> print(round(then / now, 1))  # where the classes are apart, about as one over the root of the rows
-    0.3
+    Priors and models are drawn from `posterior`, that of `source`, each as the truth that further rows would follow;
+    the spreads of the posteriors that expected counts would give are averaged.
     """
     shapes, n = source.shapes, source.counts.sum(axis=1).mean()
     low, high = posterior.ppf([_TAIL, 1 - _TAIL])
@@ -252,14 +199,14 @@ def expected_spreads(
 
 
 def _on(edges: Floats, source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
-    """The posterior on steps of π."""
+    """The posterior on steps of π, and the mean overlap."""
     mass = _masses(edges, source)
     overlap = float(source.shapes.overlap @ mass.sum(axis=0).mean(axis=1))
     return PiecewiseUniform(edges, mass.sum(axis=1).mean(axis=1)), overlap
 
 
 def _masses(edges: Floats, source: PopulationCounts) -> Floats:
-    """Of steps of π and models, by each repetition, shape (steps, models, repeats)."""
+    """Posterior mass of each step of π and model in each repetition, shape (steps, models, repeats)."""
     counts, m, shapes = source.counts, source.m, source.shapes
     g, log_prior = shapes.density, shapes.log_prior
     n = counts.sum(axis=1).mean()
@@ -279,7 +226,7 @@ def _masses(edges: Floats, source: PopulationCounts) -> Floats:
 
 
 def _noisy_log_likelihood(source: PopulationCounts, density: Floats) -> Floats:
-    """Of noisy counts, given n·r in each model and bin: they are normal, and can lie below zero.
+    """Log-likelihood of noisy counts, which are normal and can be negative, given n·r in each model and bin.
 
     Without noise a count varies by nr·w(m + nr)/m, with w the bin's width: by Poisson's law, and since its bounds are
     ranks among m positives. A normal law with that variance has the score of the likelihood above.

@@ -28,7 +28,7 @@ _OVERLAP = 0.1  # above which a warning says what the tables leave open
 _OPEN = 0.9  # the width of an interval that says nothing
 _KM2_LIMIT = 0.4  # a prior up to which KM2 does not fall far below it
 _KM2_ERROR = 0.07  # by which it may
-_KM2_FAILS = 0.05  # how likely, beside its being right, that it says little whatever the prior is, as of few positives
+_KM2_FAILS = 0.05  # probability that its estimate is near 0 whatever the prior is, as with few positives
 
 
 class MixturePrior(PUEstimator):
@@ -140,20 +140,7 @@ class MixturePrior(PUEstimator):
         self.random_state = random_state
 
     def fit_scores(self, source: Source, scored: ScoredSource) -> Self:
-        """Fit the estimator to a source that was scored before.
-
-        Parameters
-        ----------
-        source : Source
-            Rows, labels, scale and audit.
-        scored : ScoredSource
-            Its scores.
-
-        Returns
-        -------
-        Self
-            The fitted estimator.
-        """
+        """Fit the estimator to a source that was scored before."""
         self._given = scored
         try:
             return self.fit_source(source)
@@ -163,24 +150,7 @@ class MixturePrior(PUEstimator):
     def fit_counts(
         self, counts: PopulationCounts, law: tuple[Floats, Floats], km2_prior: float, sizes: tuple[int, int]
     ) -> Self:
-        """Fit the estimator to a population whose p-values were counted elsewhere.
-
-        Parameters
-        ----------
-        counts : SourceCounts
-            Of the population.
-        law : two ndarrays
-            π and w of the largest mixture, of each repetition.
-        km2_prior : float
-            NaN where KM2 was not asked.
-        sizes : tuple of two int
-            Labelled and unlabelled rows.
-
-        Returns
-        -------
-        Self
-            The fitted estimator, which knows no row.
-        """
+        """Fit the estimator to p-values that were counted; `law` is π and w of the largest mixture."""
         self._check_parameters()
         self._forget()
         self.km2_prior_ = km2_prior
@@ -211,7 +181,7 @@ class MixturePrior(PUEstimator):
     def _conclude(
         self, counts: PopulationCounts, law: tuple[Floats, Floats], audited: SampleAudit | None = None
     ) -> None:
-        """What the counts tell of π, with KM2's answer and with what was looked up."""
+        """Compute the posterior of π from the counts, KM2's estimate and an audit."""
         posterior, self.overlap_ = prior_posterior(counts)
         priors, self.weights_ = law
         self.mixture_prior_ = float(priors.mean())
@@ -235,46 +205,14 @@ class MixturePrior(PUEstimator):
     def update_with_target(
         self, distribution: PiecewiseUniform, values: Floats, target: Target, ratio: float
     ) -> PiecewiseUniform:
-        """Give a distribution of π with what a target tells of it, as if its ratio of negatives were known.
-
-        Parameters
-        ----------
-        distribution : PiecewiseUniform
-            `prior_distribution_`, or what an audit made of it.
-        values : ndarray of shape (repeats, rows)
-            The target's p-values.
-        target : Target
-            What each row counts, and which are one observation.
-        ratio : float
-            R.
-
-        Returns
-        -------
-        PiecewiseUniform
-            The target's rows show the negatives' density too. Its mean is nearer to π; since R is an estimate, its
-            spread is too small.
-        """
+        """Update a distribution of π by a target, as if R were known: its mean is nearer to π, its spread too small."""
         check_is_fitted(self)
         size = target.size / target.design_effect(self.scored_.predicted(values, ratio))
         counts = posterior_counts(values, self._target_evidence.source.ranked, size * target.mass)
         return self.update_with_counts(distribution, counts, ratio)
 
     def update_with_counts(self, distribution: PiecewiseUniform, counts: Floats, ratio: float) -> PiecewiseUniform:
-        """Give a distribution of π with what a target tells of it, whose p-values were counted.
-
-        Parameters
-        ----------
-        distribution : PiecewiseUniform
-            As in `update_with_target`.
-        counts : ndarray of shape (repeats, levels)
-            By :func:`priorshift.scores.posterior.posterior_counts`.
-        ratio : float
-            R.
-
-        Returns
-        -------
-        PiecewiseUniform
-        """
+        """Update a distribution of π by a target's `posterior_counts`."""
         with one_blas_thread():
             likelihood = self._target_evidence.log_likelihood(counts, ratio, distribution.middles)
         return distribution.times(likelihood)
@@ -283,7 +221,7 @@ class MixturePrior(PUEstimator):
         return self.scored_.predicted(self.p_values_)
 
     def _design_effects(self, source: Source) -> tuple[float, float]:
-        """What groups take from the rows of P and U: by how much the predicted posteriors' means are less sure."""
+        """Design effects of groups in P and U, for the mean of the predicted posteriors."""
         if source.is_even:
             return 1.0, 1.0
         own = np.stack([self.scored_.ranks(r.positive, r.positive) for r in self.scored_.repetitions])
@@ -300,20 +238,7 @@ class MixturePrior(PUEstimator):
         return self.scored_.p_values
 
     def fit_km2(self, source: Source, rng: np.random.Generator) -> float:
-        """Ask KM2 for the prior of a source.
-
-        Parameters
-        ----------
-        source : Source
-            Rows, labels and scale.
-        rng : Generator
-            Decides which rows it is asked of.
-
-        Returns
-        -------
-        float
-            NaN where KM2 cannot use the rows, such as one binary column.
-        """
+        """KM2's estimate of the prior; NaN where it cannot use the rows, such as one binary column."""
         seed = int(rng.integers(2**31))
         km2 = KM2(scenario=self.scenario, standardize=False, max_rows=self.max_rows, random_state=seed)
         with warnings.catch_warnings():  # its doubts are part of what is made of its answer
@@ -348,7 +273,7 @@ class MixturePrior(PUEstimator):
 
 
 def _km2_log_likelihood(shares: Floats, km2: float) -> Floats:
-    """Of KM2's answer, given π: all the same for a prior below it, or above the limit."""
+    """Log-likelihood of KM2's estimate given each π: constant below the estimate, and above the limit."""
     above = np.maximum(np.minimum(shares, _KM2_LIMIT) - km2, 0.0)
     law = stats.t(4)
     return np.asarray(np.log(law.pdf(above / _KM2_ERROR) / law.pdf(0.0) + _KM2_FAILS))
