@@ -501,7 +501,7 @@ def test_a_lazy_frame_of_narwhals_and_an_empty_cell_are_named():
 
     with pytest.raises(InputError, match=r"is a lazy frame, but its rows are needed; call .collect\(\)"):
         ps.estimate_prior(**(GOOD | {"target": nw.from_native(pl.LazyFrame({"a": [1.0]}))}), source_prior=0.2)
-    with pytest.raises(InputError, match="empty cell in row 0 .*column 0"):
+    with pytest.raises(InputError, match=r"empty cell in row 0 .*column 0"):
         ps.estimate_prior(**(GOOD | {"target": [[None, "x", 3], [4, 5, 6]]}), source_prior=0.2, encoder=None)
 
 
@@ -533,7 +533,7 @@ def test_a_cell_that_never_ends_is_no_csv(tmp_path, command):
 def test_an_array_of_records_is_refused():
     strange = np.zeros((2, 3), dtype=[("x", float), ("y", float)])
     with pytest.raises(
-        InputError, match="column 0 of target holds .*, but a cell argument must be a string, a number or a date"
+        InputError, match=r"column 0 of target holds .*, but a cell argument must be a string, a number or a date"
     ):
         ps.estimate_prior(**(GOOD | {"target": strange}), source_prior=0.2, encoder=None)
 

@@ -1,7 +1,8 @@
 """Cells of tables: what counts as missing, and numbers, dates and text in one form.
 
 A column has one of three forms: floats with NaN, dates (datetime64[us], without a time zone) with NaT, or objects,
-which are text or None. Which form a column of the source has decides how it is encoded; see :mod:`priorshift.io.encoding`.
+which are text or None. Which form a column of the source has decides how it is encoded
+(:mod:`priorshift.io.encoding`).
 """
 
 from __future__ import annotations
