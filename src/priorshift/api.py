@@ -221,7 +221,8 @@ def estimate_priors(
                 "random_state": random_state, "standardize": standardize}  # fmt: skip
     if isinstance(source_prior, Mapping) and stratify is None:
         raise InputError("source_prior is a mapping, which is of strata; pass stratify, or one prior of the source.")
-    estimator = make_estimator(method, settings | {"source_prior": None} if stratify else settings)
+    first = next(iter(source_prior.values()), None) if isinstance(source_prior, Mapping) else source_prior
+    estimator = make_estimator(method, settings | {"source_prior": first})
     problem = load_problem(positive=positive, unlabeled=unlabeled, target=targets, several=True, options=options)
     if stratify is not None:
         return estimate_strata(problem, estimator, source_prior)
