@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 import priorshift as ps
-from priorshift.diagnosis.label_shift import RESAMPLES, label_shift_test
+from priorshift.diagnosis.parts import DiagnosisInput
+from priorshift.diagnosis.shift_tests import RESAMPLES, label_shift_test
 
 ROWS, FEATURES, PRIOR, ROUNDS = 5000, 10, 0.3, 7
 
@@ -43,9 +44,7 @@ def measure(known: bool) -> dict[str, Any]:
     tasks: dict[str, Callable[[], Any]] = {
         "estimate": lambda: ps.estimate_prior(P, U, T, **settings),
         "diagnose": lambda: ps.diagnose(P, U, T, **settings),
-        "resampling": lambda: label_shift_test(
-            source, seen.target, seen.witness, seen.values, np.random.default_rng(0), ratio=seen.test.ratio
-        ),
+        "resampling": lambda: label_shift_test(DiagnosisInput(source, seen, rng=np.random.default_rng(0))),
     }
     for task in tasks.values():  # a round to warm up
         task()

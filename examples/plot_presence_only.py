@@ -103,7 +103,7 @@ _ = ax.legend(loc="lower right", frameon=False, fontsize="small")
 warmer = neighbour.assign(temperature=neighbour["temperature"] + 1.0)
 found_warmer = ps.diagnose(presence, background, warmer, weights="weight", **known)
 print(found_warmer.verdict)
-moved = [column.name for column in found_warmer.label_shift_test.named]
+moved = [column.name for column in found_warmer.label_shift_test.moved_columns]
 print("columns that moved:", *moved)
 
 # %%

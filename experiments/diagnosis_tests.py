@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.diagnosis.label_shift import LabelShiftTest, label_shift_test
-from priorshift.diagnosis.shift_test import ShiftTest, shift_test
+from priorshift.diagnosis.parts import DiagnosisInput
+from priorshift.diagnosis.shift_tests import LabelShiftTest, ShiftTest, label_shift_test, shift_test
 from priorshift.inference.confidence_curve import TabulatedCurve
+from priorshift.methods.witness_shift import TargetFit
 from priorshift.problem import Source
 from priorshift.scores.scored_source import ScoredSource
 from priorshift.scores.witness import Witness
@@ -37,16 +38,12 @@ class FittedDiagnosis:
     def tests(self, rows: NDArray[Any], seed: int) -> tuple[ShiftTest, LabelShiftTest]:
         """Test a target for a shift and for label shift."""
         target = self.source.layout.read(rows)
-        values = self.witness.scored.target_p_values(target)
-        test = self.witness.test(values, target)
+        p_values = self.witness.scored.target_p_values(target)
+        test = self.witness.test(p_values, target)
         curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
-        rng = np.random.default_rng(seed)
-        return (
-            shift_test(self.witness, test, curve, values, target),
-            label_shift_test(
-                self.source, target, self.witness, values, rng, ratio=test.ratio, resamples=RESAMPLES
-            ),
-        )  # fmt: skip
+        fit: Any = TargetFit(target, None, test, curve, p_values, None, self.witness, True)  # type: ignore[arg-type]
+        inputs = DiagnosisInput(self.source, fit, rng=np.random.default_rng(seed))
+        return shift_test(inputs), label_shift_test(inputs, resamples=RESAMPLES)
 
 
 def p_values(shift: ShiftTest, label: LabelShiftTest) -> dict[str, float]:

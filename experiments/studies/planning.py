@@ -12,6 +12,7 @@ lines were used to choose it, so there is no independent check.
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +20,12 @@ from experiments.sampling import Rows, load_dataset
 from experiments.study import Line, Trial
 from experiments.text_tables import markdown_table
 from priorshift import MixturePrior
+from priorshift.diagnosis.parts import DiagnosisInput
 from priorshift.diagnosis.planning import SAMPLES, Planning, planning
 from priorshift.errors import PriorShiftWarning
 from priorshift.inference.confidence_curve import TabulatedCurve
-from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior
+from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge
+from priorshift.methods.witness_shift import TargetFit
 from priorshift.problem import Source
 from priorshift.scores.scored_source import ScoredSource
 from priorshift.scores.witness import Witness
@@ -72,10 +75,13 @@ def _plan(samples: tuple[Rows, Rows, Rows], prior: float | None, rng: np.random.
     values = scored.target_p_values(target)
     test = witness.test(values, target)
     curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
-    if prior is not None:
-        return planning(witness, target, values, test, curve, PointPrior(prior))
-    found = MixturePrior(random_state=0).fit_scores(source, scored)
-    return planning(witness, target, values, test, curve, DistributionPrior(found.prior_distribution_), from_rows=True)
+    if prior is None:
+        found = MixturePrior(random_state=0).fit_scores(source, scored)
+        known: PriorKnowledge = DistributionPrior(found.prior_distribution_)
+    else:
+        known = PointPrior(prior)
+    fit: Any = TargetFit(target, None, test, curve, values, known, witness, True)  # type: ignore[arg-type]
+    return planning(DiagnosisInput(source, fit, prior_from_rows=prior is None))
 
 
 def measure(

@@ -6,7 +6,6 @@ A minus is written as the sign − of axes, a percentage has no space before its
 from __future__ import annotations
 
 import shlex
-from abc import ABC, abstractmethod
 from math import floor, log10
 from textwrap import fill
 
@@ -64,18 +63,6 @@ def shell_option(option: str, value: str) -> str:
 def drop_hint(column: str) -> str:
     """Write how a column is left out, in Python and in the shell."""
     return f"(drop=[{column!r}], {shell_option('--drop', column)})"
-
-
-class TextReport(ABC):
-    """A part of a result that prints as a text with short lines."""
-
-    @property
-    @abstractmethod
-    def text(self) -> str:
-        """One line for each sentence or list item, however long."""
-
-    def __str__(self) -> str:
-        return wrap_lines(self.text)
 
 
 def wrap_lines(text: str, indent: str = "") -> str:

@@ -261,10 +261,10 @@ def test_a_given_prior_agrees_only_where_the_tables_leave_it(results):
         return prior_status(replace(found, identification=replace(base, **changes)))
 
     assert status(told) == ("yes", "agrees with the tables")
-    beyond = told.told_range[0] / 2
+    beyond = told.range_from_tables[0] / 2
     assert status(told, source_prior=beyond) == ("care", "not contradicted, but outside of what the tables alone leave")
     assert status(told, contradicted=True)[0] == "no"
-    overlapping = (by_range.told_range[0] / 2, by_range.told_range[0] * 1.01)
+    overlapping = (by_range.range_from_tables[0] / 2, by_range.range_from_tables[0] * 1.01)
     assert status(by_range, source_prior_range=overlapping)[1] == "agrees with the tables"
     assert status(by_range, source_prior_range=(0.0, beyond))[0] == "care"
 

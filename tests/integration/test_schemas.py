@@ -16,7 +16,7 @@ from priorshift.cli import main
 from priorshift.cli.commands import SCHEMAS as NAMES
 from priorshift.cli.small_commands import schema
 from priorshift.diagnosis.columns import Driver
-from priorshift.diagnosis.label_shift import LabelShiftTest
+from priorshift.diagnosis.shift_tests import LabelShiftTest
 from priorshift.diagnosis.violation import Move, Violation
 from priorshift.io.column_uses import ColumnUse
 

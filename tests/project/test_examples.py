@@ -21,7 +21,7 @@ def _new_hospital(of):
     found, by_tenth, by_fifth = of["checked"].values()
     assert found.verdict.answer == "yes" and of["truth"] in found.estimate.interval
     assert by_fifth.verdict.answer == "no" and of["truth"] not in by_fifth.estimate.interval
-    assert {column.name for column in by_fifth.label_shift_test.named} & {*of["LENGTHS"], *of["AREAS"]}
+    assert {column.name for column in by_fifth.label_shift_test.moved_columns} & {*of["LENGTHS"], *of["AREAS"]}
     errors = [abs(each.estimate.value - of["truth"]) for each in (found, by_tenth, by_fifth)]
     assert by_tenth.verdict.answer == "yes" and errors == sorted(errors)
     assert 20_000 < of["page_size"] < 1_500_000
@@ -44,7 +44,7 @@ def _presence_only(of):
     assert of["true_ratio"] in of["ratio"].interval
     assert found.verdict.answer == "with care" and gone not in found.estimate.interval
     assert of["found_warmer"].verdict.answer == "no" and truth in of["found_warmer"].estimate.interval
-    assert [column.name for column in of["found_warmer"].label_shift_test.named] == ["temperature"]
+    assert [column.name for column in of["found_warmer"].label_shift_test.moved_columns] == ["temperature"]
     assert of["audited"].verdict.answer == "no" and gone in of["audited"].estimate.interval
     assert {warning.category for warning in of["said"]} == {InconsistentInputWarning}
 

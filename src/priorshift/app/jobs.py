@@ -18,8 +18,9 @@ from priorshift import report
 from priorshift.app.settings import ROLES, Settings, for_the_page, with_file_names
 from priorshift.app.uploads import Limits
 from priorshift.decisions import check_names, decide, fit_to_problem, logistic, write_decided_table
-from priorshift.diagnosis.diagnose import GRAVE, ODD, diagnose_all_targets, diagnose_target, problem_columns
+from priorshift.diagnosis.diagnose import diagnose_all_targets, diagnose_target, problem_columns
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
+from priorshift.diagnosis.verdict import TABLE_WARNINGS
 from priorshift.errors import InputError
 from priorshift.io.cells import as_dates, is_missing
 from priorshift.io.readers import read_table
@@ -84,7 +85,7 @@ class Order:
         """Load the problem of the three files, with the warnings that were issued."""
         positive, unlabeled, target = (self.paths[role] for role in ROLES)
         options = self.settings.input_options()
-        with record_warnings(*ODD, *GRAVE, show=True) as records:
+        with record_warnings(*TABLE_WARNINGS, show=True) as records:
             problem = load_problem(
                 positive=positive, unlabeled=unlabeled, target=target, several=options.by is not None, options=options
             )

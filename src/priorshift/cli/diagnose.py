@@ -8,8 +8,9 @@ from typing import Any
 from priorshift.api import estimate_target, estimator_for
 from priorshift.cli.inputs import has_several, make_estimator, read_problem
 from priorshift.cli.output import check_figure, check_table, print_json, print_result, write_figure, write_table
-from priorshift.diagnosis.diagnose import GRAVE, ODD, diagnose_all_targets, diagnose_target
+from priorshift.diagnosis.diagnose import diagnose_all_targets, diagnose_target
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
+from priorshift.diagnosis.verdict import TABLE_WARNINGS
 from priorshift.errors import InputError
 from priorshift.results import PriorEstimate
 from priorshift.warning_records import record_warnings
@@ -18,7 +19,7 @@ from priorshift.warning_records import record_warnings
 def diagnosed(args: argparse.Namespace, *, or_estimated: bool = False) -> Diagnosis | Diagnoses | PriorEstimate:
     """Load the problem that the options name, and diagnose it; without rows, it may be estimated instead."""
     estimator = make_estimator(args)
-    with record_warnings(*ODD, *GRAVE, show=True) as records:
+    with record_warnings(*TABLE_WARNINGS, show=True) as records:
         problem = read_problem(args)
     if or_estimated and problem.kind != "rows":
         return estimate_target(problem, estimator_for(problem, estimator, args.method))

@@ -1,15 +1,14 @@
-"""Which columns moved beyond what a change of the share explains.
+"""Which columns drifted, and which columns distinguish the positives from the population.
 
 Label shift holds for each column alone, with one ratio R for all. A column that drifted moves the R that fits all of
-them, so that the others would seem to have moved too; so the worst is left out of R as long as it stands out, and then
-all are judged by the R of the others. The p-values are adjusted for many columns by the largest statistic among those
-that are not yet rejected, in the same resamples (Westfall and Young's step-down).
+them, so that the others seem to drift too; so the worst columns are excluded from R step by step, and then all are
+judged by the R of the others. P-values are adjusted for the number of columns by Westfall and Young's step-down: by the
+largest statistic of those not yet rejected, in the same resamples.
 
-Which columns tell the positives from the population: how far they differ, and what the score makes of it.
-
-The score is looked at through h = 1 − f_P/f_U, the witness of R = 1 but for a factor, in the rows of U. Its linear part
-is Σ β_j x_j, by the regression of h on the columns, and a column rests it by the variance of its own term; the terms of
-the levels of one category are one. Two columns that say the same share what they say."""
+What the score rests on is seen in h = 1 − f_P/f_U, the witness of R = 1 up to a factor, in the rows of U. Its linear
+part is Σ β_j x_j, by the regression of h on the columns, and a column's importance is the variance of its own term; the
+levels of one category are one term. Two columns that say the same share their importance.
+"""
 
 from __future__ import annotations
 
@@ -19,162 +18,130 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from priorshift.arrays import Floats, Index, Mask
-from priorshift.diagnosis.residual_features import column_names
-from priorshift.diagnosis.residuals import Gram, Mean, Residual, smallest
-from priorshift.diagnosis.violation import MOST_COLUMNS, regression
+from priorshift.diagnosis.residual_features import ColumnFeatures, column_names
+from priorshift.diagnosis.residuals import FeatureMeans, Gram, Residual, inverse_noise, smallest_root
 from priorshift.formatting import format_fixed, format_p, format_percent
+from priorshift.io.tables import Table
 from priorshift.problem import Source
 from priorshift.result_tables import to_plain
 from priorshift.scores.witness import Witness
 
-_LEVEL = 0.05  # below which a column is left out of R
-_ROUNDS = 12  # of leaving out
-_SHARE = 0.1  # of the columns that stand out, left out in a round
-_OF_SHAPE = 0.2  # what a cosine of the rank counts beside the value: a mean moves more often than a shape
-_LEAST_LEFT = 0.01  # of a variance
-_MOST = 10.0  # the largest ratio that a move is said at: a larger one would make of noise in a any move
+MOST_COLUMNS = 10  # that are listed
+FIT_ROWS = 5000  # of a regression
+CLIP = 8.0  # standard deviations at which values are clipped, as in scores
+_LEVEL = 0.05  # below which a column is excluded from R
+_ROUNDS = 12  # of excluding columns
+_SHARE = 0.1  # of the rejected columns, excluded in one round
+_SHAPE_WEIGHT = 0.2  # of a cosine of the rank; a mean moves more often than a shape
+_LEAST_VARIANCE = 0.01  # share
+_LARGEST_RATIO = 10.0  # at which a move is reported; at a larger one the noise of a would dominate
+_RIDGE = 1e-3  # of a regression, for collinear columns
 _TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class ColumnShift:
-    """What label shift leaves unexplained of one column.
-
-    Attributes
-    ----------
-    name : str
-        The column.
-    moved : float
-        By how much its mean, or the share of its level, moved beyond what a change of the prior explains, in standard
-        deviations of the population sample.
-    level : str or None
-        Of a category or an encoded column, the one that moved most.
-    statistic : float
-        In about standard normal units; large where the column moved in mean or shape.
-    p_value : float
-        Adjusted for the number of columns.
-    """
+    """What label shift leaves unexplained in one column."""
 
     name: str
-    moved: float
-    level: str | None
-    statistic: float
-    p_value: float
+    moved: float  # of its mean or of a level's share beyond label shift, in standard deviations of U
+    level: str | None  # of a category or an encoded column, the one that moved most
+    statistic: float  # about standard normal; large where mean or shape moved
+    p_value: float  # adjusted for the number of columns
 
     def __str__(self) -> str:
         which = f"{self.name} ({self.level})" if self.level else self.name
         return f"{which}: {format_fixed(self.moved, 2, '+')} standard deviations, {format_p(self.p_value)}"
 
 
-class _Judged(NamedTuple):
-    """Of every column its statistic, the same in resamples, and the residual of its features."""
+class _ColumnStatistics(NamedTuple):
+    """The test statistic of each column, and what it was computed from."""
 
     statistic: Floats
-    null: Floats  # (resamples, columns)
-    residual: Floats
-    ratio: float
+    null: Floats  # in resamples, shape (resamples, columns)
+    residual: Floats  # of each feature
+    ratio: float  # R̂ of the columns that are included
 
 
-def unexplained(
-    means: tuple[Mean, Mean, Mean], column: Index, is_value: Mask, names: list[str], levels: list[str | None]
-) -> tuple[ColumnShift, ...]:
-    """Judge every column; those that moved most stand first.
-
-    Parameters
-    ----------
-    means : three Mean
-        Of P, U and T.
-    column, is_value : ndarray of shape (features,)
-        The number of each feature's column, and whether it is a value that `moved` is said of.
-    names : list of str
-        Of the columns, by their numbers.
-    levels : list of str or None
-        What each feature is called besides; None where the column's name says all.
-    """
-    numbers, code = np.unique(column, return_inverse=True)
-    code = code.reshape(-1)
+def column_shifts(means: FeatureMeans, features: ColumnFeatures, table: Table) -> tuple[ColumnShift, ...]:
+    """Test every column for a drift beyond label shift; those that moved most come first."""
+    numbers, code = np.unique(features.column, return_inverse=True)
+    code, is_value = code.reshape(-1), features.is_value
     if not len(numbers):
         return ()
-    kept = np.ones(len(numbers), dtype=bool)
+    included = np.ones(len(numbers), dtype=bool)
     ratio = 1.0
     for _ in range(_ROUNDS):
-        judged = _judge(means, code, is_value, kept, ratio)
-        ratio = judged.ratio
-        p = _adjusted(judged.statistic[kept], judged.null[:, kept])
-        out = np.flatnonzero(kept)[p <= _LEVEL]
-        if not len(out) or 2 * (kept.sum() - 1) < len(kept):
+        tested = _test_columns(means, code, is_value, included, ratio)
+        ratio = tested.ratio
+        p = _step_down_p_values(tested.statistic[included], tested.null[:, included])
+        rejected = np.flatnonzero(included)[p <= _LEVEL]
+        if not len(rejected) or 2 * (included.sum() - 1) < len(included):
             break
-        most = max(1, min(round(_SHARE * len(out)), int(kept.sum() - len(kept) / 2)))
-        kept[out[np.argsort(-judged.statistic[out])][:most]] = False
-    judged = _judge(means, code, is_value, kept, ratio)
-    p = _adjusted(judged.statistic, judged.null)
-    made = []
-    for k in np.argsort(-judged.statistic, kind="stable"):
+        count = max(1, min(round(_SHARE * len(rejected)), int(included.sum() - len(included) / 2)))
+        included[rejected[np.argsort(-tested.statistic[rejected])][:count]] = False
+    tested = _test_columns(means, code, is_value, included, ratio)
+    p = _step_down_p_values(tested.statistic, tested.null)
+    names, levels = column_names(table, features.encoded)
+    shifts = []
+    for k in np.argsort(-tested.statistic, kind="stable"):
         values = np.flatnonzero((code == k) & is_value)
-        most = values[np.argmax(np.abs(judged.residual[values]))]
-        made.append(
-            ColumnShift(
-                names[numbers[k]], float(judged.residual[most]), levels[most], float(judged.statistic[k]), float(p[k])
-            )
-        )
-    return tuple(made)
+        most = values[np.argmax(np.abs(tested.residual[values]))]
+        moved, statistic = float(tested.residual[most]), float(tested.statistic[k])
+        shifts.append(ColumnShift(names[numbers[k]], moved, levels[most], statistic, float(p[k])))
+    return tuple(shifts)
 
 
-def _judge(means: tuple[Mean, Mean, Mean], code: Index, is_value: Mask, kept: Mask, ratio: float) -> _Judged:
-    """By the ratio of the columns that are kept, whose features count by their noise at `ratio`."""
+def _test_columns(means: FeatureMeans, code: Index, is_value: Mask, included: Mask, ratio: float) -> _ColumnStatistics:
+    """Test columns at the R̂ of those that are included, whose features are scaled by their noise at `ratio`."""
     P, U, T = means
-    noise = T.noise - (1 - ratio) * P.noise - ratio * U.noise
-    spread = np.sqrt((noise**2).mean(axis=0))
-    scale = np.where(spread > 0, 1 / np.maximum(spread, _TINY), 0.0)
-    inside = kept[code]
-    fitted = Residual.of(*(mean.take(slice(None), scale * inside) for mean in means))
-    whole = Residual.of(*(mean.take(slice(None), scale) for mean in means))
+    scale = inverse_noise(means, ratio)
+    inside = included[code]
+    fitted = Residual.fit(*(mean.select(slice(None), scale * inside) for mean in means))
+    whole = Residual.fit(*(mean.select(slice(None), scale) for mean in means))
     R = fitted.ratio
-    # the noise of every feature by itself, so that it is known at every ratio
-    N = Gram(*((x * y).mean(axis=0) for x, y in _pairs(whole.noise_b, whole.noise_a)))
+    # the noise of every feature, known at every ratio
+    pairs = (whole.noise_b, whole.noise_b), (whole.noise_a, whole.noise_b), (whole.noise_a, whole.noise_a)
+    N = Gram(*((x * y).mean(axis=0) for x, y in pairs))
     residual = whole.b - R * whole.a
-    # a of a column that is left out of R has its own noise alone
-    supposed = np.where(inside, fitted.supposed, whole.a)
-    b, a = R * supposed + whole.noise_b, supposed + whole.noise_a
-    inner = Gram.of(b[:, inside], a[:, inside])
-    _, r = smallest(inner, fitted.noise)
+    # a of an excluded column has its own noise alone
+    null_a = np.where(inside, fitted.null_a, whole.a)
+    b, a = R * null_a + whole.noise_b, null_a + whole.noise_a
+    _, r = smallest_root(Gram.from_vectors(b[:, inside], a[:, inside]), fitted.noise)
     at = r[:, None]
-    # of a resample the noise that all others have
-    variance = N.at(at) + (N.at(at) - (whole.noise_b - at * whole.noise_a) ** 2) / (len(at) - 1)
-    # and, as in Student's statistic, its own: what few rows put far off they make look noisy
+    # the variance of a resample, from all others
+    noise = N.residual_square(at)
+    variance = noise + (noise - (whole.noise_b - at * whole.noise_a) ** 2) / (len(at) - 1)
+    # and, as in Student's statistic, its own: few far rows make it look noisy
     for mean, factor in ((P, 1 - at), (U, at), (T, 1.0)):
         squares = (mean.noise * scale) ** 2
         variance = variance + factor**2 * (squares.mean(axis=0) - squares) / (mean.size - 1)
-    resampled = (b - at * a) ** 2 / np.maximum(variance, np.maximum(_LEAST_LEFT * N.at(at), _TINY))
-    together = np.zeros((len(code), len(kept)))
-    together[np.arange(len(code)), code] = np.where(is_value, 1.0, _OF_SHAPE)
-    statistic = residual**2 / np.maximum(N.at(R), _TINY) @ together
-    said = (whole.b - np.clip(R, 0.0, _MOST) * whole.a) / np.where(scale > 0, scale, 1.0)
-    return _Judged(*_normal(statistic, resampled @ together), said, R)
+    resampled = (b - at * a) ** 2 / np.maximum(variance, np.maximum(_LEAST_VARIANCE * noise, _TINY))
+    weights = np.zeros((len(code), len(included)))
+    weights[np.arange(len(code)), code] = np.where(is_value, 1.0, _SHAPE_WEIGHT)
+    statistic = residual**2 / np.maximum(N.residual_square(R), _TINY) @ weights
+    reported = (whole.b - np.clip(R, 0.0, _LARGEST_RATIO) * whole.a) / np.where(scale > 0, scale, 1.0)
+    return _ColumnStatistics(*_normal_scores(statistic, resampled @ weights), reported, R)
 
 
-def _pairs(b: Floats, a: Floats) -> tuple[tuple[Floats, Floats], ...]:
-    return (b, b), (a, b), (a, a)
+def _normal_scores(statistic: Floats, null: Floats) -> tuple[Floats, Floats]:
+    """Standardise cube roots of mean squares, which are about normal (Wilson and Hilferty), by the other resamples.
 
-
-def _normal(statistic: Floats, null: Floats) -> tuple[Floats, Floats]:
-    """Cube roots of mean squares, about normal (Wilson and Hilferty), by their mean and spread in the other resamples.
-
-    By its own as well, the largest of a few hundred would seem smaller than it is.
+    With its own value included, the largest of a few hundred would seem smaller than it is.
     """
     roots, count = np.cbrt(null), len(null)
     total, squares = roots.sum(axis=0), (roots**2).sum(axis=0)
 
-    def standardized(root: Floats, own: Floats | float, others: int) -> Floats:
+    def standardize(root: Floats, own: Floats | float, others: int) -> Floats:
         mean = (total - own) / others
         variance = (squares - np.square(own)) / others - mean**2
         return np.asarray((root - mean) / np.sqrt(np.maximum(variance, _TINY)))
 
-    return standardized(np.cbrt(statistic), 0.0, count), standardized(roots, roots, count - 1)
+    return standardize(np.cbrt(statistic), 0.0, count), standardize(roots, roots, count - 1)
 
 
-def _adjusted(statistic: Floats, null: Floats) -> Floats:
-    """Step-down: each against the largest of those that are no larger than it, and no smaller than the one before."""
+def _step_down_p_values(statistic: Floats, null: Floats) -> Floats:
+    """Compare each statistic with the largest of those not above it; p-values never fall along the order."""
     order = np.argsort(-statistic, kind="stable")
     largest = np.maximum.accumulate(null[:, order[::-1]], axis=1)[:, ::-1]
     p = (1 + (largest >= statistic[order]).sum(axis=0)) / (len(null) + 1)
@@ -183,78 +150,29 @@ def _adjusted(statistic: Floats, null: Floats) -> Floats:
     return adjusted
 
 
-_FIT_ROWS = 5000  # of the regression
-_FAR = 8.0  # standard deviations, beyond which a value is cut off, as scores do
-
-
 @dataclass(frozen=True)
 class Driver:
-    """A column that tells positives from the population.
-
-    Attributes
-    ----------
-    name : str
-        The column.
-    level : str or None
-        Of a category or another column that was encoded by several, the one that differs most.
-    difference : float
-        Mean of P less mean of U, of that level, in standard deviations of U.
-    importance : float
-        What the column makes up of all that the score rests on, from 0 to 1.
-    """
+    """A column that distinguishes positives from the population."""
 
     name: str
-    level: str | None
-    difference: float
-    importance: float
+    level: str | None  # of a category or an encoded column, the one that differs most
+    difference: float  # mean of P minus mean of U, of that level, in standard deviations of U
+    importance: float  # the column's share of the score, from 0 to 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain numbers and text.
-
-        Returns
-        -------
-        dict
-        """
+        """Return the fields as plain values for JSON."""
         return to_plain(vars(self))
 
     def __str__(self) -> str:
         which = f"{self.name} ({self.level})" if self.level else self.name
-        off = format_fixed(self.difference, 2, "+")
-        return f"{which}: {format_percent(self.importance)}, positives {off} standard deviations off"
+        difference = format_fixed(self.difference, 2, "+")
+        share = format_percent(self.importance)
+        return f"{which}: {share} of the score, positives differ by {difference} standard deviations"
 
 
 def drivers(source: Source, witness: Witness) -> tuple[Driver, ...]:
-    """Name the columns that the score rests on; at most ten.
-
-    Parameters
-    ----------
-    source : Source
-        With its rows.
-    witness : Witness
-        Of its scores.
-
-    Returns
-    -------
-    tuple of Driver
-        The most important one first; columns that are left out are not among them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.diagnosis.columns import drivers
-    >>> from priorshift.problem import Source
-    >>> from priorshift.scores.scored_source import ScoredSource
-    >>> from priorshift.scores.witness import Witness
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(900, 2)), np.repeat([1, 0], [300, 600])
-    >>> X[:420, 0] += 2  # all positives, and a fifth of the population
-    >>> source = Source.read(X, y, None, scenario="case-control", standardize=True)
-    >>> scored = ScoredSource.fit(source, None, repeats=2, folds=5, rng=rng)
-    >>> first, second = drivers(source, Witness.from_scores(scored, source.without_rows(), *scored.mixture))
-    >>> first.name, first.importance > 0.9 > 0.1 > second.importance
-    ('column 0', True)
-    """
-    step = max(1, len(source.population) // _FIT_ROWS)
+    """Return at most ten columns that the score rests on, the most important first."""
+    step = max(1, len(source.population) // FIT_ROWS)
     U, P = (source.rows[rows] for rows in (source.population, source.positive))
     mass_P, mass = source.positive_mass, source.population_mass
     mean = mass @ U
@@ -262,33 +180,66 @@ def drivers(source: Source, witness: Witness) -> tuple[Driver, ...]:
     used = np.flatnonzero((source.scaling.factor != 0) & (spread > 0))
     if not len(used):
         return ()
-    h = witness.function(np.ones(1), float(len(source.population)))[:, 0]
-    of_row = np.mean([h[k][bins] for k, bins in enumerate(witness.population)], axis=0)
-    some = np.clip((U - mean)[::step][:, used] / spread[used], -_FAR, _FAR)
+    function = witness.function(np.ones(1), float(len(source.population)))[:, 0]
+    h = np.mean([function[k][bins] for k, bins in enumerate(witness.population)], axis=0)
+    X = np.clip((U - mean)[::step][:, used] / spread[used], -CLIP, CLIP)
     weight = mass[::step] / mass[::step].sum()
-    terms = (some - weight @ some) * regression(some, of_row[::step], weight)
+    terms = (X - weight @ X) * regression(X, h[::step], weight)
     origin = source.table.origin
-    of = used if origin is None else origin.of[used]
-    numbers, code = np.unique(of, return_inverse=True)
+    numbers, code = np.unique(used if origin is None else origin.of[used], return_inverse=True)
     code = code.reshape(-1)
-    together = np.zeros((len(used), len(numbers)))
-    together[np.arange(len(used)), code] = 1.0
-    variance = weight @ (terms @ together) ** 2
-    share = variance / variance.sum() if variance.sum() > 0 else variance
-    differs = (mass_P @ P - mean)[used] / spread[used]
+    columns = np.zeros((len(used), len(numbers)))
+    columns[np.arange(len(used)), code] = 1.0
+    variance = weight @ (terms @ columns) ** 2
+    importance = variance / variance.sum() if variance.sum() > 0 else variance
+    difference = (mass_P @ P - mean)[used] / spread[used]
     names, levels = column_names(source.table, used)
-    made = []
-    for k in np.argsort(-share, kind="stable")[:MOST_COLUMNS]:
+    found = []
+    for k in np.argsort(-importance, kind="stable")[:MOST_COLUMNS]:
         own = np.flatnonzero(code == k)
-        most = own[np.argmax(np.abs(differs[own]))]
+        most = own[np.argmax(np.abs(difference[own]))]
         name = names[numbers[k]]
-        made.append(Driver(name, _level(name, levels[most]), float(differs[most]), float(share[k])))
-    return tuple(made)
+        found.append(Driver(name, _level_name(name, levels[most]), float(difference[most]), float(importance[k])))
+    return tuple(found)
 
 
-def _level(name: str, encoded: str | None) -> str | None:
-    """What an encoded column is called without the name of the one that it is of."""
+def _level_name(name: str, encoded: str | None) -> str | None:
+    """Return the name of an encoded column without that of the user's column."""
     if encoded is None or not encoded.startswith(name):
         return encoded
     rest = encoded.removeprefix(name)
     return (rest.removeprefix(" = ") if rest.startswith(" = ") else rest.removeprefix(" (").removesuffix(")")) or None
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of the user, and the numbers of the encoded columns that stand for it."""
+
+    name: str
+    numbers: Index
+
+
+def leading_columns(source: Source, slopes: Floats) -> tuple[Column, ...]:
+    """Return at most ten columns with the largest slopes in the regression of h on all columns, largest first."""
+    used = np.flatnonzero(source.scaling.factor)
+    slopes = np.abs(slopes)
+    origin = source.table.origin
+    column_of = np.arange(len(slopes)) if origin is None else origin.of
+    weight = np.bincount(column_of[used], slopes[used] ** 2, int(column_of.max()) + 1)
+    largest = [k for k in np.argsort(-weight, kind="stable")[:MOST_COLUMNS] if np.isin(k, column_of[used])]
+    names = list(origin.columns) if origin is not None else []
+    return tuple(
+        Column(
+            f"column {names[k]!r}" if names else source.table.column(int(k)),
+            used[column_of[used] == k],
+        )
+        for k in largest
+    )
+
+
+def regression(X: Floats, y: Floats, mass: Floats) -> Floats:
+    """Return the slopes of y on columns of about unit spread, by weighted ridge regression; `mass` sums to 1."""
+    X, y = X - mass @ X, y - mass @ y
+    A = X.T @ (mass[:, None] * X)
+    A[np.diag_indices_from(A)] += _RIDGE * max(float(np.trace(A)) / len(A), 1e-12)
+    return np.asarray(np.linalg.solve(A, X.T @ (mass * y)))

@@ -1,8 +1,8 @@
-"""The door of doubt: three tables in, and whether the number that they give may be published."""
+"""Entry points of a diagnosis: three tables in, and whether the estimate from them can be trusted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,32 +10,29 @@ import numpy as np
 
 from priorshift.api import compare_targets, make_estimator, with_columns
 from priorshift.diagnosis.columns import Driver, drivers
-from priorshift.diagnosis.conclusion import check_threshold
-from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis, adjusted, run_settings
+from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis, holm_adjusted
 from priorshift.diagnosis.identification import identify
-from priorshift.diagnosis.label_shift import RESAMPLES, label_shift_test
+from priorshift.diagnosis.parts import DiagnosisInput
 from priorshift.diagnosis.planning import planning
 from priorshift.diagnosis.sensitivity import sensitivity
-from priorshift.diagnosis.shift_test import shift_test
-from priorshift.diagnosis.verdict import UNJUDGED, judge
-from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InconsistentInputWarning, InputError, IntervalWarning
+from priorshift.diagnosis.shift_tests import RESAMPLES, label_shift_test, shift_test
+from priorshift.diagnosis.verdict import TABLE_WARNINGS, DiagnosisParts, judge
+from priorshift.diagnosis.violation import check_threshold
+from priorshift.errors import InputError
 from priorshift.io.column_uses import ColumnUse, column_uses
 from priorshift.io.row_metadata import Columns
 from priorshift.loading import InputOptions, load_problem
 from priorshift.methods.witness_shift import TargetFit, WitnessShift
-from priorshift.problem import Problem, Source, Target
+from priorshift.problem import Problem, Sample, Source
 from priorshift.progress import track_progress
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.warning_records import WarningRecord, WarningsByName, record_warnings
 
-_PARTS = 5  # of a diagnosis, after the estimate
-# what a verdict mentions of the tables, and what of it forbids a number; other warnings are of what it judges itself
-ODD = (ColumnWarning, DuplicateRowsWarning, IntervalWarning)
-GRAVE = (InconsistentInputWarning,)
-# p-values that more resamples are drawn for, of one target and of one of several, whose p-values are adjusted
-_DOUBTFUL, _UNLIKELY = 0.1, 0.01
+_STEPS = 5  # of a diagnosis, after the estimate
+# p-values of label shift that are computed again with more resamples: of one target, and of one of several
+_RETEST_ONE, _RETEST_SEVERAL = 0.1, 0.01
 _MORE_RESAMPLES, _MOST_RESAMPLES = 4999, 19_999
-_MOST_SIGNS = 10**8  # that are held
+_MOST_SIGNS = 10**8  # in memory
 
 
 def diagnose(
@@ -57,20 +54,19 @@ def diagnose(
     groups: Columns = None,
     encoder: Any = "auto",
 ) -> Diagnosis:
-    """Ask whether the estimated prior of a target may be believed, what could be wrong with it, and what would help.
+    """Diagnose the estimated prior of a target: whether it can be trusted, what could be wrong, and what would help.
 
     Parameters
     ----------
     positive, unlabeled, target : array-like, data frame, or path of a CSV or Parquet file
-        As in :func:`estimate_prior`.
+        Samples, as in :func:`estimate_prior`.
     threshold : float or None
-        A target prior that matters, such as that above which something is done: the conclusion whose robustness is
-        looked at is then on which side of it the prior lies. None asks whether it lies above or below the source's.
+        Target prior that matters, such as one above which something is done; the diagnosis then asks on which side of
+        it the target prior is. Default the source prior.
     method : {"auto", "witness"} or WitnessShift
-        The default estimator, or one with other settings, such as ``WitnessShift(0.2, repeats=20)``: what is asked
-        here is asked of its ratio of negatives.
+        The default estimator, or one with other settings, such as ``WitnessShift(0.2, repeats=20)``.
     source_prior : float, (low, high), distribution, estimator or None
-        As in :func:`estimate_prior`, and so is all that follows.
+        As in :func:`estimate_prior`, and so are all that follow.
     scenario : {"case-control", "censoring"} or None
     confidence : float or None
     random_state : int, Generator or None
@@ -83,24 +79,27 @@ def diagnose(
     Returns
     -------
     Diagnosis
-        Which prints as a page, with a verdict on top.
+        A verdict and the parts it rests on; it prints as a page.
 
     Examples
     --------
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=1000, n_target=1000, shared=False, random_state=0)
-    >>> found = ps.diagnose(s.positive, s.unlabeled, s.target, source_prior=0.2, random_state=0)
-    >>> found.verdict.answer
+    >>> diagnosis = ps.diagnose(s.positive, s.unlabeled, s.target, source_prior=0.2, random_state=0)
+    >>> diagnosis.verdict.answer
     'yes'
-    >>> print(found.shift_test)
-    R = 0.51, 95% interval 0.46 to 0.57, the share of negatives in the target over that in the source; no shift (R = 1)
-    has p < 0.0001
+    >>> print(diagnosis.shift_test)
+    The share of negatives in the target is R = 0.51 times that in the source (95% interval 0.46 to
+    0.57). Test of no shift (R = 1): p < 0.0001.
     """
-    estimator = _estimator(method, source_prior, scenario, confidence, random_state, standardize)
+    estimator = _make_estimator(
+        method, source_prior=source_prior, scenario=scenario, confidence=confidence, random_state=random_state,
+        standardize=standardize,
+    )  # fmt: skip
     options = InputOptions.from_arguments(
         shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, stream=False
     )
-    with record_warnings(*ODD, *GRAVE, show=True) as records:
+    with record_warnings(*TABLE_WARNINGS, show=True) as records:
         problem = load_problem(positive=positive, unlabeled=unlabeled, target=target, options=options)
     return diagnose_target(problem, estimator, threshold=threshold, records=records)
 
@@ -125,16 +124,16 @@ def diagnose_targets(
     groups: Columns = None,
     encoder: Any = "auto",
 ) -> Diagnoses:
-    """Diagnose several targets, with one fit to the source.
+    """Diagnose several targets with one fit to the source.
 
     Parameters
     ----------
     positive, unlabeled, targets : array-like, data frame, or path of a CSV or Parquet file
-        As in :func:`estimate_priors`.
+        Samples, as in :func:`estimate_priors`.
     by : str or None
         As in :func:`estimate_priors`.
     threshold : float or None
-        As in :func:`diagnose`, and so is all that follows.
+        As in :func:`diagnose`, and so are all that follow.
     method : {"auto", "witness"} or WitnessShift
     source_prior : float, (low, high), distribution, estimator or None
     scenario : {"case-control", "censoring"} or None
@@ -149,85 +148,98 @@ def diagnose_targets(
     Returns
     -------
     Diagnoses
-        A mapping of names to :class:`Diagnosis` that prints as a table. Where nothing is wrong one in twenty tests says
-        otherwise, so p-values are adjusted for the number of targets (Holm).
+        A mapping of names to :class:`Diagnosis`, which prints as a table. P-values are adjusted for the number of
+        targets (Holm).
 
     Examples
     --------
     >>> import priorshift as ps
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=200, n_target=200, shared=False, random_state=0)
     >>> targets = {"spring": s.target[:100], "autumn": s.target[100:]}
-    >>> found = ps.diagnose_targets(s.positive, s.unlabeled, targets, source_prior=0.2, random_state=0)
-    >>> {name: diagnosis.verdict.answer for name, diagnosis in found.items()}
+    >>> diagnoses = ps.diagnose_targets(s.positive, s.unlabeled, targets, source_prior=0.2, random_state=0)
+    >>> {name: diagnosis.verdict.answer for name, diagnosis in diagnoses.items()}
     {'spring': 'yes', 'autumn': 'yes'}
     """
-    estimator = _estimator(method, source_prior, scenario, confidence, random_state, standardize)
+    estimator = _make_estimator(
+        method, source_prior=source_prior, scenario=scenario, confidence=confidence, random_state=random_state,
+        standardize=standardize,
+    )  # fmt: skip
     options = InputOptions.from_arguments(
         shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, by=by
     )
-    with record_warnings(*ODD, *GRAVE, show=True) as records:
+    with record_warnings(*TABLE_WARNINGS, show=True) as records:
         problem = load_problem(positive=positive, unlabeled=unlabeled, target=targets, several=True, options=options)
     return diagnose_all_targets(problem, estimator, threshold=threshold, records=records)
 
 
+def _make_estimator(method: Any, **settings: Any) -> WitnessShift:
+    estimator = make_estimator(method, settings)
+    if not isinstance(estimator, WitnessShift):
+        name = method if isinstance(method, str) else type(estimator).__name__
+        raise InputError(
+            f"method is {name!r}, but a diagnosis needs the default estimator. Omit method, or pass a WitnessShift "
+            "with other settings."
+        )
+    return estimator
+
+
 def diagnose_target(
-    problem: Problem,
-    estimator: WitnessShift,
-    *,
-    threshold: float | None = None,
-    records: Sequence[WarningRecord] = (),
+    problem: Problem, estimator: WitnessShift, *, threshold: float | None = None, records: Sequence[WarningRecord] = ()
 ) -> Diagnosis:
     """Diagnose the only target of a problem; `records` are warnings that were issued while it was loaded."""
     if problem.kind != "rows":
         raise InputError(
-            "a diagnosis needs the rows of all samples, not sketches, histograms or streams; pass tables that fit into "
+            "A diagnosis needs the rows of all samples, not sketches, histograms or streams. Pass tables that fit into "
             "memory, or estimate the prior alone."
         )
-    with record_warnings(*ODD, *GRAVE, show=True) as more:
-        fitted = _Fitted.to(estimator, problem, threshold)
-        found = fitted.diagnosis(fitted.examine(estimator.target_of(problem.target)))
-    found = replace(found, columns=problem_columns(problem), settings=run_settings(estimator, problem, threshold))
-    return _judged(found, [*records, *more])
+    with record_warnings(*TABLE_WARNINGS, show=True) as more:
+        fitted = _FittedSource.fit(estimator, problem, threshold)
+        parts = fitted.diagnose(fitted.fit_target(problem.target))
+    verdict = judge(parts, [*records, *more])
+    settings = run_settings(estimator, problem, threshold)
+    return Diagnosis(**vars(parts), verdict=verdict, columns=problem_columns(problem), settings=settings)
 
 
 def diagnose_all_targets(
-    problem: Problem,
-    estimator: WitnessShift,
-    *,
-    threshold: float | None = None,
-    records: Sequence[WarningRecord] = (),
+    problem: Problem, estimator: WitnessShift, *, threshold: float | None = None, records: Sequence[WarningRecord] = ()
 ) -> Diagnoses:
     """Diagnose all targets of a problem; `records` are warnings that were issued while it was loaded."""
     settings, columns = run_settings(estimator, problem, threshold), problem_columns(problem)
-    with record_warnings(*ODD, *GRAVE, show=True) as of_source:
-        fitted = _Fitted.to(estimator, problem, threshold)
-    found, of_target, influences, by_name = {}, {}, [], WarningsByName("target")
+    with record_warnings(*TABLE_WARNINGS, show=True) as source_records:
+        fitted = _FittedSource.fit(estimator, problem, threshold)
+    parts, target_records, influences, by_name = {}, {}, [], WarningsByName("target")
     for name, target in problem.targets.items():
-        with by_name.collect(name), record_warnings(*ODD, *GRAVE, show=True) as of_target[name]:
-            seen = fitted.examine(estimator.target_of(target))
-            found[name] = fitted.diagnosis(seen, len(problem.targets))
-            influences.append(estimator.influence(seen))
-        found[name] = replace(found[name], columns=columns, settings=settings)
+        with by_name.collect(name), record_warnings(*TABLE_WARNINGS, show=True) as target_records[name]:
+            fit = fitted.fit_target(target)
+            parts[name] = fitted.diagnose(fit, len(problem.targets))
+            influences.append(estimator.influence(fit))
     by_name.issue()
-    p_values = adjusted([one.label_shift_test.p_value for one in found.values()])
-    judged = {
-        name: _judged(one, [*_not_of_others(records, name, found), *of_source, *of_target[name]], p, len(found))
-        for (name, one), p in zip(found.items(), p_values, strict=True)
-    }
-    estimates = {name: one.estimate for name, one in judged.items()}
+    p_values = holm_adjusted([one.label_shift_test.p_value for one in parts.values()])
+    diagnoses = {}
+    for (name, one), p_value in zip(parts.items(), p_values, strict=True):
+        warnings = [*_about_target(records, name, parts), *source_records, *target_records[name]]
+        verdict = judge(one, warnings, p_value, len(parts))
+        diagnoses[name] = Diagnosis(**vars(one), verdict=verdict, columns=columns, settings=settings)
+    estimates = {name: one.estimate for name, one in parts.items()}
     compared = compare_targets(estimates, influences, estimator.confidence, problem.by)
-    return Diagnoses(judged, replace(compared, frame=problem.frame), by=problem.by, frame=problem.frame)
+    return Diagnoses(diagnoses, replace(compared, frame=problem.frame), by=problem.by, frame=problem.frame)
 
 
 def problem_columns(problem: Problem) -> tuple[ColumnUse, ...]:
-    """Return what was done with each column of a problem."""
+    """Return how each column of a problem was used."""
     targets = [target.data for target in problem.targets.values()]
     return column_uses(problem.positive.data, problem.unlabeled.data, targets, problem.columns, problem.by)
 
 
+def _about_target(noted: Sequence[WarningRecord], name: str, names: Iterable[str]) -> list[WarningRecord]:
+    """Return warnings from reading tables, except those that name another target."""
+    others = [f"target {other!r}" for other in names if other != name]
+    return [one for one in noted if f"target {name!r}" in one[1] or not any(other in one[1] for other in others)]
+
+
 @dataclass(frozen=True, eq=False)
-class _Fitted:
-    """The estimator, its source, and what is common to all targets."""
+class _FittedSource:
+    """The fitted estimator with its source: what all targets have in common."""
 
     estimator: WitnessShift
     source: Source
@@ -236,89 +248,86 @@ class _Fitted:
     drivers: tuple[Driver, ...]
 
     @classmethod
-    def to(cls, estimator: WitnessShift, problem: Problem, threshold: Any) -> _Fitted:
+    def fit(cls, estimator: WitnessShift, problem: Problem, threshold: float | None) -> _FittedSource:
+        """Fit the estimator to the source of a problem."""
         check_threshold(threshold)
         source = estimator.source_of(problem)
         fitted = estimator.fit_source(source)
         return cls(fitted, source, problem, threshold, drivers(source, fitted.witness))
 
-    def examine(self, target: Target) -> TargetFit:
-        """The target as the estimator sees it; its estimate knows what became of the columns."""
-        seen = self.estimator.fit_target(target)
-        return replace(seen, estimate=with_columns(self.problem, seen.estimate))
+    def fit_target(self, target: Sample) -> TargetFit:
+        """Fit a target; its estimate also says how the columns were used."""
+        fit = self.estimator.fit_target(self.estimator.target_of(target))
+        return replace(fit, estimate=with_columns(self.problem, fit.estimate))
 
-    def diagnosis(self, seen: TargetFit, targets: int = 1) -> Diagnosis:
-        """Each part asks the target that was examined once; what is judged of them is left open.
-
-        A target that label shift hardly explains gets more resamples, so that its p-value hardly depends on them; of
-        several targets, so many that it can be small even when it is adjusted for their number.
-        """
-        estimator, source, target, estimate = self.estimator, self.source, seen.target, seen.estimate
-        rng, confidence = np.random.default_rng(estimator.scored_.seed), estimator.confidence
-        # where P and U may be alike, R tells nothing
-        test = seen.test if seen.is_separable else replace(seen.test, ratio=float("nan"))
-        common = (seen.p_values, test, seen.curve, seen.prior)
-        with track_progress("diagnose", _PARTS) as step:
-            step()
-            identification = identify(estimator, source, seen)
-            step()
-            shift = shift_test(seen.witness, seen.test, seen.curve, seen.p_values, target, confidence)
-            again = _again(targets, len(source.labeled) + len(target))
-            label_shift = label_shift_test(
-                source, target, seen.witness, seen.p_values, rng, ratio=seen.test.ratio, again=again
-            )
-            step()
-            sensitive = sensitivity(
-                source, target, seen.witness, *common, source_prior=estimate.source_prior, threshold=self.threshold,
-                confidence=confidence, rng=rng,
-            )  # fmt: skip
-            step()
-            from_rows = isinstance(estimator.prior_estimator_, MixturePrior)
-            plan = planning(seen.witness, target, *common, from_rows=from_rows, confidence=confidence)
-            step()
-        found = self.drivers if seen.is_separable else ()
-        return Diagnosis(UNJUDGED, estimate, shift, label_shift, identification, sensitive, plan, found)
-
-
-def _again(targets: int, rows: int) -> tuple[float, int]:
-    """Which p-values are looked at again, and with how many resamples."""
-    if targets == 1:
-        return _DOUBTFUL, min(_MORE_RESAMPLES, _MOST_SIGNS // rows)
-    return _UNLIKELY, min(max(targets * RESAMPLES, min(_MORE_RESAMPLES, _MOST_SIGNS // rows)), _MOST_RESAMPLES)
-
-
-def _not_of_others(said: Sequence[WarningRecord], name: str, names: Iterable[str]) -> list[WarningRecord]:
-    """What was warned as tables were read, but for what names another target."""
-    others = [f"target {other!r}" for other in names if other != name]
-    return [one for one in said if f"target {name!r}" in one[1] or not any(other in one[1] for other in others)]
-
-
-def _judged(
-    found: Diagnosis, said: Sequence[WarningRecord], p_value: float | None = None, targets: int = 1
-) -> Diagnosis:
-    verdict = judge(
-        found.estimate,
-        found.label_shift_test,
-        found.identification,
-        found.sensitivity,
-        said=[message for category, message in said if not issubclass(category, GRAVE)],
-        grave=[message for category, message in said if issubclass(category, GRAVE)],
-        p_value=p_value,
-        targets=targets,
-    )
-    return replace(found, verdict=verdict)
-
-
-def _estimator(
-    method: Any, source_prior: Any, scenario: Any, confidence: Any, random_state: Any, standardize: bool | None
-) -> WitnessShift:
-    settings = {"source_prior": source_prior, "scenario": scenario, "confidence": confidence,
-                "random_state": random_state, "standardize": standardize}  # fmt: skip
-    made = make_estimator(method, settings)
-    if not isinstance(made, WitnessShift):
-        name = method if isinstance(method, str) else type(made).__name__
-        raise InputError(
-            f"method is {name!r}, but what is asked here is asked of the default estimator; leave method out, or pass "
-            "a WitnessShift with other settings."
+    def diagnose(self, fit: TargetFit, targets: int = 1) -> DiagnosisParts:
+        """Compute the parts of the diagnosis of a target, one of several."""
+        inputs = DiagnosisInput(
+            self.source,
+            fit,
+            confidence=self.estimator.confidence,
+            threshold=self.threshold,
+            prior_from_rows=isinstance(self.estimator.prior_estimator_, MixturePrior),
+            rng=np.random.default_rng(self.estimator.scored_.seed),
         )
-    return made
+        with track_progress("diagnose", _STEPS) as step:
+            step()
+            identification = identify(self.estimator, inputs)
+            step()
+            shift = shift_test(inputs)
+            # More resamples of a small p-value make it depend less on the seed, and let it stay small when adjusted.
+            more = min(_MORE_RESAMPLES, _MOST_SIGNS // (len(self.source.labeled) + len(fit.target)))
+            if targets > 1:
+                more = min(max(targets * RESAMPLES, more), _MOST_RESAMPLES)
+            below = _RETEST_ONE if targets == 1 else _RETEST_SEVERAL
+            label_shift = label_shift_test(inputs, retest_below=below, retest_resamples=more)
+            step()
+            sensitive = sensitivity(inputs)
+            step()
+            plan = planning(inputs)
+            step()
+        return DiagnosisParts(
+            estimate=fit.estimate,
+            shift_test=shift,
+            label_shift_test=label_shift,
+            identification=identification,
+            sensitivity=sensitive,
+            planning=plan,
+            drivers=self.drivers if fit.is_separable else (),
+        )
+
+
+def run_settings(estimator: WitnessShift, problem: Problem, threshold: float | None) -> dict[str, Any]:
+    """Return the settings that differ from the defaults, and "random_state", as plain values for JSON."""
+    given, defaults = estimator.get_params(deep=False), type(estimator)().get_params(deep=False)
+    settings = {
+        name: _plain_setting(value)
+        for name, value in given.items()
+        if name == "random_state" or (name not in ("verbose", "device") and not _is_equal(value, defaults[name]))
+    }
+    tables = [sample.data for sample in (problem.unlabeled, problem.positive, *problem.targets.values())]
+    dropped = list(dict.fromkeys(column for table in tables for column in table.dropped if column != problem.by))
+    more = {**vars(problem.columns), "drop": dropped or None, "threshold": threshold, "by": problem.by}
+    return settings | {name: _plain_setting(value) for name, value in more.items() if value is not None}
+
+
+def _is_equal(value: Any, other: Any) -> bool:
+    return value is other or (isinstance(value, (int, float, str)) and bool(value == other))
+
+
+def _plain_setting(value: Any) -> Any:
+    if isinstance(value, Mapping):  # columns that were passed as values
+        return {name: "values" for name in value}
+    if isinstance(value, (list, tuple)):
+        return [_plain_setting(part) for part in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.random.Generator):
+        return "a Generator"
+    distribution = getattr(value, "dist", None)
+    if distribution is not None and hasattr(distribution, "name"):  # frozen, its own repr is an address
+        arguments = [*map(repr, value.args), *(f"{name}={number!r}" for name, number in value.kwds.items())]
+        return f"scipy.stats.{distribution.name}({', '.join(arguments)})"
+    return repr(value)

@@ -1,7 +1,8 @@
-"""Is π identified? What the three tables can tell: π′, the ratio R alone, or nothing.
+"""Is π′ identified? What the three tables determine: π′, the ratio R alone, or nothing.
 
-R needs no π and is told wherever P can be told from U. π′ = 1 − (1−π)R needs π, of which the tables give an upper bound
-that is as good as the classes are apart. So there is always R with its interval, and where π is not known π′ is a band.
+R needs no π, and is determined wherever P can be distinguished from U. π′ = 1 − (1−π)R needs π, for which the tables
+give an upper bound that is as good as the classes are separated. So there is always R with its interval, and where π is
+not known π′ is a range.
 """
 
 from __future__ import annotations
@@ -11,20 +12,19 @@ from typing import Any, Literal
 
 import numpy as np
 
+from priorshift.diagnosis.parts import DiagnosisInput, TextReport
 from priorshift.errors import PriorShiftWarning
-from priorshift.formatting import TextReport, decimals, range_decimals
+from priorshift.formatting import decimals, range_decimals
 from priorshift.inference.prior_knowledge import PointPrior
-from priorshift.methods.witness_shift import TargetFit, WitnessShift
+from priorshift.methods.witness_shift import WitnessShift
 from priorshift.problem import Source
-from priorshift.result_tables import to_plain
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.warning_records import suppress_warnings
 
-_KM2_ROWS = 1000  # asked only for agreement: a third opinion, not an estimate
-_FAR_OUT = 0.005  # of the tables' belief, beyond which a given π contradicts them
-_MOST = 0.5  # of the variance of π̂′: more than that from π, and R is what the tables tell
-_OPEN = 0.1  # a range of π′ that leaves no question open, whatever it is from
-
+_KM2_ROWS = 1000  # of an estimate that only serves for comparison
+_TAIL = 0.005  # of the distribution of π from the tables alone, beyond which a given π contradicts them
+_MOST_SHARE = 0.5  # of the variance of π̂′: if more comes from π, the tables determine R alone
+_NARROW = 0.1  # width of the interval of π′ that is narrow enough, wherever it comes from
 _GIVEN = ("given", "range", "distribution")
 
 Level = Literal["prior", "ratio", "nothing"]
@@ -32,198 +32,137 @@ Level = Literal["prior", "ratio", "nothing"]
 
 @dataclass(frozen=True)
 class Identification(TextReport):
-    """What three tables can tell of π′.
+    """What the three tables determine of π′."""
 
-    Attributes
-    ----------
-    level : {"prior", "ratio", "nothing"}
-        π′ itself, R and a band of π′ over π, or neither.
-    separation : float
-        Of P from U, in its own standard errors.
-    overlap : float
-        How often a negative looks more positive than a positive does, 1 − AUC, from 0 to ½.
-    positives : int
-        Labelled rows.
-    effective_positives : float
-        Independent rows of equal weight that they are worth.
-    source_prior : float
-        The π that was used; of a range the middle.
-    source_prior_by : str or None
-        Who said so, as in :class:`priorshift.PriorEstimate`.
-    source_prior_range : tuple of two float
-        Where it may lie.
-    told_range : tuple of two float
-        What the tables alone tell of π, with 95%.
-    estimators : dict of str to float
-        What estimators of π say, of the same rows; "largest" is the largest π that the scores allow.
-    contradicted : bool
-        Whether a given π lies where the tables alone hardly allow it.
-    variance_from_prior : float
-        The share of π̂′'s variance that is from π, 0 to 1.
-    ratio, ratio_low, ratio_high : float
-        R and its interval, which need no π.
-    target_low, target_high : float
-        Of π′, over all that π may be.
-    confidence : float
-        Of both.
-    """
-
-    level: Level
-    separation: float
-    overlap: float
-    positives: int
-    effective_positives: float
-    source_prior: float
-    source_prior_by: str | None
+    level: Level  # π′ itself, R and a range of π′, or nothing
+    separation: float  # of P from U, in standard errors
+    overlap: float  # probability that a negative scores above a positive, 1 − AUC
+    positives: int  # labelled rows
+    effective_positives: float  # effective number of independent labelled rows
+    source_prior: float  # π in use; the middle of a range
+    source_prior_by: str | None  # as in PriorEstimate
     source_prior_range: tuple[float, float]
-    told_range: tuple[float, float]
-    estimators: dict[str, float]
-    contradicted: bool
-    variance_from_prior: float
-    ratio: float
+    range_from_tables: tuple[float, float]  # 95% range of π from the tables alone
+    estimators: dict[str, float]  # estimates of π from the same rows; "largest" is the upper bound by the scores
+    contradicted: bool  # whether a given π is hardly possible by the tables alone
+    variance_from_prior: float  # share of π̂′'s variance that comes from π
+    ratio: float  # R̂
     ratio_low: float
     ratio_high: float
-    target_low: float
+    target_low: float  # of π′, over all possible π
     target_high: float
     confidence: float
 
     @property
-    def disagreement(self) -> float:  # numpydoc ignore=RT01
-        """How far apart the estimators of π are."""
-        told = [value for name, value in self.estimators.items() if name != "largest" and np.isfinite(value)]
-        return max(told) - min(told) if len(told) > 1 else 0.0
+    def disagreement(self) -> float:
+        """Difference of the largest and the smallest estimate of π."""
+        values = [value for name, value in self.estimators.items() if name != "largest" and np.isfinite(value)]
+        return max(values) - min(values) if len(values) > 1 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain numbers and strings, ready for JSON.
-
-        Returns
-        -------
-        dict
-            With the names of the attributes.
-        """
-        made: dict[str, Any] = to_plain(vars(self))
-        for name in ("source_prior_range", "told_range"):
-            made[name] = list(getattr(self, name))
-        return made | {"estimators": to_plain(self.estimators), "sentence": str(self)}
+        """Return the fields as plain values for JSON, and the text as "sentence"."""
+        return super().to_dict() | {"sentence": str(self)}
 
     @property
-    def given(self) -> bool:  # numpydoc ignore=RT01
-        """Whether π, or a range or distribution of it, was given and not estimated from the tables."""
+    def given(self) -> bool:
+        """Whether π, a range or a distribution was given, and not estimated from the tables."""
         return self.source_prior_by in _GIVEN
 
     @property
-    def source_prior_in_words(self) -> str:  # numpydoc ignore=RT01
-        """The π that was given, or where it may lie."""
+    def source_prior_text(self) -> str:
+        """The given π, or its range."""
         is_point = self.source_prior_by == "given"
-        return f"{self.source_prior:.3g}" if is_point else range_in_words(self.source_prior_range)
+        return f"{self.source_prior:.3g}" if is_point else format_range(self.source_prior_range)
 
     @property
-    def text(self) -> str:  # numpydoc ignore=RT01
-        """What it says, a line for each sentence or point, however long."""
+    def text(self) -> str:
+        """The sentences of this part, one line each, not wrap_lines."""
         if self.level == "nothing":
-            apart = f"{max(self.separation, 0.0):.1f} standard errors apart"
             return (
-                f"Positives can hardly be told from the population (they are {apart}), so neither the ratio of "
-                "negatives nor the target prior can be told."
+                "The positives can hardly be distinguished from the population (their separation is "
+                f"{max(self.separation, 0.0):.1f} standard errors), so neither the ratio of negatives nor the target "
+                "prior can be estimated."
             )
-        digits, told = decimals(self.ratio_high - self.ratio_low), range_in_words(self.told_range)
+        digits, from_tables = decimals(self.ratio_high - self.ratio_low), format_range(self.range_from_tables)
         ratio = f"R is {self.ratio:.{digits}f} ({self.ratio_low:.{digits}f} to {self.ratio_high:.{digits}f})"
         by = "as given" if self.given else f"by {self.source_prior_by}"
-        prior = self.source_prior_in_words
+        prior = f"{self.source_prior_text} {by}"
         if self.level == "ratio":
-            words = (
-                f"{ratio} whatever the source prior is; that is known only as {prior} {by}, so the target prior is a "
-                f"band, {self.target_low:.2f} to {self.target_high:.2f}."
+            text = (
+                f"{ratio} whatever the source prior is. The source prior is only known to be {prior}, so the target "
+                f"prior is a range, {self.target_low:.2f} to {self.target_high:.2f}."
             )
         else:
-            words = f"{ratio}; with the source prior {prior} {by} it tells the target prior."
+            text = f"{ratio}. Together with the source prior ({prior}) it determines the target prior."
+        alone = f"From the tables alone, the source prior could be {from_tables}"
         if self.contradicted:
-            return f"{words} But the tables alone tell {told} of the source prior, which contradicts it."
-        return f"{words} The tables alone tell {told} of the source prior." if self.given else words
+            return f"{text} {alone}, which contradicts it."
+        return f"{text} {alone}." if self.given else text
 
 
-def identify(witness: WitnessShift, source: Source, seen: TargetFit) -> Identification:
-    """Ask what the tables can tell.
-
-    Parameters
-    ----------
-    witness : WitnessShift
-        Fitted to `source`.
-    source : Source
-        With its rows.
-    seen : Examined
-        The target.
-
-    Returns
-    -------
-    Identification
-    """
-    tables, asked = _tables_alone(witness, source)
-    estimate, prior = seen.estimate, seen.prior
+def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
+    """Determine what the tables say about π and π′."""
+    fit, source = inputs.fit, inputs.source
+    estimate, prior, test = fit.estimate, fit.prior, fit.test
+    from_tables, others = _prior_from_tables(estimator, source)
     low, high = (float(end) for end in prior.range)
-    # at one π, and over all that it may be
-    single = seen.test.ratio_error * (1 - prior.value)
-    of_prior = seen.test.ratio * prior.error if np.isfinite(seen.test.ratio) else 0.0
-    if not isinstance(prior, PointPrior) and prior.error == 0:  # a range, as if each value were as likely
-        of_prior = seen.test.ratio * (high - low) / np.sqrt(12)
-    total = single**2 + of_prior**2
-    share = float(of_prior**2 / total) if np.isfinite(total) and total > 0 else 0.0
+    ratio_error = test.ratio_error * (1 - prior.value)
+    prior_error = test.ratio * prior.error if np.isfinite(test.ratio) else 0.0
+    if not isinstance(prior, PointPrior) and prior.error == 0:  # a range, as a uniform distribution
+        prior_error = test.ratio * (high - low) / np.sqrt(12)
+    total = ratio_error**2 + prior_error**2
+    share = float(prior_error**2 / total) if np.isfinite(total) and total > 0 else 0.0
     interval = estimate.interval
     target_low, target_high = (interval.low, interval.high) if interval else (0.0, 1.0)
     level: Level = "prior"
-    if not seen.is_separable or estimate.status == "no estimate":
+    if not fit.is_separable or estimate.status == "no estimate":
         level = "nothing"
-    elif interval is None or (share > _MOST and target_high - target_low > _OPEN):
+    elif interval is None or (share > _MOST_SHARE and target_high - target_low > _NARROW):
         level = "ratio"
-    least, most = (float(end) for end in tables.prior_distribution_.ppf([_FAR_OUT, 1 - _FAR_OUT]))
+    least, most = (float(end) for end in from_tables.prior_distribution_.ppf([_TAIL, 1 - _TAIL]))
     given = estimate.source_prior_by in _GIVEN
-    ratio_low, ratio_high = seen.curve.quantiles(witness.confidence) if seen.is_separable else (0.0, float("inf"))
-    told_low, told_high = tables.interval_
+    ratio_low, ratio_high = fit.curve.quantiles(inputs.confidence) if fit.is_separable else (0.0, float("inf"))
+    estimates = {
+        "MixturePrior": from_tables.prior_,
+        "KM2": from_tables.km2_prior_,
+        "largest": from_tables.mixture_prior_,
+    }
     return Identification(
         level=level,
-        separation=seen.test.separation,
-        overlap=tables.overlap_,
+        separation=test.separation,
+        overlap=from_tables.overlap_,
         positives=len(source.positive),
         effective_positives=source.effective_positives,
         source_prior=estimate.source_prior,
         source_prior_by=estimate.source_prior_by,
         source_prior_range=(low, high),
-        told_range=(told_low, told_high),
-        estimators={"MixturePrior": tables.prior_, "KM2": tables.km2_prior_, "largest": tables.mixture_prior_} | asked,
+        range_from_tables=from_tables.interval_,
+        estimators=estimates | others,
         contradicted=bool(given and (high < least or low > most)),
         variance_from_prior=share,
-        ratio=seen.test.ratio,
+        ratio=test.ratio,
         ratio_low=ratio_low,
         ratio_high=ratio_high,
         target_low=target_low,
         target_high=target_high,
-        confidence=witness.confidence,
+        confidence=inputs.confidence,
     )
 
 
-def range_in_words(ends: tuple[float, float]) -> str:
-    """Write a range with as many decimals as tell its ends apart.
-
-    Parameters
-    ----------
-    ends : tuple of two float
-        Low and high.
-
-    Returns
-    -------
-    str
-    """
+def format_range(ends: tuple[float, float]) -> str:
+    """Return "low to high" with as many decimals as distinguish the ends."""
     return " to ".join(f"{end:.{range_decimals(*ends)}f}" for end in ends)
 
 
-def _tables_alone(witness: WitnessShift, source: Source) -> tuple[MixturePrior, dict[str, float]]:
-    """What the tables tell of π by themselves, and what another estimator said that was asked."""
-    found = witness.prior_estimator_
-    if isinstance(found, MixturePrior) and found.scored_ is witness.scored_ and found.audit_ is None:
-        return found, {}
+def _prior_from_tables(estimator: WitnessShift, source: Source) -> tuple[MixturePrior, dict[str, float]]:
+    """Return MixturePrior fitted to the tables alone, and the estimate of another estimator of π if one was used."""
+    used = estimator.prior_estimator_
+    if isinstance(used, MixturePrior) and used.scored_ is estimator.scored_ and used.audit_ is None:
+        return used, {}
     names = ("model", "repeats", "folds", "scenario", "standardize", "random_state")
-    settings = {name: getattr(witness, name) for name in names}
+    settings = {name: getattr(estimator, name) for name in names}
     with suppress_warnings(PriorShiftWarning):  # π is known from elsewhere
-        made = MixturePrior(**settings, max_rows=_KM2_ROWS).fit_scores(replace(source, audit=None), witness.scored_)
-    other = {} if found is None or isinstance(found, MixturePrior) else {type(found).__name__: witness.source_prior_}
-    return made, other
+        fitted = MixturePrior(**settings, max_rows=_KM2_ROWS).fit_scores(replace(source, audit=None), estimator.scored_)
+    if used is None or isinstance(used, MixturePrior):
+        return fitted, {}
+    return fitted, {type(used).__name__: estimator.source_prior_}

@@ -1,13 +1,11 @@
-"""Functions of a row for which label shift is tested: of all columns at once, of each column, and of the score.
+"""Features of a row for which label shift is tested: a kernel of all columns, functions of the score, single columns.
 
-The score that label shift is tested with: one that a seed moves little.
-
-The estimator's own score has random features and is tuned on one dealing of the rows to folds; the p-value of a test
-that looks at it changes with both (`experiments/studies/seeds.py`). This one is ridge regression of "labelled" (1)
-against "population" (−1) on the longest axes of the kernel, which need no seed. It has so few coefficients that it can
-be cross-fitted many times: the folds matter little in the mean, and the ridge is tuned on all of them.
-
-All features of the rows of P, U and T, side by side, so that they have the same random signs."""
+The estimator's own score has random features and is tuned on one assignment of the rows to folds, and the p-value of a
+test that uses it would change with both (`experiments/studies/seeds.py`). So the test has a score of its own: ridge
+regression of "labelled" (1) against "population" (−1) on the longest axes of the kernel, which need no seed. It has so
+few coefficients that it can be cross-fitted many times: the folds matter little in the mean, and the ridge is tuned on
+all of them. A user's own model keeps its scores.
+"""
 
 from __future__ import annotations
 
@@ -18,154 +16,134 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats, Index, Mask
-from priorshift.diagnosis.residuals import Mean, Observed, Signs
+from priorshift.diagnosis.parts import DiagnosisInput
+from priorshift.diagnosis.residuals import FeatureMean, FeatureMeans, Samples, Signs
 from priorshift.io.scaling import Rows
 from priorshift.io.tables import Table
-from priorshift.problem import Source, Target
+from priorshift.problem import Source
 from priorshift.scores import mixture
 from priorshift.scores.cross_fitting import FIT_ROWS, Repetition, Ridge, most_folds
 from priorshift.scores.scored_source import Preparation, ScoredSource
 from priorshift.scores.witness import Witness
 
-_SCALES = (0.3, 1.0)  # c of the kernels exp(−c‖x−y‖²/p); 1 is TCPU's
+Singles = NDArray[np.float32]
+SampleRows = tuple[Rows, Rows, Rows]  # of P, U and T, scaled
+_KERNEL_SCALES = (0.3, 1.0)  # c of the kernels exp(−c‖x−y‖²/p); 1 is TCPU's
 _LANDMARKS = 256
-_LEAST_LONG = 1e-6  # of the longest axis: what single precision can tell of a shorter one is rounding
-_COSINES = 5  # of the p-value
-_OF_COLUMN = (2, 3, 4)  # cosines of the rank in a column, beside its value
-_FAR = 8.0  # standard deviations
+_SHORTEST_AXIS = 1e-6  # of the longest: in single precision a shorter one is rounding
+_SCORE_COSINES = 5  # of the p-value
+_RANK_COSINES = (2, 3, 4)  # of the rank in a column, besides its value
+_CLIP = 8.0  # standard deviations
 _KNOTS = 1000  # of a distribution function
+_REPEATS, _FOLDS = 20, 5  # of the score
+_SCORE_AXES = 64
+_RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0)
+_BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class KernelFeatures:
-    """A mean of Gaussian kernels on the span of landmarks, on rows as the scores' models take them.
+    """Coordinates of a mean of Gaussian kernels on the span of landmarks (Nyström).
 
-    With all rows as landmarks it is the kernel itself; a few hundred leave hardly anything of it out (Nyström), and
-    unlike random features they need no seed.
-
-    Attributes
-    ----------
-    landmarks : ndarray of shape (landmarks, columns)
-        Rows of P, U and T, as many of each as its share of all rows.
-    axes : ndarray of shape (landmarks, features)
-        What makes orthonormal coordinates of the kernel's values at the landmarks, the longest axis first.
+    With all rows as landmarks it is the kernel itself; a few hundred leave out hardly anything, and unlike random
+    features they need no seed.
     """
 
-    landmarks: Floats
-    axes: Floats
+    landmarks: Floats  # rows of P, U and T, in proportion to their sizes
+    axes: Floats  # maps kernel values at the landmarks to orthonormal coordinates, the longest axis first
 
     @classmethod
-    def of(cls, rows: Sequence[Rows | Floats], prepare: Callable[[Floats], Floats]) -> KernelFeatures:
-        """Of some samples."""
-        total = sum(map(len, rows))
-        landmarks = np.concatenate([prepare(x[evenly(len(x), round(_LANDMARKS * len(x) / total))]) for x in rows])
-        length, axes = np.linalg.eigh(_kernel(landmarks, landmarks).astype(np.float64))
-        kept = np.flatnonzero(length > _LEAST_LONG * length[-1])[::-1]
-        return cls(landmarks, axes[:, kept] / np.sqrt(length[kept]))
+    def fit(cls, samples: Sequence[Rows | Floats], prepare: Callable[[Floats], Floats]) -> KernelFeatures:
+        """Choose landmarks in even steps, and orthonormalise."""
+        total = sum(map(len, samples))
+        landmarks = np.concatenate(
+            [prepare(x[evenly_spaced(len(x), round(_LANDMARKS * len(x) / total))]) for x in samples]
+        )
+        length, axes = np.linalg.eigh(_mean_kernel(landmarks, landmarks).astype(np.float64))
+        long = np.flatnonzero(length > _SHORTEST_AXIS * length[-1])[::-1]
+        return cls(landmarks, axes[:, long] / np.sqrt(length[long]))
 
-    def values(self, prepared: Floats) -> NDArray[np.float32]:
-        """The kernel at the landmarks."""
-        return _kernel(prepared, self.landmarks)
+    def kernel_values(self, prepared: Floats) -> Singles:
+        """Return the kernel of each row with each landmark."""
+        return _mean_kernel(prepared, self.landmarks)
 
-    def __call__(self, prepared: Floats, axes: int | None = None) -> NDArray[np.float32]:
-        """Coordinates of rows, on the longest axes alone where their number is given."""
-        return np.asarray(self.values(prepared) @ self.axes[:, :axes].astype(np.float32))
+    def coordinates(self, prepared: Floats, axes: int | None = None) -> Singles:
+        """Return the orthonormal coordinates of rows, on the longest `axes` if given."""
+        return np.asarray(self.kernel_values(prepared) @ self.axes[:, :axes].astype(np.float32))
 
 
-def evenly(rows: int, most: int) -> Index:
-    """Positions of at most so many rows, at least one, in even steps."""
+def evenly_spaced(rows: int, most: int) -> Index:
+    """Return positions of at most `most` rows, at least one, in even steps."""
     count = min(rows, max(most, 1))
     return np.asarray((np.arange(count) + 0.5) * rows / count, dtype=np.intp)
 
 
-def _kernel(X: Floats, Y: Floats) -> NDArray[np.float32]:
-    """In single precision: label shift holds for every function of a row, a rounded one too."""
+def _mean_kernel(X: Floats, Y: Floats) -> Singles:
+    """Compute in single precision: label shift holds for every function of a row, a rounded one too."""
     x, y = X.astype(np.float32), Y.astype(np.float32)
     squares = np.einsum("ij,ij->i", x, x)[:, None] + np.einsum("ij,ij->i", y, y)
     squares -= 2 * x @ y.T
     squares = np.maximum(squares, 0) / -x.shape[1]
-    return np.asarray(sum(np.exp(np.float32(scale) * squares) for scale in _SCALES) / np.float32(len(_SCALES)))
-
-
-def cosines_of_p_value() -> Floats:
-    """cos(kπv) in each bin of the p-value v, shape (features, bins); their mean is 0 where v is uniform."""
-    middle = (np.arange(mixture.BINS) + 0.5) / mixture.BINS
-    return np.asarray(np.cos(np.pi * np.outer(np.arange(1, _COSINES + 1), middle)))
+    total = sum(np.exp(np.float32(scale) * squares) for scale in _KERNEL_SCALES)
+    return np.asarray(total / np.float32(len(_KERNEL_SCALES)))
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnFeatures:
-    """Of each column its value in standard deviations of U, and cosines of its rank among U.
+    """For each column its value in standard deviations of U, and cosines of its rank in U."""
 
-    Attributes
-    ----------
-    column : ndarray of int
-        The user's column that each feature is of.
-    is_value : ndarray of bool
-        Whether a feature is the value itself, or one of the levels of a category.
-    encoded : ndarray of int
-        The column of the encoded table that each feature is of.
-    spread : ndarray
-        Standard deviations of the encoded columns among U; 0 where they are left out.
-    knots : list of ndarray or None
-        Values of each encoded column, in order; None for one that has no ranks.
-    """
-
-    column: Index
-    is_value: Mask
-    encoded: Index
-    spread: Floats
-    knots: Sequence[Floats | None]
+    column: Index  # of each feature, the number of the user's column
+    is_value: Mask  # of each feature, whether it is a value or the level of a category, and not a cosine
+    encoded: Index  # of each feature, the number of the encoded column
+    spread: Floats  # standard deviation of each encoded column in U; 0 where it is not used
+    knots: list[Floats | None]  # of each encoded column, sorted values; None where it has no ranks
 
     @classmethod
-    def of(cls, source: Source, population: Floats) -> ColumnFeatures:
-        """From the scaled rows of U."""
+    def fit(cls, source: Source, population: Floats) -> ColumnFeatures:
+        """Measure the columns in the scaled rows of U."""
         origin, width = source.table.origin, population.shape[1]
         mass = source.population_mass
         centred = population - mass @ population
         spread = np.where(source.scaling.factor != 0, np.sqrt(mass @ centred**2), 0.0)
-        of = np.arange(width) if origin is None else origin.of
+        column_of = np.arange(width) if origin is None else origin.of
         has_ranks = np.ones(width, dtype=bool) if origin is None else ~origin.own_scale
-        knots: list[Floats | None] = []
-        column, value, encoded = [], [], []
-        for k in range(width):
-            if spread[k] == 0:
-                knots.append(None)
-                continue
-            knots.append(_knots(population[:, k], mass) if has_ranks[k] else None)
-            features = 1 + len(_OF_COLUMN) * has_ranks[k]
-            column += [of[k]] * features
+        knots: list[Floats | None] = [None] * width
+        column, is_value, encoded = [], [], []
+        for k in np.flatnonzero(spread != 0):
+            if has_ranks[k]:
+                knots[k] = _equal_mass_values(population[:, k], mass)
+            features = 1 + len(_RANK_COSINES) * has_ranks[k]
+            column += [column_of[k]] * features
             encoded += [k] * features
-            value += [True] + [False] * (features - 1)
-        return cls(np.array(column, dtype=np.intp), np.array(value, dtype=bool), np.array(encoded), spread, knots)
+            is_value += [True] + [False] * (features - 1)
+        return cls(np.array(column, dtype=np.intp), np.array(is_value, dtype=bool), np.array(encoded), spread, knots)
 
     def __call__(self, rows: Floats) -> Floats:
-        made: list[NDArray[np.float64]] = []
-        for k, knots in enumerate(self.knots):
-            if self.spread[k] == 0:
-                continue
-            made.append(np.clip(rows[:, k] / self.spread[k], -_FAR, _FAR))
+        features: list[Floats] = []
+        for k in np.flatnonzero(self.spread != 0):
+            features.append(np.clip(rows[:, k] / self.spread[k], -_CLIP, _CLIP))
+            knots = self.knots[int(k)]
             if knots is not None:
                 below = np.searchsorted(knots, rows[:, k], "left") + np.searchsorted(knots, rows[:, k], "right")
-                made += [np.cos(np.pi * order * below / (2 * len(knots))) for order in _OF_COLUMN]
-        return np.stack(made, axis=1)
+                features += [np.cos(np.pi * order * below / (2 * len(knots))) for order in _RANK_COSINES]
+        return np.stack(features, axis=1)
 
 
 def column_names(table: Table, encoded: Index) -> tuple[list[str], list[str | None]]:
-    """Names of the user's columns; and of each encoded column, which level it is, None where the name says all."""
+    """Return the names of the user's columns and, for encoded columns, the level; None where the name is enough."""
     names = list(table.columns) if table.columns else [f"column {k}" for k in range(table.width)]
     if table.origin is None:
         return names, [None] * len(encoded)
-    of, of_encoded = table.origin.of, names
+    column_of, encoded_names = table.origin.of, names
     names = list(table.origin.columns)
-    if len(names) <= of.max():  # two columns of one name
-        names = [f"column {k}" for k in range(int(of.max()) + 1)]
-    several = np.bincount(of, minlength=len(names)) > 1
-    return names, [of_encoded[k] if several[of[k]] else None for k in encoded]
+    if len(names) <= column_of.max():  # two columns of one name
+        names = [f"column {k}" for k in range(int(column_of.max()) + 1)]
+    several = np.bincount(column_of, minlength=len(names)) > 1
+    return names, [encoded_names[k] if several[column_of[k]] else None for k in encoded]
 
 
-def _knots(values: Floats, mass: Floats) -> Floats:
-    """As many values as a distribution function needs, each of the same mass."""
+def _equal_mass_values(values: Floats, mass: Floats) -> Floats:
+    """Return sorted values of equal mass, as many as a distribution function needs."""
     order = np.argsort(values, kind="stable")
     if len(values) <= _KNOTS and np.ptp(mass) == 0:
         return np.asarray(values[order])
@@ -174,15 +152,8 @@ def _knots(values: Floats, mass: Floats) -> Floats:
     return np.asarray(values[order][np.minimum(np.searchsorted(middle, at), len(values) - 1)])
 
 
-_REPEATS, _FOLDS = 20, 5
-_AXES = 64
-_RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0)
-_BLOCK = 4096
-_Singles = NDArray[np.float32]
-
-
 @dataclass(frozen=True)
-class _Linear:
+class _LinearScore:
     """A score that is linear in the features and a constant."""
 
     beta: Floats
@@ -191,190 +162,135 @@ class _Linear:
         return features @ self.beta
 
 
-def kernel_score(
-    source: Source,
-    target: Target,
-    rows: tuple[Rows, Rows, Rows],
-    kernel: KernelFeatures,
-    scored: ScoredSource,
-    rng: np.random.Generator,
-) -> tuple[Witness, Floats]:
-    """Score P, U and T.
+def cross_fit_kernel_score(inputs: DiagnosisInput, rows: SampleRows, kernel: KernelFeatures) -> tuple[Witness, Floats]:
+    """Score P, U and T by ridge regression on the longest axes; return the witness and the target's p-values."""
+    source, target, scored, rng = inputs.source, inputs.fit.target, inputs.fit.witness.scored, inputs.rng
 
-    Parameters
-    ----------
-    source, target : Source, Target
-        Which rows are one observation, and what they count.
-    rows : three Rows
-        Of P, U and T, scaled.
-    kernel : KernelFeatures
-        Whose longest axes are the score's features.
-    scored : ScoredSource
-        With the estimator's score, whose place is taken.
-    rng : Generator
-        Deals rows to folds.
-
-    Returns
-    -------
-    witness : Witness
-        Of this score.
-    values : ndarray of shape (repeats, rows)
-        The target's p-values.
-    """
-
-    def features(x: Floats) -> _Singles:
-        made = kernel(scored.prepare(x), _AXES)
-        return np.concatenate([made, np.ones((len(made), 1), dtype=np.float32)], axis=1)
+    def features(x: Floats) -> Singles:
+        coordinates = kernel.coordinates(scored.prepare(x), _SCORE_AXES)
+        return np.concatenate([coordinates, np.ones((len(coordinates), 1), dtype=np.float32)], axis=1)
 
     folds = most_folds(source, _FOLDS)
-    dealt = np.stack([source.deal(folds, rng) for _ in range(_REPEATS)])
-    of_P, of_U = dealt[:, source.positive], dealt[:, source.population]
-    halves = (rows[0], source.positive_mass, of_P, 0.5), (rows[1], source.population_mass, of_U, -0.5)
+    fold_of = np.stack([source.deal(folds, rng) for _ in range(_REPEATS)])
+    fold_P, fold_U = fold_of[:, source.positive], fold_of[:, source.population]
+    halves = (rows[0], source.positive_mass, fold_P, 0.5), (rows[1], source.population_mass, fold_U, -0.5)
     gram, moment = np.zeros(()), np.zeros(())
     for sample, mass, fold, half in halves:
-        taken = evenly(len(sample), FIT_ROWS)
-        of_sample = _by_fold(features(sample[taken]), mass[taken] / mass[taken].sum(), fold[:, taken], folds)
-        gram, moment = gram + abs(half) * of_sample[0], moment + half * of_sample[1]
-    beta = _fitted(gram, moment)
-    P, U = (_scores(sample, fold, features, beta) for sample, _, fold, _ in halves)
-    repetitions = tuple(
-        Repetition(P[k], U[k], tuple(map(_Linear, beta[k])), _of_observations(source, dealt[k]))
-        for k in range(_REPEATS)
-    )
-    made = ScoredSource.from_repetitions(source, scored.prepare, repetitions, scored.seed)
-    of_T = np.stack([one.assign_folds(target.of_source, rng) for one in repetitions])
-    T = _scores(rows[2], of_T, features, beta)
-    values = np.stack([made.ranks(one.positive, scores) for one, scores in zip(repetitions, T, strict=True)])
-    return Witness.from_scores(made, source.without_rows(), *made.mixture), values
+        taken = evenly_spaced(len(sample), FIT_ROWS)
+        grams, means = _sums_by_fold(features(sample[taken]), mass[taken] / mass[taken].sum(), fold[:, taken], folds)
+        gram, moment = gram + abs(half) * grams, moment + half * means
+    beta = _fit_ridge(gram, moment)
+    P, U = (_held_out_scores(sample, fold, features, beta) for sample, _, fold, _ in halves)
+    repetitions = []
+    for k in range(_REPEATS):
+        fold_of_observation = np.empty(int(source.observation.max()) + 1, dtype=np.intp)
+        fold_of_observation[source.observation] = fold_of[k]
+        repetitions.append(Repetition(P[k], U[k], tuple(map(_LinearScore, beta[k])), fold_of_observation))
+    rescored = ScoredSource.from_repetitions(source, scored.prepare, tuple(repetitions), scored.seed)
+    fold_T = np.stack([one.assign_folds(target.of_source, rng) for one in repetitions])
+    T = _held_out_scores(rows[2], fold_T, features, beta)
+    p_values = np.stack([rescored.ranks(one.positive, scores) for one, scores in zip(repetitions, T, strict=True)])
+    return Witness.from_scores(rescored, source.without_rows(), *rescored.mixture), p_values
 
 
-def _by_fold(F: _Singles, mass: Floats, fold: Index, folds: int) -> tuple[Floats, Floats]:
-    """Gram matrices and means of the features, shapes (repeats, folds, features, features) and without the last."""
-    width, of_row_mass = F.shape[1], mass.astype(np.float32)
+def _sums_by_fold(F: Singles, mass: Floats, fold: Index, folds: int) -> tuple[Floats, Floats]:
+    """Return Gram matrices and means of the features in each fold of each repetition."""
+    width, single_mass = F.shape[1], mass.astype(np.float32)
     gram, moment = np.empty((len(fold), folds, width, width)), np.empty((len(fold), folds, width))
-    for k, of_row in enumerate(fold):
+    for k, fold_of_row in enumerate(fold):
         for j in range(folds):
-            inside = np.flatnonzero(of_row == j)
+            inside = np.flatnonzero(fold_of_row == j)
             own = F[inside]
-            weighted = own * of_row_mass[inside, None]
+            weighted = own * single_mass[inside, None]
             gram[k, j], moment[k, j] = weighted.T @ own, weighted.sum(axis=0)
     return gram, moment
 
 
-def _fitted(gram: Floats, moment: Floats) -> Floats:
-    """Coefficients of each fold, fitted to the others, shape (repeats, folds, features).
+def _fit_ridge(gram: Floats, moment: Floats) -> Floats:
+    """Return the coefficients for each fold, fitted to the other folds, shape (repeats, folds, features).
 
-    The ridge is that of the largest correlation of label and score, since only the order of the scores counts; it is
-    the correlation of all repetitions, so that hardly ever another dealing of the rows finds another ridge.
+    The ridge maximises the correlation of label and score over all repetitions, since only the order of scores counts.
     """
-    others, of_others = gram.sum(axis=1, keepdims=True) - gram, moment.sum(axis=1, keepdims=True) - moment
-    most, found = -np.inf, moment
+    others, other_moment = gram.sum(axis=1, keepdims=True) - gram, moment.sum(axis=1, keepdims=True) - moment
+    largest, best = -np.inf, moment
     for ridge in _RIDGES:
         ridged = others + ridge * (1 - 1 / gram.shape[1]) * np.eye(gram.shape[-1])
-        beta = np.linalg.solve(ridged, of_others[..., None])[..., 0]
+        beta = np.linalg.solve(ridged, other_moment[..., None])[..., 0]
         square = float(np.sum((gram @ beta[..., None])[..., 0] * beta))
         correlation = float(np.sum(moment * beta)) / np.sqrt(max(square, 1e-300))
-        if correlation > most:
-            most, found = correlation, beta
-    return np.asarray(found)
+        if correlation > largest:
+            largest, best = correlation, beta
+    return np.asarray(best)
 
 
-def _scores(rows: Rows, fold: Index, features: Callable[[Floats], _Singles], beta: Floats) -> Floats:
-    """Of each row by the model of its fold, shape (repeats, rows)."""
-    made, single = np.empty(fold.shape), beta.astype(np.float32)
-    for first in range(0, len(rows), _BLOCK):
-        at = slice(first, first + _BLOCK)
+def _held_out_scores(rows: Rows, fold: Index, features: Callable[[Floats], Singles], beta: Floats) -> Floats:
+    """Score each row by the model of its fold, shape (repeats, rows)."""
+    scores, single = np.empty(fold.shape), beta.astype(np.float32)
+    for first in range(0, len(rows), _BLOCK_ROWS):
+        at = slice(first, first + _BLOCK_ROWS)
         by_model = np.einsum("if,rkf->rik", features(rows[at]), single, optimize=True)
-        made[:, at] = np.take_along_axis(by_model, fold[:, at, None], axis=2)[..., 0]
-    return made
-
-
-def _of_observations(source: Source, fold: Index) -> Index:
-    """The fold of each observation."""
-    made = np.empty(int(source.observation.max()) + 1, dtype=np.intp)
-    made[source.observation] = fold
-    return made
+        scores[:, at] = np.take_along_axis(by_model, fold[:, at, None], axis=2)[..., 0]
+    return scores
 
 
 @dataclass(frozen=True, eq=False)
-class Eyes:
-    """What sees the rows: a kernel at landmarks, cosines of the p-value, and features of each column.
-
-    Attributes
-    ----------
-    kernel, columns : KernelFeatures, ColumnFeatures
-        Features of rows.
-    cosines : ndarray of shape (features, bins)
-        Functions of the p-value.
-    known : ndarray
-        Their mean among positives, whose p-values are ranks.
-    second : float
-        The factor by which the noise of the scores makes the variance of their means among P and U larger: that of the
-        first, which is careful, since noise moves rows along v and slow functions of it see that most.
-    rows : three Rows
-        Of P, U and T, scaled.
-    bins : three ndarrays of shape (repeats, rows)
-        Of their p-values.
-    prepare : Preparation
-        Makes of rows what the kernel takes.
-    """
+class ResidualFeatures:
+    """All features of the rows of P, U and T in one array, so that they are resampled with the same signs."""
 
     kernel: KernelFeatures
     columns: ColumnFeatures
-    cosines: Floats
-    known: Floats
-    second: float
-    rows: tuple[Rows, Rows, Rows]
-    bins: tuple[Index, Index, Index]
-    prepare: Preparation
+    cosines: Floats  # functions of the p-value, shape (cosines, bins)
+    cosine_means: Floats  # in P, where they are known exactly, since p-values are ranks
+    variance_factor: float  # by which the noise of the scores enlarges the variance of cosine means in P and U
+    rows: SampleRows
+    bins: tuple[Index, Index, Index]  # of the p-values of P, U and T, shape (repeats, rows)
+    prepare: Preparation  # maps rows to what the kernel takes
 
     @classmethod
-    def of(cls, source: Source, target: Target, witness: Witness, values: Floats, rng: np.random.Generator) -> Eyes:
-        """With the score of `witness` where it is a user's, and else with one that a seed moves less."""
-        prepare = witness.scored.prepare
+    def fit(cls, inputs: DiagnosisInput) -> ResidualFeatures:
+        """Fit the kernel and the columns, and a score that depends little on the seed unless the user has a model."""
+        source, fit = inputs.source, inputs.fit
+        witness, p_values, prepare = fit.witness, fit.p_values, fit.witness.scored.prepare
         P, U = (source.scaling.rows(source.table.values, index) for index in (source.positive, source.population))
-        rows = P, U, target.rows
-        kernel = KernelFeatures.of(rows, prepare)
+        rows = P, U, fit.target.rows
+        kernel = KernelFeatures.fit(rows, prepare)
         if isinstance(witness.scored.repetitions[0].models[0], Ridge):
-            witness, values = kernel_score(source, target, rows, kernel, witness.scored, rng)
-        cosines = cosines_of_p_value()
+            witness, p_values = cross_fit_kernel_score(inputs, rows, kernel)
+        middle = (np.arange(mixture.BINS) + 0.5) / mixture.BINS
+        cosines = np.asarray(np.cos(np.pi * np.outer(np.arange(1, _SCORE_COSINES + 1), middle)))
         return cls(
             kernel,
-            ColumnFeatures.of(source, U[:]),
+            ColumnFeatures.fit(source, U[:]),
             cosines,
             witness.positive_mean(cosines),
-            1 + witness.noise_share(np.tile(cosines[0], (len(values), 1))),
+            # of the first cosine, a conservative choice: noise moves rows along v, which slow functions see most
+            1 + witness.noise_share(np.tile(cosines[0], (len(p_values), 1))),
             rows,
-            (witness.positive, witness.population, mixture.bins(values)),
+            (witness.positive, witness.population, mixture.bins(p_values)),
             prepare,
         )
 
-    @property
-    def of_kernel(self) -> slice:
-        return slice(0, len(self.kernel.landmarks))
-
-    @property
-    def of_score(self) -> slice:
-        return slice(self.of_kernel.stop, self.of_kernel.stop + len(self.cosines))
-
-    @property
-    def of_columns(self) -> slice:
-        return slice(self.of_score.stop, None)
-
-    def means(self, samples: tuple[Observed, Observed, Observed], signs: Signs) -> tuple[Mean, Mean, Mean]:
-        """Of P, U and T."""
-        P, U, T = (Mean.of(sample, signs, self._features(k)) for k, sample in enumerate(samples))
-        P.value[self.of_score] = self.known
+    def resample(self, samples: Samples, signs: Signs) -> tuple[FeatureMeans, FeatureMeans, FeatureMeans]:
+        """Return the means over P, U and T of the kernel's coordinates, of the cosines and of the columns."""
+        landmarks, cosines = len(self.kernel.landmarks), len(self.cosines)
+        of_score = slice(landmarks, landmarks + cosines)
+        P, U, T = (FeatureMean.resample(sample, signs, self._of_sample(k)) for k, sample in enumerate(samples))
+        P.value[of_score] = self.cosine_means
         for mean in (P, U):
-            mean.noise[:, self.of_score] *= np.sqrt(self.second)
-        return P, U, T
+            mean.noise[:, of_score] *= np.sqrt(self.variance_factor)
+        means = P, U, T
+        kernel_P, kernel_U, kernel_T = (m.select(slice(0, landmarks)).project(self.kernel.axes) for m in means)
+        score_P, score_U, score_T = (m.select(of_score) for m in means)
+        column_P, column_U, column_T = (m.select(slice(of_score.stop, None)) for m in means)
+        return (kernel_P, kernel_U, kernel_T), (score_P, score_U, score_T), (column_P, column_U, column_T)
 
-    def _features(self, sample: int) -> Callable[[slice], Floats]:
+    def _of_sample(self, sample: int) -> Callable[[slice], Floats]:
         rows, bins = self.rows[sample], self.bins[sample]
 
         def features(at: slice) -> Floats:
             block = rows[at]
-            of_score = np.mean([self.cosines[:, b[at]] for b in bins], axis=0).T
-            return np.concatenate([self.kernel.values(self.prepare(block)), of_score, self.columns(block)], axis=1)
+            cosines = np.mean([self.cosines[:, b[at]] for b in bins], axis=0).T
+            kernel = self.kernel.kernel_values(self.prepare(block))
+            return np.concatenate([kernel, cosines, self.columns(block)], axis=1)
 
         return features

@@ -1,434 +1,340 @@
-"""May I publish this number? One answer, and the reasons for it, the gravest first.
+"""May this number be published? One answer with its reasons, the most serious first, and what to do next.
 
-What to do next, in sentences with numbers; the most useful first, and nothing that the verdict forbids.
-
-What stands in the way of the number comes first (the classes cannot be told apart, a source prior that contradicts the
-tables, columns that moved by themselves), then what leaves it open (the source prior, few positives), then what would
-make it surer. Classes that are looked up answer all of these, since they need no label shift."""
+Next steps start with what stands in the way of the number (classes that cannot be separated, a source prior that
+contradicts the tables, columns that drifted), then what leaves it open (the source prior, few positives), then what
+would make it more precise. Audited labels answer all of these, since they need no label shift.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from priorshift.audit import LEAST, audit_size
-from priorshift.diagnosis.identification import Identification, range_in_words
-from priorshift.diagnosis.label_shift import LabelShiftTest, numbered
+from priorshift.diagnosis.columns import Driver
+from priorshift.diagnosis.identification import Identification, format_range
+from priorshift.diagnosis.parts import TextReport
 from priorshift.diagnosis.planning import Planning
 from priorshift.diagnosis.sensitivity import Sensitivity
-from priorshift.errors import InputError
-from priorshift.formatting import TextReport, decimals, format_fixed, format_p
+from priorshift.diagnosis.shift_tests import LabelShiftTest, ShiftTest, numbered
+from priorshift.errors import (
+    ColumnWarning,
+    DuplicateRowsWarning,
+    InconsistentInputWarning,
+    InputError,
+    IntervalWarning,
+)
+from priorshift.formatting import decimals, format_fixed, format_p
 from priorshift.io.sample_checks import FEW_POSITIVES
 from priorshift.results import PriorEstimate
+from priorshift.warning_records import WarningRecord
 
-DOUBTED = 0.05  # a p-value of label shift below which it is doubted
+_FORBIDDING_WARNINGS = (InconsistentInputWarning,)  # a number whose tables have these must not be published
+TABLE_WARNINGS = (ColumnWarning, DuplicateRowsWarning, IntervalWarning, *_FORBIDDING_WARNINGS)  # that a verdict quotes
+DOUBTED = 0.05  # p-value of label shift below which it is in doubt
 REFUTED = 0.01  # and below which a violation that matters forbids the number
-_OUTSIDE = 3.0  # standard errors of a raw estimate outside [0, 1], beyond which it is no chance
-_WIDE, EMPTY = 0.5, 0.9  # of an interval that hardly answers, and of one that does not
-_DISAGREE = 0.15  # estimators of π so far apart
+EMPTY_WIDTH = 0.9  # of an interval that says nothing
+_WIDE = 0.5  # of an interval that says little
+_OUTSIDE_ERRORS = 3.0  # standard errors of a raw estimate outside [0, 1] that are more than chance
+_DISAGREEMENT = 0.15  # of estimators of π
 _FEW_ROWS = 30  # of a target
+_MOST_STEPS = 4
+_AUDIT_WIDTH = 0.2  # of the interval that an audit alone is to give
+_AUDIT_LABELS = 100  # to add to the tables
+_LEAST_GAIN = 0.05  # share of the width that labels must save to be recommended
+_SWAPPED = -5.0  # standard errors of a separation of the wrong sign
+_MOST_VARIANCE = 0.5  # share
 Answer = Literal["yes", "with care", "no"]
 
 
 @dataclass(frozen=True)
 class Verdict(TextReport):
-    """The answer to "may I publish this number?".
-
-    Attributes
-    ----------
-    answer : {"yes", "with care", "no"}
-        The answer.
-    reasons : tuple of str
-        Sentences, the gravest first; none where it is "yes".
-    note : str
-        What no test can see, and how little of it would matter.
-    """
+    """The answer to "May I publish this number?"."""
 
     answer: Answer
-    reasons: tuple[str, ...]
-    note: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give plain text, ready for JSON.
-
-        Returns
-        -------
-        dict
-        """
-        return {"answer": self.answer, "reasons": list(self.reasons), "note": self.note}
+    reasons: tuple[str, ...]  # sentences, the most serious first; none for "yes"
+    note: str = ""  # what no test can detect, and how much of it would matter
 
     @property
-    def text(self) -> str:  # numpydoc ignore=RT01
-        """What it says, a line for each sentence or point, however long."""
-        head = {
-            "yes": "Yes, with its interval: nothing in these tables speaks against it.",
+    def text(self) -> str:
+        """The sentences of this part, one line each, not wrap_lines."""
+        answer = {
+            "yes": "Yes, with its interval: nothing in these tables contradicts it.",
             "with care": "With care.",
             "no": "No.",
         }[self.answer]
-        lines = [f"May I publish this number? {head}", *(f"- {reason}" for reason in self.reasons)]
+        lines = [f"May I publish this number? {answer}", *(f"- {reason}" for reason in self.reasons)]
         return "\n".join([*lines, self.note] if self.note else lines)
 
 
-UNJUDGED = Verdict("with care", ("Nothing was judged yet.",))
+@dataclass(frozen=True, kw_only=True)
+class DiagnosisParts:
+    """What a diagnosis computes, before its verdict."""
+
+    estimate: PriorEstimate
+    shift_test: ShiftTest
+    label_shift_test: LabelShiftTest
+    identification: Identification
+    sensitivity: Sensitivity
+    planning: Planning
+    drivers: tuple[Driver, ...] = ()
 
 
 def judge(
-    estimate: PriorEstimate,
-    label_shift: LabelShiftTest,
-    identification: Identification,
-    sensitive: Sensitivity,
-    *,
-    said: Sequence[str] = (),
-    grave: Sequence[str] = (),
-    p_value: float | None = None,
-    targets: int = 1,
+    parts: DiagnosisParts, warnings: Sequence[WarningRecord], p_value: float | None = None, targets: int = 1
 ) -> Verdict:
-    """Put the parts together.
-
-    Parameters
-    ----------
-    estimate : PriorEstimate
-        The number.
-    label_shift : LabelShiftTest
-        Whether a change of the prior explains the target.
-    identification : Identification
-        What the tables can tell.
-    sensitive : Sensitivity
-        What the number rests on.
-    said, grave : sequence of str
-        What was odd about the tables, and what about them forbids the number.
-    p_value : float or None
-        Of the test of label shift, where it was adjusted for several targets; None is its own.
-    targets : int
-        How many.
-
-    Returns
-    -------
-    Verdict
-    """
+    """Judge whether an estimate may be published; `p_value` of label shift is adjusted for several `targets`."""
+    estimate, identification, label_shift = parts.estimate, parts.identification, parts.label_shift_test
     p = label_shift.p_value if p_value is None else p_value
-    against = [*_nothing(identification), *_outside(estimate), *_contradicted(identification), *grave]
+    noted = [message for category, message in warnings if not issubclass(category, _FORBIDDING_WARNINGS)]
+    against = [
+        *_not_identified(identification),
+        *_outside_range(estimate),
+        *_contradicted_prior(identification),
+        *(message for category, message in warnings if issubclass(category, _FORBIDDING_WARNINGS)),
+    ]
     doubts: list[str] = []
     if p <= DOUBTED:
         adjusted = format_p(p) + (f", adjusted for {targets} targets" if targets > 1 else "")
-        broken, matters = _broken(label_shift, sensitive, adjusted)
-        (against if matters and p <= REFUTED else doubts).append(broken)
-    elif label_shift.surely_named and not np.isnan(p):
-        doubts.append(f"{listed([c.name for c in label_shift.surely_named])} moved beyond what a change of the prior "
-                      "explains, though all columns together did not.")  # fmt: skip
+        violated, matters = _violated_label_shift(label_shift, parts.sensitivity, adjusted)
+        (against if matters and p <= REFUTED else doubts).append(violated)
+    elif label_shift.clearly_moved_columns and not np.isnan(p):
+        names = listed([column.name for column in label_shift.clearly_moved_columns])
+        doubts.append(f"{names} moved more than a change in prevalence explains, though all columns together did not.")
     elif np.isnan(p):
-        doubts.append(f"Whether it is label shift could not be tested: {label_shift.reason}")
+        doubts.append(f"Label shift could not be tested: {label_shift.reason}")
     if identification.level != "nothing":
-        against += _empty(estimate)
-        doubts += [
-            *_open(identification),
-            *_few(identification),
-            *_few_rows(estimate),
-            *_wide(estimate),
-            *_moved(estimate, sensitive),
-        ]
-    answer: Answer = "no" if against else "with care" if doubts or said else "yes"
-    note = _unseen(sensitive) if answer == "yes" else ""
-    return Verdict(answer, tuple(dict.fromkeys((*against, *doubts, *said))), note)
+        interval = estimate.interval
+        ends = f"{interval.low:.2f} to {interval.high:.2f}" if interval else ""
+        if interval and interval.width > EMPTY_WIDTH:
+            against.append(f"The interval, {ends}, contains nearly every prior.")
+        doubts += [*_open_prior(identification), *_few_rows(estimate, identification)]
+        if interval is None:
+            doubts.append("The error of the estimate is not known, so there is no interval to publish with it.")
+        elif _WIDE < interval.width <= EMPTY_WIDTH:
+            doubts.append(f"The interval, {ends}, is too wide to say much.")
+        doubts += _sensitive_to_choices(estimate, parts.sensitivity)
+    answer: Answer = "no" if against else "with care" if doubts or noted else "yes"
+    note = _undetectable_drift(parts.sensitivity) if answer == "yes" else ""
+    return Verdict(answer, tuple(dict.fromkeys((*against, *doubts, *noted))), note)
 
 
-def _nothing(found: Identification) -> list[str]:
-    return [found.text] if found.level == "nothing" else []
+def _not_identified(identification: Identification) -> Iterator[str]:
+    if identification.level == "nothing":
+        yield identification.text
 
 
-def _contradicted(found: Identification) -> list[str]:
-    if not found.contradicted or found.level == "nothing":
-        return []
-    given, told = found.source_prior_in_words, range_in_words(found.told_range)
-    return [
-        f"The source prior that was given ({given}) contradicts the tables, which leave {told}: it is wrong, or the "
-        "labelled positives are not like those of the population, or the scenario is another (case-control, "
-        "censoring), or the two source tables are swapped."
-    ]
-
-
-def _outside(estimate: PriorEstimate) -> list[str]:
-    beyond = max(-estimate.raw, estimate.raw - 1)
-    if not beyond > _OUTSIDE * estimate.standard_error:
-        return []
-    return [
-        f"The raw estimate {format_fixed(estimate.raw, 3)} lies outside [0, 1] by "
-        f"{beyond / estimate.standard_error:.0f} standard errors: the classes do not look the same in source and "
-        "target, or the source prior is wrong."
-    ]
-
-
-def _broken(test: LabelShiftTest, sensitive: Sensitivity, p: str) -> tuple[str, bool]:
-    """What breaks label shift, and whether it could move the estimate by half its interval."""
-    words = f"A change of the prior does not explain the target ({p})"
-    named = [column.name for column in test.named]
-    if named:
-        words += f"; {listed(named)} moved beyond it"
-    half = sensitive.conclusion.half_width * (1 - sensitive.conclusion.source_prior)
-    off = test.violation / test.separation * (1 - sensitive.conclusion.source_prior) if test.separation > 0 else np.inf
-    if not np.isfinite(off):
-        return f"{words}.", True
-    if off == 0:  # seen in the scores alone
-        return f"{words}.", False
-    if off >= 1:
-        return f"{words}. A violation as large as what is seen of it could move the estimate anywhere.", True
-    return (
-        f"{words}. A violation as large as what is seen of it could move the estimate by {off:.3f}, "
-        f"{'more' if off >= half else 'less'} than half its interval ({half:.3f}).",
-        off >= half,
-    )
-
-
-def _open(found: Identification) -> list[str]:
-    made = []
-    if found.level == "ratio":
-        digits = decimals(found.ratio_high - found.ratio_low)
-        made.append(
-            f"The tables leave the source prior open, and the target prior between {found.target_low:.2f} and "
-            f"{found.target_high:.2f}; what they tell is the ratio of negatives {found.ratio:.{digits}f} "
-            f"({found.ratio_low:.{digits}f} to {found.ratio_high:.{digits}f}), which needs no source prior."
+def _contradicted_prior(identification: Identification) -> Iterator[str]:
+    if identification.contradicted and identification.level != "nothing":
+        yield (
+            f"The given source prior ({identification.source_prior_text}) contradicts the tables, by which it could be "
+            f"{format_range(identification.range_from_tables)}. Either it is wrong, or the labelled positives differ "
+            "from those of the population, or the scenario is the other one (case-control, censoring), or the two "
+            "source tables are swapped."
         )
-    if not found.given and found.disagreement > _DISAGREE:
-        told = [f"{name} {value:.2f}" for name, value in found.estimators.items() if name != "largest"]
-        made.append(f"Estimators of the source prior disagree: {', '.join(told)}.")
-    return made
 
 
-def _few(found: Identification) -> list[str]:
-    if found.effective_positives >= FEW_POSITIVES:
-        return []
-    positives = f"{found.effective_positives:.0f} positives"
-    return [f"It rests on {positives}; take it as a guess, and label at least {FEW_POSITIVES}."]
+def _outside_range(estimate: PriorEstimate) -> Iterator[str]:
+    beyond = max(-estimate.raw, estimate.raw - 1)
+    if beyond > _OUTSIDE_ERRORS * estimate.standard_error:
+        yield (
+            f"The raw estimate {format_fixed(estimate.raw, 3)} is outside [0, 1] by "
+            f"{beyond / estimate.standard_error:.0f} standard errors: the classes differ between source and target, "
+            "or the source prior is wrong."
+        )
 
 
-def _few_rows(estimate: PriorEstimate) -> list[str]:
-    rows = estimate.sizes[2]
+def _violated_label_shift(test: LabelShiftTest, sensitive: Sensitivity, p: str) -> tuple[str, bool]:
+    """Return what violates label shift, and whether it could move the estimate by half its interval."""
+    text = f"A change in prevalence does not explain the target ({p})"
+    if test.moved_columns:
+        text += f": {listed([column.name for column in test.moved_columns])} moved more than that"
+    negatives = 1 - sensitive.conclusion.source_prior
+    half = sensitive.conclusion.half_width * negatives
+    moved = test.violation / test.separation * negatives if test.separation > 0 else np.inf
+    if not np.isfinite(moved):
+        return f"{text}.", True
+    if moved == 0:  # detected in the scores alone
+        return f"{text}.", False
+    if moved >= 1:
+        return f"{text}. A violation as large as the detected one could move the estimate anywhere.", True
+    comparison = "more" if moved >= half else "less"
     return (
-        [f"The target has {rows} rows; take it as a guess, and bring at least {_FEW_ROWS}."] if rows < _FEW_ROWS else []
+        f"{text}. A violation as large as the detected one could move the estimate by {moved:.3f}, {comparison} than "
+        f"half its interval ({half:.3f}).",
+        moved >= half,
     )
 
 
-def _wide(estimate: PriorEstimate) -> list[str]:
-    if estimate.interval is None:
-        return ["Its error is not known, so that there is no interval to publish beside it."]
-    if not _WIDE < estimate.interval.width <= EMPTY:
-        return []
-    return [f"The interval, {estimate.interval.low:.2f} to {estimate.interval.high:.2f}, hardly answers."]
+def _open_prior(identification: Identification) -> Iterator[str]:
+    if identification.level == "ratio":
+        low, high = identification.ratio_low, identification.ratio_high
+        digits = decimals(high - low)
+        yield (
+            "The tables do not determine the source prior, so the target prior is between "
+            f"{identification.target_low:.2f} and {identification.target_high:.2f}. They determine the ratio of "
+            f"negatives, {identification.ratio:.{digits}f} ({low:.{digits}f} to {high:.{digits}f}), which needs no "
+            "source prior."
+        )
+    if not identification.given and identification.disagreement > _DISAGREEMENT:
+        estimates = [f"{name} {value:.2f}" for name, value in identification.estimators.items() if name != "largest"]
+        yield f"Estimators of the source prior disagree: {', '.join(estimates)}."
 
 
-def _empty(estimate: PriorEstimate) -> list[str]:
-    if estimate.interval is None or estimate.interval.width <= EMPTY:
-        return []
-    return [f"The interval, {estimate.interval.low:.2f} to {estimate.interval.high:.2f}, holds nearly every prior."]
+def _few_rows(estimate: PriorEstimate, identification: Identification) -> Iterator[str]:
+    positives, rows = identification.effective_positives, estimate.sizes[2]
+    if positives < FEW_POSITIVES:
+        yield f"Treat this estimate as a guess: it rests on {positives:.0f} positives. Label at least {FEW_POSITIVES}."
+    if rows < _FEW_ROWS:
+        yield f"Treat this estimate as a guess: the target has {rows} rows. Collect at least {_FEW_ROWS}."
 
 
-def _unseen(sensitive: Sensitivity) -> str:
-    """What looks like a change of the prior cannot be told from one."""
+def _sensitive_to_choices(estimate: PriorEstimate, sensitive: Sensitivity) -> Iterator[str]:
+    """Name the choice that moves the estimate most, if by more than chance and by more than half the interval."""
+    half = estimate.interval.width / 2 if estimate.interval is not None else 0.0
+    moved = [variant for variant in sensitive.variants if variant.is_clear and abs(variant.moved) > half]
+    if moved:
+        worst = max(moved, key=lambda variant: abs(variant.moved))
+        how = worst.name if worst.name.startswith("without") else f"with {worst.name}"
+        change = format_fixed(worst.moved, 3, "+")
+        yield f"The estimate changes by {change} {how}, which is more than chance and more than half its interval."
+
+
+def _undetectable_drift(sensitive: Sensitivity) -> str:
     move = sensitive.violation.half_width
     if move is None or not np.isfinite(move.shift):
         return ""
     return (
-        f"No test sees a change that looks like one of the prior: rows that are shifted by {move.shift:.2g} standard "
-        "deviations towards the positives or away from them would move it by half its interval."
+        "A drift that imitates a change in prevalence cannot be detected: a shift of the target's rows by "
+        f"{move.shift:.2g} standard deviations towards the positives, or away from them, would move the estimate by "
+        "half its interval."
     )
 
 
-def _moved(estimate: PriorEstimate, sensitive: Sensitivity) -> list[str]:
-    """Choices that should not matter and do: by more than chance, and by more than half the interval."""
-    half = estimate.interval.width / 2 if estimate.interval is not None else 0.0
-    moved = [v for v in sensitive.variants if v.is_clear and abs(v.moved) > half]
-    if not moved:
-        return []
-    worst = max(moved, key=lambda v: abs(v.moved))
-    how = worst.name if worst.name.startswith("without") else f"with {worst.name}"
-    by = format_fixed(worst.moved, 3, "+")
-    return [f"It changes by {by} {how}, which is more than chance and more than half its interval."]
-
-
 def listed(names: list[str]) -> str:
-    """Quote names of columns for a sentence, the first three of them.
-
-    Parameters
-    ----------
-    names : list of str
-        One or more.
-
-    Returns
-    -------
-    str
-    """
+    """Quote at most three names for a sentence."""
     shown = [repr(name) for name in names[:3]]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-_MOST = 4  # steps
-_WIDTH = 0.2  # of the interval that an audit alone is to give
-_LABELS = 100  # that are looked up beside the tables
-_WORTH = 0.05  # of a width, that labels must take away to be worth it
-_SWAPPED = -5.0  # standard errors of a separation of the wrong sign
-_MOSTLY = 0.5  # of a variance
-
-
-def next_steps(
-    verdict: Verdict,
-    estimate: PriorEstimate,
-    label_shift: LabelShiftTest,
-    identification: Identification,
-    planning: Planning,
-) -> tuple[str, ...]:
-    """Say what to do next.
-
-    Parameters
-    ----------
-    verdict : Verdict
-        Whether the number may be published.
-    estimate : PriorEstimate
-        The number.
-    label_shift : LabelShiftTest
-        Whether a change of the prior explains the target.
-    identification : Identification
-        What the tables can tell.
-    planning : Planning
-        What would narrow the interval.
-
-    Returns
-    -------
-    tuple of str
-        At most four sentences.
-    """
+def next_steps(verdict: Verdict, parts: DiagnosisParts) -> tuple[str, ...]:
+    """Return at most four recommendations, the most useful first, none that the verdict forbids."""
+    identification, planning = parts.identification, parts.planning
     steps = [
-        *_publish(verdict, identification),
-        *_leave_out(verdict),
-        *_tell_apart(identification),
-        *_mend_prior(identification),
-        *_look_at_columns(label_shift),
-        *_few_positives(identification),
-        *_find_prior(identification, planning),
-        *_look_up(verdict, estimate, label_shift, identification, planning),
-        *_more_rows(verdict, planning),
+        *_what_to_publish(verdict, identification),
+        *[f"Before anything else: {reason}" for reason in verdict.reasons if "--drop" in reason][:1],
+        *_check_source(identification),
+        *_check_columns(parts.label_shift_test),
+        *_label_positives(identification),
+        *_find_source_prior(identification, planning),
+        *_audit_target(verdict, parts),
+        *([planning.next_step] if planning.reason is None and verdict.answer != "no" else []),
     ]
-    return tuple(dict.fromkeys(steps))[:_MOST]
+    return tuple(dict.fromkeys(steps))[:_MOST_STEPS]
 
 
-def _publish(verdict: Verdict, found: Identification) -> Iterator[str]:
+def _what_to_publish(verdict: Verdict, identification: Identification) -> Iterator[str]:
     if verdict.answer == "yes":
-        yield "Publish the estimate with its interval, and say beside it that it rests on label shift and on " + (
-            f"the source prior {found.source_prior:.3g}." if found.given else "a source prior that the tables tell."
-        )
-    elif verdict.answer == "with care" and found.level == "ratio":
+        given = f"the source prior {identification.source_prior:.3g}"
+        prior = given if identification.given else "a source prior that was estimated from the tables"
+        yield f"Publish the estimate with its interval, and state that it assumes label shift and {prior}."
+    elif verdict.answer == "with care" and identification.level == "ratio":
         yield (
-            f"If you publish now, publish the band {found.target_low:.2f} to {found.target_high:.2f}, or the ratio of "
-            f"negatives {found.ratio:.2f}, rather than the one number."
+            f"If you publish now, publish the range {identification.target_low:.2f} to "
+            f"{identification.target_high:.2f}, or the ratio of negatives {identification.ratio:.2f}, rather than one "
+            "number."
         )
     elif verdict.answer == "with care":
-        yield "If you publish now, publish the interval rather than the one number, and the reasons for care beside it."
+        yield "If you publish now, publish the interval rather than one number, with the reasons for care."
 
 
-def _leave_out(verdict: Verdict) -> Iterator[str]:
-    """A column that should not be there spoils all that follows."""
-    named = [reason for reason in verdict.reasons if "--drop" in reason]
-    if named:
-        yield f"Before anything else: {named[0]}"
-
-
-def _tell_apart(found: Identification) -> Iterator[str]:
-    if found.level != "nothing":
-        return
-    if found.separation < _SWAPPED:
-        yield "Check whether positives and unlabelled rows are swapped: they differ, but the wrong way round."
-    else:
+def _check_source(identification: Identification) -> Iterator[str]:
+    if identification.level == "nothing" and identification.separation < _SWAPPED:
+        yield "Check whether positives and unlabelled rows are swapped: they differ in the wrong direction."
+    elif identification.level == "nothing":
         yield (
-            f"Add columns that tell the positives from the population, or label more positives: the {found.positives} "
-            f"there are lie {max(found.separation, 0.0):.1f} standard errors from the population, and it takes 1.6."
+            "Add columns that distinguish the positives from the population, or label more positives: the separation "
+            f"by {identification.positives} positives is {max(identification.separation, 0.0):.1f} standard errors, "
+            "and 1.6 are needed."
+        )
+    elif identification.contradicted:
+        yield (
+            f"Check the source prior {identification.source_prior_text}, which could be "
+            f"{format_range(identification.range_from_tables)} by the tables: does it refer to the population that the "
+            "unlabelled rows are a sample of?"
+        )
+        yield (
+            "Check the scenario: if the unlabelled rows are those left after some positives were labelled, it is "
+            '"censoring".'
         )
 
 
-def _mend_prior(found: Identification) -> Iterator[str]:
-    if not found.contradicted or found.level == "nothing":
-        return
-    yield (
-        f"Check the source prior {found.source_prior_in_words}, for which the tables leave "
-        f"{range_in_words(found.told_range)}: is it of the population that the unlabelled rows are a sample of?"
-    )
-    yield (
-        "Check the scenario: if the unlabelled rows are what was left after some positives were labelled, it is "
-        '"censoring".'
-    )
-
-
-def _look_at_columns(test: LabelShiftTest) -> Iterator[str]:
-    moved = [c.name for c in (test.named if test.p_value <= DOUBTED else test.surely_named)]
+def _check_columns(test: LabelShiftTest) -> Iterator[str]:
+    rejected = test.p_value <= DOUBTED
+    moved = [column.name for column in (test.moved_columns if rejected else test.clearly_moved_columns)]
     if moved:
-        them = "it was" if len(moved) == 1 else "they were"
+        subject = "it was" if len(moved) == 1 else "they were"
         yield (
-            f"Look at {listed(moved)}: find out whether {them} measured in the target as in the source; mend that, or "
-            "leave out what cannot be compared, and ask again."
+            f"Check {listed(moved)}: find out whether {subject} measured in the target as in the source. Correct the "
+            "measurement, or leave out what cannot be compared, and repeat the diagnosis."
         )
-    elif test.p_value <= DOUBTED and test.rows:
-        yield f"Look at {numbered(test.rows[:5])}: the source hardly has any of their kind."
+    elif rejected and test.rows:
+        yield f"Check {numbered(test.rows[:5])}: the source has hardly any similar rows."
     elif test.reason:
         yield f"Add rows, so that label shift can be tested: {test.reason}"
 
 
-def _few_positives(found: Identification) -> Iterator[str]:
-    if found.effective_positives < FEW_POSITIVES:
-        more = int(np.ceil(FEW_POSITIVES - found.effective_positives))
-        yield f"Label {more} more positives at least: the estimate rests on {found.effective_positives:.0f}."
+def _label_positives(identification: Identification) -> Iterator[str]:
+    if identification.effective_positives < FEW_POSITIVES:
+        more = int(np.ceil(FEW_POSITIVES - identification.effective_positives))
+        effective = f"{identification.effective_positives:.0f}"
+        yield f"Label at least {more} more positives: the estimate rests on {effective}."
 
 
-def _find_prior(found: Identification, planning: Planning) -> Iterator[str]:
-    if found.level == "nothing" or not found.variance_from_prior > _MOSTLY:
+def _find_source_prior(identification: Identification, planning: Planning) -> Iterator[str]:
+    if identification.level == "nothing" or not identification.variance_from_prior > _MOST_VARIANCE:
         return
     step = (
-        f"Find the source prior from outside, such as a survey or a register: {found.variance_from_prior:.0%} of the "
-        "estimate's variance is from it"
+        "Find the source prior from elsewhere, such as a survey or a register: "
+        f"{identification.variance_from_prior:.0%} of the estimate's variance comes from it"
     )
-    labels = min(_LABELS, planning.sizes["unlabeled"])
-    then = planning.predict_audit(unlabeled=labels) if labels >= LEAST else float("nan")
-    if then < (1 - _WORTH) * planning.expected_width:
+    labels = min(_AUDIT_LABELS, planning.sizes["unlabeled"])
+    width = planning.predict_audit(unlabeled=labels) if labels >= LEAST else float("nan")
+    if width < (1 - _LEAST_GAIN) * planning.expected_width:
         step += (
-            f"; or look up the classes of {labels} unlabelled rows, drawn at random (audit=, --audit-column), which "
-            f"would make the interval {then:.2g} wide in place of an expected {planning.expected_width:.2g}"
+            f". Or audit {labels} unlabelled rows, drawn at random (audit=, --audit-column): the expected width of the "
+            f"interval is then {width:.2g} instead of {planning.expected_width:.2g}"
         )
     yield f"{step}."
 
 
-def _look_up(
-    verdict: Verdict,
-    estimate: PriorEstimate,
-    test: LabelShiftTest,
-    found: Identification,
-    planning: Planning,
-) -> Iterator[str]:
-    """Classes of target rows: alone where the tables are not to be trusted, else beside them."""
+def _audit_target(verdict: Verdict, parts: DiagnosisParts) -> Iterator[str]:
+    """Recommend an audit of target rows: alone where the tables cannot be trusted, else combined with them."""
+    estimate, planning = parts.estimate, parts.planning
     rows = planning.sizes["target"]
     if "target" in estimate.details.get("audit", {}) or rows < LEAST:
         return
-    how = "drawn at random, and pass them as audit (audit=, --audit-column)"
-    if verdict.answer == "no" or test.p_value <= DOUBTED:
-        share = estimate.value if np.isfinite(estimate.value) and found.level != "nothing" else 0.5
+    how = "random rows of the target and pass them as an audit (audit=, --audit-column)"
+    if verdict.answer == "no" or parts.label_shift_test.p_value <= DOUBTED:
+        known = np.isfinite(estimate.value) and parts.identification.level != "nothing"
+        share = min(max(estimate.value if known else 0.5, 0.02), 0.98)
         try:
-            labels = audit_size(_WIDTH, min(max(share, 0.02), 0.98), rows=rows, confidence=planning.confidence)
-        except InputError:  # the target has not so many rows
+            labels = audit_size(_AUDIT_WIDTH, share, rows=rows, confidence=planning.confidence)
+        except InputError:  # the target has too few rows
             return
         yield (
-            f"Look up the classes of about {labels} rows of the target, {how}: by themselves, without any of these "
-            f"assumptions, they give an interval about {_WIDTH:g} wide."
+            f"Look up the classes of about {labels} {how}: alone, without any of these "
+            f"assumptions, they give an interval of width {_AUDIT_WIDTH:g}."
         )
         return
-    labels = min(_LABELS, rows)
+    labels = min(_AUDIT_LABELS, rows)
     now, then = planning.expected_width, planning.predict_audit(target=labels)
-    if then < (1 - _WORTH) * now:
+    if then < (1 - _LEAST_GAIN) * now:
         yield (
-            f"Look up the classes of {labels} rows of the target, {how}: the interval would be {then:.2g} wide in "
-            f"place of an expected {now:.2g}, and label shift would be checked by them."
+            f"Look up the classes of {labels} {how}: the expected width of the interval is then "
+            f"{then:.2g} instead of {now:.2g}, and label shift is checked by them."
         )
-
-
-def _more_rows(verdict: Verdict, planning: Planning) -> Iterator[str]:
-    if planning.reason is None and verdict.answer != "no":
-        yield planning.next_step

@@ -51,7 +51,7 @@ class IdentificationDisplay(Display):
         check_has(diagnosis, "identification", "a diagnosis", "diagnose")
         known = diagnosis.identification
         given = (known.source_prior, known.source_prior_range) if known.given else (None, None)
-        return cls(known.told_range, dict(known.estimators), *given)
+        return cls(known.range_from_tables, dict(known.estimators), *given)
 
     @property
     def description(self) -> str:

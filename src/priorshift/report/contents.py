@@ -105,7 +105,7 @@ def label_shift_status(found: Diagnosis, p_value: float) -> Status:
         return "care", "could not be tested"
     if p_value <= REFUTED:
         return "no", "refuted"
-    if p_value <= DOUBTED or found.label_shift_test.surely_named:
+    if p_value <= DOUBTED or found.label_shift_test.clearly_moved_columns:
         return "care", "in doubt"
     return "yes", "not contradicted"
 
@@ -147,7 +147,7 @@ def prior_status(found: Diagnosis) -> Status:
     if not told.given:
         return "yes", "told by the tables"
     low, high = (told.source_prior,) * 2 if told.source_prior_by == "given" else told.source_prior_range
-    if high < told.told_range[0] or low > told.told_range[1]:
+    if high < told.range_from_tables[0] or low > told.range_from_tables[1]:
         return "care", "not contradicted, but outside of what the tables alone leave"
     return "yes", "agrees with the tables"
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from priorshift.diagnosis.verdict import EMPTY
+from priorshift.diagnosis.verdict import EMPTY_WIDTH
 from priorshift.formatting import decimals, format_fixed, format_p, format_p_cell, format_short, range_decimals
 from priorshift.results import PriorEstimate
 
@@ -217,7 +217,7 @@ class Numbers:
         """With so many decimals."""
         return self._shown(pointer, lambda v: format_fixed(v, digits, sign))
 
-    def format_short(self, pointer: str, digits: int = 3) -> Markup:
+    def short(self, pointer: str, digits: int = 3) -> Markup:
         """With so many digits."""
         return self._shown(pointer, lambda v: format_short(v, digits))
 
@@ -300,5 +300,5 @@ def is_told(estimate: PriorEstimate) -> bool:
     -------
     bool
     """
-    empty = estimate.interval is not None and estimate.interval.width > EMPTY
+    empty = estimate.interval is not None and estimate.interval.width > EMPTY_WIDTH
     return isfinite(estimate.value) and estimate.status != "no estimate" and not empty

@@ -14,33 +14,34 @@ from scipy.stats import binom, ttest_ind
 from sklearn.linear_model import LogisticRegression
 
 from priorshift import simulate
-from priorshift.diagnosis import residuals as resampling
-from priorshift.diagnosis.columns import _adjusted, _normal, unexplained
-from priorshift.diagnosis.label_shift import label_shift_test
+from priorshift.diagnosis import residuals
+from priorshift.diagnosis.columns import _normal_scores, _step_down_p_values, column_shifts
+from priorshift.diagnosis.parts import DiagnosisInput
 from priorshift.diagnosis.residual_features import (
     ColumnFeatures,
-    Eyes,
     KernelFeatures,
-    _by_fold,
-    _fitted,
-    evenly,
-    kernel_score,
+    ResidualFeatures,
+    _fit_ridge,
+    _sums_by_fold,
+    cross_fit_kernel_score,
+    evenly_spaced,
 )
 from priorshift.diagnosis.residuals import (
+    FeatureMean,
     Gram,
-    Mean,
-    Observed,
     Residual,
-    observed,
+    WeightedSample,
     random_signs,
-    shares_above,
-    smallest,
+    rank_p_values,
+    smallest_root,
+    weighted_samples,
 )
-from priorshift.diagnosis.shift_test import shift_test
+from priorshift.diagnosis.shift_tests import label_shift_test, numbered, shift_test
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.io.encode import encode_tables
 from priorshift.io.readers import read_table
 from priorshift.io.tables import Table
+from priorshift.methods.witness_shift import TargetFit
 from priorshift.problem import Source
 from priorshift.scores.scored_source import ScoredSource
 from priorshift.scores.witness import Witness
@@ -56,14 +57,17 @@ def fitted(X, y, shared=None, **more):
     return source, Witness.from_scores(scored, source.without_rows(), *scored.mixture)
 
 
-def both_tests(source, witness, rows, resamples=199, **more):
-    target = source.layout.read(rows, **more)
-    values = witness.scored.target_p_values(target)
-    test = witness.test(values, target)
+def inputs_of(source, witness, target, seed=0):
+    p_values = witness.scored.target_p_values(target)
+    test = witness.test(p_values, target)
     curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
-    rng = np.random.default_rng(1)
-    label = label_shift_test(source, target, witness, values, rng, ratio=test.ratio, resamples=resamples)
-    return shift_test(witness, test, curve, values, target), label
+    fit = TargetFit(target, None, test, curve, p_values, None, witness, True)
+    return DiagnosisInput(source, fit, rng=np.random.default_rng(seed))
+
+
+def both_tests(source, witness, rows, resamples=199, **more):
+    inputs = inputs_of(source, witness, source.layout.read(rows, **more), seed=1)
+    return shift_test(inputs), label_shift_test(inputs, resamples=resamples)
 
 
 def every_sign(observations):
@@ -84,7 +88,7 @@ def test_noise_is_a_signed_sum_of_the_parts_of_observations_in_slow_loops():
     phi, weights = rng.normal(size=(8, 3)), rng.uniform(0.5, 2, 8)
     mass, observation = weights / weights.sum(), np.array([0, 4, 1, 1, 2, 5, 4, 0])
     signs = rng.choice(np.array([-1, 1], dtype=np.int8), size=(20, 6))
-    mean = Mean.of(Observed(mass, observation), signs, lambda rows: phi[rows])
+    mean = FeatureMean.resample(WeightedSample(mass, observation), signs, lambda rows: phi[rows])
     value = sum(mass[i] * phi[i] for i in range(8))
     totals = [sum(mass[i] for i in range(8) if observation[i] == k) for k in set(observation)]
     size = 1 / sum(total**2 for total in totals)
@@ -97,16 +101,16 @@ def test_noise_is_a_signed_sum_of_the_parts_of_observations_in_slow_loops():
 
 def test_over_all_signs_the_noise_of_a_mean_has_the_variance_of_a_mean():
     phi = np.random.default_rng(0).normal(size=(9, 2))
-    mean = Mean.of(Observed(np.full(9, 1 / 9), np.arange(9)), every_sign(9), lambda rows: phi[rows])
+    mean = FeatureMean.resample(WeightedSample(np.full(9, 1 / 9), np.arange(9)), every_sign(9), lambda rows: phi[rows])
     np.testing.assert_allclose((mean.noise**2).mean(axis=0), phi.var(axis=0, ddof=1) / 9, rtol=1e-5)
 
 
 def test_rows_are_taken_block_by_block(monkeypatch):
     phi = np.random.default_rng(0).normal(size=(50, 4))
-    sample, signs = Observed(np.full(50, 0.02), np.arange(50)), every_sign(6).repeat(9, axis=1)[:, :50]
-    whole = Mean.of(sample, signs, lambda rows: phi[rows])
-    monkeypatch.setattr(resampling, "_VALUES", 7 * len(signs))
-    parts = Mean.of(sample, signs, lambda rows: phi[rows])
+    sample, signs = WeightedSample(np.full(50, 0.02), np.arange(50)), every_sign(6).repeat(9, axis=1)[:, :50]
+    whole = FeatureMean.resample(sample, signs, lambda rows: phi[rows])
+    monkeypatch.setattr(residuals, "_BLOCK_VALUES", 7 * len(signs))
+    parts = FeatureMean.resample(sample, signs, lambda rows: phi[rows])
     np.testing.assert_allclose(parts.noise, whole.noise, atol=1e-6)
     np.testing.assert_allclose(parts.value, whole.value)
 
@@ -115,15 +119,17 @@ def test_rows_thrice_in_a_group_and_rows_of_double_weight_change_nothing():
     rng = np.random.default_rng(0)
     phi = rng.normal(size=(10, 3))
     signs = rng.choice(np.array([-1, 1], dtype=np.int8), size=(30, 10))
-    once = Mean.of(Observed(np.full(10, 0.1), np.arange(10)), signs, lambda rows: phi[rows])
-    thrice = Mean.of(
-        Observed(np.full(30, 1 / 30), np.repeat(np.arange(10), 3)), signs, lambda rows: phi.repeat(3, axis=0)[rows]
+    once = FeatureMean.resample(WeightedSample(np.full(10, 0.1), np.arange(10)), signs, lambda rows: phi[rows])
+    thrice = FeatureMean.resample(
+        WeightedSample(np.full(30, 1 / 30), np.repeat(np.arange(10), 3)),
+        signs,
+        lambda rows: phi.repeat(3, axis=0)[rows],
     )
     np.testing.assert_allclose(thrice.noise, once.noise, atol=1e-6)
     weights = np.where(np.arange(10) < 4, 2.0, 1.0)
-    heavy = Mean.of(Observed(weights / weights.sum(), np.arange(10)), signs, lambda rows: phi[rows])
+    heavy = FeatureMean.resample(WeightedSample(weights / weights.sum(), np.arange(10)), signs, lambda rows: phi[rows])
     again = np.repeat(np.arange(10), weights.astype(int))
-    twice = Mean.of(Observed(np.full(14, 1 / 14), again), signs, lambda rows: phi[again][rows])
+    twice = FeatureMean.resample(WeightedSample(np.full(14, 1 / 14), again), signs, lambda rows: phi[again][rows])
     np.testing.assert_allclose(twice.noise, heavy.noise, atol=1e-6)
 
 
@@ -132,7 +138,7 @@ def test_a_group_that_stands_in_source_and_target_has_one_sign():
     groups = np.array([f"g{k // 2}" for k in range(len(s.X))])
     source = read(s.X, s.y, groups=groups)
     target = source.layout.read(s.target, groups=np.r_[groups[:4], [f"own{k}" for k in range(26)]])
-    P, U, T = observed(source, target)
+    P, U, T = weighted_samples(source, target)
     assert T.observation[:4].tolist() == source.observation[:4].tolist()
     assert set(T.observation[4:]).isdisjoint(source.observation) and len(set(T.observation[4:])) == 26
     signs = random_signs((P, U, T), 40, np.random.default_rng(0))
@@ -148,17 +154,21 @@ def test_the_smallest_root_is_the_smallest_generalised_eigenvalue_and_the_smalle
     for _ in range(20):
         a, noise = rng.normal(size=6), rng.normal(size=(2, 40)) * 0.1
         b = rng.uniform(0.2, 3) * a + 0.2 * rng.normal(size=6)
-        M, N = Gram.of(b, a), Gram(*(float(x) for x in Gram.of(noise[0], noise[1])))
-        root, r = smallest(M, N)
+        M, N = Gram.from_vectors(b, a), Gram(*(float(x) for x in Gram.from_vectors(noise[0], noise[1])))
+        root, r = smallest_root(M, N)
         expected = eigh([[M.bb, M.ab], [M.ab, M.aa]], [[N.bb, N.ab], [N.ab, N.aa]], eigvals_only=True)[0]
-        assert root == pytest.approx(expected) == pytest.approx((M.at(ratios) / N.at(ratios)).min(), rel=1e-6)
-        assert M.at(r) / N.at(r) == pytest.approx(root)
+        assert (
+            root
+            == pytest.approx(expected)
+            == pytest.approx((M.residual_square(ratios) / N.residual_square(ratios)).min(), rel=1e-6)
+        )
+        assert M.residual_square(r) / N.residual_square(r) == pytest.approx(root)
 
 
 def test_a_negative_ratio_is_none_where_it_is_clear_where_a_points():
     N = Gram(1.0, 0.0, 1.0)
-    assert smallest(Gram(4.0, -10.0, 100.0), N) == (pytest.approx(4.0), 0.0)
-    root, r = smallest(Gram(100.0, -9.0, 1.0), N)
+    assert smallest_root(Gram(4.0, -10.0, 100.0), N) == (pytest.approx(4.0), 0.0)
+    root, r = smallest_root(Gram(100.0, -9.0, 1.0), N)
     assert r < 0 and root < 1
 
 
@@ -169,23 +179,23 @@ def test_where_label_shift_holds_exactly_nothing_is_left_and_the_ratio_is_exact(
     signs = rng.choice(np.array([-1, 1], dtype=np.int8), size=(200, 80))
     means, first = [], 0
     for X in (problem.positive, problem.unlabeled, problem.target):
-        sample = Observed(np.full(len(X), 1 / len(X)), np.arange(first, first + len(X)))
-        means.append(Mean.of(sample, signs, lambda rows, X=X: np.tanh(X @ W)[rows]))
+        sample = WeightedSample(np.full(len(X), 1 / len(X)), np.arange(first, first + len(X)))
+        means.append(FeatureMean.resample(sample, signs, lambda rows, X=X: np.tanh(X @ W)[rows]))
         first += len(X)
-    residual = Residual.of(*means)
+    residual = Residual.fit(*means)
     assert residual.ratio == pytest.approx((1 - problem.target_prior) / (1 - problem.source_prior))
     assert residual.statistic == pytest.approx(0, abs=1e-9)
-    np.testing.assert_allclose(residual.vector, 0, atol=1e-9)
+    np.testing.assert_allclose(residual.b - residual.ratio * residual.a, 0, atol=1e-9)
 
 
 def test_with_one_feature_nothing_is_ever_left():
     rng = np.random.default_rng(0)
-    P, U, T = (Mean(np.array([x]), 0.1 * rng.normal(size=(50, 1)), 20.0) for x in (1.0, 0.0, 0.4))
-    assert Residual.of(P, U, T).statistic == pytest.approx(0, abs=1e-12)
+    P, U, T = (FeatureMean(np.array([x]), 0.1 * rng.normal(size=(50, 1)), 20.0) for x in (1.0, 0.0, 0.4))
+    assert Residual.fit(P, U, T).statistic == pytest.approx(0, abs=1e-12)
 
 
 def test_shares_above_count_ties_and_the_statistic_itself():
-    np.testing.assert_allclose(shares_above(np.array([3.0, 1.0, 2.0, 3.0])), [0.5, 1.0, 0.75, 0.5])
+    np.testing.assert_allclose(rank_p_values(np.array([3.0, 1.0, 2.0, 3.0])), [0.5, 1.0, 0.75, 0.5])
 
 
 def test_the_test_of_the_rows_rejects_one_time_in_twenty_whatever_is_known_of_a():
@@ -196,16 +206,17 @@ def test_the_test_of_the_rows_rejects_one_time_in_twenty_whatever_is_known_of_a(
             rng = np.random.default_rng((seed, 7))
             s = simulate.gaussian(pi, target, 100, 80, dimension=4, shared=False, random_state=rng)
             samples = [s.positive, s.unlabeled, s.target]
-            features, first, seen = KernelFeatures.of(samples, np.asarray), 0, []
+            features, first, seen = KernelFeatures.fit(samples, np.asarray), 0, []
             for X in samples:
-                seen.append(Observed(np.full(len(X), 1 / len(X)), np.arange(first, first + len(X))))
+                seen.append(WeightedSample(np.full(len(X), 1 / len(X)), np.arange(first, first + len(X))))
                 first += len(X)
             signs = random_signs(tuple(seen), 99, rng)
             means = [
-                Mean.of(o, signs, lambda at, X=X, phi=features: phi(X[at])) for o, X in zip(seen, samples, strict=True)
+                FeatureMean.resample(o, signs, lambda at, X=X, phi=features: phi.coordinates(X[at]))
+                for o, X in zip(seen, samples, strict=True)
             ]
-            residual = Residual.of(*means)
-            rejected += shares_above(np.r_[residual.statistic, residual.resampled()])[0] <= 0.05
+            residual = Residual.fit(*means)
+            rejected += rank_p_values(np.r_[residual.statistic, residual.null_statistics()])[0] <= 0.05
         assert binom.ppf(0.001, 120, 0.03) <= rejected <= binom.ppf(0.999, 120, 0.07)
 
 
@@ -218,19 +229,25 @@ def test_with_all_rows_as_landmarks_the_features_are_the_kernel_and_else_nearly(
     for rows, off in ((few, 1e-4), (many, 1e-3)):
         squares = ((rows[:, None] - rows) ** 2).sum(axis=2) / 3
         expected = (np.exp(-0.3 * squares) + np.exp(-squares)) / 2
-        phi = KernelFeatures.of(np.split(rows, [20, 50]), np.asarray)(rows)
+        phi = KernelFeatures.fit(np.split(rows, [20, 50]), np.asarray).coordinates(rows)
         assert np.abs(phi @ phi.T - expected).mean() < off
 
 
 def test_landmarks_are_the_same_share_of_every_sample_and_copies_add_nothing():
     rng = np.random.default_rng(0)
     samples = [rng.normal(size=(rows, 2)) for rows in (100, 1000, 3000)]
-    features = KernelFeatures.of(samples, np.asarray)
+    features = KernelFeatures.fit(samples, np.asarray)
     sizes = [sum(any((x == z).all() for x in sample) for z in features.landmarks) for sample in samples]
     assert sizes == [6, 62, 187]
-    assert evenly(5, 9).tolist() == [0, 1, 2, 3, 4] and evenly(10, 2).tolist() == [2, 7] and len(evenly(7, 0)) == 1
+    assert (
+        evenly_spaced(5, 9).tolist() == [0, 1, 2, 3, 4]
+        and evenly_spaced(10, 2).tolist() == [2, 7]
+        and len(evenly_spaced(7, 0)) == 1
+    )
     few = [sample[:20] for sample in samples]
-    once, twice = (KernelFeatures.of([x.repeat(k, axis=0) for x in few], np.asarray)(samples[0]) for k in (1, 2))
+    once, twice = (
+        KernelFeatures.fit([x.repeat(k, axis=0) for x in few], np.asarray).coordinates(samples[0]) for k in (1, 2)
+    )
     np.testing.assert_allclose(twice @ twice.T, once @ once.T, atol=2e-3)
 
 
@@ -238,9 +255,9 @@ def test_the_kernels_score_is_ridge_regression_without_the_fold_of_a_row():
     rng = np.random.default_rng(0)
     P, U = rng.normal(0.8, 1, size=(30, 4)), rng.normal(size=(50, 4))
     fold = rng.integers(3, size=(2, 80))
-    parts = [_by_fold(x.astype(np.float32), np.full(len(x), 1 / len(x)), f, 3)
+    parts = [_sums_by_fold(x.astype(np.float32), np.full(len(x), 1 / len(x)), f, 3)
              for x, f in ((P, fold[:, :30]), (U, fold[:, 30:]))]  # fmt: skip
-    beta = _fitted((parts[0][0] + parts[1][0]) / 2, (parts[0][1] - parts[1][1]) / 2)
+    beta = _fit_ridge((parts[0][0] + parts[1][0]) / 2, (parts[0][1] - parts[1][1]) / 2)
     X, label = np.concatenate([P, U]), np.repeat([1.0, -1.0], [30, 50])
     weight = np.repeat([1 / 60, 1 / 100], [30, 50])
 
@@ -264,10 +281,8 @@ def test_the_kernels_score_is_not_of_the_models_that_saw_a_row_and_deals_groups_
     own = np.r_[np.arange(10), 1000 + np.arange(30)]
     target = source.layout.read(s.target, groups=own)
     rows = tuple(source.scaling.rows(source.table.values, index) for index in (source.positive, source.population))
-    kernel = KernelFeatures.of([*rows, target.rows], witness.scored.prepare)
-    made, values = kernel_score(
-        source, target, (*rows, target.rows), kernel, witness.scored, np.random.default_rng(0)
-    )  # fmt: skip
+    kernel = KernelFeatures.fit([*rows, target.rows], witness.scored.prepare)
+    made, values = cross_fit_kernel_score(inputs_of(source, witness, target), (*rows, target.rows), kernel)
     assert (
         values.shape == (20, 40)
         and made.population.shape == (20, len(s.unlabeled))
@@ -276,7 +291,7 @@ def test_the_kernels_score_is_not_of_the_models_that_saw_a_row_and_deals_groups_
     for one in made.scored.repetitions[:3]:
         dealt = one.assign_folds(target.of_source, np.random.default_rng(1))
         assert dealt[:10].tolist() == one.fold[target.of_source[:10]].tolist()
-        coordinates = np.c_[kernel(witness.scored.prepare(rows[1][:]), 64), np.ones(len(rows[1]))]
+        coordinates = np.c_[kernel.coordinates(witness.scored.prepare(rows[1][:]), 64), np.ones(len(rows[1]))]
         by_hand = [
             one.models[one.fold[o]](x) for x, o in zip(coordinates, source.observation[source.population], strict=True)
         ]
@@ -288,10 +303,9 @@ def test_a_users_model_gives_the_score_that_is_looked_at(gaussian):
     scored = ScoredSource.fit(source, LogisticRegression(), 2, 3, np.random.default_rng(0))
     witness = Witness.from_scores(scored, source.without_rows(), *scored.mixture)
     target = source.layout.read(s.target)
-    values = scored.target_p_values(target)
-    eyes = Eyes.of(source, target, witness, values, np.random.default_rng(0))
-    np.testing.assert_array_equal(eyes.bins[1], witness.population)
-    assert len(eyes.bins[2]) == 2
+    features = ResidualFeatures.fit(inputs_of(source, witness, target))
+    np.testing.assert_array_equal(features.bins[1], witness.population)
+    assert len(features.bins[2]) == 2
 
 
 def test_the_seed_hardly_moves_the_p_values():
@@ -302,9 +316,8 @@ def test_the_seed_hardly_moves_the_p_values():
         source = read(s.X, s.y)
         scored = ScoredSource.fit(source, None, 5, 5, np.random.default_rng(seed))
         witness = Witness.from_scores(scored, source.without_rows(), *scored.mixture)
-        target = source.layout.read(s.target)
-        values = scored.target_p_values(target)
-        test = label_shift_test(source, target, witness, values, np.random.default_rng(seed), again=(0.1, 4999))
+        inputs = inputs_of(source, witness, source.layout.read(s.target), seed)
+        test = label_shift_test(inputs, retest_below=0.1, retest_resamples=4999)
         assert test.resamples == 4999
         found.append([test.kernel.p_value, test.score.p_value, test.p_value])
     spread = np.log10(found).std(axis=0, ddof=1)
@@ -315,13 +328,9 @@ def test_a_small_p_value_is_looked_at_again_with_more_signs(gaussian):
     s, source, witness = gaussian
     moved = s.target + 0.7 * s.target_labels[:, None]
     for rows, expected in ((s.target, 199), (moved, 999)):
-        target = source.layout.read(rows)
-        values = witness.scored.target_p_values(target)
-        rng = np.random.default_rng(1)
-        assert (
-            label_shift_test(source, target, witness, values, rng, resamples=199, again=(0.1, 999)).resamples
-            == expected
-        )
+        inputs = inputs_of(source, witness, source.layout.read(rows), seed=1)
+        test = label_shift_test(inputs, resamples=199, retest_below=0.1, retest_resamples=999)
+        assert test.resamples == expected
 
 
 # columns
@@ -336,12 +345,12 @@ def test_adjusted_p_values_are_those_of_a_slow_step_down():
         above = sum(max(row[k] for k in left) >= statistic[worst] for row in null)
         before = expected[worst] = max(before, (1 + above) / 151)
         left.remove(worst)
-    np.testing.assert_allclose(_adjusted(statistic, null), expected)
+    np.testing.assert_allclose(_step_down_p_values(statistic, null), expected)
 
 
 def test_a_resample_is_standardised_by_the_others():
     statistic, null = np.array([2.0, 0.1]), np.random.default_rng(0).chisquare(3, size=(12, 2))
-    own, others = _normal(statistic, null)
+    own, others = _normal_scores(statistic, null)
     roots = np.cbrt(null)
     np.testing.assert_allclose(own, (np.cbrt(statistic) - roots.mean(axis=0)) / roots.std(axis=0))
     for k in range(12):
@@ -353,7 +362,7 @@ def test_column_features_are_values_and_cosines_of_ranks_among_the_population():
     s = simulate.gaussian(0.4, 0.5, n_source=80, n_target=10, dimension=2, random_state=0)
     source = read(s.X, s.y)
     U = source.rows[:][source.population]
-    features = ColumnFeatures.of(source, U)
+    features = ColumnFeatures.fit(source, U)
     made = features(U)
     assert features.column.tolist() == [0] * 4 + [1] * 4 and features.is_value.tolist() == [True, *[False] * 3] * 2
     np.testing.assert_allclose(made[:, 0], U[:, 0] / U[:, 0].std())
@@ -364,8 +373,14 @@ def test_column_features_are_values_and_cosines_of_ranks_among_the_population():
 
 
 def test_no_columns_are_no_answer():
-    nothing = Mean(np.empty(0), np.empty((5, 0)), 9.0)
-    assert unexplained((nothing,) * 3, np.empty(0, dtype=int), np.empty(0, dtype=bool), [], []) == ()
+    nothing = FeatureMean(np.empty(0), np.empty((5, 0)), 9.0)
+    no_numbers = np.empty(0, dtype=int)
+    features = ColumnFeatures(no_numbers, np.empty(0, dtype=bool), no_numbers, np.empty(0), [])
+    assert column_shifts((nothing,) * 3, features, None) == ()
+
+
+def test_rows_are_counted_from_one():
+    assert "rows 12 and 4 of the target" in numbered((11, 3))
 
 
 # the whole
@@ -375,7 +390,7 @@ def test_a_target_of_the_same_classes_passes_and_one_of_moved_positives_does_not
     s, source, witness = gaussian
     shift, label = both_tests(source, witness, s.target)
     assert shift.p_value < 1e-3 and shift.ratio == pytest.approx(0.5 / 0.7, abs=0.15) and 1.0 not in shift.interval
-    assert label.p_value > 0.05 and not label.named and label.violation < 0.1 * label.separation + 0.03
+    assert label.p_value > 0.05 and not label.moved_columns and label.violation < 0.1 * label.separation + 0.03
     moved = s.target + 0.7 * s.target_labels[:, None]
     _, label = both_tests(source, witness, moved)
     assert label.p_value <= 0.01 and label.kernel.p_value <= 0.01 and label.violation > 0.1
@@ -398,7 +413,7 @@ def test_the_column_that_drifted_is_named_with_the_distance_that_it_moved(gaussi
     T = s.target.copy()
     T[:, 3] += 0.8
     _, label = both_tests(source, witness, T)
-    assert [column.name for column in label.named] == ["column 3"]
+    assert [column.name for column in label.moved_columns] == ["column 3"]
     expected = 0.8 / s.unlabeled[:, 3].std()
     assert label.columns[0].moved == pytest.approx(expected, abs=0.25) and label.p_value <= 0.05
     assert "column 3: +" in str(label)
@@ -407,7 +422,7 @@ def test_the_column_that_drifted_is_named_with_the_distance_that_it_moved(gaussi
 def test_a_target_far_away_is_rejected_and_all_columns_are_named(gaussian):
     s, source, witness = gaussian
     _, label = both_tests(source, witness, s.target + 500)
-    assert label.p_value == 1 / 200 and len(label.named) == 5
+    assert label.p_value == 1 / 200 and len(label.moved_columns) == 5
     assert all(column.moved > 5 for column in label.columns)
 
 
@@ -419,7 +434,7 @@ def test_rows_in_excess_are_those_that_were_put_in(gaussian):
     assert len(label.rows) == 10 and set(label.rows) <= set(range(40, 80))
     said = label.text.splitlines()[-1]
     assert [int(row) - 1 for row in re.findall(r"\d+", said)][:10] == list(label.rows)
-    assert said.endswith(" of the target (its first row is 1, a header not counted)")
+    assert "of the target" in said
 
 
 def test_a_p_value_is_never_said_to_be_0(gaussian):
@@ -431,7 +446,7 @@ def test_a_p_value_is_never_said_to_be_0(gaussian):
         kernel=replace(label.kernel, p_value=0.0),
         columns=tuple(replace(column, p_value=1e-12) for column in label.columns),
     )
-    assert "does not hold, p < 0.0001 (rows p < 0.0001, scores p = " in surer.text
+    assert "does not hold: p < 0.0001 (rows p < 0.0001, scores p = " in surer.text
     assert surer.text.count("standard deviations, p < 0.0001") == 5
 
 
@@ -450,7 +465,7 @@ def test_levels_of_a_category_are_one_column_with_its_name():
     table = Table("X", X, unlabeled.columns, origin=unlabeled.origin)
     source, witness = fitted(table, np.repeat([1, 0], [150, n]))
     _, label = both_tests(source, witness, target)
-    assert [column.name for column in label.named] == ["color"] and len(label.columns) == 2
+    assert [column.name for column in label.moved_columns] == ["color"] and len(label.columns) == 2
     assert label.columns[0].level == "color = green" and label.columns[0].moved == pytest.approx(
         0.8 * 0.4 / 0.4, abs=0.4
     )
@@ -463,7 +478,7 @@ def test_too_few_rows_are_said_to_be_too_few(gaussian, positives, rows, name):
     X = np.concatenate([s.positive[:positives], s.unlabeled])
     source, witness = fitted(X, np.repeat([1, 0], [positives, len(s.unlabeled)]))
     shift, label = both_tests(source, witness, s.target[:rows])
-    assert np.isnan(label.p_value) and label.reason.startswith(f"the {name} sample is worth") and not label.columns
+    assert np.isnan(label.p_value) and name in label.reason and not label.columns
     assert 0 <= shift.p_value <= 1 and "cannot be tested" in str(label)
     assert label.to_dict()["p_value"] is None
 
@@ -514,5 +529,5 @@ def test_the_witness_of_no_shift_weighs_groups_and_weights():
 def test_the_population_itself_has_not_shifted(gaussian):
     s, source, witness = gaussian
     shift, label = both_tests(source, witness, s.unlabeled)
-    assert shift.p_value > 0.3 and 1.0 in shift.interval and "no shift (R = 1) has p = " in str(shift)
+    assert shift.p_value > 0.3 and 1.0 in shift.interval and "no shift (R = 1): p = " in shift.text
     assert label.p_value > 0.3

@@ -1,16 +1,19 @@
 """Widths that are foreseen: against simulation, against the test itself, and what must hold of any plan."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from priorshift.diagnosis.parts import DiagnosisInput
 from priorshift.diagnosis.planning import planning
 from priorshift.diagnosis.width_model import WidthModel
 from priorshift.errors import InputError
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior
+from priorshift.methods.witness_shift import TargetFit
 from priorshift.problem import Source
 from priorshift.scores.posterior import PopulationCounts, expected_spreads, prior_posterior
 from priorshift.scores.scored_source import ScoredSource
@@ -33,9 +36,13 @@ class Pilot:
         self.test = self.witness.test(self.values, self.target)
         self.curve = TabulatedCurve.from_tests(self.test.ratios, self.test.statistic, self.test.freedom)
 
+    def fit(self, prior=None):
+        prior = prior or PointPrior(0.3)
+        estimate = SimpleNamespace(source_prior=prior.value)
+        return TargetFit(self.target, estimate, self.test, self.curve, self.values, prior, self.witness, True)
+
     def plan(self, prior=None, **settings):
-        parts = self.witness, self.target, self.values, self.test, self.curve
-        return planning(*parts, prior or PointPrior(0.3), **settings)
+        return planning(DiagnosisInput(self.source, self.fit(prior), **settings))
 
 
 def rows(count, prior, rng, apart=1.0):
@@ -166,7 +173,7 @@ def test_what_is_required_gives_the_width_and_a_little_less_does_not(plan):
     assert plan.predict(**dict(zip(SAMPLES, needed.all, strict=True))) <= width * 1.001
     assert plan.predict(**{n: int(0.97 * k) for n, k in zip(SAMPLES, needed.all, strict=True)}) > width
     assert needed.audited_source is None  # π is known
-    assert "one of" in str(needed) and "not to be reached" in str(needed)
+    assert "one of" in str(needed) and "not reachable" in str(needed)
     json.dumps(needed.to_dict())
 
 
@@ -204,7 +211,7 @@ def test_an_audit_of_the_target_is_foreseen_as_it_turns_out():
 
 def test_a_survey_stays_as_wide_and_a_belief_from_the_rows_narrows(plain):
     belief = DistributionPrior(stats.beta(30, 70))
-    survey, from_rows = plain.plan(belief), plain.plan(belief, from_rows=True)
+    survey, from_rows = plain.plan(belief), plain.plan(belief, prior_from_rows=True)
     many = {name: 200 * survey.sizes[name] for name in SAMPLES}
     limit = np.diff(stats.beta(30, 70).ppf([0.025, 0.975]))[0] * plain.test.ratio
     assert survey.predict(**many) == pytest.approx(limit, rel=0.05)
@@ -235,14 +242,14 @@ def test_where_classes_overlap_rows_tell_less_of_the_source_prior():
 def test_the_next_step_is_the_sample_whose_doubling_buys_most(plan):
     best = min(SAMPLES, key=lambda name: plan.doubled[name])
     name = {"positive": "labelled positives", "unlabeled": "unlabelled rows", "target": "target rows"}[best]
-    assert f"Add {name} first" in plan.next_step and f"{plan.doubled[best]:.3g} wide" in plan.next_step
+    assert f"Add {name} first" in plan.next_step and f"{plan.doubled[best]:.3g}" in plan.next_step
     assert plan.doubled["all"] < min(plan.doubled[n] for n in SAMPLES)
     assert plan.text == f"{plan.composition}\n{plan.next_step}" and "target rows" in str(plan)
 
 
 def test_widths_that_come_are_compared_with_the_one_that_is_expected(plan):
-    assert f"The interval is {plan.width:.3g} wide, where {plan.expected_width:.3g} is expected of" in plan.composition
-    assert f"in place of an expected {plan.expected_width:.3g}" in plan.next_step
+    assert f"{plan.width:.3g} wide" in plan.composition and f"{plan.expected_width:.3g} is expected" in plan.composition
+    assert f"instead of {plan.expected_width:.3g}" in plan.next_step
     said = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
     assert said["sizes"] == {"positive": 300, "unlabeled": 400, "target": 350}
 
@@ -291,11 +298,11 @@ def test_odd_tables_are_planned_from_or_said_to_be_of_no_use(kind):
 
 @pytest.mark.parametrize("width", [0, 1, -0.1, "narrow", float("nan")])
 def test_a_width_lies_between_zero_and_one(plan, width):
-    with pytest.raises(InputError, match=r"width is .* must lie between 0 and 1"):
+    with pytest.raises(InputError, match=r"width .* between 0 and 1"):
         plan.required(width)
 
 
 @pytest.mark.parametrize("size", [1, -5, "many", float("inf")])
 def test_sizes_are_numbers_of_rows(plan, size):
-    with pytest.raises(InputError, match=r"target is .* must be 2 or more"):
+    with pytest.raises(InputError, match=r"target .* 2 or more"):
         plan.predict(target=size)

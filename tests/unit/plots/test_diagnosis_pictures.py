@@ -50,12 +50,12 @@ def test_columns_that_stand_out_are_hatched_and_named(found):
 def test_what_is_known_of_the_source_prior(found):
     display, known = IdentificationDisplay.from_diagnosis(found).plot(), found.identification
     ax = display.ax_
-    np.testing.assert_allclose(ax.collections[0].get_segments()[0][:, 0], known.told_range)
+    np.testing.assert_allclose(ax.collections[0].get_segments()[0][:, 0], known.range_from_tables)
     np.testing.assert_array_equal(ax.lines[0].get_xdata(), list(known.estimators.values()))
     assert band_of(ax.patches[0], ax) == pytest.approx((0.25, 0.35)) and line(ax, "given: 0.3").get_xdata()[0] == 0.3
     assert "The given source prior is 0.3 (0.25 to 0.35)." in display.description
     assert f"KM2 {known.estimators['KM2']:.3f}" in display.description
-    alone = IdentificationDisplay(known.told_range, known.estimators, None, None).plot()
+    alone = IdentificationDisplay(known.range_from_tables, known.estimators, None, None).plot()
     assert not alone.ax_.patches and "given" not in alone.description
 
 

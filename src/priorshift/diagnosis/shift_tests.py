@@ -1,0 +1,291 @@
+"""Is there a shift? Is it label shift? Two tests, neither of which needs the source prior.
+
+If R = 1, target and population have one distribution, and E_T h = E_U h for every h: the shift test compares two
+means, of the h that is best at R = 1. Rows of the target are scored by the same cross-fitted models, so that no row is
+scored by a model that was fitted to it. What rows of U do to each other's scores adds to the variance: half of the
+share of noise in h, as simulations ask for (`experiments/studies/type_one.py`); tests of other ratios count all of it,
+which is conservative where positives are few.
+
+The label-shift test asks whether the target is a mixture of the positives and the population at all, by the residual
+(:mod:`priorshift.diagnosis.residuals`) of two kinds of features: a Gaussian kernel of the rows, which detects many
+kinds of drift, and cosines of the score's p-value, which detect a drift of few rows along the score. The smaller of
+their p-values is judged in the same resamples. The features hardly depend on the seed, and where the p-value is small
+there are more resamples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import stdtr
+
+from priorshift.arrays import Floats
+from priorshift.diagnosis.columns import ColumnShift, column_shifts
+from priorshift.diagnosis.parts import DiagnosisInput, TextReport
+from priorshift.diagnosis.residual_features import ResidualFeatures
+from priorshift.diagnosis.residuals import (
+    Residual,
+    Samples,
+    Signs,
+    WeightedSample,
+    inverse_noise,
+    random_signs,
+    rank_p_values,
+    weighted_samples,
+)
+from priorshift.formatting import format_p
+from priorshift.results import Interval
+from priorshift.scores import mixture
+from priorshift.scores.ratio_test import LEAST_SEPARATION
+from priorshift.threads import one_blas_thread
+
+RESAMPLES = 999
+_LEVEL, _STRICT_LEVEL = 0.05, 0.01
+_POOL_BELOW = 100  # observations of a target, below which the variance is pooled with that of U
+_LEAST_VARIANCE = 1e-3  # share that is left where groups of source and target cancel out
+_LEAST_OBSERVATIONS = 5.0  # of a sample: four have only eight patterns of signs
+_SHOWN_ROWS = 10
+_BLOCK_ROWS = 4096
+_LARGEST_RATIO = 10.0
+_NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class ShiftTest(TextReport):
+    """The test of R = (1−π′)/(1−π) = 1, and the interval of R.
+
+    With many rows every difference is significant, so the ratio and its interval come first: R = 0.9 means that the
+    share of negatives is a tenth lower than in the source, whatever π is. The interval is that of tests that are more
+    conservative with few rows: it may contain 1 where the p-value is below 5%.
+    """
+
+    statistic: float  # (E_T h − E_U h) over its standard error; positive where the target has more negatives
+    p_value: float  # two-sided, by Student's distribution
+    ratio: float  # R̂; NaN where the positives cannot be distinguished from the population
+    interval: Interval
+    freedom: float  # degrees of freedom
+    separation: float  # of P from U over its standard error; below 1.6, R says nothing
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values for JSON; a number that does not exist is None."""
+        record = super().to_dict()
+        record["interval"] = {name: record["interval"][name] for name in ("low", "high", "confidence")}
+        return record
+
+    @property
+    def text(self) -> str:
+        """The sentences of this part, one line each, not wrap_lines."""
+        if not self.separation > LEAST_SEPARATION:
+            return "The positives can hardly be distinguished from the population, so a shift cannot be detected."
+        interval = f"{100 * self.interval.confidence:g}% interval {self.interval.low:.2f} to {self.interval.high:.2f}"
+        return (
+            f"The share of negatives in the target is R = {self.ratio:.2f} times that in the source ({interval}). "
+            f"Test of no shift (R = 1): {format_p(self.p_value)}."
+        )
+
+
+def shift_test(inputs: DiagnosisInput) -> ShiftTest:
+    """Test R = 1 by the witness h that is best there: E_T h = E_U h."""
+    fit = inputs.fit
+    h = fit.witness.function(np.ones(1), fit.target.size)[:, 0]
+    _, U, T = weighted_samples(fit.witness.source, fit.target)
+    mean_T, mean_U = (
+        _MeanOfH.measure(sample, np.mean([function[b] for function, b in zip(h, bins, strict=True)], axis=0))
+        for sample, bins in ((T, mixture.bins(fit.p_values)), (U, fit.witness.population))
+    )
+    noise = 1 + fit.witness.noise_share(h) / 2
+    # A small target may by chance have no row of a rare class, and its own variance would be too small.
+    variances = _pooled_variances if mean_T.observations < _POOL_BELOW else _separate_variances
+    parts, freedom = variances(mean_T, mean_U, noise)
+    common, scale = min(len(mean_T.terms), len(mean_U.terms)), 1.0
+    for part, mean in zip(parts, (mean_T, mean_U), strict=True):
+        scale *= np.sqrt(part / mean.square_sum) if mean.square_sum > 0 else 0.0
+    covariance = float(mean_T.terms[:common] @ mean_U.terms[:common]) * scale
+    variance = max(sum(parts) - 2 * covariance, _LEAST_VARIANCE * sum(parts), 1e-300)
+    statistic, freedom = float((mean_T.value - mean_U.value) / np.sqrt(variance)), max(float(freedom), 1.0)
+    p_value = min(1.0, 2 * float(stdtr(freedom, -abs(statistic))))
+    low, high = fit.curve.quantiles(inputs.confidence) if fit.curve.is_known else (0.0, float("inf"))
+    interval = Interval(low, high, inputs.confidence, "witness")
+    return ShiftTest(statistic, p_value, fit.test.ratio, interval, freedom, fit.test.separation)
+
+
+class _MeanOfH(NamedTuple):
+    """The mean of h over a sample, and what its variance is computed from."""
+
+    value: float
+    terms: Floats  # contribution of each observation to the error of the mean
+    square_sum: float  # of the terms
+    spread: float  # variance of h among rows
+    mass_squares: float  # Σ mass²
+    observations: float
+    is_grouped: bool
+
+    @classmethod
+    def measure(cls, sample: WeightedSample, h: Floats) -> _MeanOfH:
+        mean = float(sample.mass @ h)
+        terms = np.asarray(np.bincount(sample.observation, sample.mass * (h - mean)), dtype=np.float64)
+        is_grouped = len(np.unique(sample.observation)) < len(h)
+        spread = float(sample.mass @ (h - mean) ** 2)
+        squares = float(sample.mass @ sample.mass)
+        return cls(mean, terms, float(terms @ terms), spread, squares, sample.size, is_grouped)
+
+    @property
+    def correction(self) -> float:
+        """Bessel's correction of the variance."""
+        return self.observations / (self.observations - 1)
+
+    @property
+    def design_effect(self) -> float:
+        """Factor by which groups enlarge the variance."""
+        ungrouped = self.spread * self.mass_squares
+        return self.correction * self.square_sum / ungrouped if self.is_grouped and ungrouped > 0 else 1.0
+
+
+def _separate_variances(T: _MeanOfH, U: _MeanOfH, noise: float) -> tuple[tuple[float, float], float]:
+    """Return the variance of each mean from its own rows, and Satterthwaite's degrees of freedom."""
+    parts = T.square_sum * T.correction, U.square_sum * U.correction * noise
+    each = sum(part**2 / (mean.observations - 1) for part, mean in zip(parts, (T, U), strict=True))
+    return parts, sum(parts) ** 2 / max(each, 1e-300)
+
+
+def _pooled_variances(T: _MeanOfH, U: _MeanOfH, noise: float) -> tuple[tuple[float, float], float]:
+    """Return the variances from the pooled spread; groups of T count as at least as variable as those of U."""
+    rows = 1 / T.mass_squares, 1 / U.mass_squares
+    spread = (rows[0] * T.spread + rows[1] * U.spread) / max(sum(rows) - 2, 1.0)
+    effect = max(T.design_effect, U.design_effect) if T.is_grouped else T.design_effect
+    parts = spread * T.mass_squares * effect, spread * U.mass_squares * U.design_effect * noise
+    return parts, T.observations + U.observations - 2
+
+
+@dataclass(frozen=True)
+class ResidualTest:
+    """The test of the residual of one kind of features."""
+
+    statistic: float = _NAN  # λ: the squared residual over what noise contributes to it
+    p_value: float = _NAN  # NaN where there is nothing to compare with
+    ratio: float = _NAN  # R̂ that minimises the residual
+
+
+@dataclass(frozen=True)
+class LabelShiftTest(TextReport):
+    """The test of label shift, with the columns and rows that contradict it."""
+
+    statistic: float  # the smaller p-value of `kernel` and `score`
+    p_value: float  # share of resamples in which it is at least as small
+    kernel: ResidualTest  # of the rows, by a Gaussian kernel
+    score: ResidualTest  # of the scores
+    violation: float  # ‖e‖, the size of the residual in the kernel's space without noise; 0 where noise explains it
+    violation_squared: float  # its unbiased square, which may be negative
+    separation: float  # ‖μ_U − μ_P‖ in the same space, which a change of R by 1 corresponds to
+    columns: tuple[ColumnShift, ...]  # those that moved most beyond label shift first
+    rows: tuple[int, ...]  # of the target, from 0, where it exceeds most what label shift explains
+    resamples: int
+    reason: str = ""  # why there is no p-value
+
+    @property
+    def moved_columns(self) -> tuple[ColumnShift, ...]:
+        """Columns whose adjusted p-value is at most 5%."""
+        return tuple(column for column in self.columns if column.p_value <= _LEVEL)
+
+    @property
+    def clearly_moved_columns(self) -> tuple[ColumnShift, ...]:
+        """Columns whose adjusted p-value is at most 1%, which count even if the test of all columns is silent."""
+        return tuple(column for column in self.columns if column.p_value <= _STRICT_LEVEL)
+
+    @property
+    def text(self) -> str:
+        """The sentences of this part, one line each, not wrap_lines."""
+        if self.reason:
+            return f"Label shift cannot be tested: {self.reason}"
+        both = f"rows {format_p(self.kernel.p_value)}, scores {format_p(self.score.p_value)}"
+        rejected = self.p_value <= _LEVEL
+        verdict = "Label shift does not hold" if rejected else "Label shift is not contradicted"
+        lines = [f"{verdict}: {format_p(self.p_value)} ({both})."]
+        moved = self.moved_columns if rejected else self.clearly_moved_columns
+        if moved:
+            columns = "; ".join(map(str, moved[:5]))
+            lines.append(f"Columns that moved more than a change in prevalence explains: {columns}.")
+        if rejected and self.rows:
+            lines.append(f"The largest excess is at {numbered(self.rows)}.")
+        return "\n".join(lines)
+
+
+def numbered(rows: Sequence[int]) -> str:
+    """Name rows of the target by their numbers in a file, from 1."""
+    *others, last = (str(row + 1) for row in rows)
+    names = f"rows {', '.join(others)} and {last}" if others else f"row {last}"
+    return f"{names} of the target (counting from 1, without the header)"
+
+
+def label_shift_test(
+    inputs: DiagnosisInput, *, resamples: int = RESAMPLES, retest_below: float = 0.0, retest_resamples: int = 0
+) -> LabelShiftTest:
+    """Test label shift; a p-value of at most `retest_below` is computed again with `retest_resamples`, if more."""
+    samples = weighted_samples(inputs.source, inputs.fit.target)
+    for name, sample in zip(("positive", "unlabelled", "target"), samples, strict=True):
+        if sample.size < _LEAST_OBSERVATIONS - 1e-9:
+            none, nan = ResidualTest(), _NAN
+            reason = (
+                f"the effective size of the {name} sample is {sample.size:.1f} observations, but at least "
+                f"{_LEAST_OBSERVATIONS:.0f} are needed."
+            )
+            return LabelShiftTest(nan, nan, none, none, nan, nan, nan, (), (), resamples, reason)
+    with one_blas_thread():
+        features = ResidualFeatures.fit(inputs)
+        test = _test_residuals(inputs, features, samples, random_signs(samples, resamples, inputs.rng))
+        if test.p_value <= retest_below and retest_resamples > resamples:
+            test = _test_residuals(inputs, features, samples, random_signs(samples, retest_resamples, inputs.rng))
+    return test
+
+
+def _test_residuals(
+    inputs: DiagnosisInput, features: ResidualFeatures, samples: Samples, signs: Signs
+) -> LabelShiftTest:
+    kernel_means, score_means, column_means = features.resample(samples, signs)
+    kernel = Residual.fit(*kernel_means)
+    ratio = inputs.fit.test.ratio
+    ratio = min(max(ratio, 0.0), _LARGEST_RATIO) if np.isfinite(ratio) else 1.0
+    scale = inverse_noise(score_means, ratio)  # so that all cosines count the same
+    score = Residual.fit(*(mean.select(slice(None), scale) for mean in score_means))
+    columns = column_shifts(column_means, features.columns, inputs.source.table)
+    tests, p_values = [], []
+    for residual in (kernel, score):
+        null = residual.null_statistics()
+        if null is None:
+            tests.append(ResidualTest())
+            continue
+        p_values.append(rank_p_values(np.concatenate([[residual.statistic], null])))
+        tests.append(ResidualTest(residual.statistic, float(p_values[-1][0]), residual.ratio))
+    smaller, p_value, reason = _NAN, _NAN, "the rows of the samples do not vary, so there is nothing to compare."
+    if p_values:
+        smallest = np.min(p_values, axis=0)
+        smaller, p_value, reason = float(smallest[0]), float((smallest <= smallest[0]).mean()), ""
+    squared = kernel.squared_distance(_LARGEST_RATIO)
+    return LabelShiftTest(
+        statistic=smaller,
+        p_value=p_value,
+        kernel=tests[0],
+        score=tests[1],
+        violation=float(np.sqrt(max(squared, 0.0))),
+        violation_squared=squared,
+        separation=float(np.sqrt(max(kernel.squared_separation, 0.0))),
+        columns=columns,
+        rows=_rows_in_excess(features, kernel, samples[2].mass),
+        resamples=len(signs),
+        reason=reason,
+    )
+
+
+def _rows_in_excess(features: ResidualFeatures, kernel: Residual, mass: Floats) -> tuple[int, ...]:
+    """Return rows of the target where the residual's witness is largest, without each row's own contribution."""
+    e, rows = kernel.b - kernel.ratio * kernel.a, features.rows[2]
+    height = np.empty(len(rows))
+    for first in range(0, len(rows), _BLOCK_ROWS):
+        at = slice(first, first + _BLOCK_ROWS)
+        phi = features.kernel.coordinates(features.prepare(rows[at]))
+        height[at] = phi @ e - mass[at] * np.einsum("ij,ij->i", phi, phi)
+    highest = np.argsort(-height, kind="stable")[:_SHOWN_ROWS]
+    return tuple(int(row) for row in highest if height[row] > 0)
