@@ -20,6 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from priorshift.errors import InputError
 from priorshift.io.parameters import check_number, check_prior, is_number
 
+__all__ = ["TargetMetrics", "shifted_posterior", "shifted_threshold", "target_metrics"]
+
 
 def shifted_threshold(source_prior: float, target_prior: float) -> float:
     """Compute the threshold on the source posterior that decides for the target: π(1−π′)/(π(1−π′) + π′(1−π)).

@@ -33,12 +33,12 @@ from scipy.special import betainc, xlog1py, xlogy
 
 from priorshift.arrays import Floats, Index
 from priorshift.errors import InputError
-from priorshift.io.labels import LEAST, Audit, read_audit
+from priorshift.io.labels import LEAST, Audit
 from priorshift.io.parameters import check_confidence, check_count, check_number, check_prior
 from priorshift.io.weights import effective_size, read_weights
 from priorshift.results import Interval
 
-__all__ = ["LEAST", "Audit", "AuditedShare", "audit_size", "audited_share", "expected_audit", "read_audit"]
+__all__ = ["audit_size", "audited_share"]
 
 _UNEXPLAINED = 2  # labels of each class
 _LARGEST = 1e100

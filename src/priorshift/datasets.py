@@ -19,6 +19,8 @@ from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.io.parameters import check_choice
 
+__all__ = ["load_images", "load_table"]
+
 OPENML = {
     "Diabetes": 37,
     "Spambase": 44,

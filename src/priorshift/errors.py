@@ -8,13 +8,10 @@ __all__ = [
     "FewPositivesWarning",
     "InconsistentInputWarning",
     "InputError",
-    "InputTypeError",
     "IntervalWarning",
-    "LabelOrderWarning",
     "MissingExtraError",
     "OutOfRangeWarning",
     "PriorShiftWarning",
-    "PrivacyWarning",
     "StoredVersionWarning",
     "WeakSeparationWarning",
 ]

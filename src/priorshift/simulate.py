@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from priorshift.errors import InputError
 from priorshift.io.parameters import check_count, check_prior
 
+__all__ = ["gaussian", "label_some", "shift_labels"]
+
 Random = int | np.random.Generator | None
 
 

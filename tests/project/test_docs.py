@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import priorshift as ps
-from priorshift import report
 from priorshift.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +25,7 @@ DOCUMENTS = [*PAGES, *sorted(ROOT.glob("*.md")), ROOT / "experiments" / "COMPARI
 def public_names():
     """Functions and classes of the package and of the modules that it makes public, by their dotted names."""
     found = {}
-    modules = {name: getattr(ps, name) for name in ps.__all__} | {"report": report}
+    modules = {name: getattr(ps, name) for name in ps.__all__}
     for name, thing in modules.items():
         if not isinstance(thing, types.ModuleType):
             found[name] = thing
@@ -50,8 +49,10 @@ def has_example(thing):
     return any(not example.options.get(doctest.SKIP) for example in doctest.DocTestParser().get_examples(text))
 
 
-def test_there_are_about_as_many_public_names_as_there_seem_to_be():
-    assert len(PUBLIC) > 40 and {"estimate_prior", "TCPU", "plots.svg", "errors.InputError"} <= set(PUBLIC)
+def test_there_are_at_most_seventy_public_names():
+    constants = {"plots.BLUE", "plots.GREY", "plots.ORANGE", "storage.TYPES"}
+    stable = {name for name in PUBLIC if not name.startswith("experimental.")} | constants
+    assert 50 < len(stable) <= 70 and {"estimate_prior", "TCPU", "plots.svg", "errors.InputError"} <= set(PUBLIC)
 
 
 WITH_EXAMPLE = sorted(name for name in PUBLIC if not name.startswith("errors."))  # which one reads, not calls
