@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from priorshift.arrays import Floats
-from priorshift.audit import LEAST, expected_audit
+from priorshift.audit import expected_audit
 from priorshift.diagnosis.parts import DiagnosisInput, TextReport
 from priorshift.diagnosis.width_model import Sizes, WidthModel
 from priorshift.errors import InputError
@@ -29,6 +29,7 @@ from priorshift.inference.prior_knowledge import (
     PriorKnowledge,
     RangePrior,
 )
+from priorshift.io.labels import LEAST
 from priorshift.io.parameters import is_number
 from priorshift.result_tables import to_plain
 from priorshift.scores.posterior import PopulationCounts, expected_spreads, prior_posterior

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from priorshift.audit import LEAST, audit_size
+from priorshift.audit import audit_size
 from priorshift.diagnosis.columns import Driver
 from priorshift.diagnosis.identification import Identification, format_range
 from priorshift.diagnosis.parts import TextReport
@@ -28,6 +28,7 @@ from priorshift.errors import (
     IntervalWarning,
 )
 from priorshift.formatting import decimals, format_fixed, format_p
+from priorshift.io.labels import LEAST
 from priorshift.io.sample_checks import FEW_POSITIVES
 from priorshift.results import PriorEstimate
 from priorshift.warning_records import WarningRecord
