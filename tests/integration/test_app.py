@@ -346,28 +346,30 @@ def test_an_upload_that_hangs_or_breaks_off_leaves_nothing(site):
 
     for pieces, status in ((_hangs(), 408), (_breaks(), 400)):
         with pytest.raises(RefusedError) as refused:
-            asyncio.run(site.uploads.receive("t.csv", pieces, 100, lambda: ()))
+            asyncio.run(site.uploads.receive("t.csv", pieces, 100))
         assert refused.value.status == status and "Choose it again" in refused.value.message
     assert set(site.uploads.folder.iterdir()) == before
 
 
 def test_old_files_give_way_to_new_ones_but_not_those_of_a_job(tmp_path):
-    uploads = Uploads(tmp_path, replace(LIMITS, files=3, all_bytes=100))
     needed = set()
-    kept = [uploads.add_text(f"{k}.csv", "x" * 10, lambda: needed) for k in range(3)]
+    uploads = Uploads(tmp_path, replace(LIMITS, files=3, all_bytes=100), lambda: needed)
+    kept = [uploads.add_text(f"{k}.csv", "x" * 10) for k in range(3)]
     needed.add(kept[0].id)
-    kept.append(uploads.add_text("3.csv", "x" * 10, lambda: needed))
+    kept.append(uploads.add_text("3.csv", "x" * 10))
     assert uploads[kept[0].id] and uploads[kept[3].id] and len(list(tmp_path.iterdir())) == 3
     with pytest.raises(RefusedError, match="was deleted"):
         uploads[kept[1].id]
-    late = uploads.add_text("late.csv", "x" * 10, lambda: needed, "closed")
-    uploads.delete_page("closed", lambda: {late.id})
-    uploads.add_text("x.csv", "x" * 10, lambda: needed)
+    late = uploads.add_text("late.csv", "x" * 10, "closed")
+    needed.add(late.id)
+    uploads.delete_page("closed")
+    needed.remove(late.id)
+    uploads.add_text("x.csv", "x" * 10)
     assert not late.path.exists() and uploads[kept[0].id] and uploads[kept[3].id]
-    uploads.add_text("4.csv", "x" * 85, lambda: needed)
+    uploads.add_text("4.csv", "x" * 85)
     assert {path.stem for path in tmp_path.iterdir()} >= {kept[0].id} and len(list(tmp_path.iterdir())) == 2
     with pytest.raises(RefusedError, match="no space") as refused:
-        uploads.add_text("5.csv", "x" * 95, lambda: needed)
+        uploads.add_text("5.csv", "x" * 95)
     assert refused.value.status == 413
 
 

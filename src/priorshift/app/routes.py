@@ -65,7 +65,8 @@ class Site:
         self.limits = limits
         for name in ("files", "results"):
             (folder / name).mkdir(mode=0o700)
-        self.uploads, self.tasks = Uploads(folder / "files", limits), TaskQueue(folder / "results", limits)
+        self.tasks = TaskQueue(folder / "results", limits)
+        self.uploads = Uploads(folder / "files", limits, lambda: self.tasks.in_use)
 
     def application(self) -> Starlette:
         """Return the routes, to be put behind the access control."""
@@ -90,9 +91,6 @@ class Site:
         """End the running job."""
         self.tasks.close()
 
-    def _in_use(self) -> set[str]:
-        return self.tasks.in_use
-
     async def _page(self, request: Request) -> Response:
         name, kind = _PAGE[request.url.path.rpartition("/")[2]]
         return Response(files("priorshift.app").joinpath("page", name).read_bytes(), media_type=kind)
@@ -108,9 +106,9 @@ class Site:
         if role not in ROLES:
             raise RefusedError(400, "The role of the file is missing. Reload the page.")
         declared = request.headers.get("content-length", "")
-        size = int(declared) if declared.isdecimal() and len(declared) < 20 else None
+        size = int(declared) if declared.isdecimal() and len(declared) < 20 else 0
         name = request.query_params.get("name", "")
-        upload = await self.uploads.receive(name, request.stream(), size, self._in_use, _page_of(request))
+        upload = await self.uploads.receive(name, request.stream(), size, _page_of(request))
         return JSONResponse(self._look_at(role, upload), 201)
 
     def _look_at(self, role: str, upload: Upload) -> dict[str, Any]:
@@ -124,7 +122,7 @@ class Site:
 
     async def _delete(self, request: Request) -> Response:
         key = request.path_params["key"]
-        if key in self._in_use():
+        if key in self.tasks.in_use:
             raise RefusedError(409, "A job still needs this file. Cancel it first.")
         self.uploads.delete(key)
         return Response(status_code=204)
@@ -132,7 +130,7 @@ class Site:
     async def _example(self, request: Request) -> Response:
         page = _page_of(request)
         stored = {
-            role: self._look_at(role, self.uploads.add_text(f"example-{role}.csv", text, self._in_use, page))
+            role: self._look_at(role, self.uploads.add_text(f"example-{role}.csv", text, page))
             for role, text in example_files().items()
         }
         settings = {"prior": {"value": _EXAMPLE_PRIORS[0]}, "shared": _EXAMPLE_ID}
@@ -169,7 +167,7 @@ class Site:
         """Cancel the jobs and delete the files of a page that was closed."""
         page = request.path_params["page"]
         self.tasks.cancel_page(page)
-        self.uploads.delete_page(page, self._in_use)
+        self.uploads.delete_page(page)
         return Response(status_code=204)
 
     async def _report(self, request: Request) -> Response:

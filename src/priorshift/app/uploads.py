@@ -83,7 +83,6 @@ class Limits:
 
 
 _LONGEST_NAME = 120
-InUse = Callable[[], Collection[str]]  # returns the files that a job needs
 _ENDING = re.compile(r"(\.[a-z0-9]{1,10}){1,2}$")
 
 
@@ -109,8 +108,9 @@ def display_name(name: str) -> str:
 class Uploads:
     """The stored files, in a private folder and within limits."""
 
-    def __init__(self, folder: Path, limits: Limits) -> None:
+    def __init__(self, folder: Path, limits: Limits, in_use: Callable[[], Collection[str]]) -> None:
         self.folder, self.limits = folder, limits
+        self._in_use = in_use  # returns the files that a job needs
         self._files: dict[str, Upload] = {}
 
     def __getitem__(self, key: str) -> Upload:
@@ -119,16 +119,14 @@ class Uploads:
             raise RefusedError(410, "A file was deleted to make space for later ones. Choose it again.")
         return found
 
-    async def receive(
-        self, name: str, pieces: AsyncIterator[bytes], declared_size: int | None, in_use: InUse, page: str = ""
-    ) -> Upload:
+    async def receive(self, name: str, pieces: AsyncIterator[bytes], declared_size: int, page: str = "") -> Upload:
         """Store a file that is being sent, all of it or nothing."""
         upload = self._begin(name, page)
-        self._make_space(upload, declared_size or 0, in_use)
+        self._make_space(upload, declared_size)
         self._files[upload.id] = upload
         try:
             with _new_file(upload.path) as into:
-                await self._write(upload, pieces, into.write, in_use)
+                await self._write(upload, pieces, into.write)
         except BaseException as error:
             self.delete(upload.id)
             if isinstance(error, ClientDisconnect):
@@ -143,10 +141,10 @@ class Uploads:
         upload.complete = True
         return upload
 
-    def add_text(self, name: str, content: str, in_use: InUse, page: str = "") -> Upload:
+    def add_text(self, name: str, content: str, page: str = "") -> Upload:
         """Store a text of our own."""
         upload = self._begin(name, page)
-        self._make_space(upload, len(content), in_use)
+        self._make_space(upload, len(content))
         with _new_file(upload.path) as into:
             upload.bytes, upload.complete = into.write(content.encode()), True
         self._files[upload.id] = upload
@@ -158,9 +156,9 @@ class Uploads:
         if upload is not None:
             upload.path.unlink(missing_ok=True)
 
-    def delete_page(self, page: str, in_use: InUse) -> None:
+    def delete_page(self, page: str) -> None:
         """Delete the files of a page that was closed; those that a job still needs are deleted first later."""
-        theirs, needed = {key: upload for key, upload in self._files.items() if upload.page == page}, in_use()
+        theirs, needed = {key: upload for key, upload in self._files.items() if upload.page == page}, self._in_use()
         self._files = {**theirs, **self._files}
         for key, upload in theirs.items():
             if upload.complete and key not in needed:
@@ -171,19 +169,17 @@ class Uploads:
         ending = _ENDING.search(shown.lower())
         return Upload(key, shown, self.folder / f"{key}{ending[0] if ending else ''}", page)
 
-    async def _write(
-        self, upload: Upload, pieces: AsyncIterator[bytes], write: Callable[[bytes], object], in_use: InUse
-    ) -> None:
+    async def _write(self, upload: Upload, pieces: AsyncIterator[bytes], write: Callable[[bytes], object]) -> None:
         while True:
             try:
                 piece = await asyncio.wait_for(anext(pieces), self.limits.silence)
             except StopAsyncIteration:
                 return
-            self._make_space(upload, upload.bytes + len(piece), in_use)
+            self._make_space(upload, upload.bytes + len(piece))
             write(piece)
             upload.bytes += len(piece)
 
-    def _make_space(self, upload: Upload, size: int, in_use: InUse) -> None:
+    def _make_space(self, upload: Upload, size: int) -> None:
         """Refuse a file that is too large; delete the oldest files that no job needs until there is space for it."""
         limits = self.limits
         if size > limits.bytes:
@@ -194,7 +190,7 @@ class Uploads:
             )
         others = [one for one in self._files.values() if one is not upload]
         while len(others) >= limits.files or sum(one.bytes for one in others) + size > limits.all_bytes:
-            needed = in_use()
+            needed = self._in_use()
             idle = next((one for one in others if one.complete and one.id not in needed), None)
             if idle is None:
                 raise RefusedError(
