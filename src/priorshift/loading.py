@@ -35,6 +35,10 @@ from priorshift.sketch.histogram import Histogram
 from priorshift.sketch.score_model import ScoreModel
 from priorshift.sketch.sketch import Sketch
 
+_SHELL_OPTIONS = {
+    "shared": "--id-column (or --identical-rows)", "audit": "--audit-column", "groups": "--group-column",
+    "stratify": "--stratify", "by": "--by", "encoder": "--encoder none",
+}  # fmt: skip
 LARGE = 2**30  # bytes of a file, or of its numbers in memory, above which it is streamed
 
 
@@ -85,8 +89,9 @@ class InputOptions:
         needed |= {"stratify": self.stratify, "by": self.by, "encoder": None if self.encoder == "auto" else "encoder"}
         for name, value in needed.items():
             if value is not None:
+                option = _SHELL_OPTIONS[name] if self.in_shell else name
                 raise InputError(
-                    f"{name} is not supported when streaming, or with sketches and histograms. Remove it, or pass "
+                    f"{option} is not supported when streaming, or with sketches and histograms. Remove it, or pass "
                     f"tables that fit into memory, with {no_stream}."
                 )
 

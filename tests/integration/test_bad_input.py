@@ -298,7 +298,7 @@ def test_label_columns_that_do_not_tell_positives_are_refused_by_the_command(col
         ["--source", str(path), "--label-column", "label", *target], r"--source .* has no column 'label'; its columns"
     )
     command(["--source", str(path), *target], "--source needs --label-column, the column that says which rows")
-    command(["--source", str(path), "--positive", str(path), *target], "leave --positive and --unlabeled out")
+    command(["--source", str(path), "--positive", str(path), *target], "remove --positive and --unlabeled")
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ def test_label_columns_that_do_not_tell_positives_are_refused_by_the_command(col
         ),
         (["--confidence", "2"], "confidence is 2.0, but it must lie strictly between 0 and 1"),
         (["--confidence", "high"], "argument --confidence: 'high' is not a number"),
-        (["--id-column", "a", "--identical-rows"], "both say which rows are shared; give one of them"),
+        (["--id-column", "a", "--identical-rows"], "exclude each other"),
         (["--scenario", "censoring", "--identical-rows"], "under --scenario censoring the shared rows are known"),
         (["--id-column", "id"], "has no column 'id'; its columns are 'a', 'b', 'c'"),
         (["--drop", "z"], "no table has a column 'z' to drop"),

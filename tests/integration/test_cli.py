@@ -97,7 +97,7 @@ def test_the_value_of_the_label_column_that_means_positive(files, sample, tmp_pa
 
 def test_a_positive_label_is_one_of_a_column_and_asked_for_where_words_are_found(files, sample, tmp_path, capsys):
     assert main(["estimate", *files, "--positive-label", "fraud"]) == 2
-    assert "--positive-label is a value of --label-column; pass that too, or leave it out." in capsys.readouterr().err
+    assert "--positive-label is a value of --label-column; pass that too" in capsys.readouterr().err
     source = write(tmp_path / "s.csv", sample.X, "abc", state=np.where(sample.y, "fraud", "ok"))
     assert main(["estimate", "--source", source, "--label-column", "state", *files[4:]]) == 2
     assert "or the word for positives as --positive-label." in capsys.readouterr().err
@@ -189,7 +189,7 @@ def test_an_interrupt_ends_with_a_sentence(files, capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("priorshift.cli.estimate.estimate_from_tables", interrupted)
+    monkeypatch.setattr("priorshift.cli.estimate.estimate_target", interrupted)
     assert main(["estimate", *files, "--drop", "id"]) == 130
     assert capsys.readouterr().err == "priorshift: interrupted; no file was written.\n"
 
@@ -418,7 +418,7 @@ def test_adapt_never_overwrites_a_source_table(files, tmp_path, capsys):
 
 
 def test_adapt_refuses_a_bad_prior_before_the_work(files, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("priorshift.cli.adapt.read_tables", lambda args: pytest.fail("read"))
+    monkeypatch.setattr("priorshift.cli.adapt.read_problem", lambda args: pytest.fail("read"))
     assert main(["adapt", *files, "--target-prior", "1.5", "--output", str(tmp_path / "o.csv")]) == 2
     assert "target_prior is 1.5, but it must be a number from 0 to 1" in capsys.readouterr().err
 
@@ -429,7 +429,7 @@ def test_adapt_options_reach_both_estimators(files, tmp_path, capsys, monkeypatc
     made = []
 
     class Watched(ps.ShiftedClassifier):
-        def fit(self, *args, **named):
+        def fit_source(self, *args, **named):
             made.append(self)
             raise InputError("seen")
 
@@ -573,7 +573,7 @@ def test_strata_print_the_whole_as_well(months, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--by", "month"], "--by names a column of one --target, but 3 files are given"),
+        (["--by", "month"], "--by is for one --target, but 3 files are given"),
         (["--stratify", "region"], "--stratify is for one --target, but 3 files are given"),
         (["--output", "table.txt"], "--output table.txt must end in .csv"),
         (["--output", "nowhere/table.csv"], "is in a folder that does not exist"),
@@ -609,3 +609,48 @@ def test_wrong_use_with_one_target_is_a_sentence(months, tmp_path, capsys):
 def folder_named(parent, name):
     (parent / name).mkdir()
     return parent / name
+
+
+# ---- files that are too large for memory
+
+
+@pytest.fixture
+def _everything_is_large(monkeypatch):
+    monkeypatch.setattr("priorshift.loading.LARGE", 1)
+
+
+@pytest.mark.usefixtures("_everything_is_large")
+def test_a_large_file_is_read_at_once_where_the_options_ask_for_it(files, capsys):
+    """--encoder none, which streaming does not have, reads all rows; so does --no-stream."""
+    arguments = ["estimate", *files, "--drop", "id", "--json"]
+    estimates = {}
+    for options in ((), ("--stream",), ("--no-stream",), ("--encoder", "none"), ("--no-stream", "--encoder", "none")):
+        assert main([*arguments, *options]) == 0
+        estimates[options] = json.loads(capsys.readouterr().out)
+    assert estimates[()] == estimates["--stream",]
+    assert estimates["--no-stream",] == estimates["--encoder", "none"] == estimates["--no-stream", "--encoder", "none"]
+    assert estimates[()]["details"] != estimates["--no-stream",]["details"]
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        (["--encoder", "none"], "--encoder none"),
+        (["--id-column", "id"], "--id-column"),
+        (["--identical-rows"], "--identical-rows"),
+        (["--group-column", "id"], "--group-column"),
+        (["--audit-column", "a"], "--audit-column"),
+    ],
+)
+def test_what_streaming_lacks_is_named_as_the_shell_calls_it(files, options, option, capsys):
+    drop = [] if "id" in options else ["--drop", "id"]
+    assert main(["estimate", *files, "--stream", *drop, *options]) == 2
+    said = capsys.readouterr().err
+    assert option in said and "--no-stream" in said and "stream=" not in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("options", [["--by", "a"], ["--stratify", "a"], ["--plot", "p.png"]])
+def test_streaming_is_for_one_target_without_a_figure(files, options, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["estimate", *files, "--drop", "id", "--stream", *options]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -335,7 +335,7 @@ def test_on_the_shell(months, tmp_path, capsys):
         (["--drop", "month", "--output", "x.csv"], "--output is for several targets"),
         (["--by", "month", "--plot", "x.png"], "--plot is for one target"),
         (["--drop", "month", "--threshold", "7"], "threshold is 7"),
-        (["--drop", "month", "--method", "tcpu"], "--method is no option of priorshift diagnose"),
+        (["--drop", "month", "--method", "tcpu"], "--method is not an option of priorshift diagnose"),
     ],
 )
 def test_wrong_use_of_the_shell_is_one_sentence(months, tmp_path, capsys, monkeypatch, more, sentence):

@@ -592,7 +592,7 @@ def test_on_the_shell_several_targets_and_samples_without_rows(files, capsys, tm
         (["-o", "page.txt"], "must end in .html"),
         (["-o", "no/page.html"], "does not exist"),
         ([], "-o/--output"),
-        (["--by", "month", "--stream", "-o", "page.html"], "several targets cannot be had"),
+        (["--by", "month", "--stream", "-o", "page.html"], "--stream is for one --target"),
     ],
 )
 def test_wrong_use_of_the_shell_is_one_sentence(files, capsys, tmp_path, more, sentence):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from priorshift.adapt import shifted_threshold
-from priorshift.cli.inputs import check_torch, estimator_settings, make_estimator, read_problem, scenario
+from priorshift.cli.inputs import check_torch, estimator_settings, input_files, make_estimator, read_problem
 from priorshift.cli.output import check_writable, print_json, print_result
 from priorshift.decisions import check_names, decide, fit_to_problem, logistic, write_decided_table
 from priorshift.errors import InputError, MissingExtraError
@@ -53,7 +53,7 @@ def _is_network(classifier: str | None) -> bool:
 
 def run(args: argparse.Namespace) -> None:
     """Write the target's table with the posterior and the decision of each row."""
-    check_output(args.output, args.target, (args.target, args.positive, args.unlabeled, args.source))
+    check_output(args.output, args.target[0], input_files(args))
     if args.safe_csv and kind(args.output) == PARQUET:
         raise InputError("--safe-csv does not apply to Parquet files, which contain no formulas; remove it.")
     settings = estimator_settings(args)
@@ -63,12 +63,12 @@ def run(args: argparse.Namespace) -> None:
         shifted_threshold(0.5, args.target_prior)  # refused before the work rather than after it
     classifier: Any = logistic(scale=scale)
     if _is_network(args.classifier):
-        classifier = NNPUClassifier(known, scenario=scenario(args), standardize=scale)  # type: ignore[arg-type]
+        classifier = NNPUClassifier(known, scenario=args.scenario or "case-control", standardize=scale)
     estimator = make_estimator(args, optional=("source_prior",))  # the classifier has use for it
     shifted = ShiftedClassifier(classifier, estimator, source_prior=known, random_state=args.random_state)
     problem = read_problem(args)
     target = problem.target.data
-    check_names(target, args.target)
+    check_names(target, str(args.target[0]))
     fit_to_problem(shifted, problem)
     if args.target_prior is None:
         metadata = problem.target.metadata
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     else:
         shifted.adapt_to(args.target_prior)
     p, decided = decide(shifted, target)
-    formulas = write_decided_table(args.output, args.target, p, decided, safe=args.safe_csv)
+    formulas = write_decided_table(args.output, args.target[0], p, decided, safe=args.safe_csv)
     if formulas:
         print(
             f"priorshift: {formulas} cells of {args.output} look like formulas, as in the target; add --safe-csv if "

@@ -99,7 +99,7 @@ def _demo(commands: Any) -> None:
     reports = command.group(OUTPUT).add_mutually_exclusive_group()
     reports.add_argument("--report", metavar="FILE", help="report to write (default: demo.html, or none with --json)")
     reports.add_argument("--no-report", action="store_true", help="do not write a report")
-    command.set_defaults(run="demo:run")
+    command.set_defaults(run="small_commands:run_demo")
 
 
 def _estimate(commands: Any) -> None:
@@ -180,8 +180,7 @@ def _report(commands: Any) -> None:
     add(command, OUTPUT, "--json")
     add(command, OUTPUT, "--output", dest="page", required=True, help="report to write (.html)")
     add(command, OUTPUT, "--title")
-    # options of estimate that a report has no use for
-    command.set_defaults(run="report:run", method="auto", plot=None, output=None, stratify=None)
+    command.set_defaults(run="diagnose:run_report", method="auto")
 
 
 def _app(commands: Any) -> None:

@@ -1,4 +1,4 @@
-"""`priorshift estimate`: the target prior from a user's tables."""
+"""`priorshift estimate`: estimate the target prior from tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from priorshift.api import estimate_strata, estimate_target, estimate_targets, estimator_for
-from priorshift.cli.inputs import has_several, make_estimator, read_problem
+from priorshift.cli.inputs import has_several, input_files, make_estimator, read_problem
 from priorshift.cli.output import check_figure, check_table, print_json, print_result, write_figure, write_table
 from priorshift.errors import InputError
 from priorshift.plots import displays_of
@@ -19,10 +19,12 @@ def run(args: argparse.Namespace) -> None:
     check_figure(args.plot)
     several = has_several(args)
     if several:
-        check_table(args.output, [f for f in (args.positive, args.unlabeled, args.source, *args.target) if f])
+        check_table(args.output, input_files(args))
     elif args.output is not None:
-        raise InputError("--output is for several targets; pass more files as --target, --by or --stratify.")
+        raise InputError("--output is for several targets; pass --by, --stratify or more files, or remove it.")
     estimator, problem = make_estimator(args), read_problem(args)
+    if args.plot and problem.kind != "rows":
+        raise InputError("--plot needs rows in memory; remove it, or pass tables that fit into memory.")
     result: PriorEstimate | PriorEstimates
     if args.stratify is not None:
         result = estimate_strata(problem, estimator)
@@ -40,5 +42,5 @@ def run(args: argparse.Namespace) -> None:
 def _draw(estimate: PriorEstimate) -> Any:
     displays = list(displays_of(estimate).values())
     if not displays:
-        raise InputError("this estimate has no picture; remove --plot.")
+        raise InputError("there is no estimate to draw; remove --plot.")
     return displays[-1].plot().ax_

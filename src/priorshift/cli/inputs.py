@@ -1,4 +1,4 @@
-"""From parsed options to an estimator and tables: three files, or two of them in one, and several targets."""
+"""From parsed options to an estimator and a problem: three files, or two of them in one, and several targets."""
 
 from __future__ import annotations
 
@@ -57,40 +57,8 @@ def check_torch(option: str, otherwise: str) -> None:
         ) from None
 
 
-def _read_pipes(args: argparse.Namespace) -> None:
-    """Put in place of every pipe what comes through it, so that it can be read again to be copied."""
-    several = isinstance(args.target, list)
-    given = {name: getattr(args, name) for name in ("positive", "unlabeled", "source")}
-    given |= {f"target {k}": path for k, path in enumerate(args.target)} if several else {"target": args.target}
-    pipes = [name for name, path in given.items() if path == "-" or is_pipe(path)]
-    same = [f"--{name.split()[0]}" for name in pipes if given[name] == "-"]
-    if len(same) > 1:
-        raise InputError(
-            f"{' and '.join(same)} are both standard input (-), which can be read only once; pass a file for one."
-        )
-    for name in pipes:
-        path, option = given[name], name.split()[0]
-        read = standard_input(f"--{option}") if path == "-" else read_pipe(path, f"--{option} ({path})")
-        if name.startswith("target ") and several:
-            args.target[int(name.split()[1])] = read
-        else:
-            setattr(args, name, read)
-
-
-def standard_input(option: str) -> Piped:
-    """All that comes through it."""
-    if sys.stdin is None or sys.stdin.closed:
-        raise InputError(f"{option} is standard input (-), which is closed; pass a file.")
-    return Piped("standard input", sys.stdin.buffer.read())
-
-
-def scenario(args: argparse.Namespace) -> str:
-    """Return the scenario of the tables, given or by default."""
-    return args.scenario or "case-control"
-
-
 def read_problem(args: argparse.Namespace) -> Problem:
-    """Load the problem that the options name; standard error says how columns that are not numbers were encoded."""
+    """Load the problem that the options describe, and tell on stderr how columns were encoded."""
     _check_options(args)
     _read_pipes(args)
     options = InputOptions.from_arguments(
@@ -100,17 +68,18 @@ def read_problem(args: argparse.Namespace) -> Problem:
         groups=args.group_column,
         drop=args.drop,
         encoder=None if args.encoder == "none" else args.encoder,
-        stream=(args.stream or None) if hasattr(args, "stream") else False,
-        by=getattr(args, "by", None),
-        stratify=getattr(args, "stratify", None),
+        stream=args.stream,
+        by=args.by,
+        stratify=args.stratify,
         in_shell=True,
     )
-    source = LabeledTable(args.source, args.label_column, args.positive_label) if args.source else None
-    target, several = args.target, has_several(args)
-    if isinstance(target, list) and (len(target) == 1 and (not several or options.by or options.stratify)):
-        [target] = target
     problem = load_problem(
-        positive=args.positive, unlabeled=args.unlabeled, target=target, source=source, several=several, options=options
+        positive=args.positive,
+        unlabeled=args.unlabeled,
+        target=args.target if len(args.target) > 1 else args.target[0],
+        source=LabeledTable(args.source, args.label_column, args.positive_label) if args.source else None,
+        several=has_several(args),
+        options=options,
     )
     origin = problem.unlabeled.data.origin if problem.kind == "rows" else None
     if origin is not None:
@@ -119,45 +88,75 @@ def read_problem(args: argparse.Namespace) -> Problem:
     return problem
 
 
+def input_files(args: argparse.Namespace) -> list[str]:
+    """Return the files that are read, which must not be overwritten."""
+    return [file for file in (args.positive, args.unlabeled, args.source, *args.target) if file]
+
+
 def has_several(args: argparse.Namespace) -> bool:
-    """Whether the options name more than one target, or strata."""
-    several_files = isinstance(args.target, list) and len(args.target) > 1
-    return bool(several_files or getattr(args, "by", None) or getattr(args, "stratify", None))
+    """Return whether there are several targets, or strata."""
+    return len(args.target) > 1 or args.by is not None or args.stratify is not None
+
+
+def _read_pipes(args: argparse.Namespace) -> None:
+    """Replace every pipe by its content, which can be read again when the target is copied."""
+    names = ("positive", "unlabeled", "source")
+    given = [*((f"--{name}", getattr(args, name)) for name in names), *(("--target", file) for file in args.target)]
+    twice = [option for option, path in given if path == "-"]
+    if len(twice) > 1:
+        raise InputError(
+            f"{' and '.join(twice)} are both standard input (-), which can be read only once; pass a file for one."
+        )
+    args.positive, args.unlabeled, args.source, *args.target = (_read_pipe(path, option) for option, path in given)
+
+
+def _read_pipe(path: str | None, option: str) -> str | Piped | None:
+    if path == "-":
+        return standard_input(option)
+    return read_pipe(path, f"{option} ({path})") if path is not None and is_pipe(path) else path
+
+
+def standard_input(option: str) -> Piped:
+    """Return the content of standard input."""
+    if sys.stdin is None or sys.stdin.closed:
+        raise InputError(f"{option} is standard input (-), which is closed; pass a file.")
+    return Piped("standard input", sys.stdin.buffer.read())
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    """Refuse options that contradict each other."""
-    if args.id_column and args.identical_rows:
-        raise InputError("--id-column and --identical-rows both say which rows are shared; give one of them.")
-    if scenario(args) == "censoring" and (args.id_column or args.identical_rows):
-        raise InputError(
-            "under --scenario censoring the shared rows are known; leave --id-column and --identical-rows out."
-        )
-    _check_uses(args)
-    if args.label_column and not args.source:
-        raise InputError("--label-column is a column of --source; pass --source, or leave it out.")
-    if args.positive_label is not None and not args.label_column:
-        raise InputError("--positive-label is a value of --label-column; pass that too, or leave it out.")
-    if args.source and (args.positive or args.unlabeled):
-        raise InputError("--source holds positives and unlabelled rows; leave --positive and --unlabeled out.")
-    if args.source and not args.label_column:
-        raise InputError("--source needs --label-column, the column that says which rows are labelled positive.")
-    if not args.source and not (args.positive and args.unlabeled):
-        raise InputError("pass --positive and --unlabeled, or --source with --label-column.")
-    files = args.target if isinstance(args.target, list) else [args.target]
-    by, stratify = getattr(args, "by", None), getattr(args, "stratify", None)
-    for option, given in (("--by", by), ("--stratify", stratify)):
-        if given and len(files) > 1:
-            raise InputError(f"{option} is for one --target, but {len(files)} files are given; pass one.")
-    for option, given in (("--by", by), ("--audit-column", args.audit_column)):
-        if given and stratify:
-            raise InputError(f"{option} and --stratify cannot be combined; leave one of them out.")
+    """Refuse options that contradict each other or lack another one."""
+    files = len(args.target)
+    shared = args.id_column or args.identical_rows
+    wrong = (
+        (args.id_column and args.identical_rows, "--id-column and --identical-rows exclude each other; remove one."),
+        (args.scenario == "censoring" and shared,
+         "under --scenario censoring the shared rows are known; remove --id-column and --identical-rows."),
+        (args.label_column and not args.source, "--label-column is a column of --source; pass --source, or remove it."),
+        (args.positive_label is not None and not args.label_column,
+         "--positive-label is a value of --label-column; pass that too, or remove it."),
+        (args.source and (args.positive or args.unlabeled),
+         "--source contains positive and unlabelled rows; remove --positive and --unlabeled."),
+        (args.source and not args.label_column,
+         "--source needs --label-column, the column that says which rows are labelled positive."),
+        (not args.source and not (args.positive and args.unlabeled),
+         "pass --positive and --unlabeled, or --source with --label-column."),
+        (args.by and args.stratify, "--by and --stratify cannot be combined; remove one."),
+        (args.audit_column and args.stratify, "--audit-column and --stratify cannot be combined; remove one."),
+        (args.by and files > 1, f"--by is for one --target, but {files} files are given; pass one."),
+        (args.stratify and files > 1, f"--stratify is for one --target, but {files} files are given; pass one."),
+        (args.stream and (args.source or has_several(args)),
+         "--stream is for one --target, with --positive and --unlabeled; remove it, or the other options."),
+    )  # fmt: skip
+    for is_wrong, message in wrong:
+        if is_wrong:
+            raise InputError(message)
+    _check_column_uses(args)
 
 
-def _check_uses(args: argparse.Namespace) -> None:
-    """No column has two uses; an id may also be a group."""
+def _check_column_uses(args: argparse.Namespace) -> None:
+    """Refuse a column with two uses; an id may also be a group."""
     options = [*(f"--{use}-column" for use in ("id", "group", "label", "audit", "weight")), "--by", "--stratify"]
-    columns = {option: getattr(args, option[2:].replace("-", "_"), None) for option in options}
+    columns = {option: getattr(args, option[2:].replace("-", "_")) for option in options}
     named = [(option, column) for option, column in columns.items() if column is not None]
     for k, (option, column) in enumerate(named):
         if column in args.drop:

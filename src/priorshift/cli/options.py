@@ -88,8 +88,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "column that is not a feature (may be repeated)"},
     "--encoder": {"choices": ("auto", "none"), "default": "auto",
         "help": "auto (default) encodes categories, dates and missing cells as numbers; none accepts numbers only"},
-    "--stream": {"action": "store_true",
-        "help": "read the files in chunks, whatever their size; very large files are always read in chunks"},
+    "--stream": {"action": argparse.BooleanOptionalAction,
+        "help": "read the files in chunks, or never (default: only files that are too large for memory)"},
     # columns with a meaning
     "--id-column": {"metavar": "NAME", "help": "rows with the same id in both source tables are the same observation"},
     "--identical-rows": {"action": "store_true", "help": "rows with the same values are the same observation"},
@@ -151,13 +151,14 @@ def add(command: Parser, title: str, *names: str, **changes: Any) -> None:
 
 def add_tables(command: Parser, *, several: bool = False, streamed: bool = False, strata: bool = False) -> None:
     """Add the options that name tables and their columns."""
+    command.set_defaults(by=None, stratify=None, stream=None if streamed else False)  # where it has no such option
     add(command, TABLES, "--positive", "--unlabeled", "--source", "--label-column", "--positive-label")
     if several:
         more = f"{OPTIONS['--target']['help']}; several files are several targets"
         add(command, TABLES, "--target", nargs="+", help=more)
         add(command, TABLES, "--by", *(["--stratify"] if strata else []))
     else:
-        add(command, TABLES, "--target")
+        add(command, TABLES, "--target", nargs=1)
     add(command, TABLES, "--drop", "--encoder", *(["--stream"] if streamed else []))
     add(command, ROWS, "--id-column", "--identical-rows", "--group-column", "--weight-column", "--audit-column")
 

@@ -25,6 +25,7 @@ from priorshift.errors import InputError, PriorShiftWarning
 from priorshift.io.files import PARQUET, atomic_write, kind
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.progress import show_progress
+from priorshift.report.page import check_ending, check_extra
 from priorshift.results import PriorEstimate
 
 FIGURES = (".png", ".svg", ".pdf")
@@ -164,6 +165,13 @@ def check_table(path: str | None, inputs: Sequence[str]) -> None:
     if Path(path).suffix.lower() != ".csv":
         raise InputError(f"--output {path} must end in .csv; rename it.")
     check_writable("--output", path, inputs)
+
+
+def check_report(option: str, path: str, inputs: Sequence[str] = ()) -> None:
+    """Refuse, before any work, a report that cannot be made or written."""
+    check_ending(path, option)
+    check_writable(option, path, inputs)
+    check_extra()
 
 
 def write_table(path: str | None, text: str) -> None:

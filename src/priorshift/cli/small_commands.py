@@ -1,19 +1,26 @@
-"""The commands app, completion, experiment and schema."""
+"""The small commands: app, completion, demo, experiment and schema."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 
-from priorshift.cli.output import FIGURES
+from priorshift import plots, simulate
+from priorshift.cli.inputs import estimator_settings
+from priorshift.cli.output import FIGURES, check_figure, check_report, print_json, print_result, write_figure
+from priorshift.diagnosis.diagnose import diagnose_target
 from priorshift.errors import InputError, MissingExtraError
 from priorshift.io.files import PARQUET, TEXT
-from priorshift.report.page import ENDINGS
+from priorshift.io.tables import Table
+from priorshift.loading import InputOptions, load_problem
+from priorshift.methods.witness_shift import WitnessShift
+from priorshift.report.page import ENDINGS, write
 
 _TABLES = (*TEXT, *(f"{ending}.gz" for ending in TEXT), *PARQUET)
 _COMPLETED = {  # endings of the files that an option reads or writes
@@ -23,6 +30,13 @@ _COMPLETED = {  # endings of the files that an option reads or writes
     "report": ENDINGS,
 }
 _CHECKOUT = Path(__file__).resolve().parents[3]  # of src/priorshift/cli, where the package was installed editable
+_DEMO_PAGE = "demo.html"
+_DEMO_TITLE = "How many of the new tumours are malignant?"
+_DEMO_NEXT = """
+try next:
+  priorshift report --positive P.csv --unlabeled U.csv --target T.csv -o report.html
+  priorshift app              # the same in a browser
+  priorshift estimate --help  # all options, with examples"""
 _URN = "urn:priorshift:schema:"
 
 
@@ -59,6 +73,63 @@ def run_completion(args: argparse.Namespace) -> None:
                 endings = _COMPLETED.get(option.dest)
                 option.complete = shtab.glob(*(f"*{ending}" for ending in endings)) if endings else shtab.FILE
     print(shtab.complete(args.parser, args.shell))
+
+
+def run_demo(args: argparse.Namespace) -> None:
+    """Estimate on breast-cancer data with 20% malignant tumours in the source and 50% in the target."""
+    from sklearn.datasets import load_breast_cancer
+
+    check_figure(args.plot)
+    page, reason = _demo_page(args)
+    data = load_breast_cancer()
+    malignant = data.target == 0
+    s = simulate.shift_labels(data.data, malignant, 0.2, 0.5, random_state=args.random_state)
+    witness = WitnessShift(0.2, **estimator_settings(args))
+    truth = float(s.target_labels.mean())
+    if page is None:
+        estimate = witness.fit(s.X, s.y, shared=s.ids).estimate(s.target)
+    else:
+        names, labeled = tuple(map(str, data.feature_names)), s.y == 1
+        unlabeled, positive = (
+            Table(name, s.X[rows], names, {"tumour": s.ids[rows]})
+            for name, rows in (("unlabeled", ~labeled), ("positive", labeled))
+        )
+        options = InputOptions.from_arguments(shared="tumour", stream=False)
+        problem = load_problem(
+            positive=positive, unlabeled=unlabeled, target=Table("target", s.target, names), options=options
+        )
+        diagnosis = diagnose_target(problem, witness)
+        estimate = diagnosis.estimate
+        write(diagnosis, page, title=_DEMO_TITLE, command=shlex.join(args.typed))
+    write_figure(args.plot, lambda: plots.displays_of(estimate)["mixture"].plot().ax_)
+    if args.json:
+        print_json({**estimate.to_dict(), "truth": truth})
+        if page:
+            print(f"priorshift: report: {page}", file=sys.stderr)
+        return
+    print(f"Breast-cancer data, {s.X.shape[1]} features.")
+    print(f"source: {len(s.positive)} tumours known to be malignant, {len(s.unlabeled)} unlabelled, 20% malignant")
+    print(f"target: {len(s.target)} unlabelled tumours of a new population")
+    print_result(estimate)
+    print(f"truth in the target sample: {truth:.3f}")
+    if args.plot:
+        print(f"figure: {args.plot}")
+    if page or reason:
+        print(f"report: {page} (open it in a browser)" if page else f"report: none ({reason})")
+    print(_DEMO_NEXT)
+
+
+def _demo_page(args: argparse.Namespace) -> tuple[str | None, str]:
+    """Return the path of the report; None, and the reason, if none was asked for and it cannot be written."""
+    if args.no_report or (args.json and args.report is None):
+        return None, ""
+    try:
+        check_report("--report", args.report or _DEMO_PAGE)
+    except InputError as error:
+        if args.report is not None:
+            raise
+        return None, str(error).removeprefix("--report ")
+    return args.report or _DEMO_PAGE, ""
 
 
 def run_experiment(args: argparse.Namespace) -> int:

@@ -375,7 +375,7 @@ def test_what_needs_rows_is_said(sample, model, histograms):
         (lambda: Histogram.from_sample(np.full((3, 10), np.nan), model), "has no value in row 0"),
         (lambda: Histogram.from_sample([], model), "row|feature|table"),
         (lambda: ScoreModel.fit(sample.positive[:1], sample.unlabeled), "at least 2"),
-        (lambda: ps.estimate_prior(*histograms, shared="identical"), "shared needs all rows at once"),
+        (lambda: ps.estimate_prior(*histograms, shared="identical"), "--identical-rows"),
         (lambda: ps.estimate_prior(*histograms, audit="seen"), "audit needs all rows at once"),
     ]
     for ask, said in cases:
@@ -543,8 +543,8 @@ def test_the_whole_way_on_the_shell(sample, tmp_path, capsys):
     whole = ps.estimate_prior(*(tmp_path / f"{n}.csv" for n in "put"), source_prior=0.3, random_state=0, stream=True)
     assert code == 0 and said.out.strip() == str(whole)
     for wrong, why in (
-        ((*streamed, "--plot", "@a.png"), "--plot cannot be had"),
-        ((*streamed, "--identical-rows"), "shared needs all rows at once"),
+        ((*streamed, "--plot", "@a.png"), "--plot needs rows in memory"),
+        ((*streamed, "--identical-rows"), "--identical-rows"),
         ((*mixed,), "source prior"),
         (("sketch", "-o", "@x"), "name the files of a sample"),
         (("sketch", "--positive", "@p.csv", "-o", "@x"), "pass both, and no other file"),
