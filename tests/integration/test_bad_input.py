@@ -467,7 +467,7 @@ def test_what_used_to_end_in_a_traceback_is_a_sentence(call, message):
             ["--id-column", "a", "--drop", "a"],
             "--id-column and --drop name the same column, 'a'; it must be one of them",
         ),
-        (["--label-column", "a"], "--label-column is a column of --source; pass --source, or leave it out"),
+        (["--label-column", "a"], "--label-column is a column of --source"),
         (["--method", "tcpu", "--bandwidth", "1e200"], r"bandwidth is 1e\+200, but it must be a positive number"),
     ],
 )

@@ -536,7 +536,7 @@ def test_the_whole_way_on_the_shell(sample, tmp_path, capsys):
     mixed = ("estimate", "--positive", "@p.csv", "--unlabeled", "@u.sketch", "--target", "@t.csv")
     code, said = run(*mixed, "--source-prior", "0.3")
     first = Sketch.load(tmp_path / "u.sketch")
-    expected = ps.estimate_prior(tmp_path / "p.csv", first, tmp_path / "t.csv", source_prior=0.3)
+    expected = ps.estimate_prior(tmp_path / "p.csv", first, tmp_path / "t.csv", source_prior=0.3, method="tcpu")
     assert code == 0 and said.out.strip() == str(expected) and "TCPU" in said.out
     streamed = ("estimate", "--positive", "@p.csv", "--unlabeled", "@u.csv", "--target", "@t.csv", "--stream")
     code, said = run(*streamed, "--source-prior", "0.3", "--random-state", "0")
