@@ -34,7 +34,7 @@ from priorshift.problem import Source, Target
 from priorshift.progress import track_progress
 from priorshift.results import Interval, NegativeRatio, PriorEstimate
 from priorshift.scores.counts import ScoreCounts, SourceCounts
-from priorshift.scores.cross_fitting import FIT_ROWS, check_model
+from priorshift.scores.cross_fitting import FIT_ROWS, check_model, choose_score_device
 from priorshift.scores.mixture import histogram
 from priorshift.scores.ratio_test import RatioTest, warn_not_separable
 from priorshift.scores.scored_source import ScoredSource, ScoredTarget, WitnessEvidence, warn_if_swapped
@@ -244,14 +244,13 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             return self.scored_.score(target, self.device).p_values
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        choose_score_device(self.device, len(source.labeled))  # refuse a device that is missing before the work
         known = is_known(self.source_prior)
         if known and source.audit is not None:
             check_prior_uncertain(read_prior(self.source_prior))
         with one_blas_thread(), track_progress("WitnessShift", 2) as step:
             step()
-            self.scored_ = ScoredSource.fit(
-                source, self.model, self.repeats, self.folds, rng, fit_rows=self.fit_rows, device=self.device
-            )
+            self.scored_ = ScoredSource.fit(source, self.model, self.repeats, self.folds, rng, self.fit_rows)
             step()
             self._witness = Witness.from_scores(self.scored_, source.without_rows(), *self.scored_.mixture)
         warn_if_swapped(self.scored_)

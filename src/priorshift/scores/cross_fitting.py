@@ -16,9 +16,8 @@ that has not seen it, without a record of the rows that the model was fitted to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -88,7 +87,8 @@ class Features:
     def __call__(self, rows: Floats) -> Floats:
         D = self.frequencies.shape[1]
         made = np.ones((len(rows), 2 * D + 1))
-        for at in _blocks(len(rows)):
+        for k in range(0, len(rows), _BLOCK):
+            at = slice(k, min(k + _BLOCK, len(rows)))
             # with t = tan(a/2), cos a = 2/(1+t²) − 1 and sin a = 2t/(1+t²): one slow function in place of two
             t = np.tan(rows[at] @ (self.frequencies / 2))
             twice = (2 / np.sqrt(D)) / (1 + t * t)
@@ -120,7 +120,8 @@ class Ridge:
     def __call__(self, rows: Floats) -> Floats:
         scores = np.empty(len(rows))
         buffer = np.empty((min(_BLOCK, len(rows)), len(self.twice)))  # to allocate one for each block is slow
-        for at in _blocks(len(rows)):
+        for k in range(0, len(rows), _BLOCK):
+            at = slice(k, min(k + _BLOCK, len(rows)))
             t = np.matmul(rows[at], self.half, out=buffer[: at.stop - at.start])
             t -= self.phase
             np.tan(t, out=t)
@@ -129,10 +130,6 @@ class Ridge:
             np.divide(self.twice, t, out=t)
             scores[at] = t.sum(axis=1) + self.constant
         return scores
-
-
-def _blocks(rows: int) -> Iterator[slice]:
-    return (slice(k, min(k + _BLOCK, rows)) for k in range(0, rows, _BLOCK))
 
 
 _MANY = 500_000  # rows, below which starting torch costs more than it saves
@@ -181,6 +178,14 @@ class Repetition:
     models: tuple[Model, ...]
     fold: Index
 
+    @classmethod
+    def score(cls, X: Floats, source: Source, fold: Index, models: Sequence[Model]) -> Repetition:
+        """Score the rows of the source by the models of their folds."""
+        P, U = (scores_by_fold(X[rows], fold[rows], models) for rows in (source.positive, source.population))
+        of_observation = np.empty(int(source.observation.max()) + 1, dtype=np.intp)
+        of_observation[source.observation] = fold
+        return cls(P, U, tuple(models), of_observation)
+
     def assign_folds(self, of_source: Index, rng: np.random.Generator) -> Index:
         """The model of each row of a target, at random unless its group is an observation of the source."""
         fold = rng.permutation(np.arange(len(of_source)) % len(self.models))
@@ -211,7 +216,6 @@ def cross_fit(
     *,
     fit_rows: int = FIT_ROWS,
     deal: Callable[[int], Index] | None = None,
-    device: str = "cpu",
 ) -> tuple[Repetition, ...]:
     """Fit and score `repeats` times; the ridge regression is tuned once. `deal` assigns rows to so many folds."""
     folds = most_folds(source, folds)
@@ -219,12 +223,15 @@ def cross_fit(
     if model is not None:
         return tuple(_by_model(rows, source, model, deal(folds), folds, rng) for _ in range(repeats))
     drawn = [(deal(folds), rng.normal(size=(rows.shape[1], _FREQUENCIES))) for _ in range(repeats)]
-    taken = _taken(len(source.positive), fit_rows, rng), _taken(len(source.population), fit_rows, rng)
-    first, *others_drawn = (_Dealt(rows, source, taken, fold, folds, frequencies) for fold, frequencies in drawn)
+    samples = [
+        _Sample.draw(source.positive, source.positive_mass, 0.5, fit_rows, rng),
+        _Sample.draw(source.population, source.population_mass, -0.5, fit_rows, rng),
+    ]
+    first, *others = (_RidgeFit(rows, source, samples, fold, folds, frequencies) for fold, frequencies in drawn)
     error, scale, ridge = min(map_in_threads(first.compare, _SCALES, len(rows)))
     if error == np.inf:
         raise InputError("the score cannot be fitted: its error is not a number; rescale the features.")
-    return tuple(map_in_threads(lambda one: one.fit(scale, ridge, device), [first, *others_drawn], len(rows)))
+    return tuple(map_in_threads(lambda one: one.fit(scale, ridge), [first, *others], len(rows)))
 
 
 def most_folds(source: Source, folds: int) -> int:
@@ -235,86 +242,78 @@ def most_folds(source: Source, folds: int) -> int:
     return min(folds, positives, max(others, 2))
 
 
-def _taken(rows: int, most: int, rng: np.random.Generator) -> Index:
-    """Draw the rows of a sample that the model is fitted to."""
-    return np.arange(rows) if rows <= most else np.sort(rng.choice(rows, most, replace=False))
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Rows of P or of U that the ridge regression is fitted to."""
+
+    rows: Index
+    mass: Floats  # sums to 1
+    label: float  # 1 or −1, times the sample's weight of one half
+
+    @classmethod
+    def draw(cls, rows: Index, mass: Floats, label: float, most: int, rng: np.random.Generator) -> _Sample:
+        """Draw at most so many rows."""
+        if len(rows) <= most:
+            return cls(rows, mass, label)
+        drawn = np.sort(rng.choice(len(rows), most, replace=False))
+        return cls(rows[drawn], mass[drawn] / mass[drawn].sum(), label)
 
 
 @dataclass(frozen=True, eq=False)
-class _Dealt:
-    """Rows assigned to folds, and the random frequencies of one repetition."""
+class _RidgeFit:
+    """The ridge regression of one repetition: rows assigned to folds, and random frequencies."""
 
     X: Floats  # all rows of the source, prepared
     source: Source
-    taken: tuple[Index, Index]  # positions in P and in U of the rows that the model is fitted to
+    samples: list[_Sample]  # of P and of U
     fold: Index  # of each row of the source
     folds: int
     frequencies: Floats  # of the kernel with c = 1/2 and one column, shape (columns, frequencies)
 
-    @cached_property
-    def samples(self) -> list[tuple[Index, Floats, float]]:
-        """The rows of P and of U, their mass, and the label times the sample's weight of one half."""
-        source = self.source
-        each = (source.positive, source.positive_mass, 0.5), (source.population, source.population_mass, -0.5)
-        made = []
-        for (rows, mass, half), taken in zip(each, self.taken, strict=True):
-            of_taken = mass[taken]
-            made.append((rows[taken], of_taken / of_taken.sum() if len(taken) < len(mass) else of_taken, half))
-        return made
-
     def compare(self, scale: float) -> tuple[float, float, float]:
         """Find the ridge of smallest cross-validated error; return that error, the scale and the ridge."""
-        fitted = self._moments(scale)
-        return min((fitted.error(ridge), scale, ridge) for ridge in _RIDGES)
+        moments = _Moments(self, scale)
+        return min((moments.error(ridge), scale, ridge) for ridge in _RIDGES)
 
-    def fit(self, scale: float, ridge: float, device: str) -> Repetition:
+    def fit(self, scale: float, ridge: float) -> Repetition:
         """Fit the models of the folds, and score all rows by the one that has not seen them."""
-        models = self._moments(scale).models(ridge)
-        source = self.source
-        scores = [
-            scores_by_fold(self.X[rows], self.fold[rows], models) for rows in (source.positive, source.population)
-        ]
-        return _repetition(scores, models, source, self.fold)
-
-    def _moments(self, scale: float) -> _Moments:
-        features = Features(self.frequencies * np.sqrt(2 * scale / self.X.shape[1]))
-        parts = []
-        for k in range(self.folds):
-            inside = [(rows[at], mass[at], half) for rows, mass, half in self.samples for at in [self.fold[rows] == k]]
-            parts.append([(features(self.X[rows]), mass, half) for rows, mass, half in inside])
-        return _Moments(features, parts)
+        return Repetition.score(self.X, self.source, self.fold, _Moments(self, scale).models(ridge))
 
 
 class _Moments:
-    """Features of the rows of each fold and sample, with their Gram matrices and their moments with the label.
+    """Features of the rows of each fold and sample, with their Gram matrices and their moments with the label."""
 
-    A part of `parts` has, for P and for U, the features, the mass of each row, and the label times one half.
-    """
-
-    def __init__(self, features: Features, parts: list[list[tuple[Floats, Floats, float]]]) -> None:
-        self.features, self.parts = features, parts
-        self.grams = np.stack(
-            [np.sum([abs(half) * _gram(F, mass) for F, mass, half in part], axis=0) for part in parts]
-        )
-        self.moments = np.stack([np.sum([half * (mass @ F) for F, mass, half in part], axis=0) for part in parts])
+    def __init__(self, fit: _RidgeFit, scale: float) -> None:
+        self.features = Features(fit.frequencies * np.sqrt(2 * scale / fit.X.shape[1]))
+        self.parts: list[list[tuple[Floats, Floats, float]]] = []  # features, masses and label of P and U in each fold
+        grams, moments = [], []
+        for k in range(fit.folds):
+            part = []
+            for sample in fit.samples:
+                inside = fit.fold[sample.rows] == k
+                part.append((self.features(fit.X[sample.rows[inside]]), sample.mass[inside], sample.label))
+            self.parts.append(part)
+            grams.append(np.sum([abs(label) * _gram(F, mass) for F, mass, label in part], axis=0))
+            moments.append(np.sum([label * (mass @ F) for F, mass, label in part], axis=0))
+        self.grams, self.moments = np.stack(grams), np.stack(moments)
 
     def models(self, ridge: float) -> list[Ridge]:
         """Fit the model of each fold to the others."""
         gram, moment, folds = self.grams.sum(axis=0), self.moments.sum(axis=0), len(self.parts)
-        made = []
+        models = []
         for left_out, its_moment in zip(self.grams, self.moments, strict=True):
             A = gram - left_out
             A[np.diag_indices_from(A)] += ridge * (1 - 1 / folds)
             beta = cho_solve(cho_factor(A, check_finite=False), moment - its_moment)
-            made.append(Ridge.from_coefficients(self.features, beta))
-        return made
+            models.append(Ridge.from_coefficients(self.features, beta))
+        return models
 
     def error(self, ridge: float) -> float:
         """The cross-validated squared error, P and U having the same weight."""
         total = 0.0
         for model, part in zip(self.models(ridge), self.parts, strict=True):
-            for F, mass, half in part:
-                total += float(mass @ (F @ model.beta - np.sign(half)) ** 2)
+            for F, mass, label in part:
+                total += float(mass @ (F @ model.beta - np.sign(label)) ** 2)
         return total if np.isfinite(total) else np.inf
 
 
@@ -333,14 +332,7 @@ def _by_model(X: Floats, source: Source, model: Any, fold: Index, folds: int, rn
         y, rows = np.repeat([1, 0], [len(P), len(U)]), np.concatenate([P, U])
         weights = {"sample_weight": source.weights[rows]} if takes_weights and source.weights is not None else {}
         models.append(ModelScore(seeded(clone(model), rng).fit(X[rows], y, **weights)))
-    scores = [scores_by_fold(X[rows], fold[rows], models) for rows in (source.positive, source.population)]
-    return _repetition(scores, models, source, fold)
-
-
-def _repetition(scores: list[Floats], models: list[Any], source: Source, fold: Index) -> Repetition:
-    of_observation = np.empty(int(source.observation.max()) + 1, dtype=np.intp)
-    of_observation[source.observation] = fold
-    return Repetition(scores[0], scores[1], tuple(models), of_observation)
+    return Repetition.score(X, source, fold, models)
 
 
 def check_model(model: Any) -> None:

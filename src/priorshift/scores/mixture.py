@@ -16,49 +16,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.arrays import Floats, Index
+from priorshift.arrays import Floats
 
 
 def p_values(
     positive: Floats,
     scores: Floats,
     mass: Floats | None = None,
-    worth: float | None = None,
+    size: float | None = None,
     *,
     in_order: bool = False,
 ) -> Floats:
     """(rank + ½)/(m + 1) of each score among the positives', ties counted half.
 
-    Where positives count differently, with a `mass` that sums to 1, m is what they are worth, and a rank m times the
-    mass below. Positives `in_order` are not sorted again.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.scores.mixture import p_values
-    >>> p_values(np.array([1.0, 2.0, 3.0]), np.array([0.0, 2.0, 9.0]))
-    array([0.125, 0.5  , 0.875])
+    Where positives have a `mass`, which sums to 1, m is their effective `size`, and a rank is m times the mass below.
+    Positives `in_order` are not sorted again.
     """
     if mass is None:
         ranked, m = positive if in_order else np.sort(positive), float(len(positive))
-        first, end = _ranks(ranked, scores)
-        below = (first + end) / 2
     else:
         order = np.argsort(positive, kind="stable")
-        ranked, m = positive[order], len(positive) if worth is None else worth
-        first, end = _ranks(ranked, scores)
+        ranked, m = positive[order], len(positive) if size is None else size
+    first = np.searchsorted(ranked, scores, "left")  # positives below
+    tied = np.flatnonzero(ranked[np.minimum(first, len(ranked) - 1)] == scores)
+    end = first.copy()  # positives not above
+    end[tied] = np.searchsorted(ranked, scores[tied], "right")
+    if mass is None:
+        below = (first + end) / 2
+    else:
         up_to = m * np.concatenate([[0.0], np.cumsum(mass[order])])
         below = (up_to[first] + up_to[end]) / 2
     return np.asarray((below + 0.5) / (m + 1))
-
-
-def _ranks(ranked: Floats, scores: Floats) -> tuple[Index, Index]:
-    """How many are below each score, and how many are not above it; the second is searched for among ties alone."""
-    first = np.searchsorted(ranked, scores, "left")
-    tied = np.flatnonzero(ranked[np.minimum(first, len(ranked) - 1)] == scores)
-    end = first.copy()
-    end[tied] = np.searchsorted(ranked, scores[tied], "right")
-    return first, end
 
 
 BINS = 200
@@ -86,39 +74,15 @@ def density(weights: Floats) -> Floats:
 
 
 def fit_one(counts: Floats, iterations: int = ITERATIONS) -> tuple[Floats, Floats]:
-    """π and w of each histogram.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.scores.mixture import fit_one, histogram
-    >>> rng = np.random.default_rng(0)
-    >>> v = np.concatenate([rng.random(4000), rng.beta(1, 20, 6000)])
-    >>> print(fit_one(histogram(v))[0].round(1))
-    0.4
-    """
-    pi, w = _begin(counts)
-    n = counts.sum(axis=-1)
+    """Fit π and w to each histogram."""
+    shape, n = counts.shape[:-1], counts.sum(axis=-1)
+    pi, w = np.full(shape, 0.5), np.full((*shape, len(_ORDERS)), 1 / len(_ORDERS))
     for _ in range(iterations):
-        share = counts / _mixed(pi, np.maximum(density(w), _LEAST))
-        w = _shares(w * (share @ _BETA), w)
+        mixed = np.maximum(density(w), _LEAST) * (1 - pi)[..., None]
+        mixed += pi[..., None]
+        share = counts / mixed
+        mass = w * (share @ _BETA)
+        total = mass.sum(axis=-1, keepdims=True)
+        w = np.where(total > 0, mass / np.where(total > 0, total, 1.0), w)  # as before where no negatives are left
         pi = np.clip(pi * share.sum(axis=-1) / n, *_ENDS)
     return pi, w
-
-
-def _mixed(prior: Floats, g: Floats) -> Floats:
-    """The density of a sample; it cannot vanish, since g is kept from it."""
-    mixed = g * (1 - prior)[..., None]
-    mixed += prior[..., None]
-    return np.asarray(mixed)
-
-
-def _shares(mass: Floats, before: Floats) -> Floats:
-    """Of the components; as before where no negatives are left to divide."""
-    total = mass.sum(axis=-1, keepdims=True)
-    return np.where(total > 0, mass / np.where(total > 0, total, 1.0), before)
-
-
-def _begin(counts: Floats) -> tuple[Floats, Floats]:
-    shape = counts.shape[:-1]
-    return np.full(shape, 0.5), np.full((*shape, len(_ORDERS)), 1 / len(_ORDERS))

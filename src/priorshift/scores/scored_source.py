@@ -169,14 +169,12 @@ class ScoredSource:
         folds: int,
         rng: np.random.Generator,
         fit_rows: int = FIT_ROWS,
-        device: str = "cpu",
     ) -> ScoredSource:
         """Fit the scores; `model` None is the ridge regression of :mod:`priorshift.scores.cross_fitting`."""
         seed = int(rng.integers(2**62))
         rows, encoded = source.rows[:], source.table.origin is not None
         prepare = Preparation.fit(rows[source.population], used=source.scaling.factor != 0, encoded=encoded)
-        device = choose_score_device(device, len(rows))
-        repetitions = cross_fit(prepare(rows), source, model, repeats, folds, rng, fit_rows=fit_rows, device=device)
+        repetitions = cross_fit(prepare(rows), source, model, repeats, folds, rng, fit_rows=fit_rows)
         return cls.from_repetitions(source, prepare, repetitions, seed)
 
     @classmethod

@@ -119,7 +119,8 @@ class Witness:
     def noise_share(self, h: Floats) -> float:
         """The share of noise of the scores in the variance among U of a function, shape (repeats, bins)."""
         mass, n = self.source.population_mass, self.source.effective_sizes[1]
-        variance = _variance(_average(h[:, None], self.population), mass) * unbiased(n)
+        values = _average(h[:, None], self.population)
+        variance = ((values * values) @ mass - (values @ mass) ** 2) * unbiased(n)
         each = _mean_variance(h[:, None], self.population, mass) * unbiased(n)
         return float(noise_share(each, variance, len(h), self._folds)[0])
 
@@ -250,11 +251,11 @@ def _moments(values: Floats, h: Floats, bins: NDArray[np.intp], mass: Floats) ->
 
 def _mean_variance(h: Floats, bins: NDArray[np.intp], mass: Floats) -> Floats:
     """The mean of the variances of h in each repetition."""
-    return np.asarray(np.mean([_variance(h[k][:, b], mass) for k, b in enumerate(bins)], axis=0))
-
-
-def _variance(values: Floats, mass: Floats) -> Floats:
-    return np.asarray((values * values) @ mass - (values @ mass) ** 2)
+    variances = []
+    for k, b in enumerate(bins):
+        values = h[k][:, b]
+        variances.append((values * values) @ mass - (values @ mass) ** 2)
+    return np.asarray(np.mean(variances, axis=0))
 
 
 def _grouping(observation: Index) -> csr_array | None:
