@@ -198,10 +198,10 @@ def test_the_answer_stands_first_and_in_plain_words(results, pages):
         < page.index("May I publish this number? Yes, with its interval")
         < page.index("Can I believe it?")
         < page.index("What to do next")
-        < page.index("What it rests on")
+        < page.index("What the estimate is based on")
     )
     for kind in ("nothing", "two rows", "none"):
-        assert "cannot be told from these tables" in _words(pages[kind])
+        assert "cannot be estimated from these tables" in _words(pages[kind])
 
 
 def test_a_rare_class_is_said_of_more_than_a_hundred(results):
@@ -226,7 +226,7 @@ def test_the_verdict_its_reasons_and_what_to_do_next_are_on_the_page(results, pa
 
 
 def test_a_refuted_assumption_is_called_so(pages):
-    assert "refuted" in _words(pages["no"]) and "'marker'" in _words(pages["no"])
+    assert "rejected" in _words(pages["no"]) and "'marker'" in _words(pages["no"])
     assert "does not hold" in _words(pages["nothing"])
     assert "not contradicted" in _words(pages["yes"])
     assert "left open" in _words(pages["with care"])
@@ -238,19 +238,19 @@ def test_several_targets_have_a_table_and_a_part_each(results, pages):
     text = pages["months"].read_text()
     assert text.count('<details class="target">') == 2
     assert "Do they differ?" in page and "2024-01" in page and "2024-02" in page
-    assert "are of the estimates as they are, before each was brought into [0, 1]" in page
+    assert "before the estimates are restricted to [0, 1]" in page
     low, high = sorted(d.estimate.value for d in results["months"].values())
     for kind in ("months", "estimates"):
-        assert f"shares of positives run from {low:.3f} to {high:.3f}." in _words(pages[kind])
+        assert f"shares of positives range from {low:.3f} to {high:.3f}." in _words(pages[kind])
 
 
 def test_of_many_targets_some_of_every_answer_have_a_part():
-    from priorshift.report.contents import _with_parts
+    from priorshift.report.contents import _shown_in_full
 
     answers = ["no"] * 60 + ["yes"] * 3 + ["with care"] * 50
-    shown = [answers[k] for k in _with_parts(answers)]
+    shown = [answers[k] for k in _shown_in_full(answers)]
     assert len(shown) == 40 and shown.count("yes") == 3 and shown.count("no") > shown.count("with care") >= 13
-    assert _with_parts(["yes"] * 5) == set(range(5))
+    assert _shown_in_full(["yes"] * 5) == set(range(5))
 
 
 def test_a_given_prior_agrees_only_where_the_tables_leave_it(results):
@@ -273,10 +273,10 @@ def test_the_estimate_and_the_ratio_it_comes_of_are_told_apart_in_words(results)
     def page(**changes):
         return _seen(report.render(replace(results["estimate"], **changes)))
 
-    assert "brought into" not in page(value=0.5, raw=0.5) and "mean of what" not in page(value=0.5, raw=0.5)
-    assert "R = 0.505, and 0.500 as the mean of what is possible in [0, 1]" in page(value=0.5, raw=0.505)
-    assert "R = −0.020, brought into [0, 1] as 0.010" in page(value=0.01, raw=-0.02)
-    assert "0.500 together with the rows of the target that were looked up" in page(
+    assert "restricted to" not in page(value=0.5, raw=0.5) and "mean of the possible" not in page(value=0.5, raw=0.5)
+    assert "R = 0.505, and 0.500 as the mean of the possible values in [0, 1]" in page(value=0.5, raw=0.505)
+    assert "R = −0.020, restricted to [0, 1]: 0.010" in page(value=0.01, raw=-0.02)
+    assert "0.500 together with the audited rows of the target" in page(
         value=0.5, raw=0.505, details={"audit": {"target": {}}}
     )
 
@@ -287,8 +287,8 @@ def test_a_page_of_private_samples_says_that_noise_was_added():
     counts = [Histogram.from_sample(one, model) for one in (P, U, T)]
     counts[2] = release(counts[2], 3, 1e-6, random_state=0)
     page = _seen(report.render(ps.estimate_prior(*counts, source_prior=0.3)))
-    assert "Noise was added to what was shared" in page and "target with ε = 3 and δ = 1e-06" in page
-    assert "of the tables themselves, all rows at once" in page
+    assert "Noise was added to the shared summaries" in page and "target with ε = 3 and δ = 1e-06" in page
+    assert "the tables themselves, with all rows" in page
 
 
 def test_settings_are_written_as_people_do(results):
@@ -300,9 +300,9 @@ def test_settings_are_written_as_people_do(results):
 
 def test_what_was_not_told_or_not_read_is_not_said(pages):
     mixed, plain = _words(pages["mixed"]), _words(pages["yes"])
-    assert "one by one as you told" in mixed and "one by one taken for granted" in plain
+    assert "independently as you stated" in mixed and "independently assumed" in plain
     assert re.search(r"positives, worth \d+ independent", mixed) and "worth" not in plain
-    assert "nothing, as you asked How it was made" in mixed  # nothing stands where missing cells are told
+    assert "nothing, as you asked Method and versions" in mixed  # nothing stands where missing cells are told
 
 
 def test_a_page_without_a_title_has_one_of_ours(results):
@@ -321,7 +321,7 @@ def test_a_page_is_named_as_one(results, tmp_path):
 def test_an_estimate_says_that_nobody_looked_and_how_to(pages):
     for kind in ("estimate", "tcpu", "no interval", "estimates", "strata"):
         page = _words(pages[kind])
-        assert "Nobody has looked yet" in page and "priorshift diagnose" in page
+        assert "Not checked yet" in page and "priorshift diagnose" in page
 
 
 def test_how_it_was_made_is_told(results, pages):
@@ -337,7 +337,7 @@ def test_how_it_was_made_is_told(results, pages):
 
 
 def test_the_call_on_the_page_gives_the_same_again(results):
-    from priorshift.report.provenance import python_call
+    from priorshift.report.contents import python_call
 
     P, U, T = tables()
     names = {"positive": P, "unlabeled": U, "target": T}
@@ -583,7 +583,7 @@ def test_on_the_shell_several_targets_and_samples_without_rows(files, capsys, tm
     assert "Do they differ?" in _words(tmp_path / "page.html")
     tables()[2].to_csv("t.csv", index=False)
     assert main(["report", *files, "--stream", "-o", "batches.html"]) == 0
-    assert "Nobody has looked yet" in _words(tmp_path / "batches.html")
+    assert "Not checked yet" in _words(tmp_path / "batches.html")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""One page that can be forwarded: the answer, whether to believe it, and how it was made.
+"""Reports: one HTML file with the answer, its reliability and its provenance, for any screen and for paper.
 
-It is a single HTML file without script that asks nothing of any network, for a screen of any size and for paper.
+A page has no script and loads nothing from a network.
 """
 
 from priorshift.report.page import render, write

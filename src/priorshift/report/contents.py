@@ -1,13 +1,11 @@
-"""The answer in plain words: out of how many it is said, and what the verdict is called.
-
-How assumptions came out, each in a word or two, and in a tone.
-
-What a page shows of each kind of result: its numbers, pictures and parts, by the names that templates have."""
+"""Contents of a page: the answer and its verdict, the status of each assumption, tables, pictures and provenance."""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from math import isfinite, isnan
 from typing import Any
 
@@ -17,30 +15,20 @@ from priorshift.io.column_uses import ColumnUse
 from priorshift.io.targets import are_iso_dates
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.report import pictures
-from priorshift.report.numbers import Numbers, is_told
-from priorshift.report.provenance import python_call
+from priorshift.report.numbers import Numbers, is_informative
 from priorshift.results import PriorEstimate
+from priorshift.version import __version__
 
-_BASES = (100, 1_000, 10_000, 100_000, 1_000_000)
-_LEAST, _LEAST_WIDTH = 5, 3  # that a share, and the width of an interval, are said as
+_DENOMINATORS = (100, 1_000, 10_000, 100_000, 1_000_000)
+_MIN_COUNT, _MIN_WIDTH = 5, 3  # of a share and of an interval, in units of the denominator
 
 
 @dataclass(frozen=True)
 class Badge:
-    """A verdict as it is shown.
+    """A verdict as it is shown."""
 
-    Attributes
-    ----------
-    tone : {"yes", "care", "no", "open"}
-        For its colour.
-    mark : str
-        A sign that is no colour.
-    question, words : str
-        What was asked, and the answer.
-    """
-
-    tone: str
-    mark: str
+    tone: str  # "yes", "care", "no" or "open", for its colour
+    mark: str  # for those who do not see the colour
     question: str
     words: str
 
@@ -49,148 +37,72 @@ BADGES = {
     "yes": Badge("yes", "✓", "May I publish this number?", "Yes, with its interval"),
     "with care": Badge("care", "!", "May I publish this number?", "With care"),
     "no": Badge("no", "✕", "May I publish this number?", "No"),
-    "not told": Badge("no", "✕", "May I publish this number?", "No, the tables do not tell it"),
-    "not judged": Badge("open", "?", "May I publish this number?", "Nobody has looked yet"),
+    "no estimate": Badge("no", "✕", "May I publish this number?", "No, the tables cannot answer this"),
+    "not judged": Badge("open", "?", "May I publish this number?", "Not checked yet"),
 }
 
 
-def base(estimate: PriorEstimate) -> int:
-    """Choose of how many a share is said, so that neither it nor its interval is rounded away.
-
-    Parameters
-    ----------
-    estimate : PriorEstimate
-        With a value.
-
-    Returns
-    -------
-    int
-        100, or more for what is rare.
-
-    Examples
-    --------
-    >>> from priorshift import Interval, PriorEstimate
-    >>> from priorshift.report.contents import base
-    >>> def made(value, low, high):
-    ...     interval = Interval(low, high, 0.95, "delta")
-    ...     return PriorEstimate(value, value, interval, 0.01, 0.2, 1.0, 0.1, "TCPU", (50, 50, 50))
-    >>> base(made(0.52, 0.43, 0.62)), base(made(0.004, 0.0021, 0.0057))
-    (100, 10000)
-    """
-    sizes = [estimate.value / _LEAST, (1 - estimate.value) / _LEAST]
+def denominator(estimate: PriorEstimate) -> int:
+    """Choose the N of "about k of N", large enough that neither the share nor its interval is rounded away."""
+    sizes = [estimate.value / _MIN_COUNT, (1 - estimate.value) / _MIN_COUNT]
     if estimate.interval is not None:
-        sizes += [estimate.interval.width / _LEAST_WIDTH]
+        sizes += [estimate.interval.width / _MIN_WIDTH]
     smallest = min((size for size in sizes if isfinite(size) and size > 0), default=1.0)
-    return next((made for made in _BASES if made * smallest >= 1), _BASES[-1])
+    return next((one for one in _DENOMINATORS if one * smallest >= 1), _DENOMINATORS[-1])
 
 
-Status = tuple[str, str]  # its tone, as of a verdict, and its words
+Status = tuple[str, str]  # tone of a badge, and words
 
 
 def label_shift_status(found: Diagnosis, p_value: float) -> Status:
-    """Say whether label shift stands.
-
-    Parameters
-    ----------
-    found : Diagnosis
-        With its test.
-    p_value : float
-        Of the test, adjusted where there are several targets.
-
-    Returns
-    -------
-    tone, words : str
-    """
+    """Return the status of label shift; the p-value is adjusted where there are several targets."""
     if isnan(p_value):
         return "care", "could not be tested"
     if p_value <= REFUTED:
-        return "no", "refuted"
+        return "no", "rejected"
     if p_value <= DOUBTED or found.label_shift_test.clearly_moved_columns:
         return "care", "in doubt"
     return "yes", "not contradicted"
 
 
-def apart_status(found: Diagnosis) -> Status:
-    """Say whether positives can be told from the population.
-
-    Parameters
-    ----------
-    found : Diagnosis
-        With its identification.
-
-    Returns
-    -------
-    tone, words : str
-    """
+def separation_status(found: Diagnosis) -> Status:
+    """Return the status of the separation of positives from the population."""
     return ("no", "does not hold") if found.identification.level == "nothing" else ("yes", "holds")
 
 
 def prior_status(found: Diagnosis) -> Status:
-    """Say what is known of the source prior.
-
-    Parameters
-    ----------
-    found : Diagnosis
-        With its identification.
-
-    Returns
-    -------
-    tone, words : str
-    """
+    """Return what is known of the source prior."""
     told = found.identification
     if told.contradicted:
         return "no", "contradicted by the tables"
     if told.level == "ratio" or (told.level == "nothing" and not told.given):
         return "care", "left open"
     if told.level == "nothing":
-        return "open", "not to be checked"
+        return "open", "cannot be checked"
     if not told.given:
-        return "yes", "told by the tables"
+        return "yes", "estimated from the tables"
     low, high = (told.source_prior,) * 2 if told.source_prior_by == "given" else told.source_prior_range
     if high < told.range_from_tables[0] or low > told.range_from_tables[1]:
-        return "care", "not contradicted, but outside of what the tables alone leave"
+        return "care", "not contradicted, but outside the range from the tables alone"
     return "yes", "agrees with the tables"
 
 
 def rows_status(found: Diagnosis) -> Status:
-    """Say by whom it is known that rows were drawn at random.
-
-    Parameters
-    ----------
-    found : Diagnosis
-        With its settings.
-
-    Returns
-    -------
-    tone, words : str
-    """
-    told = {"weights", "groups", "shared", "scenario"} & set(found.settings)
-    return "open", "as you told" if told else "taken for granted"
+    """Return whether random sampling was stated or is assumed."""
+    stated = {"weights", "groups", "shared", "scenario"} & set(found.settings)
+    return "open", "as you stated" if stated else "assumed"
 
 
-_MOST_PARTS = 40  # targets that have a part of their own
+_MAX_PARTS = 40  # targets that are shown in full
 _LIMITS = {"most_columns": 500, "most_differences": 200}  # lines of a table
-_ALL_PAIRS = 5  # targets of which every two are compared
-_GRAVEST = {"no": 0, "with care": 1, "yes": 2}
+_ALL_PAIRS = 5  # largest number of targets of which all pairs are compared
+_ANSWERS = {"no": 0, "with care": 1, "yes": 2}
 
 
 def contents(result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> tuple[str, dict[str, Any]]:
-    """Gather what a page shows.
-
-    Parameters
-    ----------
-    result : PriorEstimate, PriorEstimates, Diagnosis or Diagnoses
-        What is shown.
-
-    Returns
-    -------
-    template : str
-        Its name.
-    shown : dict
-        What the template takes.
-    """
+    """Return the name of the template of a result, and the values that it takes."""
     n = Numbers(result.to_dict())
-    common: dict[str, Any] = {"result": result, "n": n, "settings": {}, "call": None, "diagnosed_at_all": False}
+    common: dict[str, Any] = {"result": result, "n": n, "settings": {}, "call": None, "is_diagnosis": False}
     if isinstance(result, PriorEstimate):
         template, own = "estimate", _of_estimate(result)
     elif isinstance(result, Diagnosis):
@@ -211,7 +123,7 @@ def _of_estimate(estimate: PriorEstimate) -> dict[str, Any]:
 
 
 def _of_diagnosis(found: Diagnosis) -> dict[str, Any]:
-    return _made(found, several=False) | {"pictures": pictures.draw_diagnosis(found, "d")}
+    return _provenance(found, several=False) | {"pictures": pictures.draw_diagnosis(found, "d")}
 
 
 def _of_estimates(several: PriorEstimates, n: Numbers) -> dict[str, Any]:
@@ -219,21 +131,21 @@ def _of_estimates(several: PriorEstimates, n: Numbers) -> dict[str, Any]:
     parts = [
         _part(k, name, e, n, pictures.draw_estimate(e, f"e{k}", len(several)))
         for k, (name, e) in enumerate(several.items())
-        if k < _MOST_PARTS
+        if k < _MAX_PARTS
     ]
     return _differences(several) | {
         "method": first.method,
         "pictures": pictures.Pictures(series=pictures.draw_series(several)),
         "parts": parts,
         "columns": _encoded_columns(first),
-        **_run_of(list(several.values()), n),
+        **_range_of(list(several.values()), n),
     }
 
 
 def _of_diagnoses(several: Diagnoses, n: Numbers) -> dict[str, Any]:
     first = max(several.values(), key=lambda d: len(d.drivers))
     answers: list[str] = [d.verdict.answer for d in several.values()]
-    shown = _with_parts(answers)
+    shown = _shown_in_full(answers)
     parts = []
     for k, (name, d) in enumerate(several.items()):
         if k in shown:
@@ -244,29 +156,29 @@ def _of_diagnoses(several: Diagnoses, n: Numbers) -> dict[str, Any]:
         series=pictures.draw_series(several.estimates), drivers=pictures.draw_drivers(first, "d")
     )
     return (
-        _made(first, several=True)
+        _provenance(first, several=True)
         | _differences(several.estimates)
         | {
             "pictures": together,
             "parts": parts,
             "first": first,
-            **_run_of([d.estimate for d in several.values()], n, "estimate"),
-            "counts": {answer: answers.count(answer) for answer in _GRAVEST},
+            **_range_of([d.estimate for d in several.values()], n, "estimate"),
+            "counts": {answer: answers.count(answer) for answer in _ANSWERS},
         }
     )
 
 
-def _with_parts(answers: list[str]) -> set[int]:
-    """Some targets of every answer, and then the gravest."""
-    of_each = {answer: [k for k, one in enumerate(answers) if one == answer] for answer in _GRAVEST}
-    fair = _MOST_PARTS // len(_GRAVEST)
+def _shown_in_full(answers: list[str]) -> set[int]:
+    """Choose targets to show in full: some of every answer, then the most serious."""
+    of_each = {answer: [k for k, one in enumerate(answers) if one == answer] for answer in _ANSWERS}
+    fair = _MAX_PARTS // len(_ANSWERS)
     some, others = ([k for those in of_each.values() for k in those[part]] for part in (slice(fair), slice(fair, None)))
-    return set((some + others)[:_MOST_PARTS])
+    return set((some + others)[:_MAX_PARTS])
 
 
-def _run_of(estimates: list[PriorEstimate], n: Numbers, *steps: str) -> dict[str, Numbers | None]:
-    """Where the lowest and the highest share stand, of those that can be told."""
-    told = [(estimate.value, k) for k, estimate in enumerate(estimates) if is_told(estimate)]
+def _range_of(estimates: list[PriorEstimate], n: Numbers, *steps: str) -> dict[str, Numbers | None]:
+    """Return where the lowest and the highest informative estimate are."""
+    told = [(estimate.value, k) for k, estimate in enumerate(estimates) if is_informative(estimate)]
     low, high = (min(told)[1], max(told)[1]) if told else (None, None)
     return {
         name: None if k is None else n.under("targets", f"#{k}", *steps) for name, k in (("low", low), ("high", high))
@@ -277,17 +189,17 @@ def _part(k: int, name: str, result: PriorEstimate | Diagnosis, n: Numbers, show
     return {"target": name, "d": result, "n": n.under("targets", f"#{k}"), "pictures": shown}
 
 
-def _made(found: Diagnosis, *, several: bool) -> dict[str, Any]:
+def _provenance(found: Diagnosis, *, several: bool) -> dict[str, Any]:
     return {
         "method": found.estimate.method,
         "settings": found.settings,
         "call": python_call(found.settings, several=several),
-        "diagnosed_at_all": True,
+        "is_diagnosis": True,
     }
 
 
 def _encoded_columns(estimate: PriorEstimate) -> tuple[ColumnUse, ...]:
-    """What an estimate knows of columns: those that were encoded."""
+    """Return the columns that an estimate knows of: those that were encoded."""
     told: Mapping[str, Any] = estimate.details.get("columns", {})
     return tuple(
         ColumnUse(name, "left out" if c["kind"] == "left out" else "feature", c["kind"], c["became"], c["missing"])
@@ -296,9 +208,69 @@ def _encoded_columns(estimate: PriorEstimate) -> tuple[ColumnUse, ...]:
 
 
 def _differences(estimates: PriorEstimates) -> dict[str, Any]:
-    """Of all pairs where targets are few, else of each target and the one before it."""
+    """Compare all pairs where targets are few, else each target with the one before it."""
     if estimates.joint is None or len(estimates) < 2:
         return {"differences": (), "differences_title": ""}
     in_order = len(estimates) > _ALL_PAIRS or are_iso_dates(list(estimates))
     title = "Each target against the one before it" if in_order else "Every target against every other"
     return {"differences": estimates.differences(consecutive=in_order), "differences_title": title}
+
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn")
+_CALL_SETTINGS = ("source_prior", "confidence", "random_state", "standardize", "shared", "audit", "weights", "groups",
+                  "drop", "threshold", "by")  # fmt: skip
+_ESTIMATOR_SETTINGS = ("source_prior", "confidence", "random_state", "standardize")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that computed a result."""
+    return {"priorshift": __version__, "Python": platform.python_version()} | {
+        name: version(name) for name in _PACKAGES
+    }
+
+
+def python_call(settings: dict[str, Any], *, several: bool) -> str:
+    """Write the call that gives the same diagnosis of the same tables."""
+    others = {name: value for name, value in settings.items() if name not in _CALL_SETTINGS}
+    lines, call = ["import priorshift as ps"], {name: settings[name] for name in _CALL_SETTINGS if name in settings}
+    if others:
+        own = {name: call.pop(name) for name in _ESTIMATOR_SETTINGS if name in call}
+        lines.append(f"estimator = ps.WitnessShift({_arguments(_ordered(own | others))})")
+    if str(settings.get("source_prior", "")).startswith("scipy.stats."):
+        lines.insert(0, "import scipy.stats")
+    function, tables = ("diagnose_targets", "targets") if several else ("diagnose", "target")
+    arguments = [f"positive, unlabeled, {tables}", *(["method=estimator"] if others else [])]
+    arguments += [_arguments(call)] if call else []
+    return "\n".join([*lines, f"ps.{function}({', '.join(arguments)})"])
+
+
+def setting(value: Any, digits: int | None = None) -> str:
+    """Write the value of a setting for people."""
+    if value is None or isinstance(value, bool):
+        return {None: "not given", True: "yes", False: "no"}[value]
+    if isinstance(value, (list, tuple)):
+        return ", ".join(setting(part, digits) for part in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {setting(part, digits)}" for name, part in value.items())
+    return f"{value:.{digits}g}" if isinstance(value, float) and digits is not None else str(value)
+
+
+def _ordered(settings: dict[str, Any]) -> dict[str, Any]:
+    """Put the source prior first and the seed last."""
+    first = {name: settings[name] for name in ("source_prior",) if name in settings}
+    last = {name: settings[name] for name in ("random_state",) if name in settings}
+    return first | {name: value for name, value in settings.items() if name not in (first | last)} | last
+
+
+def _arguments(settings: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={_python_value(name, value)}" for name, value in settings.items())
+
+
+def _python_value(name: str, value: Any) -> str:
+    if name == "source_prior" and isinstance(value, list):
+        return repr(tuple(value))
+    if isinstance(value, dict):  # values that were passed are not kept
+        return "{" + ", ".join(f"{key!r}: …" for key in value) + "}"
+    if isinstance(value, str) and name in ("source_prior", "random_state", "model"):
+        return value  # what Python shows of an object
+    return repr(value)

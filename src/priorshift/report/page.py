@@ -1,4 +1,4 @@
-"""The page of a result: what it shows is gathered in :mod:`priorshift.report.contents`, the templates say how."""
+"""Render a result as one HTML page: :mod:`priorshift.report.contents` gathers what it shows, templates lay it out."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _TITLES = {False: "How common are positives in the target?", True: "How common a
 
 
 def render(result: Any, *, title: str | None = None, command: str | None = None) -> str:
-    """Make the page of a result.
+    """Render a result as an HTML page.
 
     Parameters
     ----------
     result : PriorEstimate, PriorEstimates, Diagnosis or Diagnoses
-        What is shown.
+        Result to show.
     title : str or None
-        Its heading; None, or nothing, is one of ours.
+        Heading of the page. Default: a question about the target.
     command : str or None
-        The command that repeats it; without one, the page of a diagnosis has the call in Python.
+        Command that repeats the analysis. Default: the call in Python, for a diagnosis.
 
     Returns
     -------
     str
-        HTML. The same result gives the same text.
+        The page. The same result gives the same text.
 
     Examples
     --------
@@ -51,8 +51,8 @@ def render(result: Any, *, title: str | None = None, command: str | None = None)
     """
     if not isinstance(result, (PriorEstimate, PriorEstimates, Diagnosis, Diagnoses)):
         raise InputError(
-            "a report is of an estimate, of several, of a diagnosis or of several, but this is of type "
-            f"{type(result).__name__}; pass what estimate_prior or diagnose gives."
+            f"a report needs an estimate or a diagnosis, but got {type(result).__name__}; pass the result of "
+            "estimate_prior or diagnose."
         )
     environment = _environment()
     from priorshift.report.contents import contents
@@ -66,14 +66,14 @@ def render(result: Any, *, title: str | None = None, command: str | None = None)
 
 
 def write(result: Any, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
-    """Write the page of a result into a file, all of it or nothing.
+    """Write a result to a file as an HTML page.
 
     Parameters
     ----------
     result : PriorEstimate, PriorEstimates, Diagnosis or Diagnoses
-        What is shown.
+        Result to show.
     path : str or path
-        Of the file, which ends in .html or .htm.
+        File to write, which ends in .html or .htm.
     title, command : str or None
         As in :func:`render`.
 
@@ -96,27 +96,13 @@ def write(result: Any, path: str | os.PathLike[str], *, title: str | None = None
 
 
 def check_ending(path: str | os.PathLike[str], what: str = "") -> None:
-    """Refuse the name of a page that no browser would open as one.
-
-    Parameters
-    ----------
-    path : str or path
-        Of the file.
-    what : str
-        Who named it, such as an option.
-    """
+    """Refuse a file name that does not end in .html or .htm; `what` names its option."""
     if Path(path).suffix.lower() not in ENDINGS:
-        raise InputError(f"{what} {path} must end in .html; name the page so.".lstrip())
+        raise InputError(f"{what} {path} must end in .html; rename it.".lstrip())
 
 
 def check_extra(what: str = "a report") -> None:
-    """Refuse, before any work, what cannot be made.
-
-    Parameters
-    ----------
-    what : str
-        What is asked for.
-    """
+    """Check that the optional packages are installed, before any work."""
     try:
         import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
@@ -132,14 +118,10 @@ def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    from priorshift.report import contents as answer
-    from priorshift.report import contents as statuses
-    from priorshift.report import numbers
-    from priorshift.report import numbers as text
+    from priorshift.report import contents, numbers
     from priorshift.report.pictures import IntervalGraphic
-    from priorshift.report.provenance import setting, versions
 
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("priorshift.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -148,23 +130,23 @@ def _environment() -> Environment:
     )
     style = files("priorshift.report").joinpath("templates", "style.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    made.filters |= {"name": text.name, "plain": text.plain, "prose": text.prose, "code": text.code, "setting": setting}
-    made.globals |= {
+    environment.filters |= {name: getattr(numbers, name) for name in ("name", "plain", "prose", "code")}
+    environment.filters["setting"] = contents.setting
+    environment.globals |= {
         "style": Markup(style),  # ours; it is in the package
         "style_hash": f"sha256-{digest}",
-        "versions": versions(),
-        "badges": answer.BADGES,
-        "base": answer.base,
-        "is_told": numbers.is_told,
+        "versions": contents.versions(),
+        "badges": contents.BADGES,
+        "denominator": contents.denominator,
+        "is_informative": numbers.is_informative,
         "bare": numbers.bare,
         "bare_p": numbers.bare_p,
         "interval_graphic": IntervalGraphic.from_estimate,
-        "described": str,
         "len": len,
         "str": str,
-        "label_shift_status": statuses.label_shift_status,
-        "apart_status": statuses.apart_status,
-        "prior_status": statuses.prior_status,
-        "rows_status": statuses.rows_status,
+        "label_shift_status": contents.label_shift_status,
+        "separation_status": contents.separation_status,
+        "prior_status": contents.prior_status,
+        "rows_status": contents.rows_status,
     }
-    return made
+    return environment

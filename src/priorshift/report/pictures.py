@@ -11,7 +11,7 @@ from markupsafe import Markup
 from priorshift import plots
 from priorshift.diagnosis.diagnosis import Diagnosis
 from priorshift.plots.functions import PARTS
-from priorshift.report.numbers import is_told
+from priorshift.report.numbers import is_informative
 from priorshift.results import PriorEstimate
 
 _LEFT, _WIDTH = 4.0, 92.0  # of the axis, in percent of the graphic
@@ -47,7 +47,7 @@ class IntervalGraphic:
         at_ticks = np.round(np.arange(0, top + step / 2, step), 6)
         ticks = tuple((float(_at(tick) or _LEFT), f"{tick:g}") for tick in at_ticks if tick <= top)
         low, high = (None, None) if ends is None else (_at(ends.low), _at(min(ends.high, top)))
-        value = _at(estimate.value) if is_told(estimate) else None
+        value = _at(estimate.value) if is_informative(estimate) else None
         return cls(value, low, high, _at(estimate.source_prior), ticks)
 
 
