@@ -262,7 +262,10 @@ def test_a_given_prior_agrees_only_where_the_tables_leave_it(results):
 
     assert status(told) == ("yes", "agrees with the tables")
     beyond = told.range_from_tables[0] / 2
-    assert status(told, source_prior=beyond) == ("care", "not contradicted, but outside of what the tables alone leave")
+    assert status(told, source_prior=beyond) == (
+        "care",
+        "not contradicted, but outside the range from the tables alone",
+    )
     assert status(told, contradicted=True)[0] == "no"
     overlapping = (by_range.range_from_tables[0] / 2, by_range.range_from_tables[0] * 1.01)
     assert status(by_range, source_prior_range=overlapping)[1] == "agrees with the tables"
@@ -301,7 +304,7 @@ def test_settings_are_written_as_people_do(results):
 def test_what_was_not_told_or_not_read_is_not_said(pages):
     mixed, plain = _words(pages["mixed"]), _words(pages["yes"])
     assert "independently as you stated" in mixed and "independently assumed" in plain
-    assert re.search(r"positives, worth \d+ independent", mixed) and "worth" not in plain
+    assert re.search(r"positives \(effective sample size \d+\)", mixed) and "worth" not in plain
     assert "nothing, as you asked Method and versions" in mixed  # nothing stands where missing cells are told
 
 
@@ -312,7 +315,7 @@ def test_a_page_without_a_title_has_one_of_ours(results):
 
 def test_a_page_is_named_as_one(results, tmp_path):
     for name in ("x.txt", "x", "x.html.gz"):
-        with pytest.raises(InputError, match=r"must end in \.html; name the page so"):
+        with pytest.raises(InputError, match=r"must end in \.html; rename it"):
             results["estimate"].report(tmp_path / name)
     assert not list(tmp_path.iterdir())
     results["estimate"].report(tmp_path / "x.HTM")
@@ -389,7 +392,7 @@ def test_many_targets_and_columns_stay_small(results):
 def test_a_file_is_written_whole_or_not_at_all(results, tmp_path):
     page = tmp_path / "page.html"
     page.write_text("before")
-    with pytest.raises(InputError, match="a report is of an estimate"):
+    with pytest.raises(InputError, match="a report needs an estimate"):
         report.write("a string", page)
     with pytest.raises(InputError, match="cannot be written"):
         results["estimate"].report(tmp_path / "nowhere" / "page.html")

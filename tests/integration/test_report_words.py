@@ -97,7 +97,7 @@ def test_a_page_of_tables_that_tell_nothing_claims_nothing(nothing):
     page = words(report.render(nothing))
     assert "range from" not in page
     assert " to none" not in page and "times what it was" not in page
-    assert "estimated from the tables" not in page and "left open" in page
+    assert "identified by the tables" not in page and "left open" in page
     assert "Of 100 pairs" not in page
     assert not re.search(r"are −[\d.]+ standard errors apart", page)
 

@@ -80,7 +80,7 @@ def prior_status(found: Diagnosis) -> Status:
     if told.level == "nothing":
         return "open", "cannot be checked"
     if not told.given:
-        return "yes", "estimated from the tables"
+        return "yes", "identified by the tables"
     low, high = (told.source_prior,) * 2 if told.source_prior_by == "given" else told.source_prior_range
     if high < told.range_from_tables[0] or low > told.range_from_tables[1]:
         return "care", "not contradicted, but outside the range from the tables alone"
