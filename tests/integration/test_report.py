@@ -304,7 +304,7 @@ def test_settings_are_written_as_people_do(results):
 def test_what_was_not_told_or_not_read_is_not_said(pages):
     mixed, plain = _words(pages["mixed"]), _words(pages["yes"])
     assert "independently as you stated" in mixed and "independently assumed" in plain
-    assert re.search(r"positives \(effective sample size \d+\)", mixed) and "worth" not in plain
+    assert re.search(r"positives \(effective sample size \d+\)", mixed) and "effective sample size" not in plain
     assert "nothing, as you asked Method and versions" in mixed  # nothing stands where missing cells are told
 
 
