@@ -17,8 +17,8 @@ from priorshift.distributed.estimate import estimate_collections
 from priorshift.errors import ApproximationWarning, InputError
 from priorshift.inference.joint import JointRatios, RatioInfluence, largest_normal
 from priorshift.inference.strata import Members, pooled
-from priorshift.io.estimators import check_estimator, metadata_arguments
-from priorshift.io.row_metadata import Columns
+from priorshift.io.parameters import check_estimator
+from priorshift.io.row_metadata import Columns, metadata_arguments
 from priorshift.io.sample_checks import check_sizes
 from priorshift.io.targets import rows_by_value, target_name
 from priorshift.io.weights import effective_size

@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from priorshift.arrays import Floats, Mask
 from priorshift.errors import InputError
 from priorshift.io.csv_text import add_columns
-from priorshift.io.estimators import metadata_arguments
 from priorshift.io.files import PARQUET, Piped, atomic_write, kind
+from priorshift.io.row_metadata import metadata_arguments
 from priorshift.io.tables import Table
 from priorshift.problem import Problem
 from priorshift.shifted_classifier import ShiftedClassifier

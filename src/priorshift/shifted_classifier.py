@@ -19,9 +19,8 @@ from priorshift.base import PUClassifier, PUEstimator
 from priorshift.errors import DuplicateRowsWarning, InputError, OutOfRangeWarning
 from priorshift.formatting import format_short
 from priorshift.io.column_checks import FarValueWarning
-from priorshift.io.estimators import check_estimator, metadata_arguments, seeded
-from priorshift.io.parameters import check_prior
-from priorshift.io.row_metadata import RowMetadata
+from priorshift.io.parameters import check_estimator, check_prior, seeded
+from priorshift.io.row_metadata import RowMetadata, metadata_arguments
 from priorshift.io.tables import Table
 from priorshift.methods.nnpu import warn_of_few
 from priorshift.methods.witness_shift import WitnessShift

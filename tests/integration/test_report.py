@@ -19,7 +19,7 @@ from priorshift import report
 from priorshift.cli import main
 from priorshift.errors import InputError, MissingExtraError, PriorShiftWarning
 from priorshift.experimental import release
-from priorshift.io.column_uses import ColumnUse
+from priorshift.io.column_checks import ColumnUse
 from priorshift.report.contents import prior_status
 from priorshift.report.numbers import is_hidden, look_up
 from priorshift.sketch import Histogram, ScoreModel

@@ -18,7 +18,7 @@ from priorshift.cli.small_commands import schema
 from priorshift.diagnosis.columns import Driver
 from priorshift.diagnosis.shift_tests import LabelShiftTest
 from priorshift.diagnosis.violation import Move, Violation
-from priorshift.io.column_uses import ColumnUse
+from priorshift.io.column_checks import ColumnUse
 
 jsonschema = pytest.importorskip("jsonschema")
 pytestmark = pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")

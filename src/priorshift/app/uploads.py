@@ -21,7 +21,7 @@ from priorshift.app.middleware import RefusedError
 from priorshift.errors import InputError
 from priorshift.io.csv_text import open_text, refusing
 from priorshift.io.files import text_or_parquet
-from priorshift.io.parquet import row_groups, text_sizes
+from priorshift.io.readers import row_groups, text_sizes
 
 _CHUNK = 1 << 20  # bytes that are decompressed at a time
 _ROWS = 256  # rows at a time: a cell may be large

@@ -19,7 +19,7 @@ from priorshift.diagnosis.shift_tests import RESAMPLES, label_shift_test, shift_
 from priorshift.diagnosis.verdict import TABLE_WARNINGS, DiagnosisParts, judge
 from priorshift.diagnosis.violation import check_threshold
 from priorshift.errors import InputError
-from priorshift.io.column_uses import ColumnUse, column_uses
+from priorshift.io.column_checks import ColumnUse, column_uses
 from priorshift.io.row_metadata import Columns
 from priorshift.loading import InputOptions, load_problem
 from priorshift.methods.witness_shift import TargetFit, WitnessShift

@@ -13,7 +13,7 @@ import numpy as np
 from priorshift.diagnosis.verdict import DiagnosisParts, Verdict, next_steps
 from priorshift.formatting import decimals, format_p_cell, wrap_lines
 from priorshift.inference.joint import holm
-from priorshift.io.column_uses import ColumnUse
+from priorshift.io.column_checks import ColumnUse
 from priorshift.prior_estimates import PriorEstimates, TargetResults
 from priorshift.result_tables import to_plain
 

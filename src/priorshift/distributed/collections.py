@@ -18,8 +18,7 @@ import numpy as np
 from priorshift.arrays import Index
 from priorshift.distributed.reduction import Outcome, compute, import_dask
 from priorshift.errors import InputError, InputTypeError
-from priorshift.io.chunk_parts import Skip, drawn, read_chunk
-from priorshift.io.chunks import Chunks
+from priorshift.io.chunks import Chunks, Skip, drawn, read_chunk
 from priorshift.io.readers import frame_of
 from priorshift.io.tables import ColumnSelection, Table, join_tables
 

@@ -25,7 +25,7 @@ from priorshift.distributed.collections import Parts, in_graph, is_distributed, 
 from priorshift.distributed.reduction import Outcome, combine, compute, import_dask, tree
 from priorshift.embedding import tiles
 from priorshift.errors import InputError, PriorShiftWarning
-from priorshift.io.chunk_parts import read_chunk
+from priorshift.io.chunks import read_chunk
 from priorshift.io.encode import encode_tables
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import MetadataColumns

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from priorshift.errors import InputError
 from priorshift.io.column_checks import warn_of_columns, warn_of_levels, warn_of_samples, warn_of_shares
 from priorshift.io.encoding import TableEncoder
-from priorshift.io.estimators import check_estimator
+from priorshift.io.parameters import check_estimator
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.tables import Table, check_dropped, check_finite, check_numbers, match_columns
 from priorshift.warning_records import warn

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError
@@ -205,3 +206,23 @@ def _check_values(name: str, columns: Any, samples: Sequence[str]) -> None:
         )
         wanted = ", ".join(f'{{"{key}": values}}' for key in samples)
         raise InputError(f"{name} {got}, but it must be the name of a column, or values such as {wanted}.")
+
+
+def metadata_arguments(estimator: Any, metadata: RowMetadata) -> dict[str, Any]:
+    """Return what is known of rows as arguments of `fit` or `estimate`, and refuse what the estimator cannot use.
+
+    Shared rows, and groups that the user did not state, are left out where the estimator does not ask for them.
+    """
+    shared = metadata.ids if metadata.ids is not None else "identical" if metadata.identical else None
+    arguments = {"shared": shared, "audit": metadata.audit, "weights": metadata.weights, "groups": metadata.groups}
+    taken = {}
+    for name, value in arguments.items():
+        if value is None:
+            continue
+        if has_fit_parameter(estimator, name) and getattr(estimator, f"takes_{name}", True):
+            taken[name] = value
+        elif not (name == "shared" or (name == "groups" and metadata.implied_groups)):
+            raise InputError(
+                f"{type(estimator).__name__} takes no {name}; leave it out, or use WitnessShift, the default."
+            )
+    return taken

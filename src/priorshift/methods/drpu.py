@@ -15,8 +15,7 @@ from sklearn.base import clone
 from priorshift.arrays import Floats, Index
 from priorshift.base import TargetPriorEstimator
 from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning
-from priorshift.io.estimators import seeded
-from priorshift.io.parameters import check_prior, is_known
+from priorshift.io.parameters import check_prior, is_known, seeded
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import RowMetadata
 from priorshift.methods.network import Risk, Split, import_torch, train, training_of

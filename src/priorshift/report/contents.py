@@ -11,7 +11,7 @@ from typing import Any
 
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.diagnosis.verdict import DOUBTED, REFUTED
-from priorshift.io.column_uses import ColumnUse
+from priorshift.io.column_checks import ColumnUse
 from priorshift.io.targets import are_iso_dates
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.report import pictures

@@ -29,7 +29,7 @@ from sklearn.utils.validation import has_fit_parameter
 from priorshift.arrays import Floats, Index
 from priorshift.embedding.cuda import import_cuda, resolve_device
 from priorshift.errors import InputError
-from priorshift.io.estimators import check_estimator, seeded
+from priorshift.io.parameters import check_estimator, seeded
 from priorshift.problem import Source
 from priorshift.threads import map_in_threads
 

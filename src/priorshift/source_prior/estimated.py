@@ -16,9 +16,8 @@ from priorshift.errors import DuplicateRowsWarning, EstimatedPriorWarning, Input
 from priorshift.inference.audit_combination import AuditedPrior
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, read_prior
 from priorshift.io.column_checks import FarValueWarning
-from priorshift.io.estimators import seeded
 from priorshift.io.observations import PriorInfluence
-from priorshift.io.parameters import is_known, is_number
+from priorshift.io.parameters import is_known, is_number, seeded
 from priorshift.problem import Source
 from priorshift.source_prior.km import KM2
 from priorshift.warning_records import suppress_warnings, warn

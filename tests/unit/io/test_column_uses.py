@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import priorshift as ps
-from priorshift.io.column_uses import column_uses
+from priorshift.io.column_checks import column_uses
 from priorshift.loading import InputOptions, load_problem
 
 

@@ -18,7 +18,7 @@ from pyarrow import parquet
 import priorshift as ps
 from priorshift.cli import main
 from priorshift.errors import InputError
-from priorshift.io import parquet as parquet_files
+from priorshift.io import readers as parquet_files
 from priorshift.io.readers import read_numeric_table, read_table
 from priorshift.io.tables import ColumnSelection, Table, check_dropped, match_columns
 
