@@ -70,7 +70,7 @@ def shifted_posterior(p: ArrayLike, source_prior: float, target_prior: float) ->
     Saerens, Latinne and Decaestecker (2002). Adjusting the outputs of a classifier to new a priori probabilities: a
     simple procedure. Neural Computation 14.
 
-        Examples
+    Examples
     --------
     >>> from priorshift.adapt import shifted_posterior
     >>> shifted_posterior([0.0, 0.2, 0.5, 1.0], source_prior=0.2, target_prior=0.5).round(3)
@@ -82,17 +82,17 @@ def shifted_posterior(p: ArrayLike, source_prior: float, target_prior: float) ->
     pi, target = check_prior(source_prior), check_target_prior(target_prior)
     positive, negative = posterior * (target / pi), (1 - posterior) * ((1 - target) / (1 - pi))
     total = positive + negative
-    # with a prior of 0 or 1 a point that only the other class can have is impossible: it keeps the prior's verdict
+    # with a prior of 0 or 1 a point that only the other class can have is impossible: it gets the prior
     return np.where(total > 0, positive / np.where(total > 0, total, 1.0), target)
 
 
 @dataclass(frozen=True)
 class TargetMetrics:
-    """What can be said of decisions in the target without its labels.
+    """Metrics of decisions in the target, estimated without its labels.
 
-    Recall and AUC belong to the classes, which label shift leaves as they are; the others follow from them, the
-    target prior and the share that is decided positive. None is clipped: a value outside [0, 1] says that the
-    prior or the sample cannot be right.
+    Recall and AUC depend on the classes, which do not change under label shift; the others follow from them, the target
+    prior and the share decided positive. None is clipped: a value outside [0, 1] means that the prior or the sample
+    cannot be right.
 
     Examples
     --------
@@ -115,21 +115,20 @@ class TargetMetrics:
 def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, threshold: float) -> TargetMetrics:
     """Compute metrics of the decision "score > threshold" in the target, without its labels.
 
-    Under label shift the positives' scores have one law in source and target, so with q the share of the target
-    decided positive, q = π′·recall + (1−π′)·FPR; precision = π′·recall/q, accuracy = 1 − π′ − q + 2π′·recall, and
-    P(score of a positive > score of a target row) = π′/2 + (1−π′)·AUC. Everything rests on π′; nothing of the kind
-    is known for metrics within the negatives.
+    Under label shift the positives' scores have one distribution in source and target, so with q the share of the
+    target decided positive, q = π′·recall + (1−π′)·FPR; precision = π′·recall/q, accuracy = 1 − π′ − q + 2π′·recall,
+    and P(score of a positive > score of a target row) = π′/2 + (1−π′)·AUC. All depend on π′.
 
     Parameters
     ----------
     positive : array-like of shape (rows,)
-        Scores of positives that the classifier was not fitted on: of others, recall is too high.
+        Scores of positives that the classifier was not fitted on; otherwise recall is too high.
     target : array-like of shape (rows,)
         Scores of target rows.
     target_prior : float
         π′, from 0 to 1.
     threshold : float
-        On the scores.
+        Threshold of the scores.
 
     Returns
     -------
@@ -152,7 +151,7 @@ def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, 
         raise InputError(f"threshold is {threshold!r}, but it must be a finite number.")
     for name, scores in (("positive", p), ("target", t)):
         if not len(scores) or not np.isfinite(scores).all():
-            raise InputError(f"{name} must hold at least one score, and only finite ones; leave out rows without.")
+            raise InputError(f"{name} must hold at least one score, and only finite ones; leave out other rows.")
     recall, q = float((p > threshold).mean()), float((t > threshold).mean())
     ranks = np.sort(t)
     above = (np.searchsorted(ranks, p, "left") + np.searchsorted(ranks, p, "right")).mean() / (2 * len(t))
@@ -172,32 +171,11 @@ def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError):
-        raise InputError(f"{name} holds something else than numbers; pass an array of them.") from None
+        raise InputError(f"{name} contains values that are not numbers; pass an array of numbers.") from None
 
 
 def check_target_prior(prior: Any) -> float:
-    """Refuse what is no prior; an estimate can be 0 or 1.
-
-    Parameters
-    ----------
-    prior : object
-        What was passed.
-
-    Returns
-    -------
-    float
-        From 0 to 1.
-
-    Examples
-    --------
-    >>> from priorshift.adapt import check_target_prior
-    >>> check_target_prior(1)
-    1.0
-    >>> check_target_prior(1.2)
-    Traceback (most recent call last):
-        ...
-    priorshift.errors.InputError: target_prior is 1.2, but it must be a number from 0 to 1, such as 0.2.
-    """
+    """Raise InputError unless the target prior is a number from 0 to 1."""
     if not (is_number(prior) and 0 <= prior <= 1):
         raise InputError(f"target_prior is {prior!r}, but it must be a number from 0 to 1, such as 0.2.")
     return float(prior)

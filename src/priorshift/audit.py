@@ -1,24 +1,24 @@
 """The share of positives from an audit: the true class of some rows, looked up, and predictions for all rows.
 
 Of n rows of a sample, k drawn at random were looked up (y), and all have a prediction f that was made without those
-labels. The prediction-powered mean (Angelopoulos et al. 2023) corrects the audit's share by what its rows' predictions
-tell of the luck of the draw:
+labels. The prediction-powered mean (Angelopoulos et al. 2023) corrects the audit's share by the difference between the
+predictions of its rows and those of all rows:
 
     θ̂ = ȳ_k − λ(f̄_k − f̄_n).
 
-What is estimated is the share θ of the population that the n rows are a sample of. With y − λf for residual, and
+It estimates the share θ of the population that the n rows are a sample of. With y − λf for residual, and
 r = 1 − Var(y − λf)/Var(y) for the part of the labels' variance that the predictions explain,
 
     Var(θ̂) = Var(y)/n + (1/k − 1/n)Var(y − λf) = θ(1−θ)/K,    1/K = (1−r)/k + r/n,
 
-so that θ̂ is worth K labels, k of them without predictions and n with perfect ones. λ = Cov(y, f)/Var(f) makes r the
+so that θ̂ is as precise as K labels: k without predictions, and n with perfect ones. λ = Cov(y, f)/Var(f) makes r the
 squared correlation and K the largest, whether f is calibrated, on another scale, or of the wrong sign.
 
-The interval and the likelihood are those of Kθ̂ positives among K labels, as Korn and Graubard (1998) have it for
-surveys; where λ = 0 they are the binomial ones. An r from few labels of one class is too good: it knows nothing of
-positives that the predictions miss, as long as none of them was audited. So for the interval two positives and two
-negatives that are not explained are thought to have been audited besides, as Agresti and Coull (1998) do for a share;
-where rows come in clusters, these four are of clusters that are all of one class.
+The interval and the likelihood are those of Kθ̂ positives among K labels, as Korn and Graubard (1998) do for surveys;
+where λ = 0 they are the binomial ones. An r from few labels of one class is too optimistic, because it ignores
+positives that the predictions miss, as long as none of them was audited. So the interval assumes two positives and two
+negatives more in the audit that are not explained, as Agresti and Coull (1998) do for a share; where rows come in
+clusters, these four belong to clusters of one class.
 """
 
 from __future__ import annotations
@@ -46,21 +46,20 @@ _LARGEST = 1e100
 
 @dataclass(frozen=True)
 class AuditedShare:
-    """Share of positives by an audit and predictions.
+    """Share of positives from an audit and predictions.
 
     Attributes
     ----------
     value : float
-        θ̂, no less than the audited positives are of all rows, and likewise for the negatives.
+        θ̂, at least the audited positives' share of all rows, and likewise for the negatives.
     standard_error : float
-        √(θ̂(1−θ̂)/K) by the r that the audit shows: too small where it has few labels of a class, and 0 where it has
-        none; the interval is not.
+        √(θ̂(1−θ̂)/K) with the r of the audit: too small with few labels of a class, and 0 with none, unlike the interval.
     weight : float
-        λ; 0 where the predictions do not help for sure.
+        λ; 0 where it is uncertain whether the predictions help.
     explained : float
         r, the part of the labels' variance that the predictions explain.
     labels : float
-        K of the interval: how many labels θ̂ is worth.
+        K of the interval, the number of labels that would be as precise without predictions.
     rows : tuple of two int
         k and n, rows looked up and all rows.
 
@@ -85,12 +84,12 @@ class AuditedShare:
     rows: tuple[int, int]
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """Give every share that is not rejected by Kθ̂ positives among K labels (mid-P).
+        """Compute the mid-P interval of the share, from Kθ̂ positives among K labels.
 
         Parameters
         ----------
         confidence : float
-            Its nominal coverage.
+            Confidence level. Default 0.95.
 
         Returns
         -------
@@ -204,22 +203,22 @@ def audited_share(
     explained = max(0.0, 1 - float(mass_k @ residual**2) / (share * (1 - share))) if weight else 0.0
     influence = weight * mass * (f - mean)
     influence[audit.index] += mass_k * residual
-    worth_k, worth_n = effective_size(w_k), effective_size(w)
+    size_k, size_n = effective_size(w_k), effective_size(w)
     # what it would be if rows were independent, and their weights had nothing to do with their classes
-    alone = float(mass_k @ residual**2) / worth_k + weight**2 * float(mass @ (f - mean) ** 2) / worth_n
-    alone += 2 * weight * float(mass_k @ ((f_k - mean) * residual)) / worth_n
+    alone = float(mass_k @ residual**2) / size_k + weight**2 * float(mass @ (f - mean) ** 2) / size_n
+    alone += 2 * weight * float(mass_k @ ((f_k - mean) * residual)) / size_n
     effect = _design_effect(influence, groups, alone)
     sizes = np.bincount(of_audited, mass_k)
     alike = float(sizes @ sizes / (mass_k @ mass_k))  # what it would be if rows of a cluster were of one class
 
-    known = _known(share, worth_k)
+    known = _known(share, size_k)
     careful = known * effect + (1 - known) * alike
     return AuditedShare(
         value=value,
-        standard_error=sqrt(value * (1 - value) * effect / _worth(worth_k, worth_n, explained)),
+        standard_error=sqrt(value * (1 - value) * effect / _effective_labels(size_k, size_n, explained)),
         weight=weight,
         explained=explained,
-        labels=_worth(worth_k, worth_n, known * explained) / careful,
+        labels=_effective_labels(size_k, size_n, known * explained) / careful,
         rows=(k, n),
     )
 
@@ -227,26 +226,25 @@ def audited_share(
 def audit_size(
     width: float, share: float, *, explained: float = 0.0, rows: int | None = None, confidence: float = 0.95
 ) -> int:
-    """Count the labels to look up for an interval of a width.
+    """Compute the number of labels to look up for an interval of a given width.
 
     Parameters
     ----------
     width : float
-        Upper less lower end of the interval, between 0 and 1.
+        Width of the interval, between 0 and 1.
     share : float
-        The share of positives that is expected, strictly between 0 and 1; the farther from ½, the fewer labels.
+        Expected share of positives, strictly between 0 and 1; the farther from ½, the fewer labels.
     explained : float
         The part of the labels' variance that predictions explain, as :attr:`AuditedShare.explained` of a first audit.
     rows : int, optional
-        n, all rows of the sample; as many as needed where it is left out.
+        n, all rows of the sample. Default: as many as needed.
     confidence : float
-        Of the interval.
+        Confidence level of the interval. Default 0.95.
 
     Returns
     -------
     int
-        The smallest k for which an estimate of `share` has an interval no wider than `width`; other estimates have
-        others, wider by about as often as narrower.
+        The smallest k for which an estimate of `share` has an interval no wider than `width`.
 
     Examples
     --------
@@ -279,40 +277,18 @@ def audit_size(
 
 
 def expected_audit(share: float, looked_up: float, rows: float, explained: float = 0.0) -> AuditedShare:
-    """Foresee what an audit will tell that finds the share that is expected.
-
-    Parameters
-    ----------
-    share : float
-        The share of positives that is expected.
-    looked_up, rows : float
-        k and n.
-    explained : float
-        The part of the labels' variance that predictions explain.
-
-    Returns
-    -------
-    AuditedShare
-        With a λ of 1.
-
-    Examples
-    --------
-    >>> from priorshift.audit import expected_audit
-    >>> interval = expected_audit(0.2, looked_up=112, rows=5000, explained=0.6).interval()
-    >>> print(round(interval.high - interval.low, 3))
-    0.1
-    """
+    """Compute the expected result of an audit, for planning, if it finds the expected share."""
     spread = share * (1 - share)
-    error = sqrt(spread / _worth(looked_up, rows, explained))
-    worth = _worth(looked_up, rows, _known(share, looked_up) * explained)
-    return AuditedShare(share, error, 1.0, explained, worth, (int(looked_up), int(rows)))
+    error = sqrt(spread / _effective_labels(looked_up, rows, explained))
+    labels = _effective_labels(looked_up, rows, _known(share, looked_up) * explained)
+    return AuditedShare(share, error, 1.0, explained, labels, (int(looked_up), int(rows)))
 
 
 def _predictions(predicted: ArrayLike) -> Floats:
     try:
         f = np.asarray(predicted, dtype=float)
     except (TypeError, ValueError):
-        raise InputError("predicted holds something that is no number; pass one number for each row.") from None
+        raise InputError("predicted contains values that are not numbers; pass one number for each row.") from None
     if f.ndim != 1:
         raise InputError(f"predicted has shape {f.shape}, but one number for each row of the sample is expected.")
     if not (np.abs(f) < _LARGEST).all():
@@ -321,7 +297,7 @@ def _predictions(predicted: ArrayLike) -> Floats:
 
 
 def _groups(cluster: ArrayLike | None, n: int) -> Index:
-    """A number for each row, from 0 on, equal within a cluster."""
+    """Number the clusters, and return the number of each row."""
     if cluster is None:
         return np.arange(n)
     ids = np.asarray(cluster)
@@ -331,9 +307,9 @@ def _groups(cluster: ArrayLike | None, n: int) -> Index:
 
 
 def _slope(f: Floats, y: Floats, cluster: Index, spread: float) -> tuple[float, float]:
-    """λ̂ = Cov(y, f)/Var(f), and its noise: the sum over clusters of its squared change when one is left out.
+    """Compute λ̂ = Cov(y, f)/Var(f), and its noise: the sum over clusters of its squared change when one is left out.
 
-    `spread` is the least that Var(f) is taken for.
+    `spread` is a lower limit of Var(f).
     """
     f, y = f - f.mean(), y - y.mean()
     size, f_sum, y_sum, ff, fy = (np.bincount(cluster, weights) for weights in (None, f, y, f * f, f * y))
@@ -345,31 +321,31 @@ def _slope(f: Floats, y: Floats, cluster: Index, spread: float) -> tuple[float, 
 
 
 def _design_effect(influence: Floats, groups: Index, independent: float) -> float:
-    """How much larger the variance is than of independent rows; no smaller, which would be noise."""
+    """Compute the ratio of the variance to that of independent rows; at least 1, since less would be noise."""
     together = np.bincount(groups, influence)
     ratio = float(together @ together) / independent if independent > 0 else 1.0
     return ratio if ratio > 1 + 1e-9 else 1.0
 
 
 def _known(share: float, k: float) -> float:
-    """What the audit's part is in a sum of squares with two positives and two negatives besides."""
+    """Compute the audit's part of a sum of squares with two positives and two negatives added."""
     spread = share * (1 - share)
     return k * spread / (k * spread + _UNEXPLAINED * (1 - 2 * spread))
 
 
-def _worth(k: float, n: float, explained: float) -> float:
-    """K."""
+def _effective_labels(k: float, n: float, explained: float) -> float:
+    """Compute K."""
     return 1 / ((1 - explained) / k + explained / n)
 
 
 def _width(share: float, k: int, n: float, explained: float, confidence: float) -> float:
-    """Of the interval of an audit of k rows that finds that share."""
-    low, high = _mid_p(share, _worth(k, n, _known(share, k) * explained), confidence)
+    """Compute the width of the interval of an audit of k rows that finds the share."""
+    low, high = _mid_p(share, _effective_labels(k, n, _known(share, k) * explained), confidence)
     return high - low
 
 
 def _mid_p(share: float, labels: float, confidence: float) -> tuple[float, float]:
-    """Least and largest p with α/2 ≤ P(X > x) + P(X = x)/2 ≤ 1 − α/2, X binomial; x = K·share need not be whole."""
+    """Find the smallest and largest p with α/2 ≤ P(X > x) + P(X = x)/2 ≤ 1 − α/2, X binomial, x = K·share."""
     x, tail = share * labels, (1 - confidence) / 2
 
     def above(p: float) -> float:

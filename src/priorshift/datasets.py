@@ -1,7 +1,7 @@
-"""The paper's data sets, one function for each kind, with its preprocessing as named steps.
+"""The paper's data sets with their preprocessing.
 
-A folder named by the environment variable PRIORSHIFT_DATA is looked at first; tables that are not there come from
-OpenML, features of images from ``python -m experiments features``.
+Files are read from the folder in the environment variable PRIORSHIFT_DATA; tables that are not there come from OpenML,
+features of images from ``python -m experiments features``.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Dataset:
     ----------
     name : str
     X, y : ndarray
-        Features, as they are, and True for positives. Of images, the training part.
+        Unscaled features, and True for positives. For images, the training part.
     X_target, y_target : ndarray or None
         The test part of images.
     origin : str
-        What the features are and where they came from; say it wherever a result is shown.
+        Kind and origin of the features, to be shown with every result.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def load_images(name: str, features: str = "resnet18ft") -> Dataset:
     ----------
     name : {"MNIST", "CIFAR", "Fashion"}
     features : str
-        The stand-in to take where the paper's own features are not there.
+        Features to use where the paper's own are not available.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def load_images(name: str, features: str = "resnet18ft") -> Dataset:
     real = _find(f"{stem}_resnet18.npz")
     path = real or _find(f"{stem}_{features}.npz")
     if path is None:
-        raise InputError(_three_ways(name, f"{stem}_resnet18.npz", "run 'python -m experiments features' where "
+        raise InputError(_not_found(name, f"{stem}_resnet18.npz", "run 'python -m experiments features' where "
                                      "torchvision can download weights and images"))  # fmt: skip
     kind = "ResNet18 (ImageNet) features" if real else f"{features} features, a stand-in for the paper's ResNet18"
     stored = _read(path, ("X_train", "y_train", "X_test", "y_test"))
@@ -140,24 +140,7 @@ def load_images(name: str, features: str = "resnet18ft") -> Dataset:
 
 
 def most_common_class(classes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Take as positive the most common of several classes (of equals the first); of two, the larger value.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (rows,)
-
-    Returns
-    -------
-    ndarray of bool
-        True for positives.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.datasets import most_common_class
-    >>> most_common_class(np.array(["oak", "fir", "fir", "elm"]))
-    array([False,  True,  True, False])
-    """
+    """Mark the most common of several classes as positive (the first of equals); of two, the larger value."""
     values, counts = np.unique(classes, return_counts=True)
     if len(values) == 2:
         return np.asarray(classes == values[1])
@@ -165,26 +148,7 @@ def most_common_class(classes: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def not_collinear(X: Floats, limit: float = 0.95) -> NDArray[np.intp]:
-    """Find the columns that are not correlated by `limit` or more with an earlier one.
-
-    Parameters
-    ----------
-    X : ndarray of shape (rows, features)
-    limit : float
-        Of the correlation, not of its absolute value.
-
-    Returns
-    -------
-    ndarray of int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.datasets import not_collinear
-    >>> x = np.array([1.0, 2.0, 3.0, 5.0])
-    >>> not_collinear(np.column_stack([x, 2 * x + 1, -x]))
-    array([0, 2])
-    """
+    """Find the columns that are not correlated by `limit` or more with an earlier one."""
     with np.errstate(invalid="ignore", divide="ignore"):  # constant columns have no correlation
         correlation = np.corrcoef(X, rowvar=False)
     later = np.triu(correlation >= limit, 1).any(axis=0) if X.shape[1] > 1 else np.array([False])
@@ -192,29 +156,7 @@ def not_collinear(X: Floats, limit: float = 0.95) -> NDArray[np.intp]:
 
 
 def most_informative(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray[np.intp]:
-    """Find the `most` columns of highest mutual information with the class.
-
-    Parameters
-    ----------
-    X : ndarray of shape (rows, features)
-    y : ndarray of bool
-    most : int
-
-    Returns
-    -------
-    ndarray of int
-        Columns in their order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.datasets import most_informative
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.random(200) < 0.5
-    >>> X = rng.normal(size=(200, 4)) + 3 * y[:, None] * [0, 1, 0, 1]
-    >>> most_informative(X, y, most=2)
-    array([1, 3])
-    """
+    """Find the `most` columns of highest mutual information with the class."""
     from sklearn.feature_selection import mutual_info_classif
 
     if X.shape[1] <= most:
@@ -224,29 +166,7 @@ def most_informative(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray
 
 
 def most_correlated(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray[np.intp]:
-    """Find the `most` columns of largest absolute correlation with the class.
-
-    Parameters
-    ----------
-    X : ndarray of shape (rows, features)
-    y : ndarray of bool
-    most : int
-
-    Returns
-    -------
-    ndarray of int
-        Columns in their order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.datasets import most_correlated
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.random(200) < 0.5
-    >>> X = rng.normal(size=(200, 4)) + 3 * y[:, None] * [0, 1, 0, -1]
-    >>> most_correlated(X, y, most=2)
-    array([1, 3])
-    """
+    """Find the `most` columns of largest absolute correlation with the class."""
     centred, label = X - X.mean(axis=0), y - y.mean()
     spread = np.sqrt((centred**2).sum(axis=0))
     correlation = np.abs(label @ centred) / np.where(spread > 0, spread, np.inf)
@@ -254,26 +174,7 @@ def most_correlated(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray[
 
 
 def positive_images(name: str, labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Take as positive even digits, vehicles or clothes of the upper body.
-
-    Parameters
-    ----------
-    name : {"MNIST", "CIFAR", "Fashion"}
-    labels : ndarray of int
-        Classes, as the data set numbers them.
-
-    Returns
-    -------
-    ndarray of bool
-        True for positives.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.datasets import positive_images
-    >>> positive_images("MNIST", np.array([0, 1, 2, 3]))
-    array([ True, False,  True, False])
-    """
+    """Mark even digits, vehicles or clothes of the upper body as positive."""
     check_choice("name", name, IMAGES)
     return np.isin(labels, _POSITIVE[name])
 
@@ -306,12 +207,12 @@ def _openml(name: str) -> tuple[Floats, NDArray[Any]]:
     try:
         found = fetch_openml(data_id=OPENML[name], as_frame=False, parser="liac-arff")
     except Exception as error:  # whatever a network can do
-        raise InputError(_three_ways(name, f"{_FILES.get(name, name)}.npz", "connect to OpenML")) from error
+        raise InputError(_not_found(name, f"{_FILES.get(name, name)}.npz", "connect to OpenML")) from error
     return np.asarray(found.data, dtype=float), np.unique(found.target, return_inverse=True)[1]
 
 
-def _three_ways(name: str, file: str, online: str) -> str:
+def _not_found(name: str, file: str, online: str) -> str:
     return (
-        f"{name} is not here. Three ways to get it: set PRIORSHIFT_DATA to a folder with {file}; {online}; or take "
-        "another data set (the synthetic experiments need none)."
+        f"{name} was not found. Set PRIORSHIFT_DATA to a folder with {file}; or {online}; or use another data set (the "
+        "synthetic experiments need none)."
     )

@@ -36,47 +36,46 @@ _FAR = 30.0  # standard errors beyond an end, of which nothing is left inside bu
 
 
 class ShiftedClassifier(PUClassifier):
-    """A classifier for one target after the other: fitted once on the source, adapted to each target's prior.
+    """A classifier that is fitted once on the source and adapted to the prior of each target.
 
     Parameters
     ----------
     classifier : classifier
-        With ``fit(X, y)`` and ``predict_proba`` or ``decision_function``. See `predicts`.
+        A classifier with ``fit(X, y)`` and ``predict_proba`` or ``decision_function``. See `predicts`.
     prior_estimator : estimator or None
-        With ``fit(X, y)`` and ``estimate(X_target)``; None is :class:`WitnessShift`. One that was fitted to the same
-        source before comes in scikit-learn's ``FrozenEstimator``, and is not fitted again.
+        An estimator with ``fit(X, y)`` and ``estimate(X_target)``. Default None, which is :class:`WitnessShift`. Wrap
+        one that is already fitted to the same source in scikit-learn's ``FrozenEstimator``.
     source_prior : float or None
-        π, where it is known; None takes the classifier's ``prior_``, the prior estimator's ``source_prior_``, or, where
-        there is neither, asks KM2.
+        π, where it is known. Default None: the classifier's ``prior_``, the prior estimator's ``source_prior_``, or,
+        where there is neither, the estimate of :class:`KM2`.
     predicts : {"auto", "positive", "labeled"}
-        What the classifier tells after it was fitted on labelled (1) and unlabelled (0) rows. A PU classifier tells
-        P(Y=1|x), "positive"; so does one that was fitted on true classes of the source before and comes in
-        scikit-learn's ``FrozenEstimator``. An ordinary classifier tells who is "labeled"; then its cross-fitted
-        scores are made probabilities of the class by :mod:`priorshift.scores.calibration`. "auto" is "positive" for
-        frozen classifiers and those that say so (``predicts_positive``), as :class:`NNPUClassifier` does, and "labeled"
-        for others.
+        What the classifier predicts after it was fitted on labelled (1) and unlabelled (0) rows. A PU classifier
+        predicts P(Y=1|x), "positive"; so does one in scikit-learn's ``FrozenEstimator`` that was fitted on true classes
+        of the source. An ordinary classifier predicts who is "labeled"; its cross-fitted scores are then calibrated to
+        probabilities of the class. "auto" is "positive" for frozen classifiers and those with ``predicts_positive``,
+        such as :class:`NNPUClassifier`, and "labeled" for others.
     folds : int
-        Of that cross-fitting.
+        Number of folds of that cross-fitting.
     verbose : bool
-        Whether a terminal shows how far long work is.
+        Show progress in a terminal.
     random_state : int, Generator or None
-        Decides the folds, and what is random in the two estimators where they were given no random_state.
+        Seed of the folds, and of the two estimators where they have no random_state of their own.
 
     Attributes
     ----------
     classifier_, prior_estimator_
         The fitted estimators.
     calibration_ : tuple of float
-        a, b of P(Y=1|x) = σ(a·score + b); (1, 0) where the classifier tells the class itself.
+        a, b of P(Y=1|x) = σ(a·score + b); (1, 0) where the classifier predicts the class itself.
     source_prior_ : float
-        π in use.
+        π.
     estimate_ : PriorEstimate or None
-        Of the target that `adapt` was given last.
+        Estimate of the last target.
     target_prior_ : float
-        π′ in use; π before `adapt`. Where the estimate lies at an end of [0, 1], it is what its error leaves inside,
-        and a warning says so.
+        π′; π before `adapt`. Where the estimate lies at an end of [0, 1], it is moved inside according to its error,
+        with a warning.
     threshold_ : float
-        On the source posterior.
+        Threshold of the source posterior.
     classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -163,7 +162,7 @@ class ShiftedClassifier(PUClassifier):
             self.calibration_ = calibrate(scores[source.positive], scores[source.population], prior, *counts)
             warn_of_few(len(source.positive))
         self.source_prior_ = prior
-        self._aim(None, prior)
+        self._set_target_prior(None, prior)
 
     def _prior(self, source: Source) -> float:
         """π as given, the classifier's, the prior estimator's, or KM2's."""
@@ -174,16 +173,16 @@ class ShiftedClassifier(PUClassifier):
         return float(np.clip(prior, LEAST_PRIOR, 1 - LEAST_PRIOR))
 
     def adapt(self, X_target: Any, audit: Any = None, weights: Any = None, groups: Any = None) -> ShiftedClassifier:
-        """Estimate the prior of the population that `X_target` is a sample of; predictions are for it from now on.
+        """Estimate the prior of a target population, and adapt the predictions to it.
 
         Parameters
         ----------
         X_target : array-like or data frame of shape (rows, features)
             Unlabelled rows with the columns of the source.
         audit : None or array-like of shape (rows,)
-            Classes that were looked up, of a prior estimator that takes them, as :class:`WitnessShift`.
+            Classes that were looked up, for a prior estimator that uses them, such as :class:`WitnessShift`.
         weights, groups : None or array-like of shape (rows,)
-            As in `fit`, of the target's rows.
+            As in `fit`, for the target's rows.
 
         Returns
         -------
@@ -195,15 +194,15 @@ class ShiftedClassifier(PUClassifier):
         arguments = metadata_arguments(self.prior_estimator_, RowMetadata(audit, weights, groups))
         with suppress_warnings(FarValueWarning):
             estimate = self.prior_estimator_.estimate(_rows_for(self.prior_estimator_, target.table), **arguments)
-        return self._aim_at(estimate, len(target))
+        return self._adapt_to_estimate(estimate, len(target))
 
     def adapt_to(self, target_prior: float | PriorEstimate) -> ShiftedClassifier:
-        """Aim the predictions at a target whose prior is known, or was estimated before.
+        """Adapt the predictions to a target prior that is known or was estimated before.
 
         Parameters
         ----------
         target_prior : float or PriorEstimate
-            π′, from 0 to 1; the source's own prior undoes an earlier `adapt`. An estimate is used as `adapt` would.
+            π′, from 0 to 1; the source's own prior undoes an earlier `adapt`.
 
         Returns
         -------
@@ -212,8 +211,8 @@ class ShiftedClassifier(PUClassifier):
         """
         self._check_fit()
         if isinstance(target_prior, PriorEstimate):
-            return self._aim_at(target_prior, target_prior.sizes[2])
-        return self._aim(None, check_target_prior(target_prior))
+            return self._adapt_to_estimate(target_prior, target_prior.sizes[2])
+        return self._set_target_prior(None, check_target_prior(target_prior))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Compute the posterior in the target adapted to, or in the source before `adapt`.
@@ -253,7 +252,7 @@ class ShiftedClassifier(PUClassifier):
         Parameters
         ----------
         X_positive : array-like or data frame of shape (rows, features)
-            Positives that `fit` has not seen.
+            Positives that were not used in `fit`.
         X_target : array-like or data frame of shape (rows, features)
             Rows of the target adapted to.
 
@@ -270,7 +269,7 @@ class ShiftedClassifier(PUClassifier):
         return np.asarray(expit(a * _log_odds(self.classifier_, rows) + b))
 
     def _column_order(self, table: Table) -> NDArray[np.intp]:
-        """Of our columns, as the classifier knows them: a frozen one may have been fitted on a frame."""
+        """Find the order of columns that the classifier was fitted with: a frozen one may have used a data frame."""
         n = table.values.shape[1]
         names = list(getattr(self.classifier_, "feature_names_in_", []))
         expected = len(names) or getattr(self.classifier_, "n_features_in_", n)
@@ -284,26 +283,26 @@ class ShiftedClassifier(PUClassifier):
         return np.array(order, dtype=np.intp)
 
     def _scenario(self) -> str:
-        """That of the two estimators, which speak of the same population."""
+        """Return the scenario of the two estimators, which must agree."""
         parts = WitnessShift() if self.prior_estimator is None else self.prior_estimator, self.classifier
         said = {getattr(part, "scenario", None) for part in parts} - {None}
         if len(said) > 1:
             raise InputError(
                 f"the classifier and the prior estimator have scenario {' and '.join(sorted(map(repr, said)))}; the "
-                "population is the same, so set both alike."
+                "population is the same, so set both to the same scenario."
             )
         return str(*said) if said else "case-control"
 
-    def _aim_at(self, estimate: PriorEstimate, rows: int) -> ShiftedClassifier:
-        """At an estimate from so many rows of the target."""
+    def _adapt_to_estimate(self, estimate: PriorEstimate, rows: int) -> ShiftedClassifier:
+        """Adapt to an estimate from some rows of the target."""
         if not np.isfinite(estimate.value):
             raise InputError(
-                "the target prior cannot be estimated from these data (see the warning), so there is nothing to adapt "
-                "to; pass a prior that you know to adapt_to."
+                "the target prior cannot be estimated from these data (see the warning); pass a known prior to "
+                "adapt_to."
             )
-        return self._aim(estimate, _inside(estimate, rows))
+        return self._set_target_prior(estimate, _inside(estimate, rows))
 
-    def _aim(self, estimate: PriorEstimate | None, target_prior: float) -> ShiftedClassifier:
+    def _set_target_prior(self, estimate: PriorEstimate | None, target_prior: float) -> ShiftedClassifier:
         self.estimate_ = estimate
         self.target_prior_ = target_prior
         self.threshold_ = shifted_threshold(self.source_prior_, target_prior)
@@ -327,9 +326,9 @@ class ShiftedClassifier(PUClassifier):
 
 
 def _inside(estimate: Any, rows: int) -> float:
-    """The target prior to decide with: not an end of [0, 1], which no data tell, but what its error leaves inside.
+    """Move an estimate at an end of [0, 1] inside, since data cannot show that a prior is exactly 0 or 1.
 
-    That is the mean of N(raw, standard error²) within [0, 1]; where no error is known, or it is far smaller than the
+    It is the mean of N(raw, standard error²) within [0, 1]; where no error is known, or it is far smaller than the
     distance to the end, half a row of the target.
     """
     value = float(estimate.value)
@@ -353,7 +352,7 @@ def _inside(estimate: Any, rows: int) -> float:
 
 
 def _log_odds(model: Any, X: NDArray[Any]) -> NDArray[np.float64]:
-    """Of the second class: from predict_proba where there is one, else the decision function."""
+    """Compute the log odds of the second class from predict_proba, or else from the decision function."""
     name, proba = type(model).__name__, hasattr(model, "predict_proba")
     with warnings.catch_warnings():  # a model that was fitted on a frame: the columns are in its order
         warnings.filterwarnings("ignore", "X does not have valid feature names")

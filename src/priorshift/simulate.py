@@ -1,4 +1,4 @@
-"""Populations with known priors: the paper's synthetic data, its sampling scheme, and shifts made in real data."""
+"""Data with known priors: the paper's synthetic data, its sampling scheme, and label shift induced in real data."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Random = int | np.random.Generator | None
 
 @dataclass(frozen=True, eq=False)
 class PUSample:
-    """Three samples of a problem whose answer is known.
+    """The three samples of a problem with a known answer.
 
     Attributes
     ----------
     positive, unlabeled, target : ndarray of shape (rows, features)
     unlabeled_labels, target_labels : ndarray of bool
-        The true classes, which no estimator sees.
+        The true classes.
     positive_ids, unlabeled_ids : ndarray of int
-        The observation that each source row is; a number in both is a shared row.
+        Observation of each source row; a number in both is a shared row.
     source_prior, target_prior : float
-        The priors that were asked for.
+        The priors of the two populations.
 
     Examples
     --------
@@ -49,18 +49,18 @@ class PUSample:
     target_prior: float
 
     @property
-    def X(self) -> NDArray[np.float64]:  # numpydoc ignore=RT01
+    def X(self) -> NDArray[np.float64]:
         """Positives, then unlabelled rows, as `fit` takes them."""
         return np.concatenate([self.positive, self.unlabeled])
 
     @property
-    def y(self) -> NDArray[np.intp]:  # numpydoc ignore=RT01
+    def y(self) -> NDArray[np.intp]:
         """1 for the labelled positives, 0 for the unlabelled rows."""
         return np.repeat([1, 0], [len(self.positive), len(self.unlabeled)])
 
     @property
-    def ids(self) -> NDArray[np.intp]:  # numpydoc ignore=RT01
-        """Observation of each row of `X`; what ``fit(X, y, shared=…)`` takes."""
+    def ids(self) -> NDArray[np.intp]:
+        """Observation of each row of `X`, for ``fit(X, y, shared=…)``."""
         return np.concatenate([self.positive_ids, self.unlabeled_ids])
 
 
@@ -85,7 +85,7 @@ class LabeledSource(NamedTuple):
 
 
 def sample_sizes(n: int, source_prior: float, label_frequency: float) -> tuple[int, int]:
-    """Count the labelled and unlabelled rows to draw from n source rows (the paper's supplement).
+    """Compute the numbers of labelled and unlabelled rows to draw from n source rows (the paper's supplement).
 
     Parameters
     ----------
@@ -135,15 +135,15 @@ def gaussian(
     Parameters
     ----------
     source_prior, target_prior : float
-        π and π′. Each row's class is drawn with that probability.
+        π and π′, the probability of a positive row.
     n_source, n_target : int
-        Rows of the source pool and of the target.
+        Numbers of rows of the source pool and of the target.
     label_frequency : float
         The paper's c.
     dimension : int
-        Features.
+        Number of features.
     distance : float
-        Of the two means, in each feature.
+        Distance of the two means in each feature.
     violation : float
         The paper's g: target positives come from N(a + g, I), which breaks label shift unless it is 0.
     shared : bool
@@ -173,7 +173,7 @@ def gaussian(
     check_count("dimension", dimension, 1)
     m, n = sample_sizes(n_source, source_prior, label_frequency)
 
-    def draw(labels: NDArray[np.bool_], mean: float) -> NDArray[np.float64]:  # numpydoc ignore=GL08
+    def draw(labels: NDArray[np.bool_], mean: float) -> NDArray[np.float64]:
         return rng.normal(size=(len(labels), dimension)) + mean * labels[:, None]
 
     labels_target = rng.random(n_target) < target_prior
@@ -211,7 +211,7 @@ def label_some(
     y : ndarray of shape (rows,)
         Two values; the larger one means positive.
     source_prior, label_frequency : float
-        π and c, as in `sample_sizes`; the rows are not thinned to π.
+        π and c, as in `sample_sizes`; they do not change the share of positives in the rows.
     random_state : int, Generator or None
 
     Returns
@@ -242,7 +242,7 @@ def label_some(
 
 
 def _pick(X: NDArray[Any], labels: NDArray[np.bool_], m: int, n: int, rng: np.random.Generator) -> LabeledSource:
-    """m of the positives and n of all rows, each without replacement."""
+    """Draw m of the positives and n of all rows, each without replacement."""
     at = rng.choice(np.flatnonzero(labels), m, replace=False)
     rest = rng.choice(len(X), n, replace=False)
     return LabeledSource(X[at], X[rest], labels[rest], at, rest)
@@ -262,7 +262,7 @@ def downsample(y: NDArray[Any], prior: float, *, random_state: Random = None) ->
     Returns
     -------
     ndarray of int
-        One class is thinned, the other kept.
+        Rows to keep; one class is kept whole.
 
     Examples
     --------
@@ -297,10 +297,10 @@ def shift_labels(
     label_frequency: float = 0.5,
     random_state: Random = None,
 ) -> PUSample:
-    """Make a label-shift problem of real labelled data, as in the paper's experiments.
+    """Induce label shift in labelled data, as in the paper's experiments.
 
-    The rows are split into two halves; each is thinned to its prior; the source half is labelled by the
-    sampling scheme.
+    The rows are split into two halves; each is subsampled to its prior; the source half is labelled by the sampling
+    scheme.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def shift_labels(
 
 
 def _two_classes(X: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
-    """True where y holds the larger of its two values."""
+    """Mark rows where y has the larger of its two values."""
     y = np.asarray(y)
     values = np.unique(y)
     if y.shape != (len(X),) or len(values) != 2:

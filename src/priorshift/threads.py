@@ -1,4 +1,4 @@
-"""Threads: how many to use, work that is dealt to them, and no threads of the BLAS library under them."""
+"""Threads: how many to use, mapping work over them, and limiting BLAS to one thread each."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import joblib
 import threadpoolctl
 
-_SERIAL_ROWS = 4096  # up to which threads cost more than they save
-_AHEAD = 4  # things that are in memory at a time, and one more
+_SERIAL_ROWS = 4096  # rows up to which threads cost more than they save
+_AHEAD = 4  # items in memory at a time, and one more
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
@@ -28,11 +28,6 @@ def available() -> int:
     """Count the cores this process may use, by its affinity and its container, or fewer by OMP_NUM_THREADS.
 
     Within `alone` it is one.
-
-    Returns
-    -------
-    int
-        At least 1.
     """
     if _alone.get():
         return 1
@@ -42,7 +37,7 @@ def available() -> int:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Work on the thread that calls, within the context: others do the like, each with a part of the work."""
+    """Use only the calling thread within the context, because other threads do other parts of the work."""
     token = _alone.set(True)
     try:
         with one_blas_thread():
@@ -52,22 +47,7 @@ def alone() -> Iterator[None]:
 
 
 def map_in_threads(work: Callable[[_T], _S], of: Iterable[_T], rows: int) -> list[_S]:
-    """Do some work on each of several things, on several threads where there are enough rows.
-
-    Parameters
-    ----------
-    work : callable
-        Of one thing; its answer must not depend on who else is at work.
-    of : iterable
-        The things.
-    rows : int
-        That the work is about.
-
-    Returns
-    -------
-    list
-        The answers, in the order of the things; they do not depend on how many threads there are.
-    """
+    """Apply a function to each item, on several threads where there are enough rows; results keep their order."""
     items = list(of)
     workers = min(available(), len(items))
     if workers == 1 or rows <= _SERIAL_ROWS:
@@ -77,23 +57,10 @@ def map_in_threads(work: Callable[[_T], _S], of: Iterable[_T], rows: int) -> lis
 
 
 def map_in_order(work: Callable[[_T], _S], of: Iterable[_T]) -> Iterator[_S]:
-    """Do some work on things that come one after the other, several at a time, each on a thread of its own.
-
-    Parameters
-    ----------
-    work : callable
-        Of one thing; its answer must not depend on who else is at work.
-    of : iterable
-        The things; it is walked over on the thread that asks, a few things ahead.
-
-    Yields
-    ------
-    object
-        The answers, in the order of the things.
-    """
+    """Apply a function to items of an iterator, a few ahead on several threads, and yield results in order."""
     workers, items = min(available(), _AHEAD), iter(of)
     first = list(islice(items, 2))
-    if workers == 1 or len(first) < 2:  # one thing may have all threads
+    if workers == 1 or len(first) < 2:  # a single item may use all threads
         yield from map(work, chain(first, items))
         return
 
@@ -117,7 +84,7 @@ def map_in_order(work: Callable[[_T], _S], of: Iterable[_T]) -> Iterator[_S]:
 
 @cache
 def _cores() -> int:
-    """Found once: asking the container takes as long as a small tile."""
+    """Count the cores once: asking the container takes as long as a small tile."""
     return int(joblib.cpu_count())
 
 
@@ -149,7 +116,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _release() -> None:
-    """Let any thread set OpenBLAS's limits; newer threadpoolctl heeds only the one that set them first."""
+    """Let any thread set OpenBLAS's limits; newer threadpoolctl accepts only the one that set them first."""
     release = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if release is not None:
         release(force=True)
@@ -157,5 +124,5 @@ def _release() -> None:
 
 @cache
 def _blas() -> threadpoolctl.ThreadpoolController:
-    """Found once: looking for the BLAS libraries of a process takes milliseconds."""
+    """Find the BLAS libraries once, which takes milliseconds."""
     return threadpoolctl.ThreadpoolController()

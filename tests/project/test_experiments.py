@@ -526,7 +526,7 @@ def test_data_that_are_not_there_are_said_with_three_ways(tmp_path, monkeypatch,
     monkeypatch.setenv("PRIORSHIFT_DATA", str(tmp_path))
     assert main(["run", "images", "--results", str(tmp_path), "--processes", "1", "--methods", "TCPU-true"]) == 2
     said = capsys.readouterr().err
-    assert "MNIST is not here. Three ways to get it: set PRIORSHIFT_DATA to a folder with MNIST_resnet18.npz" in said
+    assert "MNIST was not found. Set PRIORSHIFT_DATA to a folder with MNIST_resnet18.npz" in said
     (tmp_path / "Diabetes.npz").write_bytes(b"not a zip")
     assert main(["run", "uci", "--results", str(tmp_path), "--processes", "1", "--methods", "TCPU-true"]) == 2
     assert (

@@ -11,6 +11,7 @@ from scipy.special import expit
 from priorshift import audit
 from priorshift.audit import Audit, audit_size, audited_share, read_audit
 from priorshift.errors import InputError
+from priorshift.io.labels import LEAST
 
 
 def sample(rng, share, n, auc):
@@ -282,7 +283,7 @@ def test_positives_that_predictions_miss_are_in_the_interval():
         f = np.where(y & (rng.random(1000) < 0.7), 0.95, 0.02) + rng.normal(scale=0.01, size=1000)
         share = audited_share(first(100, y), f)
         held.append(0.05 in share.interval())
-        worth = audit._worth(100, 1000, share.explained)
+        worth = audit._effective_labels(100, 1000, share.explained)
         low, high = audit._mid_p(share.value, worth, 0.95)
         careless.append(low <= 0.05 <= high)
     assert np.mean(held) > 0.92
@@ -324,7 +325,7 @@ def test_a_size_is_the_smallest():
         k = audit_size(0.1, share)
         width = [np.diff(audit._mid_p(share, labels, 0.95)).item() for labels in (k - 1, k)]
         assert width[0] > 0.1 >= width[1]
-    assert audit_size(0.9, 0.5) == audit.LEAST
+    assert audit_size(0.9, 0.5) == LEAST
 
 
 def test_a_size_is_that_of_the_normal_law_where_labels_are_many():
@@ -364,7 +365,7 @@ def test_a_plan_that_cannot_be_is_refused(arguments, message):
     ("predicted", "cluster", "message"),
     [
         (np.zeros((100, 2)), None, r"predicted has shape \(100, 2\), but one number for each row"),
-        (["high"] * 100, None, "predicted holds something that is no number"),
+        (["high"] * 100, None, "predicted contains values that are not numbers"),
         (np.full(100, np.nan), None, "predicted holds NaN or numbers too large to square"),
         (np.zeros(30), None, r"predicted has 30 rows, but row 49 \(counting from 0\) was audited"),
         (np.zeros(100), np.zeros(99), r"cluster has shape \(99,\) but predicted has 100 rows"),

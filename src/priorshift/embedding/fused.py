@@ -31,11 +31,11 @@ _CHUNKS = ((2**35, 262_144), (2**33, 131_072), (0, 32_768))
 
 
 class Tile(NamedTuple):
-    """How a program works: products side by side or three, their inner size, what is read of it at once, and sizes."""
+    """How a program works."""
 
-    beside: bool
-    inner: int
-    piece: int
+    beside: bool  # whether the three products are side by side in one
+    inner: int  # inner dimension of the product
+    piece: int  # part of it that is read at once
     rows: int
     columns: int
     warps: int
@@ -43,7 +43,7 @@ class Tile(NamedTuple):
 
 
 def tile_of(p: int) -> Tile:
-    """What sums over rows of `p` columns are fastest with: found by trying on an H200."""
+    """Return the fastest settings for rows of `p` columns, measured on an H200."""
     for beside, inner in ((True, 32), (False, 16), (True, 64), (False, 32), (True, 128), (False, 64)):
         if (3 * p if beside else p) + _ONES <= inner:
             columns, warps = (32, 2) if beside and inner == 32 else (64, 4)
@@ -63,7 +63,7 @@ def _kept(
     beside: tl.constexpr, inner: tl.constexpr, piece: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr,
     both: tl.constexpr,
 ):  # fmt: skip
-    """The block's rows stay where they are."""
+    """Sum a strip while the block's rows stay in registers."""
     block, part = tl.program_id(0), tl.program_id(1)
     at = block * rows + tl.arange(0, rows)
     each = tl.arange(0, inner)
@@ -93,7 +93,7 @@ def _loaded(
     beside: tl.constexpr, inner: tl.constexpr, piece: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr,
     both: tl.constexpr,
 ):  # fmt: skip
-    """The inner dimension is too long to keep, and is walked over in pieces."""
+    """Sum a strip with an inner dimension that is too long to keep, and is read in pieces."""
     block, part = tl.program_id(0), tl.program_id(1)
     at = block * rows + tl.arange(0, rows)
     each = tl.arange(0, piece)
@@ -119,18 +119,18 @@ def _loaded(
 
 
 def fused_sums(X: Any, Y: Any | None, of_x: Any, of_y: Any | None) -> tuple[Any, Any]:
-    """Row and column sums of 2^(x·y + of_x + of_y), the symmetric one where `Y` is left out, in double precision.
+    """Compute row and column sums of 2^(x·y + of_x + of_y) in double precision; without `Y`, of the symmetric matrix.
 
     `X` and `Y` are centred and scaled, in double precision on one GPU; `of_x` is −|x|²/2 and log₂ of the row's weight.
     """
     tile = tile_of(X.shape[1])
     free = torch.cuda.mem_get_info(X.device)[0]
     chunk = next(size for least, size in _CHUNKS if free >= least)
-    left = [_Block.of(X[k : k + chunk], of_x[k : k + chunk], tile) for k in range(0, len(X), chunk)]
+    left = [_Block.from_rows(X[k : k + chunk], of_x[k : k + chunk], tile) for k in range(0, len(X), chunk)]
     symmetric = Y is None
     if Y is None or of_y is None:
         Y, of_y = X, of_x
-    right = [_Strip.of(Y[k : k + chunk], of_y[k : k + chunk], tile) for k in range(0, len(Y), chunk)]
+    right = [_Strip.from_rows(Y[k : k + chunk], of_y[k : k + chunk], tile) for k in range(0, len(Y), chunk)]
     rows = [torch.zeros(block.size, dtype=torch.float64, device=X.device) for block in left]
     columns = rows if symmetric else [torch.zeros(s.size, dtype=torch.float64, device=X.device) for s in right]
     for j, A in enumerate(left):
@@ -147,7 +147,7 @@ def fused_sums(X: Any, Y: Any | None, of_x: Any, of_y: Any | None) -> tuple[Any,
 
 
 class _Block(NamedTuple):
-    """Rows made ready, and such as are not there, whose factor is 0, to fill up the last tile."""
+    """Prepared rows, padded with rows of factor 0 to fill the last tile."""
 
     high: Any
     low: Any
@@ -156,7 +156,7 @@ class _Block(NamedTuple):
     size: int
 
     @classmethod
-    def of(cls, X: Any, exponent: Any, tile: Tile) -> _Block:
+    def from_rows(cls, X: Any, exponent: Any, tile: Tile) -> _Block:
         high, low = _halves(X)
         n, size = len(X), -(-len(X) // tile.rows) * tile.rows
         ones = [torch.ones(n, _ONES, dtype=torch.half, device=X.device)] if tile.piece == tile.inner else []
@@ -170,7 +170,7 @@ class _Block(NamedTuple):
 
 
 class _Strip(NamedTuple):
-    """Columns made ready, and such as are not there, whose exponent leaves nothing of them."""
+    """Prepared columns, padded with columns whose exponent makes them vanish."""
 
     high: Any
     low: Any
@@ -180,7 +180,7 @@ class _Strip(NamedTuple):
     size: int
 
     @classmethod
-    def of(cls, Y: Any, exponent: Any, tile: Tile) -> _Strip:
+    def from_rows(cls, Y: Any, exponent: Any, tile: Tile) -> _Strip:
         high, low = _halves(Y)
         n, size = len(Y), -(-len(Y) // tile.columns) * tile.columns
         padded = torch.full((size,), _NOTHING, dtype=torch.float64, device=Y.device)
@@ -189,8 +189,8 @@ class _Strip(NamedTuple):
         two = torch.stack(_halves(padded), dim=1)
         single = padded.float()
         within = tile.piece == tile.inner
-        told = (two.double().sum(dim=1) if within else single.double())[:n]
-        exact = torch.exp2(exponent - told)
+        rounded = (two.double().sum(dim=1) if within else single.double())[:n]
+        exact = torch.exp2(exponent - rounded)
         parts = [high, low, high] if tile.beside else [high]
         made = _padded(parts, size, tile.inner)
         if within:
@@ -206,7 +206,7 @@ def _halves(values: Any) -> tuple[Any, Any]:
 
 
 def _padded(parts: list[Any], size: int, inner: int) -> Any:
-    """The parts side by side, and zeros below and beside them."""
+    """Put the parts side by side, with zeros below and beside them."""
     n, place = len(parts[0]), 0
     made = torch.zeros(size, inner, dtype=torch.half, device=parts[0].device)
     for part in parts:

@@ -1,4 +1,4 @@
-"""The confidence distribution of R = (1−π′)/(1−π), and what it says of π′ = 1 − (1−π)R."""
+"""The confidence distribution of R = (1−π′)/(1−π), and its intervals of π′ = 1 − (1−π)R."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from scipy.special import ndtr, ndtri, stdtr
 
 from priorshift.arrays import Floats
 
-_ANY_RATIO = 1e100  # above every ratio, and its square a number
-_LEAST_TAIL = 1e-300  # of a test, about the smallest number
+_ANY_RATIO = 1e100  # above every ratio, and its square is finite
+_LEAST_TAIL = 1e-300  # smallest tail probability of a test
 
 
 class ConfidenceCurve(ABC):
-    """How sure one can be that R ≤ r, for every r from 0 on: the confidence with which a test rejects all larger R."""
+    """The confidence that R ≤ r, for every r from 0 on: that with which a test rejects all larger R."""
 
     @property
     @abstractmethod
-    def is_known(self) -> bool:  # numpydoc ignore=RT01
+    def is_known(self) -> bool:
         """Whether the error of R is known."""
 
     @abstractmethod
@@ -31,49 +31,20 @@ class ConfidenceCurve(ABC):
         """Compute the confidence that keep·R ≤ r, where keep·R lies in [0, most].
 
         An estimate outside that range counts as the nearer end, as in :func:`priorshift.inference.intervals.delta`.
-
-        Parameters
-        ----------
-        r : array-like
-            Where.
-        keep : array-like
-            1 − π, where keep·R = 1 − π′ is meant.
-        most : float
-            The largest value that can be.
-
-        Returns
-        -------
-        ndarray
-            Never falling in `r`.
         """
 
     def interval(
         self, source_prior: ArrayLike, confidence: float, weights: Floats | None = None
     ) -> tuple[float, float]:
-        """Compute the two quantiles of π′ = 1 − (1−π)R, inside [0, 1].
-
-        Parameters
-        ----------
-        source_prior : float or array-like
-            π, or the values that it can have.
-        confidence : float
-            Of the interval.
-        weights : ndarray or None
-            Probabilities of those values; None is equal ones.
-
-        Returns
-        -------
-        low, high : float
-            (0, 1) where the error of R is not known.
-        """
+        """Compute the two quantiles of π′ = 1 − (1−π)R, inside [0, 1]."""
         if not self.is_known:
             return 0.0, 1.0
         keep, tail = 1 - np.asarray(source_prior, dtype=float), (1 - confidence) / 2
 
-        def at_least(target: float) -> float:  # numpydoc ignore=GL08
+        def at_least(target: float) -> float:
             return float(np.average(self(1 - target, keep, 1.0), weights=weights))
 
-        def quantile(level: float) -> float:  # numpydoc ignore=GL08
+        def quantile(level: float) -> float:
             return float(brentq(lambda target: at_least(target) - level, 0.0, 1.0))
 
         low = quantile(1 - tail) if at_least(0.0) > 1 - tail else 0.0
@@ -87,38 +58,17 @@ class FiellerCurve(ConfidenceCurve):
 
     With R̂ = N/D it is Student's distribution function of t(r) = (rD − N)/√Var(N − rD). Where D is
     poorly known it does not reach 1: what is missing is the confidence that R is arbitrarily large.
-
-    Attributes
-    ----------
-    ratio : float
-        R̂.
-    variance : float
-        Var(N)/D², the square of R̂'s standard error where that is all that is known.
-    covariance, denominator_variance : float
-        Cov(N, D)/D² and Var(D)/D².
-    freedom : float
-        Student's degrees of freedom.
-
-    Examples
-    --------
-    >>> from priorshift.inference.confidence_curve import FiellerCurve
-    >>> curve = FiellerCurve(ratio=0.5, variance=0.05**2)
-    >>> curve([0.4, 0.5, 0.6]).round(3)
-    array([0.023, 0.5  , 0.977])
-    >>> low, high = curve.interval(source_prior=0.2, confidence=0.95)  # 0.6 ± 1.96 · 0.8 · 0.05
-    >>> print(f"{low:.3f} to {high:.3f}")
-    0.522 to 0.678
     """
 
-    ratio: float
-    variance: float
-    covariance: float = 0.0
-    denominator_variance: float = 0.0
-    freedom: float = float("inf")
+    ratio: float  # R̂
+    variance: float  # Var(N)/D², or the squared standard error of R̂ where that is all that is known
+    covariance: float = 0.0  # Cov(N, D)/D²
+    denominator_variance: float = 0.0  # Var(D)/D²
+    freedom: float = float("inf")  # Student's degrees of freedom
 
     @property
-    def is_known(self) -> bool:  # numpydoc ignore=RT01
-        """Whether all of its numbers are."""
+    def is_known(self) -> bool:
+        """Whether the estimate and its variances are finite."""
         return bool(np.isfinite(astuple(self)[:-1]).all() and not np.isnan(self.freedom))
 
     def __call__(self, r: ArrayLike, keep: ArrayLike = 1.0, most: float = _ANY_RATIO) -> Floats:
@@ -138,55 +88,21 @@ class FiellerCurve(ConfidenceCurve):
 
 @dataclass(frozen=True, eq=False)
 class TabulatedCurve(ConfidenceCurve):
-    """The curve of a test that was made at many r, each with a statistic of its own.
+    """The curve of tests at many r, interpolated between them."""
 
-    Attributes
-    ----------
-    ratios : ndarray
-        r, rising from 0.
-    level : ndarray
-        Normal quantile of the confidence that R ≤ r.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.inference.confidence_curve import TabulatedCurve
-    >>> r = np.linspace(0, 2, 101)
-    >>> curve = TabulatedCurve.from_tests(r, statistic=(0.5 - r) / 0.05, freedom=np.full(101, np.inf))
-    >>> curve([0.4, 0.5, 0.6]).round(3)
-    array([0.023, 0.5  , 0.977])
-    >>> print(round(curve.mean(0.2), 3))  # of π′ = 1 − 0.8·R
-    0.6
-    """
-
-    ratios: Floats
-    level: Floats
+    ratios: Floats  # r, increasing from 0
+    level: Floats  # normal quantile of the confidence that R ≤ r
 
     @classmethod
     def from_tests(cls, ratios: Floats, statistic: Floats, freedom: Floats) -> TabulatedCurve:
-        """Make the curve of Student's tests.
-
-        Parameters
-        ----------
-        ratios : ndarray
-            r, rising from 0.
-        statistic : ndarray
-            Of the test of each r; it falls where the test can tell.
-        freedom : ndarray
-            Degrees of freedom.
-
-        Returns
-        -------
-        TabulatedCurve
-            Level where the statistic does not fall: what cannot be told from a smaller R.
-        """
+        """Build the curve from Student's tests of each r; it is flat where the statistic does not decrease."""
         nearer = stdtr(freedom, -np.abs(statistic))  # the tail that does not cancel
         tail = ndtri(np.maximum(nearer, _LEAST_TAIL))
         return cls(ratios, np.maximum.accumulate(np.where(statistic > 0, tail, -tail)))
 
     @property
-    def is_known(self) -> bool:  # numpydoc ignore=RT01
-        """Whether all levels are numbers."""
+    def is_known(self) -> bool:
+        """Whether all levels are finite."""
         return bool(np.isfinite(self.level).all())
 
     @cached_property
@@ -203,22 +119,11 @@ class TabulatedCurve(ConfidenceCurve):
         return np.where(r < 0, 0.0, ndtr(self._level(np.clip(r, 0.0, most) / kept) - beyond))
 
     def quantiles(self, confidence: float) -> tuple[float, float]:
-        """Compute the interval of R itself.
-
-        Parameters
-        ----------
-        confidence : float
-            Of the interval.
-
-        Returns
-        -------
-        low, high : float
-            The upper end is infinite where no ratio is rejected as too large.
-        """
+        """Compute the interval of R; the upper end is infinite where no ratio is rejected as too large."""
         z = float(ndtri((1 + confidence) / 2))
         beyond = max(float(self.level[0]), 0.0)
 
-        def crossing(level: float) -> float:  # numpydoc ignore=GL08
+        def crossing(level: float) -> float:
             return float(brentq(lambda r: float(self._level(r)) - beyond - level, 0.0, self.ratios[-1]))
 
         low = crossing(-z) if self.level[0] - beyond < -z and self.level[-1] - beyond > -z else 0.0
@@ -226,20 +131,9 @@ class TabulatedCurve(ConfidenceCurve):
         return low, high
 
     def mean(self, source_prior: ArrayLike, weights: Floats | None = None) -> float:
-        """Compute the mean of π′ = 1 − (1−π)R among its values in [0, 1], as sure as the curve is of each.
+        """Compute the mean of π′ = 1 − (1−π)R in [0, 1] under the confidence distribution.
 
         Where R is well known that is 1 − (1−π)R̂; where it is not, the middle of what is left, not an end of it.
-
-        Parameters
-        ----------
-        source_prior : float or array-like
-            π, or the values that it can have.
-        weights : ndarray or None
-            Probabilities of those values; None is equal ones.
-
-        Returns
-        -------
-        float
         """
         keep = np.maximum(1 - np.atleast_1d(np.asarray(source_prior, dtype=float)), 1e-12)[:, None]
         r = np.minimum(np.append(self.ratios, _ANY_RATIO), 1 / keep)
@@ -247,29 +141,14 @@ class TabulatedCurve(ConfidenceCurve):
         mass = _between(level)
         middles = 1 - keep * (r[:, 1:] + r[:, :-1]) / 2
         total = mass.sum(axis=1)
-        # a curve that is level tells nothing, unless it is so for want of smaller numbers
-        tells = (level[:, 0] < level[:, -1]) | (np.abs(level[:, 0]) >= -ndtri(_LEAST_TAIL))
-        nearest = np.where(tells, np.where(level[:, 0] > 0, 1.0, 0.0), 0.5)
+        # a flat curve is uninformative, unless it is flat because tail probabilities underflow
+        is_informative = (level[:, 0] < level[:, -1]) | (np.abs(level[:, 0]) >= -ndtri(_LEAST_TAIL))
+        nearest = np.where(is_informative, np.where(level[:, 0] > 0, 1.0, 0.0), 0.5)
         inside = np.where(total > 0, (mass * middles).sum(axis=1) / np.where(total > 0, total, 1.0), nearest)
         return float(np.average(inside, weights=weights))
 
     def probabilities(self, edges: Floats, source_prior: ArrayLike, weights: Floats | None = None) -> Floats:
-        """Compute how sure one can be that π′ lies in steps of [0, 1], as it is somewhere there.
-
-        Parameters
-        ----------
-        edges : ndarray
-            Of the steps, rising from 0 to 1.
-        source_prior : float or array-like
-            π, or the values that it can have.
-        weights : ndarray or None
-            Probabilities of those values; None is equal ones.
-
-        Returns
-        -------
-        ndarray of shape (steps,)
-            Their sum is 1, and their mean that of :meth:`mean`.
-        """
+        """Compute the confidence that π′ lies in each of several steps of [0, 1]; the sum is 1."""
         keep = np.maximum(1 - np.atleast_1d(np.asarray(source_prior, dtype=float)), 1e-12)[:, None]
         level = self._level((1 - edges[::-1]) / keep)
         mass = _between(level)[:, ::-1]
@@ -281,7 +160,7 @@ class TabulatedCurve(ConfidenceCurve):
 
 
 def _between(level: Floats) -> Floats:
-    """The normal probability between neighbouring levels, never falling along the last axis."""
+    """Compute the normal probability between neighbouring levels, which increase along the last axis."""
     low, high = level[..., :-1], level[..., 1:]
     upper = low > 0  # the difference of upper tails, where lower ones would cancel
     return np.asarray(ndtr(np.where(upper, -low, high)) - ndtr(np.where(upper, -high, low)))

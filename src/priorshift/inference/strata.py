@@ -1,4 +1,4 @@
-"""The prior of a target that was estimated stratum by stratum.
+"""Combination of estimates by strata to an estimate for the whole target.
 
 π′ = Σ W_k π′_k, W_k the share of stratum k in the target population, of which the target's rows are a sample. The ends
 of the interval are at
@@ -7,10 +7,10 @@ of the interval are at
 
 with v_k the estimates, w_k = n′_k/n′ (or the share of the weights) and d_k the distance of v_k from the lower or the
 upper end of its interval (the method of variance estimates recovery: what is skew stays skew). Strata have rows of
-their own, so their errors are independent, ρ_kl = 0, unless a group, such as a patient, stands in both: then ρ_kl is
-the correlation of what groups do to either estimate, or 1 where that is not known. What is known of one π for all
-strata errs in all of them at once: a range is taken at either end in all strata, and the spread of a distribution is
-added up before it is squared. The standard error is made in the same way; of a range of π it is that at the middle.
+their own, so their errors are independent, ρ_kl = 0, unless a group, such as a patient, is in both: then ρ_kl is the
+correlation of the groups' influences on either estimate, or 1 where that is not known. The error of one π for all
+strata is common to all of them: a range is taken at either end in all strata, and the spread of a distribution is
+added up before it is squared. The standard error is computed in the same way, for a range of π at its middle.
 """
 
 from __future__ import annotations
@@ -29,26 +29,16 @@ from priorshift.inference.prior_knowledge import RangePrior
 from priorshift.io.observations import linked
 from priorshift.results import Interval, PriorEstimate
 
-_FROM_ELSEWHERE = "given", "range", "distribution"  # π that no row of the stratum told
+_FROM_ELSEWHERE = "given", "range", "distribution"  # sources of π that are independent of the stratum's rows
 
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Who stands in a stratum.
+    """The observations in a stratum."""
 
-    Attributes
-    ----------
-    source : ndarray of str
-        Names of rows of P and U; a row may have several.
-    target : ndarray of str
-        Groups of the target's rows.
-    observation : ndarray of int or None
-        What the fit calls each name in `source`; None where it does not tell.
-    """
-
-    source: NDArray[np.str_]
-    target: NDArray[np.str_]
-    observation: Index | None = None
+    source: NDArray[np.str_]  # names (ids and groups) of rows of P and U; a row may have several
+    target: NDArray[np.str_]  # groups of the target's rows
+    observation: Index | None = None  # number of each name in `source` in the fit; None where it is not known
 
 
 def pooled(
@@ -61,34 +51,10 @@ def pooled(
     common_prior: bool = False,
     members: Sequence[Members] | None = None,
 ) -> PriorEstimate:
-    """Put the estimates of strata together.
+    """Combine the estimates of strata with weights `shares`, by the method of Zou and Donner (2008).
 
-    Parameters
-    ----------
-    estimates : sequence of PriorEstimate
-        Of each stratum, with its own source.
-    influences : sequence of RatioInfluence or None
-        What they rest on.
-    confidence : float
-        Of the interval.
-    shares : ndarray of shape (strata,)
-        w_k.
-    rows : float
-        n′, independent rows of equal weight that tell them.
-    common_prior : bool
-        Whether what is known of π is one knowledge for all strata.
-    members : sequence of Members or None
-        Who stands in each; None where rows are independent.
-
-    Returns
-    -------
-    PriorEstimate
-        Without an interval where a stratum has none.
-
-    References
-    ----------
-    Zou and Donner (2008). Construction of confidence limits about effect measures: a general approach. Statistics in
-    Medicine 27.
+    `rows` is the effective number of target rows; `common_prior` tells whether one knowledge of π holds for all strata.
+    `members` are None where rows are independent.
     """
     sizes = np.array([estimate.sizes for estimate in estimates])
     w = shares
@@ -127,13 +93,13 @@ _Stratum = tuple[PriorEstimate, RatioInfluence | None]
 
 
 def _spread(stratum: _Stratum) -> float:
-    """What the spread of a distribution of π, as the user told it, adds to the error of π′."""
+    """Compute the error of π′ that comes from the spread of a given distribution of π."""
     estimate, part = stratum
     return part.ratio * part.prior.error if part is not None and estimate.source_prior_by == "distribution" else 0.0
 
 
 def _correlation(strata: Sequence[_Stratum], members: Sequence[Members], spread: Floats) -> Floats:
-    """Of the errors of strata; `spread` is what errs in each by itself."""
+    """Compute the correlation of the strata's errors; `spread` is the independent part of each."""
     count = len(strata)
     stratum = np.repeat(np.arange(count), [len(who.source) + len(who.target) for who in members])
     named = [names for who in members for names in (who.source, who.target)]
@@ -152,7 +118,7 @@ def _correlation(strata: Sequence[_Stratum], members: Sequence[Members], spread:
 
 
 def _moves_of_groups(strata: Sequence[_Stratum], members: Sequence[Members], names: NDArray[np.str_]) -> csr_array:
-    """How much each group, or groups that are one observation, moves the estimate of each stratum; 0 if not known."""
+    """Compute the influence of each observation on the estimate of each stratum; 0 if not known."""
     links, at, values, nodes = [np.empty((0, 2), dtype=np.intp)], [], [], len(names)
     for (estimate, part), who in zip(strata, members, strict=True):
         told = part is not None and (estimate.source_prior_by in _FROM_ELSEWHERE or part.of_prior is not None)
@@ -180,7 +146,7 @@ def _square(distances: Floats, correlation: Floats) -> float:
 def _ends(
     strata: Sequence[_Stratum], w: Floats, correlation: Floats, more: float, confidence: float, at_mean: bool
 ) -> tuple[float, float]:
-    """Of the interval, before it is cut to [0, 1]; `more` is a variance from elsewhere."""
+    """Compute the ends of the interval before they are clipped to [0, 1]; `more` is an additional variance."""
     far = float(ndtri((1 + confidence) / 2)) ** 2 * more
     given = (np.array([_given(one, end, confidence, at_mean) for one in strata]) for end in (0, 1))
     sides = [_recovered(w, one, correlation, far) for one in given]
@@ -188,7 +154,7 @@ def _ends(
 
 
 def _given(stratum: _Stratum, end: int, confidence: float, at_mean: bool) -> tuple[float, float, float]:
-    """Estimate and interval of a stratum, a range of π taken at an end, and a distribution, if wanted, at its mean."""
+    """Return estimate and interval of a stratum, at one end of a range of π, or at the mean of its distribution."""
     estimate, part = stratum
     value, interval = estimate.value, estimate.interval
     if part is not None and isinstance(part.prior, RangePrior):
@@ -203,7 +169,7 @@ def _given(stratum: _Stratum, end: int, confidence: float, at_mean: bool) -> tup
 
 
 def _recovered(w: Floats, given: Floats, correlation: Floats, more: float) -> tuple[float, float]:
-    """Ends for Σ w_k v_k, from value, lower and upper end of each; `more` is a squared distance from elsewhere."""
+    """Compute ends for Σ w_k v_k from value, lower and upper end of each; `more` is an additional squared distance."""
     values = given[:, 0]
     below, above = (_square(w * np.abs(values - given[:, side]), correlation) + more for side in (1, 2))
     return float(w @ values) - below**0.5, float(w @ values) + above**0.5

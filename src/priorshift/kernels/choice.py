@@ -1,4 +1,4 @@
-"""Which kernel is meant: by its name, with a bandwidth by a rule, or one that a user brings."""
+"""Choice of the kernel by its name and a rule for the bandwidth, or from a user's own kernel."""
 
 from __future__ import annotations
 
@@ -47,51 +47,28 @@ def bandwidth_from_gamma(gamma: float, kernel: str = "gaussian") -> float:
 
 
 def make_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats, features: int) -> Kernel:
-    """Make the kernel, with its bandwidth found from the source where a rule is asked for.
+    """Build the kernel; a rule for the bandwidth is applied to rows of the population sample.
 
-    Parameters
-    ----------
-    kernel : str, kernel or callable
-        A name, an object such as ``Laplace(3.0)``, which brings its bandwidth, or a function k(X, Y).
-    bandwidth : float or {"dimension", "median", "variance"}
-        ``"dimension"`` is the paper's τ = 1/p; ``"median"`` is the median distance between rows; ``"variance"`` the
-        median of those that are not zero, whose multiples are then compared.
-    rows : matrix or view of one
-        Of the population sample.
-    features : int
-        p, columns that are not left out.
-
-    Returns
-    -------
-    Kernel
-        Ready for tiles.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.kernels.choice import make_kernel
-    >>> make_kernel("gaussian", "dimension", np.eye(8), features=8)
-    Gaussian(bandwidth=2.0)
-    >>> make_kernel("laplace", 3.0, np.eye(8), features=8)
-    Laplace(bandwidth=3.0)
+    "dimension" is the paper's τ = 1/p, "median" the median distance between rows, "variance" the median of those
+    that are not zero, whose multiples are compared later.
     """
     if not isinstance(kernel, str):
         return _own_kernel(kernel, bandwidth, rows)
     check_choice("kernel", kernel, KERNELS)
-    made = _KERNELS[kernel]
+    kind = _KERNELS[kernel]
     rules = f"{', '.join(map(repr, BANDWIDTHS[:-1]))} or {BANDWIDTHS[-1]!r}"
     if isinstance(bandwidth, str) and bandwidth not in BANDWIDTHS:
         raise InputError(f"bandwidth is {bandwidth!r}, but it must be a positive number or one of {rules}.")
-    if made is Energy:
+    if kind is Energy:
         if bandwidth != "dimension":
             raise InputError(f"bandwidth is {bandwidth!r}, but the kernel 'energy' has none; leave it out.")
         return Energy()
     if not isinstance(bandwidth, str):
-        return made(check_bandwidth(bandwidth, rules))
+        return kind(check_bandwidth(bandwidth, rules))
     if bandwidth == "dimension":
-        return made(bandwidth_from_gamma(1 / features, kernel))
+        return kind(bandwidth_from_gamma(1 / features, kernel))
     some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MEDIAN_ROWS)).astype(int)]
-    distances = cdist(some, some, made.metric)[np.triu_indices(len(some), 1)]
+    distances = cdist(some, some, kind.metric)[np.triu_indices(len(some), 1)]
     if bandwidth == "variance":
         distances = distances[distances > 0]
     h = float(np.median(distances)) if distances.size else 0.0
@@ -100,7 +77,7 @@ def make_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats, featur
             f"bandwidth={bandwidth!r} gives 0, because at least half of the pairs of source rows are identical; "
             "pass a number or bandwidth='dimension'."
         )
-    return made(h)
+    return kind(h)
 
 
 def _own_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats) -> Kernel:
@@ -110,7 +87,7 @@ def _own_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats) -> Ker
             "kernels.Laplace(3.0), or a function k(X, Y)."
         )
     if bandwidth != "dimension":  # the default: the kernel has its own
-        raise InputError(f"bandwidth is {bandwidth!r} beside a kernel of its own; set it there.")
+        raise InputError(f"bandwidth is {bandwidth!r}, but a kernel object has its own; set it there.")
     needed = ("paired", "strip", "tile", "name", "bandwidth", "bound", "nonnegative", "stationary")
     if not all(hasattr(kernel, name) for name in needed):
         kernel = FromFunction(kernel)

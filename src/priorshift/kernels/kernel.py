@@ -1,12 +1,9 @@
-"""What embeddings ask of a kernel.
+"""Kernels: the Gaussian one, whose tiles are matrix products, and others, whose tiles are plain kernel matrices.
 
-It is asked in three ways: ``kernel(X, Y)`` gives the plain matrix, ``kernel.paired(X, Y)`` the values k(x_i, y_i), and
-``strip`` with ``tile`` are the fast route of :mod:`priorshift.embedding.tiles`: a strip is prepared once and used in
-many tiles, and a tile holds E with ``k(x_i, y_j) = w_i E_ij w_j``.
-
-Kernels without a faster route: a tile is the plain matrix.
-
-The Gaussian kernel, whose tiles are matrix products."""
+A kernel is evaluated in three ways: ``kernel(X, Y)`` gives the whole matrix, ``kernel.paired(X, Y)`` the values
+k(x_i, y_i), and ``strip`` with ``tile`` are the fast route of :mod:`priorshift.embedding.tiles`: a strip is prepared
+once and used in many tiles, and a tile holds E with ``k(x_i, y_j) = w_i E_ij w_j``.
+"""
 
 from __future__ import annotations
 
@@ -25,44 +22,16 @@ from priorshift.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Strip:
-    """Consecutive rows made ready for tiles.
+    """Consecutive rows, prepared for tiles."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (rows, features)
-        Scaled.
-    weights : ndarray of shape (rows,)
-        The weights w.
-    reach : float
-        The largest exponent, of rows that are not far out.
-    far : ndarray of int or None
-        Which rows are: each is zero in `rows` and has the weight 1.
-    outliers : ndarray of shape (far rows, features) or None
-        What they are, in double precision.
+    rows: NDArray[Any]  # scaled
+    weights: NDArray[Any]  # w
+    reach: float  # largest exponent of rows that are not far out
+    far: Index | None = None  # rows that are far out, which are zero in `rows` and have the weight 1
+    outliers: Floats | None = None  # their values, in double precision
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.kernels import Laplace
-    >>> strip = Laplace(1.0).strip(np.eye(3), np.dtype(float))
-    >>> strip.first(2).whole()
-    array([[1., 0., 0.],
-           [0., 1., 0.]])
-    """
-
-    rows: NDArray[Any]
-    weights: NDArray[Any]
-    reach: float
-    far: Index | None = None
-    outliers: Floats | None = None
-
-    def whole(self) -> NDArray[Any]:
-        """Give all rows as they are.
-
-        Returns
-        -------
-        ndarray of shape (rows, features)
-        """
+    def all_rows(self) -> NDArray[Any]:
+        """Return all rows, outliers included."""
         if self.far is None:
             return self.rows
         rows = self.rows.astype(np.float64)
@@ -70,17 +39,7 @@ class Strip:
         return rows
 
     def first(self, count: int) -> Strip:
-        """Give the first rows alone.
-
-        Parameters
-        ----------
-        count : int
-            How many.
-
-        Returns
-        -------
-        Strip
-        """
+        """Return the strip of the first rows."""
         far, outliers = self.far, self.outliers
         if far is not None and outliers is not None:
             kept = int(np.searchsorted(far, count))
@@ -89,7 +48,7 @@ class Strip:
 
 
 class Kernel(Protocol):
-    """What embeddings ask of a kernel.
+    """Interface of a kernel.
 
     Examples
     --------
@@ -107,68 +66,27 @@ class Kernel(Protocol):
     stationary: ClassVar[bool]  # whether k(x, x) is the same for every x
 
     @property
-    def name(self) -> str:  # numpydoc ignore=RT01
-        """What results call it."""
+    def name(self) -> str:
+        """Name in results."""
 
     @property
-    def bandwidth(self) -> float | None:  # numpydoc ignore=RT01
-        """h; None where there is none."""
+    def bandwidth(self) -> float | None:
+        """Bandwidth h; None for a kernel without one."""
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
-        """Compute k(x_i, y_j) for all pairs of rows.
-
-        Parameters
-        ----------
-        X, Y : ndarray of shape (rows, features)
-
-        Returns
-        -------
-        ndarray of shape (rows of X, rows of Y)
-        """
+        """Compute k(x_i, y_j) for all pairs of rows."""
 
     def paired(self, X: Floats, Y: Floats) -> Floats:
-        """Compute k(x_i, y_i), row by row.
-
-        Parameters
-        ----------
-        X, Y : ndarray of shape (rows, features)
-
-        Returns
-        -------
-        ndarray of shape (rows,)
-        """
+        """Compute k(x_i, y_i), row by row."""
 
     def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
-        """Prepare consecutive rows, once for many tiles.
-
-        Parameters
-        ----------
-        X : ndarray of shape (rows, features)
-        dtype : dtype
-            Of the tiles.
-
-        Returns
-        -------
-        Strip
-        """
+        """Prepare consecutive rows, once for many tiles of the given type."""
 
     def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
-        """Fill `out` with E, k(x_i, y_j) = w_i E_ij w_j, or with k itself.
-
-        Parameters
-        ----------
-        A, B : Strip
-            Of the rows x_i and y_j.
-        out : ndarray of shape (rows of A, rows of B)
-
-        Returns
-        -------
-        bool
-            Whether the strips' weights still have to be applied.
-        """
+        """Fill `out` with E, k(x_i, y_j) = w_i E_ij w_j, and return True; or with k itself, and return False."""
 
 
-PAIRED_ROWS = 64  # of a function that only knows matrices: so many times more work than pairs
+PAIRED_ROWS = 64  # rows of a block, of whose kernel matrix only the diagonal is used
 
 
 class _PlainKernel:
@@ -208,13 +126,7 @@ class Laplace(_PlainKernel):
         return np.exp(np.abs(X - Y).sum(axis=1) / -self.bandwidth)
 
     def squared(self) -> Laplace:
-        """Give the kernel whose values are the squares of these.
-
-        Returns
-        -------
-        Laplace
-            Of the bandwidth h/2.
-        """
+        """Return the kernel whose values are the squares of these, with the bandwidth h/2."""
         return Laplace(self.bandwidth / 2)
 
 
@@ -249,15 +161,14 @@ class Energy(_PlainKernel):
 
 @dataclass(frozen=True)
 class FromFunction(_PlainKernel):
-    """A kernel of your own: a function k(X, Y) that gives the matrix of all pairs of rows, such as scikit-learn's.
+    """A kernel from a function k(X, Y) that returns the matrix of all pairs of rows, such as scikit-learn's.
 
-    Nothing is known of its bound, so the finite-sample bounds do not apply. It must be symmetric and give the same
-    answer from several threads at once.
+    It must be symmetric and thread-safe. Its bound is not known, so the finite-sample bounds do not apply.
 
     Attributes
     ----------
     function : callable
-        Of two matrices of rows; returns an array of shape (rows of X, rows of Y).
+        Function of two matrices of rows; returns an array of shape (rows of X, rows of Y).
 
     Examples
     --------
@@ -274,7 +185,7 @@ class FromFunction(_PlainKernel):
     stationary: ClassVar[bool] = False
 
     @property
-    def name(self) -> str:  # numpydoc ignore=RT01
+    def name(self) -> str:
         """The function's name."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
@@ -297,25 +208,19 @@ class FromFunction(_PlainKernel):
         return np.concatenate([np.empty(0), *(np.diagonal(self(X[block], Y[block])) for block in blocks)])
 
     def check_symmetry(self, rows: Floats) -> None:
-        """Refuse a function that is no kernel, as far as a few rows show it.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (rows, features)
-            Some of the source.
-        """
+        """Raise InputError if the function is not symmetric on a few rows."""
         values = self(rows, rows)
         if not np.allclose(values, values.T, rtol=1e-6, atol=1e-9 * float(np.abs(values).max())):
             raise InputError(f"the kernel {self.name} is not symmetric: k(x, y) and k(y, x) must be the same number.")
 
 
 _LOG2_E = 1 / log(2)
-# The product x·y of a Gaussian tile is exponentiated before the norms are taken off, so it must
+# The product x·y of a Gaussian tile is exponentiated before the norms are subtracted, so it must
 # neither overflow nor lose digits: 2**1000 fits a double; in single precision an exponent of 32
 # still leaves the kernel value exact to 2e-6, and typical data stay below 5.
 _REACH = {np.dtype(np.float64): 1000.0, np.dtype(np.float32): 32.0}
-_FEW = 4  # of rows that lie too far out for that at most one in so many is treated on its own
-_NOTHING = -1e4  # the exponent of a kernel value that is zero in either precision
+_FEW = 4  # at most one row in so many may be too far out for that, and is treated on its own
+_NOTHING = -1e4  # exponent of a kernel value that is zero in either precision
 
 
 @dataclass(frozen=True)
@@ -344,13 +249,7 @@ class Gaussian:
         return np.exp(((X - Y) ** 2).sum(axis=1) / (-2 * self.bandwidth**2))
 
     def squared(self) -> Gaussian:
-        """Give the kernel whose values are the squares of these.
-
-        Returns
-        -------
-        Gaussian
-            Of the bandwidth h/√2.
-        """
+        """Return the kernel whose values are the squares of these, with the bandwidth h/√2."""
         return Gaussian(float(self.bandwidth / np.sqrt(2)))
 
     def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
@@ -373,12 +272,12 @@ class Gaussian:
             _place_outliers(A, B, out)
             np.exp2(out, out=out)
             return True
-        out[...] = np.exp2(cdist(A.whole(), B.whole(), "sqeuclidean") / -2)
+        out[...] = np.exp2(cdist(A.all_rows(), B.all_rows(), "sqeuclidean") / -2)
         return False
 
 
 def _place_outliers(A: Strip, B: Strip, out: NDArray[Any]) -> None:
-    """Exponents of rows that are far out, with their norms taken off; two of them may be neighbours."""
+    """Fill in the exponents of rows that are far out; two of them may be neighbours."""
     if A.far is not None and A.outliers is not None:
         out[A.far] = _exponents(A.outliers, B.rows)
     if B.far is not None and B.outliers is not None:
@@ -389,6 +288,6 @@ def _place_outliers(A: Strip, B: Strip, out: NDArray[Any]) -> None:
 
 
 def _exponents(outliers: Floats, rows: NDArray[Any]) -> Floats:
-    """x·y − ‖x‖²/2, which may be beyond all bounds."""
+    """Compute x·y − ‖x‖²/2, bounded from below."""
     half = np.einsum("ij,ij->i", outliers, outliers) / 2
     return np.maximum(outliers @ rows.T.astype(np.float64) - half[:, None], _NOTHING)

@@ -46,47 +46,47 @@ class DRPU(TargetPriorEstimator):
     Parameters
     ----------
     source_prior : float, estimator or None
-        The α of the non-negative correction, which should not exceed π: a number is π itself, known; an estimator
-        is asked, and None asks :class:`KM2`. With a model of your own there is no α; a number is π all the same.
+        The α of the non-negative correction, which should not exceed π: π itself where it is known, or an estimator of
+        it. Default None, which is :class:`KM2`. With `model` there is no α, and a number is only π.
     model : classifier or None
-        Anything of scikit-learn's kind to take the network's place: it is fitted to tell labelled (1) from
-        unlabelled rows (0), and its ``decision_function``, ``predict_proba`` or ``predict`` orders the rows.
+        A scikit-learn classifier to use instead of the network: it is fitted to tell labelled (1) from unlabelled
+        rows (0), and its ``decision_function``, ``predict_proba`` or ``predict`` orders the rows.
     scenario : {"case-control", "censoring"}
         As in :class:`TCPU`.
     standardize : bool
         Scale every column by the mean and spread of the population sample.
     confidence : float
-        Of the interval, which includes the sampling error of held-out and target rows, of which copies are one and
-        groups are not independent, and no bias. With fewer than 5 held-out positives there is none.
+        Confidence level of the interval. Default 0.95. It includes the sampling error of held-out and target rows, but
+        no bias. With fewer than 5 held-out positives there is no interval.
     n_bootstrap : int
-        Replicates behind the standard error.
+        Bootstrap replicates for the standard error.
     hidden : tuple of int
         Sizes of the network's hidden layers, each with batch normalisation and ReLU.
     batch_size : int
-        Rows in a step of Adam; this and the next three are the paper's values.
+        Rows in a step of Adam; this and the next three have the paper's values as defaults.
     learning_rate, weight_decay : float
-        Of Adam.
+        Parameters of Adam.
     max_epochs : int
-        Epochs after which training stops at the latest.
+        Largest number of epochs.
     patience : int
         Epochs without a smaller held-out divergence after which training stops.
     device : str
-        Where torch trains: "cpu", "cuda", "cuda:1", …
+        Torch device, such as "cpu" or "cuda".
     verbose : bool
-        Whether a terminal shows how far the training is.
+        Show progress in a terminal.
     random_state : int, Generator or None
-        Decides the halves, the network's start, the batches and the bootstrap.
+        Seed of the halves, the network's initial weights, the batches and the bootstrap.
 
     Attributes
     ----------
     source_prior_ : float
-        π as given, or by the level sets.
+        π, given or estimated from the level sets.
     alpha_ : float or None
-        The α in use; None with a model of your own.
+        α; None with `model`.
     least_share_ : float
-        ε, or one half where ε leaves no threshold: the share of positives above a threshold that is trusted.
+        Smallest share of positives above a threshold that is used: ε, or one half where ε leaves no threshold.
     held_out_divergence_ : ndarray or None
-        After each epoch.
+        Held-out divergence after each epoch.
     model_ : estimator or None
         The fitted `model`.
     classes_, n_features_in_, feature_names_in_
@@ -150,10 +150,7 @@ class DRPU(TargetPriorEstimator):
         self.random_state = random_state
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        """Train the ratio on one half of the source, and score the other half.
-
-        Rows of one observation stay in one half, since the network knows the rows that it was trained on.
-        """
+        """Train the ratio on one half of the source, and score the other half; observations stay in one half."""
         rows = source.rows[:]
         held_out = source.deal(2, rng) == 1
         halves = Split.from_source(rows, source, held_out)
@@ -219,14 +216,14 @@ class DRPU(TargetPriorEstimator):
         )
 
     def _interval(self, best: LevelSet, error: float, n: float) -> Interval | None:
-        """None with so few positives that resampling them shows no spread; never of no width where nothing was seen."""
+        """Compute the interval; None with so few positives that resampling them shows no spread."""
         if round(self._positive.observations) < _LEAST_POSITIVES:
             return None
         half = stats.norm.ppf((1 + self.confidence) / 2) * error
         low, high = max(best.ratio - half, 0.0), best.ratio + half
         if best.population == 0:  # none of n: the exact upper bound of a share that was never seen
             high = (1 - ((1 - self.confidence) / 2) ** (1 / n)) / best.positive
-        if best.ratio >= 1:  # no level set says anything
+        if best.ratio >= 1:  # no level set is informative
             low = 0.0
         return Interval(float(low), float(min(high, 1.0)), self.confidence, "bootstrap")
 
@@ -245,19 +242,19 @@ class DRPU(TargetPriorEstimator):
         """
         self._check_fit()
         if self.alpha_ is None:
-            raise InputError("a model of your own orders rows and need not be a density ratio; use its own methods.")
+            raise InputError("density_ratio needs the network, but a model was given; use the model's own methods.")
         return _ratio(
             self._score(self._target_layout(RowMetadata()).read_rows(read_numeric_table(X, "X"), "X").rows[:]),
             self.alpha_,
         )
 
     def share_curve(self, X_target: Any = None) -> ShareCurve:
-        """Count the shares of positives and of a target above each threshold.
+        """Compute the shares of positives and of a target above each threshold.
 
         Parameters
         ----------
         X_target : array-like, data frame or None
-            Rows of a target; None is the source population.
+            Rows of a target. Default None, which is the source population.
 
         Returns
         -------
@@ -284,7 +281,7 @@ class DRPU(TargetPriorEstimator):
         warn(
             f"{m:.0f} held-out positives are too few for DRPU's rule, which trusts a threshold only with more than "
             f"{margin(m):.2f} of them above it (28 leave one); thresholds with {_FALLBACK:.0%} of them above are taken "
-            "instead. Take the prior as a guess, or label more positives.",
+            "instead. Treat the prior as a guess, or label more positives.",
             FewPositivesWarning,
         )
         return _FALLBACK
@@ -306,23 +303,13 @@ class DRPU(TargetPriorEstimator):
 
 
 def lsif(alpha: float) -> Risk:
-    """Make the risk of least-squares importance fitting of r = σ(output)/α, split for the non-negative correction.
+    """Return the two parts of the risk of least-squares importance fitting of r = σ(output)/α.
 
     ½E_U[r²] − E_P[r] = (½αE_P[r²] − E_P[r]) + ½(E_U[r²] − αE_P[r²]); since p − αp₊ ≥ 0 for α ≤ π, the second part
-    is not negative. And r ≤ 1/π ≤ 1/α, which the link takes care of.
-
-    Parameters
-    ----------
-    alpha : float
-        α.
-
-    Returns
-    -------
-    callable
-        From the outputs at positive and at unlabelled rows to the two parts.
+    is not negative. And r ≤ 1/π ≤ 1/α, which the link ensures.
     """
 
-    def risk(positive: Any, unlabeled: Any) -> tuple[Any, Any]:  # numpydoc ignore=GL08
+    def risk(positive: Any, unlabeled: Any) -> tuple[Any, Any]:
         r_p, r_u = positive.sigmoid() / alpha, unlabeled.sigmoid() / alpha
         shared = alpha / 2 * (r_p**2).mean()
         return shared - r_p.mean(), (r_u**2).mean() / 2 - shared
@@ -331,7 +318,7 @@ def lsif(alpha: float) -> Risk:
 
 
 def _scores(values: Floats, source: Source, rows: Index) -> SampleScores:
-    """Scores of some rows of the source; observations are whole among them, and so are copies."""
+    """Collect the scores of some rows of the source, which contain observations and sets of copies as a whole."""
     each = 1 / source.copies[rows]
     return SampleScores(values, each / each.sum(), source.observation[rows], source.copies[rows])
 

@@ -19,13 +19,13 @@ from priorshift.warning_records import suppress_warnings, warn
 class KM2LS(TargetPriorEstimator):
     """KM2-LS: KM2 with the target in place of the source population; the paper's second competitor.
 
-    It needs no source prior and does not use the unlabelled source rows, except to scale columns.
-    What is not described here is as in :class:`KM2`.
+    It needs no source prior and uses the unlabelled source rows only to scale columns. Other parameters are as in
+    :class:`KM2`.
 
     Parameters
     ----------
     confidence : float
-        Of the interval, which includes sampling error and not KM2's bias.
+        Confidence level of the interval, which includes sampling error but not KM2's bias. Default 0.95.
     bandwidth : "search" or float
     standardize : bool
         Scale every column by the mean and spread of the unlabelled source rows.
@@ -76,7 +76,7 @@ class KM2LS(TargetPriorEstimator):
         self.random_state = random_state
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        """Keep the labelled positives; shared rows are of no consequence, since U is not used."""
+        """Keep the labelled positives; shared rows do not matter, since U is not used."""
         self._positive = source.rows[source.positive]
         self._weights = None if source.weights is None else source.weights[source.positive]
         self._observation = None if source.groups is None else source.observation[source.positive]
@@ -114,14 +114,14 @@ class KM2LS(TargetPriorEstimator):
         )
 
     def _weights_with(self, target: Target) -> Floats | None:
-        """Of the positives and of the target, each about 1: only within a sample do they mean something."""
+        """Combine the weights of positives and target, each scaled to a mean of 1."""
         if self._weights is None and target.weights is None:
             return None
         samples = (self._weights, len(self._positive)), (target.weights, len(target))
         return np.concatenate([np.ones(rows) if w is None else w / w.mean() for w, rows in samples])
 
     def _groups_with(self, target: Target) -> Index | None:
-        """Of the positives and of the target, whose groups may be those of the source."""
+        """Combine the groups of positives and target, whose groups may be those of the source."""
         if self._observation is None and target.is_even:
             return None
         of_P = np.arange(len(self._positive)) if self._observation is None else self._observation

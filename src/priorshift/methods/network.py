@@ -1,12 +1,11 @@
-"""A trained network as plain arrays: predicting needs no torch.
-
-A small network trained on positives and unlabelled rows, by a risk whose doubtful part must not become negative.
+"""A small network trained on positives and unlabelled rows with a non-negative risk.
 
 DRPU and nnPU are the same training with two risks. Each is split as sure + doubtful, where theory says that the
 doubtful part, a difference of two means, is not negative. A flexible network drives its empirical value below zero;
-where it does in a batch, the step undoes that instead of going on (Kiryo et al. 2017; Kato and Teshima 2021).
+where it does in a batch, the step goes the other way (Kiryo et al. 2017; Kato and Teshima 2021).
 
-torch is needed to train; what is trained is a :class:`~priorshift.methods.network.Network` of plain arrays."""
+Training needs torch; the trained :class:`Network` consists of plain arrays and predicts without it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ class Network:
     layers: tuple[tuple[Floats, Floats], ...]
 
     def __call__(self, X: NDArray[Any]) -> Floats:
-        """One number for each row."""
+        """Compute the output at each row."""
         return np.concatenate([self._forward(X[k : k + _ROWS]) for k in range(0, len(X), _ROWS)])
 
     def _forward(self, X: NDArray[Any]) -> Floats:
@@ -51,7 +50,7 @@ _LARGEST = 1e6  # of a feature: beyond it float32 has no digits left for the res
 
 
 def import_torch() -> Any:
-    """torch, or a sentence that says how to get it."""
+    """Import torch, or raise an error that says how to install it."""
     try:
         import torch
     except ImportError:
@@ -64,7 +63,7 @@ def import_torch() -> Any:
 
 @dataclass(frozen=True)
 class Training:
-    """How to train; the epoch of the smallest held-out risk is kept."""
+    """Settings of the training; the epoch of the smallest held-out risk is kept."""
 
     hidden: tuple[int, ...]
     batch_size: int
@@ -76,7 +75,7 @@ class Training:
 
 
 def training_of(estimator: Any) -> Training:
-    """The settings of an estimator that has them as parameters, if they can be used."""
+    """Read and check the training settings of an estimator that has them as parameters."""
     how = Training(**{part.name: getattr(estimator, part.name) for part in fields(Training)})
     if not isinstance(how.hidden, (tuple, list)):
         raise InputError(
@@ -109,14 +108,14 @@ class Split:
 
     @classmethod
     def from_source(cls, rows: Floats, source: Source, held_out: Mask) -> Split:
-        """P and U of the source, each in two parts; `rows` are all of its rows, scaled."""
+        """Split P and U of a source; `rows` are all of its rows, scaled."""
         samples = source.positive, source.population
         parts = [sample[held_out[sample] == held] for held in (False, True) for sample in samples]
         return cls(*(rows[part] for part in parts))
 
 
 def train(risk: Risk, rows: Split, how: Training, rng: np.random.Generator, name: str) -> tuple[Network, list[float]]:
-    """The trained network, and its held-out risk after each epoch.
+    """Train a network; return it and its held-out risk after each epoch.
 
     All that is random comes from `rng`: torch's generators are not touched.
     """
@@ -173,7 +172,7 @@ def _check_device(torch: Any, device: str) -> None:
 
 
 def _batches(rows: int, number: int, rng: np.random.Generator) -> list[Index]:
-    """Every row once, dealt to batches of almost one size; with fewer rows than batches, rows come again."""
+    """Split rows at random into batches of almost equal size; with fewer rows than batches, some are repeated."""
     order = rng.permutation(rows)
     if rows < number:
         order = np.concatenate([order, rng.integers(rows, size=number - rows)])
@@ -181,7 +180,7 @@ def _batches(rows: int, number: int, rng: np.random.Generator) -> list[Index]:
 
 
 def _build(torch: Any, features: int, how: Training, rng: np.random.Generator) -> Any:
-    """Dense layers, each hidden one with batch normalisation and ReLU."""
+    """Build dense layers, each hidden one with batch normalisation and ReLU."""
     sizes = (features, *how.hidden, 1)
     parts: list[Any] = []
     for number, (inner, outer) in enumerate(pairwise(sizes)):
@@ -201,7 +200,7 @@ def _state(net: Any) -> dict[str, Any]:
 
 
 def _fold(torch: Any, net: Any) -> Network:
-    """Batch normalisation with its running moments is affine, so it goes into the layer before it."""
+    """Fold batch normalisation, which is affine with its running moments, into the layer before it."""
     layers: list[tuple[Floats, Floats]] = []
 
     def array(tensor: Any) -> Floats:

@@ -31,14 +31,14 @@ class NNPUClassifier(PUClassifier):
     Parameters
     ----------
     source_prior : float, estimator or None
-        π, the share of positives in the source population: a number is taken as known, an estimator is asked
-        (``fit(X, y)``, then ``prior_``), and None asks :class:`KM2`.
+        π, the share of positives in the source population: a known number, or an estimator with ``fit(X, y)`` and
+        ``prior_``. Default None, which is :class:`KM2`.
     loss : {"sigmoid", "logistic"}
         ℓ(z) = 1/(1 + exp(z)), as in the original, or log(1 + exp(−z)).
     hidden : tuple of int
         Sizes of the hidden layers, each with batch normalisation and ReLU; ``()`` is a linear model.
     folds : int
-        Networks to train.
+        Number of networks.
     scenario : {"case-control", "censoring"}
         As in :class:`TCPU`.
     standardize : bool
@@ -46,37 +46,34 @@ class NNPUClassifier(PUClassifier):
     batch_size : int
         Rows in a step of Adam.
     learning_rate, weight_decay : float
-        Of Adam.
+        Parameters of Adam.
     max_epochs : int
-        Epochs after which training stops at the latest.
+        Largest number of epochs.
     patience : int
         Epochs without a smaller held-out risk after which training stops.
     device : str
-        Where torch trains: "cpu", "cuda", "cuda:1", …
+        Torch device, such as "cpu" or "cuda".
     verbose : bool
-        Whether a terminal shows how far the training is.
+        Show progress in a terminal.
     random_state : int, Generator or None
-        Decides the folds, the networks' start and the batches.
-    prior : float, estimator or None
-        The old name of `source_prior`; it warns, and will go with version 0.3.
+        Seed of the folds, the networks' initial weights and the batches.
 
     Attributes
     ----------
     prior_ : float
-        π as given or estimated; probabilities are those of the source population with this prior.
+        π, given or estimated; probabilities are those of the source population with this prior.
     classes_ : ndarray of shape (2,)
-        The two values of y; predictions use them too, the larger one for positives. They may be text.
+        The two values of y, which may be text; the larger one means positive. Predictions use them too.
     calibration_ : tuple of float
         a, b of P(Y=1|x) = σ(a·g(x) + b).
     held_out_risk_ : list of ndarray
-        Of each network, after each epoch.
+        Held-out risk of each network after each epoch.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    The sigmoid loss only finds the side of ½; :mod:`priorshift.scores.calibration` makes probabilities of the outputs,
-    of either loss, and says what is true of them.
+    The sigmoid loss only finds the side of ½; the outputs of either loss are calibrated to probabilities.
 
     References
     ----------
@@ -113,7 +110,6 @@ class NNPUClassifier(PUClassifier):
         device: str = "cpu",
         verbose: bool = False,
         random_state: int | np.random.Generator | None = None,
-        prior: Any = "deprecated",
     ) -> None:
         self.source_prior = source_prior
         self.loss = loss
@@ -129,7 +125,6 @@ class NNPUClassifier(PUClassifier):
         self.device = device
         self.verbose = verbose
         self.random_state = random_state
-        self.prior = prior
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         torch = import_torch()
@@ -202,66 +197,31 @@ class NNPUClassifier(PUClassifier):
         return np.asarray(self.classes_[positive.astype(int)])
 
     def _prior(self, source: Source) -> float:
-        prior = self._given_prior()
-        if is_known(prior):
-            return check_prior(prior)
-        return max(estimate_source_prior(prior, source, self.random_state).value, LEAST_PRIOR)
-
-    def _given_prior(self) -> Any:
-        """`source_prior`, or what came under its old name."""
-        if not self._is_old_name_used():
-            return self.source_prior
-        warn("NNPUClassifier(prior=…) is called source_prior now, as in the other estimators.", FutureWarning)
-        return self.prior
-
-    def _is_old_name_used(self) -> bool:
-        return not (isinstance(self.prior, str) and self.prior == "deprecated")
+        if is_known(self.source_prior):
+            return check_prior(self.source_prior)
+        return max(estimate_source_prior(self.source_prior, source, self.random_state).value, LEAST_PRIOR)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self._is_old_name_used() and is_known(self.prior):
-            check_prior(self.prior, "prior")
         training_of(self)
 
 
 def warn_of_few(positives: int) -> None:
-    """Warn where a calibration of two numbers rests on fewer than 10 positives.
-
-    Parameters
-    ----------
-    positives : int
-        How many there are.
-    """
+    """Warn where probabilities are calibrated on fewer than 10 positives."""
     if positives < 10:
         warn(
-            f"Probabilities are calibrated on {positives} positive rows; take them as a guess, and label at least 10.",
+            f"Probabilities are calibrated on {positives} positive rows; treat them as a guess, and label at least 10.",
             FewPositivesWarning,
         )
 
 
 def non_negative(torch: Any, prior: float, loss: str) -> Risk:
-    """Make the risk πE_P[ℓ(g)] + (E_U[ℓ(−g)] − πE_P[ℓ(−g)]).
+    """Return the two parts of the risk, πE_P[ℓ(g)] and E_U[ℓ(−g)] − πE_P[ℓ(−g)] = (1−π)E_N[ℓ(−g)] ≥ 0."""
 
-    The second part is (1−π)E_N[ℓ(−g)], which is not negative.
-
-    Parameters
-    ----------
-    torch : module
-    prior : float
-        π.
-    loss : {"sigmoid", "logistic"}
-        ℓ.
-
-    Returns
-    -------
-    callable
-        From the outputs at positive and at unlabelled rows to the two parts.
-    """
-
-    def ell(z: Any) -> Any:  # numpydoc ignore=GL08
+    def ell(z: Any) -> Any:
         return torch.sigmoid(-z) if loss == "sigmoid" else torch.nn.functional.softplus(-z)
 
-    def risk(positive: Any, unlabeled: Any) -> tuple[Any, Any]:  # numpydoc ignore=GL08
+    def risk(positive: Any, unlabeled: Any) -> tuple[Any, Any]:
         return prior * ell(positive).mean(), ell(-unlabeled).mean() - prior * ell(-positive).mean()
 
     return risk

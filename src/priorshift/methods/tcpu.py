@@ -43,56 +43,53 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
     ----------
     source_prior : float, (low, high), distribution, estimator or None
         π, the share of positives in the source population. A number strictly between 0 and 1 is taken as known. With a
-        range within [0, 1] the interval holds for every π in it; the estimate is that of the middle, and so is its
-        standard error, which is of sampling alone. With a frozen distribution of scipy.stats within [0, 1], such as
-        ``stats.beta(37.5, 213.5)`` after 37 positives in a survey of 250, interval and standard error include its
-        spread; the estimate is that of the mean. An estimator is asked at `fit` (anything with ``fit(X, y)`` and then
-        ``prior_``); None asks :class:`KM2`. Where R is all that is wanted, :class:`KernelRatio` asks nobody.
+        range within [0, 1] the interval holds for every π in it; estimate and standard error are those of the middle.
+        With a frozen distribution of scipy.stats within [0, 1], such as ``stats.beta(37.5, 213.5)`` after 37 positives
+        in a survey of 250, interval and standard error include its spread; the estimate is that of the mean. An
+        estimator with ``fit(X, y)`` and ``prior_`` is fitted to the source. Default None, which is :class:`KM2`.
+        :class:`KernelRatio` estimates R without π.
     kernel : {"gaussian", "laplace", "energy"}, kernel or callable
-        A name, an object such as ``kernels.Laplace(3.0)``, or a function k(X, Y) that gives the matrix of all pairs.
+        A name, an object such as ``kernels.Laplace(3.0)``, or a function k(X, Y) that returns the matrix of all pairs.
     bandwidth : float or {"dimension", "median", "variance"}
-        h in exp(−‖x−y‖²/(2h²)). ``"dimension"`` is the paper's τ = 1/p, ``"median"`` the median distance
-        between rows of the population sample. ``"variance"`` is, of multiples of that distance, the one under which R
-        is expected to vary least, found at `fit` from the source alone. A kernel object brings its own.
+        h in exp(−‖x−y‖²/(2h²)). ``"dimension"`` is the paper's τ = 1/p, ``"median"`` the median distance between rows
+        of the population sample, ``"variance"`` the multiple of that distance with the smallest expected variance of R,
+        chosen from the source alone. A kernel object has its own bandwidth.
     statistic : {"unbiased", "plug-in"}
-        Whether pairs of one observation with itself are left out. The paper keeps them (``"plug-in"``), which
-        with few positives shrinks the estimate towards no shift.
+        Whether pairs of an observation with itself are left out. The paper keeps them (``"plug-in"``), which with few
+        positives shrinks the estimate towards no shift.
     scenario : {"case-control", "censoring"}
-        Whether the unlabelled rows are a sample of the whole population, or its rest after some positives were
+        Whether the unlabelled rows are a sample of the whole population, or the rest of it after some positives were
         labelled; then labelled and unlabelled rows together are the population sample.
     standardize : bool
-        Scale every column by the mean and standard deviation of the population sample. Columns without spread
-        there are left out.
+        Scale every column by the mean and standard deviation of the population sample. Constant columns are left out.
     interval : {"delta", "bootstrap", "paper-bound", "sharp-bound"} or None
-        See :mod:`priorshift.inference.intervals`.
+        The delta method, the percentile bootstrap, or a bound that holds at any sample size: the paper's Theorem 2, or
+        the sharpest one that its proof gives.
     confidence : float
-        Of the interval.
+        Confidence level of the interval. Default 0.95.
     pairs : int or None
-        Use this many random pairs in each block of the kernel matrix instead of all (an incomplete
-        U-statistic).
+        Number of random pairs in each block of the kernel matrix (an incomplete U-statistic). Default None: all pairs.
     precision : {"float64", "float32"}
-        Type of the kernel tiles; sums over tiles are always kept in double precision.
+        Type of the kernel tiles; sums over tiles are always in double precision.
     device : str or callable
-        Where kernel sums are computed: "cpu", or a GPU such as "cuda", for which torch is needed and `precision` is
-        not asked (a Gaussian kernel's sums have an error of less than 1e-6). "auto" takes a GPU where torch sees one
-        and there are 30,000 rows and more; ``details["device"]`` says what it took. A callable computes them elsewhere,
-        as :mod:`priorshift.distributed` does.
+        Where kernel sums are computed: "cpu", or a GPU such as "cuda", which needs torch and ignores `precision` (sums
+        of a Gaussian kernel have a relative error below 1e-6). "auto" is a GPU where torch finds one and there are at
+        least 30,000 rows; ``details["device"]`` says which. A callable computes them elsewhere, as
+        :mod:`priorshift.distributed` does.
     embedding : {"auto", "exact", "random-features"}
-        Whether kernel sums are over all pairs of rows, or by `features` random features, in a time that is linear in
-        rows. Random features are a kernel of their own, close to the one asked for: the estimate is consistent with any
-        number of them, and its interval holds; `precision` is not asked. "auto" is exact up to a source of 100,000 rows
-        (4 million on a GPU), of the Laplace kernel 30,000 (1 million), and for kernels that have none;
-        ``details["embedding"]`` says what it took.
+        Whether kernel sums are over all pairs of rows, or by `features` random features in time linear in rows. Random
+        features are a kernel of their own, close to the chosen one: the estimate is consistent with any number of them,
+        and its interval holds. "auto" is exact up to 100,000 source rows (4 million on a GPU), for the Laplace kernel
+        30,000 (1 million), and for kernels without random features; ``details["embedding"]`` says which.
     features : int
-        Random features, two for each frequency.
+        Number of random features, two for each frequency.
     n_bootstrap : int
-        Replicates of the bootstrap.
+        Number of bootstrap replicates.
     verbose : bool
-        Whether a terminal shows how far long work is.
+        Show progress in a terminal.
     random_state : int, Generator or None
-        Decides the bootstrap's draws, the sampled pairs and what is random in the estimator of π, such as the rows that
-        KM2 thins large data to, where it was given no random_state; and the random features, which are those of 0 for
-        None. Nothing else.
+        Seed of the bootstrap, of sampled pairs, of random features (which are fixed for None), and of the estimator of
+        π where it has no random_state of its own.
 
     Attributes
     ----------
@@ -101,12 +98,12 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
     n_features_in_, feature_names_in_
         As in scikit-learn.
     kernel_ : Kernel
-        The kernel with the bandwidth that was found, or random features of it.
+        The kernel with its bandwidth, or random features of it.
     bandwidths_ : BandwidthCurve or None
-        With ``bandwidth="variance"``: the ``bandwidths`` that were tried, the ``standard_errors`` of R that were
-        predicted for them, and the one ``chosen``.
+        With ``bandwidth="variance"``: the ``bandwidths`` that were tried, the expected ``standard_errors`` of R, and
+        the ``chosen`` bandwidth.
     source_prior_ : float
-        π, as given or as estimated by `prior_estimator_`, which is None for a known one.
+        π, given or estimated by `prior_estimator_`, which is None where π is given.
 
     References
     ----------

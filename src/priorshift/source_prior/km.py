@@ -1,8 +1,8 @@
 """KM1 and KM2: the prior of a population from positives and the population (Ramaswamy, Scott and Tewari 2016).
 
 With λ = 1/(1−π), λμ_U + (1−λ)μ_P is the mean of the negatives, which lies in the hull of the points; beyond that λ
-it leaves the hull, and its distance d(λ) begins to grow. KM1 and KM2 differ by the slope of d at which they say that
-it has: one class of them, two threshold rules. KM2-LS is KM2 on another sample, the target in place of U.
+it leaves the hull, and its distance d(λ) begins to grow. KM1 and KM2 are two thresholds for the slope of d at which it
+is taken to have begun. KM2-LS is KM2 with the target in place of U.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from priorshift.problem import Source
 from priorshift.progress import track_progress
 from priorshift.warning_records import warn
 
-_START = 1.05  # where d begins: KM2's threshold rests on the slope from 1 to here
+_START = 1.05  # KM2's threshold is based on the slope of d from 1 to here
 _LARGEST_PRIOR = 0.99
 _NO_SEPARATION = 1e-6
 _SMALL = 4000  # points up to which one BLAS thread is the faster choice
-_POINTS = 1000  # groups at the most: from 300 on, more of them hardly change the prior
-_ROWS = 8000  # so many rows are used, or twice max_rows if that is more: time grows with their square
-_SEARCHED = 4000  # of many rows, those that the bandwidth is found from
+_POINTS = 1000  # groups at most: from 300 on, more of them hardly change the prior
+_ROWS = 8000  # rows at most, or twice max_rows if that is more: time grows with their square
+_SEARCH_ROWS = 4000  # rows for the search of the bandwidth, where there are many
 
 
 @dataclass(frozen=True, eq=False)
 class DistanceCurve:
-    """d(λ) and its slope at some λ, with the slope at which each rule reads off its prior."""
+    """d(λ) and its slope at some λ, with the threshold of the slope of each rule."""
 
-    ratio: Floats
+    ratio: Floats  # λ
     distance: Floats
     slope: Floats
     thresholds: dict[str, float]
 
     @property
-    def prior(self) -> Floats:  # numpydoc ignore=RT01
-        """1 − 1/λ, the prior that each λ stands for."""
+    def prior(self) -> Floats:
+        """The prior 1 − 1/λ."""
         return 1 - 1 / self.ratio
 
 
@@ -60,36 +60,35 @@ class KM2(PUEstimator):
     scenario : {"case-control", "censoring"}
         Whether the unlabelled rows, or labelled and unlabelled rows together, are the population sample.
     bandwidth : "search" or float
-        Of the Gaussian kernel; "search" takes the one of five, 0.1 to 10 times the median distance, under which
-        P and U are furthest apart.
+        Bandwidth of the Gaussian kernel. Default "search": of five, 0.1 to 10 times the median distance, the one under
+        which P and U are furthest apart.
     standardize : bool
         Scale every column by the mean and spread of the population sample.
     components : int or None
-        With more features than this, the rows are projected on so many principal components first, as the authors
-        do; a warning says so. None never projects.
+        With more features than this, the rows are projected on so many principal components, as the authors do, and a
+        warning says so. None never projects.
     max_rows : int
-        Up to so many rows, each is a point of the hull, and a matrix of rows by rows is stored. Of more rows, those
-        that look alike are put together in at most 1000 groups, whose means are the points: as accurate, faster, and
-        with less memory. Of more than 8000 and more than twice as many a random sample is used, with a warning;
-        positives make up to half of it. (Of copies one is used.)
+        With up to this many rows, each is a point of the hull, and a matrix of rows by rows is stored. More rows are
+        grouped by similarity to at most 1000 points, which is as accurate, faster, and needs less memory. From the
+        larger of 8000 and twice `max_rows` on, a random sample is used, with a warning; up to half of it are positives.
     verbose : bool
-        Whether a terminal shows how far long work is.
+        Show progress in a terminal.
     random_state : int, Generator or None
-        Decides which rows are used, and the groups, where there are more than `max_rows`.
+        Seed of the sample and of the groups, where there are more than `max_rows` rows.
 
     Attributes
     ----------
     prior_ : float
         Estimated share of positives in the population, between 0 and 0.99.
     standard_error_ : float
-        Its sampling error, from the influence of each row; it knows nothing of the method's bias.
+        Its sampling error, from the influence of each row, without the method's bias.
     prior_influence_ : ndarray of shape (rows,)
-        How much each row of X moves `prior_`; its sums over the rows of an observation have squares that add up to the
-        variance. Zero for rows that are not used.
+        Influence of each row of X on `prior_`; squares of the sums over observations add up to the variance. Zero for
+        rows that are not used.
     ratio_, separation_, bandwidth_ : float
-        λ, ‖μ_U − μ_P‖ and the bandwidth found.
+        λ, ‖μ_U − μ_P‖ and the bandwidth.
     thresholds_ : dict
-        The slope at which KM1 and KM2 read off λ.
+        The slope of d at which KM1 and KM2 determine λ.
     components_ : int or None
         Principal components in use.
     converged_ : bool
@@ -109,7 +108,7 @@ class KM2(PUEstimator):
     takes_weights = True
     rule: ClassVar[str] = "KM2"
     keeps_rows = True  # for `curve`
-    # what TCPU says of an interval that rests on it
+    # part of TCPU's warning about an interval based on this estimate
     caveat = "it was off by −0.06 to +0.05 on the paper's synthetic data, at 200 rows and at 2000 (see the guide)."
 
     def __init__(
@@ -132,7 +131,7 @@ class KM2(PUEstimator):
         self.random_state = random_state
 
     def curve(self, prior: ArrayLike | None = None) -> DistanceCurve:
-        """Compute the distance curve, for a picture.
+        """Compute the distance curve, for plotting.
 
         Parameters
         ----------
@@ -225,7 +224,7 @@ class KM2(PUEstimator):
     def _find_bandwidth(self, rows: Floats, sample: HullSample, many: bool, rng: np.random.Generator) -> float:
         if not isinstance(self.bandwidth, str):
             return float(self.bandwidth)
-        some = replace(sample, rows=np.arange(len(rows))).subsample(_SEARCHED if many else len(rows), rng)
+        some = replace(sample, rows=np.arange(len(rows))).subsample(_SEARCH_ROWS if many else len(rows), rng)
         return search_bandwidth(rows[some.rows], some.p, some.u, unbiased=many)
 
     def _project(self, rows: Floats) -> Floats:
@@ -273,7 +272,7 @@ class KM2(PUEstimator):
 class KM1(KM2):
     """KM1 estimate of the source prior: as KM2, with the threshold 1/√min(m, n).
 
-    Where that exceeds 0.9‖μ_U − μ_P‖, which the slope may never reach, KM2's threshold is taken.
+    Where that exceeds 0.9‖μ_U − μ_P‖, which the slope may never reach, KM2's threshold is used.
 
     References
     ----------
@@ -292,14 +291,14 @@ class KM1(KM2):
 
 @dataclass(frozen=True, eq=False)
 class _Threshold:
-    """A slope of d, and how much each row moves it."""
+    """A slope of d, and the influence of each row on it."""
 
     slope: float
     influence: Floats
 
 
 def _thresholds(hull: Hull, start: NearestPoint, influence: RowInfluence, rows: float) -> dict[str, _Threshold]:
-    """The slopes at which d is taken to have left zero; `rows` is min(m, n), of equal weight."""
+    """Compute the slopes at which d is taken to have left zero; `rows` is the effective min(m, n)."""
     nothing = np.zeros(len(influence.positive))
     begin = nothing
     if start.distance > 1e-5 * hull.separation:  # else still inside the hull, up to rounding, where no row moves it
@@ -313,7 +312,7 @@ def _thresholds(hull: Hull, start: NearestPoint, influence: RowInfluence, rows: 
 
 
 def _influence(hull: Hull, end: NearestPoint, threshold: _Threshold, influence: RowInfluence) -> Floats:
-    """First-order change of the prior when a row counts a little more.
+    """Compute the influence of each row on the prior.
 
     On its face the distance is a smooth function of μ_U and μ_P. With δu and δa the changes of u and a,
     δ(d′) = (⟨δa, w⟩ + ⟨Πa, δu⟩)/d − d′⟨w, δu⟩/d², δλ = (δ(threshold) − δ(d′))/d″ and δπ = δλ/λ².
@@ -328,12 +327,6 @@ def _influence(hull: Hull, end: NearestPoint, threshold: _Threshold, influence: 
 
 
 def check_km_bandwidth(bandwidth: Any) -> None:
-    """Refuse what is neither "search" nor a bandwidth.
-
-    Parameters
-    ----------
-    bandwidth : object
-        What a user passed.
-    """
+    """Raise InputError for what is neither "search" nor a bandwidth."""
     if not (isinstance(bandwidth, str) and bandwidth == "search"):
         check_bandwidth(bandwidth, "'search'")

@@ -202,8 +202,8 @@ def test_copies_of_one_row_have_no_distance_to_go_by():
     ("kernel", "message"),
     [
         ("energy", "bandwidth is 'variance', but the kernel 'energy' has none; leave it out"),
-        (Laplace(3.0), "bandwidth is 'variance' beside a kernel of its own; set it there"),
-        (lambda X, Y: X @ Y.T, "bandwidth is 'variance' beside a kernel of its own; set it there"),
+        (Laplace(3.0), "bandwidth is 'variance', but a kernel object has its own"),
+        (lambda X, Y: X @ Y.T, "bandwidth is 'variance', but a kernel object has its own"),
     ],
 )
 def test_kernels_without_a_bandwidth_to_choose_refuse_it(kernel, message):

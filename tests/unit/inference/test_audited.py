@@ -227,10 +227,8 @@ def test_a_target_that_contradicts_label_shift_is_warned_of_and_the_audit_follow
     wrong = ~sample.target_labels  # as if positives looked like negatives
     with pytest.warns(
         InconsistentInputWarning,
-        match=r"^The audit of 150 of 1000 rows contradicts what the tables tell: the target prior is 0\.\d{3} by the "
-        r"audit \(99\.9% interval 0\.\d{3} to 0\.\d{3}\), and 0\.\d{3} \(0\.\d{3} to 0\.\d{3}\) without it\. The audit "
-        r"alone is used; if its rows were drawn at random, the classes do not look the same in source and target, or "
-        r"the source prior \(0\.2\) is wrong\.",
+        match=r"^The audit of 150 of 1000 rows contradicts .*: the target prior is 0\.\d{3} by the audit .*source prior "
+        r"\(0\.2\)",
     ):
         answer = witness.estimate(sample.target, audit=looked_up(wrong, 150))
     assert answer.value == pytest.approx(wrong.mean(), abs=0.1)
@@ -294,7 +292,7 @@ def test_an_estimator_with_a_distribution_is_updated_like_the_default(sample, fi
 
 @pytest.mark.parametrize(("known", "said"), [(0.2, "0.2"), ((0.1, 0.3), "0.1 to 0.3")])
 def test_a_prior_that_is_given_leaves_an_audit_of_the_source_nothing_to_tell(sample, known, said):
-    message = f"^an audit of unlabelled rows informs the source prior, which is given already as {said}; leave one of"
+    message = f"an audit of unlabelled rows informs the source prior, which is already given as {said}"
     with pytest.raises(InputError, match=message):
         ps.WitnessShift(known, **QUICK).fit(sample.X, sample.y, audit=source_audit(sample, 50))
     with warnings.catch_warnings():
@@ -311,7 +309,7 @@ def test_an_estimator_without_a_distribution_cannot_be_audited(sample):
 
 def test_a_source_that_contradicts_its_positives_is_warned_of_and_the_audit_followed():
     s = ps.simulate.gaussian(0.2, 0.6, 1000, 500, distance=1.0, shared=False, random_state=0)
-    with pytest.warns(InconsistentInputWarning, match="contradicts what the tables tell: the source prior is 0.8"):
+    with pytest.warns(InconsistentInputWarning, match="contradicts .*: the source prior is 0.8"):
         found = ps.MixturePrior(**QUICK).fit(s.X, s.y, audit=looked_up(~s.unlabeled_labels, 100, len(s.positive)))
     assert found.prior_ == pytest.approx(0.8, abs=0.1) and found.prior_by_ == "audit"
     assert found.audit_.alone and not found.audit_.agrees

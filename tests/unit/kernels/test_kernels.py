@@ -165,8 +165,8 @@ def test_a_linear_kernel_leaves_out_each_rows_own_square(told):
             r"the kernel <lambda> is not symmetric: k\(x, y\) and k\(y, x\) must be the same number",
         ),
         ({"kernel": 3}, "kernel is 3, but it must be one of 'gaussian', 'laplace', 'energy', a kernel such as"),
-        ({"kernel": Laplace(3.0), "bandwidth": 2.0}, "bandwidth is 2.0 beside a kernel of its own; set it there"),
-        ({"kernel": linear_kernel, "bandwidth": 2.0}, "bandwidth is 2.0 beside a kernel of its own; set it there"),
+        ({"kernel": Laplace(3.0), "bandwidth": 2.0}, "bandwidth is 2.0, but a kernel object has its own"),
+        ({"kernel": linear_kernel, "bandwidth": 2.0}, "bandwidth is 2.0, but a kernel object has its own"),
         ({"kernel": Laplace(-3.0)}, "bandwidth is -3.0, but it must be a positive number"),
     ],
 )
@@ -209,7 +209,7 @@ def test_bounds_refuse_a_kernel_that_may_be_unbounded_at_fit(kernel, interval, s
         ({"kernel": lambda X, Y: "x"}, "cannot be used .*; a matrix of numbers is expected"),
         (
             {"kernel": Gaussian(1.0), "bandwidth": "median"},
-            "bandwidth is 'median' beside a kernel of its own; set it there",
+            "bandwidth is 'median', but a kernel object has its own",
         ),
         ({"kernel": "energy", "bandwidth": "median"}, "bandwidth is 'median', but the kernel 'energy' has none"),
     ],

@@ -108,16 +108,14 @@ def test_few_positives_are_said():
     pytest.importorskip("torch")
     s = ps.simulate.gaussian(0.2, 0.2, 100, 10, random_state=0)
     X, y = s.X[-90:], s.y[-90:]
-    with pytest.warns(
-        FewPositivesWarning, match="Probabilities are calibrated on 7 positive rows; take them as a guess"
-    ):
+    with pytest.warns(FewPositivesWarning, match="Probabilities are calibrated on 7 positive rows"):
         ps.NNPUClassifier(0.2, **QUICK).fit(X, y)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"prior": 0}, "prior is 0, but it must be a number strictly between 0 and 1"),
+        ({"source_prior": 0}, "source_prior is 0, but it must be a number strictly between 0 and 1"),
         ({"loss": "hinge"}, "loss is 'hinge', but it must be one of 'sigmoid', 'logistic'"),
         ({"learning_rate": -1}, "learning_rate is -1, but it must be positive"),
     ],
@@ -126,18 +124,3 @@ def test_settings_that_cannot_be_used(settings, message):
     s = ps.simulate.gaussian(0.3, 0.3, 100, 10, random_state=0)
     with pytest.raises(InputError, match=message):
         ps.NNPUClassifier(**settings).fit(s.X, s.y)
-
-
-def test_the_old_name_of_the_prior_warns_and_means_the_same():
-    pytest.importorskip("torch")
-    s = ps.simulate.gaussian(0.3, 0.3, 200, 50, random_state=0)
-    with pytest.warns(
-        FutureWarning, match=r"NNPUClassifier\(prior=…\) is called source_prior now, as in the other"
-    ) as said:
-        old = ps.NNPUClassifier(prior=0.3, **QUICK).fit(s.X, s.y)
-    assert {warning.filename for warning in said} == {__file__}
-    new = ps.NNPUClassifier(source_prior=0.3, **QUICK).fit(s.X, s.y)  # a warning would be an error here
-    assert old.prior_ == new.prior_ == 0.3
-    np.testing.assert_array_equal(old.predict_proba(s.target), new.predict_proba(s.target))
-    other = ps.NNPUClassifier(source_prior=0.6, **QUICK).fit(s.X, s.y)
-    assert not np.array_equal(other.predict_proba(s.target), new.predict_proba(s.target))

@@ -279,9 +279,9 @@ def test_few_positives_are_said():
 
 
 def test_text_and_thresholds_that_are_no_numbers():
-    with pytest.raises(InputError, match="p holds something else than numbers"):
+    with pytest.raises(InputError, match="p contains values that are not numbers"):
         ps.adapt.shifted_posterior(["a"], 0.2, 0.5)
-    with pytest.raises(InputError, match="positive holds something else than numbers"):
+    with pytest.raises(InputError, match="positive contains values that are not numbers"):
         target_metrics(["a"], [1.0], 0.5, 0.5)
     with pytest.raises(InputError, match="threshold is nan, but it must be a finite number"):
         target_metrics([1.0], [1.0], 0.5, np.nan)
