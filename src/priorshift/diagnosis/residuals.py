@@ -193,11 +193,6 @@ class Residual:
         best = np.clip(signal.ab / signal.aa, 0.0, largest_ratio) if signal.aa > 0 else 0.0
         return float(signal.residual_square(best))
 
-    @property
-    def squared_separation(self) -> float:
-        """‖a‖², unbiased."""
-        return float(self.a @ self.a - self.noise.aa)
-
 
 def rank_p_values(statistics: Floats) -> Floats:
     """Return for each statistic the share of all, itself included, that are at least as large."""

@@ -264,6 +264,7 @@ def _test_residuals(
         smallest = np.min(p_values, axis=0)
         smaller, p_value, reason = float(smallest[0]), float((smallest <= smallest[0]).mean()), ""
     squared = kernel.squared_distance(_LARGEST_RATIO)
+    squared_separation = float(kernel.a @ kernel.a - kernel.noise.aa)  # unbiased
     return LabelShiftTest(
         statistic=smaller,
         p_value=p_value,
@@ -271,7 +272,7 @@ def _test_residuals(
         score=tests[1],
         violation=float(np.sqrt(max(squared, 0.0))),
         violation_squared=squared,
-        separation=float(np.sqrt(max(kernel.squared_separation, 0.0))),
+        separation=float(np.sqrt(max(squared_separation, 0.0))),
         columns=columns,
         rows=_rows_in_excess(features, kernel, samples[2].mass),
         resamples=len(signs),

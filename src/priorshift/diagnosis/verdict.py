@@ -92,9 +92,7 @@ def judge(
     p = label_shift.p_value if p_value is None else p_value
     noted = [message for category, message in warnings if not issubclass(category, _FORBIDDING_WARNINGS)]
     against = [
-        *_not_identified(identification),
-        *_outside_range(estimate),
-        *_contradicted_prior(identification),
+        *_not_credible(estimate, identification),
         *(message for category, message in warnings if issubclass(category, _FORBIDDING_WARNINGS)),
     ]
     doubts: list[str] = []
@@ -123,28 +121,23 @@ def judge(
     return Verdict(answer, tuple(dict.fromkeys((*against, *doubts, *noted))), note)
 
 
-def _not_identified(identification: Identification) -> Iterator[str]:
+def _not_credible(estimate: PriorEstimate, identification: Identification) -> Iterator[str]:
+    """Name what makes the number wrong whatever the tests say."""
     if identification.level == "nothing":
         yield identification.text
-
-
-def _contradicted_prior(identification: Identification) -> Iterator[str]:
-    if identification.contradicted and identification.level != "nothing":
-        yield (
-            f"The given source prior ({identification.source_prior_text}) contradicts the tables, by which it could be "
-            f"{format_range(identification.range_from_tables)}. Either it is wrong, or the labelled positives differ "
-            "from those of the population, or the scenario is the other one (case-control, censoring), or the two "
-            "source tables are swapped."
-        )
-
-
-def _outside_range(estimate: PriorEstimate) -> Iterator[str]:
     beyond = max(-estimate.raw, estimate.raw - 1)
     if beyond > _OUTSIDE_ERRORS * estimate.standard_error:
         yield (
             f"The raw estimate {format_fixed(estimate.raw, 3)} is outside [0, 1] by "
             f"{beyond / estimate.standard_error:.0f} standard errors: the classes differ between source and target, "
             "or the source prior is wrong."
+        )
+    if identification.contradicted and identification.level != "nothing":
+        yield (
+            f"The given source prior ({identification.source_prior_text}) contradicts the tables, by which it could be "
+            f"{format_range(identification.range_from_tables)}. Either it is wrong, or the labelled positives differ "
+            "from those of the population, or the scenario is the other one (case-control, censoring), or the two "
+            "source tables are swapped."
         )
 
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from priorshift.arrays import Floats, Index, Mask
+from priorshift.arrays import Floats, Index
 from priorshift.diagnosis.columns import CLIP, FIT_ROWS, Column, regression
 from priorshift.diagnosis.parts import DiagnosisInput
 from priorshift.diagnosis.variants import Subsample
@@ -180,18 +180,13 @@ class ShiftedRows:
         )
         return cls(inputs, spread, some)
 
-    @property
-    def shiftable(self) -> Mask:
-        """Which columns can be shifted."""
-        return self.spread > 0
-
     def slopes(self, ratio: float) -> Floats:
         """Return the change of E_T h by a shift of one standard deviation in each column, by regression."""
         target = self.inputs.fit.target
         function = self.inputs.fit.witness.function(np.array([ratio]), target.size)
         h = _mean_over_repeats(function, mixture.bins(self.inputs.fit.p_values))
         step = max(1, len(h) // FIT_ROWS)
-        scale = np.where(self.shiftable, self.spread, 1.0)
+        scale = np.where(self.spread > 0, self.spread, 1.0)
         X = np.clip(target.rows[np.arange(0, len(h), step)] / scale, -CLIP, CLIP)
         return regression(X, h[::step], target.mass[::step] / target.mass[::step].sum())
 
@@ -243,7 +238,7 @@ def violation(
     class_distance = length / (1 - conclusion.source_prior)
     if not np.isfinite(conclusion.ratio):
         return Violation(None, None, None, (), class_distance)
-    slopes = np.where(shifted.shiftable, shifted.slopes(max(conclusion.ratio, 0.0)), 0.0)
+    slopes = np.where(shifted.spread > 0, shifted.slopes(max(conclusion.ratio, 0.0)), 0.0)
     steepest = float(np.linalg.norm(slopes))
     nan = float("nan")
 
@@ -265,7 +260,7 @@ def violation(
     found = Violation(to_turn, to_doubt, half_width, (), class_distance)
     alone = []
     for column in columns:
-        at = column.numbers[shifted.shiftable[column.numbers]]
+        at = column.numbers[shifted.spread[column.numbers] > 0]
         if len(at) != 1 or found.decisive is None:
             continue
         unit = np.zeros_like(slopes)

@@ -516,6 +516,7 @@ def test_no_shift_is_welchs_test_of_the_witness_of_one(gaussian):
     assert shift.freedom == pytest.approx(expected.df)
 
 
+@pytest.mark.filterwarnings("ignore::priorshift.errors.DuplicateRowsWarning")
 def test_the_witness_of_no_shift_weighs_groups_and_weights():
     s = simulate.gaussian(0.3, 0.5, n_source=200, n_target=150, dimension=3, shared=False, random_state=0)
     source, witness = fitted(s.X, s.y)
