@@ -1,6 +1,6 @@
-"""What is done with users' files, in the process that works: look at one, say what becomes of columns, estimate.
+"""The jobs that the worker process does: read the columns of a file, describe the use of columns, estimate.
 
-Each takes an order, plain words and numbers that came as JSON, and gives such an answer.
+Each takes an order, which came as JSON, and returns an answer that can be sent as JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from priorshift import report
-from priorshift.app.settings import ROLES, Settings, for_the_page, with_file_names
+from priorshift.app.settings import ROLES, Settings, translate_message, with_file_names
 from priorshift.app.uploads import Limits
 from priorshift.decisions import check_names, decide, fit_to_problem, logistic, write_decided_table
 from priorshift.diagnosis.diagnose import diagnose_all_targets, diagnose_target, problem_columns
@@ -33,20 +33,20 @@ from priorshift.shifted_classifier import ShiftedClassifier
 from priorshift.warning_records import WarningRecord, record_warnings
 
 REPORT, RESULT, DECISIONS = "report.html", "result.json", "decisions.csv"
-STEPS = {  # what the library calls its work, and what a user does
+STEPS = {  # names of the library's steps, and what the page calls them
     "read": "Reading the files",
-    "WitnessShift": "Learning what tells positives from the others",
+    "WitnessShift": "Learning to distinguish positives",
     "MixturePrior": "Estimating the share in the old population",
     "KM2": "Estimating the share in the old population",
     "diagnose": "Checking whether the number can be trusted",
-    "decide": "Deciding each row of the new population",
+    "decide": "Deciding on each row of the new population",
     "write": "Writing the report",
 }
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be done: files by their roles, with their own names, settings, and where results go."""
+    """A job: files by role, with the user's names of them, settings, and the folder of the results."""
 
     paths: dict[str, Path]
     names: dict[str, str]
@@ -54,30 +54,32 @@ class Order:
     folder: Path | None
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> Order:
-        files = said["files"]
+    def from_json(cls, content: Mapping[str, Any]) -> Order:
+        """Read an order."""
+        files = content["files"]
         return cls(
             {role: Path(files[role]["path"]) for role in files},
             {role: files[role]["name"] for role in files},
-            Settings.of(said.get("settings", {})),
-            Path(said["folder"]) if said.get("folder") else None,
+            Settings.from_json(content.get("settings", {})),
+            Path(content["folder"]) if content.get("folder") else None,
         )
 
-    def in_words(self, sentence: str) -> str:
-        """What the library says, as the page does."""
-        return for_the_page(sentence, self.paths, self.names)
+    def translate(self, message: str) -> str:
+        """Translate a message of the library into the terms of the page."""
+        return translate_message(message, self.paths, self.names)
 
-    def with_names(self, found: Diagnosis | Diagnoses) -> Diagnosis | Diagnoses:
-        """Name files in reasons as the user does, since a report is forwarded."""
-        if isinstance(found, Diagnoses):
-            return replace(found, results={name: self._with_names(one) for name, one in found.items()})
-        return self._with_names(found)
+    def with_names(self, result: Diagnosis | Diagnoses) -> Diagnosis | Diagnoses:
+        """Name files in the reasons of a diagnosis as the user does, since a report may be forwarded."""
+        if isinstance(result, Diagnoses):
+            return replace(result, results={name: self._with_names(one) for name, one in result.items()})
+        return self._with_names(result)
 
-    def _with_names(self, found: Diagnosis) -> Diagnosis:
-        reasons = tuple(with_file_names(said, self.paths, self.names) for said in found.verdict.reasons)
-        return replace(found, verdict=replace(found.verdict, reasons=reasons))
+    def _with_names(self, result: Diagnosis) -> Diagnosis:
+        reasons = tuple(with_file_names(reason, self.paths, self.names) for reason in result.verdict.reasons)
+        return replace(result, verdict=replace(result.verdict, reasons=reasons))
 
     def check(self, limits: Limits) -> None:
+        """Refuse files that exceed the limits."""
         for role, path in self.paths.items():
             limits.check_file(path, f"{role} ({path})")
 
@@ -93,49 +95,49 @@ class Order:
 
 
 def look(order: Order, limits: Limits) -> dict[str, Any]:
-    """Rows and columns of one file."""
+    """Return the number of rows and the columns of one file."""
     order.check(limits)
     [(role, path)] = order.paths.items()
-    mixed = read_table(path, role).as_cells()
+    table = read_table(path, role).as_cells()
     columns = [
-        {"name": mixed.label(k), "kind": _kind(cells), "missing": float(is_missing(cells).mean())}
-        for k, cells in enumerate(mixed.cells)
+        {"name": table.label(k), "kind": _kind(cells), "missing": float(is_missing(cells).mean())}
+        for k, cells in enumerate(table.cells)
     ]
-    return {"rows": len(mixed), "columns": columns, "named": mixed.columns is not None}
+    return {"rows": len(table), "columns": columns, "named": table.columns is not None}
 
 
 def columns(order: Order, limits: Limits) -> dict[str, Any]:
-    """What becomes of the columns of the three files, and what looks odd about them."""
+    """Return how the columns of the three files are used, and warnings about them."""
     order.check(limits)
     problem, records = order.load()
-    messages = [order.in_words(message) for _, message in records]
+    messages = [order.translate(message) for _, message in records]
     return {"columns": [use.to_dict() for use in problem_columns(problem)], "odd": list(dict.fromkeys(messages))}
 
 
 def run(order: Order, limits: Limits) -> dict[str, Any]:
-    """Estimate, and leave a report, the numbers and the decisions in the folder."""
+    """Estimate, and write the report, the numbers and the decisions."""
     settings, folder = order.settings, order.folder
     if folder is None:
-        raise InputError("the order has no folder for results; reload the page.")
+        raise InputError("the job has no folder for results; reload the page.")
     with track_progress("read", 1) as step:
         step()
         order.check(limits)
         problem, records = order.load()
     estimator = settings.estimator()
     solve: Any = diagnose_target if settings.by is None else diagnose_all_targets
-    found: Diagnosis | Diagnoses = solve(problem, estimator, threshold=settings.threshold, records=records)
-    found = order.with_names(found)
-    (folder / RESULT).write_text(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False), encoding="utf-8")
+    result: Diagnosis | Diagnoses = solve(problem, estimator, threshold=settings.threshold, records=records)
+    result = order.with_names(result)
+    (folder / RESULT).write_text(json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False), encoding="utf-8")
     with track_progress("decide", 1) as step:
         step()
-        undecided = _decide(order, estimator, problem, found)
+        undecided = _decide(order, estimator, problem, result)
     with track_progress("write", 1) as step:
         step()
         command = settings.command(order.names)
-        report.write(found, folder / REPORT, command=command)
+        report.write(result, folder / REPORT, command=command)
     files = [name for name in (REPORT, RESULT, DECISIONS) if (folder / name).exists()]
-    said = {"headline": _headline(found), "undecided": undecided, "doubted": _doubted(found)}
-    return {**said, "files": files, "command": command}
+    words = {"headline": _headline(result), "undecided": undecided, "doubted": _doubt(result)}
+    return {**words, "files": files, "command": command}
 
 
 def _kind(cells: Any) -> str:
@@ -144,8 +146,8 @@ def _kind(cells: Any) -> str:
     return "date" if as_dates(cells) is not None and not is_missing(cells).all() else "text"
 
 
-def _decide(order: Order, estimator: Any, problem: Problem, found: Any) -> str | None:
-    """Write the target with posterior and decision of each row; or return why that cannot be."""
+def _decide(order: Order, estimator: Any, problem: Problem, result: Any) -> str | None:
+    """Write the target with the posterior and decision of each row, or return why that is not possible."""
     settings, folder = order.settings, order.folder
     try:
         for sample in problem.targets.values():
@@ -156,16 +158,16 @@ def _decide(order: Order, estimator: Any, problem: Problem, found: Any) -> str |
         fit_to_problem(shifted, problem)
         parts = []
         for name, sample in problem.targets.items():
-            estimate = found[name].estimate if settings.by else found.estimate
+            estimate = result[name].estimate if settings.by else result.estimate
             if np.isfinite(estimate.value):
                 parts.append(decide(shifted.adapt_to(estimate), sample.data))
             else:
                 parts.append((np.full(len(sample), np.nan), np.zeros(len(sample), dtype=bool)))
     except InputError as error:
-        return order.in_words(str(error))
+        return order.translate(str(error))
     posterior, decision = (np.concatenate(column) for column in zip(*parts, strict=True))
     if not np.isfinite(posterior).any():
-        return "The share cannot be estimated from these data, so that no row is decided."
+        return "The share cannot be estimated from these data, so no decisions can be made."
     if settings.by:  # rows are sorted by target; the file's order is another
         selection = MetadataColumns().selection((), [settings.by])
         table = read_table(order.paths["target"], "target", selection)
@@ -175,23 +177,23 @@ def _decide(order: Order, estimator: Any, problem: Problem, found: Any) -> str |
     return None
 
 
-def _headline(found: Diagnosis | Diagnoses) -> str:
-    if isinstance(found, Diagnosis):
-        return str(found.estimate)
-    return f"{len(found)} targets were estimated"
+def _headline(result: Diagnosis | Diagnoses) -> str:
+    if isinstance(result, Diagnosis):
+        return str(result.estimate)
+    return f"{len(result)} targets were estimated"
 
 
-def _doubted(found: Diagnosis | Diagnoses) -> str | None:
-    """What is said beside the decisions where the report advises against the number that they rest on."""
-    if isinstance(found, Diagnosis):
-        bad = found.verdict.answer == "no"
-        return "The report advises not to rely on the number that these decisions rest on." if bad else None
-    bad_ones = sum(one.verdict.answer == "no" for one in found.values())
+def _doubt(result: Diagnosis | Diagnoses) -> str | None:
+    """Return a caution about the decisions if the report advises against the estimate behind them."""
+    if isinstance(result, Diagnosis):
+        bad = result.verdict.answer == "no"
+        return "The report advises against relying on the estimate behind these decisions." if bad else None
+    bad_ones = sum(one.verdict.answer == "no" for one in result.values())
     if not bad_ones:
         return None
     return (
-        f"The report advises not to rely on the numbers of {bad_ones} of the {len(found)} new populations, on which "
-        "the decisions on their rows rest."
+        f"The report advises against relying on the estimates of {bad_ones} of the {len(result)} new populations, "
+        "which are behind the decisions on their rows."
     )
 
 

@@ -306,13 +306,13 @@ def _answer(pipe: Connection, content: dict[str, Any], limits: Limits, jobs: Any
     def send_step(name: str, done: int, of: int | None) -> None:
         _reply(pipe, step={"name": jobs.STEPS.get(name, name), "done": done, "of": of})
 
-    order = jobs.Order.of(content)
+    order = jobs.Order.from_json(content)
     try:
         with warnings.catch_warnings(action="ignore"), listen_to_progress(send_step):
             answer = jobs.WORK[content["kind"]](order, limits)
         _reply(pipe, answer=answer)
     except InputError as error:
-        _reply(pipe, error=order.in_words(str(error)))
+        _reply(pipe, error=order.translate(str(error)))
     except MemoryError:
         memory = f"{limits.memory / 2**30:.2g} GiB"
         message = f"The work needs more memory than this app may use ({memory}). Use fewer rows or columns."

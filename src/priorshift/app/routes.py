@@ -22,7 +22,7 @@ from priorshift import simulate
 from priorshift.app.jobs import DECISIONS, REPORT, RESULT
 from priorshift.app.middleware import REPORT_POLICY, RefusedError
 from priorshift.app.queue import OVER, TaskQueue
-from priorshift.app.settings import ROLES, Settings, for_the_page
+from priorshift.app.settings import ROLES, Settings, translate_message
 from priorshift.app.uploads import Limits, Upload, Uploads
 from priorshift.errors import InputError
 from priorshift.version import __version__
@@ -149,7 +149,7 @@ class Site:
             raise RefusedError(400, "Three files are needed. Choose all of them.")
         uploads = {role: self.uploads[str(keys[role])] for role in ROLES}
         settings = order.get("settings", {})
-        Settings.of(settings)  # wrong settings are refused at once
+        Settings.from_json(settings)  # wrong settings are refused at once
         places = {role: _place(upload) for role, upload in uploads.items()}
         task = self.tasks.add(
             kind, places, settings, tuple(upload.id for upload in uploads.values()), _page_of(request)
@@ -221,7 +221,7 @@ async def _error_response(request: Request, error: Exception) -> Response:
     if isinstance(error, RefusedError):
         return JSONResponse({"message": error.message}, error.status)
     if isinstance(error, InputError):
-        return JSONResponse({"message": for_the_page(str(error), {}, {})}, 422)
+        return JSONResponse({"message": translate_message(str(error), {}, {})}, 422)
     if isinstance(error, HTTPException):
         return JSONResponse({"message": f"This address does not exist ({error.detail})."}, error.status_code)
     if isinstance(error, ClientDisconnect):

@@ -6,8 +6,7 @@ Messages name files as the user does, and form fields in place of Python paramet
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ _BY = (
 )
 PHRASES = {  # phrases of the library for Python, and what the page has in their place
     ", or pass the data frame that pandas.read_excel makes of it": "",
-    "positive rows also stand in the unlabeled table": "known positives are also in the old population’s file",
+    "positive rows are also in the unlabeled table": "known positives are also in the old population’s file",
     "pass shared='identical' or the name of an id column": "say so under “Columns with a meaning”",
     "pass the same columns (their order does not matter), or drop those that are not features": (
         "the three files need the same columns (their order does not matter), so leave out those that only some have, "
@@ -64,28 +63,28 @@ _OPTIONS = re.compile(rf" \(drop=\[{_PYTHON}\], --drop[ =]{_SHELL}\)")
 _PASS = re.compile(r"(?<=; )pass (?=an? |the )|(?<=, or )pass (?=an? |the )")
 
 
-def with_file_names(sentence: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
+def with_file_names(message: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
     """Name files as the user does, and hide where they are stored."""
     for role, path in paths.items():
-        said = "this file" if len(paths) == 1 else f"{names[role]} ({_WHO[role]})"
+        shown = "this file" if len(paths) == 1 else f"{names[role]} ({_WHO[role]})"
         for name in (role, "targets"):
-            sentence = sentence.replace(f"{name} ({path})", said)
-        sentence = sentence.replace(str(path), names[role])
-    return sentence
+            message = message.replace(f"{name} ({path})", shown)
+        message = message.replace(str(path), names[role])
+    return message
 
 
-def for_the_page(sentence: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
+def translate_message(message: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
     """Translate a message of the library into the terms of the page; a single file is called "this file"."""
-    of_target_alone = sentence.startswith(f"target ({paths.get('target')}) ") and " besides, compared" in sentence
-    sentence = with_file_names(sentence, paths, names)
-    sentence = _OPTIONS.sub("", sentence)
+    of_target_alone = message.startswith(f"target ({paths.get('target')}) ") and " besides, compared" in message
+    message = with_file_names(message, paths, names)
+    message = _OPTIONS.sub("", message)
     for phrase, plain in PHRASES.items():
-        sentence = sentence.replace(phrase, plain)
-    sentence = _TWO_USES.sub(lambda found: f"is both {_USES[found[1]]} and {_USES[found[2]]};", sentence)
-    sentence = _PASS.sub("choose ", sentence)
+        message = message.replace(phrase, plain)
+    message = _TWO_USES.sub(lambda found: f"is both {_USES[found[1]]} and {_USES[found[2]]};", message)
+    message = _PASS.sub("choose ", message)
     if of_target_alone:
-        sentence = f"{sentence.removesuffix('.')}{_BY}."
-    return sentence if sentence.startswith(tuple(names.values())) else sentence[:1].upper() + sentence[1:]
+        message = f"{message.removesuffix('.')}{_BY}."
+    return message if message.startswith(tuple(names.values())) else message[:1].upper() + message[1:]
 
 
 ROLES = ("positive", "unlabeled", "target")
@@ -111,44 +110,44 @@ class Settings:
     seed: int = 0
 
     @classmethod
-    def of(cls, said: Any) -> Settings:
+    def from_json(cls, content: Any) -> Settings:
         """Read and check what the page sent."""
-        if not isinstance(said, Mapping):
+        if not isinstance(content, Mapping):
             raise InputError("the settings are not a JSON object; reload the page.")
-        unknown = set(said) - {*cls.__dataclass_fields__}
+        unknown = set(content) - {*cls.__dataclass_fields__}
         if unknown:
             raise InputError(f"the settings have {sorted(unknown)[0]!r}, which is not a setting; reload the page.")
-        shared = "identical" if said.get("shared") == IDENTICAL else _text(said, "shared")
-        if said.get("shared") == "identical":
+        shared = "identical" if content.get("shared") == IDENTICAL else _text(content, "shared")
+        if content.get("shared") == "identical":
             raise InputError("an id column cannot be called 'identical' here; rename it.")
-        drop = said.get("drop", [])
+        drop = content.get("drop", [])
         if not isinstance(drop, list) or not all(isinstance(name, str) for name in drop):
             raise InputError("the columns to leave out are not a list of names; reload the page.")
-        scenario = said.get("scenario", cls.scenario)
+        scenario = content.get("scenario", cls.scenario)
         if scenario not in CHOICES["scenario"]:
             raise InputError("choose where the unlabelled rows come from.")
         if scenario == "censoring" and shared is not None:
             raise InputError(
                 "if one table was divided, no row is in both files; remove the id column, or choose “Separately”."
             )
-        seed = said.get("seed", cls.seed)
+        seed = content.get("seed", cls.seed)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
             raise InputError("the seed must be a whole number from 0 to 4,294,967,295.")
-        made = cls(
+        settings = cls(
             scenario=scenario,
-            prior=_prior(said.get("prior")),
+            prior=_prior(content.get("prior")),
             shared=shared,
-            weights=_text(said, "weights"),
-            groups=_text(said, "groups"),
-            audit=_text(said, "audit"),
-            by=_text(said, "by"),
+            weights=_text(content, "weights"),
+            groups=_text(content, "groups"),
+            audit=_text(content, "audit"),
+            by=_text(content, "by"),
             drop=tuple(drop),
-            confidence=_share(said, "confidence", cls.confidence),
-            threshold=_share(said, "threshold", None),
+            confidence=_share(content, "confidence", cls.confidence),
+            threshold=_share(content, "threshold", None),
             seed=seed,
         )
-        made.input_options()
-        return made
+        settings.input_options()  # refuses a column with two uses
+        return settings
 
     def input_options(self) -> InputOptions:
         """Return how the files are read."""
@@ -178,33 +177,32 @@ class Settings:
             random_state=self.seed,
         )
 
-    def command(self, names: Mapping[str, str], words: Sequence[str] = ("report", "-o", "report.html")) -> str:
-        """Return the shell command that does the same with files of these names."""
-        name, *output = words
-        said: list[tuple[str, str | None]] = [(f"--{role}", names[role]) for role in ROLES]
+    def command(self, names: Mapping[str, str]) -> str:
+        """Return the shell command that writes the same report of files with these names."""
+        options: list[tuple[str, str | None]] = [(f"--{role}", names[role]) for role in ROLES]
         if self.scenario != Settings.scenario:
-            said.append(("--scenario", self.scenario))
+            options.append(("--scenario", self.scenario))
         if isinstance(self.prior, Mapping):
-            said.append(("--source-prior-counts", f"{self.prior['positives']}/{self.prior['rows']}"))
+            options.append(("--source-prior-counts", f"{self.prior['positives']}/{self.prior['rows']}"))
         elif self.prior is not None:
             ends = self.prior if isinstance(self.prior, tuple) else (self.prior,)
-            said.append(("--source-prior", "-".join(map(repr, ends))))
+            options.append(("--source-prior", "-".join(map(repr, ends))))
         if self.shared is not None:
-            said.append(("--identical-rows", None) if self.shared == "identical" else ("--id-column", self.shared))
-        said += [(option, getattr(self, use)) for use, option in _COLUMNS.items() if getattr(self, use) is not None]
-        said += [("--drop", column) for column in self.drop]
+            options.append(("--identical-rows", None) if self.shared == "identical" else ("--id-column", self.shared))
+        options += [(option, getattr(self, use)) for use, option in _COLUMNS.items() if getattr(self, use) is not None]
+        options += [("--drop", column) for column in self.drop]
         if self.confidence != Settings.confidence:
-            said.append(("--confidence", repr(self.confidence)))
-        if self.threshold is not None and name == "report":
-            said.append(("--threshold", repr(self.threshold)))
+            options.append(("--confidence", repr(self.confidence)))
+        if self.threshold is not None:
+            options.append(("--threshold", repr(self.threshold)))
         if self.seed != Settings.seed:
-            said.append(("--random-state", str(self.seed)))
-        options = (option if value is None else shell_option(option, value) for option, value in said)
-        return " ".join(["priorshift", name, *options, *map(shlex.quote, output)])
+            options.append(("--random-state", str(self.seed)))
+        words = (option if value is None else shell_option(option, value) for option, value in options)
+        return " ".join(["priorshift report", *words, "-o report.html"])
 
 
-def _text(said: Mapping[str, Any], name: str) -> str | None:
-    value = said.get(name)
+def _text(content: Mapping[str, Any], name: str) -> str | None:
+    value = content.get(name)
     if value is None or isinstance(value, str):
         return value or None
     raise InputError(f"the setting {name!r} is not the name of a column; reload the page.")
@@ -214,8 +212,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _share(said: Mapping[str, Any], name: str, default: float | None) -> Any:
-    value = said.get(name, default)
+def _share(content: Mapping[str, Any], name: str, default: float | None) -> Any:
+    value = content.get(name, default)
     if value is None and default is None:
         return None
     if not _is_number(value) or not 0 < value < 1:
@@ -224,30 +222,30 @@ def _share(said: Mapping[str, Any], name: str, default: float | None) -> Any:
     return float(value)
 
 
-def _prior(said: Any) -> Any:
+def _prior(content: Any) -> Any:
     """Read a number, a range or counts."""
-    if said is None:
+    if content is None:
         return None
-    if not isinstance(said, Mapping):
+    if not isinstance(content, Mapping):
         raise InputError("choose what is known about the share of positives in the old population.")
-    if said.keys() == {"value"} and _is_number(said["value"]):
-        known: Any = float(said["value"])
+    if content.keys() == {"value"} and _is_number(content["value"]):
+        known: Any = float(content["value"])
         if not 0 < known < 1:
             raise InputError(
                 "the share of the old population that has it must be between 0 and 100%, such as 20; if you do not "
                 "know it, choose “I do not know”."
             )
-    elif said.keys() == {"low", "high"} and _is_number(said["low"]) and _is_number(said["high"]):
-        known = float(said["low"]), float(said["high"])
+    elif content.keys() == {"low", "high"} and _is_number(content["low"]) and _is_number(content["high"]):
+        known = float(content["low"]), float(content["high"])
         if not 0 < known[0] < known[1] < 1:
             raise InputError(
                 "the range that the share of the old population lies in must have its ends between 0 and 100%, the "
                 "lower one first, such as 10 to 30."
             )
-    elif said.keys() == {"positives", "rows"} and isinstance(said["positives"], int) and isinstance(said["rows"], int):
-        if not 0 <= said["positives"] <= said["rows"] or said["rows"] == 0:
+    elif content.keys() == {"positives", "rows"} and all(isinstance(count, int) for count in content.values()):
+        if not 0 <= content["positives"] <= content["rows"] or content["rows"] == 0:
             raise InputError("the number that had it cannot be larger than the number examined.")
-        return {"positives": said["positives"], "rows": said["rows"]}
+        return dict(content)
     else:
         raise InputError(
             "the share of positives in the old population is not complete; fill it in, or choose “I do not know”."
