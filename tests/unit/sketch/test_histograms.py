@@ -220,7 +220,7 @@ def test_more_rows_are_added(sample, model, histograms):
         ({"noise": 1.0}, "do not add up"),
         ({"rows": -1}, "rows"),
         ({"rows": 1e3}, "rows"),
-        ({"ranked": 5}, "shapes"),
+        ({"ranked": 5}, "shape"),
         ({"ranked": 10**30}, "ranked"),
         ({"model": 3}, "model"),
         ({"model": "\x1b[31m\n"}, "is not the fingerprint of a model"),
