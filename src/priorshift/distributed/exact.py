@@ -282,7 +282,9 @@ def estimate_exactly(
         {"": Sample(target, metadata=metadata["target "])},
     )
     estimator.fit_source(estimator.source_of(problem))
-    return estimator.estimate_target(estimator.target_of(problem.target))
+    estimate = estimator.estimate_target(estimator.target_of(problem.target))
+    encoded = {} if problem.encoded_columns is None else {"columns": problem.encoded_columns}
+    return replace(estimate, details={**estimate.details, **encoded})
 
 
 def gather(samples: Mapping[str, Any], wanted: ColumnSelection, client: Any) -> list[GatheredSample]:
