@@ -72,12 +72,12 @@ class Blocks:
         """Read numbers with the columns of `layout`, a table without rows, or with their own; return these too."""
         if not is_distributed(sample):
             table = read_numeric_table(sample, name)
-            layout = layout or replace(table, values=table.values[:0])
+            layout = replace(table, values=table.values[:0]) if layout is None else layout
             values = match_columns([layout, table])[1].values
             return cls.from_matrices([in_graph(Outcome(values))], [len(values)]), layout
         parts = Parts.from_collection(sample, name)
         columns, rows = _inspect(parts, client)
-        layout = layout or columns
+        layout = columns if layout is None else layout
         return cls.from_matrices(parts.map(_read_matrix, layout), rows), layout
 
     def split(self, values: Floats | None) -> list[Any]:

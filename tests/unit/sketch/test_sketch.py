@@ -15,6 +15,8 @@ from priorshift.io.chunks import Chunks
 from priorshift.sketch import Sketch, container
 from priorshift.sketch.estimation import estimate_from_sketches, sketch_like_first
 
+pytestmark = pytest.mark.filterwarnings("ignore:The samples are sketches")  # by which "auto" is TCPU
+
 S = ps.simulate.gaussian(0.3, 0.6, 300, 200, dimension=3, shared=False, random_state=3)
 FIRST = Sketch.from_sample(S.unlabeled, features=32)
 
@@ -197,7 +199,7 @@ def test_every_way_to_pass_rows_gives_the_same_sums(tmp_path):
         "frame": table,
         "csv": tmp_path / "t.csv",
         "parquet": str(tmp_path / "t.parquet"),
-        "batches": Chunks.of(table, "t", aside=["w"], rows_at_a_time=30),
+        "batches": Chunks.of(table, "t", extra=["w"], rows_at_a_time=30),
         "generator": (table[k : k + 50] for k in range(0, len(table), 50)),
         "list": [table[:70], table[70:]],
         "another order": table[["c", "w", "b", "a"]],
@@ -568,7 +570,7 @@ def test_streams_have_weights_in_a_column():
     with pytest.raises(InputError, match="Put the weights into a column"):
         Sketch.from_sample(iter([S.target]), like=FIRST, weights=np.ones(200))
     named = Sketch.from_sample(frame(S.unlabeled), features=32)
-    with pytest.raises(InputError, match=r"no column 'w' set aside; pass aside=\['w'\] to Chunks.of"):
+    with pytest.raises(InputError, match=r"no column 'w' set aside"):
         Sketch.from_sample(Chunks.of(frame(S.target), "t"), like=named, weights="w")
 
 
@@ -600,7 +602,7 @@ def test_samples_of_one_row_or_its_worth():
     with pytest.raises(InputError, match="target has 1 row"):
         from_sketches(P, U, Sketch.from_sample(S.target[:1], like=FIRST), ps.TCPU(0.3))
     heavy = Sketch.from_sample(S.target[:2], like=FIRST, weights=[1.0, 100.0])
-    with pytest.raises(InputError, match=r"the weights of target leave of 2 rows the worth of 1\.02"):
+    with pytest.raises(InputError, match=r"the weights of target: the effective sample size is 1\.02"):
         from_sketches(P, U, heavy, ps.TCPU(0.3))
     with pytest.raises(InputError, match="target is of type ndarray, but a Sketch is expected"):
         from_sketches(P, U, S.target, ps.TCPU(0.3))
