@@ -109,7 +109,7 @@ def main() -> None:
         a, b = report(
             f"TCPU, all pairs of 3 × {asked.pairs} rows",
             client,
-            lambda: ps.distributed.estimate_prior(*collections, embedding="exact", **tcpu),
+            lambda: ps.estimate_prior(*collections, method=ps.TCPU(0.2, embedding="exact")),
             lambda: ps.estimate_prior(*samples, **tcpu),
         )
         gaps = abs(a.value - b.value), abs(a.standard_error - b.standard_error)

@@ -13,7 +13,8 @@ from sklearn.base import clone
 
 from priorshift.arrays import Floats
 from priorshift.base import PUEstimator, TargetPriorEstimator
-from priorshift.distributed.estimate import estimate_collections
+from priorshift.distributed.collections import is_distributed
+from priorshift.distributed.summaries import estimate_collections
 from priorshift.errors import ApproximationWarning, InputError
 from priorshift.inference.joint import JointRatios, RatioInfluence, largest_normal
 from priorshift.inference.strata import Members, pooled
@@ -22,7 +23,7 @@ from priorshift.io.row_metadata import Columns, metadata_arguments
 from priorshift.io.sample_checks import check_sizes
 from priorshift.io.targets import rows_by_value, target_name
 from priorshift.io.weights import effective_size
-from priorshift.loading import InputOptions, is_dask, load_problem
+from priorshift.loading import InputOptions, load_problem
 from priorshift.methods import registry
 from priorshift.methods.tcpu import TCPU
 from priorshift.methods.witness_shift import WitnessShift
@@ -288,7 +289,7 @@ def _estimate_from_summaries(problem: Problem, estimator: Any) -> PriorEstimate:
         raise InputError("rows that are counted cannot be weighted; use method='tcpu', or rows in memory.")
     if "counts" in kinds:
         return estimate_from_histograms(estimator, **samples)
-    if any(map(is_dask, samples.values())):
+    if any(map(is_distributed, samples.values())):
         return estimate_collections(estimator, samples, drop, weights)
     streams = open_streams(samples, drop, weights if isinstance(weights, str) else None)
     if isinstance(estimator, TCPU):

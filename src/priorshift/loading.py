@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from priorshift.distributed.collections import is_distributed
 from priorshift.errors import InputError
 from priorshift.io.cells import as_text
 from priorshift.io.chunks import Chunks
@@ -141,7 +142,7 @@ def _open(data: Any, name: str) -> Sample:
 
 def needs_streaming(data: Any) -> bool:
     """Whether a sample can only be read in chunks, or is too large to be read at once."""
-    if is_dask(data):
+    if is_distributed(data):
         return True
     if isinstance(data, (Chunks, Iterator)):
         return not isinstance(data, IOBase)  # an open file is refused where rows are read
@@ -156,12 +157,6 @@ def needs_streaming(data: Any) -> bool:
         return path.stat().st_size >= LARGE or (kind(path) == PARQUET and _decoded_size(path) >= LARGE)
     except (OSError, ValueError):
         return False
-
-
-def is_dask(data: Any) -> bool:
-    """Whether a sample is a Dask collection, or a list of Delayed tables."""
-    first = data[0] if isinstance(data, (list, tuple)) and data else data
-    return type(first).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(first, "__dask_graph__")
 
 
 def _decoded_size(path: Path) -> int:

@@ -83,7 +83,7 @@ def test_a_file_becomes_the_sketch_of_the_library(path, frame, tmp_path, capsys)
     assert_same(made, Sketch.from_sample(frame, drop=["id"], weights="w", features=16, random_state=3))
     assert json.loads(said.out) == {
         "kind": "sketch", "rows": 900, "columns": ["x", "y", "level"], "features": 16, "kernel": "gaussian",
-        "bandwidth": made.bandwidth, "path": str(tmp_path / "u.sketch"),
+        "bandwidth": made.design.features.bandwidth, "path": str(tmp_path / "u.sketch"),
     }  # fmt: skip
     assert said.err == f"priorshift: {made}, written to {tmp_path / 'u.sketch'}.\n"
     assert sorted(os.listdir(tmp_path)) == ["t.parquet", "u.sketch"]
@@ -111,7 +111,7 @@ def test_every_setting_of_a_first_sketch_is_one_of_the_command(path, frame, tmp_
     )
     assert_same(Sketch.load(tmp_path / "u"), expected)
     run(path, "-o", tmp_path / "v", "--features", 32, "--bandwidth", 2.5, "--drop", "level")
-    assert Sketch.load(tmp_path / "v").bandwidth == 2.5
+    assert Sketch.load(tmp_path / "v").design.features.bandwidth == 2.5
 
 
 def test_what_the_first_sketch_drops_can_be_the_weights_of_another(path, frame, tmp_path):

@@ -54,12 +54,12 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _describe(sketch: Sketch) -> dict[str, Any]:
-    columns = sketch.columns
+    reader, features = sketch.design.reader, sketch.design.features
     return {
-        "columns": sketch.design.reader.width if columns is None else list(columns),
-        "features": sketch.features,
-        "kernel": sketch.kernel,
-        "bandwidth": sketch.bandwidth,
+        "columns": reader.width if reader.columns is None else list(reader.columns),
+        "features": features.size,
+        "kernel": features.kernel.name,
+        "bandwidth": features.bandwidth,
     }
 
 

@@ -72,12 +72,12 @@ class Blocks:
         """Read numbers with the columns of `layout`, a table without rows, or with their own; return these too."""
         if not is_distributed(sample):
             table = read_numeric_table(sample, name)
-            layout = layout or replace(table, values=table.values[:0])
+            layout = replace(table, values=table.values[:0]) if layout is None else layout
             values = match_columns([layout, table])[1].values
             return cls.from_matrices([in_graph(Outcome(values))], [len(values)]), layout
         parts = Parts.from_collection(sample, name)
         columns, rows = _inspect(parts, client)
-        layout = layout or columns
+        layout = columns if layout is None else layout
         return cls.from_matrices(parts.map(_read_matrix, layout), rows), layout
 
     def split(self, values: Floats | None) -> list[Any]:
@@ -282,7 +282,9 @@ def estimate_exactly(
         {"": Sample(target, metadata=metadata["target "])},
     )
     estimator.fit_source(estimator.source_of(problem))
-    return estimator.estimate_target(estimator.target_of(problem.target))
+    estimate = estimator.estimate_target(estimator.target_of(problem.target))
+    encoded = {} if problem.encoded_columns is None else {"columns": problem.encoded_columns}
+    return replace(estimate, details={**estimate.details, **encoded})
 
 
 def gather(samples: Mapping[str, Any], wanted: ColumnSelection, client: Any) -> list[GatheredSample]:

@@ -1,4 +1,4 @@
-"""Sketches and histograms of samples on many machines: each part is summed up where it is."""
+"""Sketches, histograms and estimates of samples on many machines: each part is summarised where it is."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from operator import add
 from typing import Any
 
 from priorshift.distributed.collections import Parts, is_distributed, open_collection
+from priorshift.distributed.exact import estimate_exactly
 from priorshift.distributed.reduction import compute, tree
 from priorshift.embedding.moments import FeatureMoments
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
 from priorshift.methods.tcpu import TCPU
 from priorshift.methods.witness_shift import WitnessShift
-from priorshift.sketch.estimation import fit_design, fit_model
+from priorshift.results import PriorEstimate
+from priorshift.sketch.estimation import estimate_from_histograms, estimate_from_sketches, fit_design, fit_model
 from priorshift.sketch.histogram import Histogram
 from priorshift.sketch.row_reader import open_chunks, weight_columns
 from priorshift.sketch.score_model import ScoreModel
@@ -148,6 +150,18 @@ def sketch_collections(
 
     moments = _summarise(samples, sum_there, sum_here, client)
     return {name: Sketch(design, one) for name, one in moments.items()}
+
+
+def estimate_collections(
+    estimator: Any, samples: Mapping[str, Any], drop: Sequence[str], weights: Any, client: Any = None
+) -> PriorEstimate:
+    """Estimate by WitnessShift or TCPU; rows stay where they are, and each part is summarised there in one pass."""
+    check_weights(weights)
+    if not isinstance(estimator, TCPU):
+        return estimate_from_histograms(estimator, **count_collections(estimator, samples, drop, client))
+    if estimator.embedding == "exact":
+        return estimate_exactly(samples, estimator, drop, weights, client)
+    return estimate_from_sketches(estimator, **sketch_collections(estimator, samples, drop, weights, client))
 
 
 def check_weights(weights: Any) -> None:

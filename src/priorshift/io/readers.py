@@ -169,8 +169,8 @@ def _refuse_other_things(source: Any, name: str) -> None:
         raise InputTypeError(f"{name} is an open file, but a table or a path is expected; pass the file's path.")
     if type(source).__module__.startswith(("dask.dataframe", "dask.bag", "dask.delayed")):  # names would be lost
         raise InputTypeError(
-            f"{name} is a Dask {type(source).__name__}, whose rows lie elsewhere; use priorshift.distributed, or call "
-            ".compute() on it first."
+            f"{name} is a Dask {type(source).__name__}, whose rows are not on this machine; call .compute() on it, or "
+            "pass it to estimate_prior without stream=False."
         )
     if isinstance(source, Iterator):
         raise InputTypeError(f"{name} is an iterator, which can be read only once; pass list({name}).")

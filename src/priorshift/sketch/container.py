@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 
 from priorshift.errors import InputError
 from priorshift.io.files import atomic_write
+from priorshift.io.header_fields import Fields
 from priorshift.version import __version__
 
 CHECKPOINT = "checkpoint"  # the kind of a file that holds a sketch or histogram of the first rows
@@ -124,6 +125,15 @@ def load(path: str | os.PathLike[str], classes: Sequence[type[_Saved]]) -> _Save
         return by_kind[contents.kind].from_contents(contents.header, contents.arrays)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def check_arrays(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]], fields: Fields) -> None:
+    """Refuse arrays of a file that have other names or shapes than expected; "seeds" are integers, others floats."""
+    if arrays.keys() != shapes.keys():
+        raise fields.refused(f"it has the arrays {sorted(arrays)} where {sorted(shapes)} are expected")
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape or arrays[name].dtype.kind != ("i" if name == "seeds" else "f"):
+            raise fields.refused(f"its {name!r} has the shape {arrays[name].shape}, not {shape}")
 
 
 def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:

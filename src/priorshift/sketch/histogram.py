@@ -21,6 +21,7 @@ from priorshift.scores.counts import GROUPS, ScoreCounts
 from priorshift.scores.cross_fitting import choose_score_device
 from priorshift.scores.posterior import posterior_levels
 from priorshift.sketch import private
+from priorshift.sketch.container import check_arrays
 from priorshift.sketch.score_model import ScoreModel
 from priorshift.threads import map_in_order
 
@@ -245,18 +246,16 @@ def _row_blocks(chunks: Chunks, model: ScoreModel, start: int, done: int) -> Ite
 def _read_counts(arrays: Mapping[str, NDArray[Any]], fields: Fields) -> ScoreCounts:
     """Read the counts in a file, of all bins or, where noise was added, of groups of bins."""
     is_private = not fields.is_none("epsilon")
-    names = ["counts"] if is_private else ["counts", "levels", "pairs"]
-    if list(arrays) != names:
-        raise fields.refused(f"it has {list(arrays)} where {names} is expected")
     ranked, rows, noise = fields.whole("ranked", 2), fields.whole("rows", 1), fields.number("noise", 0.0)
-    repeats = len(arrays["counts"]) if arrays["counts"].ndim == 2 else 0
-    shapes: dict[str, tuple[int, ...]] = {
-        "counts": (repeats, GROUPS if is_private else mixture.BINS),
-        "levels": (repeats, posterior_levels(ranked)),
-        "pairs": (repeats * (repeats - 1) // 2, mixture.BINS, mixture.BINS),
-    }
-    if not repeats or any(a.shape != shapes[name] or a.dtype.kind != "f" for name, a in arrays.items()):
-        raise fields.refused("its arrays have other shapes than those of its model")
+    repeats = len(arrays["counts"]) if "counts" in arrays and arrays["counts"].ndim == 2 else 0
+    if not repeats:
+        raise fields.refused("it has no counts")
+    if is_private:
+        check_arrays(arrays, {"counts": (repeats, GROUPS)}, fields)
+    else:
+        pairs = (repeats * (repeats - 1) // 2, mixture.BINS, mixture.BINS)
+        levels = (repeats, posterior_levels(ranked))
+        check_arrays(arrays, {"counts": (repeats, mixture.BINS), "levels": levels, "pairs": pairs}, fields)
     if is_private:
         counted = ScoreCounts.from_groups(rows, arrays["counts"], noise)
     else:

@@ -32,7 +32,7 @@ from priorshift.scores.cross_fitting import (
 )
 from priorshift.scores.mixture import p_values
 from priorshift.scores.scored_source import Preparation, ScoredSource, warn_if_swapped
-from priorshift.sketch.container import Saveable
+from priorshift.sketch.container import Saveable, check_arrays
 from priorshift.sketch.row_reader import RowReader
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.threads import map_in_threads, one_blas_thread
@@ -268,28 +268,28 @@ def _fold_codes(P: Floats, U: Floats) -> tuple[bool, Codes]:
 
 def _check_arrays(arrays: Mapping[str, NDArray[Any]], n_features: int, fields: Fields) -> None:
     """Refuse arrays that no fitted model has."""
-    if tuple(arrays) != _ARRAYS:
-        raise fields.refused(f"it has {list(arrays)} where {list(_ARRAYS)} is expected")
-    phase, positive = arrays["phase"], arrays["positive"]
-    if phase.ndim != 3 or phase.shape[1] < 2 or positive.ndim != 2 or positive.shape[1] < 2:
+    repeats, folds, frequencies = _shape(arrays, "phase", 3)
+    positives = _shape(arrays, "positive", 2)[1]
+    if not repeats or not frequencies or folds < 2 or positives < 2:
         raise fields.refused("it has fewer than two folds or positives")
-    repeats, folds, frequencies = phase.shape
     shapes = {
         "half": (repeats, n_features, frequencies),
         "phase": (repeats, folds, frequencies),
         "twice": (repeats, folds, frequencies),
         "constant": (repeats, folds),
         "seeds": (repeats,),
-        "positive": (repeats, positive.shape[1]),
+        "positive": (repeats, positives),
     }
-    for name, shape in shapes.items():
-        kind = "i" if name == "seeds" else "f"
-        if arrays[name].shape != shape or arrays[name].dtype.kind != kind or 0 in shape:
-            raise fields.refused(f"its {name} has the shape {arrays[name].shape}, not {shape}")
-    if (np.diff(positive, axis=1) < 0).any() or (arrays["seeds"] < 0).any() or (arrays["twice"] < 0).any():
+    check_arrays(arrays, shapes, fields)
+    if (np.diff(arrays["positive"], axis=1) < 0).any() or (arrays["seeds"] < 0).any() or (arrays["twice"] < 0).any():
         raise fields.refused("its scores are not in order")
     if any(np.abs(arrays[name]).max() > _LARGEST for name in _ARRAYS if name != "seeds"):
         raise fields.refused("its coefficients are larger than any that can be fitted")
+
+
+def _shape(arrays: Mapping[str, NDArray[Any]], name: str, axes: int) -> tuple[int, ...]:
+    """Return the shape of an array with so many axes; zeros if there is none."""
+    return arrays[name].shape if name in arrays and arrays[name].ndim == axes else (0,) * axes
 
 
 def _round_scores(scores: Floats) -> Floats:

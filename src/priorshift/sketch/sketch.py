@@ -37,6 +37,7 @@ from priorshift.kernels import Gaussian, Laplace
 from priorshift.kernels.choice import make_kernel
 from priorshift.progress import show_progress
 from priorshift.sketch import private
+from priorshift.sketch.container import check_arrays
 from priorshift.sketch.row_reader import RowReader, open_chunks, weighted_rows
 
 _DESIGN_ROWS = 65_536  # rows that fix a design: the error of a mean or a spread is then 0.4 % of the spread
@@ -107,7 +108,7 @@ class Design:
     @property
     def fingerprint(self) -> str:
         """A hash that two designs share only if they give the same features for every row."""
-        digest = hashlib.sha256(json.dumps(self._settings(), sort_keys=True, separators=(",", ":")).encode())
+        digest = hashlib.sha256(json.dumps(self.to_header(), sort_keys=True, separators=(",", ":")).encode())
         digest.update(np.ascontiguousarray(self.features.frequencies, dtype="<f8").tobytes())
         return digest.hexdigest()
 
@@ -115,31 +116,24 @@ class Design:
         """Refuse another design, and say how it differs."""
         if self.fingerprint == other.fingerprint:
             return
-        here, there = self._description(), other._description()
-        what = next((part for part in here if here[part] != there[part]), None)
-        if what in ("encoding and scale of the columns", None):
-            difference = f"the {what or 'frequencies of their features'} differ"
+        here, there = self.to_header(), other.to_header()
+        here["columns"], there["columns"] = (
+            f"{reader.width} without names" if reader.columns is None else list(reader.columns)
+            for reader in (self.reader, other.reader)
+        )
+        names = ("columns", "kernel", "features", "seed", "standardize", "bandwidth")
+        differing = next((name for name in names if here[name] != there[name]), None)
+        if differing:
+            difference = f"{differing}: {here[differing]} and {there[differing]}"
         else:
-            difference = f"the {what}: {here[what]} and {there[what]}"
+            difference = "encoding and scale of the columns, or frequencies of the features"
         raise InputError(
             f"{name} and {other_name} are sketches of two designs, which cannot be combined ({difference}). Make all "
             "sketches like one: Sketch.from_sample(sample, like=first)."
         )
 
-    def _description(self) -> dict[str, Any]:
-        """What can differ, the simplest first."""
-        columns = self.reader.columns
-        return {
-            "columns": f"{self.reader.width} without names" if columns is None else list(columns),
-            "kernel": self.features.kernel.name,
-            "number of features": self.features.size,
-            "random_state": self.seed,
-            "standardize": self.standardize,
-            "bandwidth": self.features.bandwidth,
-            "encoding and scale of the columns": self.reader.fingerprint,
-        }
-
-    def _settings(self) -> dict[str, Any]:
+    def to_header(self) -> dict[str, Any]:
+        """Return everything but the frequencies as JSON values."""
         return {
             "reader": self.reader.to_header(),
             "kernel": self.features.kernel.name,
@@ -149,10 +143,6 @@ class Design:
             "features": self.features.size,
             "seed": self.seed,
         }
-
-    def to_header(self) -> dict[str, Any]:
-        """Return everything but the frequencies as JSON values."""
-        return self._settings() | {"fingerprint": self.fingerprint}
 
     @classmethod
     def from_header(cls, header: Any, arrays: Mapping[str, NDArray[Any]]) -> Design:
@@ -165,10 +155,8 @@ class Design:
         rule = None if fields.is_none("bandwidth_by") else fields.text("bandwidth_by")
         if kernel not in _KERNELS or rule not in (None, *_RULES) or size % 2:
             raise fields.refused("its kernel, bandwidth rule or number of features does not exist")
-        frequencies, shape = arrays.get("frequencies"), (reader.n_features, size // 2)
-        if frequencies is None or frequencies.dtype != np.float64 or frequencies.shape != shape:
-            raise fields.refused(f"frequencies of shape {shape} are expected")
-        features = RandomFeatures(_KERNELS[kernel](fields.number("bandwidth", 1e-100, 1e100)), frequencies)
+        check_arrays(arrays, {"frequencies": (reader.n_features, size // 2)}, fields)
+        features = RandomFeatures(_KERNELS[kernel](fields.number("bandwidth", 1e-100, 1e100)), arrays["frequencies"])
         design = cls(reader, features, fields.whole("seed"), rule, fields.flag("standardize"))
         if design.fingerprint != fields.text("fingerprint"):
             raise fields.refused("its fingerprint is of another design")
@@ -343,7 +331,7 @@ class Sketch(private.Summary):
         """Return the header and the arrays of a file; of the second moment the upper triangle, row by row."""
         moments = self.moments
         header = {
-            "design": self.design.to_header(),
+            "design": self.design.to_header() | {"fingerprint": self.design.fingerprint},
             "moments": {"rows": moments.rows, "weighted": moments.is_weighted, "noise": moments.noise},
             "own_design": self.own_design,
             "epsilon": self.epsilon,
@@ -361,42 +349,25 @@ class Sketch(private.Summary):
     def from_contents(cls, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Build a sketch from the header and the arrays of a file, and check them."""
         fields = Fields(header, "design moments own_design epsilon delta", "a sketch")
-        design = Design.from_header(header["design"], arrays)
-        moments = _read_moments(header["moments"], arrays, design.features.size)
+        sums = dict(arrays)
+        frequencies = {name: sums.pop(name) for name in arrays if name == "frequencies"}
+        design = Design.from_header(header["design"], frequencies)
+        moments = _read_moments(header["moments"], sums, design.features.size)
         if (moments.noise > 0) != (not fields.is_none("epsilon")):
             raise fields.refused("it has noise without a budget, or a budget without noise")
         budget = private.budget_from_fields(fields, moments.noise, private.MOMENTS_SENSITIVITY, moments.rows)
         return cls(design, moments, fields.flag("own_design"), *budget)
 
-    @property
-    def kernel(self) -> str:
-        """Name of the kernel that the features approximate."""
-        return self.design.features.kernel.name
-
-    @property
-    def bandwidth(self) -> float:
-        """Bandwidth of the kernel."""
-        return self.design.features.bandwidth
-
-    @property
-    def features(self) -> int:
-        """Number of random features."""
-        return self.design.features.size
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        """Names of the columns, in order; None where they have none."""
-        return self.design.reader.columns
-
     def __len__(self) -> int:
         return self.moments.rows
 
     def __str__(self) -> str:
-        rows, width, moments = len(self), self.design.reader.width, self.moments
-        weighted = "" if moments.has_equal_weights else f" (effective sample size {moments.size:,.0f})"
+        rows, width, features = len(self), self.design.reader.width, self.design.features
+        weighted = "" if self.moments.has_equal_weights else f" (effective sample size {self.moments.size:,.0f})"
         return (
-            f"sketch of {rows:,} row{'s' * (rows != 1)}{weighted}: {self.features} random features of a {self.kernel} "
-            f"kernel, bandwidth {self.bandwidth:.3g}, {width} column{'s' * (width != 1)}{self.privacy_text}"
+            f"sketch of {rows:,} row{'s' * (rows != 1)}{weighted}: {features.size} random features of a "
+            f"{features.kernel.name} kernel, bandwidth {features.bandwidth:.3g}, {width} column{'s' * (width != 1)}"
+            f"{self.privacy_text}"
         )
 
 
@@ -432,12 +403,7 @@ def _read_moments(header: Any, arrays: Mapping[str, NDArray[Any]], size: int) ->
     """Read the moments of `size` features in a file, and check that they can be sums over rows."""
     fields = Fields(header, "rows weighted noise", "a sketch's sums")
     shapes = {"weights": (2,), "total": (size,), "squared_total": (size,), "product": (size * (size + 1) // 2,)}
-    expected = {*shapes, "frequencies"}
-    if arrays.keys() != expected:
-        raise fields.refused(f"it has the arrays {sorted(arrays)} where {sorted(expected)} are expected")
-    for name, shape in shapes.items():
-        if arrays[name].shape != shape or arrays[name].dtype != np.float64:
-            raise fields.refused(f"its {name!r} does not have the shape {shape}")
+    check_arrays(arrays, shapes, fields)
     product = np.zeros((size, size))
     upper = np.triu_indices(size)
     product[upper] = arrays["product"]
