@@ -42,7 +42,7 @@ def option(request):
 def no_work(monkeypatch):
     """Nothing may be read before the refusal."""
     for command in ("estimate", "adapt"):
-        monkeypatch.setattr(f"priorshift.cli.{command}.read_tables", lambda _: pytest.fail("tables were read"))
+        monkeypatch.setattr(f"priorshift.cli.{command}.read_problem", lambda _: pytest.fail("tables were read"))
 
 
 def refuse_access(monkeypatch, *paths):
