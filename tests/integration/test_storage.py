@@ -239,7 +239,8 @@ def test_ids_and_audits_are_not_kept():
     estimator = ps.WitnessShift(random_state=0, **contract.SCORES).fit(X, Y, shared=names, audit=AUDIT)
     data = pickle.dumps(estimator)
     assert b"patient" not in data and "patient".encode("utf-32-le") not in data
-    assert estimator._witness.source.audit is None and estimator._witness.source.shared_by is None
+    source = estimator._witness.source
+    assert source.audit is None and source.metadata.audit is None and source.metadata.ids is None
 
 
 def test_a_wide_table_makes_a_witness_no_larger_than_its_model():
