@@ -2,15 +2,22 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STUDY := $(BIN)/python -m experiments
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check format oldest release-check bench peers study docs docs-tables clean
+.PHONY: demo test test-slow check format oldest release-check bench peers study docs docs-tables clean
 
 demo: .venv/report
 	$(BIN)/priorshift demo --plot demo.png
 
+# The fast tests: modules one at a time, and the examples in docstrings
 test: .venv/test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(PYTEST) -m "not slow" tests/unit src README.md
+
+# All other tests: simulations, public functions, command line, app, report, docs, studies
+test-slow: .venv/test
+	$(PYTEST) -m slow tests/unit
+	$(PYTEST) tests/statistical tests/integration tests/project docs
 
 check: .venv/dev
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""Names of the arrays that the library passes around; their shapes are said where they are used."""
+"""Type names of the arrays that the library passes around."""
 
 from __future__ import annotations
 

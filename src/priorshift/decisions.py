@@ -1,7 +1,4 @@
-"""The target's rows, decided: a classifier that fits its prior, and its file with two more columns.
-
-`priorshift adapt` and the app share it.
-"""
+"""Decisions on the rows of a target, and a copy of its file with posterior and decision, for the shell and the app."""
 
 from __future__ import annotations
 

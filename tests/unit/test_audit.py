@@ -251,6 +251,7 @@ def repeated(rng, share, k, name, repetitions=300, n=1000):
     return powered, np.array(alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.2, 0.5, 0.9])
 @pytest.mark.parametrize("name", PREDICTIONS)
 def test_intervals_hold_the_share_and_the_estimate_is_not_worse_than_the_audit_alone(name, share):

@@ -1,1 +1,1 @@
-"""Whether a number can be believed: one question a room, over a target that was examined once."""
+"""Diagnosis: whether an estimate can be trusted, what could be wrong with it, and what would help."""

@@ -1,1 +1,1 @@
-"""What users bring: tables, labels, which rows are one observation, scale, settings; and the source made of them."""
+"""Input: files, data frames and arrays as tables of numbers, row metadata, and checks of both."""

@@ -1,15 +1,4 @@
-"""Tables of one sample, one below the other.
-
-Parts of a sample that is read in batches: a file, a table in memory, a stream; each is read from any row on.
-
-CSV text that is read in batches: block by block, in memory that does not grow with the file.
-
-A Parquet file that is read in batches.
-
-Tables that come one after the other: a generator, or anything that can be iterated over.
-
-A sample that is read in batches, in memory that does not grow with it.
-"""
+"""Samples that are read in chunks, in memory that does not grow with them: files, tables, streams of tables."""
 
 from __future__ import annotations
 

@@ -1,15 +1,12 @@
-"""Codes for missing values among numbers: 9999 in five rows of a column that otherwise stays below 10.
+"""Checks of columns and samples before an estimate, and what was done with each column.
 
-A few such rows make up the whole spread of their column, so that a standardised column is zero for all others. Heavy
-tails do so too, and mean something; but their largest values are not repeated, nor do they leave a gap.
-
-Columns and samples that should not be there: looked at before the answer, and told with their numbers.
+A few rows with a code for missing values, such as 9999, make up the whole spread of their column, so that a
+standardised column is zero for all others. Heavy tails do so too, but their largest values are not repeated and leave
+no gap.
 
 Label shift says that the target is made of the source's two classes in other proportions. What it cannot have, then, is
 a value that the source lacks; and a column that numbers the rows belongs to no class. None of these checks changes the
-answer, and each is quiet where chance could explain what it sees.
-
-What was done with each column of the tables: a feature and what it became, or no feature and why.
+estimate, and each is silent where chance could explain what it sees.
 """
 
 from __future__ import annotations

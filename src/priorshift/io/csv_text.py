@@ -1,11 +1,6 @@
-"""What the cells of a column of text say: numbers, in one of the ways to write them, missing values, or words.
-
-What the first line of CSV text tells: the separator, the names of the columns, and where the rows begin.
-
-CSV text without a data-frame library: fast where all is numbers, exact about what is wrong where not.
-
-One dialect for reading and writing: comma, semicolon or tab separated text in UTF-8, plain or gzipped, with decimal
-points or decimal commas, blank lines passed over."""
+"""CSV text: its layout (header, separator, decimal mark) and its cells as numbers, missing values or text; and copies
+of a CSV file with more columns.
+"""
 
 from __future__ import annotations
 

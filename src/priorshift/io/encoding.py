@@ -1,12 +1,8 @@
-"""The levels of a category: each a column of 0 and 1, the rare ones together.
+"""TableEncoder: categories, dates and missing cells of a table as numbers.
 
-What each column of a table is, as the sample decided that an encoding was fitted on.
-
-Mixed columns as numbers: an encoding that is fitted on the unlabelled source sample and applied to all three.
-
-Label shift holds for every function of a row, so an encoding costs no validity, as long as it is one and the same
-function for all rows. It must not be fitted on the target, whose levels and gaps would then tell which sample a row is
-from."""
+A column of text becomes a column of 0 and 1 for each level, the rare levels together; a column of numbers or dates
+stays one, with a further column where cells are missing.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a path names, told before it is read: CSV text, a Parquet file, a pipe; or a sentence about what else it is.
-
-Files that are written whole or not at all."""
+"""What a path names: CSV text, a Parquet file, a pipe, or something unreadable; and files written atomically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fields of an object that came in a file, perhaps from someone else: each is there and of its kind, or refused."""
+"""Fields of an object that was read from a file, each checked before it is used."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The column of an audit: the true class of some rows, looked up.
-
-The y of positive-unlabelled data: two values, of which the larger one, or the one named, means labelled positive."""
+"""Labels: the two values of y that mean labelled positive and unlabelled, and the classes of audited rows."""
 
 from __future__ import annotations
 

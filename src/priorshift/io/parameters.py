@@ -1,6 +1,4 @@
-"""What users pass beside the rows of a sample, an entry for each: weights, groups, classes that were looked up.
-
-Checks of the numbers and names that users pass as settings."""
+"""Checks of the settings that users pass, and of the estimators that they bring."""
 
 from __future__ import annotations
 

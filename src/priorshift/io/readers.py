@@ -1,7 +1,4 @@
-"""Parquet files: the wanted columns alone, their numbers block by block to where they stay, or batch by batch.
-
-Reading what users have into a :class:`Table`: arrays, lists, data frames of any library, CSV and Parquet files.
-"""
+"""Reading what users have into a :class:`Table`: arrays, lists, data frames of any library, CSV and Parquet files."""
 
 from __future__ import annotations
 

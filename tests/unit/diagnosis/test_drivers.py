@@ -23,6 +23,7 @@ def diagnosed(tables, **settings):
     return ps.diagnose(*tables, source_prior=0.3, random_state=0, **settings)
 
 
+@pytest.mark.slow
 def test_a_column_that_separates_is_all_and_one_that_does_not_is_nothing():
     d, prior = 2.0, 0.3
     first, second = diagnosed(samples([d, 0.0])).drivers
@@ -35,6 +36,7 @@ def test_a_column_that_separates_is_all_and_one_that_does_not_is_nothing():
     assert first.level is None
 
 
+@pytest.mark.slow
 def test_columns_that_separate_alike_share_what_the_score_rests_on():
     found = diagnosed(samples([1.5, 1.5, 0.0])).drivers
     share = {driver.name: driver.importance for driver in found}
@@ -47,6 +49,7 @@ def test_the_direction_is_that_of_the_positives():
     assert (below.name, above.name) == ("x1", "x0") and below.difference < -0.5 < 0.5 < above.difference
 
 
+@pytest.mark.slow
 def test_levels_of_a_category_are_one_column_with_the_level_that_differs_most():
     tables = samples([0.0, 0.0], rows=1500)
     rng = np.random.default_rng(1)

@@ -437,6 +437,7 @@ def frames(s, k=(150, 100), library=pd):
     return library.DataFrame(dict(zip("abcdefghij", s.positive.T, strict=True))), *made
 
 
+@pytest.mark.slow
 def test_a_column_or_the_values_give_the_answer_of_the_estimator(sample):
     expected = ps.WitnessShift(random_state=0).fit(sample.X, sample.y, audit=source_audit(sample, 150))
     expected = expected.estimate(sample.target, audit=looked_up(sample.target_labels, 100)).to_dict()
@@ -506,6 +507,7 @@ def write(path, frame):
     return str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_column_with_empty_cells_goes_through_the_shell(sample, kind, tmp_path, capsys):
     files = []

@@ -188,6 +188,7 @@ def test_a_separation_that_may_be_zero_takes_the_lower_end_to_zero():
         assert low == 0 < high < 1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of scipy 1.15 and older, whose answer is right
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_very_narrow_distribution_is_a_known_prior(seed):

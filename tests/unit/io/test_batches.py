@@ -138,6 +138,7 @@ def test_a_sample_of_all_rows_is_all_rows(form, frame, tmp_path):
     assert sum(map(len, batches)) == ROWS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [form for form in FORMS if form not in ONCE])
 def test_a_sample_is_spread_over_all_rows_and_the_same_for_a_seed(form, numbers, tmp_path):
     """The mean of the row numbers, of 60 samples of 100: off by four standard errors of simple random samples."""
@@ -350,6 +351,7 @@ def test_a_damaged_row_group_is_told_where_it_is_read(tmp_path):
     assert len(good) == 2  # which row groups come before it
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of the process from /proc")
 @pytest.mark.parametrize(("kind", "rows", "bound"), [("parquet", 900_000, 80), ("csv", 120_000, 30)])
 def test_memory_does_not_grow_with_the_file(kind, rows, bound, tmp_path):

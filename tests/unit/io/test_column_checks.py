@@ -39,6 +39,7 @@ def three(rng, n=300, pi=0.3, target=0.6):
     return [population(size, prior, rng) for size, prior in ((n // 2, 1.0), (n, pi), (n, target))]
 
 
+@pytest.mark.slow
 def test_nothing_is_said_of_ordinary_tables_whatever_their_priors():
     """120 draws, of all sizes and priors; each check allows itself one false alarm in ten thousand."""
     rng = np.random.default_rng(1)
@@ -214,6 +215,7 @@ def drawn(rng, pi, shift=1.0, n=1200, m=500):
     return rng.normal(size=(m, 8)) + shift, rng.normal(size=(n, 8)) + shift * (rng.random((n, 1)) < pi)
 
 
+@pytest.mark.slow
 def test_swapped_tables_are_asked_about_and_others_are_not():
     """Of 18 sources none is asked about; swapped, with classes well apart, most are."""
     rng = np.random.default_rng(8)

@@ -80,6 +80,7 @@ def test_a_diagnosis_has_them_and_what_it_was_asked_with(samples):
     assert plain["columns"][1]["name"] == "ward"
 
 
+@pytest.mark.slow
 def test_several_targets_say_what_is_common_once_and_have_a_band(samples):
     positive, unlabeled, target = (table[["age", "dose"]].fillna(0.0) for table in samples)
     months = target.assign(month=np.where(np.arange(len(target)) % 2, "may", "june"))

@@ -96,6 +96,7 @@ def messages_of(action):
     return [str(w.message) for w in caught if issubclass(w.category, ColumnWarning)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "tcpu", "km2-ls"])
 def test_the_front_door_says_it_once_of_each_table(method):
     tables = S.positive, coded(S.unlabeled, 5), coded(S.target, 3)

@@ -130,6 +130,7 @@ def test_words_are_text_and_hostile_names_stay_words(fragments):
     assert not re.search("[\0\u202e\u2066\ud800\uffff]", fragments["drivers"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", range(len(HOSTILE)))
 def test_one_hostile_name_alone_neither_warns_nor_fails(name):
     text = plots.svg(drivers([HOSTILE[name]]), name="one")
@@ -153,6 +154,7 @@ def test_settings_and_figures_of_the_caller_are_left_alone(displays, fragments):
         assert dict(matplotlib.rcParams) == before and plt.get_fignums() == open_
 
 
+@pytest.mark.slow
 def test_threads_draw_the_same(displays, fragments):
     before = dict(matplotlib.rcParams)
     with ThreadPoolExecutor(4) as pool:
@@ -189,6 +191,7 @@ def test_a_picture_is_light(fragments):
     assert all(len(text) < 20_000 for name, text in fragments.items() if name != "plane")
 
 
+@pytest.mark.slow
 @needs_validator
 def test_a_page_of_pictures_is_valid(fragments, tmp_path):
     path = tmp_path / "pictures.html"

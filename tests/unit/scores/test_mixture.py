@@ -133,6 +133,7 @@ def test_scores_that_are_no_numbers_are_refused(sample):
         ps.MixturePrior(model=BadScores()).fit(sample.X, sample.y)
 
 
+@pytest.mark.slow
 def test_hard_problems_get_a_value_an_interval_and_a_verdict():
     """A few of each kind; experiments/studies/hard.py has 200."""
     sys.path.insert(0, str(Path(__file__).parents[3]))

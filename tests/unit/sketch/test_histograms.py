@@ -417,6 +417,7 @@ def tables_of(sample):
 METHODS = {"auto": {"random_state": 0}, "tcpu": {"method": "tcpu"}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_column_to_drop_may_stand_in_any_table(sample, method):
     how = {"source_prior": 0.3, "stream": True, **METHODS[method]}
@@ -497,6 +498,7 @@ def test_large_files_are_read_in_batches_by_themselves(sample, tmp_path, monkeyp
     assert ends(two) == pytest.approx(ends(streamed), rel=1e-10)
 
 
+@pytest.mark.slow
 def test_intervals_of_histograms_cover():
     """The number of 40 draws that an interval of 90 % holds: 30 at least, but for one time in 200."""
     held = 0

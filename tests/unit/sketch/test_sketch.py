@@ -60,6 +60,7 @@ def sketches_and_rows(draw):
     return rows, weights, made
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
 @pytest.mark.parametrize("statistic", ["unbiased", "plug-in"])
 @pytest.mark.parametrize("scenario", ["case-control", "censoring"])

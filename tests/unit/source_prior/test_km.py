@@ -70,6 +70,7 @@ def test_influence_is_the_change_when_a_row_counts_more(rule, sample, monkeypatc
         assert base.prior_influence_[row] == pytest.approx(quotient, abs=0.006, rel=0.15)
 
 
+@pytest.mark.slow
 def test_standard_error_is_the_spread_of_the_prior():
     rng = np.random.default_rng(0)
     fits = []
