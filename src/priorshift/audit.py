@@ -33,7 +33,7 @@ from scipy.special import betainc, xlog1py, xlogy
 
 from priorshift.arrays import Floats, Index
 from priorshift.errors import InputError
-from priorshift.io.labels import LEAST, Audit
+from priorshift.io.labels import LEAST, Audit, read_audit
 from priorshift.io.parameters import check_confidence, check_count, check_number, check_prior
 from priorshift.io.weights import effective_size, read_weights
 from priorshift.results import Interval
@@ -66,12 +66,12 @@ class AuditedShare:
     Examples
     --------
     >>> import numpy as np
-    >>> from priorshift.audit import audited_share, read_audit
+    >>> from priorshift.audit import audited_share
     >>> rng = np.random.default_rng(0)
     >>> ill = rng.random(500) < 0.3
     >>> predicted = np.where(ill, 0.8, 0.1) + 0.1 * rng.random(500)
     >>> looked_up = np.where(np.arange(500) < 50, ill, np.nan)
-    >>> share = audited_share(read_audit(looked_up, rows=500), predicted)
+    >>> share = audited_share(looked_up, predicted)
     >>> print(f"{share.value:.2f}, worth {share.labels:.0f} labels of {share.rows}")
     0.25, worth 231 labels of (50, 500)
     """
@@ -121,7 +121,7 @@ class AuditedShare:
 
 
 def audited_share(
-    audit: Audit, predicted: ArrayLike, cluster: ArrayLike | None = None, weights: ArrayLike | None = None
+    audit: Audit | ArrayLike, predicted: ArrayLike, cluster: ArrayLike | None = None, weights: ArrayLike | None = None
 ) -> AuditedShare:
     """Estimate the share of positives from an audit and predictions for all rows.
 
@@ -131,16 +131,16 @@ def audited_share(
 
     Parameters
     ----------
-    audit : Audit
-        Of rows drawn at random from the sample.
+    audit : array-like of shape (n,)
+        True classes of rows drawn at random from the sample: 1 or 0, and missing (NaN, None or empty text) elsewhere.
     predicted : array-like of shape (n,)
-        f of all rows of the sample: posteriors or scores on any scale, made without the audit's labels. A constant
-        leaves the audit alone.
+        f of all rows of the sample: posteriors or scores on any scale, made without the audit's labels. With a constant
+        only the audit counts.
     cluster : array-like of shape (n,), optional
         A number for each row, equal for rows that are not independent, such as copies of one observation.
     weights : array-like of shape (n,), optional
-        What each row stands for; which rows were looked up must not depend on it. k and n rows are then worth
-        (Σ w)²/Σ w², or less where weights go with the classes.
+        Sample weights; which rows were looked up must not depend on them. The effective sizes are then (Σ w)²/Σ w², or
+        less where weights are correlated with the classes.
 
     Returns
     -------
@@ -158,20 +158,20 @@ def audited_share(
     Examples
     --------
     >>> import numpy as np
-    >>> from priorshift.audit import audited_share, read_audit
+    >>> from priorshift.audit import audited_share
     >>> rng = np.random.default_rng(0)
     >>> positive = rng.random(2000) < 0.3
     >>> score = positive + rng.normal(scale=0.5, size=2000)
     >>> column = np.where(np.arange(2000) < 100, positive, np.nan)  # the rows are in random order
-    >>> audit = read_audit(column, rows=2000)
     >>> for predicted in (np.zeros(2000), score):
-    ...     share = audited_share(audit, predicted)
+    ...     share = audited_share(column, predicted)
     ...     interval = share.interval()
     ...     print(f"{share.value:.2f}, {interval.low:.2f} to {interval.high:.2f}: worth {share.labels:.0f} labels")
     0.25, 0.17 to 0.34: worth 100 labels
     0.26, 0.20 to 0.34: worth 170 labels
     """
     f = _predictions(predicted)
+    audit = audit if isinstance(audit, Audit) else read_audit(audit, len(f))
     k, n = len(audit), len(f)
     if audit.index.max(initial=-1) >= n:
         raise InputError(
