@@ -561,7 +561,7 @@ def test_a_handful_of_unlabelled_rows_gets_an_answer(n):
 
 def test_few_positives_are_a_guess(sample):
     few = np.r_[:5, len(sample.positive) : len(sample.X)]
-    with pytest.warns(FewPositivesWarning, match="^The estimate rests on 5 positive rows; take it as a guess"):
+    with pytest.warns(FewPositivesWarning, match="5 positive rows"):
         shift = ps.WitnessShift(0.2, random_state=0).fit(sample.X[few], sample.y[few])
     estimate = shift.estimate(sample.target)
     assert estimate.status == "few positives" and str(estimate).endswith(", a guess from few positives)")
