@@ -18,7 +18,8 @@ from priorshift.plots.samples import MixtureDisplay, ScoresDisplay
 from priorshift.plots.sensitivity import SensitivityDisplay
 from priorshift.plots.shift import DriversDisplay, LabelShiftDisplay
 from priorshift.plots.targets import SeriesDisplay
-from priorshift.scores.cross_fitting import ModelScore, Repetition
+from priorshift.scores import scored_source
+from priorshift.scores.cross_fitting import ModelScore
 
 
 @pytest.fixture
@@ -132,10 +133,9 @@ def shapes(ax):
 def test_an_estimate_is_drawn_without_scoring_its_rows_again(picture, drawn_by, sample, monkeypatch):
     estimator, estimate = drawn_by[picture]
     scored = []
-    for cls in (Repetition, ModelScore):
-        method = "target" if cls is Repetition else "__call__"
-        real = getattr(cls, method)
-        monkeypatch.setattr(cls, method, lambda *args, real=real: scored.append(1) or real(*args))
+    for owner, function in ((scored_source, "scores_by_fold"), (ModelScore, "__call__")):
+        real = getattr(owner, function)
+        monkeypatch.setattr(owner, function, lambda *args, real=real: scored.append(1) or real(*args))
     draw = getattr(plots, picture)
     by_estimate = shapes(draw(estimator, estimate))
     assert not scored
