@@ -205,11 +205,7 @@ def test_where_classes_are_apart_the_prior_is_that_of_the_sample(pi):
 @pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")
 def test_few_positives_are_said():
     X, y = problem(0.4, 12, 300, 2.0)
-    with pytest.warns(
-        FewPositivesWarning,
-        match=r"^The estimate rests on 12 positive rows; take it as a guess, for all that the interval is wider\. Label at "
-        r"least 20\.$",
-    ):
+    with pytest.warns(FewPositivesWarning, match="12 positive rows"):
         found = ps.MixturePrior(random_state=0).fit(X, y)
     assert found.few_positives_ and found.interval_[0] <= 0.4 <= found.interval_[1]
     many = ps.MixturePrior(random_state=0).fit(*problem(0.4, 300, 300, 2.0))
