@@ -269,7 +269,7 @@ def test_few_groups_are_told_of_and_have_few_degrees_of_freedom():
     with pytest.warns(IntervalWarning, match=r"number of groups in the target is 4\.0"):
         few = ps.estimate_prior(P, U, T, source_prior=0.3, groups=groups, random_state=0)
     assert few.interval.width > 4.5 * few.standard_error  # of a normal law 3.9
-    with pytest.warns(IntervalWarning, match=r"The groups of the unlabelled sample are worth 6\.0 of equal size"):
+    with pytest.warns(IntervalWarning, match=r"number of groups in the unlabelled sample is 6\.0"):
         ps.WitnessShift(0.3, **QUICK).fit(
             np.concatenate([P, U]), np.repeat([1, 0], [60, 120]), groups=np.r_[:60, 100 + np.arange(120) // 20]
         )

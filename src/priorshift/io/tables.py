@@ -260,11 +260,9 @@ def check_numbers(table: Table) -> None:
         wrong = missing
         if cells.dtype == object:
             wrong = np.array([cell is None or as_number(cell) is None for cell in cells], dtype=bool)
-        elif cells.dtype.kind == "M":
-            wrong = np.ones(len(cells), dtype=bool)
-        if not wrong.any():
+        if cells.dtype.kind == "f" and not wrong.any():
             continue
-        row = int(wrong.argmax())
+        row = int(wrong.argmax())  # the first row, where the text of every cell is a number, or all are dates
         where = f"row {row} (counting from 0), {table.column(number)}"
         if missing[row]:
             raise InputError(f"{table.name} contains NaN or an empty cell in {where}; fill it in or leave the row out.")

@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 import priorshift as ps
 from priorshift.cli import main
 from priorshift.errors import (
+    ApproximationWarning,
     DuplicateRowsWarning,
     FewPositivesWarning,
     InconsistentInputWarning,
@@ -342,14 +343,15 @@ def test_each_saved_file_is_read_once(sample, histograms, tmp_path, monkeypatch,
     monkeypatch.setattr(container, "read", lambda path, kinds: seen.append(Path(path).name) or read(path, kinds))
     first = Sketch.from_sample(sample.unlabeled, features=32)
     sketches = [Sketch.from_sample(sample.positive, like=first), first, Sketch.from_sample(sample.target, like=first)]
-    for summaries in (histograms, sketches):
+    for summaries, method in ((histograms, "auto"), (sketches, "tcpu")):
         for name, one in zip("put", summaries, strict=True):
             one.save(tmp_path / name)
-        expected = ps.estimate_prior(*summaries, source_prior=0.3)
+        expected = ps.estimate_prior(*summaries, method=method, source_prior=0.3)
         files = [str(tmp_path / name) for name in "put"]
-        assert str(ps.estimate_prior(*files, source_prior=0.3)) == str(expected)
+        assert str(ps.estimate_prior(*files, method=method, source_prior=0.3)) == str(expected)
         asked = zip(("--positive", "--unlabeled", "--target"), files, strict=True)
-        assert main(["estimate", *(word for pair in asked for word in pair), "--source-prior", "0.3"]) == 0
+        words = [word for pair in asked for word in pair]
+        assert main(["estimate", *words, "--method", method, "--source-prior", "0.3"]) == 0
         assert capsys.readouterr().out.strip() == str(expected)
         assert seen == [*"putput"]
         seen.clear()
@@ -405,8 +407,19 @@ def test_tcpu_is_streamed_by_sketches(sample):
     found = ps.estimate_prior(P, U, T, method=ps.TCPU(0.3, features=256), stream=True)
     first = Sketch.from_sample(U, features=256)
     sketches = Sketch.from_sample(P, like=first), first, Sketch.from_sample(T, like=first)
-    assert ends(found) == pytest.approx(ends(ps.estimate_prior(*sketches, source_prior=0.3)), rel=1e-10)
+    by_sketches = ps.estimate_prior(*sketches, method="tcpu", source_prior=0.3)
+    assert ends(found) == pytest.approx(ends(by_sketches), rel=1e-10)
     assert found.method == "TCPU"
+
+
+def test_the_default_method_says_that_sketches_need_tcpu(sample):
+    first = Sketch.from_sample(sample.unlabeled, features=64)
+    sketches = Sketch.from_sample(sample.positive, like=first), first, Sketch.from_sample(sample.target, like=first)
+    for samples in (sketches, (sample.positive, first, sample.target)):
+        with pytest.warns(ApproximationWarning, match="'tcpu'"):
+            found = ps.estimate_prior(*samples, source_prior=0.3)
+        named = ps.estimate_prior(*samples, method="tcpu", source_prior=0.3)  # a warning would be an error
+        assert found.method == "TCPU" and str(found) == str(named)
 
 
 def tables_of(sample):
@@ -441,13 +454,13 @@ def test_weights_of_streams_may_stand_in_some_tables(sample):
     how = {"method": "tcpu", "source_prior": 0.3, "weights": "w"}
     found = ps.estimate_prior(P, U, T.assign(w=w), stream=True, **how)
     first = Sketch.from_sample(U)
-    expected = ps.estimate_prior(P, first, T, source_prior=0.3, weights={"target": w})
+    expected = ps.estimate_prior(P, first, T, method="tcpu", source_prior=0.3, weights={"target": w})
     assert ends(found) == ends(expected)
     assert found.value == pytest.approx(ps.estimate_prior(P, U, T.assign(w=w), **how).value, abs=0.02)
     assert abs(found.value - ps.estimate_prior(P, U, T, method="tcpu", source_prior=0.3, stream=True).value) > 0.05
     # beside a sketch, also of a column that it leaves out
     for one in (first, Sketch.from_sample(U.assign(w=1.0), drop=["w"])):
-        assert ends(ps.estimate_prior(P, one, T.assign(w=w), source_prior=0.3, weights="w")) == ends(expected)
+        assert ends(ps.estimate_prior(P, one, T.assign(w=w), **how)) == ends(expected)
     of_source = ps.estimate_prior(P, U.assign(w=np.arange(len(U)) % 2 + 1.0), T, stream=True, **how)
     assert of_source.value == pytest.approx(
         ps.estimate_prior(P, U.assign(w=np.arange(len(U)) % 2 + 1.0), T, **how).value, abs=0.02
@@ -455,7 +468,7 @@ def test_weights_of_streams_may_stand_in_some_tables(sample):
     with pytest.raises(InputError, match="no table has a column 'w'; name the column of the weights"):
         ps.estimate_prior(P, U, T, stream=True, **how)
     with pytest.raises(InputError, match="all samples are sketches, which have their own"):
-        ps.estimate_prior(*(Sketch.from_sample(one, like=first) for one in (P, U, T)), source_prior=0.3, weights="w")
+        ps.estimate_prior(*(Sketch.from_sample(one, like=first) for one in (P, U, T)), **how)
 
 
 def test_messages_of_what_is_not_read_in_batches_say_what_to_do(sample, tmp_path):
@@ -546,6 +559,7 @@ def test_the_whole_way_on_the_shell(sample, tmp_path, capsys):
     code, said = run(*streamed, "--source-prior", "0.3", "--random-state", "0")
     whole = ps.estimate_prior(*(tmp_path / f"{n}.csv" for n in "put"), source_prior=0.3, random_state=0, stream=True)
     assert code == 0 and said.out.strip() == str(whole)
+    assert run(*streamed, "--source-prior", "0.3", "--plot", "@a.png")[0] == 0 and (tmp_path / "a.png").exists()
     for wrong, why in (
         ((*streamed, "--plot", "@a.png"), "--plot needs rows in memory"),
         ((*streamed, "--identical-rows"), "--identical-rows"),
@@ -577,15 +591,16 @@ def test_copies_of_continuous_rows_stay_together_and_are_told():
     assert abs(np.mean(values) - 0.6) < 0.05  # the standard error of the mean is 0.018; by place it is 0.08 too low
 
 
+@pytest.mark.filterwarnings("ignore:.*so method=.auto. is .tcpu.:priorshift.errors.ApproximationWarning")
 def test_what_was_fixed_cannot_be_set_afterwards(sample, histograms, tmp_path):
     first = Sketch.from_sample(sample.unlabeled, features=64)
     sketches = sample.positive, first, sample.target
     weights = 1.0 + np.arange(700) % 2
-    weighted = ps.estimate_prior(*sketches, source_prior=0.3, weights={"target": weights})
-    assert weighted.value != ps.estimate_prior(*sketches, source_prior=0.3).value
-    assert weighted.value == ps.estimate_prior(
-        sample.positive, first, Sketch.from_sample(sample.target, like=first, weights=weights), source_prior=0.3
-    ).value  # fmt: skip
+    how = {"method": "tcpu", "source_prior": 0.3}
+    weighted = ps.estimate_prior(*sketches, weights={"target": weights}, **how)
+    assert weighted.value != ps.estimate_prior(*sketches, **how).value
+    target = Sketch.from_sample(sample.target, like=first, weights=weights)
+    assert weighted.value == ps.estimate_prior(sample.positive, first, target, **how).value
     one_row = Histogram.from_sample(
         sample.target[:1], model=ScoreModel.fit(sample.positive, sample.unlabeled, random_state=0)
     )

@@ -330,10 +330,10 @@ def test_swapped_sketches_are_asked_about_and_others_are_not(prior):
         )
         first = Sketch.from_sample(U, features=64)
         made = [Sketch.from_sample(rows, like=first) for rows in (P, U, T)]
-        ps.estimate_prior(*made, source_prior=prior)  # a warning would be an error
-        ps.estimate_prior(*made, source_prior=(prior / 2, prior))
+        ps.estimate_prior(*made, method="tcpu", source_prior=prior)  # a warning would be an error
+        ps.estimate_prior(*made, method="tcpu", source_prior=(prior / 2, prior))
         with pytest.warns(InconsistentInputWarning, match=f"look swapped: .* a share of {prior} is like the positives"):
-            ps.estimate_prior(made[1], made[0], made[2], source_prior=prior)
+            ps.estimate_prior(made[1], made[0], made[2], method="tcpu", source_prior=prior)
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.WeakSeparationWarning")
@@ -343,7 +343,8 @@ def test_sketches_that_cannot_tell_are_not_asked_about():
         U = rng.normal(size=(1000, 3))
         P = rng.normal(size=(300, 3)) + shift
         first = Sketch.from_sample(U, features=64)
-        ps.estimate_prior(Sketch.from_sample(P, like=first), first, Sketch.from_sample(U, like=first), source_prior=0.3)
+        positive, target = Sketch.from_sample(P, like=first), Sketch.from_sample(U, like=first)
+        ps.estimate_prior(positive, first, target, method="tcpu", source_prior=0.3)
 
 
 def test_tables_beside_sketches_are_sketched_like_them():
