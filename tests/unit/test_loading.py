@@ -145,5 +145,5 @@ def test_what_needs_all_rows_is_refused_when_streaming(samples, files, capsys):
     with pytest.raises(SystemExit):
         main(["estimate", "--help"])
     options = capsys.readouterr().out
-    advised = [word.rstrip(".,;") for word in said.split() if word.startswith("--")]
+    advised = [word.rstrip(".,;)") for word in said.split() if word.startswith("--")]
     assert all(option in options for option in advised), advised  # the shell has every option that it advises
