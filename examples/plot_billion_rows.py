@@ -107,7 +107,9 @@ sketch_u = Sketch.from_sample(
 )
 sketch_p = Sketch.from_sample(positive, like=sketch_u)
 sketch_t = Sketch.from_sample(stream(4, TARGET_PRIOR, seed=2), like=sketch_u)
-sketched = ps.estimate_prior(sketch_p, sketch_u, sketch_t, source_prior=SOURCE_PRIOR)
+sketched = ps.estimate_prior(
+    sketch_p, sketch_u, sketch_t, method="tcpu", source_prior=SOURCE_PRIOR
+)
 print(sketched)
 
 # %%

@@ -498,6 +498,8 @@ def test_numbers_and_decisions_are_those_of_python_and_the_shell(client, tmp_pat
     assert page == (tmp_path / "report.html").read_text(encoding="utf-8").replace(" --json", "")
 
     without_output = shlex.split(story["answer"]["command"])[2:-2]
+    at = without_output.index("--threshold")  # of a diagnosis alone
+    del without_output[at : at + 2]
     assert main(["adapt", *without_output, "--classifier", "logistic", "--output", "decisions.csv"]) == 0
     assert client.result(story, "decisions.csv").text == (tmp_path / "decisions.csv").read_text(encoding="utf-8")
 

@@ -360,7 +360,7 @@ def test_no_file_is_left_when_drawing_fails(tmp_path, capsys):
         == 2
     )
     assert sorted(tmp_path.iterdir()) == before
-    assert "no picture" in capsys.readouterr().err
+    assert "--plot" in capsys.readouterr().err
 
 
 def test_a_data_frames_index_is_no_feature(tmp_path, command):

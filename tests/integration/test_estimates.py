@@ -30,6 +30,7 @@ from priorshift.inference.strata import pooled
 from priorshift.io.readers import read_table
 from priorshift.io.tables import ColumnSelection
 from priorshift.io.targets import rows_by_value, target_name
+from priorshift.scores.scored_source import ScoredSource
 
 KNOWN = PointPrior(0.2)
 PRIORS = {"jan": 0.2, "feb": 0.2, "mar": 0.6}
@@ -70,9 +71,9 @@ def test_each_estimate_is_that_of_the_target_alone(settings, source, targets):
 
 def test_the_source_is_fitted_once_and_each_target_is_scored_once(source, targets, monkeypatch):
     counts = {"fit": 0, "score": 0}
-    fit, score = ps.WitnessShift._fit, ps.WitnessShift._score
+    fit, score = ps.WitnessShift._fit, ScoredSource.score
     monkeypatch.setattr(ps.WitnessShift, "_fit", lambda *a: counts.update(fit=counts["fit"] + 1) or fit(*a))
-    monkeypatch.setattr(ps.WitnessShift, "_score", lambda *a: counts.update(score=counts["score"] + 1) or score(*a))
+    monkeypatch.setattr(ScoredSource, "score", lambda *a: counts.update(score=counts["score"] + 1) or score(*a))
     made = ps.estimate_priors(*source, targets, source_prior=0.3, random_state=0)
     made.differences(), made.equality_test(), made.band
     assert counts == {"fit": 1, "score": 3}

@@ -411,7 +411,7 @@ def test_a_missing_extra_is_one_sentence(results, tmp_path, monkeypatch, capsys,
         results["estimate"].report(tmp_path / "page.html")
     monkeypatch.chdir(tmp_path)
     assert main(["demo"]) == 0
-    assert f"report: none, since a report needs {package}" in capsys.readouterr().out
+    assert f"report: none (a report needs {package}" in capsys.readouterr().out
     assert main(["demo", "--report", "x.html"]) == 2
     assert not list(tmp_path.iterdir())
 

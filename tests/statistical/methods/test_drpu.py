@@ -112,7 +112,7 @@ def test_copies_of_all_rows_change_nothing():
         return drpu, drpu.estimate(np.tile(s.target, (times, 1)))
 
     once, own = asked(1)
-    with pytest.warns(DuplicateRowsWarning, match="are taken as one observation"):
+    with pytest.warns(DuplicateRowsWarning, match="one observation"):
         thrice, estimate = asked(3)
     assert thrice.least_share_ == pytest.approx(once.least_share_, rel=1e-9)
     assert estimate.value == pytest.approx(own.value, rel=1e-9)

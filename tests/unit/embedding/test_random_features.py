@@ -211,7 +211,7 @@ def test_many_features_give_the_exact_estimate():
 
 def test_the_objective_and_the_joint_influence_work_as_ever():
     tcpu = ps.TCPU(0.3, embedding="random-features", features=128).fit(S.X, S.y)
-    estimate, influence = tcpu.estimate_jointly(S.target)
+    estimate, influence = tcpu.estimate_jointly(tcpu.read_target(S.target))
     assert influence.ratio == estimate.negative_ratio
     lowest = tcpu.objective(S.target, estimate.raw)
     assert lowest < tcpu.objective(S.target, [estimate.raw - 0.01, estimate.raw + 0.01]).min()

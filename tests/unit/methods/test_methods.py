@@ -61,7 +61,7 @@ def picture(estimator, estimate):
 @pytest.fixture(autouse=True)
 def _toy(monkeypatch):
     """One line in the table."""
-    monkeypatch.setattr(methods, "METHODS", (*methods.METHODS, methods.Method("toy", Toy, picture)))
+    monkeypatch.setattr(methods, "METHODS", (*methods.METHODS, methods.Method("toy", Toy)))
     monkeypatch.setitem(OPTIONS["--method"], "choices", methods.names())
     drawn.clear()
     yield
