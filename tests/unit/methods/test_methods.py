@@ -54,7 +54,6 @@ def _toy(monkeypatch):
     """One line in the table."""
     monkeypatch.setattr(methods, "METHODS", (*methods.METHODS, methods.Method("toy", Toy)))
     monkeypatch.setitem(OPTIONS["--method"], "choices", methods.names())
-    yield
 
 
 @pytest.fixture(scope="module")
