@@ -187,8 +187,8 @@ def run(tree: Path, log: Path, limits: dict[str, float], budget: float) -> tuple
             outcome = "out of time"
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    outcome = outcome or ("survived" if process.wait() in (0, 5) else "caught")  # 5: no tests were collected
-    return outcome, started.read_text().splitlines()
+    codes = {0: "survived", 5: "survived", -signal.SIGKILL: "killed"}  # 5: no tests were collected
+    return outcome or codes.get(process.wait(), "caught"), started.read_text().splitlines()
 
 
 def judge(mutant: Mutant, reaching: dict[str, float], original: Path, tree: Path, budget: float) -> None:
