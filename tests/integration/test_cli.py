@@ -602,7 +602,7 @@ def test_wrong_use_with_one_target_is_a_sentence(months, tmp_path, capsys):
     refused("has no column 'week'", *one, "--by", "week")
     refused("--by and --drop name the same column, 'month'", *one, "--by", "month", "--drop", "month")
     refused("--by and --id-column name the same column, 'month'", *one, "--by", "month", "--id-column", "month")
-    refused("--stratify and --by name the same column", *one, "--by", "month", "--stratify", "month")
+    refused("--by and --stratify cannot be combined", *one, "--by", "month", "--stratify", "month")
     refused("has no column 'month'", *one, "--stratify", "month")
 
 
