@@ -147,3 +147,14 @@ def test_what_needs_all_rows_is_refused_when_streaming(samples, files, capsys):
     options = capsys.readouterr().out
     advised = [word.rstrip(".,;)") for word in said.split() if word.startswith("--")]
     assert all(option in options for option in advised), advised  # the shell has every option that it advises
+
+
+@pytest.mark.parametrize("settings", [{"encoder": None}, {"stream": False}], ids=str)
+def test_a_dask_array_is_never_brought_into_memory_unasked(settings):
+    array = pytest.importorskip("dask.array")
+    s = ps.simulate.gaussian(0.2, 0.6, n_source=100, n_target=60, shared=False, random_state=0)
+    unlabeled = array.from_array(s.unlabeled, chunks=(20, s.unlabeled.shape[1]))
+    with pytest.raises(InputError, match="Dask"):
+        ps.estimate_prior(s.positive, unlabeled, s.target, source_prior=0.2, **settings)
+    with pytest.raises(InputError, match="Dask"):
+        ps.estimate_priors(s.positive, unlabeled, {"a": s.target}, source_prior=0.2)

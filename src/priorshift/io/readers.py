@@ -164,10 +164,10 @@ def _refuse_other_things(source: Any, name: str) -> None:
         raise InputTypeError(f"{name} is a mapping, but a table is expected; pass pandas.DataFrame({name}).")
     if isinstance(source, io.IOBase):
         raise InputTypeError(f"{name} is an open file, but a table or a path is expected; pass the file's path.")
-    if type(source).__module__.startswith(("dask.dataframe", "dask.bag", "dask.delayed")):  # names would be lost
+    if type(source).__module__.split(".")[0] in ("dask", "dask_expr"):  # never brought into memory unasked
         raise InputTypeError(
-            f"{name} is a Dask {type(source).__name__}, whose rows are not on this machine; call .compute() on it, or "
-            "pass it to estimate_prior without stream=False."
+            f"{name} is a Dask {type(source).__name__}, but rows in memory are needed here; leave stream, encoder and "
+            "several targets out of estimate_prior, or call .compute() on it first."
         )
     if isinstance(source, Iterator):
         raise InputTypeError(f"{name} is an iterator, which can be read only once; pass list({name}).")
