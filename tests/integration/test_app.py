@@ -297,7 +297,7 @@ def test_a_bad_file_gets_a_sentence(client, why):
 def test_many_cells_in_few_bytes_are_refused_before_they_are_read(tmp_path):
     path = tmp_path / "wide.parquet"
     path.write_bytes(parquet(1000, 400))
-    with pytest.raises(InputError, match="more than 100,000 cells"):
+    with pytest.raises(InputError, match=r"100,000 cells"):
         replace(LIMITS, cells=100_000).check_file(path, "t")
     replace(LIMITS, cells=400_000).check_file(path, "t")
 
@@ -310,7 +310,7 @@ def test_long_cells_that_are_stored_once_are_refused_before_they_fill_the_memory
     files.write_table(pyarrow.table({"a": cells.cast(pyarrow.string()), "b": np.zeros(500)}), tmp_path / "t.parquet")
     assert (tmp_path / "t.parquet").stat().st_size < 100_000
     before = pyarrow.total_allocated_bytes()
-    with pytest.raises(InputError, match="more than 20,000,000 bytes when decompressed"):
+    with pytest.raises(InputError, match=r"20,000,000 bytes"):
         replace(LIMITS, bytes=20_000_000).check_file(tmp_path / "t.parquet", "t")
     assert pyarrow.total_allocated_bytes() <= before
 

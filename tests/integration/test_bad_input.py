@@ -282,7 +282,7 @@ def test_a_folder_and_a_missing_file_are_refused(tmp_path, command):
 @pytest.mark.parametrize("prior", ["0", "1", "-1", "nan", "inf"])
 def test_a_prior_that_is_none_is_refused(prior, tmp_path, command):
     command(write(tmp_path, GOOD), r"source_prior is .*, but it must be a number strictly between 0 and 1", prior)
-    with pytest.raises(InputError, match=r"source_prior is .*, but it must be a number strictly between 0 and 1"):
+    with pytest.raises(InputError, match=r"source_prior is .*between 0 and 1"):
         ps.estimate_prior(**GOOD, source_prior=float(prior))
 
 
@@ -499,9 +499,9 @@ def test_a_lazy_frame_of_narwhals_and_an_empty_cell_are_named():
     import narwhals as nw
     import polars as pl
 
-    with pytest.raises(InputError, match=r"is a lazy frame, but its rows are needed; call .collect\(\)"):
+    with pytest.raises(InputError, match=r"lazy frame"):
         ps.estimate_prior(**(GOOD | {"target": nw.from_native(pl.LazyFrame({"a": [1.0]}))}), source_prior=0.2)
-    with pytest.raises(InputError, match=r"empty cell in row 0 .*column 0"):
+    with pytest.raises(InputError, match=r"row 0 .*column 0"):
         ps.estimate_prior(**(GOOD | {"target": [[None, "x", 3], [4, 5, 6]]}), source_prior=0.2, encoder=None)
 
 
@@ -532,9 +532,7 @@ def test_a_cell_that_never_ends_is_no_csv(tmp_path, command):
 
 def test_an_array_of_records_is_refused():
     strange = np.zeros((2, 3), dtype=[("x", float), ("y", float)])
-    with pytest.raises(
-        InputError, match=r"column 0 of target holds .*, but a cell argument must be a string, a number or a date"
-    ):
+    with pytest.raises(InputError, match=r"column 0 of target"):
         ps.estimate_prior(**(GOOD | {"target": strange}), source_prior=0.2, encoder=None)
 
 
@@ -543,7 +541,5 @@ def test_bounds_need_all_pairs_of_rows():
 
     tcpu = ps.TCPU(0.2, pairs=500, random_state=0).fit(PROBLEM.X, PROBLEM.y)
     sampled = tcpu._kernel_fit.embed(tcpu.read_target(PROBLEM.target), tcpu.statistic, tcpu.pairs)
-    with pytest.raises(
-        InputError, match="bounds the estimate from all pairs of rows, but a sample of pairs was asked for"
-    ):
+    with pytest.raises(InputError, match=r"sample of pairs"):
         intervals.sharp_bound(sampled, 0.2, 0.95)

@@ -316,16 +316,14 @@ def test_labels_that_do_not_tell_positives_are_refused_by_fit(case, kind):
 def test_two_words_are_labels_of_a_classifier_with_a_warning_and_of_no_other(name, case):
     words = np.where(Y == 1, "yes", "no")
     if not issubclass(case.cls, PUClassifier):
-        with pytest.raises(InputError, match=r"y holds '(yes|no)', but two numbers are expected; pass 1 for positives"):
+        with pytest.raises(InputError, match=r"y holds '(yes|no)'"):
             case.make().fit(X, words)
-        with pytest.raises(InputError, match="y holds '', but two numbers are expected"):  # the one that is no number
+        with pytest.raises(InputError, match=r"y holds ''"):  # the one that is no number
             case.make().fit(X, np.where(Y == 1, "1", ""))
         return
-    with pytest.warns(
-        LabelOrderWarning, match="y holds text: 'yes', the later one in the alphabet, is taken for labelled"
-    ):
+    with pytest.warns(LabelOrderWarning, match=r"'yes'"):
         classifier = case.make(random_state=0).fit(X, words, shared=IDS)
-    with pytest.raises(InputError, match=r"pass 1 for positives and 0 for the rest, or the word for positives as posi"):
+    with pytest.raises(InputError, match="positive_label"):
         ps.TCPU().fit(X, words)
     assert classifier.classes_.tolist() == ["no", "yes"]
     assert answer(classifier) == answer(fitted(name))
@@ -402,9 +400,7 @@ def test_shared_is_known_under_censoring_and_refused(name, case, shared):
         assert name in ("KM2LS", "KM2LS in groups")  # which does not use the unlabelled rows
         return
     censored.set_params(**dict.fromkeys(scenarios, "censoring"))
-    with pytest.raises(
-        InputError, match=r"shared is known under scenario='censoring' \(every labelled row\); leave it"
-    ):
+    with pytest.raises(InputError, match=r"scenario='censoring'"):
         censored.fit(X, Y, shared=shared)
     assert len(numbers(answer(censored.fit(X, Y)))) > 1
 
@@ -446,20 +442,20 @@ def test_one_row_is_no_sample_and_may_be_scored(reader):
     if table == "X":
         assert len(read(fitted(name), method, TARGET[:1])) == 1
         return
-    with pytest.raises(InputError, match="target has 1 row, but at least 2 are needed to tell signal from noise; add"):
+    with pytest.raises(InputError, match=r"target has 1 row"):
         read(fitted(name), method, TARGET[:1])
 
 
 def test_other_columns_than_the_fitted_ones_are_refused(reader):
     name, method, table = reader
-    with pytest.raises(InputError, match=rf"^{table} has 2 features,? but .* 3.*; pass the same columns in the same"):
+    with pytest.raises(InputError, match=rf"^{table} has 2 features.* 3"):
         read(fitted(name), method, TARGET[:, :2])
     named = fitted_on_names(name)
-    with pytest.raises(InputError, match=f"^{table} lacks 'b', compared with the fitted source; pass the same columns"):
+    with pytest.raises(InputError, match=f"^{table} .*'b'"):
         read(named, method, frame(TARGET, "ca"))
-    with pytest.raises(InputError, match=f"^{table} lacks 'b' and has 'B' besides, compared with the fitted source"):
+    with pytest.raises(InputError, match=f"^{table} .*'b'.*'B'"):
         read(named, method, frame(TARGET).rename(columns={"b": "B"}))
-    with pytest.raises(InputError, match=f"^{table} has 'd' besides, compared with the fitted source"):
+    with pytest.raises(InputError, match=f"^{table} .*'d'"):
         read(named, method, frame(TARGET).assign(d=1.0))
 
 
@@ -502,9 +498,7 @@ def test_a_left_out_column_that_varies_in_the_target_is_warned_of(name, method, 
     estimator = fitted_with_constant(name)
     varying = constant(TARGET)
     varying[3, 3] = 8.0
-    with pytest.warns(
-        ColumnWarning, match=f"^Left out column 3: constant in the population sample but not in {table}, which label"
-    ):
+    with pytest.warns(ColumnWarning, match=f"column 3.*{table}"):
         with_warning = said_of(estimator, method, varying)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ColumnWarning)
@@ -515,7 +509,7 @@ def test_a_left_out_column_that_varies_in_the_target_is_warned_of(name, method, 
 def test_a_left_out_column_that_varies_among_the_positives_is_warned_of_by_fit(name, case):
     varying = constant(X)
     varying[Y == 1, 3] += np.arange((Y == 1).sum())
-    with pytest.warns(ColumnWarning, match="^Left out column 3: constant in the population sample but not in X, which"):
+    with pytest.warns(ColumnWarning, match=r"column 3.* X"):
         estimator = case.make(random_state=0).fit(varying, Y)
     if case.cls is not ps.ShiftedClassifier:  # whose classifier has it
         assert answer(estimator, constant(TARGET)) == answer(fitted_with_constant(name), constant(TARGET))
@@ -753,7 +747,7 @@ def test_a_setting_that_only_a_fit_heeds_is_not_changed_after_it(estimator, chan
 def test_nothing_answers_with_settings_that_only_another_fit_could_heed(name, ask):
     changed = pickle.loads(pickle.dumps(fitted(chosen(name) and name)))
     ask(changed)
-    with pytest.raises(InputError, match=r"^random_state was 0 when .* was fitted and is 7 now; fit again\.$"):
+    with pytest.raises(InputError, match=r"random_state.* 0 .* 7"):
         ask(changed.set_params(random_state=7))
     ask(changed.set_params(random_state=0))  # as it was
 
@@ -761,10 +755,10 @@ def test_nothing_answers_with_settings_that_only_another_fit_could_heed(name, as
 def test_a_setting_of_a_part_is_not_changed_after_a_fit_either():
     changed = pickle.loads(pickle.dumps(fitted("ShiftedClassifier"))).set_params(classifier__C=0.01)
     for method in ("adapt", "predict", "predict_proba"):
-        with pytest.raises(InputError, match=r"^classifier__C was 1\.0 when ShiftedClassifier was fitted and is 0\.01"):
+        with pytest.raises(InputError, match=r"classifier__C.*0\.01"):
             read(changed, method, TARGET)
     ratio = ps.KernelRatio().fit(X, Y).set_params(kernel="laplace")
-    with pytest.raises(InputError, match=r"^kernel was 'gaussian' when KernelRatio was fitted and is 'laplace' now"):
+    with pytest.raises(InputError, match=r"'gaussian'.*'laplace'"):
         ratio.negative_ratio(TARGET)
 
 
@@ -782,7 +776,7 @@ def test_showing_a_fitted_estimator_computes_nothing_and_never_fails():
 @pytest.mark.parametrize("name", ["standardize", "verbose"])
 def test_a_flag_is_true_or_false(name):
     s = ps.simulate.gaussian(0.3, 0.6, 100, 50, random_state=0)
-    with pytest.raises(InputError, match=f"{name} is 'no', but it must be True or False"):
+    with pytest.raises(InputError, match=f"{name} is 'no'"):
         ps.TCPU(0.3, **{name: "no"}).fit(s.X, s.y)
     told = ps.TCPU(0.3, standardize=np.True_).fit(s.X, s.y).estimate(s.target).to_dict()
     assert json.loads(json.dumps(told)) == told

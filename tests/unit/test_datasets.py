@@ -81,23 +81,23 @@ def test_without_a_network_three_ways_are_named(monkeypatch):
 
     monkeypatch.delenv("PRIORSHIFT_DATA", raising=False)
     monkeypatch.setattr("sklearn.datasets.fetch_openml", broken)
-    with pytest.raises(InputError, match=r"Vehicle was not found.*PRIORSHIFT_DATA.*connect to OpenML"):
+    with pytest.raises(InputError, match=r"Vehicle.*PRIORSHIFT_DATA"):
         datasets.load_table("Vehicle")
-    with pytest.raises(InputError, match=r"Fashion was not found.*torchvision can download"):
+    with pytest.raises(InputError, match=r"Fashion.*torchvision"):
         datasets.load_images("Fashion")
 
 
 def test_folders_and_names_that_are_wrong(tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="name is 'Iris', but it must be one of 'Diabetes'"):
+    with pytest.raises(InputError, match=r"'Iris'.*'Diabetes'"):
         datasets.load_table("Iris")
-    with pytest.raises(InputError, match="name is 'Faces', but it must be one of 'MNIST'"):
+    with pytest.raises(InputError, match=r"'Faces'.*'MNIST'"):
         datasets.load_images("Faces")
     monkeypatch.setenv("PRIORSHIFT_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(InputError, match="which is not a folder; set it to the folder of the data sets"):
+    with pytest.raises(InputError, match=r"not a folder"):
         datasets.load_table("Diabetes")
     monkeypatch.setenv("PRIORSHIFT_DATA", str(tmp_path))
     write(tmp_path, X=np.ones((3, 2)))
-    with pytest.raises(InputError, match=r"Diabetes\.npz is not a data set: an \.npz file with the arrays X, y_raw"):
+    with pytest.raises(InputError, match=r"Diabetes\.npz"):
         datasets.load_table("Diabetes")
 
 

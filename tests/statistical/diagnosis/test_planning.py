@@ -298,11 +298,11 @@ def test_odd_tables_are_planned_from_or_said_to_be_of_no_use(kind):
 
 @pytest.mark.parametrize("width", [0, 1, -0.1, "narrow", float("nan")])
 def test_a_width_lies_between_zero_and_one(plan, width):
-    with pytest.raises(InputError, match=r"width .* between 0 and 1"):
+    with pytest.raises(InputError, match=r"width .*between 0 and 1"):
         plan.required(width)
 
 
 @pytest.mark.parametrize("size", [1, -5, "many", float("inf")])
 def test_sizes_are_numbers_of_rows(plan, size):
-    with pytest.raises(InputError, match=r"target .* 2 or more"):
+    with pytest.raises(InputError, match=r"target .*2"):
         plan.predict(target=size)

@@ -117,7 +117,7 @@ def test_with_a_threshold_it_is_that_of_the_interval_against_it_with_the_error_o
 
 @pytest.mark.parametrize("threshold", [0, 1.0, "half", True, float("nan")])
 def test_a_threshold_is_a_share(threshold):
-    with pytest.raises(InputError, match=r"threshold .* between 0 and 1"):
+    with pytest.raises(InputError, match=r"threshold .*between 0 and 1"):
         check_threshold(threshold)
 
 

@@ -154,7 +154,7 @@ def test_paper_bound_is_theorem_2():
 
 
 def test_paper_bound_refuses_a_confidence_that_the_theorem_does_not_reach():
-    with pytest.raises(InputError, match=r"confidence is 0.8, but Theorem 2 holds only from 0.837 on"):
+    with pytest.raises(InputError, match=r"confidence is 0\.8.*0\.837"):
         intervals.paper_bound(embeddings(line()), 0.2, 0.8)
 
 
@@ -196,7 +196,7 @@ def test_deviation_of_a_mean_embedding_stays_within_its_bound():
 def test_vacuous_bound_says_so_with_its_numbers(method):
     s = ps.simulate.gaussian(0.2, 0.6, 200, 200, random_state=0)
     tcpu = ps.TCPU(0.2, interval=method).fit(s.X, s.y, shared=s.ids)
-    with pytest.warns(IntervalWarning, match=f"The {method} is vacuous: with 33 positive, 167 unlabeled and 200"):
+    with pytest.warns(IntervalWarning, match=f"{method} is vacuous.*33 positive.*167 unlabeled.*200"):
         interval = tcpu.estimate(s.target).interval
     assert (interval.low, interval.high, interval.method) == (0, 1, method)
 
@@ -204,9 +204,9 @@ def test_vacuous_bound_says_so_with_its_numbers(method):
 @pytest.mark.parametrize("method", ["paper-bound", "sharp-bound"])
 def test_unbounded_kernel_has_no_bound(method):
     s = ps.simulate.gaussian(0.2, 0.6, 200, 200, random_state=0)
-    with pytest.raises(InputError, match=f"interval='{method}' needs a bounded kernel, but 'energy' is not"):
+    with pytest.raises(InputError, match=f"'{method}' .*bounded kernel.*'energy'"):
         ps.TCPU(0.2, kernel="energy", interval=method).fit(s.X, s.y).estimate(s.target)
-    with pytest.raises(InputError, match="needs a bounded kernel"):
+    with pytest.raises(InputError, match=r"bounded kernel"):
         getattr(intervals, method.replace("-", "_"))(embeddings(line(), kernel=Energy()), 0.2, 0.95)
 
 
@@ -333,7 +333,7 @@ def test_without_separation_there_is_no_ratio_and_every_one_is_possible():
     X, T = rng.normal(size=(60, 3)), rng.normal(size=(40, 3))
     X[30:] = X[:30]  # P equal to U
     tcpu = ps.KernelRatio().fit(X, np.repeat([1, 0], 30))
-    with pytest.warns(WeakSeparationWarning, match="No estimate: the separation of 30 positive from 30 unlabeled rows"):
+    with pytest.warns(WeakSeparationWarning, match=r"30 positive.* 30 unlabeled"):
         found = tcpu.negative_ratio(T)
     assert np.isnan(found.value) and np.isnan(found.standard_error)
     assert (found.interval.low, found.interval.high) == (0, np.inf)

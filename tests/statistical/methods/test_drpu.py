@@ -82,7 +82,7 @@ def test_any_score_can_take_the_networks_place(model, sample):
     drpu = ps.DRPU(model=model, random_state=0).fit(sample.X, sample.y, shared=sample.ids)
     assert drpu.estimate(sample.target).value == pytest.approx(0.6, abs=0.15)  # as above, and a forest is weaker
     assert drpu.alpha_ is None and type(drpu.model_) is type(model)
-    with pytest.raises(InputError, match="density_ratio needs the network"):
+    with pytest.raises(InputError, match=r"density_ratio"):
         drpu.density_ratio(sample.target)
 
 
@@ -94,9 +94,7 @@ def test_a_known_prior_is_reported_and_an_estimated_one_named(sample):
 
 def test_interval_warns_of_what_it_leaves_out(sample):
     drpu = logistic().fit(sample.X, sample.y)
-    with pytest.warns(
-        EstimatedPriorWarning, match=r"The interval of DRPU includes sampling error \(0\.\d+\), not its bias"
-    ):
+    with pytest.warns(EstimatedPriorWarning, match=r"sampling error.*bias"):
         estimate = drpu.estimate(sample.target)
     assert estimate.interval.low < estimate.value < estimate.interval.high
     half = estimate.interval.high - estimate.value
@@ -126,7 +124,7 @@ def test_copies_of_some_rows_change_nothing():
     s = ps.simulate.gaussian(0.2, 0.6, 1000, 400, shared=False, random_state=0)
     drpu = logistic().fit(s.X, s.y)
     own = drpu.estimate(s.target)
-    with pytest.warns(DuplicateRowsWarning, match="of 600 target rows are copies"):
+    with pytest.warns(DuplicateRowsWarning, match=r"600 target rows"):
         estimate = drpu.estimate(np.concatenate([s.target, s.target[:200]]))
     assert estimate.value == pytest.approx(own.value, rel=1e-9)
     assert estimate.standard_error == pytest.approx(own.standard_error, rel=1e-9)
@@ -154,9 +152,7 @@ def test_groups_widen_the_interval_as_far_as_their_rows_are_alike():
 
 def test_few_positives_fall_back_with_numbers():
     s = ps.simulate.gaussian(0.2, 0.6, 200, 200, random_state=0)
-    with pytest.warns(
-        FewPositivesWarning, match=r"16 held-out positives are too few .* more than 1\.21 .* with 50% of them"
-    ):
+    with pytest.warns(FewPositivesWarning, match=r"16 held-out.*1\.21"):
         drpu = logistic().fit(s.X, s.y)
     assert drpu.least_share_ == 0.5
     assert 0 < drpu.estimate(s.target).value < 1
@@ -167,7 +163,7 @@ def test_positives_like_the_population_are_an_upper_bound_and_said_so():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(400, 2)), np.repeat([1, 0], [200, 200])
     constant = ps.DRPU(model=LogisticRegression(C=1e-12), random_state=0)
-    with pytest.warns(WeakSeparationWarning, match=r"No level set tells positives from the population: at best 0\.9"):
+    with pytest.warns(WeakSeparationWarning, match=r"level set.*0\.9"):
         constant.fit(X, y)
 
 
@@ -215,6 +211,6 @@ def test_no_interval_pretends():
     assert estimate.interval.high == pytest.approx((1 - 0.025 ** (1 / 50)) / at)
     same = np.zeros((60, 2))
     nothing = ps.DRPU(model=LogisticRegression(), standardize=False, random_state=0)
-    with pytest.warns(WeakSeparationWarning, match="No level set tells positives"):
+    with pytest.warns(WeakSeparationWarning, match=r"level set"):
         nothing.fit(same, np.arange(60) < 30)
     assert (nothing.estimate(same).interval.low, nothing.estimate(same).interval.high) == (0, 1)

@@ -175,14 +175,14 @@ def test_a_target_without_an_answer_cannot_be_adapted_to():
     X, y = rng.normal(size=(60, 2)), np.repeat([1, 0], 30)
     X[30:] = X[:30]
     shifted = ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(0.3)).fit(X, y)
-    with pytest.raises(InputError, match=r"the target prior cannot be estimated from these data .* to adapt_to"):
+    with pytest.raises(InputError, match=r"adapt_to"):
         shifted.adapt(X)
 
 
 def test_scores_without_numbers_are_refused():
-    with pytest.raises(InputError, match="positive must hold at least one score, and only finite ones"):
+    with pytest.raises(InputError, match=r"positive .*score"):
         target_metrics([], [1.0], 0.5, 0.5)
-    with pytest.raises(InputError, match="target must hold at least one score"):
+    with pytest.raises(InputError, match=r"target .*score"):
         target_metrics([1.0], [np.nan], 0.5, 0.5)
 
 
@@ -202,9 +202,7 @@ class Odd(LogisticRegression):
 )
 def test_answers_that_are_no_probabilities_are_refused_in_fit(answer):
     s = ps.simulate.gaussian(0.2, 0.6, 100, 100, random_state=0)
-    with pytest.raises(
-        InputError, match=r"Odd gave probabilities of shape .* a classifier of two classes that knows both"
-    ):
+    with pytest.raises(InputError, match=r"Odd .*shape"):
         ps.ShiftedClassifier(Odd(answer), ps.TCPU(0.2)).fit(s.X, s.y)
 
 
@@ -220,9 +218,7 @@ def test_a_classifier_frozen_on_a_frame_gets_its_columns_in_its_order(tmp_path):
         shifted = ps.ShiftedClassifier(FrozenEstimator(model), ps.TCPU(0.2)).fit(source[order], s.y)
         for given in (target[order], target[["b", "c", "a"]], target[order].to_numpy(), str(tmp_path / "t.csv")):
             np.testing.assert_allclose(shifted.predict_proba(given)[:, 1], told, rtol=1e-9)
-    with pytest.raises(
-        InputError, match=r"was fitted on 3 columns \(a, …\), but X has 2 \(a, …\); pass the same columns"
-    ):
+    with pytest.raises(InputError, match=r"3 columns.*X has 2"):
         ps.ShiftedClassifier(FrozenEstimator(model), ps.TCPU(0.2)).fit(source[["a", "b"]], s.y)
 
 
@@ -274,18 +270,18 @@ def test_random_models_are_decided_by_random_state():
 
 def test_few_positives_are_said():
     s = ps.simulate.gaussian(0.2, 0.6, 100, 100, random_state=0)
-    with pytest.warns(ps.errors.FewPositivesWarning, match="Probabilities are calibrated on 5 positive rows"):
+    with pytest.warns(ps.errors.FewPositivesWarning, match=r"5 positive"):
         ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(0.2)).fit(s.X[-88:], s.y[-88:])
 
 
 def test_text_and_thresholds_that_are_no_numbers():
-    with pytest.raises(InputError, match="p contains values that are not numbers"):
+    with pytest.raises(InputError, match=r"^p contains"):
         ps.adapt.shifted_posterior(["a"], 0.2, 0.5)
-    with pytest.raises(InputError, match="positive contains values that are not numbers"):
+    with pytest.raises(InputError, match=r"^positive contains"):
         target_metrics(["a"], [1.0], 0.5, 0.5)
-    with pytest.raises(InputError, match="threshold is nan, but it must be a finite number"):
+    with pytest.raises(InputError, match=r"threshold is nan"):
         target_metrics([1.0], [1.0], 0.5, np.nan)
-    with pytest.raises(InputError, match="target_prior is True, but it must be a number from 0 to 1"):
+    with pytest.raises(InputError, match=r"target_prior is True"):
         target_metrics([1.0], [1.0], True, 0.5)
 
 

@@ -247,8 +247,7 @@ def test_an_interval_that_says_nothing_is_said():
     X, y = problem(0.0, 100, 200, 0.0, columns=3, seed=0)
     with pytest.warns(
         WeakSeparationWarning,
-        match=r"^From 100 positive and 200 unlabelled rows hardly anything can be said of the source prior \(0\.\d\d to "
-        r"\d\.\d\d\): too few rows, or nothing that tells the classes apart\. Pass what you know",
+        match=r"100 positive.*200 unlabelled.*\(0\.\d\d to \d\.\d\d\)",
     ):
         assert ps.MixturePrior(random_state=0).fit(X, y).is_uninformative_
 
@@ -323,7 +322,7 @@ def test_scores_that_were_made_before_give_the_same_prior():
 def test_copies_of_every_row_leave_the_prior_where_it_is():
     X, y = problem(0.4, 100, 300, 1.0)
     once = ps.MixturePrior(random_state=0).fit(X, y)
-    with pytest.warns(ps.errors.DuplicateRowsWarning, match="1200 of 1600 source rows are copies of others"):
+    with pytest.warns(ps.errors.DuplicateRowsWarning, match=r"1200 of 1600"):
         four = ps.MixturePrior(random_state=0).fit(np.repeat(X, 4, axis=0), np.repeat(y, 4))
     # folds and features are drawn anew for other rows, which moves a p-value by its noise
     assert abs(four.prior_ - once.prior_) < once.standard_error_
@@ -345,7 +344,7 @@ def test_it_is_asked_by_tcpu_with_all_that_it_leaves_open():
 
 
 def test_a_wrong_flag_is_refused():
-    with pytest.raises(InputError, match="use_km2 is 'no', but it must be True or False"):
+    with pytest.raises(InputError, match=r"use_km2 is 'no'"):
         ps.MixturePrior(use_km2="no").fit(*problem(0.4, 20, 40, 1.0))
 
 

@@ -198,7 +198,7 @@ def slow(made, source, values, target, r):
 def test_no_ratio_where_positives_look_like_the_population():
     rng = np.random.default_rng(0)
     witness = ps.WitnessShift(0.2, random_state=0).fit(rng.normal(size=(300, 3)), np.arange(300) < 100)
-    with pytest.warns(WeakSeparationWarning, match="so every ratio is possible"):
+    with pytest.warns(WeakSeparationWarning, match=r"every ratio"):
         ratio = witness.negative_ratio(rng.normal(size=(200, 3)))
     assert np.isnan(ratio.value) and (ratio.interval.low, ratio.interval.high) == (0, np.inf)
 
@@ -407,9 +407,7 @@ def test_a_distribution_gives_the_quantiles_of_a_simulation(given, sample):
 
 def test_an_estimator_with_an_influence_has_its_error_in_the_interval(given, sample):
     asking = ps.WitnessShift(ps.KM2(), random_state=0).fit(sample.X, sample.y, shared=sample.ids)
-    with pytest.warns(
-        EstimatedPriorWarning, match=r"was estimated by KM2\. The interval includes .*, but not its bias"
-    ):
+    with pytest.warns(EstimatedPriorWarning, match=r"KM2.*bias"):
         estimate = asking.estimate(sample.target)
     km2, R = asking.prior_estimator_, asking.negative_ratio(sample.target)
     assert isinstance(km2, ps.KM2) and estimate.source_prior == pytest.approx(km2.prior_, abs=1e-6)
@@ -442,9 +440,7 @@ class Fixed(BaseEstimator):
 
 def test_an_estimator_without_an_error_gets_no_interval(given, sample):
     asking = ps.WitnessShift(Fixed(), random_state=0).fit(sample.X, sample.y, shared=sample.ids)
-    with pytest.warns(
-        EstimatedPriorWarning, match=r"^No interval: the source prior 0\.200 was estimated by Fixed, which"
-    ):
+    with pytest.warns(EstimatedPriorWarning, match=r"0\.200.*Fixed"):
         estimate = asking.estimate(sample.target)
     assert estimate.interval is None and np.isnan(estimate.standard_error) and estimate.source_prior_by == "Fixed"
     assert estimate.value == pytest.approx(given.estimate(sample.target).value)
@@ -464,14 +460,10 @@ def test_knowledge_after_fit_replaces_what_was_asked_and_not_the_reverse(asked, 
     asked.set_params(source_prior=None)
     assert asked.estimate(sample.target).source_prior_by == "MixturePrior"
     for prior, word in ((None, "None"), (ps.KM2(), r"KM2\(\)")):
-        with pytest.raises(
-            InputError, match=rf"^source_prior was 0\.2 when WitnessShift was fitted and is {word} now; fit again\.$"
-        ):
+        with pytest.raises(InputError, match=rf"source_prior was 0\.2.*{word}"):
             given.set_params(source_prior=prior).estimate(sample.target)
     given.set_params(source_prior=0.2)
-    with pytest.raises(
-        InputError, match=r"source_prior was None when WitnessShift was fitted and is KM2.* now; fit again"
-    ):
+    with pytest.raises(InputError, match=r"source_prior.*None.*KM2"):
         asked.set_params(source_prior=ps.KM2()).estimate(sample.target)
     asked.set_params(source_prior=None)
 
@@ -510,9 +502,9 @@ def test_rows_that_were_exported_four_times_leave_the_width(rows):
     s = ps.simulate.gaussian(0.3, 0.6, rows, rows, shared=False, random_state=0)
     once = ps.WitnessShift(0.3, random_state=0).fit(s.X, s.y).estimate(s.target)
     X, y, target = (np.repeat(part, 4, axis=0) for part in (s.X, s.y, s.target))
-    with pytest.warns(DuplicateRowsWarning, match=f"{3 * rows} of {4 * rows} source rows are copies of others"):
+    with pytest.warns(DuplicateRowsWarning, match=f"{3 * rows} of {4 * rows} source rows"):
         fitted = ps.WitnessShift(0.3, random_state=0).fit(X, y)
-    with pytest.warns(DuplicateRowsWarning, match=f"{3 * rows} of {4 * rows} target rows are copies of others"):
+    with pytest.warns(DuplicateRowsWarning, match=f"{3 * rows} of {4 * rows} target rows"):
         four = fitted.estimate(target)
     assert four.interval.width == pytest.approx(once.interval.width, rel=0.15)  # half, if they were taken as rows
     assert abs(four.value - once.value) < 0.6 * once.standard_error
@@ -523,8 +515,7 @@ def test_positives_that_are_the_population_tell_nothing():
     fitted = ps.WitnessShift(0.2, random_state=0).fit(np.concatenate([U[::-1], U]), np.arange(40) < 20)
     with pytest.warns(
         WeakSeparationWarning,
-        match=r"^The 20 positives cannot be told from the 20 unlabelled rows \(their separation is -?\d+\.\d times its "
-        r"standard error\), so every prior in \[0, 1\] is possible\. Add rows, or features that tell the classes apart\.$",
+        match=r"20 positives.*20 unlabelled.*-?\d+\.\d times",
     ):
         estimate = fitted.estimate(np.random.default_rng(1).normal(size=(9, 3)))
     assert ends(estimate.interval) == (0, 1) and estimate.status == "no estimate" and 0 < estimate.value < 1
@@ -574,9 +565,7 @@ def test_a_raw_estimate_outside_by_more_than_its_error_is_said(side):
     s = ps.simulate.gaussian(0.5, 0.9, 1000, 10, dimension=2, distance=0.5, shared=False, random_state=0)
     shift = ps.WitnessShift(0.5, random_state=0).fit(s.X, s.y)
     rows = np.random.default_rng(0).normal(size=(500, 2))
-    with pytest.warns(
-        OutOfRangeWarning, match=r"^The raw estimate −?\d\.\d+ lies outside \[0, 1\] by more than its sampling error"
-    ):
+    with pytest.warns(OutOfRangeWarning, match=r"raw estimate −?\d\.\d+"):
         estimate = shift.estimate(rows + 2 * side)
     assert side * (estimate.raw - 0.5) > 0.5
     assert 0 < estimate.value < 1 and estimate.interval.low <= estimate.value <= estimate.interval.high

@@ -194,7 +194,7 @@ def test_odd_data_get_a_bandwidth(X, y, kernel):
 
 def test_copies_of_one_row_have_no_distance_to_go_by():
     X = np.array([[0.0], [1.0], [2.0], [2.0], [2.0], [2.0]])
-    with pytest.raises(InputError, match="bandwidth='variance' gives 0, because at least half of the pairs"):
+    with pytest.raises(InputError, match=r"'variance'.* 0"):
         ps.TCPU(0.3, bandwidth="variance", standardize=False).fit(X, [1, 1, 0, 0, 0, 0])
 
 

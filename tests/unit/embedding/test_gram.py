@@ -108,7 +108,7 @@ def test_norm_of_the_target_is_left_out_unless_asked_for():
     without, whole = made.embed(X[T]), made.embed(X[T], target_norm=True)
     assert np.isnan(without.gram[T, T])
     np.testing.assert_array_equal(without.gram[:, :2], whole.gram[:, :2])
-    with pytest.raises(ValueError, match="norm of the target's mean was not computed"):
+    with pytest.raises(ValueError, match=r"target's mean"):
         without.variance(np.eye(3))
 
 

@@ -35,9 +35,9 @@ def repeated(X, times=4):
 def test_a_table_exported_four_times_says_no_more_than_once(s, options):
     ids = None if s is S else s.ids
     once = ps.TCPU(0.2, **options).fit(s.X, s.y, shared=ids).estimate(s.target)
-    with pytest.warns(DuplicateRowsWarning, match=r"600 of 800 source rows are copies of others"):
+    with pytest.warns(DuplicateRowsWarning, match=r"600 of 800"):
         tcpu = ps.TCPU(0.2, **options).fit(repeated(s.X), repeated(s.y), shared=None if ids is None else repeated(ids))
-    with pytest.warns(DuplicateRowsWarning, match=r"450 of 600 target rows are copies"):
+    with pytest.warns(DuplicateRowsWarning, match=r"450 of 600"):
         again = tcpu.estimate(repeated(s.target))
     np.testing.assert_allclose(numbers(again), numbers(once), rtol=1e-9)
 
@@ -116,7 +116,7 @@ def test_a_target_of_one_group_of_the_source_is_refused():
     ids = np.arange(200)
     ids[4] = 0
     tcpu = ps.TCPU(0.2).fit(S.X, S.y, groups=GROUPS, shared=ids)
-    refused = pytest.raises(InputError, match="the 4 rows of target belong to one group")
+    refused = pytest.raises(InputError, match=r"4 rows of target")
     with pytest.warns(IntervalWarning), refused:
         tcpu.estimate(S.target[:4], groups=[0, 0, 1, 1])
 
@@ -186,7 +186,7 @@ def test_standard_error_of_km2_adds_up_over_groups():
 
 
 def test_positives_of_few_patients_are_few_for_km2():
-    with pytest.warns(FewPositivesWarning, match=r"rests on \d+ positive rows, too few that are independent for KM2"):
+    with pytest.warns(FewPositivesWarning, match=r"\d+ positive rows.*KM2"):
         ps.KM2().fit(S.X, S.y, groups=np.where(S.y == 1, np.arange(200) // 12, 100 + np.arange(200)))
 
 
@@ -220,9 +220,7 @@ def test_an_estimator_of_the_prior_is_told_of_weights_and_groups():
 
 
 def test_an_estimator_that_takes_no_weights_is_asked_without_and_that_is_said():
-    with pytest.warns(
-        EstimatedPriorWarning, match="estimated by Plain, which takes no weights, as if every row counted"
-    ):
+    with pytest.warns(EstimatedPriorWarning, match=r"Plain.*weights"):
         tcpu = ps.TCPU(Plain()).fit(S.X, S.y, weights=np.arange(200) + 1, groups=GROUPS)
     assert tcpu.source_prior_ == 0.25
     q = np.linspace(-1, 1, 200) / 200

@@ -285,7 +285,7 @@ def test_bounds_are_of_the_kernel_itself(monkeypatch):
     monkeypatch.setattr(random_features, "_EXACT_ROWS", {Gaussian: (100, 100)})
     tcpu = ps.TCPU(0.3, interval="sharp-bound").fit(S.X, S.y)
     assert tcpu.estimate(S.target).details["embedding"] == "exact"
-    with pytest.raises(InputError, match=r"proved for kernels without negative values.*embedding='exact'"):
+    with pytest.raises(InputError, match=r"embedding='exact'"):
         ps.TCPU(0.3, interval="sharp-bound", embedding="random-features").fit(S.X, S.y)
 
 
@@ -309,7 +309,7 @@ def test_what_cannot_be_is_said(estimator, settings, match):
 def test_another_embedding_needs_another_fit():
     tcpu = ps.TCPU(0.3).fit(S.X, S.y)
     for settings in ({"embedding": "random-features"}, {"embedding": "auto", "features": 64}):
-        with pytest.raises(InputError, match=r"when TCPU was fitted .* fit again"):
+        with pytest.raises(InputError, match=r"TCPU.*fit again"):
             tcpu.set_params(**settings).estimate(S.target)
 
 

@@ -215,7 +215,7 @@ def test_where_positives_cannot_be_told_from_the_rest_the_audit_is_all_there_is(
     rng = np.random.default_rng(1)
     X, target, classes = rng.normal(size=(300, 3)), rng.normal(size=(400, 3)), rng.random(400) < 0.3
     witness = ps.WitnessShift(0.5, **QUICK).fit(X, np.arange(300) < 60)
-    with pytest.warns(WeakSeparationWarning, match="so the estimate is that of the audit alone"):
+    with pytest.warns(WeakSeparationWarning, match=r"audit alone"):
         answer = witness.estimate(target, audit=looked_up(classes, 200))
     assert answer.interval.method == "audit" and str(answer).endswith("(audit, source prior 0.5)")
     assert answer.status == "ok"
@@ -227,8 +227,7 @@ def test_a_target_that_contradicts_label_shift_is_warned_of_and_the_audit_follow
     wrong = ~sample.target_labels  # as if positives looked like negatives
     with pytest.warns(
         InconsistentInputWarning,
-        match=r"^The audit of 150 of 1000 rows contradicts .*: the target prior is 0\.\d{3} by the audit .*source prior "
-        r"\(0\.2\)",
+        match=r"150 of 1000.*contradicts.*target prior is 0\.\d{3}",
     ):
         answer = witness.estimate(sample.target, audit=looked_up(wrong, 150))
     assert answer.value == pytest.approx(wrong.mean(), abs=0.1)
@@ -271,9 +270,7 @@ def test_a_distribution_of_the_source_prior_is_updated(sample):
     assert answer.source_prior_by == "distribution and audit"
     assert answer.source_prior == witness.source_prior_ == pytest.approx(exact.mean(), abs=0.03)
     assert answer.details["source_prior_standard_error"] < 1.02 * exact.std()
-    with pytest.warns(
-        InconsistentInputWarning, match=r"contradicts what source_prior tells: the source prior is 0\.[12]\d\d by"
-    ):
+    with pytest.warns(InconsistentInputWarning, match=r"contradicts.*source prior is 0\.[12]\d\d"):
         wrong = witness.set_params(source_prior=stats.beta(80, 20)).estimate(sample.target)
     assert wrong.source_prior_by == "audit" and wrong.source_prior == pytest.approx(0.2, abs=0.07)
 
@@ -303,13 +300,13 @@ def test_a_prior_that_is_given_leaves_an_audit_of_the_source_nothing_to_tell(sam
 
 
 def test_an_estimator_without_a_distribution_cannot_be_audited(sample):
-    with pytest.raises(InputError, match=r"^KM2 gives the source prior 0\.\d+ without a prior_distribution_ that an"):
+    with pytest.raises(InputError, match=r"KM2.*prior_distribution_"):
         ps.WitnessShift(ps.KM2(), **QUICK).fit(sample.X, sample.y, audit=source_audit(sample, 50))
 
 
 def test_a_source_that_contradicts_its_positives_is_warned_of_and_the_audit_followed():
     s = ps.simulate.gaussian(0.2, 0.6, 1000, 500, distance=1.0, shared=False, random_state=0)
-    with pytest.warns(InconsistentInputWarning, match="contradicts .*: the source prior is 0.8"):
+    with pytest.warns(InconsistentInputWarning, match=r"contradicts.*source prior is 0\.8"):
         found = ps.MixturePrior(**QUICK).fit(s.X, s.y, audit=looked_up(~s.unlabeled_labels, 100, len(s.positive)))
     assert found.prior_ == pytest.approx(0.8, abs=0.1) and found.prior_by_ == "audit"
     assert found.audit_.alone and not found.audit_.agrees
@@ -342,7 +339,7 @@ def test_shared_rows_are_known_without_an_audit():
     assert both[0].audit_.sample.known == pytest.approx(shared.mean()) and shared.any()
     denied = audit.copy()
     denied[len(s.positive) + np.flatnonzero(shared)[0]] = 0
-    with pytest.raises(InputError, match="which is the same observation as a labelled positive; correct one of"):
+    with pytest.raises(InputError, match=r"same observation"):
         ps.MixturePrior(**QUICK).fit(s.X, s.y, shared=s.ids, audit=denied)
 
 
@@ -355,9 +352,7 @@ def test_a_labelled_positive_may_be_confirmed_and_not_denied(sample):
     source = Source.from_labels(sample.X, sample.y, audit=audit, scenario="case-control", standardize=True)
     assert len(source.audit) == 50 and np.nansum(source.audit_column == 1) == sample.unlabeled_labels[:50].sum()
     audit[3] = 0
-    with pytest.raises(
-        InputError, match=r"audit holds 0 in row 3 \(counting from 0\), which is labelled positive; cor"
-    ):
+    with pytest.raises(InputError, match=r"audit.*row 3 .*labelled positive"):
         ps.WitnessShift(**QUICK).fit(sample.X, sample.y, audit=audit)
 
 
@@ -376,7 +371,7 @@ def test_an_audit_that_cannot_be_read(sample, fitted, audit, message):
 
 def test_an_audit_of_positives_alone_is_none_of_the_unlabelled_rows(sample):
     audit = np.where(sample.y == 1, 1, np.nan)
-    with pytest.raises(InputError, match="the audit of unlabelled rows has 0 rows with a class, but at least 10 are"):
+    with pytest.raises(InputError, match=r"0 rows.*at least 10"):
         ps.WitnessShift(**QUICK).fit(sample.X, sample.y, audit=audit)
 
 
@@ -401,7 +396,7 @@ def test_estimators_without_a_use_for_an_audit_refuse_it(sample, estimator):
 @pytest.mark.parametrize("table", ["unlabeled", "target"])
 def test_methods_without_a_use_for_an_audit_refuse_it(sample, method, table):
     classes = {"unlabeled": sample.unlabeled_labels, "target": sample.target_labels}[table]
-    with pytest.raises(InputError, match=r"^\w+ takes no audit; leave it out, or use WitnessShift, the default"):
+    with pytest.raises(InputError, match=r"takes no audit"):
         ps.estimate_prior(
             sample.positive, sample.unlabeled, sample.target, method=method, audit={table: looked_up(classes, 50)}
         )
@@ -415,7 +410,7 @@ def test_an_estimator_of_a_user_without_an_audit_refuses_it(sample):
         def estimate(self, X_target):
             return 0.5
 
-    with pytest.raises(InputError, match=r"^Half takes no audit; leave it out"):
+    with pytest.raises(InputError, match=r"Half takes no audit"):
         ps.estimate_prior(
             sample.positive, sample.unlabeled, sample.target, method=Half(),
             audit={"target": looked_up(sample.target_labels, 50)},
@@ -461,22 +456,20 @@ def test_a_column_may_stand_in_one_table(sample):
 
 def test_what_cannot_be_an_audit_of_tables(sample):
     tables = frames(sample)
-    with pytest.raises(InputError, match="no table has a column 'looked'"):
+    with pytest.raises(InputError, match=r"'looked'"):
         ps.estimate_prior(*(t.drop(columns="seen", errors="ignore") for t in tables), audit="looked")
-    with pytest.raises(
-        InputError, match="no row of column 'seen' of unlabeled and column 'seen' of target has a class"
-    ):
+    with pytest.raises(InputError, match=r"'seen'.*class"):
         ps.estimate_prior(*frames(sample, (0, 0)), audit="seen")
     wrong = tables[2].assign(seen=np.where(np.arange(1000) == 7, "yes", ""))
-    with pytest.raises(InputError, match="column 'seen' of target holds 'yes' in row 7"):
+    with pytest.raises(InputError, match=r"'seen'.*'yes'.*row 7"):
         ps.estimate_prior(*tables[:2], wrong, audit="seen")
-    with pytest.raises(InputError, match=r"audit holds 'positive', but it must be the name of a column"):
+    with pytest.raises(InputError, match=r"audit holds 'positive'"):
         ps.estimate_prior(*tables, audit={"positive": np.ones(3)})
-    with pytest.raises(InputError, match="audit is of type int, but it must be the name of a column"):
+    with pytest.raises(InputError, match=r"audit is of type int"):
         ps.estimate_prior(*tables, audit=3)
-    with pytest.raises(InputError, match="the column 'seen' is both audit and shared; it must be one of them"):
+    with pytest.raises(InputError, match=r"'seen'.*audit.*shared"):
         ps.estimate_prior(*tables, audit="seen", shared="seen")
-    with pytest.raises(InputError, match="the column 'seen' is both audit and dropped; it must be one of them"):
+    with pytest.raises(InputError, match=r"'seen'.*audit.*dropped"):
         ps.estimate_prior(*tables, audit="seen", drop="seen")
 
 
@@ -577,7 +570,7 @@ def test_an_audit_of_copies_counts_observations():
     P = rng.normal(size=(100, 4)) + 2
     witness = ps.WitnessShift(0.3, **QUICK).fit(np.r_[P, rng.normal(size=(300, 4)) + 2 * (np.arange(300) < 90)[:, None]],
                                                np.arange(400) < 100)  # fmt: skip
-    with pytest.warns(DuplicateRowsWarning, match="800 of 1200 target rows are copies of others"):
+    with pytest.warns(DuplicateRowsWarning, match=r"800 of 1200"):
         answer = witness.estimate(tripled, audit=of_rows)
     error = np.sqrt(0.3 * 0.7 / 400)
     assert answer.standard_error == pytest.approx(error, rel=0.25)

@@ -120,9 +120,7 @@ def test_a_raw_estimate_beyond_the_unit_interval_for_every_prior_is_warned_of_on
     P, U = rng.normal(size=(100, 2)) + 3, rng.normal(size=(300, 2)) + 3 * (rng.random(300) < 0.5)[:, None]
     T = rng.normal(size=(300, 2))  # no positives, and half of them in the source: R is 2
     tcpu = ps.TCPU(prior).fit(np.concatenate([P, U]), np.repeat([1, 0], [100, 300]))
-    with pytest.warns(
-        OutOfRangeWarning, match=r"The raw estimate −.* check the source prior \(0.0.* (to|±) 0.*\)"
-    ) as said:
+    with pytest.warns(OutOfRangeWarning, match=r"raw estimate −.*source prior \(0\.0") as said:
         estimate = tcpu.estimate(T)
     assert len(said) == 1
     assert estimate.value == estimate.interval.low == 0 < estimate.interval.high < 0.3
@@ -334,9 +332,7 @@ def test_knowledge_survives_clones_pickles_and_a_change_after_fit(prior):
     assert known.set_params(source_prior=prior).estimate(S.target) == told
     assert ps.estimate_prior(S.positive, S.unlabeled, S.target, method="tcpu", source_prior=prior) == told
     assert known.set_params(source_prior=0.2).estimate(S.target).source_prior_by == "given"
-    with pytest.raises(
-        InputError, match=r"source_prior was 0.1\d* (to|±) 0\.\d+ when TCPU was fitted and is None now; fit"
-    ):
+    with pytest.raises(InputError, match=r"source_prior was 0\.1.*TCPU"):
         tcpu.set_params(source_prior=None).estimate(S.target)
 
 
@@ -438,8 +434,7 @@ def test_bounds_are_for_numbers_and_ranges():
     for interval in ("paper-bound", "sharp-bound"):
         with pytest.raises(
             InputError,
-            match=f"interval='{interval}' is proved for a known source prior, but it is a distribution; pass "
-            "source_prior as a number or a range",
+            match=f"'{interval}' .*distribution",
         ):
             ps.TCPU(SURVEY, interval=interval).fit(S.X, S.y)
 
@@ -548,5 +543,5 @@ def test_what_was_asked_is_known_again_after_a_pickle(estimator):
         fitted = estimator(asked, random_state=0).fit(sample.X, sample.y)
         assert pickle.loads(pickle.dumps(fitted)).estimate(sample.target) == fitted.estimate(sample.target)
         fitted.set_params(source_prior=ps.KM2(random_state=1))
-        with pytest.raises(InputError, match=r"source_prior was KM2\(.* fit again"):
+        with pytest.raises(InputError, match=r"source_prior was KM2"):
             fitted.estimate(sample.target)

@@ -181,9 +181,7 @@ def test_a_sample_of_a_generator_is_of_its_first_tables_which_are_read_all_the_s
     np.testing.assert_array_equal(np.concatenate([b.values[:, 0] for b in batches]), np.arange(1000))
     assert not batches.can_repeat
     for again in (lambda: list(batches), lambda: batches.sample(5, np.random.default_rng(0))):
-        with pytest.raises(
-            InputError, match="target comes from an iterator that was read already, and it can be read only"
-        ):
+        with pytest.raises(InputError, match=r"iterator"):
             again()
 
 
@@ -264,23 +262,19 @@ def test_decimal_commas_are_known_from_the_first_block_on(tmp_path):
     read = list(Chunks.of(path, "target", extra=["w"], rows_at_a_time=2))
     np.testing.assert_array_equal(join_tables(read, "all").values[:, 0], [1.5, 1.25] + [1.234] * 10)
     assert join_tables(read, "all").extra["w"].tolist() == ["0.25", "2"] + ["1.234"] * 10
-    with pytest.raises(
-        InputError, match=r"holds '3\.5' in line 5, column 'a', and the other mark in rows before: decimal"
-    ):
+    with pytest.raises(InputError, match=r"'3\.5' in line 5, column 'a'"):
         list(Chunks.of(write(tmp_path / "u.csv", "a;b\n1,5;1\n2,5;1\n1;1\n3.5;2\n"), "target", rows_at_a_time=2))
-    with pytest.raises(
-        InputError, match="holds '3,5' in line 5, column 'a', and the other mark in rows before: decimal"
-    ):
+    with pytest.raises(InputError, match=r"'3,5' in line 5, column 'a'"):
         list(Chunks.of(write(tmp_path / "v.csv", "a;b\n1.5;1\n2.5;1\n1;1\n3,5;2\n"), "target", rows_at_a_time=2))
 
 
 def test_what_is_wrong_in_a_file_is_said_with_its_line(tmp_path):
     path = write(tmp_path / "t.csv", "a,b\n" + "1,2\n" * 100 + "1,2,3\n" + "1,2\n" * 100)
     for look in (list, lambda batches: batches.sample(1000, np.random.default_rng(0))):
-        with pytest.raises(InputError, match=r"target \(.*t\.csv\) has 3 cells in line 102, but 2 in its first line"):
+        with pytest.raises(InputError, match=r"t\.csv.*line 102"):
             look(Chunks.of(path, "target", rows_at_a_time=10))
     path = write(tmp_path / "u.csv", "a,b\n" + "1,2\n" * 15 + "1,inf\n")
-    with pytest.raises(InputError, match=r"target \(.*u\.csv\) from row 10 on contains infinity \(inf\) in row 5"):
+    with pytest.raises(InputError, match=r"u\.csv.*row 10.*inf.*row 5"):
         list(Chunks.of(path, "target", rows_at_a_time=10))
 
 
@@ -323,7 +317,7 @@ def test_columns_to_set_aside_must_be_there_and_optional_ones_need_not(numbers, 
     for form, source in all_forms(numbers, tmp_path).items():
         if form == "batches":
             continue
-        with pytest.raises(InputError, match="has no column 'weight'; its columns are"):
+        with pytest.raises(InputError, match=r"column 'weight'"):
             list(Chunks.of(source, "target", extra=["weight"]))
     for form, source in all_forms(
         numbers, tmp_path / "again" if (tmp_path / "again").mkdir() is None else None
@@ -346,7 +340,7 @@ def test_a_damaged_row_group_is_told_where_it_is_read(tmp_path):
     content[20000:24000] = b"\xff" * 4000
     path.write_bytes(content)
     good = []
-    with pytest.raises(InputError, match=r"target \(.*t\.parquet\) is a damaged Parquet file"):
+    with pytest.raises(InputError, match=r"t\.parquet.*damaged"):
         good.extend(Chunks.of(path, "target"))
     assert len(good) == 2  # which row groups come before it
 

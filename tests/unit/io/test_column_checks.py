@@ -92,7 +92,7 @@ def test_an_id_spoils_an_estimate_and_dropping_it_as_told_mends_it():
             id=begin + rng.permutation(len(X))
         )
         begin += len(X)
-    with pytest.warns(ColumnWarning, match="Column 'id' looks like an id"):
+    with pytest.warns(ColumnWarning, match=r"'id' looks like an id"):
         ps.estimate_prior(**frames, source_prior=0.2, random_state=0)
     mended = ps.estimate_prior(**frames, source_prior=0.2, random_state=0, drop="id")
     assert mended == ps.estimate_prior(**tables, source_prior=0.2, random_state=0)
@@ -240,9 +240,7 @@ def test_the_bound_of_the_inclusion_is_near_the_truth():
 
 def test_the_witness_asks_whether_tables_are_swapped():
     P, U = drawn(np.random.default_rng(10), 0.3, 1.5)
-    with pytest.warns(
-        InconsistentInputWarning, match=r"look swapped: at least .*% of the positives are like the unlabelled rows, but"
-    ):
+    with pytest.warns(InconsistentInputWarning, match=r"swapped"):
         warn_if_swapped(scored(U, P))
-    with pytest.warns(InconsistentInputWarning, match="Check which table is which"):
+    with pytest.warns(InconsistentInputWarning, match=r"which table"):
         ps.WitnessShift(0.3, random_state=0).fit(np.concatenate([U, P]), np.repeat([1, 0], [len(U), len(P)]))

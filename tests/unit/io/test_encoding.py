@@ -310,7 +310,7 @@ def test_skrubs_vectorizer_is_a_transformer(samples, tmp_path):
         files = {key: tmp_path / f"{key}.{suffix}" for key in samples}
         by_file = ps.estimate_prior(**files, source_prior=0.3, random_state=0, encoder=encoder)
         assert by_file.value == pytest.approx(answer.value, abs=0.02)
-    with pytest.raises(InputError, match=r"an encoder must give a number for every cell.*make_pipeline"):
+    with pytest.raises(InputError, match=r"make_pipeline"):
         ps.estimate_prior(**samples, source_prior=0.3, encoder=skrub.TableVectorizer())
 
 
@@ -345,7 +345,7 @@ def test_a_transformer_of_a_file_needs_a_library_of_frames(samples, tmp_path, mo
     for key, frame in samples.items():
         frame.to_csv(tmp_path / f"{key}.csv", index=False)
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(InputError, match="as a data frame, for which pandas or polars must be installed; install one"):
+    with pytest.raises(InputError, match=r"pandas or polars"):
         ps.estimate_prior(**{key: tmp_path / f"{key}.csv" for key in samples}, encoder=Recorder())
 
 
@@ -420,7 +420,7 @@ def with_cell(column, value):
 def test_columns_without_a_value_are_left_out():
     for empty in (np.full(40, np.nan), np.array([None] * 40, dtype=object), pd.Categorical([None] * 40), [""] * 40,
                   pd.to_datetime([None] * 40)):  # fmt: skip
-        with pytest.warns(ColumnWarning, match="Left out column 'gone': it has no value in the table"):
+        with pytest.warns(ColumnWarning, match=r"column 'gone'"):
             encoder = ps.TableEncoder().fit(U.assign(gone=empty))
         assert "gone" not in " ".join(encoder.get_feature_names_out())
         assert encoder.summary_.columns[3].kind == "left out" and "1 left out (gone)" in encoder.summary_.line()
@@ -491,32 +491,32 @@ def test_many_levels_are_a_category_where_they_repeat():
     assert ps.TableEncoder().fit_transform(few).shape == (30, 1)
     regions = pd.DataFrame({"c": [f"region {k % 50}" for k in range(150)]})  # three rows each
     assert ps.TableEncoder().fit_transform(regions).shape == (150, 1)
-    with pytest.raises(InputError, match="has 50 different texts"):
+    with pytest.raises(InputError, match=r"50 different"):
         ps.TableEncoder().fit(regions[:100])
 
 
 @pytest.mark.parametrize("wrong", [0, 0.5, True, "all", None])
 def test_a_frequency_that_is_none_is_refused(wrong):
-    with pytest.raises(InputError, match=r"min_frequency is .*, but it must be a whole number of rows from 1 on"):
+    with pytest.raises(InputError, match=r"min_frequency"):
         ps.TableEncoder(min_frequency=wrong).fit(U)
 
 
 def test_other_columns_are_refused():
     encoder = ps.TableEncoder().fit(U)
-    with pytest.raises(InputError, match="the table lacks 'c' and has 'e' besides, compared with the fitted table"):
+    with pytest.raises(InputError, match=r"'c'.*'e'"):
         encoder.transform(U.rename(columns={"c": "e"}))
-    with pytest.raises(InputError, match="the table has 2 features but the fitted table has 3"):
+    with pytest.raises(InputError, match=r"2 features.* 3"):
         encoder.transform(U.to_numpy()[:, :2])
-    with pytest.raises(InputError, match="no table has a column 'z' to drop"):
+    with pytest.raises(InputError, match=r"'z'"):
         ps.estimate_prior(U[:20], U, U[3:], drop=["z"])
-    with pytest.raises(InputError, match="is an array without column names, so it has no column 'id'"):
+    with pytest.raises(InputError, match=r"column 'id'"):
         ps.estimate_prior(U.to_numpy()[:20], U.to_numpy(), U.to_numpy()[3:], shared="id")
 
 
 def test_a_file_with_decimal_commas_beside_one_with_points_is_refused_or_read(tmp_path):
     (tmp_path / "u.csv").write_text("x,c\n" + "".join(f"{k / 7:.3f},{'ab'[k % 2]}\n" for k in range(30)))
     (tmp_path / "t.csv").write_text("x,c\n" + "".join(f'"{k},5 cm",{"ab"[k % 2]}\n' for k in range(30)))
-    with pytest.raises(InputError, match=r"holds '0,5 cm' in row 0 .*, column 'x'.* has numbers there"):
+    with pytest.raises(InputError, match=r"'0,5 cm' in row 0"):
         ps.estimate_prior(tmp_path / "u.csv", tmp_path / "u.csv", tmp_path / "t.csv")
 
 

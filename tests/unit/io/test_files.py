@@ -184,9 +184,7 @@ def test_a_device_is_not_read(device, files, answer):
 )  # fmt: skip
 def test_a_first_line_that_looks_like_names_is_refused(text, tmp_path):
     (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(
-        InputError, match=r"begins with .*, which may be a header of numbers or a row; give the columns"
-    ):
+    with pytest.raises(InputError, match=r"header of numbers"):
         read_table(tmp_path / "t.csv", "t")
 
 
@@ -292,9 +290,9 @@ def test_a_missing_cell_of_parquet_is_named_by_its_row_in_the_file(tmp_path, mon
     monkeypatch.setattr(parquet_files, "_ROWS", 3)
     cells = [1.0] * 7 + [None] + [2.0]
     parquet.write_table(pa.table({"a": cells, "s": ["x"] * 9}), tmp_path / "t.parquet", row_group_size=2)
-    with pytest.raises(InputError, match=r"empty cell in row 7 .*column 'a'"):
+    with pytest.raises(InputError, match=r"row 7 .*column 'a'"):
         read_numeric_table(tmp_path / "t.parquet", "t", ColumnSelection(drop=["s"]))
-    with pytest.raises(InputError, match=r"holds 'x' in row 0 .*column 's'"):
+    with pytest.raises(InputError, match=r"'x' in row 0 .*column 's'"):
         read_numeric_table(tmp_path / "t.parquet", "t", ColumnSelection(drop=["a"]))
 
 
@@ -325,9 +323,9 @@ def test_tensors_come_without_gradients_and_in_a_precision_that_numpy_has():
                    torch.nn.Parameter(X), torch.nn.Parameter(X.bfloat16()), X.to(torch.float8_e5m2)):  # fmt: skip
         np.testing.assert_array_equal(read_table(tensor, "t").values, X.numpy())
     assert read_table(X, "t").values.dtype == np.float32
-    with pytest.raises(InputError, match="t is a tensor on the device 'meta', which holds no numbers; pass one that"):
+    with pytest.raises(InputError, match=r"device 'meta'"):
         read_table(X.to("meta"), "t")
-    with pytest.raises(InputError, match="t has 1 dimension, but rows and columns are expected"):
+    with pytest.raises(InputError, match=r"1 dimension"):
         read_table(X[0].bfloat16(), "t")
 
 
@@ -365,9 +363,7 @@ def test_an_array_that_will_not_be_converted_is_a_sentence():
         def __array__(self, *_, **__):
             raise TypeError("Implicit conversion is not allowed.\nUse .get().")
 
-    with pytest.raises(
-        InputError, match=r"t cannot be made an array \(Implicit conversion is not allowed\); pass a 2-D"
-    ):
+    with pytest.raises(InputError, match=r"cannot be made an array"):
         read_table(OnADevice(), "t")
 
 
@@ -395,7 +391,7 @@ def test_matching_columns_takes_as_many_comparisons_as_there_are_columns():
     ]  # fmt: skip
     first, second = match_columns(tables)
     np.testing.assert_array_equal(first.values, second.values)
-    with pytest.raises(InputError, match=r"target lacks 'c0', 'c1', .* and 1992 more and has 'x0', .* besides"):
+    with pytest.raises(InputError, match=r"'c0', 'c1'.*1992 more.*'x0'"):
         match_columns([tables[0], Table("target", np.zeros((2, n)), tuple(Name(f"x{k}") for k in range(n)))])
     check_dropped(tables, [Name(f"d{k}") for k in range(n)])
     assert Name.compared < 20 * n  # n²/2 where every name is looked for in a list

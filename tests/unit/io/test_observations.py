@@ -45,9 +45,7 @@ def test_under_censoring_every_labelled_row_is_one_observation():
 
 def test_too_few_observations_for_the_folds():
     source = read(np.arange(5.0)[:, None], np.arange(5) < 2)
-    with pytest.raises(
-        InputError, match="2 positive and 3 other observations cannot be dealt to 3 parts that hold both"
-    ):
+    with pytest.raises(InputError, match=r"2 positive and 3 other"):
         source.deal(3, np.random.default_rng(0))
 
 

@@ -134,28 +134,24 @@ def test_a_mixed_first_sample_reads_batches_of_numbers_alone():
 
 def test_missing_numbers_that_the_first_sample_does_not_know_are_refused():
     numbers = RowReader.fit(read_table(pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 6.0]}), "source"))
-    with pytest.raises(
-        InputError, match=r"target has no value in row 1 \(counting from 0\), column 'b', but the sample"
-    ):
+    with pytest.raises(InputError, match=r"row 1 .*column 'b'"):
         numbers(pd.DataFrame({"a": [1.0, 2.0], "b": [5.0, None]}), "target")
     first = pd.DataFrame({"g": list("ab") * 20, "a": np.arange(40.0)})
-    with pytest.raises(InputError, match=r"target has no value in row 0 .*column 'a'.*Fill it in"):
+    with pytest.raises(InputError, match=r"row 0 .*column 'a'"):
         RowReader.fit(read_table(first, "source"))(pd.DataFrame({"g": ["a"], "a": [np.nan]}), "target")
 
 
 def test_words_where_the_first_sample_has_numbers_are_refused():
     reader = RowReader.fit(read_table(pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 6.0]}), "source"))
-    with pytest.raises(
-        InputError, match=r"holds 'low' in row 0 .*column 'a', but the sample that fixed the columns has numbers"
-    ):
+    with pytest.raises(InputError, match=r"'low' in row 0 .*column 'a'"):
         reader(pd.DataFrame({"a": ["low", "2"], "b": [1.0, 2.0]}), "target")
 
 
 def test_other_columns_are_refused_by_name_and_by_number():
     reader = RowReader.fit(read_table(pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 6.0]}), "source"))
-    with pytest.raises(InputError, match="target lacks 'b' and has 'c' besides, compared with the sample that fixed"):
+    with pytest.raises(InputError, match=r"'b'.*'c'"):
         reader(pd.DataFrame({"a": [1.0], "c": [1.0]}), "target")
-    with pytest.raises(InputError, match="target has 3 features but the sample that fixed the columns has 2"):
+    with pytest.raises(InputError, match=r"3 features.* 2"):
         reader(np.zeros((4, 3)), "target")
     with pytest.raises(InputError, match="target contains infinity"):
         reader([[1.0, np.inf]], "target")
@@ -169,15 +165,13 @@ def test_columns_to_drop_are_left_out_of_every_batch_and_need_not_be_in_it():
         for batch in (frame.iloc[1:2], frame[["a"]].iloc[1:2], read, read_table(frame.iloc[1:2], "target")):
             np.testing.assert_array_equal(reader(batch, "target"), [[0.0]])
             np.testing.assert_array_equal(through_json(reader)(batch, "target"), [[0.0]])
-    with pytest.raises(InputError, match="source has no column 'idd' to drop"):
+    with pytest.raises(InputError, match=r"'idd'"):
         RowReader.fit(read_table(frame, "source"), drop=["idd"])
 
 
 def test_a_column_that_varies_only_later_is_told():
     reader = RowReader.fit(read_table(pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 2.0]}), "source"))
-    with pytest.warns(
-        ColumnWarning, match="Left out column 'b': constant in the sample that fixed the columns but not"
-    ):
+    with pytest.warns(ColumnWarning, match=r"column 'b'"):
         rows = reader(pd.DataFrame({"a": [2.0, 2.0], "b": [2.0, 3.0]}), "target")
     assert rows.shape == (2, 1)
 
@@ -230,13 +224,11 @@ def test_a_changed_header_is_refused_with_a_sentence(path, value):
     frame = mixed_frame(np.random.default_rng(4), 100)[["x", "level", "when"]]
     header = RowReader.fit(read_table(frame, "source")).to_header()
     RowReader.from_header(header)
-    with pytest.raises(
-        InputError, match=r"^what was stored of .* is damaged or was changed \(.*\); get the file again"
-    ):
+    with pytest.raises(InputError, match=r"stored of .*damaged"):
         RowReader.from_header(_changed(header, path, value))
 
 
 def test_a_header_that_is_no_object_is_refused():
     for header in (None, [], "x", 3):
-        with pytest.raises(InputError, match="what was stored of how rows are read is damaged"):
+        with pytest.raises(InputError, match=r"how rows are read.*damaged"):
             RowReader.from_header(header)

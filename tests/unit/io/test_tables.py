@@ -47,9 +47,9 @@ def test_csv_with_truth_values_and_text_set_aside(tmp_path):
 def test_names_are_asked_of_a_file_that_has_none(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("1,2\n3,4\n")
-    with pytest.raises(InputError, match="has no header, so no column 'id'; add a first line with names"):
+    with pytest.raises(InputError, match=r"no header.*'id'"):
         read_table(path, "t", ColumnSelection(extra=["id"]))
-    with pytest.raises(InputError, match="is an array without column names, so it has no column 'id'; pass a data"):
+    with pytest.raises(InputError, match=r"column 'id'"):
         read_table([[1, 2]], "t", ColumnSelection(extra=["id"]))
 
 
@@ -78,7 +78,7 @@ def test_numbers_as_text_in_an_array_are_read():
 
 
 def test_an_object_that_is_no_number_is_refused():
-    with pytest.raises(TypeError, match="a cell argument must be a string, a number"):
+    with pytest.raises(TypeError, match=r"string, a number"):
         read_table(np.array([[{}, 1]], dtype=object), "t")
 
 
@@ -88,7 +88,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     path = tmp_path / "t.parquet"
     path.write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(InputError, match=r'needs pyarrow to be read; run pip install "priorshift\[parquet\]"'):
+    with pytest.raises(InputError, match=r"priorshift\[parquet\]"):
         read_table(path, "t")
 
 
@@ -147,7 +147,7 @@ def test_named_tables_are_matched_with_each_other_beside_one_without_names():
     U = s.unlabeled * [1, 5]
     plain = ps.estimate_prior(P, U, T, source_prior=0.2, random_state=0)
     assert ps.estimate_prior(P, U, T[["b", "a"]], source_prior=0.2, random_state=0) == plain
-    with pytest.raises(InputError, match="target lacks 'a' and has 'x' besides, compared with positive"):
+    with pytest.raises(InputError, match=r"'a'.*'x'"):
         ps.estimate_prior(P, U, T.rename(columns={"a": "x"}), source_prior=0.2)
 
 
@@ -156,7 +156,7 @@ def test_numbers_as_text_are_labels_and_a_missing_one_is_named():
     plain = ps.TCPU(0.3).fit(s.X, s.y).estimate(s.target)
     for text in (pd.Series(s.y).astype(str), s.y.astype(str)):
         assert ps.TCPU(0.3).fit(s.X, text).estimate(s.target) == plain
-    with pytest.raises(InputError, match="y has masked cells, which have no value"):
+    with pytest.raises(InputError, match=r"masked"):
         ps.TCPU(0.3).fit(s.X, pd.array([True, *[False] * (len(s.y) - 2), pd.NA], dtype="boolean"))
     shifted = ps.ShiftedClassifier(LogisticRegression(), ps.TCPU(0.3))
     with pytest.warns(ps.errors.LabelOrderWarning):

@@ -49,7 +49,7 @@ def test_median_rule_is_the_median_distance_of_the_kernels_own_metric():
 
 def test_energy_kernel_has_no_bandwidth():
     assert make_kernel("energy", "dimension", np.zeros((3, 1)), 1) == Energy()
-    with pytest.raises(InputError, match=r"bandwidth is 2\.0, but the kernel 'energy' has none; leave it out"):
+    with pytest.raises(InputError, match=r"2\.0.*'energy'"):
         make_kernel("energy", 2.0, np.zeros((3, 1)), 1)
 
 
@@ -181,7 +181,7 @@ def test_a_function_that_fails_on_later_rows_only_is_refused_too(sample):
     def few(X, Y):
         return X @ Y.T if len(X) == len(Y) else np.ones((60, 3))
 
-    with pytest.raises(InputError, match=r"the kernel few gave an array of shape \(60, 3\) for"):
+    with pytest.raises(InputError, match=r"few .*\(60, 3\)"):
         ps.TCPU(0.3, kernel=few).fit(sample.X, sample.y).estimate(sample.target)
 
 
@@ -196,9 +196,7 @@ def test_an_estimator_with_a_kernel_of_its_own_can_be_cloned(kernel, sample):
 @pytest.mark.parametrize("interval", ["paper-bound", "sharp-bound"])
 @pytest.mark.parametrize("kernel", ["energy", Energy(), linear_kernel], ids=["name", "object", "function"])
 def test_bounds_refuse_a_kernel_that_may_be_unbounded_at_fit(kernel, interval, sample):
-    with pytest.raises(
-        InputError, match=f"interval='{interval}' needs a bounded kernel, but '(energy|linear_kernel)' is"
-    ):
+    with pytest.raises(InputError, match=f"'{interval}' .*bounded kernel.*'(energy|linear_kernel)'"):
         ps.TCPU(0.3, kernel=kernel, interval=interval).fit(sample.X, sample.y)
 
 

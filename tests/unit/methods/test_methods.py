@@ -81,11 +81,9 @@ def test_the_function_knows_it(sample):
     found = ps.estimate_prior(*tables, method="toy")
     assert (found.value, found.method, found.interval.confidence) == (by_hand(sample), "Toy method", 0.9)
     assert ps.estimate_prior(*tables, method="toy", confidence=0.5).interval.confidence == 0.5
-    with pytest.raises(InputError, match="method='toy' uses no source_prior; leave it out"):
+    with pytest.raises(InputError, match=r"'toy'.*source_prior"):
         ps.estimate_prior(*tables, method="toy", source_prior=0.2)
-    with pytest.raises(
-        InputError, match=r"method is 'tay', but it must be one of 'auto', 'witness', .*, 'drpu', 'toy'"
-    ):
+    with pytest.raises(InputError, match=r"'tay'.*'drpu', 'toy'"):
         ps.estimate_prior(*tables, method="tay")
 
 

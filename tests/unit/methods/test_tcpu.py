@@ -172,7 +172,7 @@ def test_shared_pairs_matter_and_are_never_guessed():
     untold = ps.TCPU(0.1).fit(s.X, s.y).estimate(s.target)
     assert untold.details["shared_rows"] == 0
     assert abs(told.raw - untold.raw) > 0.01
-    with pytest.warns(DuplicateRowsWarning, match=r"\d+ of 18 positive rows are also in the unlabeled table"):
+    with pytest.warns(DuplicateRowsWarning, match=r"of 18 positive"):
         ps.estimate_prior(s.positive, s.unlabeled, s.target, method="tcpu", source_prior=0.1)
 
 
@@ -222,7 +222,7 @@ def test_a_column_that_is_constant_in_the_source_is_left_out():
     assert tcpu.estimate(with_constant(problem.target)).raw == pytest.approx(plain.raw, rel=1e-12)
     varying = with_constant(problem.target)
     varying[0, 3] = 8
-    with pytest.warns(ColumnWarning, match="Left out column 3: constant in the population sample but not in target"):
+    with pytest.warns(ColumnWarning, match=r"column 3.*target"):
         assert tcpu.estimate(varying).raw == pytest.approx(plain.raw, rel=1e-12)
 
 
@@ -251,9 +251,7 @@ def test_without_separation_there_is_no_estimate_and_the_interval_says_everythin
     X, y, T = rng.normal(size=(60, 3)), np.repeat([1, 0], 30), rng.normal(size=(40, 3))
     X[30:] = X[:30]  # P equal to U
     tcpu = ps.TCPU(0.4).fit(X, y)
-    with pytest.warns(
-        WeakSeparationWarning, match=r"No estimate: the separation of 30 positive from 30 unlabeled rows"
-    ):
+    with pytest.warns(WeakSeparationWarning, match=r"30 positive.* 30 unlabeled"):
         estimate = tcpu.estimate(T)
     assert np.isnan(estimate.value)
     assert (estimate.interval.low, estimate.interval.high) == (0, 1)
@@ -264,14 +262,14 @@ def test_without_separation_there_is_no_estimate_and_the_interval_says_everythin
 def test_little_separation_is_said_with_its_numbers():
     rng = np.random.default_rng(1)
     P, U, T = rng.normal(size=(20, 3)) + 0.2, rng.normal(size=(60, 3)), rng.normal(size=(60, 3))
-    with pytest.warns(WeakSeparationWarning, match=r"hardly apart: separation .* \(20 positive, 60 unlabeled rows\)"):
+    with pytest.warns(WeakSeparationWarning, match=r"20 positive, 60 unlabeled"):
         ps.TCPU(0.4).fit(np.concatenate([P, U]), np.repeat([1, 0], [20, 60])).estimate(T)
 
 
 def test_an_estimate_far_outside_the_unit_interval_is_said_and_kept_raw():
     s = ps.simulate.gaussian(0.5, 0.1, 600, 600, shared=False, random_state=0)
     tcpu = ps.TCPU(0.05).fit(s.X, s.y)  # a wrong source prior
-    with pytest.warns(OutOfRangeWarning, match=r"raw estimate −0\.\d+ lies outside \[0, 1\] by more than its sampling"):
+    with pytest.warns(OutOfRangeWarning, match=r"raw estimate −0\.\d+"):
         estimate = tcpu.estimate(s.target)
     assert estimate.value == 0 > estimate.raw
     assert estimate.interval.low == 0 < estimate.interval.high
@@ -296,16 +294,14 @@ def test_a_setting_out_of_range_is_refused_by_fit(options, message):
 
 def test_identical_rows_that_are_too_many_to_be_the_same_are_refused():
     X = np.repeat([[0.0, 1], [1, 0]], 100, axis=0)
-    with pytest.raises(
-        InputError, match="identical pairs among 50 positive and 150 unlabeled rows, so identical values"
-    ):
+    with pytest.raises(InputError, match=r"identical.*50 positive and 150 unlabeled"):
         ps.TCPU(0.2).fit(X, np.repeat([1, 0], [50, 150]), shared="identical")
 
 
 @pytest.mark.parametrize("method", ["km", None, 3])
 def test_an_unknown_method_is_refused(method):
     problem = random_problem()
-    with pytest.raises(InputError, match=r"method is .*, but it must be one of 'auto', 'witness', 'tcpu', 'km2-ls'"):
+    with pytest.raises(InputError, match=r"'auto', 'witness', 'tcpu', 'km2-ls'"):
         ps.estimate_prior(problem.positive, problem.unlabeled, problem.target, source_prior=0.2, method=method)
 
 
@@ -324,7 +320,7 @@ def test_front_door_takes_an_id_column_and_columns_to_drop():
     by_id = ps.estimate_prior(P, U, T, method="tcpu", source_prior=0.2, shared="id", drop=["note"])
     told = ps.TCPU(0.2, standardize=True).fit(s.X, s.y, shared=s.ids).estimate(s.target)
     assert by_id.raw == pytest.approx(told.raw, rel=1e-12)
-    with pytest.raises(InputError, match="no table has a column 'nota' to drop; the columns of unlabeled are 'a', 'b'"):
+    with pytest.raises(InputError, match=r"'nota'"):
         ps.estimate_prior(P, U, T, source_prior=0.2, shared="id", drop=["note", "nota"])
-    with pytest.raises(InputError, match="has no column 'ID'"):
+    with pytest.raises(InputError, match=r"'ID'"):
         ps.estimate_prior(P, U, T, source_prior=0.2, shared="ID", drop=["note"])

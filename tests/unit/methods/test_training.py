@@ -81,9 +81,9 @@ def test_an_early_stop_waits_for_patience():
 def test_divergence_and_devices_are_said():
     pytest.importorskip("torch")
     rows = split(np.random.default_rng(0))
-    with pytest.raises(InputError, match=r"training diverged with learning_rate=0\.01; choose a smaller one"):
+    with pytest.raises(InputError, match=r"learning_rate=0\.01"):
         train(lambda p, u: (p.mean() * np.nan, u.mean()), rows, Training(**HOW), np.random.default_rng(0), "x")
-    with pytest.raises(InputError, match="torch cannot use device 'nowhere' here"):
+    with pytest.raises(InputError, match=r"'nowhere'"):
         train(simple_risk, rows, Training(**{**HOW, "device": "nowhere"}), np.random.default_rng(0), "x")
 
 
@@ -109,7 +109,7 @@ def test_settings_that_cannot_be_used(setting, value, message):
 
 def test_without_torch_a_sentence_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r'run pip install "priorshift\[torch\]"'):
+    with pytest.raises(MissingExtraError, match=r"priorshift\[torch\]"):
         import_torch()
 
 
@@ -131,12 +131,12 @@ def test_weight_decay_shrinks_the_weights():
 def test_networks_and_features_too_large_are_said():
     pytest.importorskip("torch")
     rows = split(np.random.default_rng(0))
-    with pytest.raises(MemoryError, match=r"a network with hidden=.* does not fit into memory"):
+    with pytest.raises(MemoryError, match=r"memory"):
         train(simple_risk, rows, Training(**{**HOW, "hidden": (10**12,)}), np.random.default_rng(0), "x")
     huge = Split(rows.positive * 1e9, rows.unlabeled, rows.held_positive, rows.held_unlabeled)
-    with pytest.raises(InputError, match=r"the features reach .*, too much for a network; set standardize=True"):
+    with pytest.raises(InputError, match=r"standardize=True"):
         train(simple_risk, huge, Training(**HOW), np.random.default_rng(0), "x")
-    with pytest.raises(InputError, match="torch cannot use device 'meta' here"):
+    with pytest.raises(InputError, match=r"'meta'"):
         train(simple_risk, rows, Training(**{**HOW, "device": "meta"}), np.random.default_rng(0), "x")
 
 

@@ -65,13 +65,13 @@ def test_label_shift_picture_is_drawn_on_given_axes_and_thins_large_samples():
 def test_nothing_to_draw_is_said():
     nan = float("nan")
     empty = ps.PriorEstimate(nan, nan, None, nan, 0.2, nan, 0.0, "TCPU", (2, 2, 2))
-    with pytest.raises(InputError, match="there is no estimate to draw: the separation is not positive"):
+    with pytest.raises(InputError, match=r"no estimate to draw"):
         plots.objective(empty)
 
 
 def test_without_matplotlib_the_message_says_what_to_install(estimate, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(InputError, match=r'pictures need matplotlib; run pip install "priorshift\[plot\]"'):
+    with pytest.raises(InputError, match=r"priorshift\[plot\]"):
         plots.objective(estimate)
 
 
@@ -99,7 +99,7 @@ def test_distance_curve_shows_both_thresholds_and_the_estimate():
 @pytest.mark.parametrize("method", [ps.KM2LS(), ps.WitnessShift(random_state=0)])
 def test_the_objective_is_tcpus_alone(method):
     s = ps.simulate.gaussian(0.3, 0.6, 100, 100, random_state=0)
-    with pytest.raises(InputError, match="has no objective to draw"):
+    with pytest.raises(InputError, match=r"objective"):
         ps.plots.objective(method.fit(s.X, s.y).estimate(s.target))
 
 
@@ -239,7 +239,7 @@ def test_every_public_name_is_imported_when_it_is_used():
 
 @pytest.mark.parametrize("display", [ScoresDisplay, MixtureDisplay, LevelSetsDisplay, DistanceDisplay])
 def test_pictures_of_other_methods_are_refused(display, estimate):
-    with pytest.raises(InputError, match=r"an estimate by TCPU has no .* to draw; pass one by"):
+    with pytest.raises(InputError, match=r"TCPU .*draw"):
         display.from_estimate(estimate)
 
 
@@ -280,7 +280,7 @@ def test_a_series_shows_the_truth_where_it_is_known(estimate):
     np.testing.assert_array_equal(drawn.get_ydata(), [0.99 * low, low, np.nan])
     assert display.description.endswith("1 of 2 intervals contain the truth.")
     assert repr(display) == "<SeriesDisplay: The targets side by side>"
-    with pytest.raises(InputError, match="truth has 'd', which is not a target"):
+    with pytest.raises(InputError, match=r"'d'"):
         SeriesDisplay.from_estimates({"a": estimate}, truth={"d": 0.5})
 
 
@@ -296,7 +296,7 @@ def test_a_series_says_its_numbers_and_stays_in_its_order(estimate):
     many = SeriesDisplay.from_estimates({f"hospital of the town {k}": second for k in range(40)}).plot()
     labels = [text.get_text() for text in many.ax_.get_xticklabels()]
     assert len(labels) == len(set(labels)) <= 12 and "and 34 more" in many.description
-    with pytest.raises(InputError, match="there is no estimate to draw"):
+    with pytest.raises(InputError, match=r"no estimate to draw"):
         SeriesDisplay.from_estimates({})
 
 
@@ -381,13 +381,13 @@ def test_sensitivity_says_which_way_it_goes(values, turn):
 
 def test_what_is_of_another_kind_is_refused_in_a_sentence(estimate):
     for display in PARTS.values():
-        with pytest.raises(InputError, match=r"diagnosis is needed .* got PriorEstimate"):
+        with pytest.raises(InputError, match=r"diagnosis .*PriorEstimate"):
             display.from_diagnosis(estimate)
     for display in (ScoresDisplay, MixtureDisplay, ObjectiveDisplay, LevelSetsDisplay, DistanceDisplay):
-        with pytest.raises(InputError, match=r"estimate is needed .* got NoneType"):
+        with pytest.raises(InputError, match=r"estimate .*NoneType"):
             display.from_estimate(None)
-    with pytest.raises(InputError, match=r"estimate or a diagnosis is needed .* got NoneType"):
+    with pytest.raises(InputError, match=r"diagnosis .*NoneType"):
         plots.displays_of(None)
     for wrong in (estimate, {"a": 0.3}, [estimate]):
-        with pytest.raises(InputError, match="mapping of names to estimates is needed"):
+        with pytest.raises(InputError, match=r"mapping"):
             SeriesDisplay.from_estimates(wrong)

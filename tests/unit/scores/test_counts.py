@@ -57,7 +57,7 @@ def test_without_pairs_the_variance_is_no_smaller_than_that_of_the_rows():
 def test_counts_of_other_scores_are_refused():
     rng = np.random.default_rng(0)
     few, many = (ScoreCounts.from_p_values(values_of(rng, 50, repeats), 99) for repeats in (2, 3))
-    with pytest.raises(InputError, match="counts of different scores cannot be added; count both samples by one model"):
+    with pytest.raises(InputError, match=r"different scores"):
         few.merge(many)
 
 
@@ -129,14 +129,14 @@ def test_an_estimate_from_counts_alone_is_that_of_the_rows(source_prior, scenari
     for name in ("source", "target", "priors", "weights"):
         np.testing.assert_allclose(getattr(found.evidence, name), getattr(expected.evidence, name), rtol=1e-12)
     assert found.evidence.scores is None and expected.evidence.scores is not None
-    with pytest.raises(InputError, match="was fitted to counts, not to rows"):
+    with pytest.raises(InputError, match=r"counts, not to rows"):
         counted.estimate(s.target)
 
 
 def test_counts_cannot_be_asked_by_an_estimator_of_rows():
     rng = np.random.default_rng(0)
     P, U = (ScoreCounts.from_p_values(values_of(rng, n), 60) for n in (60, 200))
-    with pytest.raises(InputError, match="KM2 needs the rows of the source, but they were counted; pass source_prior"):
+    with pytest.raises(InputError, match=r"KM2 .*counted"):
         ps.WitnessShift(ps.KM2()).fit_counts(SourceCounts(P, U, 60, 5, np.nan))
 
 

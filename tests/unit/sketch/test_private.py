@@ -84,21 +84,21 @@ def test_noise_is_the_least_that_keeps_the_budget(epsilon, delta, less):
 @pytest.mark.parametrize("epsilon", [0, -1.0, float("nan"), float("inf"), "1", True, None])
 def test_an_epsilon_that_cannot_be_is_refused(epsilon):
     for one in (histograms()[2], sketches()[2]):
-        with pytest.raises(InputError, match=r"epsilon is .*, but it must be a positive number .* less hides more"):
+        with pytest.raises(InputError, match=r"epsilon"):
             release(one, epsilon, 1e-6)
 
 
 @pytest.mark.parametrize("delta", [0, 1, 1.5, -1e-6, float("nan"), "1e-6", None])
 def test_a_delta_that_cannot_be_is_refused(delta):
     for one in (histograms()[2], sketches()[2]):
-        with pytest.raises(InputError, match=r"delta is .*, but it must be a number between 0 and 1 .* try 1e-6"):
+        with pytest.raises(InputError, match=r"delta"):
             release(one, 1.0, delta)
 
 
 @pytest.mark.parametrize("random_state", ["1", -1, True])
 def test_a_random_state_that_cannot_be_is_refused(random_state):
     for one in (histograms()[2], sketches()[2]):
-        with pytest.raises(InputError, match=r"random_state is .*, but it must be None, a whole number"):
+        with pytest.raises(InputError, match=r"random_state"):
             release(one, 1.0, 1e-6, random_state)
 
 
@@ -194,25 +194,25 @@ def test_a_seed_gives_the_same_release_and_the_sample_stays_as_it_was():
 
 def test_what_is_private_is_not_released_again():
     for one, what in ((histograms()[2], "histogram"), (sketches()[2], "sketch")):
-        with pytest.raises(InputError, match=f"the {what} is private already"):
+        with pytest.raises(InputError, match=f"{what} is private"):
             release(release(one, 1, 1e-6), 1, 1e-6)
 
 
 def test_a_sketch_whose_rows_fixed_the_design_is_not_released():
     s = samples()
     first = Sketch.from_sample(s.unlabeled[:300], features=16)
-    with pytest.raises(InputError, match="rows of this sketch fixed its columns, scale and encoding, which no noise"):
+    with pytest.raises(InputError, match=r"fixed its columns"):
         release(first, 1, 1e-6)
     like = Sketch.from_sample(s.target[:300], like=first)
     assert not like.own_design and like.merge(first).own_design and first.own_design
-    with pytest.raises(InputError, match="sketch of public rows"):
+    with pytest.raises(InputError, match=r"public rows"):
         release(like.merge(first), 1, 1e-6)
 
 
 def test_a_sketch_with_weights_is_not_released():
     s, public = samples(), Sketch.from_sample(samples(seed=9).unlabeled[:300], features=16)
     weighted = Sketch.from_sample(s.target[:300], like=public, weights=np.arange(1.0, 301))
-    with pytest.raises(InputError, match=r"the sketch has weights, .* release a sketch without weights"):
+    with pytest.raises(InputError, match=r"weights"):
         release(weighted, 1, 1e-6)
 
 
@@ -229,19 +229,19 @@ def test_parts_that_are_private_merge_and_others_not_with_them():
     assert (merged.epsilon, merged.delta) == (1.0, 1e-6)
     assert merged.moments.noise == pytest.approx(np.hypot(*(one.moments.noise for one in two)))
     for one, other in ((release(a, 1, 1e-6), b), (b, release(a, 1, 1e-6)), (two[0], u)):
-        with pytest.raises(InputError, match=r"one of the two is private and the other is not, .* release both, or"):
+        with pytest.raises(InputError, match=r"private and the other is not"):
             one.merge(other)
 
 
 def test_a_budget_that_hides_nothing_or_leaves_nothing_is_warned_of():
     s, public = samples(), sketches()[0]
     few = Histogram.from_sample(s.target[:60], model()), Sketch.from_sample(s.target[:60], like=public)
-    with pytest.warns(PrivacyWarning, match=r"moves the share of 60 rows that look positive by about \d.*or release"):
+    with pytest.warns(PrivacyWarning, match=r"60 rows"):
         release(few[0], 0.5, 1e-6, 0)
-    with pytest.warns(PrivacyWarning, match=r"has the length \d.* embedding of 60 rows"):
+    with pytest.warns(PrivacyWarning, match=r"60 rows"):
         release(few[1], 0.5, 1e-6, 0)
     for one in (histograms()[2], sketches()[2]):
-        with pytest.warns(PrivacyWarning, match=r"delta is 0.001, but publishing one of the 2000 rows"):
+        with pytest.warns(PrivacyWarning, match=r"delta is 0\.001.*2000 rows"):
             release(one, 1, 1e-3, 0)
         release(one, 1, 1e-6, 0)  # without a word
 
@@ -249,7 +249,7 @@ def test_a_budget_that_hides_nothing_or_leaves_nothing_is_warned_of():
 def test_bounds_that_know_no_noise_are_refused():
     P, U, T = sketches()
     tcpu = ps.TCPU(source_prior=0.2, interval="sharp-bound")
-    with pytest.raises(InputError, match=r"'sharp-bound' .* target is private"):
+    with pytest.raises(InputError, match=r"'sharp-bound'.*private"):
         estimate_from_sketches(tcpu, positive=P, unlabeled=U, target=release(T, 1, 1e-6))
 
 
@@ -269,7 +269,7 @@ def test_private_files_come_back_as_they_were_and_hold_no_more_than_they_should(
         else:
             np.testing.assert_array_equal(back.moments.product, one.moments.product)
             assert back.moments.noise == one.moments.noise and not back.own_design
-    with pytest.raises(InputError, match="rows of this sketch fixed"):
+    with pytest.raises(InputError, match=r"fixed"):
         release(Sketch.from_sample(samples().target, features=16), 1, 1e-6)
 
 
@@ -288,10 +288,10 @@ def test_files_whose_numbers_no_noise_explains_are_refused(tmp_path):
     for wrong in (grouped + 1, low):
         counted = ScoreCounts.from_groups(2000, wrong, noise)
         replace(made, counted=counted).save(tmp_path / "a")
-        with pytest.raises(InputError, match="its counts do not add up"):
+        with pytest.raises(InputError, match=r"add up"):
             load(tmp_path / "a")
     replace(made, counted=replace(made.counted, noise=0.0)).save(tmp_path / "a")
-    with pytest.raises(InputError, match="its counts do not add up"):
+    with pytest.raises(InputError, match=r"add up"):
         load(tmp_path / "a")
     one = release(sketches()[2], 1, 1e-6, 0)
     moments, D = one.moments, 64
@@ -305,7 +305,7 @@ def test_files_whose_numbers_no_noise_explains_are_refused(tmp_path):
         with pytest.raises(InputError, match=why):
             load(tmp_path / "a")
     replace(one, epsilon=None, delta=None).save(tmp_path / "a")
-    with pytest.raises(InputError, match="it has noise without a budget, or a budget without noise"):
+    with pytest.raises(InputError, match=r"budget"):
         load(tmp_path / "a")
 
 
@@ -316,7 +316,7 @@ def test_files_whose_noise_is_not_that_of_their_budget_are_refused(times, tmp_pa
     moments = replace(sketch.moments, noise=times * sketch.moments.noise)
     for changed in (replace(histogram, counted=counted), replace(sketch, moments=moments)):
         changed.save(tmp_path / "a")
-        with pytest.raises(InputError, match=r"its noise is .*, which is not that of its budget|damaged"):
+        with pytest.raises(InputError, match=r"its noise is .*budget|damaged"):
             load(tmp_path / "a")
 
 

@@ -332,7 +332,7 @@ def test_swapped_sketches_are_asked_about_and_others_are_not(prior):
         made = [Sketch.from_sample(rows, like=first) for rows in (P, U, T)]
         ps.estimate_prior(*made, method="tcpu", source_prior=prior)  # a warning would be an error
         ps.estimate_prior(*made, method="tcpu", source_prior=(prior / 2, prior))
-        with pytest.warns(InconsistentInputWarning, match=f"look swapped: .* a share of {prior} is like the positives"):
+        with pytest.warns(InconsistentInputWarning, match=f"swapped.* {prior} "):
             ps.estimate_prior(made[1], made[0], made[2], method="tcpu", source_prior=prior)
 
 
@@ -355,7 +355,7 @@ def test_tables_beside_sketches_are_sketched_like_them():
     weights = np.linspace(1, 2, 200)
     weighted = sketch_like_first(rows | {"unlabeled": FIRST}, {"target": weights})["target"]
     assert weighted.moments.weight == pytest.approx(weights.sum())
-    with pytest.raises(InputError, match="weights were passed for unlabeled"):
+    with pytest.raises(InputError, match=r"weights.*unlabeled"):
         sketch_like_first(rows | {"unlabeled": FIRST}, {"unlabeled": weights})
 
 
@@ -478,7 +478,7 @@ def test_what_cannot_be_a_sketch_is_refused(change, tmp_path):
     header, arrays = copy.deepcopy(contents.header), dict(contents.arrays)
     MUTATIONS[change](header, arrays)
     container.write(path, "sketch", header, arrays)
-    with pytest.raises(InputError, match=r"a\.sketch: what was stored of .* is damaged or was changed \(.*\); get the"):
+    with pytest.raises(InputError, match=r"a\.sketch: .*damaged"):
         Sketch.load(path)
 
 
@@ -492,13 +492,13 @@ def test_of_weighted_sketches_too(tmp_path):
     contents = container.read(path, ["sketch"])
     header = contents.header | {"moments": contents.header["moments"] | {"rows": 100}}
     container.write(path, "sketch", header, contents.arrays)
-    with pytest.raises(InputError, match="100 rows cannot have weights with the sums that it says"):
+    with pytest.raises(InputError, match=r"100 rows"):
         Sketch.load(path)
 
 
 def test_another_kind_of_file(tmp_path):
     container.write(tmp_path / "h", "histogram", {}, {})
-    with pytest.raises(InputError, match="holds a histogram, but a sketch is expected"):
+    with pytest.raises(InputError, match=r"histogram.*sketch"):
         Sketch.load(tmp_path / "h")
 
 
@@ -517,26 +517,26 @@ def test_another_kind_of_file(tmp_path):
 )
 def test_sketches_of_two_designs_do_not_add_up(settings, said):
     other = Sketch.from_sample(S.unlabeled, **({"features": 32} | settings))
-    with pytest.raises(InputError, match=rf"two designs, .* \({said}\)"):
+    with pytest.raises(InputError, match=rf"designs.*\({said}\)"):
         FIRST.merge(other)
     P, U, _ = sketched()
-    with pytest.raises(InputError, match=f"unlabeled and target are sketches of two designs.*{said}"):
+    with pytest.raises(InputError, match=f"unlabeled and target.*designs.*{said}"):
         from_sketches(P, U, other, ps.TCPU(0.3))
 
 
 def test_other_columns_and_another_scale_are_another_design():
-    with pytest.raises(InputError, match=r"columns: 3 without names and \['a', 'b', 'c'\]"):
+    with pytest.raises(InputError, match=r"columns: 3 .*'a', 'b', 'c'"):
         FIRST.merge(Sketch.from_sample(frame(S.unlabeled), features=32))
     with pytest.raises(InputError, match="encoding and scale of the columns"):
         FIRST.merge(Sketch.from_sample(S.target, features=32))
-    with pytest.raises(InputError, match="has 2 features but"):
+    with pytest.raises(InputError, match=r"2 features"):
         FIRST.update(S.target[:, :2])
 
 
 def test_a_column_that_was_left_out_is_spoken_of():
     flat = np.insert(S.unlabeled, 1, 5.0, axis=1)
     first = Sketch.from_sample(flat, features=32)
-    with pytest.warns(ColumnWarning, match="Left out column 1"):
+    with pytest.warns(ColumnWarning, match=r"column 1"):
         first.update(np.insert(S.target, 1, 6.0, axis=1))
 
 
@@ -569,15 +569,15 @@ def test_what_cannot_be_sketched_is_said(settings, match):
 
 
 def test_streams_have_weights_in_a_column():
-    with pytest.raises(InputError, match="Put the weights into a column"):
+    with pytest.raises(InputError, match=r"column"):
         Sketch.from_sample(iter([S.target]), like=FIRST, weights=np.ones(200))
     named = Sketch.from_sample(frame(S.unlabeled), features=32)
-    with pytest.raises(InputError, match=r"no column 'w' set aside"):
+    with pytest.raises(InputError, match=r"column 'w'"):
         Sketch.from_sample(Chunks.of(frame(S.target), "t"), like=named, weights="w")
 
 
 def test_merge_takes_sketches():
-    with pytest.raises(InputError, match="merge takes a Sketch, but got ndarray"):
+    with pytest.raises(InputError, match=r"ndarray"):
         FIRST.merge(S.target)
 
 
@@ -601,10 +601,10 @@ def test_what_sketches_cannot_answer_is_said(estimator, match):
 
 def test_samples_of_one_row_or_its_worth():
     P, U, _ = sketched()
-    with pytest.raises(InputError, match="target has 1 row"):
+    with pytest.raises(InputError, match=r"target has 1 row"):
         from_sketches(P, U, Sketch.from_sample(S.target[:1], like=FIRST), ps.TCPU(0.3))
     heavy = Sketch.from_sample(S.target[:2], like=FIRST, weights=[1.0, 100.0])
-    with pytest.raises(InputError, match=r"the weights of target: the effective sample size is 1\.02"):
+    with pytest.raises(InputError, match=r"effective sample size is 1\.02"):
         from_sketches(P, U, heavy, ps.TCPU(0.3))
-    with pytest.raises(InputError, match="target is of type ndarray, but a Sketch is expected"):
+    with pytest.raises(InputError, match=r"ndarray.*Sketch"):
         from_sketches(P, U, S.target, ps.TCPU(0.3))

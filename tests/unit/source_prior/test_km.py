@@ -113,7 +113,7 @@ def test_curve_passes_through_the_estimate(sample):
     assert (np.diff(curve.distance) > 0).all()
     np.testing.assert_allclose(curve.prior, [0, km2.prior_, 0.9])
     assert len(km2.curve().ratio) == 30
-    with pytest.raises(InputError, match=r"a prior of the curve lies outside \[0, 1\)"):
+    with pytest.raises(InputError, match=r"outside \[0, 1\)"):
         km2.curve([1.0])
 
 
@@ -121,9 +121,7 @@ def test_many_features_are_projected_unless_told_not_to():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(90, 60)), np.repeat([1, 0], [30, 60])
     X[:50] += 1
-    with pytest.warns(
-        ps.errors.ApproximationWarning, match="KM2 projects 60 features on their first 50 principal components"
-    ):
+    with pytest.warns(ps.errors.ApproximationWarning, match=r"60 features.* 50"):
         projected = ps.KM2(standardize=False).fit(X, y)
     assert projected.components_ == 50
     assert ps.KM2(components=None).fit(X, y).components_ is None
@@ -135,11 +133,11 @@ def test_many_features_are_projected_unless_told_not_to():
 def test_few_positives_and_noise_are_said(sample):
     rng = np.random.default_rng(0)
     U = rng.normal(size=(80, 3))
-    with pytest.warns(FewPositivesWarning, match="The prior rests on 3 positive rows, too few for KM2"):
+    with pytest.warns(FewPositivesWarning, match=r"3 positive"):
         ps.KM2().fit(np.concatenate([U[:3] + 3, U]), np.repeat([1, 0], [3, 80]))
-    with pytest.warns(WeakSeparationWarning, match=r"The 40 positive rows lie within the noise of the 80 rows"):
+    with pytest.warns(WeakSeparationWarning, match=r"40 positive.* 80 rows"):
         ps.KM2().fit(np.concatenate([rng.normal(size=(40, 3)), U]), np.repeat([1, 0], [40, 80]))
-    with pytest.warns(WeakSeparationWarning, match=r"KM2 finds no prior below 0.99 from 80 positive rows and 80 rows"):
+    with pytest.warns(WeakSeparationWarning, match=r"0\.99.*80 positive"):
         same = ps.KM2().fit(np.concatenate([U, U]), np.repeat([1, 0], [80, 80]))
     assert same.prior_ == pytest.approx(0.99)
 
@@ -159,15 +157,13 @@ def test_settings_that_make_no_sense_are_refused(options, message, sample):
 
 def test_rows_without_a_median_distance_are_refused():
     X = np.repeat([[0.0, 1], [1, 0]], [30, 2], axis=0)
-    with pytest.raises(InputError, match="at least half of the pairs of rows are identical, so KM finds no bandwidth"):
+    with pytest.raises(InputError, match=r"identical"):
         ps.KM2().fit(X, np.repeat([1, 0], [10, 22]))
 
 
 def test_tcpu_asks_km2_and_says_what_its_interval_lacks(sample):
     tcpu = ps.TCPU().fit(sample.X, sample.y)
-    with pytest.warns(
-        EstimatedPriorWarning, match=r"was estimated by KM2. The interval includes .* but not its bias: it was off"
-    ):
+    with pytest.warns(EstimatedPriorWarning, match=r"KM2.*bias"):
         estimate = tcpu.estimate(sample.target)
     assert estimate.source_prior == tcpu.prior_estimator_.prior_
     assert estimate.source_prior == pytest.approx(ps.KM2().fit(sample.X, sample.y).prior_, abs=1e-9)
@@ -272,7 +268,7 @@ def test_a_scenario_that_contradicts_is_refused_and_the_default_follows():
     assert tcpu.prior_estimator_.prior_ == pytest.approx(0.5, abs=0.08)
     with pytest.raises(
         InputError,
-        match=r"KM2 has scenario='case-control' but is used under 'censoring'; the population is",
+        match=r"'case-control'.*'censoring'",
     ):
         ps.TCPU(ps.KM2(), scenario="censoring").fit(X, y)
 
@@ -304,7 +300,7 @@ def test_a_solver_that_stops_short_is_said(sample, monkeypatch):
 
     real = Hull.project
     monkeypatch.setattr(Hull, "project", lambda *args, **named: replace(real(*args, **named), converged=False))
-    with pytest.warns(ps.errors.ApproximationWarning, match="KM2 stopped short of its tolerance, as it can with few"):
+    with pytest.warns(ps.errors.ApproximationWarning, match=r"tolerance"):
         assert not ps.KM2().fit(sample.X, sample.y).converged_
 
 
@@ -312,7 +308,7 @@ def test_where_d_is_a_line_no_prior_is_found():
     """Few rows in many features, all equally far from each other: nothing tells where d leaves zero."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(80, 40)), np.repeat([1, 0], [20, 60])
-    with pytest.warns(WeakSeparationWarning, match="alike, or too few for their features"):
+    with pytest.warns(WeakSeparationWarning, match=r"too few"):
         km2 = ps.KM2(bandwidth=0.3).fit(X, y)
     assert km2.prior_ == pytest.approx(0.99)
     assert np.isnan(km2.standard_error_)
@@ -328,12 +324,12 @@ class Oracle(ps.KM2):
 
 def test_an_estimator_that_hides_its_error_gets_no_interval(sample):
     tcpu = ps.TCPU(Oracle(max_rows=30_000)).fit(sample.X, sample.y)
-    with pytest.warns(EstimatedPriorWarning, match=r"No interval: the source prior 0.300 was estimated by Oracle"):
+    with pytest.warns(EstimatedPriorWarning, match=r"0\.300.*Oracle"):
         estimate = tcpu.estimate(sample.target)
     assert estimate.interval is None
     assert np.isnan(estimate.standard_error)
     assert estimate.source_prior == 0.3
-    with pytest.raises(InputError, match=r"Oracle gave the source prior 1.5, but a number from 0 to below 1"):
+    with pytest.raises(InputError, match=r"Oracle .*1\.5"):
         ps.TCPU(Oracle(max_rows=150_000)).fit(sample.X, sample.y).estimate(sample.target)
 
 
@@ -346,9 +342,7 @@ class Plain:
 
 
 def test_any_object_with_a_prior_works_and_its_influence_is_checked(sample):
-    with pytest.raises(
-        InputError, match=r"Plain has a prior_influence_ of shape \(2,\), but one number for each of 300 rows"
-    ):
+    with pytest.raises(InputError, match=r"\(2,\).*300 rows"):
         ps.TCPU(Plain()).fit(sample.X, sample.y).estimate(sample.target)
 
 
@@ -360,13 +354,13 @@ def test_a_prior_that_becomes_known_has_no_error_any_more(sample):
 
 
 def test_bounds_need_a_known_prior(sample):
-    with pytest.raises(InputError, match="interval='paper-bound' is proved for a known source prior"):
+    with pytest.raises(InputError, match=r"'paper-bound'"):
         ps.TCPU(interval="paper-bound").fit(sample.X, sample.y)
 
 
 def test_km2_ls_is_km2_on_the_target(sample):
     km2ls = ps.KM2LS(standardize=False).fit(sample.X, sample.y)
-    with pytest.warns(EstimatedPriorWarning, match=r"interval of KM2-LS includes sampling error .* not its bias"):
+    with pytest.warns(EstimatedPriorWarning, match=r"KM2-LS.*bias"):
         estimate = km2ls.estimate(sample.target)
     X = np.concatenate([sample.positive, sample.target])
     y = np.repeat([1, 0], [len(sample.positive), len(sample.target)])
@@ -377,7 +371,7 @@ def test_km2_ls_is_km2_on_the_target(sample):
     with pytest.warns(EstimatedPriorWarning) as said:
         ps.estimate_prior(shared.positive, shared.unlabeled, shared.target, method="km2-ls")
     assert [warning.category for warning in said] == [EstimatedPriorWarning]
-    with pytest.raises(InputError, match="method='km2-ls' uses no source_prior; leave it out"):
+    with pytest.raises(InputError, match=r"'km2-ls'.*source_prior"):
         ps.estimate_prior(sample.positive, sample.unlabeled, sample.target, method="km2-ls", source_prior=0.2)
 
 
@@ -401,9 +395,7 @@ def test_the_ratio_needs_no_prior_and_the_prior_is_asked_once(sample):
     assert (known.source_prior, known.source_prior_by, tcpu.prior_estimator_) == (0.3, "given", None)
     assert R.standard_error == pytest.approx(known.standard_error / 0.7)
     for other in (None, ps.KM1(), Counted(bandwidth=2.0)):
-        with pytest.raises(
-            InputError, match=r"source_prior was .*Counted\(\) when TCPU was fitted and is .* now; fit again"
-        ):
+        with pytest.raises(InputError, match=r"Counted.*TCPU"):
             tcpu.set_params(source_prior=other).estimate(sample.target)
 
 
