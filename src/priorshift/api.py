@@ -1,4 +1,4 @@
-"""The functions that users call: build a :class:`~priorshift.problem.Problem`, and estimate."""
+"""Functions that users call: each builds a :class:`~priorshift.problem.Problem` and estimates."""
 
 from __future__ import annotations
 
@@ -66,57 +66,56 @@ def estimate_prior(
     Parameters
     ----------
     positive, unlabeled, target : array-like, data frame, path, sketch or histogram
-        Confirmed positives and an unlabelled sample of the source population, and an unlabelled sample of the
-        target population. Columns are matched by name where there are names. A path is that of a CSV or Parquet file,
-        of a sketch or of a histogram (:mod:`priorshift.sketch`); a sample may also be a list of files, a folder of
-        Parquet files, or an iterator of tables, which are then read in batches.
+        Confirmed positives and an unlabelled sample of the source population, and an unlabelled sample of the target
+        population. Columns are matched by name if they have names. A path is that of a CSV or Parquet file, a sketch or
+        a histogram (:mod:`priorshift.sketch`). A list of files, a folder of Parquet files, an iterator of tables and a
+        Dask collection are streamed.
     method : {"auto", "witness", "tcpu", "km2-ls", "drpu"} or estimator
-        "auto" is :class:`WitnessShift` ("witness"), of the smallest error in the library's studies (see the guide). An
-        estimator, such as ``TCPU(0.2, kernel="laplace")``, keeps its own settings; then leave `source_prior`,
-        `scenario`, `confidence`, `random_state` and `standardize` out.
+        Method of estimation. Default "auto": :class:`WitnessShift`, which had the smallest error in the library's
+        studies. An estimator such as ``TCPU(0.2, kernel="laplace")`` has its own settings; then leave out
+        `source_prior`, `scenario`, `confidence`, `random_state` and `standardize`.
     source_prior : float, (low, high), distribution, estimator or None
-        Share of positives in the source population, if it is known, exactly or roughly: a range such as
-        (0.1, 0.2), or a distribution such as ``scipy.stats.beta(37.5, 213.5)``. None estimates it: "auto" and "witness"
-        by :class:`MixturePrior`, "tcpu" by :class:`KM2`.
+        Share of positives in the source population: a number, a range such as (0.1, 0.2), or a distribution such as
+        ``scipy.stats.beta(37.5, 213.5)``. Default None: estimated, by :class:`MixturePrior` for "auto" and "witness"
+        and by :class:`KM2` for "tcpu".
     scenario : {"case-control", "censoring"} or None
-        Whether unlabelled rows are a sample of the whole population, which None takes them for, or what was left of it
-        after some positives were labelled.
+        "case-control" (default): the unlabelled rows are a sample of the whole population. "censoring": they are what
+        is left of it after some positives were labelled.
     confidence : float or None
-        Of the interval; None is 0.95.
+        Confidence level of the interval. Default 0.95.
     random_state : int, Generator or None
-        Decides everything random. (TCPU with a known prior and its default interval draws nothing.)
+        Seed of everything random. TCPU with a known prior and its default interval uses no random numbers.
     standardize : bool or None
-        Scale every column by the mean and spread of the unlabelled source sample, which None does; columns are rarely
-        on one scale. The target is never scaled by itself: that would remove the shift.
+        Whether to scale every column by the mean and spread of the unlabelled source sample. Default True. The target
+        is never scaled by its own statistics, which would remove the shift.
     shared : None, "identical" or name of an id column
-        Whether some positives are also rows of the unlabelled sample, and how to recognise them.
+        How to recognise positives that are also rows of the unlabelled sample, if there are any.
     drop : sequence of str
         Columns that are not features.
     audit : None, name of a column or mapping
-        Classes of some unlabelled rows, of some rows of the target, or of both, drawn at random and looked up: the name
-        of a column that stands in one of the two tables or in both, with 1, 0 and empty cells; or such columns
-        themselves, ``{"unlabeled": values, "target": values}``. Of :class:`WitnessShift`.
+        True classes of some unlabelled rows, of some rows of the target, or of both, drawn at random: the name of a
+        column of one or both tables, with 1, 0 and empty cells; or the columns themselves, ``{"unlabeled": values,
+        "target": values}``. For :class:`WitnessShift`.
     weights : None, name of a column or mapping
-        What each row stands for, such as a survey's weights: the name of a column in one of the tables or more (rows
-        of the others count alike), or such columns themselves, ``{"unlabeled": values, "target": values}``, where
-        "positive" can stand too. Of :class:`WitnessShift` and :class:`TCPU`.
+        Sample weights: the name of a column of one or more tables (rows of the others have equal weights), or the
+        columns themselves, ``{"positive": values, "unlabeled": values, "target": values}``. For :class:`WitnessShift`
+        and :class:`TCPU`.
     groups : None, name of a column or mapping
-        Which rows belong together, such as a patient's: the name of a column of all three tables, which may be that of
-        `shared` too, or such columns themselves. A group that stands in two tables is one group.
+        Groups of rows that are not independent, such as patients: the name of a column of all three tables, which may
+        also be that of `shared`, or the columns themselves. Groups of the same name are one group in all tables.
     encoder : {"auto"}, None or transformer
-        What makes numbers of categories, dates and missing cells. "auto" is :class:`TableEncoder`, where there is
-        something to encode; None refuses what is not numbers. A transformer of scikit-learn's kind, such as skrub's
-        ``TableVectorizer()``, is fitted on the unlabelled rows alone.
+        Encoding of categories, dates and missing cells. Default "auto": :class:`TableEncoder`, if there is something to
+        encode. None refuses everything but numbers. A scikit-learn transformer, such as skrub's ``TableVectorizer()``,
+        is fitted on the unlabelled rows alone.
     stream : bool or None
-        Whether samples are read in batches, in memory that does not grow with them: "auto" and "witness" then fit their
-        scores to some of the rows and count all of them, "tcpu" uses random features. Copies of rows are not looked
-        for, and `shared`, `audit`, `groups` and an `encoder` need all rows at once. None does so where a file would
-        take more than 1 GB of memory.
+        Whether samples are read in chunks, in constant memory: "auto" and "witness" then fit their scores to some of
+        the rows and count all of them, "tcpu" uses random features. Copies of rows are not detected, and `shared`,
+        `audit`, `groups` and an `encoder` are not supported. Default: only for files above 1 GB.
 
     Returns
     -------
     PriorEstimate
-        Which prints as one line.
+        Estimate with its interval; it prints as one line.
 
     Examples
     --------
@@ -132,7 +131,7 @@ def estimate_prior(
                 "random_state": random_state, "standardize": standardize}  # fmt: skip
     estimator = make_estimator(method, settings)
     problem = load_problem(positive=positive, unlabeled=unlabeled, target=target, options=options)
-    return estimate_target(problem, estimator_for(problem, estimator, method))
+    return estimate_target(problem, estimator, is_auto=isinstance(method, str) and method == "auto")
 
 
 def estimate_priors(
@@ -163,41 +162,29 @@ def estimate_priors(
         As in :func:`estimate_prior`.
     targets : mapping, sequence or table
         Unlabelled samples of the target populations, independent of each other: a mapping of names to tables; a
-        sequence of tables or files, which are called by their file names without suffix, or else by numbers from 0 on;
-        or one table, with `by` or `stratify`.
+        sequence of tables or files, named by their files or else by numbers from 0 on; or one table, with `by` or
+        `stratify`.
     by : str or None
-        A column of the one table of targets, of text, numbers or dates: the rows of each value are a target. It is no
-        feature, and may stand in the source tables too.
+        Column of the one table of targets, of text, numbers or dates: the rows of each value are a target. It is not a
+        feature, and may be in the source tables too.
     stratify : str or None
-        A column of all three tables, with one target: each stratum is estimated by itself, from the positives and
-        unlabelled rows of that stratum, and the whole target from all of them (``pooled``).
-    method : str or estimator
-        As in :func:`estimate_prior`.
+        Column of all three tables, with one target: each stratum is estimated from the positives and unlabelled rows of
+        that stratum, and the whole target from all of them (``pooled``).
     source_prior : float, (low, high), distribution, estimator, mapping or None
         As in :func:`estimate_prior`; with `stratify`, also a mapping of strata to these.
-    scenario : {"case-control", "censoring"} or None
-        As in :func:`estimate_prior`.
     confidence : float or None
-        Of each interval, of the band as a whole and of each difference; None is 0.95.
-    random_state : int, Generator or None
-        As in :func:`estimate_prior`, and so are the next three.
-    standardize : bool or None
-    shared : None, "identical" or name of an id column
-    drop : sequence of str
-    audit : None, name of a column or mapping
-        As in :func:`estimate_prior`; a column may stand in some or all targets, while a mapping has classes of the
-        unlabelled rows alone.
-    weights, groups : None, name of a column or mapping
-        As in :func:`estimate_prior`, but that a mapping has no "target"; a group that stands in two targets, such as a
-        patient in two months, makes them dependent, and so it does two strata.
-    encoder : {"auto"}, None or transformer
+        Confidence level of each interval, of the simultaneous band and of each difference. Default 0.95.
+    audit, weights, groups : None, name of a column or mapping
+        As in :func:`estimate_prior`, but a mapping has no "target". A group in two targets or strata, such as a patient
+        in two months, makes them dependent.
+    method, scenario, random_state, standardize, shared, drop, encoder : object
         As in :func:`estimate_prior`.
 
     Returns
     -------
     PriorEstimates
-        A mapping of names to estimates that prints as a table, with a band for all at once, differences and a test of
-        equality. Of methods that tell no error (KM2-LS, DRPU), estimates alone.
+        Mapping of names to estimates that prints as a table, with a simultaneous band, differences and a test of
+        equality; without these for methods that have no standard error (KM2-LS, DRPU).
 
     Examples
     --------
@@ -221,7 +208,7 @@ def estimate_priors(
     settings = {"source_prior": source_prior, "scenario": scenario, "confidence": confidence,
                 "random_state": random_state, "standardize": standardize}  # fmt: skip
     if isinstance(source_prior, Mapping) and stratify is None:
-        raise InputError("source_prior is a mapping, which is of strata; pass stratify, or one prior of the source.")
+        raise InputError("source_prior is a mapping of strata, but stratify is None; pass stratify, or one prior.")
     first = next(iter(source_prior.values()), None) if isinstance(source_prior, Mapping) else source_prior
     estimator = make_estimator(method, settings | {"source_prior": first})
     problem = load_problem(positive=positive, unlabeled=unlabeled, target=targets, several=True, options=options)
@@ -231,7 +218,7 @@ def estimate_priors(
 
 
 def make_estimator(method: Any, settings: Mapping[str, Any]) -> Any:
-    """Return a new, unfitted estimator of a method, or a clone of the estimator that is passed as one."""
+    """Return a new, unfitted estimator: of a named method, or a clone of the one that is passed."""
     settings = {name: value for name, value in settings.items() if value is not None}
     if isinstance(method, type) or hasattr(method, "fit"):
         check_estimator("method", method, ("estimate",), "the name of a method or an estimator")
@@ -239,43 +226,32 @@ def make_estimator(method: Any, settings: Mapping[str, Any]) -> Any:
             raise InputError(f"{name} was passed together with an estimator as method; set it in the estimator.")
         return clone(method)
     chosen = registry.choose(method)
-    for name in settings:
-        if name not in chosen.options:
-            raise InputError(f"method={chosen.name!r} uses no {name}; leave it out.")
+    for name in chosen.missing(settings):
+        raise InputError(f"method={chosen.name!r} uses no {name}; leave it out.")
     return chosen.estimator(**settings)
 
 
-def estimator_for(problem: Problem, estimator: Any, method: Any) -> Any:
-    """Return the estimator, or where "auto" meets sketches, TCPU, the only method that can use them."""
-    if not (problem.kind == "moments" and isinstance(method, str) and method == "auto"):
-        return estimator
-    warn(
-        "The samples are sketches, which only TCPU can use, so method='auto' is 'tcpu' here. Pass method='tcpu', or "
-        "histograms of a ScoreModel for the default method.",
-        ApproximationWarning,
-    )
-    tcpu = registry.choose("tcpu").estimator
-    names = ("source_prior", "scenario", "confidence", "random_state", "standardize")
-    return tcpu(**{name: getattr(estimator, name) for name in names})
-
-
-def estimate_target(problem: Problem, estimator: Any) -> PriorEstimate:
-    """Estimate the prior of the only target of a problem."""
+def estimate_target(problem: Problem, estimator: Any, *, is_auto: bool = False) -> PriorEstimate:
+    """Estimate the prior of the only target of a problem; `is_auto` if the user left the choice of method open."""
     if problem.kind != "rows":
-        return _estimate_from_summaries(problem, estimator)
+        return _estimate_from_summaries(problem, estimator, is_auto)
     fitted = fit_source(problem, estimator)
     if isinstance(fitted, TargetPriorEstimator):
-        return with_columns(problem, fitted.estimate_target(fitted.target_of(problem.target)))
-    return with_columns(problem, _estimate_by_rows(fitted, problem.target))
+        estimate = fitted.estimate_target(fitted.target_of(problem.target))
+    else:
+        estimate = _estimate_by_rows(fitted, problem.target)
+    return with_columns(problem, estimate)
 
 
-def _estimate_from_summaries(problem: Problem, estimator: Any) -> PriorEstimate:
-    """Estimate without holding rows: from histograms, from sketches, or from samples that are streamed."""
+def _estimate_from_summaries(problem: Problem, estimator: Any, is_auto: bool) -> PriorEstimate:
+    """Estimate without rows in memory: from histograms, sketches or streams."""
     samples = {"positive": problem.positive.data, "unlabeled": problem.unlabeled.data, "target": problem.target.data}
     kinds = {sample.kind for sample in (problem.positive, problem.unlabeled, problem.target)}
     weights, drop = problem.columns.weights, problem.drop
     if {"counts", "moments"} <= kinds:
         raise InputError("sketches and histograms are for different methods; pass three of one kind.")
+    if "moments" in kinds and is_auto:
+        estimator = _tcpu_for_sketches(estimator)
     if kinds != {"chunks"}:
         refuse_fixed_settings(estimator, drop)
     elif not isinstance(estimator, (TCPU, WitnessShift)):
@@ -297,8 +273,19 @@ def _estimate_from_summaries(problem: Problem, estimator: Any) -> PriorEstimate:
     return estimate_from_histograms(estimator, **count_streams(estimator, streams, drop))
 
 
+def _tcpu_for_sketches(estimator: Any) -> TCPU:
+    """Return TCPU with the settings of the default estimator, and warn that only TCPU can use sketches."""
+    warn(
+        "The samples are sketches, which only TCPU can use, so method='auto' is 'tcpu' here. Pass method='tcpu', or "
+        "histograms of a ScoreModel for the default method.",
+        ApproximationWarning,
+    )
+    names = ("source_prior", "scenario", "confidence", "random_state", "standardize")
+    return TCPU(**{name: getattr(estimator, name) for name in names})
+
+
 def fit_source(problem: Problem, estimator: Any) -> Any:
-    """Fit an estimator, ours or one that a user brings, to the source of a problem."""
+    """Fit an estimator, of this library or of a user, to the source of a problem."""
     if isinstance(estimator, PUEstimator):
         return estimator.fit_source(estimator.source_of(problem))
     source = Source.from_samples(problem.positive, problem.unlabeled, scenario="case-control", standardize=False)
@@ -307,23 +294,24 @@ def fit_source(problem: Problem, estimator: Any) -> Any:
 
 
 def _estimate_by_rows(fitted: Any, target: Sample) -> PriorEstimate:
-    """Estimate by an estimator that a user brings, which takes arrays."""
+    """Estimate by a user's estimator, which takes arrays."""
     estimate: PriorEstimate = fitted.estimate(target.data.values, **metadata_arguments(fitted, target.metadata))
     return estimate
 
 
 def _estimate_jointly(fitted: Any, target: Sample) -> tuple[PriorEstimate, RatioInfluence | None]:
-    """Estimate the prior of a target, and what its error has in common with that of other targets."""
+    """Estimate the prior of a target, and its influence function for comparisons with other targets."""
     if isinstance(fitted, TargetPriorEstimator):
         return fitted.estimate_jointly(fitted.target_of(target))
     return _estimate_by_rows(fitted, target), None
 
 
 def with_columns(problem: Problem, estimate: PriorEstimate) -> PriorEstimate:
-    """Add to an estimate what became of each column, where columns were encoded."""
-    if problem.encoded_columns is None or not isinstance(estimate, PriorEstimate):
+    """Add to an estimate how each column was encoded, if columns were encoded."""
+    origin = problem.unlabeled.data.origin
+    if origin is None or not isinstance(estimate, PriorEstimate):
         return estimate
-    return replace(estimate, details={**estimate.details, "columns": problem.encoded_columns})
+    return replace(estimate, details={**estimate.details, "columns": origin.columns})
 
 
 def estimate_targets(problem: Problem, estimator: Any) -> PriorEstimates:

@@ -34,7 +34,7 @@ from scipy.special import betainc, xlog1py, xlogy
 from priorshift.arrays import Floats, Index
 from priorshift.errors import InputError
 from priorshift.io.labels import LEAST, Audit, read_audit
-from priorshift.io.parameters import check_confidence, check_count, check_number, check_prior
+from priorshift.io.parameters import check_count, check_number, check_prior, check_settings
 from priorshift.io.weights import effective_size, read_weights
 from priorshift.results import Interval
 
@@ -96,7 +96,7 @@ class AuditedShare:
         Interval
             Without predictions, the mid-P interval of the audit alone, a little shorter than Clopper and Pearson's.
         """
-        confidence = check_confidence(confidence)
+        check_settings({"confidence": confidence})
         low, high = _mid_p(self.value, self.labels, confidence)
         return Interval(low, high, confidence, "audit")
 
@@ -256,7 +256,8 @@ def audit_size(
     """
     for name, number in {"width": width, "explained": explained}.items():
         check_number(name, number)
-    share, confidence = check_prior(share, "share"), check_confidence(confidence)
+    share = check_prior(share, "share")
+    check_settings({"confidence": confidence})
     if not 0 < width < 1:
         raise InputError(f"width is {width!r}, but it must lie between 0 and 1; pass the width of the interval.")
     if not 0 <= explained <= 1:

@@ -1,8 +1,7 @@
-"""Loading a :class:`~priorshift.problem.Problem` from whatever users have; the only way in.
+"""Load a :class:`~priorshift.problem.Problem` from arrays, data frames, files, sketches, histograms or streams.
 
 Arrays, data frames and files become rows, encoded as numbers. Sketches, histograms and files of them stay as they are.
-Very large files, lists of files, folders, iterators of tables and Dask collections are streamed: only a few numbers of
-them are kept.
+Very large files, lists of files, folders, iterators of tables and Dask collections are streamed.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _SHELL_OPTIONS = {
     "shared": "--id-column (or --identical-rows)", "audit": "--audit-column", "groups": "--group-column",
     "stratify": "--stratify", "by": "--by", "encoder": "--encoder none",
 }  # fmt: skip
-LARGE = 2**30  # bytes of a file, or of its numbers in memory, above which it is streamed
+LARGE = 2**30  # bytes of a file, or of its numbers in memory, from which on it is streamed
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +52,7 @@ class InputOptions:
     stream: bool | None = None  # None streams what is too large for memory
     by: str | None = None
     stratify: str | None = None
-    in_shell: bool = False  # messages then name samples and parameters as the shell does
+    in_shell: bool = False  # whether messages name samples and parameters as the shell does
 
     @classmethod
     def from_arguments(
@@ -74,17 +73,18 @@ class InputOptions:
             raise InputError(f"stream is {options.stream!r}, but it must be True, False or None.")
         for name, column in (("by", options.by), ("stratify", options.stratify)):
             if column is not None and not isinstance(column, str):
-                raise InputError(f"{name} is {type(column).__name__}, but it must be the name of a column; pass that.")
+                raise InputError(f"{name} is {type(column).__name__}, but it must be the name of a column.")
         check_encoder(options.encoder)
         options.columns.check(options.drop, by=options.by, stratify=options.stratify)
         return options
 
-    def sample_name(self, role: str) -> str:
-        """Return what messages call a sample."""
-        return f"--{role}" if self.in_shell else role
+    @property
+    def prefix(self) -> str:
+        """What messages put before the role of a sample."""
+        return "--" if self.in_shell else ""
 
     def check_streamed(self) -> None:
-        """Refuse what needs all rows at once."""
+        """Refuse options that need all rows in memory."""
         no_stream = "--no-stream" if self.in_shell else "stream=False"
         needed = {name: getattr(self.columns, name) for name in ("shared", "audit", "groups")}
         needed |= {"stratify": self.stratify, "by": self.by, "encoder": None if self.encoder == "auto" else "encoder"}
@@ -99,7 +99,7 @@ class InputOptions:
 
 @dataclass(frozen=True, eq=False)
 class LabeledTable:
-    """A table of positives and unlabelled rows, with a column that tells them apart."""
+    """Table of positives and unlabelled rows, with a column that distinguishes them."""
 
     data: Any
     label_column: str
@@ -119,7 +119,7 @@ def load_problem(
     frame = frame_library(target, unlabeled, positive)
     if source is None and not several:
         samples = {"positive": positive, "unlabeled": unlabeled, "target": target}
-        opened = {role: _open(data, options.sample_name(role)) for role, data in samples.items()}
+        opened = {role: _open(data, options.prefix + role) for role, data in samples.items()}
         has_summary = any(sample.kind in ("counts", "moments") for sample in opened.values())
         streamed = any(map(needs_streaming, samples.values())) and options.encoder is not None
         if has_summary or (streamed if options.stream is None else options.stream):
@@ -141,7 +141,7 @@ def _open(data: Any, name: str) -> Sample:
 
 
 def needs_streaming(data: Any) -> bool:
-    """Whether a sample can only be read in chunks, or is too large to be read at once."""
+    """Return whether a sample can only be read in chunks, or is too large for memory."""
     if is_distributed(data):
         return True
     if isinstance(data, (Chunks, Iterator)):
@@ -160,7 +160,7 @@ def needs_streaming(data: Any) -> bool:
 
 
 def _decoded_size(path: Path) -> int:
-    """Return the bytes of a Parquet file's cells, if each were a number."""
+    """Return the size in bytes of a Parquet file's cells as numbers."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import read_metadata
@@ -168,7 +168,7 @@ def _decoded_size(path: Path) -> int:
         return 0
     try:
         found = read_metadata(path)
-    except (ArrowException, OSError):  # what is wrong is said where it is read
+    except (ArrowException, OSError):  # reported when the file is read
         return 0
     return int(8 * found.num_rows * found.num_columns)
 
@@ -176,7 +176,7 @@ def _decoded_size(path: Path) -> int:
 def _load_rows(
     positive: Any, unlabeled: Any, target: Any, source: LabeledTable | None, several: bool, options: InputOptions
 ) -> Problem:
-    """Read the samples, encode them, and read what is known of their rows."""
+    """Read the samples, encode them, and read the metadata of their rows."""
     if several:
         _check_several(target, options)
     P, U = _read_source(positive, unlabeled, source, options)
@@ -236,12 +236,12 @@ def _read_source(
     if source is None:
         selection = options.columns.selection(drop, extra)
         tables = [
-            read_table(data, options.sample_name(role), selection)
+            read_table(data, options.prefix + role, selection)
             for role, data in (("positive", positive), ("unlabeled", unlabeled))
         ]
         return tables[0], tables[1]
     selection = options.columns.selection(drop, [*extra, source.label_column])
-    table = read_table(source.data, options.sample_name("source"), selection)
+    table = read_table(source.data, f"{options.prefix}source", selection)
     return _split_labeled(table, source, "--positive-label" if options.in_shell else "positive_label")
 
 
@@ -251,7 +251,7 @@ def _read_targets(target: Any, source: LabeledTable | None, several: bool, optio
     drop = options.drop if source is None else (*options.drop, source.label_column)
     selection = options.columns.selection(drop, extra, is_target=True)
     if not several or options.by is not None or options.stratify is not None:
-        name = options.sample_name("target")
+        name = f"{options.prefix}target"
         if options.by is not None and isinstance(target, (Mapping, list, tuple)):
             raise InputError(
                 f"by={options.by!r} names a column of one table, but targets holds {len(target)}; pass one table, or "

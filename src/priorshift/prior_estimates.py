@@ -15,7 +15,7 @@ from priorshift import plots, result_tables
 from priorshift.errors import InputError
 from priorshift.formatting import format_fixed, format_p_cell
 from priorshift.inference.joint import Difference, EqualityTest, JointRatios, holm
-from priorshift.io.parameters import check_confidence
+from priorshift.io.parameters import check_settings
 from priorshift.io.targets import target_name
 from priorshift.results import Interval, PriorEstimate
 
@@ -228,7 +228,8 @@ class PriorEstimates(TargetResults[PriorEstimate]):
             if reference not in self:
                 raise InputError(f"reference is {reference!r}, but the targets are {_shown(names)}; pass one of them.")
             pairs = [(target_name(reference), name) for name in names if name != target_name(reference)]
-        level = self.confidence if confidence is None else check_confidence(confidence)
+        level = self.confidence if confidence is None else confidence
+        check_settings({"confidence": level} if confidence is not None else {})
         found = [joint.difference(places[first], places[second], level) for first, second in pairs]
         adjusted = holm([p for *_, p in found])
         differences = [

@@ -1,8 +1,8 @@
-"""The problem that every method solves: samples, what is known of their rows, and the source and target made of them.
+"""The problem that every method solves: samples with row metadata, and the source and target built from them.
 
-A :class:`Problem` holds labelled positives, an unlabelled sample of the source population and one target or more. Its
+A :class:`Problem` holds labelled positives, an unlabelled sample of the source population and one or more targets. Its
 samples are rows in memory, chunks of rows that are streamed, counts of a frozen score (histograms) or moments of random
-features (sketches). Of rows, a :class:`Source` and a :class:`Target` are made, once: P and U among the rows of the
+features (sketches). From rows, a :class:`Source` and a :class:`Target` are built once: P and U among the rows of the
 source, which rows are one observation, and one scale for all columns.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -22,8 +21,6 @@ from priorshift.io.column_checks import warn_of_far_values
 from priorshift.io.labels import Audit, as_audit, read_labels
 from priorshift.io.observations import (
     KnownGroups,
-    count_alike,
-    deal_folds,
     find_copies,
     group_links,
     linked,
@@ -34,17 +31,15 @@ from priorshift.io.observations import (
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import MetadataColumns, RowMetadata, join_source_metadata
 from priorshift.io.sample_checks import (
-    FEW_POSITIVES,
     check_distinct_samples,
     check_observations,
     check_sizes,
     warn_of_copies,
     warn_of_few_groups,
-    warn_of_few_positives,
 )
 from priorshift.io.scaling import Rows, Scaling
 from priorshift.io.tables import Table, match_columns
-from priorshift.io.weights import check_weights, design_effect, distinct_size, effective_size, mass_of
+from priorshift.io.weights import RowMass, check_weights
 from priorshift.warning_records import warn
 
 Kind = Literal["rows", "chunks", "counts", "moments"]
@@ -53,7 +48,7 @@ ROLES = ("positive", "unlabeled", "target")
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One population's sample: rows in a table, or chunks, counts or moments of rows that are not held."""
+    """Sample of one population: rows in a table, or chunks, counts or moments of rows that are not in memory."""
 
     data: Any  # a Table, or Chunks, a Histogram or a Sketch
     kind: Kind = "rows"
@@ -69,33 +64,26 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Labelled positives, an unlabelled sample and one target or more, and what the user stated of their columns."""
+    """Labelled positives, an unlabelled sample, one or more targets, and the columns with a special use."""
 
     positive: Sample
     unlabeled: Sample
     targets: Mapping[str, Sample]  # by name; a single target has an empty name
     columns: MetadataColumns = field(default_factory=MetadataColumns)
     drop: tuple[str, ...] = ()
-    by: str | None = None  # the column that tells the targets or strata apart
-    frame: str | None = None  # the data frame library of the input, in which results are returned
+    by: str | None = None  # column that distinguishes the targets or strata
+    frame: str | None = None  # data frame library of the input, in which results are returned
+    kind: Kind = field(init=False)  # kind of the samples; if they differ, the one that decides which method is used
 
-    @property
-    def kind(self) -> Kind:
-        """What the samples are; where they differ, the one that decides how the problem is solved."""
+    def __post_init__(self) -> None:
         kinds = [sample.kind for sample in (self.positive, self.unlabeled, *self.targets.values())]
-        return max(kinds, key=("rows", "chunks", "counts", "moments").index)
+        object.__setattr__(self, "kind", max(kinds, key=("rows", "chunks", "counts", "moments").index))
 
     @property
     def target(self) -> Sample:
         """The only target."""
         [target] = self.targets.values()
         return target
-
-    @property
-    def encoded_columns(self) -> dict[str, Any] | None:
-        """What became of each column, where columns were encoded."""
-        origin = self.unlabeled.data.origin if self.kind == "rows" else None
-        return None if origin is None else origin.columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,40 +93,36 @@ class Target:
     table: Table
     rows: Rows  # scaled
     weights: Floats | None
-    observation: Index  # of each row: copies are one observation, and so is a group
-    of_source: Index  # the observation of the source that a row's group is; -1 for none
-    copies: Index  # how many copies of each row there are, itself included
+    observation: Index  # number of each row's observation: copies are one observation, and so is a group
+    of_source: Index  # the source's observation that a row's group is; -1 for none
+    copies: Index  # number of copies of each row, itself included
     groups: NDArray[Any] | None = None
     audit: Audit | None = None
+    mass: Floats = field(init=False)  # as in RowMass, and so are the next two
+    size: float = field(init=False)
+    observations: float = field(init=False)
+    is_even: bool = field(init=False)  # whether each row has the same weight and is its own observation
+
+    def __post_init__(self) -> None:
+        own = RowMass.from_weights(self.weights, self.observation, self.copies)
+        is_even = bool(self.weights is None and len(self.rows) == self.observation.max(initial=-1) + 1)
+        for name, value in (("mass", own.mass), ("size", own.size), ("observations", own.observations)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "is_even", is_even)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    @cached_property
-    def mass(self) -> Floats:
-        """What each row counts in a mean, of copies one; the sum is 1."""
-        return mass_of(self.weights, self.copies)
-
-    @property
-    def is_even(self) -> bool:
-        """Whether each row counts the same, and is its own observation."""
-        return bool(self.weights is None and len(self) == self.observation.max(initial=-1) + 1)
-
-    @property
-    def size(self) -> float:
-        """The effective sample size, copies counted once and groups not considered."""
-        return distinct_size(self.mass, self.copies)
-
     def design_effect(self, values: Floats) -> float:
-        """Return how much larger the variance of the mean of a function is for its groups, given its values."""
+        """Return the factor by which groups increase the variance of the mean of these values."""
         if self.is_even:
             return 1.0
-        return design_effect(self.mass * (values - self.mass @ values), self.observation, self.copies)
+        return RowMass(self.mass, self.observation, self.copies, self.size, self.observations).design_effect(values)
 
 
 @dataclass(frozen=True, eq=False)
 class SourceLayout:
-    """The columns, the scale and the groups of a source: all that is needed to read a target."""
+    """Columns, scale and groups of a source: all that is needed to read a target."""
 
     columns: Table  # without rows
     scaling: Scaling
@@ -146,7 +130,7 @@ class SourceLayout:
     groups: KnownGroups
 
     def read(self, X: Any, name: str = "target", **metadata: Any) -> Target:
-        """Read a target from what a user passes, with an entry of each metadata for every row."""
+        """Read a target from what a user passes; each metadata has an entry for every row."""
         table = read_numeric_table(X, name)
         audit = metadata.pop("audit", None)
         read = RowMetadata.read(len(table), owner=name, **metadata)
@@ -154,16 +138,15 @@ class SourceLayout:
             read = replace(read, audit=RowMetadata.read(len(table), audit=audit).audit)
         return self.target(table, read, name)
 
-    def read_rows(self, table: Table, name: str) -> Target:
-        """Return rows to be predicted, of which there may be any number, as a target."""
+    def read_rows(self, table: Table) -> Target:
+        """Return rows to be predicted as a target; there may be any number of them."""
         [_, table] = match_columns([self.columns, table])
         self.scaling.warn_of_left_out(table)
         each, none = np.arange(len(table)), np.full(len(table), -1)
-        copies = np.ones(len(table), dtype=np.intp)
-        return Target(table, self.scaling.rows(table.values), None, each, none, copies)
+        return Target(table, self.scaling.rows(table.values), None, each, none, np.ones(len(table), dtype=np.intp))
 
     def target(self, table: Table, metadata: RowMetadata, name: str = "target") -> Target:
-        """Return a table of numbers as a target, and warn of what is odd about it."""
+        """Return a table of numbers as a target, and warn of suspicious columns and rows."""
         [_, table] = match_columns([self.columns, table])
         rows = len(table)
         check_sizes(**{name: rows})
@@ -172,7 +155,7 @@ class SourceLayout:
         links, copies = NO_PAIRS, np.ones(rows, dtype=np.intp)
         if not self.by_chance:
             links = find_copies(table.values)
-            copies = count_alike(linked(rows, links))
+            copies = _count_equal(linked(rows, links))
         of_source = np.full(rows, -1)
         if metadata.groups is not None:
             links = np.concatenate([links, group_links(metadata.groups)])
@@ -184,29 +167,41 @@ class SourceLayout:
         target = Target(table, scaled, metadata.weights, observation, of_source, copies, metadata.groups, audit)
         warn_of_copies(copies, f"{table.name} rows")
         if metadata.groups is not None:
-            warn_of_few_groups(effective_size(target.mass, observation), table.name)
+            warn_of_few_groups(target.observations, table.name)
         return target
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """The rows of the source: which are P, which are U, which are one observation, and their scale."""
+    """Rows of the source: which are P, which are U, which are one observation, and their scale."""
 
     table: Table  # all rows, not scaled
     classes: NDArray[Any]  # the two values of y; the second one means labelled positive
     labeled: Mask
-    positive: Index  # rows that make up P
-    population: Index  # rows that make up U
+    positive: Index  # rows of P
+    population: Index  # rows of U
     shared: Pairs  # positions in P and in U of one observation
     scenario: str  # under "censoring" all rows are U, and every labelled row is shared
     scaling: Scaling  # from U
     metadata: RowMetadata
-    weights: Floats | None  # None where all are the same
+    weights: Floats | None  # None for equal weights
     groups: NDArray[Any] | None
-    observation: Index  # of each row: shared rows are one observation, copies are, and so is a group
-    copies: Index  # how many copies of each row there are, itself included
+    observation: Index  # number of each row's observation: of shared rows, of copies, and of a group
+    copies: Index  # number of copies of each row, itself included
     by_chance: bool  # whether rows can be equal by chance
-    audit: Audit | None = None  # which rows were looked up, by their positions in `unknown`
+    audit: Audit | None = None  # audited rows, by their positions in `unknown`
+    P: RowMass = field(init=False)  # of the rows of P
+    U: RowMass = field(init=False)  # of the rows of U
+    sizes: tuple[int, int] = field(init=False)  # labelled and unlabelled rows
+    rows: Rows = field(init=False)  # all rows, scaled
+
+    def __post_init__(self) -> None:
+        for name, rows in (("P", self.positive), ("U", self.population)):
+            weights = None if self.weights is None else self.weights[rows]
+            mass = RowMass.from_weights(weights, self.observation[rows], self.copies[rows])
+            object.__setattr__(self, name, mass)
+        object.__setattr__(self, "sizes", (len(self.positive), len(self.labeled) - len(self.positive)))
+        object.__setattr__(self, "rows", self.scaling.rows(self.table.values))
 
     @classmethod
     def from_samples(cls, positive: Sample, unlabeled: Sample, *, scenario: str, standardize: bool) -> Source:
@@ -242,6 +237,7 @@ class Source:
     def _build(
         cls, table: Table, labeled: Mask, classes: NDArray[Any], metadata: RowMetadata, scenario: str, standardize: bool
     ) -> Source:
+        """Find shared rows, copies and groups, and the scale of the columns."""
         positive, unlabeled = np.flatnonzero(labeled), np.flatnonzero(~labeled)
         population, pairs, is_stated = unlabeled, NO_PAIRS, metadata.identical or metadata.ids is not None
         if scenario == "censoring":
@@ -253,7 +249,7 @@ class Source:
         if metadata.weights is not None:
             check_weights(metadata.weights, "weights")
         audit = None if metadata.audit is None else _source_audit(metadata.audit, positive, population, pairs)
-        scaling = Scaling.of(table.values, population, standardize, table.origin, metadata.weights)
+        scaling = Scaling.from_rows(table.values, population, standardize, table.origin, metadata.weights)
         scaling.warn_of_left_out(table)
         warn_of_far_values(table)
         by_chance = repeats_by_chance(table.values[population])
@@ -278,20 +274,15 @@ class Source:
             weights=metadata.weights,
             groups=metadata.groups,
             observation=observation,
-            copies=count_alike(linked(len(labeled), copy_links)),
+            copies=_count_equal(linked(len(labeled), copy_links)),
             by_chance=by_chance,
             audit=audit,
         )
 
     @property
     def shared_argument(self) -> Any:
-        """What is known of shared rows, as `fit` takes it."""
+        """Argument `shared` of `fit` that states the same shared rows."""
         return self.metadata.ids if self.metadata.ids is not None else "identical" if self.metadata.identical else None
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Labelled and unlabelled rows."""
-        return len(self.positive), len(self.labeled) - len(self.positive)
 
     @property
     def unknown(self) -> Index:
@@ -300,7 +291,7 @@ class Source:
 
     @property
     def audit_column(self) -> Floats | None:
-        """The audit as `fit` takes it."""
+        """Argument `audit` of `fit` that states the same audit."""
         if self.audit is None:
             return None
         column = np.full(len(self.labeled), np.nan)
@@ -308,119 +299,78 @@ class Source:
         return column
 
     @property
-    def rows(self) -> Rows:
-        """All rows, scaled."""
-        return self.scaling.rows(self.table.values)
-
-    @property
     def layout(self) -> SourceLayout:
         """What is needed to read a target."""
-        empty = Table("the fitted source", np.empty((0, self.table.width)), self.table.columns)
-        return SourceLayout(empty, self.scaling, self.by_chance, KnownGroups.of(self.groups, self.observation))
+        groups = KnownGroups() if self.groups is None else KnownGroups.from_rows(self.groups, self.observation)
+        return SourceLayout(_without_rows(self.table), self.scaling, self.by_chance, groups)
 
     def without_rows(self) -> Source:
-        """Return which rows are P, U and one observation, without the rows themselves, ids and audit."""
+        """Return a copy without the values of rows, ids and audit."""
         groups = None if self.groups is None else self.observation.astype(str)
-        return replace(self, table=self.layout.columns, audit=None, metadata=RowMetadata(), groups=groups)
+        return replace(self, table=_without_rows(self.table), audit=None, metadata=RowMetadata(), groups=groups)
 
-    @cached_property
-    def positive_mass(self) -> Floats:
-        """What each row of P counts in a mean, of copies one; the sum is 1."""
-        weights = None if self.weights is None else self.weights[self.positive]
-        return mass_of(weights, self.copies[self.positive])
-
-    @cached_property
-    def population_mass(self) -> Floats:
-        """What each row of U counts in a mean, of copies one; the sum is 1."""
-        weights = None if self.weights is None else self.weights[self.population]
-        return mass_of(weights, self.copies[self.population])
+    positive_mass = property(lambda self: self.P.mass)
+    population_mass = property(lambda self: self.U.mass)
+    effective_positives = property(lambda self: self.P.observations)
+    effective_population = property(lambda self: self.U.observations)
+    effective_sizes = property(lambda self: (self.P.size, self.U.size))
 
     @property
     def is_even(self) -> bool:
-        """Whether each row counts the same, and is its own observation but for shared rows."""
+        """Whether each row has the same weight, and is its own observation apart from shared rows."""
         return self.weights is None and self.groups is None and bool((self.copies == 1).all())
 
-    @property
-    def effective_positives(self) -> float:
-        """Observations in P, of equal weight."""
-        return effective_size(self.positive_mass, self.observation[self.positive])
-
-    @property
-    def effective_population(self) -> float:
-        """Observations in U, of equal weight."""
-        return effective_size(self.population_mass, self.observation[self.population])
-
-    @property
-    def effective_sizes(self) -> tuple[float, float]:
-        """Rows of equal weight, no two alike, that P and U are worth; groups are not asked."""
-        masses = (self.positive, self.positive_mass), (self.population, self.population_mass)
-        p, u = (distinct_size(mass, self.copies[rows]) for rows, mass in masses)
-        return p, u
-
     def design_effects(self, of_positive: Floats, of_population: Floats) -> tuple[float, float]:
-        """How much larger the variances of the means of a function are for the groups of P and of U, given its values.
-
-        What P and U have in common is left out.
-        """
+        """Return the design effects of groups on the means of these values in P and in U."""
         if self.is_even:
             return 1.0, 1.0
-        samples = (
-            (self.positive, self.positive_mass, of_positive),
-            (self.population, self.population_mass, of_population),
-        )
-        p, u = (
-            design_effect(mass * (x - mass @ x), self.observation[rows], self.copies[rows]) for rows, mass, x in samples
-        )
-        return p, u
+        return self.P.design_effect(of_positive), self.U.design_effect(of_population)
 
-    def deal(self, folds: int, rng: np.random.Generator) -> Index:
-        """The fold of each row; rows of one observation are never apart."""
-        return deal_folds(self.observation, self.positive, self.population, folds, rng)
-
-    @property
-    def few_positives(self) -> bool:
-        """Whether an estimate from so few positives is a guess."""
-        return self.effective_positives < FEW_POSITIVES
-
-    def warn_of_few_positives(self) -> None:
-        """Warn that an estimate rests on few positives."""
-        warn_of_few_positives(len(self.positive), self.effective_positives)
+    def deal_folds(self, folds: int, rng: np.random.Generator) -> Index:
+        """Return the fold of each row: positives and the rest evenly, rows of one observation in the same fold."""
+        has_positive = np.zeros(int(self.observation.max()) + 1, dtype=bool)
+        has_positive[self.observation[self.positive]] = True
+        fold_of_observation = np.empty(len(has_positive), dtype=np.intp)
+        for kind in (has_positive, ~has_positive):
+            members = rng.permutation(np.flatnonzero(kind))
+            fold_of_observation[members] = np.arange(len(members)) % folds
+        fold: Index = fold_of_observation[self.observation]
+        for k in range(folds):
+            if not (fold[self.positive] == k).any() or not (fold[self.population] == k).any():
+                raise InputError(
+                    f"{int(has_positive.sum())} positive and {int((~has_positive).sum())} other observations cannot "
+                    f"be split into {folds} folds with both; add rows, or check which rows are shared."
+                )
+        return fold
 
     def warn_of_rows(self) -> None:
-        """Warn of copies and of few groups, which change what a standard error says."""
+        """Warn of copies and of few groups, which affect standard errors."""
         warn_of_copies(self.copies, "source rows")
         if self.groups is not None:
-            warn_of_few_groups(self.effective_population, "unlabelled sample")
+            warn_of_few_groups(self.U.observations, "unlabelled sample")
 
     def warn_of_unstated_sharing(self) -> None:
-        """Warn of positives that are found again among the unlabelled rows, though the user did not say so.
-
-        Most positives in an otherwise distinct sample are hardly there by chance.
-        """
+        """Warn if most positives are also unlabelled rows, in data without repetitions, and the user did not say so."""
         if self.metadata.ids is not None:
             if not len(self.shared):
-                warn(
-                    "No id is in both source tables, so no row is taken as shared; check the id column, or leave "
-                    "shared out.",
-                    DuplicateRowsWarning,
-                )
+                warn("No id is in both source tables; check the id column, or leave shared out.", DuplicateRowsWarning)
             return
         if self.metadata.identical:
             return
         codes, m = row_codes(self.table.values), len(self.positive)
         if len(np.unique(codes[m:])) < 0.9 * (len(codes) - m):
-            return  # discrete data repeat themselves
-        again = int(np.isin(codes[:m], codes[m:]).sum())
-        if again > m / 2:
+            return  # rows of discrete data repeat by chance
+        repeated = int(np.isin(codes[:m], codes[m:]).sum())
+        if repeated > m / 2:
             warn(
-                f"{again} of {m} positive rows are also in the unlabeled table. If they are the same observations, "
+                f"{repeated} of {m} positive rows are also in the unlabeled table. If they are the same observations, "
                 "pass shared='identical' or the name of an id column; otherwise the estimate and its interval are off.",
                 DuplicateRowsWarning,
             )
 
 
 def _source_audit(classes: Floats, positive: Index, population: Index, shared: Pairs) -> Audit:
-    """Return the audit of those rows of U that are not observations of P; of the others it says nothing new."""
+    """Return the audit of those rows of U that are not observations of P; the class of the others is known."""
     again = population[shared[:, 1]]
     for rows, what in ((positive, "is labelled positive"), (again, "is the same observation as a labelled positive")):
         denied = rows[classes[rows] == 0]
@@ -429,3 +379,13 @@ def _source_audit(classes: Floats, positive: Index, population: Index, shared: P
                 f"audit holds 0 in row {denied[0]} (counting from 0), which {what}; correct one of the two."
             )
     return as_audit(classes[np.setdiff1d(population, again)], "the audit of unlabelled rows")
+
+
+def _without_rows(table: Table) -> Table:
+    """Return the columns of a table, without its rows."""
+    return Table("the fitted source", np.empty((0, table.width)), table.columns)
+
+
+def _count_equal(number: Index) -> Index:
+    """Return for each row how many rows have its number."""
+    return np.asarray(np.bincount(number, minlength=1)[number])

@@ -149,7 +149,7 @@ class ShiftedClassifier(PUClassifier):
         self.calibration_ = (1.0, 0.0)
         if not self._predicts_positive():
             folds = min(self.folds, *source.sizes)
-            fold = source.deal(folds, rng)
+            fold = source.deal_folds(folds, rng)
             scores = np.empty(len(y))
             for k in range(folds):
                 of_fold = {name: values[fold != k] for name, values in weights.items()}

@@ -17,7 +17,7 @@ import joblib
 import threadpoolctl
 
 _SERIAL_ROWS = 4096  # rows up to which threads cost more than they save
-_AHEAD = 4  # items in memory at a time, and one more
+_AHEAD = 4  # items that are processed ahead
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")

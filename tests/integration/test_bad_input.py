@@ -310,7 +310,7 @@ def test_label_columns_that_do_not_tell_positives_are_refused_by_the_command(col
             ["--method", "tcpu", "--bandwidth", "wide"],
             "bandwidth is 'wide', but it must be a positive number or one of",
         ),
-        (["--confidence", "2"], "confidence is 2.0, but it must lie strictly between 0 and 1"),
+        (["--confidence", "2"], "confidence is 2.0"),
         (["--confidence", "high"], "argument --confidence: 'high' is not a number"),
         (["--id-column", "a", "--identical-rows"], "exclude each other"),
         (["--scenario", "censoring", "--identical-rows"], "under --scenario censoring the shared rows are known"),

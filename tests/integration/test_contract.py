@@ -213,7 +213,10 @@ IMPOSSIBLE = {  # what it must be, and what it is not
         "be a number strictly between 0 and 1, such as 0.2.",
         (0, 1, -1, 1.5, float("nan"), "half", True, ps.KM2),
     ),
-    "confidence": ("lie strictly between 0 and 1; try 0.95.", (0, 1.0, 2, -0.1, float("nan"), "high", True)),
+    "confidence": (
+        "be a number strictly between 0 and 1, such as 0.95.",
+        (0, 1.0, 2, -0.1, float("nan"), "high", True),
+    ),
     "n_bootstrap": ("be a whole number of at least 20.", (19, 2.5, "many", True)),
     "scenario": ("be one of 'case-control', 'censoring'.", ("cohort", None, 3)),
     "random_state": ("be None, a whole number from 0 on or a numpy Generator.", (-1, "x", 1.5)),

@@ -98,5 +98,5 @@ def test_a_constant_column_is_left_out_however_its_mean_is_rounded():
     rng = np.random.default_rng(0)
     for value in (-0.09028939, 0.1, 1 / 3, 1e5 / 7):
         X = np.column_stack([rng.normal(size=(421, 2)), np.full(421, value)])
-        scaling = Scaling.of(X, np.arange(421), standardize=True)
+        scaling = Scaling.from_rows(X, np.arange(421), standardize=True)
         assert scaling.factor[2] == 0 and scaling.features == 2

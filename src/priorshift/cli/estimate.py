@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from priorshift.api import estimate_strata, estimate_target, estimate_targets, estimator_for
+from priorshift.api import estimate_strata, estimate_target, estimate_targets
 from priorshift.cli.inputs import has_several, input_files, make_estimator, read_problem
 from priorshift.cli.output import check_figure, check_table, print_json, print_result, write_figure, write_table
 from priorshift.errors import InputError
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
     elif several:
         result = estimate_targets(problem, estimator)
     else:
-        result = estimate_target(problem, estimator_for(problem, estimator, args.method))
+        result = estimate_target(problem, estimator, is_auto=args.method == "auto")
     print_json(result.to_dict()) if args.json else print_result(result)
     if isinstance(result, PriorEstimates):
         write_table(args.output, result.to_csv())

@@ -307,7 +307,8 @@ def run_settings(estimator: WitnessShift, problem: Problem, threshold: float | N
     }
     tables = [sample.data for sample in (problem.unlabeled, problem.positive, *problem.targets.values())]
     dropped = list(dict.fromkeys(column for table in tables for column in table.dropped if column != problem.by))
-    more = {**vars(problem.columns), "drop": dropped or None, "threshold": threshold, "by": problem.by}
+    stated = {name: getattr(problem.columns, name) for name in ("shared", "audit", "weights", "groups")}
+    more = {**stated, "drop": dropped or None, "threshold": threshold, "by": problem.by}
     return settings | {name: _plain_setting(value) for name, value in more.items() if value is not None}
 
 

@@ -284,7 +284,7 @@ def _check_columns(test: LabelShiftTest) -> Iterator[str]:
 
 def _label_positives(identification: Identification) -> Iterator[str]:
     if identification.effective_positives < FEW_POSITIVES:
-        more = int(np.ceil(FEW_POSITIVES - identification.effective_positives))
+        more = int(np.ceil(FEW_POSITIVES - identification.effective_positives - 1e-9))  # up to rounding
         effective = f"{identification.effective_positives:.0f}"
         yield f"Label at least {more} more positives: the estimate rests on {effective}."
 

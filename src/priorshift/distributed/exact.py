@@ -283,7 +283,7 @@ def estimate_exactly(
     )
     estimator.fit_source(estimator.source_of(problem))
     estimate = estimator.estimate_target(estimator.target_of(problem.target))
-    encoded = {} if problem.encoded_columns is None else {"columns": problem.encoded_columns}
+    encoded = {} if unlabeled.origin is None else {"columns": unlabeled.origin.columns}
     return replace(estimate, details={**estimate.details, **encoded})
 
 

@@ -15,20 +15,20 @@ from priorshift.io.cells import is_missing_word
 from priorshift.io.parameters import check_per_row
 from priorshift.warning_records import warn
 
-LEAST = 10  # labels, and clusters of them, below which a share is a guess
+LEAST = 10  # audited rows, and groups of them, that a share needs
 _CLASSES = {"1": True, "0": False, "true": True, "false": False}
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """Rows whose true class was looked up.
+    """Rows of a sample, drawn at random, whose true class was looked up.
 
     Attributes
     ----------
     index : ndarray of int
-        Where they stand in the sample; drawn at random.
+        Positions of the audited rows in the sample.
     positive : ndarray of bool
-        Whether each is positive.
+        Whether each of them is positive.
 
     Examples
     --------
@@ -46,17 +46,17 @@ class Audit:
 
 
 def read_audit(values: Any, rows: int, name: str = "audit") -> Audit:
-    """Read the column of an audit: 1 or 0 where the class was looked up, nothing where it was not.
+    """Read the column of an audit: 1 or 0 for rows whose class was looked up, empty for the others.
 
     Parameters
     ----------
     values : array-like
-        One entry for each row: 1 or True for a positive, 0 or False for a negative, which may be text; NaN, None or
-        empty text for a row that was not looked up. A list, an array or a column of any data frame.
+        Entry for each row: 1 or True for a positive, 0 or False for a negative, also as text; NaN, None or empty text
+        for a row that was not audited.
     rows : int
-        Of the sample.
+        Number of rows of the sample.
     name : str
-        What messages call it.
+        Name of the column in messages.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def read_audit(values: Any, rows: int, name: str = "audit") -> Audit:
 
 
 def as_audit(classes: Floats, name: str = "audit") -> Audit:
-    """1, 0 or NaN for each row, of which enough were looked up."""
+    """Return the audit of a column of 1, 0 and NaN, if enough rows have a class."""
     index = np.flatnonzero(~np.isnan(classes))
     if len(index) < LEAST:
         raise InputError(f"{name} has {len(index)} rows with a class, but at least {LEAST} are needed; look up more.")
@@ -81,29 +81,24 @@ def as_audit(classes: Floats, name: str = "audit") -> Audit:
 
 
 def read_classes(values: Any, rows: int, name: str) -> Floats:
-    """A column of an audit in numbers: 1, 0, and NaN where nothing was looked up."""
+    """Return a column of an audit as numbers: 1, 0, and NaN for rows that were not audited."""
     if np.ma.isMaskedArray(values):
         mask, values = np.ma.getmaskarray(values), np.ma.getdata(values).astype(object)
         values[mask] = None
     column = check_per_row(values, rows, name, "one entry for each row, empty where the class was not looked up")
-    if column.dtype.kind not in "biuf":
-        column = np.array([_read(value) for value in column.tolist()], dtype=float)
-        strange = np.isinf(column)
-    else:
-        strange = ~np.isnan(column) & (column != 0) & (column != 1)
-    if strange.any():
-        row = int(strange.argmax())
-        got = np.asarray(values).reshape(-1)[row]
-        got = got.item() if isinstance(got, np.generic) else got
+    given = column.tolist()
+    classes = np.array([_read_class(value) for value in given], dtype=float)
+    if np.isinf(classes).any():
+        row = int(np.isinf(classes).argmax())
         raise InputError(
-            f"{name} holds {got!r} in row {row} (counting from 0), but 1 for a positive, 0 for a negative or nothing "
-            "for a class that was not looked up is expected; write it so."
+            f"{name} holds {given[row]!r} in row {row} (counting from 0), but 1 for a positive, 0 for a negative or an "
+            "empty cell is expected."
         )
-    return np.asarray(column, dtype=float)
+    return classes
 
 
-def _read(value: Any) -> float:
-    """1, 0, NaN for nothing, or infinity for anything else."""
+def _read_class(value: Any) -> float:
+    """Return 1, 0, NaN for a missing value, or infinity for anything else."""
     text = str(value).strip().lower()
     if is_missing_word(text):
         return float("nan")
@@ -125,23 +120,31 @@ def read_labels(
     positive_label: Any = None,
     parameter: str = "positive_label",
 ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Which rows are labelled positive, and the two values, that of positives last.
+    """Return which rows are labelled positive, and the two values of y, that of positives last.
 
-    They may be words if `positive_label` is one of them; a classifier's also without it, with a warning about their
-    order. Messages call it `parameter`.
-
-    Examples
-    --------
-    >>> from priorshift.io.labels import read_labels
-    >>> read_labels([-1, 1, -1], 3)
-    (array([False,  True, False]), array([-1,  1]))
-    >>> read_labels(["ok", "fraud", "ok"], 3, positive_label="fraud")
-    (array([False,  True, False]), array(['ok', 'fraud'], dtype='<U5'))
+    The values may be text if `positive_label` is one of them; those of a classifier may be text without it, with a
+    warning about their order. Messages call `positive_label` by the name `parameter`.
     """
-    if y is None:
+    labels = _label_vector(y, rows, name, classifier)
+    if positive_label is not None:
+        return _read_named(labels.tolist(), name, positive_label, parameter)
+    labels = _comparable_labels(labels, name, classifier, parameter)
+    values = np.unique(labels)
+    if len(values) != 2:
+        kind = "continuous values" if labels.dtype.kind == "f" and (values % 1 != 0).any() else "values"
+        received = "one class" if len(values) == 1 else f"{len(values)} {kind}"
+        begin = "Only binary classification is supported. " if classifier and len(values) > 2 else ""
         raise InputError(
-            "The estimator requires y to be passed, but the target y is None; pass 1 for positives, else 0."
+            f"{begin}{name} holds {received} ({', '.join(map(str, values[:5].tolist()))}), but labelled positives (1) "
+            "and unlabelled rows (0) are both needed; pass two values."
         )
+    return np.asarray(labels == values[1]), values
+
+
+def _label_vector(y: Any, rows: int, name: str, classifier: bool) -> NDArray[Any]:
+    """Return labels as an array of shape (rows,)."""
+    if y is None:
+        raise InputError("The estimator requires y to be passed, but the target y is None; pass 1 or 0 for each row.")
     if np.ma.is_masked(y):
         raise InputError(f"{name} has masked cells, which have no value; leave their rows out.")
     try:
@@ -157,44 +160,37 @@ def read_labels(
             )
     if labels.shape != (rows,):
         raise InputError(f"{name} has shape {labels.shape} but X has {rows} rows; pass one label for each row.")
+    return labels
+
+
+def _comparable_labels(labels: NDArray[Any], name: str, classifier: bool, parameter: str) -> NDArray[Any]:
+    """Return labels as finite numbers, or for a classifier as text."""
     given = labels.tolist()
-    if positive_label is not None:
-        return _read_named(given, name, positive_label, parameter)
     if labels.dtype.kind == "O" and all(isinstance(label, str) for label in given):
         labels = labels.astype(str)
-    if labels.dtype.kind in "UT" and classifier and len(np.unique(labels)) == 2:
-        words = np.unique(labels)
+    if labels.dtype.kind in "UT" and classifier and len(words := np.unique(labels)) == 2:
         warn(
-            f"{name} holds text: {str(words[1])!r}, the later one in the alphabet, is taken for labelled positives and "
-            f"{str(words[0])!r} for unlabelled rows; pass {parameter} to be sure.",
+            f"{name} holds text: {str(words[1])!r}, later in the alphabet, is taken as labelled positive and "
+            f"{str(words[0])!r} as unlabelled; pass {parameter} to decide it.",
             LabelOrderWarning,
         )
-    elif labels.dtype.kind not in "biuf":
+        return labels
+    if labels.dtype.kind not in "biuf":
         try:
             labels = labels.astype(np.float64)  # None becomes NaN, "1" a number
         except (TypeError, ValueError):
             odd = next((label for label in given if not _is_float(label)), given[0])
             raise InputError(
                 f"{name} holds {str(odd)!r}, but two numbers are expected; pass 1 for positives and 0 for the rest, or "
-                f"the word for positives as {parameter}."
+                f"name the value of positives by {parameter}."
             ) from None
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InputError(f"{name} contains NaN or inf; pass 1 for positives and 0 for the rest.")
-    values = np.unique(labels)
-    if len(values) != 2:
-        found = "one class" if len(values) == 1 else f"{len(values)} values"
-        if labels.dtype.kind == "f" and (values % 1 != 0).any():
-            found = f"{len(values)} continuous values"
-        begin = "Only binary classification is supported. " * (classifier and len(values) > 2)
-        raise InputError(
-            f"{begin}{name} holds {found} ({', '.join(map(str, values[:5].tolist()))}), but labelled positives (1) and "
-            "unlabelled rows (0) are both needed; pass two values."
-        )
-    return np.asarray(labels == values[1]), values
+    return labels
 
 
 def _read_named(given: list[Any], name: str, positive: Any, parameter: str) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """By the value that was named; nothing (None, NaN or empty text) is a value too, that of unlabelled rows."""
+    """Return the labels given the value of positives; a missing value is a value too, that of unlabelled rows."""
     labels = [None if is_missing_word(str(label)) else label for label in given]
     values = list(dict.fromkeys(labels))
     shown = ", ".join(map(repr, values[:5])) + ", …" * (len(values) > 5)
@@ -202,8 +198,8 @@ def _read_named(given: list[Any], name: str, positive: Any, parameter: str) -> t
         raise InputError(f"{parameter} is {positive!r}, but {name} holds {shown}; pass one of them.")
     if len(values) != 2:
         raise InputError(
-            f"{name} holds {shown}, but {positive!r} ({parameter}) and one other value, for unlabelled rows, are "
-            "expected; write one for all of them."
+            f"{name} holds {shown}, but only {positive!r} ({parameter}) and one other value, for unlabelled rows, are "
+            "expected; give all unlabelled rows the same value."
         )
     other = next(value for value in values if value != positive)
     classes = [other, next(value for value in values if value == positive)]

@@ -1,13 +1,13 @@
-"""What is known of rows besides their features: which are shared, audited classes, weights and groups.
+"""Row metadata: which rows are shared, audited classes, weights and groups.
 
-:class:`MetadataColumns` is what a user states, by the names of columns or by the values themselves;
-:class:`RowMetadata` is what follows for each row of one sample. Values are read and checked once, here.
+:class:`MetadataColumns` is what a user states, by the names of columns or by the values themselves.
+:class:`RowMetadata` holds the values of one sample, which are read and checked once, here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError
 from priorshift.io.labels import read_classes
 from priorshift.io.observations import comparable_ids, read_groups
+from priorshift.io.parameters import check_per_row
 from priorshift.io.tables import ColumnSelection, Table
 from priorshift.io.weights import read_weights
 
@@ -32,9 +33,9 @@ Columns = str | Mapping[str, Any] | None
 
 @dataclass(frozen=True, eq=False)
 class RowMetadata:
-    """What is known of each row of a sample; None where nothing is."""
+    """Metadata of the rows of a sample; None where the user states nothing."""
 
-    audit: Floats | None = None  # 1 for a positive, 0 for a negative, NaN where the class was not looked up
+    audit: Floats | None = None  # 1 for a positive, 0 for a negative, NaN if not audited
     weights: Floats | None = None
     groups: NDArray[Any] | None = None  # as text
     ids: NDArray[Any] | None = None  # as text; rows with the same id are the same observation
@@ -52,7 +53,7 @@ class RowMetadata:
         weights: Any = None,
         groups: Any = None,
     ) -> RowMetadata:
-        """Check values that a user passes, one for each row; messages call them those of `owner`."""
+        """Read values that a user passes, one for each row; messages call them those of `owner`."""
         given = {"audit": audit, "weights": weights, "groups": groups}
         read = {
             name: _READERS[name](values, rows, f"the {name} of {owner}" if owner else name)
@@ -63,63 +64,59 @@ class RowMetadata:
             if shared not in (None, "identical"):
                 raise InputError(f"shared is {shared!r}, but it must be 'identical' or one id for each row.")
             return cls(**read, identical=shared is not None)
-        ids = np.asarray(shared)
-        if ids.shape != (rows,):
-            raise InputError(f"shared has shape {ids.shape} but X has {rows} rows; pass one id for each row.")
-        return cls(**read, ids=comparable_ids(ids))
+        return cls(**read, ids=comparable_ids(check_per_row(shared, rows, "shared", "one id for each row")))
 
     def take(self, rows: Index | Mask) -> RowMetadata:
-        """Return that of some rows."""
+        """Return the metadata of some rows."""
         columns = {name: getattr(self, name) for name in ("audit", "weights", "groups", "ids")}
         taken: dict[str, Any] = {name: None if column is None else column[rows] for name, column in columns.items()}
         return RowMetadata(**taken, identical=self.identical, implied_groups=self.implied_groups)
 
 
+NO_METADATA = RowMetadata()
+
+
 def join_source_metadata(positive: RowMetadata, unlabeled: RowMetadata, sizes: tuple[int, int]) -> RowMetadata:
     """Join the metadata of positives and unlabelled rows, in this order.
 
-    Where only one of the two has weights, rows of the other have weight 1; where only one has groups, each row of the
-    other is a group of its own.
+    If only one of the two has weights, rows of the other have weight 1; if only one has groups, each row of the other
+    is its own group.
     """
-
-    def join(name: str, fill: Any) -> Any:
+    if positive is NO_METADATA and unlabeled is NO_METADATA:
+        return NO_METADATA
+    defaults: dict[str, Callable[[int, int], NDArray[Any]]] = {
+        "audit": lambda _, rows: np.full(rows, np.nan),
+        "weights": lambda _, rows: np.ones(rows),
+        "groups": lambda k, rows: np.array([f"row {i} of sample {k}" for i in range(rows)]),
+    }
+    joined: dict[str, Any] = {}
+    for name, default in defaults.items():
         columns = [getattr(positive, name), getattr(unlabeled, name)]
-        if columns[0] is None and columns[1] is None:
-            return None
-        filled = [fill(*key) if c is None else c for c, key in zip(columns, enumerate(sizes), strict=True)]
-        return np.concatenate(filled)
-
-    return RowMetadata(
-        audit=join("audit", lambda _, rows: np.full(rows, np.nan)),
-        weights=join("weights", lambda _, rows: np.ones(rows)),
-        groups=join("groups", lambda k, rows: np.array([f"row {i} of sample {k}" for i in range(rows)])),
-        ids=None if unlabeled.ids is None or positive.ids is None else np.concatenate([positive.ids, unlabeled.ids]),
-        identical=unlabeled.identical,
-        implied_groups=unlabeled.implied_groups,
-    )
+        if columns[0] is not None or columns[1] is not None:
+            joined[name] = np.concatenate([default(k, sizes[k]) if columns[k] is None else columns[k] for k in (0, 1)])
+    if positive.ids is not None and unlabeled.ids is not None:
+        joined["ids"] = np.concatenate([positive.ids, unlabeled.ids])
+    return RowMetadata(**joined, identical=unlabeled.identical, implied_groups=unlabeled.implied_groups)
 
 
 @dataclass(frozen=True, eq=False)
 class MetadataColumns:
-    """What a user states of rows: columns by name, or a mapping of samples to values."""
+    """What a user states about rows: names of columns, or mappings of samples to values."""
 
     shared: str | None = None  # "identical", or the name of an id column of both source tables
     audit: Columns = None
     weights: Columns = None
     groups: Columns = None
+    id_column: str | None = field(init=False)
+    is_empty: bool = field(init=False)  # whether the user states nothing
 
-    @property
-    def states_nothing(self) -> bool:
-        """Whether nothing is known of rows."""
-        return self.shared is None and self.audit is None and self.weights is None and self.groups is None
-
-    @property
-    def id_column(self) -> str | None:
-        """The column that identifies rows, if there is one."""
-        return None if self.shared == "identical" else self.shared
+    def __post_init__(self) -> None:
+        stated = (self.shared, self.audit, self.weights, self.groups)
+        object.__setattr__(self, "is_empty", all(column is None for column in stated))
+        object.__setattr__(self, "id_column", None if str(self.shared) == "identical" else self.shared)
 
     def check(self, drop: Sequence[str], **others: str | None) -> None:
-        """Refuse what cannot be: values of the wrong type, and a column with two uses (an id may be a group too)."""
+        """Refuse values of the wrong type, and a column with two uses, except that an id may be a group."""
         if self.shared is not None and not isinstance(self.shared, str):
             raise InputError(
                 f"shared is {type(self.shared).__name__}, but it must be None, 'identical' or the name of an id "
@@ -138,8 +135,6 @@ class MetadataColumns:
 
     def selection(self, drop: Sequence[str], extra: Sequence[str] = (), *, is_target: bool = False) -> ColumnSelection:
         """Return which columns of a table are not features; a target need not have ids."""
-        if self.states_nothing:
-            return ColumnSelection(tuple(extra), tuple(drop))
         groups = [self.groups] if isinstance(self.groups, str) else []
         ids = [name for name in (self.id_column,) if name and name not in groups and name not in extra]
         optional = [column for column in (self.audit, self.weights) if isinstance(column, str)]
@@ -150,8 +145,8 @@ class MetadataColumns:
     def read(self, positive: Table, unlabeled: Table, targets: Mapping[str, Table]) -> dict[str, RowMetadata]:
         """Read the metadata of each sample, by "positive", "unlabeled" and "target NAME"."""
         tables = {"positive": positive, "unlabeled": unlabeled, **{f"target {name}": t for name, t in targets.items()}}
-        if self.states_nothing:
-            return dict.fromkeys(tables, RowMetadata())
+        if self.is_empty:
+            return dict.fromkeys(tables, NO_METADATA)
         read: dict[str, dict[str, Any]] = {key: {"identical": self.shared == "identical"} for key in tables}
         for name in _SAMPLES:
             if getattr(self, name) is not None:
@@ -162,7 +157,7 @@ class MetadataColumns:
         return {key: RowMetadata(**columns) for key, columns in read.items()}
 
     def _read_ids(self, tables: Mapping[str, Table], read: Mapping[str, dict[str, Any]]) -> None:
-        """Add the ids of the source; an id that several rows of a table have is a group, also in the targets."""
+        """Add the ids of the source; if rows of a table share an id, ids are groups, also in the targets."""
         ids = {key: comparable_ids(t.extra[self.id_column]) for key, t in tables.items() if self.id_column in t.extra}
         source = ("positive", "unlabeled")
         is_group = self.groups is None and any(len(np.unique(ids[key])) < len(ids[key]) for key in source)
@@ -182,8 +177,7 @@ class MetadataColumns:
             keys = {"target": next(key for key in tables if key.startswith("target "))}
             columns = {keys.get(key, key): values for key, values in stated.items() if values is not None}
             labels = {keys.get(key, key): f"the {name} of {key}" for key in stated}
-        looked_at = [key for key in columns if name != "audit" or key != "positive"]
-        if isinstance(stated, str) and not looked_at:
+        if isinstance(stated, str) and not any(name != "audit" or key != "positive" for key in columns):
             raise InputError(f"no table has a column {stated!r}; name the column of the {name}.")
         read = {key: _READERS[name](values, len(tables[key]), labels[key]) for key, values in columns.items()}
         if name != "audit":
@@ -197,22 +191,17 @@ class MetadataColumns:
 
 
 def _check_values(name: str, columns: Any, samples: Sequence[str]) -> None:
-    """Refuse what is not a mapping of samples to values."""
+    """Refuse values that are not a mapping of samples to columns."""
     if not (isinstance(columns, Mapping) and columns and set(columns) <= set(samples)):
-        got = (
-            f"holds {', '.join(map(repr, columns)) or 'nothing'}"
-            if isinstance(columns, Mapping)
-            else f"is of type {type(columns).__name__}"
-        )
+        got = f"is of type {type(columns).__name__}"
+        if isinstance(columns, Mapping):
+            got = f"holds {', '.join(map(repr, columns)) or 'nothing'}"
         wanted = ", ".join(f'{{"{key}": values}}' for key in samples)
         raise InputError(f"{name} {got}, but it must be the name of a column, or values such as {wanted}.")
 
 
 def metadata_arguments(estimator: Any, metadata: RowMetadata) -> dict[str, Any]:
-    """Return what is known of rows as arguments of `fit` or `estimate`, and refuse what the estimator cannot use.
-
-    Shared rows, and groups that the user did not state, are left out where the estimator does not ask for them.
-    """
+    """Return metadata as arguments of `fit` or `estimate`, and refuse stated metadata that the estimator cannot use."""
     shared = metadata.ids if metadata.ids is not None else "identical" if metadata.identical else None
     arguments = {"shared": shared, "audit": metadata.audit, "weights": metadata.weights, "groups": metadata.groups}
     taken = {}

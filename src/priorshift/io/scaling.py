@@ -1,7 +1,7 @@
-"""One shift and one factor for every column, from the population sample alone.
+"""Shift and scale of every column, from the population sample alone.
 
-The target must never be scaled by its own statistics: a different prior moves its means and spreads, and
-removing that would remove the very shift that is to be measured.
+The target must never be scaled by its own statistics: a different prior changes its means and spreads, and scaling them
+away would remove the shift that is to be measured.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from priorshift.io.tables import Origin, Table
 from priorshift.warning_records import warn
 
 _ROUNDING = 8 * np.finfo(float).eps  # a spread below this, relative to the values, is rounding alone
-_BLOCK = 4096  # rows looked at together
+_BLOCK = 4096  # rows processed together
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Some rows of a matrix, seen through a shift and a factor for each column; made block by block, never whole."""
+    """Rows of a matrix, shifted and scaled when they are indexed, so that no scaled copy is in memory."""
 
     X: NDArray[Any]
     shift: Floats
     factor: Floats
-    index: Index | None = None  # which rows; None: all
+    index: Index | None = None  # which rows; None means all
 
     def __len__(self) -> int:
         return len(self.X) if self.index is None else len(self.index)
@@ -40,16 +40,16 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """x ↦ (x − shift) · factor; a column without spread in the population has factor 0, so it is left out."""
+    """x ↦ (x − shift)·factor; a column that is constant in the population has factor 0, so it is left out."""
 
     shift: Floats
     factor: Floats
-    constant: Index  # columns without spread
-    value: NDArray[Any]  # what they hold
+    constant: Index  # columns that are constant
+    value: NDArray[Any]  # their values
     origin: Origin | None = None  # of encoded columns
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         X: NDArray[Any],
         index: Index,
@@ -57,10 +57,10 @@ class Scaling:
         origin: Origin | None = None,
         weights: Floats | None = None,
     ) -> Scaling:
-        """From the rows `index` of X; without `standardize` columns are only centred, which keeps digits.
+        """Compute the scale from the rows `index` of X; without `standardize` columns are only centred.
 
-        Columns that an encoding gave a scale of their own keep it: a level of one row in a hundred would otherwise
-        count ten times what it does, and more than all numbers together.
+        Encoded columns with a scale of their own keep it: otherwise a level of one row in a hundred would weigh ten
+        times as much, and more than all numbers together.
         """
         blocks = [index[k : k + _BLOCK] for k in range(0, len(index), _BLOCK)]
 
@@ -78,10 +78,7 @@ class Scaling:
             same = np.all([(X[block] == X[index[0]]).all(axis=0) for block in blocks], axis=0)
             flat = same | (spread <= np.maximum(_ROUNDING * largest, 1e-150))  # a mean of equals may be off by rounding
             if flat.all():
-                raise InputError(
-                    "every column of the population sample is constant, so nothing tells its rows apart; "
-                    "pass features that vary."
-                )
+                raise InputError("every column of the population sample is constant; pass features that vary.")
             constant = np.flatnonzero(flat)
             kept = flat if origin is None else flat | origin.own_scale
             factor = np.where(flat, 0.0, 1 / np.where(kept, 1.0, spread))
@@ -89,25 +86,28 @@ class Scaling:
 
     @property
     def features(self) -> int:
-        """Columns that are not left out; those that one column was encoded by count as one."""
+        """Number of columns that are not left out, before encoding."""
         if self.origin is None:
             return int(np.count_nonzero(self.factor))
         return len(np.unique(self.origin.of[self.factor != 0]))
 
     def rows(self, X: NDArray[Any], index: Index | None = None) -> Rows:
+        """Return scaled rows."""
         return Rows(X, self.shift, self.factor, index)
 
     def warn_of_left_out(self, table: Table) -> None:
-        """A column that is constant in the population but not in another sample contradicts label shift."""
+        """Warn of columns that are constant in the population but not in another sample, against label shift."""
         varies = self.left_out_of(table)
         if varies:
             warn(
-                f"Left out {', '.join(varies)}: constant in the population sample but not in "
-                f"{table.name}, which label shift does not allow; check how these columns were made.",
+                f"Left out {', '.join(varies)}: constant in the population sample but not in {table.name}, which "
+                "contradicts label shift; check these columns.",
                 ColumnWarning,
             )
 
     def left_out_of(self, table: Table) -> list[str]:
-        """Columns of a table that are left out though they vary in it, or hold another value."""
+        """Return the columns that are left out although they vary in the table, or have another value."""
+        if not len(self.constant):
+            return []
         gap = np.abs(table.values[:, self.constant].astype(np.float64) - self.value)
         return [table.column(k) for k in self.constant[(gap > _ROUNDING * np.abs(self.value)).any(axis=0)]]

@@ -152,7 +152,7 @@ class DRPU(TargetPriorEstimator):
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         """Train the ratio on one half of the source, and score the other half; observations stay in one half."""
         rows = source.rows[:]
-        held_out = source.deal(2, rng) == 1
+        held_out = source.deal_folds(2, rng) == 1
         halves = Split.from_source(rows, source, held_out)
         known = is_known(self.source_prior)
         self.alpha_ = None
@@ -244,7 +244,7 @@ class DRPU(TargetPriorEstimator):
         if self.alpha_ is None:
             raise InputError("density_ratio needs the network, but a model was given; use the model's own methods.")
         return _ratio(
-            self._score(self._target_layout(RowMetadata()).read_rows(read_numeric_table(X, "X"), "X").rows[:]),
+            self._score(self._target_layout(RowMetadata()).read_rows(read_numeric_table(X, "X")).rows[:]),
             self.alpha_,
         )
 

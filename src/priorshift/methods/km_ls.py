@@ -50,6 +50,7 @@ class KM2LS(TargetPriorEstimator):
     """
 
     label = "KM2-LS"
+    uses_unlabeled = False
     keeps_rows = True  # the positives; after `estimate` also the target's, for a picture
     takes_weights = True
     settings_of_estimate: ClassVar[frozenset[str]] = frozenset(

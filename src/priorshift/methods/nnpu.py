@@ -131,7 +131,7 @@ class NNPUClassifier(PUClassifier):
         rows = source.rows[:]
         self.prior_ = self._prior(source)
         folds = min(self.folds, *source.sizes)
-        fold = source.deal(folds, rng)
+        fold = source.deal_folds(folds, rng)
         risk, settings = non_negative(torch, self.prior_, self.loss), training_of(self)
         networks, curves = [], []
         outputs = np.empty(len(source.positive)), np.empty(len(source.population))

@@ -22,12 +22,7 @@ from priorshift.inference.audit_combination import (
 )
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.joint import GroupInfluence, RatioInfluence
-from priorshift.inference.prior_knowledge import (
-    DistributionPrior,
-    PointPrior,
-    PriorKnowledge,
-    read_prior,
-)
+from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, read_prior
 from priorshift.io.parameters import is_known
 from priorshift.io.sample_checks import FEW_POSITIVES, warn_of_few_positives
 from priorshift.problem import Source, Target
@@ -47,95 +42,85 @@ from priorshift.warning_records import suppress_warnings, warn
 
 @dataclass(frozen=True, eq=False)
 class TargetFit:
-    """A target as a fitted :class:`WitnessShift` estimated it, with all that the estimate was made of."""
+    """Target with its estimate by a fitted :class:`WitnessShift`, and everything the estimate was computed from."""
 
     target: Target
     estimate: PriorEstimate
     test: RatioTest
-    curve: TabulatedCurve  # the confidence distribution of R
+    curve: TabulatedCurve  # confidence distribution of R
     p_values: Floats  # of its rows, shape (repeats, rows)
     prior: PriorKnowledge  # what is known of π without the target
     witness: Witness
-    is_separable: bool  # whether P can be told from U
+    is_separable: bool  # whether P can be distinguished from U
 
 
 @dataclass(frozen=True, eq=False)
 class _TestedTarget:
-    """A target whose ratio was tested: rows with their p-values, or counts of them."""
+    """Target whose ratio was tested: rows with their p-values, or counts of them."""
 
     test: RatioTest
     curve: TabulatedCurve
     sample: Target | ScoreCounts
     evidence: WitnessEvidence
-    p_values: Floats = field(default_factory=lambda: np.empty((0, 0)))  # none where the sample is counts
+    p_values: Floats = field(default_factory=lambda: np.empty((0, 0)))  # empty for counts
     audit: SampleAudit | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class _PriorInUse:
-    """What is known of π, the estimator that it comes from, and what an audit of unlabelled rows made of it."""
+    """What is known of π, the estimator behind it, and its combination with an audit of unlabelled rows."""
 
     knowledge: PriorKnowledge
+    origin: str  # as in `PriorEstimate.source_prior_by`
     estimated: EstimatedPrior | None = None
     audited: AuditedPrior | None = None
-
-    @property
-    def error_is_known(self) -> bool:
-        return not (self.estimated and self.estimated.influence is None and self.estimated.distribution is None)
-
-    @property
-    def origin(self) -> str:
-        """As in `PriorEstimate.source_prior_by`."""
-        if self.estimated:
-            return self.estimated.name
-        return self.audited.by(self.knowledge.by) if self.audited else self.knowledge.by
+    error_is_known: bool = True
 
 
 class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
     """Target prior by the efficient witness of the ratio; the library's default.
 
     Label shift says E_T h = (1−R)·E_P h + R·E_U h for every function h of a row, R = (1−π′)/(1−π). Every ratio is
-    tested with the h that tells it best, which depends on a cross-fitted score alone
-    (:mod:`priorshift.scores.witness`); the tests are the confidence distribution of R, which needs no π. What is known
-    of π, as a number, a range, a distribution or the posterior of :class:`MixturePrior`, makes of it that of
-    π′ = 1 − (1−π)R.
+    tested with the h that is most precise for it, which depends on a cross-fitted score alone
+    (:mod:`priorshift.scores.witness`); the tests are the confidence distribution of R, which needs no π. Combined with
+    what is known of π (a number, a range, a distribution or the posterior of :class:`MixturePrior`), it becomes the
+    confidence distribution of π′ = 1 − (1−π)R.
 
     Parameters
     ----------
     source_prior : float, (low, high), distribution, estimator or None
-        π, where it is known, a range that holds it, or a frozen ``scipy.stats`` distribution, such as a survey's Beta;
-        an estimator is asked at `fit`; None asks :class:`MixturePrior`, with the same scores.
+        π: a number, a range that contains it, or a frozen ``scipy.stats`` distribution, such as a survey's Beta; or an
+        estimator, which is fitted at `fit`. Default None: :class:`MixturePrior`, with the same scores.
     model : classifier or None
-        What gives the scores: None is kernel ridge regression on random features, tuned by cross-validation
-        (:mod:`priorshift.scores.cross_fitting`); a scikit-learn classifier takes its place.
+        Model of the scores. Default None: kernel ridge regression on random features, tuned by cross-validation
+        (:mod:`priorshift.scores.cross_fitting`). A scikit-learn classifier replaces it.
     repeats, folds : int
-        Of the cross-fitting.
+        Repetitions and folds of the cross-fitting.
     scenario : {"case-control", "censoring"}
         As in :class:`TCPU`.
     standardize : bool
-        Scale every column by the mean and spread of the population sample.
+        Whether to scale every column by the mean and spread of the population sample.
     confidence : float
-        Of the interval: every π′ that is not rejected by the test of its ratio.
+        Confidence level of the interval, which contains every π′ that is not rejected by the test of its ratio.
     max_rows : int
-        Of KM2, which :class:`MixturePrior` asks.
+        Largest number of rows for KM2, which :class:`MixturePrior` uses.
     fit_rows : int
-        Of P and of U, at most so many are drawn to fit the score to; all rows are scored. More make the estimate hardly
-        more precise (see the guide, "Any size").
+        Largest number of rows of P, and of U, to which the score is fitted; all rows are scored. More rows hardly
+        improve the precision (see the guide, "Any size").
     device : str
-        Where rows are scored: "cpu", or a GPU such as "cuda", for which torch is needed. "auto" takes a GPU where torch
-        sees one and there are 500,000 rows and more.
+        Device that scores rows: "cpu", or a GPU such as "cuda", which needs torch. Default "auto": a GPU if torch finds
+        one and there are at least 500,000 rows.
     verbose : bool
-        Whether a terminal shows how far long work is.
+        Whether to show progress on a terminal.
     random_state : int, Generator or None
-        Decides folds, random features and subsamples.
+        Seed of folds, random features and subsamples.
 
     Attributes
     ----------
     prior_estimator_ : estimator or None
-        What was asked for π; None where it is known.
+        Fitted estimator of π; None if π is known.
     source_prior_ : float
-        π as it is given, or as it was estimated from the source alone; an estimate's own `source_prior` has seen the
-        target's rows too.
+        π as given, or as estimated from the source alone; the `source_prior` of an estimate also uses the target.
     scored_ : ScoredSource
         Scores and p-values of the source.
     classes_, n_features_in_, feature_names_in_
@@ -151,7 +136,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
     >>> print(witness.set_params(source_prior=(0.15, 0.25)).estimate(s.target))
     target prior 0.607, 95% interval 0.551 to 0.659 (Witness, source prior 0.15 to 0.25)
 
-    A few labels of the target, of the source or of both: what was looked up stands in a column, NaN elsewhere.
+    An audit of the target, of the source or of both is a column of classes, NaN for rows that were not audited.
 
     >>> import numpy as np
     >>> audit = np.where(np.arange(len(s.target)) < 100, s.target_labels, np.nan)  # the rows are in random order
@@ -198,7 +183,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
 
     @property
     def witness(self) -> Witness:
-        """The tests of every ratio, of an estimator that was fitted to rows."""
+        """Tests of every ratio, for an estimator that was fitted to rows."""
         return self._witness
 
     def negative_ratio(self, X_target: Any, weights: Any = None, groups: Any = None) -> NegativeRatio:
@@ -214,7 +199,8 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         Returns
         -------
         NegativeRatio
-            With ``value`` NaN and a warning where P cannot be told from U; its ``separation``, of a kernel, is NaN.
+            If P cannot be distinguished from U, ``value`` is NaN, with a warning. ``separation`` is NaN, since there is
+            no kernel.
         """
         target = self.read_target(X_target, None, weights, groups)
         test, curve, _ = self._test(target)
@@ -227,7 +213,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         return NegativeRatio(test.ratio, test.ratio_error, interval, float("nan"), sizes)
 
     def p_values(self, X_target: Any) -> Floats:
-        """Rank the scores of a target's rows among those of the positives.
+        """Return the p-values of a target's rows: the ranks of their scores among those of the positives.
 
         Parameters
         ----------
@@ -237,14 +223,14 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         Returns
         -------
         ndarray of shape (repeats, rows)
-            Uniform for positives; small for negatives.
+            Uniformly distributed for positives, small for negatives.
         """
         target = self.read_target(X_target)
         with one_blas_thread():
             return self.scored_.score(target, self.device).p_values
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        choose_score_device(self.device, len(source.labeled))  # refuse a device that is missing before the work
+        choose_score_device(self.device, len(source.labeled))  # refuse a missing device before the work
         known = is_known(self.source_prior)
         if known and source.audit is not None:
             check_prior_uncertain(read_prior(self.source_prior))
@@ -254,11 +240,13 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             step()
             self._witness = Witness.from_scores(self.scored_, source.without_rows(), *self.scored_.mixture)
         warn_if_swapped(self.scored_)
-        self._sizes, self._few_positives = source.sizes, source.few_positives
-        self._audit = SampleAudit.from_source(source, self.scored_.predicted(self.scored_.p_values))
+        self._sizes, self._few_positives = source.sizes, source.P.observations < FEW_POSITIVES
+        self._audit = None
+        if source.audit is not None:
+            self._audit = SampleAudit.from_source(source, self.scored_.predicted(self.scored_.p_values))
         self._set_source_prior(None if known else self._estimate_source_prior(source))
         if self._estimated is None or not isinstance(self._estimated.estimator, MixturePrior):
-            source.warn_of_few_positives()
+            warn_of_few_positives(len(source.positive), source.P.observations)
 
     def _estimate_source_prior(self, source: Source) -> EstimatedPrior:
         """Estimate π by MixturePrior with the same scores, or by the estimator that the user passed."""
@@ -268,15 +256,15 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             return EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, prior.audit_)
         if self._audit is None:
             return estimate_source_prior(self.source_prior, source, self.random_state)
-        with suppress_warnings(WeakSeparationWarning):  # what the estimator leaves open, the audit answers
+        with suppress_warnings(WeakSeparationWarning):  # the audit narrows what the estimator leaves open
             estimated = estimate_source_prior(self.source_prior, source, self.random_state)
         if estimated.distribution is None:
             raise InputError(
-                f"{estimated.name} gives the source prior {estimated.value:.3g} without a prior_distribution_ that "
-                "an audit of unlabelled rows could inform; leave one of them out."
+                f"{estimated.name} has no prior_distribution_, which is needed to combine its source prior "
+                f"{estimated.value:.3g} with an audit of unlabelled rows; leave one of them out."
             )
         audited = combine_with_audit(estimated.distribution, self._audit, from_rows=True)
-        warn_of_source_audit(audited, f"{estimated.name} tells")
+        warn_of_source_audit(audited, f"{estimated.name} estimates")
         belief = audited.distribution
         return replace(estimated, value=belief.mean(), distribution=belief, influence=None, audited=audited)
 
@@ -313,7 +301,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         return self._conclude(_TestedTarget(test, curve, target, evidence))[0]
 
     def fit_target(self, target: Target) -> TargetFit:
-        """Estimate the prior of a target that was read before, and return what the estimate was made of."""
+        """Estimate the prior of a target, and return everything that the estimate was computed from."""
         test, curve, scored = self._test(target)
         p_values, weights = scored.p_values, None if target.is_even else target.size * target.mass
         counts = np.stack([histogram(v, weights) for v in p_values])
@@ -333,24 +321,25 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         return fit.estimate, self.influence(fit)
 
     def influence(self, fit: TargetFit) -> RatioInfluence | None:
-        """Return how rows move R̂ of a target, to compare it with others; None if audited or without an interval."""
+        """Return the influence of rows on R̂ for comparisons of targets; None if audited or without an interval."""
         target, test = fit.target, fit.test
         if target.audit is not None or fit.estimate.interval is None or not test.is_separable:
             return None
         with one_blas_thread():
-            moved = self._witness.influence(test.ratio, fit.p_values, target)
+            influence = self._witness.influence(test.ratio, fit.p_values, target)
         return RatioInfluence(
             test.ratio,
             fit.curve,
             fit.prior,
-            moved.source,
-            moved.own_variance,
-            moved.freedom,
-            own=None if target.groups is None else GroupInfluence.from_rows(target.groups, moved.target),
+            influence.source,
+            influence.own_variance,
+            influence.freedom,
+            own=None if target.groups is None else GroupInfluence.from_rows(target.groups, influence.target),
             observations=target.size,
         )
 
     def _test(self, target: Target) -> tuple[RatioTest, TabulatedCurve, ScoredTarget]:
+        """Score a target and test every ratio."""
         with one_blas_thread():
             scored = self.scored_.score(target, self.device)
             test = self._witness.test(scored.p_values, target)
@@ -358,69 +347,72 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
 
     def _conclude(self, tested: _TestedTarget) -> tuple[PriorEstimate, PriorKnowledge]:
         """Combine R, π and an audit of the target; return the estimate and what is known of π without the target."""
-        prior = self._prior_in_use()
+        test, curve, prior = tested.test, tested.curve, self._prior_in_use()
         refined = self._refine_prior(prior, tested)
         if prior.estimated and tested.audit is None:
             prior.estimated.warn_of_error()
         status = self._status(tested, prior.knowledge)
-        value = tested.curve.mean(*(refined.points if isinstance(refined, DistributionPrior) else (refined.value,)))
-        interval = self._interval(tested.curve, prior, value, status)
-        error = float("nan")
+        value = curve.mean(*(refined.points if isinstance(refined, DistributionPrior) else (refined.value,)))
+        interval, error = None, float("nan")
         if prior.error_is_known:
-            from_ratio = (1 - refined.value) * tested.test.ratio_error
-            error = float(np.hypot(from_ratio, tested.test.ratio * prior.knowledge.error))
+            low, high = (0.0, 1.0) if status == "no estimate" else prior.knowledge.interval(curve, self.confidence)
+            by = "none" if status == "no estimate" else "witness"
+            interval = Interval(min(low, value), max(high, value), self.confidence, by)
+            error = float(np.hypot((1 - refined.value) * test.ratio_error, test.ratio * prior.knowledge.error))
         audited = None
         if tested.audit is not None:
-            usable = prior.error_is_known and status != "no estimate"
-            audited = combine_target_audit(tested.audit, tested.curve, refined if usable else None)
+            is_usable = prior.error_is_known and status != "no estimate"
+            audited = combine_target_audit(tested.audit, curve, refined if is_usable else None)
             value, error = audited.distribution.mean(), audited.distribution.std()
             low, high = audited.distribution.ppf([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
             interval = Interval(float(low), float(high), self.confidence, audited.by("witness"))
             status = "ok" if status == "no estimate" else status
         estimate = PriorEstimate(
             value=value,
-            raw=1 - (1 - refined.value) * tested.test.ratio,
+            raw=1 - (1 - refined.value) * test.ratio,
             interval=interval,
             standard_error=error,
             source_prior=refined.value,
-            negative_ratio=tested.test.ratio,
-            separation=np.nan,  # one and the same object, so that equal estimates are equal
+            negative_ratio=test.ratio,
+            separation=np.nan,  # always the same object, so that equal estimates compare equal
             method=self.label,
             sizes=(*self._sizes, tested.sample.rows if isinstance(tested.sample, ScoreCounts) else len(tested.sample)),
             source_prior_by=prior.origin,
             status=status,
-            details=self._details(tested.test, prior, audited),
+            details=self._details(test, prior, audited),
             evidence=tested.evidence,
         )
         return estimate, prior.knowledge
 
     def _audited_source_prior(self) -> AuditedPrior | None:
-        """What an audit of unlabelled rows makes of the source prior that was given; None without an audit."""
+        """Return the given source prior combined with an audit of unlabelled rows; None without an audit."""
         if self._audit is None:
             return None
-        belief = check_prior_uncertain(read_prior(self.source_prior)).distribution
-        return combine_with_audit(belief, self._audit, from_rows=False)
+        distribution = check_prior_uncertain(read_prior(self.source_prior)).distribution
+        return combine_with_audit(distribution, self._audit, from_rows=False)
 
     def _known_prior(self) -> PriorKnowledge:
         audited = self._audited_source_prior()
         return read_prior(self.source_prior) if audited is None else DistributionPrior(audited.distribution)
 
     def _prior_in_use(self) -> _PriorInUse:
-        """The source prior as it is set now, with what an audit of unlabelled rows made of it."""
+        """Return the source prior as it is set now, combined with an audit of unlabelled rows."""
         estimated = self._prior_from_fit()
         if estimated is not None:
-            return _PriorInUse(estimated.knowledge(), estimated, estimated.audited)
+            is_known = estimated.influence is not None or estimated.distribution is not None
+            return _PriorInUse(estimated.knowledge(), estimated.name, estimated, estimated.audited, is_known)
         audited = self._audited_source_prior()
         if audited is None:
-            return _PriorInUse(read_prior(self.source_prior))
-        warn_of_source_audit(audited, "source_prior tells")
-        return _PriorInUse(DistributionPrior(audited.distribution), None, audited)
+            known = read_prior(self.source_prior)
+            return _PriorInUse(known, known.by)
+        warn_of_source_audit(audited, "source_prior says")
+        combined = DistributionPrior(audited.distribution)
+        return _PriorInUse(combined, audited.by(combined.by), None, audited)
 
     def _refine_prior(self, prior: _PriorInUse, tested: _TestedTarget) -> PriorKnowledge:
-        """What is known of π with the target's rows, which bring its estimate nearer.
+        """Return what is known of π with the rows of the target, which improve its estimate.
 
-        The interval does without them unless there are labels of the target: it would be too sure of π, since R̂ is an
-        estimate too.
+        The interval uses it only with an audit of the target: otherwise it would be too narrow, since R̂ is an estimate.
         """
         estimator = prior.estimated.estimator if prior.estimated else None
         if not isinstance(estimator, MixturePrior) or not isinstance(prior.knowledge, DistributionPrior):
@@ -428,40 +420,31 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         if not tested.test.is_separable or (prior.audited and prior.audited.alone):
             return prior.knowledge
         if getattr(estimator, "scored_", None) is not getattr(self, "scored_", None):
-            return prior.knowledge  # a MixturePrior with scores of its own ranks rows differently
-        belief, ratio, sample = prior.knowledge.distribution, max(tested.test.ratio, 0.0), tested.sample
+            return prior.knowledge  # a MixturePrior with other scores ranks rows differently
+        distribution, ratio, sample = prior.knowledge.distribution, max(tested.test.ratio, 0.0), tested.sample
         if isinstance(sample, Target):
-            return DistributionPrior(estimator.update_with_target(belief, tested.p_values, sample, ratio))
+            return DistributionPrior(estimator.update_with_target(distribution, tested.p_values, sample, ratio))
         if sample.noise or self._count_witness.is_noisy:  # noisy counts have no levels
             return prior.knowledge
-        return DistributionPrior(estimator.update_with_counts(belief, sample.levels, ratio))
+        return DistributionPrior(estimator.update_with_counts(distribution, sample.levels, ratio))
 
     def _status(self, tested: _TestedTarget, prior: PriorKnowledge) -> str:
-        """Whether the data determine the prior, with a warning where they do not or contradict it."""
+        """Return whether the data determine the prior, and warn if they do not or contradict it."""
         test, curve = tested.test, tested.curve
         if not test.is_separable:
             by_audit = "the estimate is that of the audit alone"
             warn_not_separable(test, self._sizes, by_audit if tested.audit else "every prior in [0, 1] is possible")
             return "no estimate"
-        most = prior.range[1]
-        sure = (1 + self.confidence) / 2
-        if curve.level[0] > ndtri(sure) or 1 - curve(1 / max(1 - most, 1e-12)) > sure:  # R < 0, or π′ < 0
+        highest = prior.range[1]
+        level = (1 + self.confidence) / 2
+        if curve.level[0] > ndtri(level) or 1 - curve(1 / max(1 - highest, 1e-12)) > level:  # R < 0, or π′ < 0
             warn(
-                f"The raw estimate {format_fixed(1 - (1 - most) * test.ratio, 3)} lies outside [0, 1] by more than its "
-                f"sampling error ({(1 - most) * test.ratio_error:.2g}); check the source prior ({prior}) and whether "
-                "the classes look the same in source and target.",
+                f"The raw estimate {format_fixed(1 - (1 - highest) * test.ratio, 3)} lies outside [0, 1] by more than "
+                f"its sampling error ({(1 - highest) * test.ratio_error:.2g}); check the source prior ({prior}) and "
+                "whether the classes look the same in source and target.",
                 OutOfRangeWarning,
             )
         return "few positives" if self._few_positives else "ok"
-
-    def _interval(self, curve: TabulatedCurve, prior: _PriorInUse, value: float, status: str) -> Interval | None:
-        """The interval of π′ without an audit of the target; None where the error of π is not known."""
-        if not prior.error_is_known:
-            return None
-        if status == "no estimate":
-            return Interval(0.0, 1.0, self.confidence, "none")
-        low, high = prior.knowledge.interval(curve, self.confidence)
-        return Interval(min(low, value), max(high, value), self.confidence, "witness")
 
     def _details(self, test: RatioTest, prior: _PriorInUse, audited: AuditedPrior | None) -> dict[str, Any]:
         knowledge, estimator = prior.knowledge, prior.estimated.estimator if prior.estimated else None

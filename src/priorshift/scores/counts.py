@@ -1,4 +1,4 @@
-"""The test of every ratio from counts of p-values, however many rows there are.
+"""Test of every ratio from counts of p-values, for any number of rows.
 
 The best function h of :mod:`priorshift.scores.ratio_test` is the mean over repetitions of a function h_k of the bin b_k
 of a row's p-value in repetition k. Its mean and its mean square in a sample,
@@ -6,8 +6,8 @@ of a row's p-value in repetition k. Its mean and its mean square in a sample,
     E h = Σ_k Σ_b h_k(b) n_k(b)/(Kn),     E h² = Σ_jk Σ_bc h_j(b) h_k(c) n_jk(b, c)/(K²n),
 
 need the counts n_k of rows in each bin and n_jk of rows in two bins at once, and no row. Counts add up: in any order,
-over files, machines and institutions. Where every row is its own observation and counts the same, the test of a ratio
-is the same as from rows, but for rounding.
+over files, machines and institutions. If every row is its own observation with the same weight, the test of a ratio
+equals that from rows, up to rounding.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from priorshift.scores.ratio_test import (
 )
 
 _BLOCK = 2**20  # rows whose pairs of bins are counted at a time
-# where groups of bins begin whose counts noise is added to: narrow near 0, where negatives lie. The noise of a sum
-# grows with their number, so few are better, and nine are hardly less precise than all bins (docs/sharing.md)
+# first bins of groups of bins, to whose counts private releases add noise: narrow near 0, where negatives lie. The
+# noise of a sum grows with their number, and nine groups are nearly as precise as all bins (docs/sharing.md)
 STARTS = np.array([0, 1, 2, 4, 8, 16, 32, 64, 128])
 GROUPS = len(STARTS)
 _WIDTHS = np.diff([*STARTS, mixture.BINS])
 _LARGEST_NOISE = 10.0  # in standard deviations
-_ROUNDING = 1e-9  # of a sum of noisy counts
-_LEAST_VARIANCE = 1e-9  # of a function of noisy counts, which can be below zero; its law says how large it is
+_ROUNDING = 1e-9  # relative rounding error of a sum of noisy counts
+_LEAST_VARIANCE = 1e-9  # of a function of noisy counts, whose variance can come out negative
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +51,14 @@ class ScoreCounts:
     """Counts of the p-values of a sample."""
 
     rows: int
-    counts: Floats  # rows in each bin of the mixture, shape (repeats, bins); even within a group where noisy
+    counts: Floats  # rows in each bin of the mixture, shape (repeats, bins); equal within a group if noisy
     pairs: Floats | None  # rows in two bins at once, shape (pairs of repetitions, bins, bins); None if not counted
-    levels: Floats  # rows in each bin of the posterior, shape (repeats, levels); no levels where noisy
-    noise: float = 0.0  # standard deviation of what was added to the count of each group of bins, for privacy
+    levels: Floats  # rows in each bin of the posterior, shape (repeats, levels); no levels if noisy
+    noise: float = 0.0  # standard deviation of the noise added to each group of bins, for privacy
 
     @classmethod
     def from_p_values(cls, values: Floats, ranked: int) -> ScoreCounts:
-        """Count p-values of shape (repeats, rows), ranks among so many positives."""
+        """Count p-values of shape (repeats, rows), which are ranks among `ranked` positives."""
         return cls.from_bins(mixture.bins(values), posterior_counts(values, ranked, np.ones(values.shape[1])))
 
     @classmethod
@@ -82,12 +82,12 @@ class ScoreCounts:
 
     @property
     def grouped(self) -> Floats:
-        """Rows in each group of bins."""
+        """Return the number of rows in each group of bins."""
         return np.add.reduceat(self.counts, STARTS, axis=1)
 
     @property
     def adds_up(self) -> bool:
-        """Whether every count is that of as many rows, and none is below 0 by more than noise can be."""
+        """Whether all counts sum to the number of rows, and none is negative by more than noise can explain."""
         if self.noise:
             grouped = self.grouped
             off = np.abs(grouped.sum(axis=1) - self.rows)
@@ -114,13 +114,13 @@ class ScoreCounts:
         return ScoreCounts(rows, self.counts + other.counts, pairs, self.levels + other.levels)
 
     def moments(self, h: Floats) -> WitnessMoments:
-        """Moments of functions of the bins, shape (repeats, functions, bins); of noisy counts, even in each group."""
+        """Return the moments of functions of the bins, shape (repeats, functions, bins)."""
         share = self.counts[:, :, None] / self.rows
         means = (h @ share)[:, :, 0]
         each = np.mean((h**2 @ share)[:, :, 0] - means**2, axis=0)
         mean, variance = means.mean(axis=0), each
         if self.pairs is not None:
-            # Var of the mean over repetitions: covariances of each two, the variances once
+            # variance of the mean over repetitions: the covariances of each pair, and the variances once
             of_two = combinations(range(len(h)), 2)
             both = [
                 np.einsum("rb,rb->r", h[j] @ n, h[k]) / self.rows - means[j] * means[k]
@@ -136,13 +136,13 @@ class ScoreCounts:
 
 @dataclass(frozen=True, eq=False)
 class CountWitness:
-    """What a counted source needs to test ratios for any target."""
+    """Counts of a source, which test ratios for any target."""
 
     density_ratio: Floats  # ρ, shape (repeats, bins)
     positive: ScoreCounts
     population: ScoreCounts
-    ranked: int  # positives that p-values are ranks among
-    folds: int  # of the scores
+    ranked: int  # number of positives among which p-values are ranks
+    folds: int  # folds of the cross-fitting
     censored: bool = False  # whether all rows of P are among U
 
     @property
@@ -159,7 +159,7 @@ class CountWitness:
         if self.is_noisy or target.noise:
             h = np.repeat(np.add.reduceat(h, STARTS, axis=2) / _WIDTHS, _WIDTHS, axis=2)
         P = self.positive
-        by_law = P.rows == self.ranked  # the law of the ranks is known, of those that are all of P
+        by_law = P.rows == self.ranked  # if the ranked positives are all of P, the distribution of ranks is known
         h -= mean_over_ranks(h, P.rows) if by_law else np.einsum("krb,kb->kr", h, P.counts / P.rows)[:, :, None]
         return try_ratios(r, h, self.density_ratio, _CountMeans(self, h, target, by_law), self.folds)
 
@@ -176,7 +176,7 @@ class _CountMeans(WitnessMeans):
         if by_law:
             self.positive = replace(self.positive, added=0.0)
         self._censored = witness.censored
-        if self._censored:  # noise of P is in U too
+        if self._censored:  # U contains the noise of P
             self.added_covariance = self.positive.added * P.rows / U.rows
 
     def variances(self, wider_P: Floats, wider_U: Floats) -> tuple[Floats, Floats, Floats]:
@@ -198,9 +198,9 @@ class SourceCounts:
 
     positive: ScoreCounts
     unlabeled: ScoreCounts
-    ranked: int  # positives that p-values are ranks among
-    folds: int  # of the scores
-    km2_prior: float  # KM2's estimate from the rows that the scores were fitted to; NaN without one
+    ranked: int  # number of positives among which p-values are ranks
+    folds: int  # folds of the cross-fitting
+    km2_prior: float  # estimate of KM2 from the rows to which the scores were fitted; NaN without one
     scenario: str = "case-control"  # the population is the unlabelled rows, or under "censoring" all rows
 
     @property
@@ -210,20 +210,20 @@ class SourceCounts:
 
     @cached_property
     def population(self) -> ScoreCounts:
-        """U."""
+        """Counts of U."""
         return self.unlabeled.merge(self.positive) if self.scenario == "censoring" else self.unlabeled
 
     @cached_property
     def law(self) -> tuple[Floats, Floats]:
-        """π and w of the largest mixture that the p-values allow, in each repetition."""
+        """π and w of the mixture with the largest π that fits the p-values, in each repetition."""
         counts = self.population.counts
-        if self.population.noise:  # less of it is in the mean over repetitions, whose laws differ little
+        if self.population.noise:  # the mean over repetitions, which differ little, has less noise
             counts = np.broadcast_to(np.maximum(counts.mean(axis=0), 0.0), counts.shape)
         return mixture.fit_one(counts)
 
     @property
     def posterior_counts(self) -> PopulationCounts:
-        """The counts that the posterior of π is computed from."""
+        """Counts from which the posterior of π is computed."""
         U, m = self.population, float(self.ranked)
         if not U.noise:
             return PopulationCounts(U.levels, self.ranked, m)
@@ -235,6 +235,6 @@ class SourceCounts:
 
     @property
     def witness(self) -> CountWitness:
-        """What tests the ratio of a target."""
+        """Witness that tests ratios for a target."""
         ratio, censored = density_ratio(*self.law, self.population.rows), self.scenario == "censoring"
         return CountWitness(ratio, self.positive, self.population, self.ranked, self.folds, censored)

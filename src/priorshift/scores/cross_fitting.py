@@ -1,17 +1,17 @@
-"""Cross-fitted scores: how much each row looks like a labelled positive, by a model that has not seen it.
+"""Cross-fitted scores: how much each row looks like a labelled positive, by a model that was fitted without it.
 
 Rows are assigned to folds, rows of one observation to the same fold; a row is scored by the model that was fitted
 without its fold. Rows of a target are assigned to the models at random and not averaged over them, so that their noise
-is that of source rows; a row of a group that the source has too goes to the model that has not seen it. The whole is
-repeated with other folds (and other random features), and each repetition keeps its scores.
+is that of source rows; a row of a group that is in the source is scored by the model that was fitted without it. All of
+this is repeated with other folds and other random features.
 
-The model is kernel ridge regression of "labelled" (1) against "population" (−1), both of weight one half, with a
+The model is kernel ridge regression of "labelled" (1) against "population" (−1), both with weight one half, with a
 Gaussian kernel exp(−c‖x−y‖²/p) by random Fourier features; c and the ridge are chosen by cross-validation. It has two
-hundred coefficients, for which a subsample is enough: of P and of U at most `FIT_ROWS` are drawn to fit it, and all
-rows are scored. A scikit-learn classifier can take its place.
+hundred coefficients, for which a subsample is enough: it is fitted to at most `FIT_ROWS` rows of P and of U, and all
+rows are scored. A scikit-learn classifier can replace it.
 
-When streaming, the fold of a row is a hash of its values: in any order and on any machine, the row is scored by a model
-that has not seen it, without a record of the rows that the model was fitted to.
+When streaming, the fold of a row is a hash of its values: in any order and on any machine the row is scored by a model
+that was fitted without it, and no record of the fitted rows is needed.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from priorshift.threads import map_in_threads
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio, as in splitmix64
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-_DISTINCT = 0.5  # share of distinct rows, below which copies are the rule
+_DISTINCT = 0.5  # share of distinct rows below which most rows are copies
 
 Codes = NDArray[np.uint64]
 
 
 def content_codes(rows: Floats) -> Codes:
-    """A number for each row that depends on its values alone."""
-    bits = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # 0.0 makes one zero of two
+    """Return a number for each row that depends on its values alone."""
+    bits = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # + 0.0 makes −0.0 and 0.0 equal
     code = np.zeros(len(rows), dtype=np.uint64)
     with np.errstate(over="ignore"):
         for column in bits.T:
@@ -51,23 +51,23 @@ def content_codes(rows: Floats) -> Codes:
 
 
 def place_codes(start: int, count: int) -> Codes:
-    """A number for each row by its place in the sample, for samples in which most rows are copies of others."""
+    """Return a number for each row by its position in the sample, for samples of mostly copies."""
     return _mixed(np.arange(start, start + count, dtype=np.uint64))
 
 
 def mostly_copies(codes: Codes) -> bool:
-    """Whether most rows are copies of others."""
+    """Return whether most rows are copies of others."""
     return len(np.unique(codes)) < _DISTINCT * len(codes)
 
 
 def fold_of(codes: Codes, folds: int, seed: int) -> Index:
-    """The fold of each row, another one with each seed."""
+    """Return the fold of each row, a different assignment for each seed."""
     with np.errstate(over="ignore"):
         return np.asarray(_mixed(codes ^ _mixed(np.uint64(seed))) % np.uint64(folds), dtype=np.intp)
 
 
 def _mixed(code: Codes | np.uint64) -> Codes:
-    """Mix the bits, so that each bit of the input changes every bit of the output."""
+    """Mix the bits, so that each bit of the input affects every bit of the output."""
     with np.errstate(over="ignore"):
         code = np.asarray(code, dtype=np.uint64) + _ODD
         code = (code ^ (code >> np.uint64(30))) * _MIX[0]
@@ -75,33 +75,33 @@ def _mixed(code: Codes | np.uint64) -> Codes:
         return np.asarray(code ^ (code >> np.uint64(31)))
 
 
-_BLOCK = 512  # rows whose features are held together
+_BLOCK = 512  # rows whose features are in memory together
 
 
 @dataclass(frozen=True)
 class Features:
-    """cos and sin of random projections, and a constant."""
+    """Random Fourier features: cosine and sine of random projections, and a constant."""
 
     frequencies: Floats
 
     def __call__(self, rows: Floats) -> Floats:
         D = self.frequencies.shape[1]
-        made = np.ones((len(rows), 2 * D + 1))
+        features = np.ones((len(rows), 2 * D + 1))
         for k in range(0, len(rows), _BLOCK):
             at = slice(k, min(k + _BLOCK, len(rows)))
             # with t = tan(a/2), cos a = 2/(1+t²) − 1 and sin a = 2t/(1+t²): one slow function in place of two
             t = np.tan(rows[at] @ (self.frequencies / 2))
             twice = (2 / np.sqrt(D)) / (1 + t * t)
-            np.subtract(twice, 1 / np.sqrt(D), out=made[at, :D])
-            np.multiply(twice, t, out=made[at, D : 2 * D])
-        return made
+            np.subtract(twice, 1 / np.sqrt(D), out=features[at, :D])
+            np.multiply(twice, t, out=features[at, D : 2 * D])
+        return features
 
 
 @dataclass(frozen=True, eq=False)
 class Ridge:
-    """A function of a row: Σ β_j cos(ω_j·x) + γ_j sin(ω_j·x), and a constant.
+    """Ridge regression on random features: Σ β_j cos(ω_j·x) + γ_j sin(ω_j·x) + constant.
 
-    Each pair is r cos(ω·x − φ), and cos a = 2/(1 + tan²(a/2)) − 1: one slow function for each frequency.
+    Each pair is r cos(ω·x − φ), and cos a = 2/(1 + tan²(a/2)) − 1, which needs one slow function per frequency.
     """
 
     beta: Floats  # β, γ and the constant, for features of norm √(1/frequencies) each
@@ -112,6 +112,7 @@ class Ridge:
 
     @classmethod
     def from_coefficients(cls, features: Features, beta: Floats) -> Ridge:
+        """Combine the coefficients of each frequency to an amplitude and a phase."""
         D = features.frequencies.shape[1]
         cosine, sine = beta[:D] / np.sqrt(D), beta[D : 2 * D] / np.sqrt(D)
         r = np.hypot(cosine, sine)
@@ -119,7 +120,7 @@ class Ridge:
 
     def __call__(self, rows: Floats) -> Floats:
         scores = np.empty(len(rows))
-        buffer = np.empty((min(_BLOCK, len(rows)), len(self.twice)))  # to allocate one for each block is slow
+        buffer = np.empty((min(_BLOCK, len(rows)), len(self.twice)))  # allocated once, since allocation is slow
         for k in range(0, len(rows), _BLOCK):
             at = slice(k, min(k + _BLOCK, len(rows)))
             t = np.matmul(rows[at], self.half, out=buffer[: at.stop - at.start])
@@ -132,25 +133,26 @@ class Ridge:
         return scores
 
 
-_MANY = 500_000  # rows, below which starting torch costs more than it saves
-_GPU_BLOCK = 2**18  # rows whose features are held together
+_MANY = 500_000  # rows below which starting torch costs more than it saves
+_GPU_BLOCK = 2**18  # rows whose features are in memory together
 
 
 def choose_score_device(device: str, rows: int) -> str:
-    """The torch device that scores rows, or "cpu"; "auto" is a GPU where there are many rows and torch sees one."""
+    """Return the torch device that scores rows, or "cpu"; "auto" is a GPU if there is one and there are many rows."""
     return resolve_device(device, worthwhile=rows >= _MANY)
 
 
 def gpu_scores(rows: Floats, fold: Index, models: Sequence[Ridge], device: str = "cuda") -> Floats:
-    """Score each row by the model of its fold, on a GPU; the models have their frequencies in common."""
+    """Score each row by the model of its fold, on a GPU; all models have the same frequencies."""
     torch = import_cuda(device)
 
-    def moved(array: Floats) -> Any:
-        return torch.as_tensor(array, device=device)
-
-    half, phase = moved(models[0].half), moved(np.stack([model.phase for model in models]))
-    twice = moved(np.stack([model.twice for model in models]))
-    constant = moved(np.array([model.constant for model in models]))
+    parameters = (
+        models[0].half,
+        np.stack([model.phase for model in models]),
+        np.stack([model.twice for model in models]),
+        np.array([model.constant for model in models]),
+    )
+    half, phase, twice, constant = (torch.as_tensor(array, device=device) for array in parameters)
     scores = np.empty(len(rows))
     for k in range(0, len(rows), _GPU_BLOCK):
         at = slice(k, k + _GPU_BLOCK)
@@ -160,34 +162,37 @@ def gpu_scores(rows: Floats, fold: Index, models: Sequence[Ridge], device: str =
     return scores
 
 
-FIT_ROWS = 20_000  # of P, and of U
+FIT_ROWS = 20_000  # rows of P, and of U, to which the model is fitted
 _FREQUENCIES = 100
-_SCALES = (0.1, 0.3, 0.5, 1.0)  # c of the kernel
+_SCALES = (0.1, 0.3, 0.5, 1.0)  # values of c
 _RIDGES = (1e-3, 1e-2, 1e-1)
-_SCORES = ("decision_function", "predict_proba", "predict")  # of a model, the first that it has
+_SCORES = ("decision_function", "predict_proba", "predict")  # methods of a model, in order of preference
 
 Model = Callable[[Floats], Floats]  # rows -> scores
 
 
 @dataclass(frozen=True, eq=False)
 class Repetition:
-    """Scores of the two source samples, and the models of the folds for a target; the fold of each observation."""
+    """Scores of P and U in one repetition of the cross-fitting, and the models that score a target."""
 
     positive: Floats
     population: Floats
-    models: tuple[Model, ...]
-    fold: Index
+    models: tuple[Model, ...]  # one for each fold
+    fold: Index  # fold of each observation
 
     @classmethod
     def score(cls, X: Floats, source: Source, fold: Index, models: Sequence[Model]) -> Repetition:
         """Score the rows of the source by the models of their folds."""
-        P, U = (scores_by_fold(X[rows], fold[rows], models) for rows in (source.positive, source.population))
-        of_observation = np.empty(int(source.observation.max()) + 1, dtype=np.intp)
-        of_observation[source.observation] = fold
-        return cls(P, U, tuple(models), of_observation)
+        P, U = source.positive, source.population
+        of_U = scores_by_fold(X[U], fold[U], models)
+        # under censoring every row is in U; a row that is scored twice could differ by rounding, and ties would break
+        of_P = of_U[P] if source.scenario == "censoring" else scores_by_fold(X[P], fold[P], models)
+        fold_of_observation = np.empty(int(source.observation.max()) + 1, dtype=np.intp)
+        fold_of_observation[source.observation] = fold
+        return cls(of_P, of_U, tuple(models), fold_of_observation)
 
     def assign_folds(self, of_source: Index, rng: np.random.Generator) -> Index:
-        """The model of each row of a target, at random unless its group is an observation of the source."""
+        """Return the model of each row of a target: at random, unless its group is an observation of the source."""
         fold = rng.permutation(np.arange(len(of_source)) % len(self.models))
         known = of_source >= 0
         fold[known] = self.fold[of_source[known]]
@@ -217,25 +222,31 @@ def cross_fit(
     fit_rows: int = FIT_ROWS,
     deal: Callable[[int], Index] | None = None,
 ) -> tuple[Repetition, ...]:
-    """Fit and score `repeats` times; the ridge regression is tuned once. `deal` assigns rows to so many folds."""
+    """Fit and score `repeats` times, with one tuning of the ridge regression; `deal` assigns rows to folds."""
     folds = most_folds(source, folds)
-    deal = deal or (lambda folds: source.deal(folds, rng))
+    deal = deal or (lambda folds: source.deal_folds(folds, rng))
     if model is not None:
-        return tuple(_by_model(rows, source, model, deal(folds), folds, rng) for _ in range(repeats))
+        return tuple(_fit_classifier(rows, source, model, deal(folds), folds, rng) for _ in range(repeats))
     drawn = [(deal(folds), rng.normal(size=(rows.shape[1], _FREQUENCIES))) for _ in range(repeats)]
-    samples = [
-        _Sample.draw(source.positive, source.positive_mass, 0.5, fit_rows, rng),
-        _Sample.draw(source.population, source.population_mass, -0.5, fit_rows, rng),
-    ]
-    first, *others = (_RidgeFit(rows, source, samples, fold, folds, frequencies) for fold, frequencies in drawn)
-    error, scale, ridge = min(map_in_threads(first.compare, _SCALES, len(rows)))
+    samples = []
+    for index, mass, label in ((source.positive, source.P.mass, 0.5), (source.population, source.U.mass, -0.5)):
+        if len(index) > fit_rows:
+            subsample = np.sort(rng.choice(len(index), fit_rows, replace=False))
+            index, mass = index[subsample], mass[subsample] / mass[subsample].sum()
+        samples.append(_FitSample(index, mass, label))
+    first, *others = (_Repeat(rows, samples, fold, folds, frequencies) for fold, frequencies in drawn)
+    error, scale, ridge = min(map_in_threads(first.tune, _SCALES, len(rows)))
     if error == np.inf:
-        raise InputError("the score cannot be fitted: its error is not a number; rescale the features.")
-    return tuple(map_in_threads(lambda one: one.fit(scale, ridge), [first, *others], len(rows)))
+        raise InputError("the score cannot be fitted because its error is not a number; rescale the features.")
+
+    def fit(repeat: _Repeat) -> Repetition:
+        return Repetition.score(rows, source, repeat.fold, _RidgeFit(repeat, scale).models(ridge))
+
+    return tuple(map_in_threads(fit, [first, *others], len(rows)))
 
 
 def most_folds(source: Source, folds: int) -> int:
-    """The number of folds, or that of observations where there are fewer."""
+    """Return the number of folds, or that of observations if it is smaller."""
     observation = source.observation
     positives = len(np.unique(observation[source.positive]))
     others = len(np.setdiff1d(observation, observation[source.positive]))
@@ -243,62 +254,56 @@ def most_folds(source: Source, folds: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sample:
-    """Rows of P or of U that the ridge regression is fitted to."""
+class _FitSample:
+    """Rows of P or of U to which the ridge regression is fitted."""
 
     rows: Index
     mass: Floats  # sums to 1
     label: float  # 1 or −1, times the sample's weight of one half
 
-    @classmethod
-    def draw(cls, rows: Index, mass: Floats, label: float, most: int, rng: np.random.Generator) -> _Sample:
-        """Draw at most so many rows."""
-        if len(rows) <= most:
-            return cls(rows, mass, label)
-        drawn = np.sort(rng.choice(len(rows), most, replace=False))
-        return cls(rows[drawn], mass[drawn] / mass[drawn].sum(), label)
-
 
 @dataclass(frozen=True, eq=False)
-class _RidgeFit:
-    """The ridge regression of one repetition: rows assigned to folds, and random frequencies."""
+class _Repeat:
+    """Input of one repetition: rows assigned to folds, and random frequencies."""
 
     X: Floats  # all rows of the source, prepared
-    source: Source
-    samples: list[_Sample]  # of P and of U
-    fold: Index  # of each row of the source
+    samples: list[_FitSample]  # of P and of U
+    fold: Index  # fold of each row of the source
     folds: int
-    frequencies: Floats  # of the kernel with c = 1/2 and one column, shape (columns, frequencies)
+    frequencies: Floats  # for c = 1/2 and one column, shape (columns, frequencies)
 
-    def compare(self, scale: float) -> tuple[float, float, float]:
-        """Find the ridge of smallest cross-validated error; return that error, the scale and the ridge."""
-        moments = _Moments(self, scale)
-        return min((moments.error(ridge), scale, ridge) for ridge in _RIDGES)
+    def tune(self, scale: float) -> tuple[float, float, float]:
+        """Return the smallest cross-validated error over the ridges, the scale and the best ridge."""
+        fit = _RidgeFit(self, scale)
+        results = []
+        for ridge in _RIDGES:
+            error = 0.0  # squared error with equal weights of P and U
+            for model, part in zip(fit.models(ridge), fit.parts, strict=True):
+                for F, mass, label in part:
+                    error += float(mass @ (F @ model.beta - np.sign(label)) ** 2)
+            results.append((error if np.isfinite(error) else np.inf, scale, ridge))
+        return min(results)
 
-    def fit(self, scale: float, ridge: float) -> Repetition:
-        """Fit the models of the folds, and score all rows by the one that has not seen them."""
-        return Repetition.score(self.X, self.source, self.fold, _Moments(self, scale).models(ridge))
 
+class _RidgeFit:
+    """Ridge regression at one scale: features of each fold, their Gram matrices and their moments with the label."""
 
-class _Moments:
-    """Features of the rows of each fold and sample, with their Gram matrices and their moments with the label."""
-
-    def __init__(self, fit: _RidgeFit, scale: float) -> None:
-        self.features = Features(fit.frequencies * np.sqrt(2 * scale / fit.X.shape[1]))
+    def __init__(self, repeat: _Repeat, scale: float) -> None:
+        self.features = Features(repeat.frequencies * np.sqrt(2 * scale / repeat.X.shape[1]))
         self.parts: list[list[tuple[Floats, Floats, float]]] = []  # features, masses and label of P and U in each fold
         grams, moments = [], []
-        for k in range(fit.folds):
+        for k in range(repeat.folds):
             part = []
-            for sample in fit.samples:
-                inside = fit.fold[sample.rows] == k
-                part.append((self.features(fit.X[sample.rows[inside]]), sample.mass[inside], sample.label))
+            for sample in repeat.samples:
+                inside = repeat.fold[sample.rows] == k
+                part.append((self.features(repeat.X[sample.rows[inside]]), sample.mass[inside], sample.label))
             self.parts.append(part)
             grams.append(np.sum([abs(label) * _gram(F, mass) for F, mass, label in part], axis=0))
             moments.append(np.sum([label * (mass @ F) for F, mass, label in part], axis=0))
         self.grams, self.moments = np.stack(grams), np.stack(moments)
 
     def models(self, ridge: float) -> list[Ridge]:
-        """Fit the model of each fold to the others."""
+        """Fit the model of each fold to the other folds."""
         gram, moment, folds = self.grams.sum(axis=0), self.moments.sum(axis=0), len(self.parts)
         models = []
         for left_out, its_moment in zip(self.grams, self.moments, strict=True):
@@ -308,25 +313,20 @@ class _Moments:
             models.append(Ridge.from_coefficients(self.features, beta))
         return models
 
-    def error(self, ridge: float) -> float:
-        """The cross-validated squared error, P and U having the same weight."""
-        total = 0.0
-        for model, part in zip(self.models(ridge), self.parts, strict=True):
-            for F, mass, label in part:
-                total += float(mass @ (F @ model.beta - np.sign(label)) ** 2)
-        return total if np.isfinite(total) else np.inf
-
 
 def _gram(F: Floats, mass: Floats) -> Floats:
+    """Return the weighted Gram matrix of features."""
     if len(mass) and np.ptp(mass) == 0:
         return np.asarray(mass[0] * (F.T @ F))
     return np.asarray(F.T @ (mass[:, None] * F))
 
 
-def _by_model(X: Floats, source: Source, model: Any, fold: Index, folds: int, rng: np.random.Generator) -> Repetition:
-    """Fit a scikit-learn model that tells labelled (1) from population rows (0)."""
+def _fit_classifier(
+    X: Floats, source: Source, model: Any, fold: Index, folds: int, rng: np.random.Generator
+) -> Repetition:
+    """Fit a scikit-learn model that distinguishes labelled (1) from population rows (0)."""
     models: list[Any] = []
-    takes_weights = has_fit_parameter(model, "sample_weight")  # one that does not is less precise, not less valid
+    takes_weights = has_fit_parameter(model, "sample_weight")  # a model that does not is less precise, but valid
     for k in range(folds):
         P, U = (rows[fold[rows] != k] for rows in (source.positive, source.population))
         y, rows = np.repeat([1, 0], [len(P), len(U)]), np.concatenate([P, U])
@@ -336,14 +336,14 @@ def _by_model(X: Floats, source: Source, model: Any, fold: Index, folds: int, rn
 
 
 def check_model(model: Any) -> None:
-    """Refuse an object that is not an estimator that scores rows."""
+    """Refuse an object that is not an estimator with scores."""
     score = next((name for name in _SCORES if hasattr(model, name)), _SCORES[-1])
     check_estimator("model", model, (score,), "None or an estimator")
 
 
 @dataclass(frozen=True)
 class ModelScore:
-    """The scores of a fitted scikit-learn model, larger for positives."""
+    """Scores of a fitted scikit-learn model, larger for positives."""
 
     model: Any
 
@@ -357,6 +357,6 @@ class ModelScore:
         if scores.shape != (len(rows),) or not np.isfinite(scores).all():
             raise InputError(
                 f"{type(self.model).__name__} gave scores of shape {scores.shape} for {len(rows)} rows, or some that "
-                "are not finite; one number for each row is expected, larger for positives."
+                "are not finite; one finite number for each row is expected, larger for positives."
             )
         return scores

@@ -1,7 +1,7 @@
-"""The prior of a population from the level sets of a score (Blanchard, Lee and Scott 2010; DRPU's ROC rule).
+"""Prior of a population from the level sets of a score (Blanchard, Lee and Scott 2010; the ROC rule of DRPU).
 
-Every set A has P(A) ≥ π·P₊(A), with equality where A holds no negatives; so the smallest P(A)/P₊(A) is the prior where
-some level set of the score is free of negatives, and an upper bound of it otherwise.
+Every set A has P(A) ≥ π·P₊(A), with equality if A contains no negatives; so the smallest P(A)/P₊(A) is the prior if
+some level set of the score contains no negatives, and an upper bound otherwise.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ class SampleScores:
     """Scores of a sample, with the mass and the observation of each row."""
 
     values: Floats
-    mass: Floats  # of copies one; the sum is 1
-    observation: Index  # copies are one, and so is a group
-    copies: Index  # how many copies of each row there are, itself included
+    mass: Floats  # as in RowMass, and so are the next two
+    observation: Index
+    copies: Index
 
     @classmethod
     def from_rows(cls, values: Floats) -> SampleScores:
-        """From rows that are each an observation."""
+        """Take independent rows of equal weight."""
         n = len(values)
         return cls(values, np.full(n, 1 / n), np.arange(n), np.ones(n, dtype=np.intp))
 
     @property
     def observations(self) -> float:
-        """The effective number of observations."""
+        """Effective number of observations."""
         return effective_size(self.mass, self.observation)
 
     def effective_size(self, threshold: float) -> float:
-        """The effective number of rows, for the share at or above a threshold."""
+        """Return the effective number of rows for the share at or above a threshold."""
         above = self.values >= threshold
         influence = self.mass * (above - self.mass @ above)
         distinct = 1 / (self.copies @ self.mass**2)
@@ -47,7 +47,7 @@ class SampleScores:
 
 @dataclass(frozen=True)
 class LevelSet:
-    """A level set: its threshold, its share of the positives and of the population, and the second over the first."""
+    """Level set: its threshold, and its shares of the positives and of the population."""
 
     threshold: float
     positive: float
@@ -55,6 +55,7 @@ class LevelSet:
 
     @property
     def ratio(self) -> float:
+        """Share of the population over that of the positives."""
         return self.population / self.positive
 
 
@@ -82,7 +83,7 @@ class ShareCurve:
 
     @classmethod
     def from_scores(cls, positive: SampleScores, population: SampleScores) -> ShareCurve:
-        """From two samples."""
+        """Count the scores of two samples between thresholds."""
         threshold = np.unique(positive.values)
 
         def counts(sample: SampleScores) -> Floats:
@@ -103,7 +104,7 @@ class ShareCurve:
         return _shares(self.population_counts)
 
     def smallest(self, least: float) -> LevelSet:
-        """The level set of smallest ratio, among those that hold more than `least` of the positives."""
+        """Return the level set with the smallest ratio, among those with more than `least` of the positives."""
         at = int(np.argmin(_ratios(self.positive, self.population, least)))
         return LevelSet(float(self.threshold[at]), float(self.positive[at]), float(self.population[at]))
 
@@ -123,7 +124,7 @@ class ShareCurve:
 
 
 def margin(m: float) -> float:
-    """ε of m positives: √(4·log(em/2)/m) + √(log(2m)/(2m)), which exceeds 1 for m ≤ 27.
+    """Return ε of m positives, √(4·log(em/2)/m) + √(log(2m)/(2m)), which exceeds 1 for m ≤ 27.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Conformal p-values, and the mixture that they follow, fitted by maximum likelihood.
+"""Conformal p-values, and a mixture model of them, fitted by maximum likelihood.
 
 The p-value v of a row is the rank of its score among those of the positives: uniform for positives, whatever the score
 is, and near 0 for negatives. So v has the density π + (1−π)g in the population and π′ + (1−π′)g in the target, with the
-same g: π is the "proportion of true nulls" of multiple testing. Irreducibility, some scores that positives alone have,
-is g(1) = 0. Here g = Σ w_k Beta(1, k), k ≥ 3, which is decreasing, convex and zero at 1; π and w maximise the
+same g: π is the "proportion of true nulls" of multiple testing. Irreducibility (some scores occur only among positives)
+means g(1) = 0. Here g = Σ w_k Beta(1, k), k ≥ 3, which is decreasing, convex and zero at 1; π and w maximise the
 likelihood of binned values, by EM, which is concave in (π, (1−π)w).
 
 All functions work on one histogram (bins,) or on many (…, bins).
@@ -27,10 +27,10 @@ def p_values(
     *,
     in_order: bool = False,
 ) -> Floats:
-    """(rank + ½)/(m + 1) of each score among the positives', ties counted half.
+    """Return (rank + ½)/(m + 1) of each score among those of the positives; ties count half.
 
-    Where positives have a `mass`, which sums to 1, m is their effective `size`, and a rank is m times the mass below.
-    Positives `in_order` are not sorted again.
+    If positives have a `mass`, which sums to 1, m is their effective `size`, and a rank is m times the mass below.
+    Positives that are `in_order` are not sorted again.
     """
     if mass is None:
         ranked, m = positive if in_order else np.sort(positive), float(len(positive))
@@ -55,21 +55,21 @@ _EDGES = np.linspace(0, 1, BINS + 1)
 _BETA = BINS * np.diff(1 - (1 - _EDGES[:, None]) ** _ORDERS, axis=0)  # mean density in each bin
 ITERATIONS = 400
 _LEAST = 1e-12
-_ENDS = (1e-4, 1 - 1e-4)  # of a prior: at 0 and 1 themselves EM stands still
+_ENDS = (1e-4, 1 - 1e-4)  # range of π, since EM cannot leave 0 and 1
 
 
 def bins(values: Floats) -> NDArray[np.intp]:
-    """The bin of each p-value."""
+    """Return the bin of each p-value."""
     return np.minimum((values * BINS).astype(np.intp), BINS - 1)
 
 
 def histogram(values: Floats, weights: NDArray[Any] | None = None) -> Floats:
-    """Counts of p-values in the bins."""
+    """Count p-values in the bins."""
     return np.bincount(bins(values), weights, BINS).astype(float)
 
 
 def density(weights: Floats) -> Floats:
-    """g in each bin."""
+    """Return g in each bin."""
     return np.asarray(weights @ _BETA.T)
 
 
@@ -83,6 +83,6 @@ def fit_one(counts: Floats, iterations: int = ITERATIONS) -> tuple[Floats, Float
         share = counts / mixed
         mass = w * (share @ _BETA)
         total = mass.sum(axis=-1, keepdims=True)
-        w = np.where(total > 0, mass / np.where(total > 0, total, 1.0), w)  # as before where no negatives are left
+        w = np.where(total > 0, mass / np.where(total > 0, total, 1.0), w)  # unchanged if no negatives are left
         pi = np.clip(pi * share.sum(axis=-1) / n, *_ENDS)
     return pi, w

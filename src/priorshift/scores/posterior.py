@@ -1,13 +1,12 @@
-"""What the p-values of a population say of its prior π, and what they leave open: the posterior of π.
+"""Posterior of the prior π of a population, given the p-values of its rows.
 
-On the scale z = Φ⁻¹(v) positives are standard normal, and negatives are taken to be one normal N(−d, s²), or two of
-s = 1: the bi-normal model of ROC curves. Then v has the density r = π + (1−π)g with a g from a table, and a row of
+On the scale z = Φ⁻¹(v) positives are standard normal, and negatives are modelled as one normal N(−d, s²), or two with
+s = 1: the bi-normal model of ROC curves. Then v has the density r = π + (1−π)g with a tabulated g, and a row with
 p-value v among m positives and n rows of the population is one of the latter with probability nr/(m + nr) (the
-likelihood that is left of the two samples when the law of positives' scores is not known; Qin 1998).
+likelihood of the two samples when the distribution of positives' scores is unknown; Qin 1998).
 
-How the classes may overlap has a prior, not a rule: half of it on one normal with log s ~ N(0, 0.1²), half on two; d
-is even from 1 to 5, and below 1 the less likely the smaller. π has Jeffreys' prior Beta(½, ½), which is fair to rare
-and to frequent positives.
+The shape of g has a prior: half of it on one normal with log s ~ N(0, 0.1²), half on two; d is uniform from 1 to 5, and
+its density decreases below 1. π has Jeffreys' prior Beta(½, ½), which is fair to rare and to frequent positives.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from scipy.special import ndtr, ndtri
 from priorshift.arrays import Floats
 from priorshift.inference.prior_knowledge import PiecewiseUniform
 
-# edges of bins of the p-values, closer near 0 where negatives lie
+# edges of bins of the p-values, narrower near 0, where negatives are
 _EDGES = np.concatenate([np.geomspace(1e-3, 0.1, 12), np.linspace(0, 1, 41)])
 _DISTANCES = np.concatenate([np.arange(0.2, 3.0, 0.2), np.arange(3.0, 5.1, 0.5)])  # d
 _LOG_SPREADS = np.array([-0.2, -0.1, 0.0, 0.1, 0.2])  # log s
@@ -31,21 +30,21 @@ _SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the first of two normals
 # steps of π: fine near the ends
 _COARSE = np.concatenate([[0, 0.001, 0.003, 0.006, 0.0125, 0.0175], np.arange(0.025, 0.98, 0.01), [0.985, 0.9925, 1.0]])
 _FINE_STEPS = 60
-_RESOLVED = 8  # steps that a posterior spreads over before the next ones are the last
-_ZOOMS = 4  # enough for a hundred million rows
-_LEVELS = np.linspace(0, 1, 34)[1:-1]  # of the posterior, where a target's likelihood is computed
-_KEPT = 1e-4  # the weight from which on a model counts for a target
-_OUTER = 1e-4  # of the coarse posterior's mass at either end, which the fine steps leave out
-_TRUTHS = 16  # priors and models that are tried as the truth
-_FORESEEN_STEPS = 80  # of π
-_TAIL = 1e-3  # of the posterior, beyond which no truth is tried
+_RESOLVED = 8  # steps over which a posterior must spread
+_ZOOMS = 4  # refinements of the steps, enough for a hundred million rows
+_LEVELS = np.linspace(0, 1, 34)[1:-1]  # quantiles of the posterior at which a target's likelihood is computed
+_LEAST_WEIGHT = 1e-4  # least weight of a model in the likelihood of a target
+_OUTER = 1e-4  # tail probability of the coarse posterior that the fine steps leave out
+_TRUTHS = 16  # pairs of a prior and a model that are assumed as the truth
+_EXPECTED_STEPS = 80  # steps of π
+_TAIL = 1e-3  # tail probability of the posterior beyond which no truth is assumed
 
 
 @dataclass(frozen=True, eq=False)
 class _Shapes:
-    """Every model of g."""
+    """All models of g."""
 
-    edges: Floats  # of the p-values' bins; they lie between the values that ranks can have
+    edges: Floats  # of the bins of p-values, between possible values of ranks
     density: Floats  # g, shape (models, bins)
     log_prior: Floats  # of each model
     overlap: Floats  # 1 − AUC of the negatives
@@ -86,17 +85,17 @@ def _shapes(ranked: int, wanted: tuple[float, ...] | None = None) -> _Shapes:
 
 @dataclass(frozen=True, eq=False)
 class PopulationCounts:
-    """The p-values of a population, counted in the bins of the models."""
+    """Counts of the p-values of a population in the bins of the models."""
 
     counts: Floats  # shape (repeats, bins)
-    ranked: int  # positives that the rows are ranked among
-    m: float  # effective positives, where groups are not independent
-    noise: float = 0.0  # standard deviation of what was added to each count
+    ranked: int  # number of positives among which rows are ranked
+    m: float  # effective number of positives
+    noise: float = 0.0  # standard deviation of the noise in each count
     edges: tuple[float, ...] | None = None  # of the bins, multiples of 1/(ranked + 1); None is those of the models
 
     @classmethod
     def from_p_values(cls, values: Floats, ranked: int, m: float, weights: Floats) -> PopulationCounts:
-        """Count p-values of shape (repeats, rows), each with the weight of its row."""
+        """Count p-values of shape (repeats, rows), weighted by rows."""
         return cls(posterior_counts(values, ranked, weights), ranked, m)
 
     @property
@@ -105,11 +104,11 @@ class PopulationCounts:
 
 
 class TargetEvidence:
-    """The likelihood of π given a target, whose rows have the same density g of negatives.
+    """Likelihood of π given a target, whose negatives have the same density g.
 
-    If R is known, π′ = 1 − (1−π)R, and a row of p-value v among m, n and n′ rows is one of T with the probability
-    n′q/(m + nr + n′q), q = π′ + (1−π′)g. For a given π that is averaged over the models g as the population left them;
-    the quantiles of the posterior are the π that are tried.
+    If R is known, π′ = 1 − (1−π)R, and a row with p-value v among m, n and n′ rows is one of T with probability
+    n′q/(m + nr + n′q), q = π′ + (1−π′)g. For a given π this is averaged over the models g, weighted by their posterior
+    given the population; it is computed at quantiles of the posterior of π.
     """
 
     def __init__(self, source: PopulationCounts, posterior: PiecewiseUniform) -> None:
@@ -122,13 +121,13 @@ class TargetEvidence:
         log = np.log(r) @ source.counts.T - np.log(source.m + n * r) @ self.both.T + shapes.log_prior[:, None]
         weights = np.exp(log - log.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
-        kept = weights.max(axis=(0, 2)) > _KEPT
-        self.density = shapes.density[kept]
-        # without what the likelihood of the population alone divides by, which that of all three takes the place of
-        self.log_weights = np.log(np.maximum(weights[:, kept], 1e-300)) + np.log(self._sources()) @ self.both.T
+        used = weights.max(axis=(0, 2)) > _LEAST_WEIGHT
+        self.density = shapes.density[used]
+        # without the normalisation of the population's likelihood, which that of all three samples replaces
+        self.log_weights = np.log(np.maximum(weights[:, used], 1e-300)) + np.log(self._sources()) @ self.both.T
 
     def log_likelihood(self, counts: Floats, ratio: float, shares: Floats) -> Floats:
-        """Log-likelihood of each π given a target's `posterior_counts` and R; the mean over repetitions."""
+        """Return the log-likelihood of each π given a target's `posterior_counts` and R, averaged over repetitions."""
         q = _mixed(np.clip(1 - (1 - self.priors) * ratio, 1e-4, 1.0), self.density)
         size = counts.sum(axis=1).mean()
         log = np.log(q) @ counts.T - np.log(self._sources() + size * q) @ (self.both + counts).T + self.log_weights
@@ -137,19 +136,19 @@ class TargetEvidence:
         return np.asarray(np.interp(shares, self.priors, given))
 
     def _sources(self) -> Floats:
-        """m + nr for each π and model; computed again, since it would be most of what is stored."""
+        """Return m + nr for each π and model; not stored, because it is large."""
         n = self.source.counts.sum(axis=1).mean()
         return np.asarray(self.source.m + n * _mixed(self.priors, self.density))
 
 
 def prior_posterior(source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
-    """The posterior of π, and the mean overlap 1 − AUC, averaged over repetitions."""
+    """Return the posterior of π, and the mean overlap 1 − AUC, averaged over repetitions."""
     edges, resolved = _COARSE, False
     for _ in range(_ZOOMS):
         low, high = _on(edges, source)[0].ppf([_OUTER, 1 - _OUTER])
         first, last = np.searchsorted(edges, low, "right") - 1, np.searchsorted(edges, high)
         resolved = last - first >= _RESOLVED
-        if not resolved:  # the middles of few steps do not tell where it ends
+        if not resolved:  # too few steps to locate the ends
             low, high = edges[max(first - 1, 0)], edges[min(last + 1, len(edges) - 1)]
         edges = np.unique(np.concatenate([[0.0], np.linspace(low, high, _FINE_STEPS + 1), [1.0]]))
         if resolved:
@@ -158,32 +157,32 @@ def prior_posterior(source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
 
 
 def posterior_levels(ranked: int) -> int:
-    """The number of bins for ranks among so many positives."""
+    """Return the number of bins for ranks among `ranked` positives."""
     return len(_shapes(ranked).widths)
 
 
 def posterior_counts(values: Floats, ranked: int, weights: Floats) -> Floats:
-    """Count p-values of shape (repeats, rows), ranks among so many positives, in the bins of the models."""
+    """Count p-values of shape (repeats, rows), ranks among `ranked` positives, in the bins of the models."""
     inner = _shapes(ranked).edges[1:-1]
     return np.stack([np.bincount(np.searchsorted(inner, v, "right"), weights, len(inner) + 1) for v in values])
 
 
 def _mixed(priors: Floats, density: Floats) -> Floats:
-    """π + (1−π)g, shape (priors, models, bins)."""
+    """Return π + (1−π)g, shape (priors, models, bins)."""
     return np.maximum(priors[:, None, None] + (1 - priors)[:, None, None] * density, 1e-12)
 
 
 def expected_spreads(
     source: PopulationCounts, posterior: PiecewiseUniform, times: Sequence[tuple[float, float]]
 ) -> Floats:
-    """The expected standard deviation of π's posterior with so many times the positives and population rows.
+    """Return the expected standard deviation of π's posterior if positives and population are multiplied by `times`.
 
-    Priors and models are drawn from `posterior`, that of `source`, each as the truth that further rows would follow;
-    the spreads of the posteriors that expected counts would give are averaged.
+    Priors and models are drawn from the posterior, each as the truth that further rows follow; the spreads of the
+    posteriors given the expected counts are averaged.
     """
     shapes, n = source.shapes, source.counts.sum(axis=1).mean()
     low, high = posterior.ppf([_TAIL, 1 - _TAIL])
-    edges = np.linspace(low, high, _FORESEEN_STEPS + 1)
+    edges = np.linspace(low, high, _EXPECTED_STEPS + 1)
     middles = (edges[1:] + edges[:-1]) / 2
     weight = _masses(edges, source).mean(axis=2)
     taken = np.searchsorted(np.cumsum(weight) / weight.sum(), (np.arange(_TRUTHS) + 0.5) / _TRUTHS)
@@ -199,14 +198,14 @@ def expected_spreads(
 
 
 def _on(edges: Floats, source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
-    """The posterior on steps of π, and the mean overlap."""
+    """Return the posterior on steps of π, and the mean overlap."""
     mass = _masses(edges, source)
     overlap = float(source.shapes.overlap @ mass.sum(axis=0).mean(axis=1))
     return PiecewiseUniform(edges, mass.sum(axis=1).mean(axis=1)), overlap
 
 
 def _masses(edges: Floats, source: PopulationCounts) -> Floats:
-    """Posterior mass of each step of π and model in each repetition, shape (steps, models, repeats)."""
+    """Return the posterior mass of each step of π and model in each repetition, shape (steps, models, repeats)."""
     counts, m, shapes = source.counts, source.m, source.shapes
     g, log_prior = shapes.density, shapes.log_prior
     n = counts.sum(axis=1).mean()
@@ -226,10 +225,11 @@ def _masses(edges: Floats, source: PopulationCounts) -> Floats:
 
 
 def _noisy_log_likelihood(source: PopulationCounts, density: Floats) -> Floats:
-    """Log-likelihood of noisy counts, which are normal and can be negative, given n·r in each model and bin.
+    """Return the log-likelihood of noisy counts, which are normal and can be negative, given n·r.
 
-    Without noise a count varies by nr·w(m + nr)/m, with w the bin's width: by Poisson's law, and since its bounds are
-    ranks among m positives. A normal law with that variance has the score of the likelihood above.
+    Without noise the variance of a count is nr·w(m + nr)/m, with w the bin's width: Poisson noise, and noise of the
+    bin's edges, which are ranks among m positives. A normal distribution with that variance has the same score as the
+    likelihood above.
     """
     expected = density * source.shapes.widths
     variance = expected * (source.m + density) / source.m + source.noise**2

@@ -1,23 +1,23 @@
-"""The test of R = r at many ratios r, each by its most precise function h: one formula for rows and for counts.
+"""Test of R = r at many ratios r, each by its most precise function h: one formula for rows and for counts.
 
 Label shift says E_T h = (1−R)·E_P h + R·E_U h for every function h of a row, so each h is a witness of R: R = N/D with
-N = E_T h − E_P h and D = E_U h − E_P h. TCPU takes h = μ_U − μ_P in the space of a kernel. The variance of N − rD is
-c_T Var_T h + c_P Var_P h + c_U Var_U h with c_T = 1/n′, c_P = (1−r)²/m, c_U = r²/n, and the h that makes the variance
-of R̂ smallest is, by Cauchy and Schwarz,
+N = E_T h − E_P h and D = E_U h − E_P h. TCPU uses h = μ_U − μ_P in the space of a kernel. The variance of N − rD is
+c_T Var_T h + c_P Var_P h + c_U Var_U h with c_T = 1/n′, c_P = (1−r)²/m, c_U = r²/n, and the h that minimises the
+variance of R̂ is, by the Cauchy–Schwarz inequality,
 
     h_r = (f_U − f_P)/(c_T f_T + c_P f_P + c_U f_U) = (1 − ρ)/(c_T((1−r)ρ + r) + c_P ρ + c_U),     ρ = f_P/f_U.
 
-It depends on a row through ρ alone, and on the scale of the p-value v (uniform for positives) ρ = 1/f_U(v), of which
-the mixture gives a decreasing fit. An error of ρ costs precision, never validity: every h is valid.
+It depends on a row through ρ alone, and on the scale of the p-value v (uniform for positives) ρ = 1/f_U(v), which is
+estimated by the mixture's decreasing density. An error of ρ costs precision, not validity: every h is valid.
 
-Each r is tested with the h that is best if R = r. The positives' p-values are ranks, so that E_P h is known, and their
-noise enters through the ranks: to first order with the influence of a mean over P. The scores were fitted to the rows
-that they are averaged over, if never to a row itself; what two rows do to each other's scores does not vanish where
-the scores are mostly noise. This second-order part of the variance is that of the first order times the share of noise
-in h, which is seen in how much h differs between repetitions.
+Each r is tested with the h that is best if R = r. The p-values of positives are ranks, so that E_P h is known, and
+their noise enters through the ranks: to first order with the influence of a mean over P. Scores are cross-fitted, but
+what two rows do to each other's scores does not vanish if the scores are mostly noise. This second-order part of the
+variance is the first-order part times the share of noise in h, which is estimated from the differences of h between
+repetitions.
 
 Means of h and their errors come from rows (:mod:`priorshift.scores.witness`) or from counts of p-values
-(:mod:`priorshift.scores.counts`), as :class:`WitnessMeans`; all that follows is here.
+(:mod:`priorshift.scores.counts`), as :class:`WitnessMeans`; everything after that is here.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from priorshift.warning_records import warn
 
 _COARSE = np.concatenate([np.linspace(0, 0.9, 25), [0.92, 0.94, 0.96, 0.98, 0.99, 0.995]])  # r/(1 + r)
 _FINE = np.linspace(-6, 6, 25)  # standard errors around R̂
-LARGEST_RATIO = float(_COARSE[-1] / (1 - _COARSE[-1]))  # that is tested
-_LEAST_COUNT = 5.0  # rows of U that the density of p-values in a bin amounts to, at least
-LEAST_SEPARATION = 1.645  # standard errors of D, below which P and U may be the same
-_SWAPPED = 5.0  # standard errors of the opposite sign that are no chance
-_LARGEST_SEPARATION = 1e4  # that a message gives
-_LARGEST_WIDENING = 1e12  # of a variance; one that is smaller still is rounding
+LARGEST_RATIO = float(_COARSE[-1] / (1 - _COARSE[-1]))  # largest r that is tested
+_LEAST_COUNT = 5.0  # smallest density of p-values in a bin, in rows of U
+LEAST_SEPARATION = 1.645  # standard errors of D below which P and U may be the same population
+_SWAPPED = 5.0  # standard errors of the opposite sign that cannot be chance
+_LARGEST_SEPARATION = 1e4  # in messages
+_LARGEST_WIDENING = 1e12  # of a variance; anything smaller is rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +51,10 @@ class RatioTest:
     statistic: Floats  # (N − rD)/√Var(N − rD), which falls in r where the samples are separable
     error: Floats  # √Var(N − rD)/D, the standard error of R̂ if R = r; infinite where D is not positive
     freedom: Floats  # Satterthwaite's degrees of freedom
-    ratio: float  # R̂, where the statistic is zero; NaN where it is nowhere
+    ratio: float  # R̂, where the statistic is zero; NaN if it is zero nowhere
+    ratio_error: float  # standard error of R̂; NaN if there is no R̂
     separation: float  # D over its standard error, for the h of R̂
+    is_separable: bool  # whether P can be distinguished from U
 
     @classmethod
     def run(cls, try_ratios: Callable[[Floats], TriedRatios]) -> RatioTest:
@@ -63,17 +65,6 @@ class RatioTest:
         fine = test.ratio + error * _FINE if np.isfinite(error) else np.empty(0)
         fine = np.setdiff1d(fine[fine > 0], test.ratios)
         return TriedRatios.join([coarse, try_ratios(fine)]).result() if len(fine) else test
-
-    @property
-    def ratio_error(self) -> float:
-        """The standard error of R̂; NaN where there is none."""
-        at = min(max(self.ratio, 0.0), float(self.ratios[-1]))
-        return float(np.interp(at, self.ratios, self.error)) if np.isfinite(self.ratio) else float("nan")
-
-    @property
-    def is_separable(self) -> bool:
-        """Whether P can be told from U."""
-        return bool(self.separation > LEAST_SEPARATION and np.isfinite(self.ratio))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +82,7 @@ class TriedRatios:
 
     @classmethod
     def join(cls, tried: list[TriedRatios]) -> TriedRatios:
-        """All of them in the order of their ratios."""
+        """Join the results of several sets of ratios, in the order of the ratios."""
         order = np.argsort(np.concatenate([one.ratios for one in tried]), kind="stable")
         names = [field.name for field in fields(cls)]
         return cls(*(np.concatenate([getattr(one, name) for one in tried], axis=-1)[..., order] for name in names))
@@ -100,47 +91,50 @@ class TriedRatios:
         """Find R̂ and standardise the differences."""
         r, D = self.ratios, self.denominator
         ratio = _root(r, self.difference, D)
-        at = min(max(ratio, 0.0), float(r[-1])) if np.isfinite(ratio) else 1.0
+        is_finite = bool(np.isfinite(ratio))
+        at = min(max(ratio, 0.0), float(r[-1])) if is_finite else 1.0
         spread = np.sqrt(self.variance)
         error = np.where(D > 0, spread / np.where(D > 0, D, 1.0), np.inf)
+        ratio_error = float(np.interp(at, r, error)) if is_finite else float("nan")
         separation = float(np.interp(at, r, self.separation))
-        return RatioTest(r, self.difference / spread, error, self.freedom, ratio, separation)
+        is_separable = bool(separation > LEAST_SEPARATION and is_finite)
+        return RatioTest(r, self.difference / spread, error, self.freedom, ratio, ratio_error, separation, is_separable)
 
 
 @dataclass(frozen=True, eq=False)
 class WitnessMoments:
-    """Moments of functions h in a sample, one of each function."""
+    """Moments of functions h in a sample, one number for each function."""
 
     mean: Floats
     square: Floats  # E h²
     variance: Floats  # of h, the mean over repetitions
-    each: Floats  # the mean of the variances in each repetition
-    added: Floats | float = 0.0  # variance of the mean that noise in counts adds
+    each: Floats  # mean over repetitions of the variance in one
+    added: Floats | float = 0.0  # variance of the mean due to noise in counts
 
 
 class WitnessMeans(ABC):
-    """Means of functions h in P, U and T, and how far they may be off."""
+    """Means of functions h in P, U and T, and their errors."""
 
     positive: WitnessMoments
     population: WitnessMoments
     target_mean: Floats
     sizes: tuple[float, float, float]  # effective rows of P, U and T
     observations: tuple[float, float, float]  # effective observations of P, U and T
-    repeats: int  # whose scores can be compared; 1 where rows were not counted in pairs of repetitions
-    target_added: Floats | float = 0.0  # variance of the mean in T that noise in counts adds
-    added_covariance: Floats | float = 0.0  # and covariance of the means in P and U
-    group_effect: Floats | float = 1.0  # how much larger groups make the variance in T, if they are like those of U
+    repeats: int  # repetitions that can be compared; 1 if rows were not counted in pairs of repetitions
+    target_added: Floats | float = 0.0  # variance of the mean in T due to noise in counts
+    added_covariance: Floats | float = 0.0  # covariance of the means in P and U due to noise in counts
+    group_effect: Floats | float = 1.0  # design effect of groups in T, if they are like those of U
 
     @abstractmethod
     def variances(self, wider_P: Floats, wider_U: Floats) -> tuple[Floats, Floats, Floats]:
-        """Variances of the means in P, U and T, those of h in P and U being so much wider; to be called first."""
+        """Return the variances of the means in P, U and T, with those of h in P and U widened; must be called first."""
 
     @abstractmethod
     def source_variance(self, u: Floats, p: Floats) -> Floats:
-        """Variance of u·E_U h + p·E_P h."""
+        """Return the variance of u·E_U h + p·E_P h."""
 
     def with_shared_groups(self, r: Floats, variance: Floats, inflation: Floats) -> Floats:
-        """The variance of N − rD where groups are in the source and in the target; none are, by default."""
+        """Return the variance of N − rD, corrected for groups that are in the source and in the target."""
         return variance
 
 
@@ -148,24 +142,28 @@ def try_ratios(r: Floats, h: Floats, density_ratio: Floats, means: WitnessMeans,
     """Test ratios r by functions h of shape (repeats, ratios, bins), given their means in the three samples."""
     P, U, target_mean = means.positive, means.population, means.target_mean
     _, n, t = means.sizes
-    # if R = r, T has this variance too: few rows of it may hold none of a rare class
+    # the variance in T if R = r, since few rows of it may contain none of a rare class
     supposed = (1 - r) * P.square + r * U.square - ((1 - r) * P.mean + r * U.mean) ** 2
     noise = noise_share(U.each * unbiased(n), U.variance * unbiased(n), means.repeats, folds)
-    # few rows may miss where h is large, or be alike by chance. The law of P's p-values is known, and that of U's is
-    # the mixture's: variances are widened to theirs
-    wider_P = _widening(h.var(axis=2).mean(axis=0), P.each)
+    # few rows may miss where h is large, or be equal by chance. The distribution of P's p-values is known, and that of
+    # U's is the mixture's: observed variances are widened to what these distributions imply
     f = 1 / density_ratio[:, None, :]
     f = f / f.sum(axis=2, keepdims=True)
-    wider_U = _widening(((f * h**2).sum(axis=2) - (f * h).sum(axis=2) ** 2).mean(axis=0), U.each)
+    expected_P = h.var(axis=2).mean(axis=0)
+    expected_U = ((f * h**2).sum(axis=2) - (f * h).sum(axis=2) ** 2).mean(axis=0)
+    wider_P, wider_U = (
+        np.clip(expected / np.maximum(observed, 1e-300), 1.0, _LARGEST_WIDENING)
+        for expected, observed in ((expected_P, P.each), (expected_U, U.each))
+    )
     var_P, var_U, var_T = means.variances(wider_P, wider_U)
 
-    floor = supposed / t  # of rows; a group's may differ from it as much as those of U do
+    floor = supposed / t  # without groups
     var_T = np.maximum(np.maximum(var_T, floor), floor * np.maximum(means.group_effect, 1.0))
     parts = np.stack([var_T, r**2 * var_U, (1 - r) ** 2 * var_P])
     inflation = 1 + noise
     V = means.with_shared_groups(r, var_T + inflation * means.source_variance(r, 1 - r), inflation)
     V = V + (means.target_added + r**2 * U.added + (1 - r) ** 2 * P.added + 2 * r * (1 - r) * means.added_covariance)
-    # copies make D less sure; that shared rows make it surer is not counted on
+    # copies increase the error of D; that shared rows decrease it is not relied on
     apart, one = var_U + var_P, np.ones_like(r)
     var_D = inflation * np.maximum(means.source_variance(one, -one), apart) + U.added + P.added
 
@@ -178,27 +176,27 @@ def try_ratios(r: Floats, h: Floats, density_ratio: Floats, means: WitnessMeans,
 
 
 def warn_not_separable(test: RatioTest, sizes: tuple[int, int], consequence: str) -> None:
-    """Warn that P and U, of these sizes, cannot be told apart, and what follows for the estimate."""
+    """Warn that P and U, of these sizes, cannot be distinguished, and what follows for the estimate."""
     m, n = sizes
     apart = min(max(test.separation, -_LARGEST_SEPARATION), _LARGEST_SEPARATION)
-    advice = "Add rows, or features that tell the classes apart"
+    advice = "Add rows, or features that distinguish the classes"
     if apart < -_SWAPPED:
         advice = "It has the wrong sign: check whether positives and unlabelled rows are swapped"
     warn(
-        f"The {m} positives cannot be told from the {n} unlabelled rows (their separation is {apart:.1f} times its "
-        f"standard error), so {consequence}. {advice}.",
+        f"The {m} positives cannot be distinguished from the {n} unlabelled rows (their separation is {apart:.1f} "
+        f"times its standard error), so {consequence}. {advice}.",
         WeakSeparationWarning,
     )
 
 
 def density_ratio(prior: Floats, weights: Floats, rows: float) -> Floats:
-    """ρ = 1/f_U in each bin, by π and w of the mixture in each repetition; `rows` is the effective size of U."""
+    """Return ρ = 1/f_U in each bin, by π and w of the mixture in each repetition; `rows` is the effective size of U."""
     f = prior[:, None] + (1 - prior[:, None]) * mixture.density(weights)
     return np.asarray(1 / np.maximum(f, _LEAST_COUNT / rows))
 
 
 def best_function(density_ratio: Floats, ratios: Floats, sizes: tuple[float, float, float]) -> Floats:
-    """h_r in each bin for samples of these effective sizes, shape (repeats, ratios, bins), at most 1."""
+    """Return h_r in each bin for samples of these effective sizes, shape (repeats, ratios, bins), at most 1."""
     rho, r = density_ratio[:, None, :], np.asarray(ratios, dtype=float)
     m, n, t = sizes
     c_T, c_P, c_U = 1 / t, ((1 - r) ** 2 / m)[:, None], (r**2 / n)[:, None]
@@ -208,18 +206,18 @@ def best_function(density_ratio: Floats, ratios: Floats, sizes: tuple[float, flo
 
 
 def mean_over_ranks(h: Floats, positives: int) -> Floats:
-    """The mean of h over the ranks that a further positive could have among so many, in each repetition."""
+    """Return the mean of h over the ranks that a further positive can have among `positives`, in each repetition."""
     attainable = mixture.bins((np.arange(positives + 1) + 0.5) / (positives + 1))
     counts = np.bincount(attainable, minlength=mixture.BINS)
     return np.asarray((h @ counts)[:, :, None] / (positives + 1))
 
 
 def noise_share(each: Floats, variance: Floats, repeats: int, folds: int) -> Floats:
-    """The share of h's variance among U that is noise of the scores, 0 to 1.
+    """Return the share of h's variance in U that is noise of the scores, 0 to 1.
 
     `each` is the mean over repetitions of the variance in one, `variance` that of the mean over repetitions. With K
-    folds, scores of two repetitions come from fits that differ in one row of K each: of the variance of a fit's noise,
-    their difference has 2/(K−1).
+    folds, the fits of two repetitions differ in one row of K each, so their difference has 2/(K−1) of the variance of a
+    fit's noise.
     """
     if repeats < 2:
         return np.ones_like(variance)
@@ -228,17 +226,12 @@ def noise_share(each: Floats, variance: Floats, repeats: int, folds: int) -> Flo
 
 
 def unbiased(count: float) -> float:
-    """The factor that makes the variance about a sample's own mean unbiased, n/(n−1)."""
+    """Return n/(n−1), the factor that makes the variance about a sample's own mean unbiased."""
     return count / max(count - 1, 1)
 
 
-def _widening(expected: Floats, observed: Floats) -> Floats:
-    """The factor by which an observed variance is widened to the expected one, never below 1."""
-    return np.clip(expected / np.maximum(observed, 1e-300), 1.0, _LARGEST_WIDENING)
-
-
 def _root(r: Floats, S: Floats, D: Floats) -> float:
-    """Where S = N − rD falls through zero; beyond the ends, N/D with the h of the nearer one."""
+    """Return the r at which S = N − rD falls through zero; beyond the ends, N/D with the h of the nearer one."""
     falls = np.flatnonzero((S[:-1] > 0) & (S[1:] <= 0) & (D[:-1] > 0) & (D[1:] > 0))
     if len(falls):
         k = falls[0]

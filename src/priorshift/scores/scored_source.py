@@ -1,17 +1,10 @@
-"""A source seen through its scores: p-values, how scores are spread, and whether P and U look swapped.
-
-The population holds the positives, U = πP + (1−π)N, so every set of rows that P has is in U too, at π times its share:
-κ = inf U(A)/P(A) ≥ π. The other way round nothing is certain: rows that only negatives are like are in U and not in
-P, inf P(A)/U(A) = 0 where the classes can be told apart. With the two tables swapped it is the reverse: P has rows that
-U lacks altogether, and all of U's are in P. The sets that are compared are the rows of the highest scores, of which P
-holds a share a, and of the lowest, of which U does.
-"""
+"""Scores of a source: p-values of its rows, their distribution, and whether P and U look swapped."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -26,29 +19,29 @@ from priorshift.scores.mixture import p_values
 from priorshift.threads import map_in_threads
 from priorshift.warning_records import warn
 
-_CELLS = 30  # of a score, about
-_TAILS = (0.01, 0.99)  # quantiles of a sample, beyond which a score may lie in the outermost cell
-_TAIL_ROWS = 20_000  # scores of a sample that the quantiles are taken of
-_BLOCK = 2**15  # scores counted together: they fit into a processor's cache
-_EQUAL = 1e-6  # the range of scores, relative to their size, below which they do not differ
-_STEPS = np.array([1.0, 2.0, 2.5, 5.0, 10.0])  # times a power of ten: cells that begin at round numbers
+_CELLS = 30  # approximate number of cells
+_TAILS = (0.01, 0.99)  # quantiles between which cells are placed
+_TAIL_ROWS = 20_000  # scores from which the quantiles are computed
+_BLOCK = 2**15  # scores counted together, which fit into the cache
+_EQUAL = 1e-6  # range of scores, relative to their size, below which they are equal
+_STEPS = np.array([1.0, 2.0, 2.5, 5.0, 10.0])  # widths of cells, times a power of ten
 
 
 @dataclass(frozen=True)
 class ScoreCells:
-    """Cells of equal width of a score, from a round number on; the outermost two hold what lies beyond."""
+    """Cells of equal width for a histogram of scores; the outermost two include everything beyond."""
 
-    first: int  # the multiple of the width at which the lowest cell begins
-    step: float  # their width
+    first: int  # lower edge of the first cell, in widths
+    step: float  # width of a cell
     count: int
 
     @classmethod
     def from_scores(cls, positive: Floats, population: Floats) -> ScoreCells:
-        """Divide the range of both samples, without their tails."""
+        """Choose cells for the range of both samples, without their tails."""
         tails = [np.quantile(s[:: 1 + len(s) // _TAIL_ROWS], _TAILS) for s in (positive, population)]
         low, high = float(np.min(tails)), float(np.max(tails))
         least = _EQUAL * (max(abs(low), abs(high)) or 1.0)
-        if high - low < least:  # all rows score the same
+        if high - low < least:  # all scores are equal
             low, high = low - least, high + least
         width = (high - low) / _CELLS
         power = 10.0 ** np.floor(np.log10(width))
@@ -58,22 +51,22 @@ class ScoreCells:
 
     @property
     def edges(self) -> Floats:
-        """Where cells begin, and where the last one ends."""
+        """Edges of the cells."""
         return np.asarray(self.step * np.arange(self.first, self.first + self.count + 1), dtype=np.float64)
 
     def shares(self, scores: Floats, mass: Floats | None = None) -> Floats:
-        """The share of a sample in each cell, by the mass of its rows; None is the same for all."""
-        held = np.zeros(self.count)
+        """Return the share of a sample in each cell; mass None means equal masses."""
+        total = np.zeros(self.count)
         for at in range(0, len(scores), _BLOCK):
             block = slice(at, at + _BLOCK)
             cell = np.clip(np.floor(scores[block] / self.step) - self.first, 0, self.count - 1).astype(np.intp)
-            held += np.bincount(cell, None if mass is None else mass[block], self.count)
-        return held / held.sum()
+            total += np.bincount(cell, None if mass is None else mass[block], self.count)
+        return total / total.sum()
 
 
 @dataclass(frozen=True, eq=False)
 class SourceScores:
-    """Shares of P and U in cells of the score, the mean over repetitions."""
+    """Shares of P and U in cells of the score, averaged over repetitions."""
 
     cells: ScoreCells
     positive: Floats
@@ -92,34 +85,34 @@ class ScoreShares:
 
 @dataclass(frozen=True, eq=False)
 class WitnessEvidence:
-    """What plots of :class:`priorshift.WitnessShift` are drawn from."""
+    """Data for the plots of :class:`priorshift.WitnessShift`."""
 
-    source: Floats  # rows of U whose p-values are in each bin, shape (repeats, bins)
-    target: Floats  # and of T
-    priors: Floats  # π of the largest mixture that the source's p-values allow, of each repetition
-    weights: Floats  # and w, shape (repeats, components)
-    scores: ScoreShares | None  # None where rows were only counted
+    source: Floats  # rows of U in each bin of p-values, shape (repeats, bins)
+    target: Floats  # rows of T in each bin of p-values
+    priors: Floats  # π of the mixture with the largest π, in each repetition
+    weights: Floats  # w of that mixture, shape (repeats, components)
+    scores: ScoreShares | None  # None if rows were only counted
 
 
 @dataclass(frozen=True, eq=False)
 class LevelSetEvidence:
-    """What plots of :class:`priorshift.DRPU` are drawn from."""
+    """Data for the plots of :class:`priorshift.DRPU`."""
 
-    source: ShareCurve  # shares above each threshold, and those of the positives
+    source: ShareCurve  # shares of population and positives above each threshold
     target: ShareCurve
-    least_share: float  # of positives above a threshold that is trusted
+    least_share: float  # least share of positives above a threshold
 
 
-_FAR = 8.0  # standard deviations of the population, beyond which a value is cut off
-_PREDICTED = (0.02, 0.98)  # priors that posteriors are predicted for: at 0 and 1 all rows would have the same
+_FAR = 8.0  # standard deviations of the population at which values are clipped
+_PREDICTED = (0.02, 0.98)  # range of priors for predicted posteriors, which are constant at 0 and 1
 
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """Rows as the models take them: without left-out columns, and of unit spread on average, as the kernel assumes.
+    """Preparation of rows for the models: used columns, scaled to unit spread on average, as the kernel assumes.
 
-    Values far outside are clipped: label shift holds for every function of the rows, and random features of a point
-    that lies far from all others are noise.
+    Values far outside are clipped: label shift holds for every function of the rows, and the random features of a
+    distant point are noise.
     """
 
     used: Mask
@@ -128,19 +121,19 @@ class Preparation:
 
     @classmethod
     def fit(cls, population: Floats, *, used: Mask, encoded: bool) -> Preparation:
-        """Take the spread of scaled rows of the population, some columns of which may be levels of a category."""
+        """Compute the spread of scaled rows of the population; `encoded` if some columns are levels of a category."""
         spread = float(np.sqrt(population.var(axis=0).mean())) or 1.0
-        # levels of a category vary so little that numbers beside them are far above the average
+        # levels of a category vary little, so numbers next to them exceed the average spread
         return cls(used, spread, _FAR / spread if encoded else _FAR)
 
     def __call__(self, rows: Floats) -> Floats:
-        with np.errstate(over="ignore"):  # of values that are clipped
+        with np.errstate(over="ignore"):  # large values are clipped
             return np.asarray(np.clip(rows[:, self.used] / self.spread, -self.far, self.far))
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredTarget:
-    """The p-values of a target's rows, shape (repeats, rows), and how its scores are spread."""
+    """The p-values of a target's rows, shape (repeats, rows), and the distribution of its scores."""
 
     p_values: Floats
     scores: ScoreShares
@@ -150,14 +143,14 @@ class ScoredTarget:
 class ScoredSource:
     """Cross-fitted scores of P and U, and the p-values of U."""
 
-    prepare: Preparation  # from scaled rows to what the models take
+    prepare: Preparation  # of scaled rows for the models
     repetitions: tuple[Repetition, ...]  # scores of P and U, and the models
     p_values: Floats  # ranks of U's scores among those of P, shape (repeats, rows of U)
     counts: Floats  # their histograms, shape (repeats, bins)
     sizes: tuple[int, int]  # labelled and unlabelled rows
-    seed: int  # by which rows of a target are assigned to the models, the same each time
-    positive_mass: Floats | None  # of each row of P among its ranks; None is the same for all
-    positive_size: float  # effective rows of P
+    seed: int  # of the assignment of target rows to the models
+    positive_mass: Floats | None  # mass of each row of P in ranks; None for equal masses
+    positive_size: float  # effective size of P
     spread: SourceScores
 
     @classmethod
@@ -181,10 +174,10 @@ class ScoredSource:
     def from_repetitions(
         cls, source: Source, prepare: Preparation, repetitions: tuple[Repetition, ...], seed: int
     ) -> ScoredSource:
-        """Rank scores that were fitted before."""
-        (m, n), mass_P, mass_U = source.effective_sizes, source.positive_mass, source.population_mass
-        even = bool(np.ptp(mass_P) < 1e-9 * mass_P[0] and m > len(mass_P) - 0.5)  # then a rank is a count
-        mass = None if even else mass_P
+        """Compute p-values and distributions from scores."""
+        m, n, mass_P, mass_U = source.P.size, source.U.size, source.P.mass, source.U.mass
+        is_even = bool(np.ptp(mass_P) < 1e-9 * mass_P[0] and m > len(mass_P) - 0.5)  # then a rank is a count
+        mass = None if is_even else mass_P
         ranks = np.stack(
             map_in_threads(lambda r: p_values(r.positive, r.population, mass, m), repetitions, len(source.labeled))
         )
@@ -197,15 +190,15 @@ class ScoredSource:
 
     @cached_property
     def mixture(self) -> tuple[Floats, Floats]:
-        """π and w of the largest mixture that the p-values allow, in each repetition."""
+        """π and w of the mixture with the largest π that fits the p-values, in each repetition."""
         return mixture.fit_one(self.counts)
 
     def target_p_values(self, target: Target) -> Floats:
-        """Ranks of the scores of a target's rows among those of P, shape (repeats, rows)."""
+        """Return the p-values of a target's rows, shape (repeats, rows)."""
         return self.score(target).p_values
 
     def score(self, target: Target, device: str = "cpu") -> ScoredTarget:
-        """Score the rows of a target, and return their ranks and shares."""
+        """Score the rows of a target."""
         prepared, rng = self.prepare(target.rows[:]), np.random.default_rng(self.seed)
         folds = [r.assign_folds(target.of_source, rng) for r in self.repetitions]
         mass, source = None if target.is_even else target.mass, self.spread
@@ -221,58 +214,60 @@ class ScoredSource:
         return ScoredTarget(np.stack(ranks), spread)
 
     def ranks(self, positive: Floats, scores: Floats) -> Floats:
-        """The p-values of scores in a repetition where the positives have these."""
+        """Return the p-values of scores in a repetition, given the scores of the positives."""
         return p_values(positive, scores, self.positive_mass, self.positive_size)
 
     def predicted(self, values: Floats, ratio: float = 1.0) -> Floats:
-        """Posteriors of rows with these p-values by the largest mixture, the mean over repetitions.
-
-        Of U where R is 1, and else of a target of that ratio. A smaller mixture's would be about proportional.
-        """
+        """Return posteriors of rows with these p-values, averaged over repetitions; `ratio` is R of their sample."""
         priors, weights = self.mixture
         of_sample = np.clip(1 - (1 - priors) * ratio, *_PREDICTED)[:, None]
         posterior = of_sample / (of_sample + (1 - of_sample) * mixture.density(weights))
         return np.asarray(np.mean([p[b] for p, b in zip(posterior, mixture.bins(values), strict=True)], axis=0))
 
 
-_SHARES = np.array([0.05, 0.1, 0.2, 0.3, 0.5])  # smaller sets may be empty by chance
+_SHARES = np.array([0.05, 0.1, 0.2, 0.3, 0.5])  # of the extreme scores; smaller sets may be empty by chance
 _CONFIDENCE = 0.95
-_NOTHING = 0.01  # share of U that is like P, below which it is none
+_NEGLIGIBLE = 0.01  # share of U that looks like P
 
 
-@dataclass(frozen=True)
-class Inclusion:
-    """How much of P is in U, and how much of U in P."""
+class Inclusion(NamedTuple):
+    """Shares of U that look like P, and of P that look like U."""
 
-    found: float  # share of the population that is like the positives, by the set that has least of it
-    most: float  # upper bound of that share: the least of bounds of 95%
-    reverse: float  # lower bound of the share of the positives that is like the population
-
-    @classmethod
-    def from_scores(cls, scored: ScoredSource) -> Inclusion:
-        """Count the highest p-values; repetitions are averaged, not added, since they have the same rows."""
-        reverse = np.stack([p_values(-r.population, -r.positive) for r in scored.repetitions])
-        (k, n), (j, m) = (
-            ((values[:, :, None] > 1 - _SHARES).sum(axis=1).mean(axis=0), values.shape[1])
-            for values in (scored.p_values, reverse)
-        )
-        most = stats.beta.ppf(_CONFIDENCE, k + 1, np.maximum(n - k, 1e-9)) / _SHARES
-        least = np.where(j > 0, stats.beta.ppf(1 - _CONFIDENCE, np.maximum(j, 1e-9), m - j + 1), 0.0) / _SHARES
-        return cls(float((k / n / _SHARES).min()), float(most.min()), float(least.min()))
+    found: float  # share of U that looks like P, in the set with the smallest one
+    most: float  # upper confidence bound of that share
+    reverse: float  # lower confidence bound of the share of P that looks like U
 
     @property
     def looks_swapped(self) -> bool:
-        """Whether U has nothing of what P is, while P has more of U than U can have of P."""
-        return self.found < _NOTHING and self.reverse > self.most
+        """Whether nothing in U looks like P, while P contains more of U than U can contain of P."""
+        return self.found < _NEGLIGIBLE and self.reverse > self.most
+
+
+def inclusion(scored: ScoredSource) -> Inclusion:
+    """Compare P and U on sets of extreme scores.
+
+    The population contains the positives, U = πP + (1−π)N, so U(A) ≥ π·P(A) for every set A. In the other direction
+    there is no bound: if the classes are separable, inf P(A)/U(A) = 0. If the two tables are swapped it is the reverse.
+    The sets are the rows with the highest scores, which include a given share of P, and those with the lowest, which
+    include a given share of U. Counts are averaged over repetitions, since these have the same rows.
+    """
+    reverse = np.stack([p_values(-r.population, -r.positive) for r in scored.repetitions])
+    (k, n), (j, m) = (
+        ((values[:, :, None] > 1 - _SHARES).sum(axis=1).mean(axis=0), values.shape[1])
+        for values in (scored.p_values, reverse)
+    )
+    most = stats.beta.ppf(_CONFIDENCE, k + 1, np.maximum(n - k, 1e-9)) / _SHARES
+    least = np.where(j > 0, stats.beta.ppf(1 - _CONFIDENCE, np.maximum(j, 1e-9), m - j + 1), 0.0) / _SHARES
+    return Inclusion(float((k / n / _SHARES).min()), float(most.min()), float(least.min()))
 
 
 def warn_if_swapped(scored: ScoredSource) -> None:
-    """Warn where positives and population look swapped."""
-    found = Inclusion.from_scores(scored)
+    """Warn if positives and unlabelled rows look swapped."""
+    found = inclusion(scored)
     if found.looks_swapped:
         warn(
-            f"Positives and unlabelled rows look swapped: at least {found.reverse:.1%} of the positives are like the "
-            f"unlabelled rows, but at most {found.most:.1%} of the unlabelled rows are like the positives, though they "
-            "are a sample of the population that holds them. Check which table is which.",
+            f"Positives and unlabelled rows look swapped: at least {found.reverse:.1%} of the positives look like "
+            f"unlabelled rows, but at most {found.most:.1%} of the unlabelled rows look like positives, although their "
+            "population contains them. Check which table is which.",
             InconsistentInputWarning,
         )

@@ -1,7 +1,7 @@
-"""The test of every ratio from rows: means of the best functions h of :mod:`priorshift.scores.ratio_test` over samples.
+"""Test of every ratio from rows: means of the functions h of :mod:`priorshift.scores.ratio_test` over samples.
 
-Rows need not count alike: a mean is over their mass, which sums to 1, and Var(E h) = Σ (mass·(h − E h))², where what
-rows of one observation do (copies, shared rows, groups) is added up before it is squared. 1/n becomes Σ mass².
+A mean is weighted by the mass of rows, which sums to 1, and Var(E h) = Σ (mass·(h − E h))², where the terms of one
+observation (copies, shared rows, groups) are added up before they are squared. 1/n becomes Σ mass².
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from priorshift.arrays import Floats, Index
-from priorshift.io.weights import effective_size
 from priorshift.problem import Source, Target
 from priorshift.scores import mixture
 from priorshift.scores.counts import CountWitness, ScoreCounts
@@ -33,48 +32,49 @@ from priorshift.scores.ratio_test import (
 )
 from priorshift.scores.scored_source import ScoredSource
 
-_BLOCK = 2**21  # values of h held at a time
-_COUNTED = 20_000  # rows of the source from which on counts are faster
-_LEAST_LEFT = 1e-3  # of a variance, where groups that are in source and target cancel out
+_BLOCK = 2**21  # values of h in memory at a time
+_COUNTED = 20_000  # rows of the source above which counts are faster
+_LEAST_LEFT = 1e-3  # least share of a variance that remains when common groups cancel
 
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """How rows move R̂, to first order and with the noise of the scores."""
+    """Influence of rows on R̂, to first order and with the noise of the scores."""
 
-    source: Floats  # by each observation of the source, with those rows of the target that belong to it
-    target: Floats  # by each other row of the target
-    own_variance: float  # of R̂, due to `target`; with the squares of `source` it adds up to the test's variance
+    source: Floats  # of each observation of the source, including rows of the target that belong to it
+    target: Floats  # of each other row of the target
+    own_variance: float  # variance of R̂ due to `target`; plus the squares of `source`, the variance of the test
     freedom: float  # Satterthwaite's degrees of freedom
 
 
 @dataclass(frozen=True)
 class VarianceParts:
-    """The variance of R̂ by its sources; where no observation is in two samples, they add up to `total`."""
+    """Variance of R̂ by samples; they add up to `total` if no observation is in two samples."""
 
     positive: float  # due to P alone, with the noise of the scores
     unlabeled: float  # due to U alone, likewise
     target: float  # due to T alone
     total: float
-    noise: float  # the share of noise in h, 0 to 1
+    noise: float  # share of noise in h, 0 to 1
 
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """What a scored source needs to test ratios for any target."""
+    """Scored source that tests ratios for any target."""
 
     scored: ScoredSource
     source: Source
     density_ratio: Floats  # ρ, shape (repeats, bins)
-    population: NDArray[np.intp]  # the bins of the p-values, shape (repeats, rows)
-    positive: NDArray[np.intp]
+    population: NDArray[np.intp]  # bins of the p-values of U, shape (repeats, rows)
+    positive: NDArray[np.intp]  # bins of the p-values of P
+    folds: int  # folds of the cross-fitting
 
     @classmethod
     def from_scores(cls, scored: ScoredSource, source: Source, prior: Floats, weights: Floats) -> Witness:
-        """With π and w of the mixture in each repetition."""
+        """Build the witness from scores, and from π and w of the mixture in each repetition."""
         own = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
-        ratio = density_ratio(prior, weights, source.effective_sizes[1])
-        return cls(scored, source, ratio, mixture.bins(scored.p_values), mixture.bins(own))
+        ratio, folds = density_ratio(prior, weights, source.U.size), len(scored.repetitions[0].models)
+        return cls(scored, source, ratio, mixture.bins(scored.p_values), mixture.bins(own), folds)
 
     def test(self, p_values: Floats, target: Target) -> RatioTest:
         """Test every ratio for a target with p-values of shape (repeats, rows)."""
@@ -85,51 +85,47 @@ class Witness:
 
     @cached_property
     def _counts(self) -> CountWitness | None:
-        """The same from counts, which is faster for many rows; None where rows do not all count the same."""
+        """The same witness from counts, which is faster for many rows; None if rows differ in weight or are grouped."""
         source, censored = self.source, self.source.scenario == "censoring"
-        own_observations = source.observation.max() + 1 == len(source.observation)
-        even = source.weights is None and own_observations and (censored or not len(source.shared))
-        if len(source.labeled) < _COUNTED or not even:
+        is_ungrouped = source.observation.max() + 1 == len(source.observation)
+        is_even = source.weights is None and is_ungrouped and (censored or not len(source.shared))
+        if len(source.labeled) < _COUNTED or not is_even:
             return None
         P, U = ScoreCounts.from_bins(self.positive), ScoreCounts.from_bins(self.population)
-        return CountWitness(self.density_ratio, P, U, P.rows, self._folds, censored=censored)
-
-    @property
-    def _folds(self) -> int:
-        return len(self.scored.repetitions[0].models)
+        return CountWitness(self.density_ratio, P, U, P.rows, self.folds, censored=censored)
 
     def function(self, ratios: Floats, size: float) -> Floats:
-        """h_r in each bin, shape (repeats, ratios, bins), for a target of this effective size; E_P h is 0."""
-        h = best_function(self.density_ratio, ratios, (*self.source.effective_sizes, size))
+        """Return h_r in each bin, shape (repeats, ratios, bins), for a target of this effective size; E_P h is 0."""
+        h = best_function(self.density_ratio, ratios, (self.source.P.size, self.source.U.size, size))
         h -= self._positive_means(h)
         return np.asarray(h)
 
     def _positive_means(self, h: Floats) -> Floats:
-        """The mean of h in P in each repetition: over the ranks possible, or where rows count differently, over P's."""
+        """Return the mean of h in P in each repetition: over all possible ranks, or over its rows if weighted."""
         if self.scored.positive_mass is None:
             return mean_over_ranks(h, self.positive.shape[1])
-        means = [h[k][:, b] @ self.source.positive_mass for k, b in enumerate(self.positive)]
+        means = [h[k][:, b] @ self.source.P.mass for k, b in enumerate(self.positive)]
         return np.stack(means)[:, :, None]
 
     def positive_mean(self, h: Floats) -> Floats:
-        """The mean in P of functions of the bins, shape (functions, bins), over all repetitions."""
+        """Return the mean in P of functions of the bins, shape (functions, bins), over all repetitions."""
         same = np.broadcast_to(h, (len(self.positive), *h.shape))
         return np.asarray(self._positive_means(same).mean(axis=(0, 2)))
 
     def noise_share(self, h: Floats) -> float:
-        """The share of noise of the scores in the variance among U of a function, shape (repeats, bins)."""
-        mass, n = self.source.population_mass, self.source.effective_sizes[1]
+        """Return the share of noise of the scores in the variance in U of a function, shape (repeats, bins)."""
+        mass, n = self.source.U.mass, self.source.U.size
         values = _average(h[:, None], self.population)
         variance = ((values * values) @ mass - (values @ mass) ** 2) * unbiased(n)
         each = _mean_variance(h[:, None], self.population, mass) * unbiased(n)
-        return float(noise_share(each, variance, len(h), self._folds)[0])
+        return float(noise_share(each, variance, len(h), self.folds)[0])
 
     def influence(self, ratio: float, p_values: Floats, target: Target) -> Influence:
-        """How rows move the estimate `ratio`, by the function that is best for it; the rest is as in `test`."""
+        """Return the influence of rows on the estimate `ratio`, with the function h that is best for it."""
         r, sample = _tested(ratio), self._sample(p_values, target)
         h = self.function(r, target.size)
         means = RowMeans(self, h, sample)
-        tried = try_ratios(r, h, self.density_ratio, means, self._folds)
+        tried = try_ratios(r, h, self.density_ratio, means, self.folds)
         second, D = np.sqrt(tried.inflation), tried.denominator[0]
         source, own = means.source_influence(-second * r, -second * (1 - r)), means.of_T
         if sample.with_source is not None:
@@ -139,45 +135,44 @@ class Witness:
         return Influence(source[0] / D, own[0] / D, variance, float(tried.freedom[0]))
 
     def variance_parts(self, ratio: float, p_values: Floats, target: Target) -> VarianceParts:
-        """The variance of the estimate `ratio` by its sources, for the function that is best for it."""
+        """Return the variance of the estimate `ratio` by samples, with the function h that is best for it."""
         tried = self._try_ratios(_tested(ratio), self._sample(p_values, target))
         V, D, second = float(tried.variance[0]), tried.denominator[0], float(tried.inflation[0])
         from_T, from_U, from_P = (float(part) for part in tried.parts[:, 0] / D**2)
         return VarianceParts(second * from_P, second * from_U, from_T, V / float(D) ** 2, second - 1)
 
     def _sample(self, p_values: Floats, target: Target) -> _RowSample:
-        """What all tests of a target have in common."""
+        """Return what all tests of a target have in common."""
         source, with_source = self.source, None
         rows = np.flatnonzero(target.of_source >= 0)
         if len(rows):
             shape = (int(source.observation.max()) + 1, len(target))
             with_source = csr_array((np.ones(len(rows)), (target.of_source[rows], rows)), shape=shape)
         groups = _grouping(source.observation), _grouping(target.observation)
-        size = effective_size(target.mass, target.observation)
-        observations = source.effective_positives, source.effective_population, size
+        observations = source.P.observations, source.U.observations, target.observations
         return _RowSample(mixture.bins(p_values), target, *groups, with_source, observations)
 
     def _try_ratios(self, ratios: Floats, sample: _RowSample) -> TriedRatios:
-        """Test ratios, so many at a time that the values of h fit into memory."""
+        """Test ratios, in blocks whose values of h fit into memory."""
         size = max(1, _BLOCK // (len(self.source.labeled) + sample.bins.shape[1]))
         tried = []
         for k in range(0, len(ratios), size):
             r = ratios[k : k + size]
             h = self.function(r, sample.target.size)
-            tried.append(try_ratios(r, h, self.density_ratio, RowMeans(self, h, sample), self._folds))
+            tried.append(try_ratios(r, h, self.density_ratio, RowMeans(self, h, sample), self.folds))
         return TriedRatios.join(tried)
 
 
 @dataclass(frozen=True, eq=False)
 class _RowSample:
-    """A target, and which rows are one observation, as matrices that add them up; None where each row is its own."""
+    """Target, and matrices that add up the rows of each observation; None if each row is its own observation."""
 
     bins: NDArray[np.intp]
     target: Target
     source_groups: csr_array | None
     target_groups: csr_array | None
     with_source: csr_array | None  # rows of the target that belong to an observation of the source
-    observations: tuple[float, float, float]  # effective ones of P, U and T
+    observations: tuple[float, float, float]  # effective observations of P, U and T
 
 
 class RowMeans(WitnessMeans):
@@ -185,12 +180,12 @@ class RowMeans(WitnessMeans):
 
     def __init__(self, witness: Witness, h: Floats, sample: _RowSample) -> None:
         self.source, self.sample, self.repeats = witness.source, sample, len(h)
-        self.sizes = *witness.source.effective_sizes, sample.target.size
+        self.sizes = witness.source.P.size, witness.source.U.size, sample.target.size
         self.observations = sample.observations
         self.of_P, self.of_U = _average(h, witness.positive), _average(h, witness.population)
         self.of_T = _average(h, sample.bins)
-        self.positive = _moments(self.of_P, h, witness.positive, self.source.positive_mass)
-        self.population = _moments(self.of_U, h, witness.population, self.source.population_mass)
+        self.positive = _moments(self.of_P, h, witness.positive, self.source.P.mass)
+        self.population = _moments(self.of_U, h, witness.population, self.source.U.mass)
         self.target_mean = self.of_T @ sample.target.mass
         self.of_T -= self.target_mean[:, None]
 
@@ -198,7 +193,7 @@ class RowMeans(WitnessMeans):
         source, sample = self.source, self.sample
         self.of_P *= np.sqrt(wider_P)[:, None]
         self.of_U *= np.sqrt(wider_U)[:, None]
-        masses = source.positive_mass, source.population_mass, sample.target.mass
+        masses = source.P.mass, source.U.mass, sample.target.mass
         for values, mass, count in zip((self.of_P, self.of_U, self.of_T), masses, self.observations, strict=True):
             values *= mass * np.sqrt(unbiased(count))
         groups = sample.source_groups
@@ -214,7 +209,7 @@ class RowMeans(WitnessMeans):
         return _sum_of_squares(self.source_influence(u, p))
 
     def source_influence(self, u: Floats, p: Floats) -> Floats:
-        """What each observation of the source does to u·E_U h + p·E_P h; under censoring a row is in P and in U."""
+        """Return the influence of each observation of the source on u·E_U h + p·E_P h."""
         influence = np.zeros((len(u), len(self.source.labeled)))
         influence[:, self.source.population] += u[:, None] * self.of_U
         influence[:, self.source.positive] += p[:, None] * self.of_P
@@ -230,12 +225,12 @@ class RowMeans(WitnessMeans):
 
 
 def _tested(ratio: float) -> Floats:
-    """The ratio, or the nearest that is tested."""
+    """Return the ratio, limited to the range that is tested."""
     return np.array([min(max(ratio, 0.0), LARGEST_RATIO)])
 
 
 def _average(h: Floats, bins: NDArray[np.intp]) -> Floats:
-    """h of each row, the mean over repetitions, shape (functions, rows)."""
+    """Return h of each row, averaged over repetitions, shape (functions, rows)."""
     total = h[0][:, bins[0]]
     for k in range(1, len(h)):
         total += h[k][:, bins[k]]
@@ -243,14 +238,14 @@ def _average(h: Floats, bins: NDArray[np.intp]) -> Floats:
 
 
 def _moments(values: Floats, h: Floats, bins: NDArray[np.intp], mass: Floats) -> WitnessMoments:
-    """Moments of h, whose mean over repetitions has these values; they are centred."""
+    """Return the moments of h from its row values, which are then centred in place."""
     mean, square = values @ mass, (values * values) @ mass
     values -= mean[:, None]
     return WitnessMoments(mean, square, (values * values) @ mass, _mean_variance(h, bins, mass))
 
 
 def _mean_variance(h: Floats, bins: NDArray[np.intp], mass: Floats) -> Floats:
-    """The mean of the variances of h in each repetition."""
+    """Return the variance of h in a repetition, averaged over repetitions."""
     variances = []
     for k, b in enumerate(bins):
         values = h[k][:, b]
@@ -259,7 +254,7 @@ def _mean_variance(h: Floats, bins: NDArray[np.intp], mass: Floats) -> Floats:
 
 
 def _grouping(observation: Index) -> csr_array | None:
-    """Which rows are one observation, as a matrix that adds them up; None where each row is its own."""
+    """Return a matrix that adds up the rows of each observation; None if each row is its own observation."""
     count = int(observation.max()) + 1
     if count == len(observation):
         return None
@@ -268,6 +263,6 @@ def _grouping(observation: Index) -> csr_array | None:
 
 
 def _sum_of_squares(values: Floats, groups: csr_array | None = None) -> Floats:
-    """Of each row of an array, once values of a group were added up."""
+    """Return the sum of squares of each row of an array, after adding up the values of each group."""
     values = values if groups is None else values @ groups.T
     return np.asarray(np.einsum("ij,ij->i", values, values))

@@ -32,7 +32,7 @@ from priorshift.arrays import Floats
 from priorshift.embedding.moments import FeatureMoments
 from priorshift.errors import InputError, PrivacyWarning
 from priorshift.io.header_fields import Fields
-from priorshift.io.parameters import check_random_state, is_number
+from priorshift.io.parameters import check_settings, is_number
 from priorshift.scores.counts import GROUPS, ScoreCounts
 from priorshift.sketch.container import Saveable
 from priorshift.warning_records import warn
@@ -216,7 +216,7 @@ def add_noise_to_counts(counted: ScoreCounts, epsilon: float, delta: float, rand
 def add_noise_to_moments(moments: FeatureMoments, epsilon: float, delta: float, random_state: Any) -> FeatureMoments:
     """Add the noise of a private release to the moments of a sample's random features."""
     check_budget(epsilon, delta)
-    check_random_state(random_state)
+    check_settings({"random_state": random_state})
     if moments.noise:
         raise InputError("the sketch is private already; release the original one, with the whole budget.")
     if moments.is_weighted:
@@ -251,7 +251,7 @@ def add_gaussian_noise(values: Floats, sigma: float, random_state: Any = None) -
     Normal noise in floating point is not quite normal: the last digits of a sum can reveal the terms (Mironov 2012). So
     sums are rounded to a millionth of σ, far coarser than these digits. That is no proof, as discrete noise would have.
     """
-    check_random_state(random_state)
+    check_settings({"random_state": random_state})
     if random_state is None:
         drawn = _system_normal(values.size).reshape(values.shape)
     else:

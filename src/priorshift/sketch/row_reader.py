@@ -54,7 +54,7 @@ class RowReader:
         else:
             numbers = table
         check_finite(numbers)
-        scaling = Scaling.of(numbers.values, np.arange(len(numbers.values)), standardize, numbers.origin)
+        scaling = Scaling.from_rows(numbers.values, np.arange(len(numbers.values)), standardize, numbers.origin)
         return cls(table.columns, table.width, tuple(drop), encoder, scaling)
 
     @property

@@ -31,7 +31,7 @@ from priorshift.embedding.random_features import LEAST_FEATURES, RandomFeatures,
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
-from priorshift.io.parameters import check_choice, check_random_state, is_number
+from priorshift.io.parameters import check_choice, check_settings, is_number
 from priorshift.io.tables import Table
 from priorshift.kernels import Gaussian, Laplace
 from priorshift.kernels.choice import make_kernel
@@ -74,7 +74,7 @@ class Design:
         standardize: bool = True,
     ) -> Design:
         """Fix a design by some rows; the settings are those of :meth:`Sketch.from_sample`."""
-        check_random_state(random_state)
+        check_settings({"random_state": random_state})
         check_features(features)
         if features > _MAX_FEATURES:
             raise InputError(

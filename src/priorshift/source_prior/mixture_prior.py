@@ -14,7 +14,7 @@ from priorshift.base import PUEstimator
 from priorshift.errors import InputError, PriorShiftWarning, WeakSeparationWarning
 from priorshift.inference.audit_combination import AuditedPrior, SampleAudit, combine_with_audit
 from priorshift.inference.prior_knowledge import PiecewiseUniform
-from priorshift.io.sample_checks import FEW_POSITIVES
+from priorshift.io.sample_checks import FEW_POSITIVES, warn_of_few_positives
 from priorshift.problem import Source, Target
 from priorshift.progress import track_progress
 from priorshift.scores.cross_fitting import FIT_ROWS, check_model
@@ -174,8 +174,8 @@ class MixturePrior(PUEstimator):
                 self.p_values_, round(m), m / of_P, n / of_U * source.population_mass
             )
             self._conclude(counts, self.scored_.mixture, SampleAudit.from_source(source, self._predicted()))
-        self.few_positives_ = source.few_positives
-        source.warn_of_few_positives()
+        self.few_positives_ = source.P.observations < FEW_POSITIVES
+        warn_of_few_positives(len(source.positive), source.P.observations)
         self._warn(*source.sizes)
 
     def _conclude(

@@ -242,13 +242,13 @@ def test_shared_rows_are_dealt_together_by_every_estimator(monkeypatch):
     assert shared > 20
     given = []
 
-    deal = Source.deal
+    deal = Source.deal_folds
 
     def watched(source, *rest):
         given.append(len(source.shared))
         return deal(source, *rest)
 
-    monkeypatch.setattr(Source, "deal", watched)
+    monkeypatch.setattr(Source, "deal_folds", watched)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ps.errors.PriorShiftWarning)
         ps.DRPU(model=LogisticRegression()).fit(s.X, s.y, shared=s.ids)

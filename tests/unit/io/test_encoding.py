@@ -220,17 +220,17 @@ def test_the_encoding_does_not_know_the_target(samples):
 def test_levels_keep_their_scale_and_a_column_counts_once(samples):
     P, U, T = (read_table(samples[n], n) for n in ("positive", "unlabeled", "target"))
     _, U, _ = encode_tables(P, U, [T], [], "auto")
-    scaling = Scaling.of(U.values, np.arange(len(U.values)), True, U.origin)
+    scaling = Scaling.from_rows(U.values, np.arange(len(U.values)), True, U.origin)
     spread = U.values.std(axis=0)
     np.testing.assert_allclose(scaling.factor, np.where(U.origin.own_scale, 1.0, 1 / spread))
     assert scaling.features == 4 < U.width == 9
     own = dict(zip(U.columns, U.origin.own_scale, strict=True))
     assert not own["x"] and not own["when (days)"] and not own["flag"] and own["x (missing)"] and own["group = east"]
-    assert Scaling.of(U.values, np.arange(len(U.values)), False, U.origin).factor.tolist() == [1.0] * 9
+    assert Scaling.from_rows(U.values, np.arange(len(U.values)), False, U.origin).factor.tolist() == [1.0] * 9
     # a level that one sample lacks is left out as other constants
     constant = U.values.copy()
     constant[:, -1] = 0.0
-    assert Scaling.of(constant, np.arange(len(constant)), True, U.origin).factor[-1] == 0
+    assert Scaling.from_rows(constant, np.arange(len(constant)), True, U.origin).factor[-1] == 0
     source = Source.from_labels(U, np.arange(len(U.values)) < 50, scenario="case-control", standardize=True)
     assert source.scaling.origin is U.origin
 

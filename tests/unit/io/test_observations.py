@@ -18,7 +18,7 @@ def test_shared_rows_share_a_fold_and_folds_are_even(m, n, shared, folds, seed):
     ids = np.arange(m + n)
     ids[m : m + shared] = np.arange(shared)[::-1]
     source = read(rng.normal(size=(m + n, 2)), np.arange(m + n) < m, ids)
-    fold = source.deal(folds, rng)
+    fold = source.deal_folds(folds, rng)
     assert len(source.shared) == shared
     assert (fold[source.positive[source.shared[:, 0]]] == fold[source.population[source.shared[:, 1]]]).all()
     counts = np.bincount(fold[:m], minlength=folds)
@@ -32,7 +32,7 @@ def test_chains_of_identical_rows_stay_together():
     X = np.array([0.0, 0, 1, 2, 0, 3, 4, 5])[:, None]
     source = read(X, np.arange(8) < 4, "identical")
     for seed in range(20):
-        fold = source.deal(2, np.random.default_rng(seed))
+        fold = source.deal_folds(2, np.random.default_rng(seed))
         assert fold[0] == fold[1] == fold[4]
 
 
@@ -46,7 +46,7 @@ def test_under_censoring_every_labelled_row_is_one_observation():
 def test_too_few_observations_for_the_folds():
     source = read(np.arange(5.0)[:, None], np.arange(5) < 2)
     with pytest.raises(InputError, match=r"2 positive and 3 other"):
-        source.deal(3, np.random.default_rng(0))
+        source.deal_folds(3, np.random.default_rng(0))
 
 
 def test_copies_are_found_where_they_cannot_be_chance():
@@ -60,6 +60,6 @@ def test_copies_are_found_where_they_cannot_be_chance():
     assert repeats_by_chance(rng.integers(0, 4, (60, 3)).astype(float))  # discrete rows repeat themselves
     assert repeats_by_chance(np.ones((9, 2)))
     source = read(tripled, np.arange(60) < 30)
-    fold = source.deal(2, rng)
+    fold = source.deal_folds(2, rng)
     assert (source.copies == 3).all()
     assert (fold.reshape(20, 3) == fold[::3, None]).all()

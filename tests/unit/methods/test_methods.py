@@ -14,7 +14,7 @@ from priorshift.base import TargetPriorEstimator
 from priorshift.cli import main
 from priorshift.cli.options import OPTIONS
 from priorshift.errors import InputError
-from priorshift.io.parameters import check_confidence
+from priorshift.io.parameters import check_settings
 from priorshift.methods import registry as methods
 from priorshift.methods.registry import Method
 from priorshift.problem import Source, Target
@@ -32,7 +32,7 @@ class Toy(TargetPriorEstimator):
         self.random_state = random_state
 
     def _check_parameters(self):
-        check_confidence(self.confidence)
+        check_settings({"confidence": self.confidence})
 
     def _fit(self, source, rng):
         first = source.rows[:][:, 0]

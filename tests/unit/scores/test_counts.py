@@ -150,7 +150,7 @@ def test_models_of_a_sample_are_fitted_to_it_alone_and_score_all_rows():
     assert len(found.positive) == len(s.positive) and len(found.population) == len(s.unlabeled)
     # the same draws, and the regression of the chosen setting on the sample, by hand
     rng = np.random.default_rng(1)
-    fold = source.deal(5, rng)
+    fold = source.deal_folds(5, rng)
     rng.normal(size=(s.X.shape[1], 100))
     taken = [np.sort(rng.choice(len(rows), 150, replace=False)) for rows in (source.positive, source.population)]
     model = found.models[2]

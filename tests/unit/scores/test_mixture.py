@@ -84,7 +84,7 @@ def test_ridge_regression_is_the_one_of_its_normal_equations():
     sample = Source.from_labels(X, labeled, scenario="case-control", standardize=False)
     (found,) = cross_fit(X, sample, None, 1, 4, np.random.default_rng(1))
     # the model of a fold is linear in its features, so its score of the rows it left out can be made by hand
-    fold = sample.deal(4, np.random.default_rng(1))
+    fold = sample.deal_folds(4, np.random.default_rng(1))
     model = found.models[2]
     angle = X @ (2 * model.half)
     F = np.column_stack([np.cos(angle) / 10, np.sin(angle) / 10, np.ones(120)])  # of a hundred frequencies

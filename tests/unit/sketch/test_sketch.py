@@ -557,7 +557,7 @@ def test_a_column_that_was_left_out_is_spoken_of():
         ({"drop": ["a"], "weights": "a"}, "the column 'a' is both weights and dropped"),
         ({"weights": "z"}, "no column 'z'"),
         ({"weights": [1.0, 2.0]}, r"weights has shape \(2,\) but the sample has 231 rows"),
-        ({"weights": np.zeros(231)}, "weights holds 0 in row 0"),
+        ({"weights": np.zeros(231)}, "weights holds 0.0 in row 0"),
         ({"like": 3}, "like is of type int, but it must be a Sketch"),
         ({"like": FIRST, "features": 32}, "features was passed together with like"),
         ({"like": FIRST, "drop": ["a"]}, "drop was passed together with like"),
