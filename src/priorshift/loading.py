@@ -53,6 +53,10 @@ class InputOptions:
     by: str | None = None
     stratify: str | None = None
     in_shell: bool = False  # whether messages name samples and parameters as the shell does
+    prefix: str = field(init=False)  # what messages put before the role of a sample
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prefix", "--" if self.in_shell else "")
 
     @classmethod
     def from_arguments(
@@ -77,11 +81,6 @@ class InputOptions:
         check_encoder(options.encoder)
         options.columns.check(options.drop, by=options.by, stratify=options.stratify)
         return options
-
-    @property
-    def prefix(self) -> str:
-        """What messages put before the role of a sample."""
-        return "--" if self.in_shell else ""
 
     def check_streamed(self) -> None:
         """Refuse options that need all rows in memory."""

@@ -29,7 +29,7 @@ from priorshift.io.observations import (
     shared_pairs,
 )
 from priorshift.io.readers import read_numeric_table
-from priorshift.io.row_metadata import MetadataColumns, RowMetadata, join_source_metadata
+from priorshift.io.row_metadata import NO_METADATA, MetadataColumns, RowMetadata, join_source_metadata
 from priorshift.io.sample_checks import (
     check_distinct_samples,
     check_observations,
@@ -155,7 +155,8 @@ class SourceLayout:
         links, copies = NO_PAIRS, np.ones(rows, dtype=np.intp)
         if not self.by_chance:
             links = find_copies(table.values)
-            copies = _count_equal(linked(rows, links))
+            number = linked(rows, links)
+            copies = np.bincount(number)[number]
         of_source = np.full(rows, -1)
         if metadata.groups is not None:
             links = np.concatenate([links, group_links(metadata.groups)])
@@ -259,6 +260,7 @@ class Source:
         links = [np.stack([positive[pairs[:, 0]], population[pairs[:, 1]]], axis=1), copy_links]
         links += [group_links(column) for column in (metadata.groups, metadata.ids) if column is not None]
         observation = linked(len(labeled), np.concatenate(links))
+        copy_number = linked(len(labeled), copy_links)
         for name, rows in (("positive", positive), ("unlabeled", population)):
             check_observations(name, len(rows), observation[rows])
         return cls(
@@ -274,7 +276,7 @@ class Source:
             weights=metadata.weights,
             groups=metadata.groups,
             observation=observation,
-            copies=_count_equal(linked(len(labeled), copy_links)),
+            copies=np.bincount(copy_number)[copy_number],
             by_chance=by_chance,
             audit=audit,
         )
@@ -302,12 +304,14 @@ class Source:
     def layout(self) -> SourceLayout:
         """What is needed to read a target."""
         groups = KnownGroups() if self.groups is None else KnownGroups.from_rows(self.groups, self.observation)
-        return SourceLayout(_without_rows(self.table), self.scaling, self.by_chance, groups)
+        columns = Table("the fitted source", np.empty((0, self.table.width)), self.table.columns)
+        return SourceLayout(columns, self.scaling, self.by_chance, groups)
 
     def without_rows(self) -> Source:
         """Return a copy without the values of rows, ids and audit."""
         groups = None if self.groups is None else self.observation.astype(str)
-        return replace(self, table=_without_rows(self.table), audit=None, metadata=RowMetadata(), groups=groups)
+        columns = Table("the fitted source", np.empty((0, self.table.width)), self.table.columns)
+        return replace(self, table=columns, audit=None, metadata=NO_METADATA, groups=groups)
 
     positive_mass = property(lambda self: self.P.mass)
     population_mass = property(lambda self: self.U.mass)
@@ -379,13 +383,3 @@ def _source_audit(classes: Floats, positive: Index, population: Index, shared: P
                 f"audit holds 0 in row {denied[0]} (counting from 0), which {what}; correct one of the two."
             )
     return as_audit(classes[np.setdiff1d(population, again)], "the audit of unlabelled rows")
-
-
-def _without_rows(table: Table) -> Table:
-    """Return the columns of a table, without its rows."""
-    return Table("the fitted source", np.empty((0, table.width)), table.columns)
-
-
-def _count_equal(number: Index) -> Index:
-    """Return for each row how many rows have its number."""
-    return np.asarray(np.bincount(number, minlength=1)[number])

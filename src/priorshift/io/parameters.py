@@ -32,11 +32,13 @@ def _choice(*allowed: str) -> Rule:
 
 
 def _count(least: int, *, optional: bool = False) -> Rule:
-    def accepts(value: Any) -> bool:
-        is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        return (value is None and optional) or (is_whole and value >= least)
-
-    return accepts, f"a whole number of at least {least}"
+    return (
+        lambda value: (
+            (value is None and optional)
+            or (isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least)
+        ),
+        f"a whole number of at least {least}",
+    )
 
 
 _FLAG: Rule = (lambda value: isinstance(value, (bool, np.bool_)), "True or False")

@@ -97,8 +97,7 @@ class Scaling:
 
     def warn_of_left_out(self, table: Table) -> None:
         """Warn of columns that are constant in the population but not in another sample, against label shift."""
-        varies = self.left_out_of(table)
-        if varies:
+        if len(self.constant) and (varies := self.left_out_of(table)):
             warn(
                 f"Left out {', '.join(varies)}: constant in the population sample but not in {table.name}, which "
                 "contradicts label shift; check these columns.",
@@ -107,7 +106,5 @@ class Scaling:
 
     def left_out_of(self, table: Table) -> list[str]:
         """Return the columns that are left out although they vary in the table, or have another value."""
-        if not len(self.constant):
-            return []
         gap = np.abs(table.values[:, self.constant].astype(np.float64) - self.value)
         return [table.column(k) for k in self.constant[(gap > _ROUNDING * np.abs(self.value)).any(axis=0)]]

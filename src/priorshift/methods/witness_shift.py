@@ -384,16 +384,15 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         )
         return estimate, prior.knowledge
 
-    def _audited_source_prior(self) -> AuditedPrior | None:
-        """Return the given source prior combined with an audit of unlabelled rows; None without an audit."""
-        if self._audit is None:
-            return None
+    def _audited_source_prior(self, audit: SampleAudit) -> AuditedPrior:
+        """Return the given source prior combined with an audit of unlabelled rows."""
         distribution = check_prior_uncertain(read_prior(self.source_prior)).distribution
-        return combine_with_audit(distribution, self._audit, from_rows=False)
+        return combine_with_audit(distribution, audit, from_rows=False)
 
     def _known_prior(self) -> PriorKnowledge:
-        audited = self._audited_source_prior()
-        return read_prior(self.source_prior) if audited is None else DistributionPrior(audited.distribution)
+        if self._audit is None:
+            return read_prior(self.source_prior)
+        return DistributionPrior(self._audited_source_prior(self._audit).distribution)
 
     def _prior_in_use(self) -> _PriorInUse:
         """Return the source prior as it is set now, combined with an audit of unlabelled rows."""
@@ -401,10 +400,10 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         if estimated is not None:
             is_known = estimated.influence is not None or estimated.distribution is not None
             return _PriorInUse(estimated.knowledge(), estimated.name, estimated, estimated.audited, is_known)
-        audited = self._audited_source_prior()
-        if audited is None:
+        if self._audit is None:
             known = read_prior(self.source_prior)
             return _PriorInUse(known, known.by)
+        audited = self._audited_source_prior(self._audit)
         warn_of_source_audit(audited, "source_prior says")
         combined = DistributionPrior(audited.distribution)
         return _PriorInUse(combined, audited.by(combined.by), None, audited)

@@ -139,7 +139,9 @@ _GPU_BLOCK = 2**18  # rows whose features are in memory together
 
 def choose_score_device(device: str, rows: int) -> str:
     """Return the torch device that scores rows, or "cpu"; "auto" is a GPU if there is one and there are many rows."""
-    return resolve_device(device, worthwhile=rows >= _MANY)
+    if device == "cpu" or (device == "auto" and rows < _MANY):
+        return "cpu"
+    return resolve_device(device, worthwhile=True)
 
 
 def gpu_scores(rows: Floats, fold: Index, models: Sequence[Ridge], device: str = "cuda") -> Floats:
@@ -238,11 +240,13 @@ def cross_fit(
     error, scale, ridge = min(map_in_threads(first.tune, _SCALES, len(rows)))
     if error == np.inf:
         raise InputError("the score cannot be fitted because its error is not a number; rescale the features.")
-
-    def fit(repeat: _Repeat) -> Repetition:
-        return Repetition.score(rows, source, repeat.fold, _RidgeFit(repeat, scale).models(ridge))
-
-    return tuple(map_in_threads(fit, [first, *others], len(rows)))
+    return tuple(
+        map_in_threads(
+            lambda repeat: Repetition.score(rows, source, repeat.fold, _RidgeFit(repeat, scale).models(ridge)),
+            [first, *others],
+            len(rows),
+        )
+    )
 
 
 def most_folds(source: Source, folds: int) -> int:

@@ -123,6 +123,7 @@ class WitnessMeans(ABC):
     repeats: int  # repetitions that can be compared; 1 if rows were not counted in pairs of repetitions
     target_added: Floats | float = 0.0  # variance of the mean in T due to noise in counts
     added_covariance: Floats | float = 0.0  # covariance of the means in P and U due to noise in counts
+    has_shared_groups: bool = False  # whether groups are in the source and in the target
     group_effect: Floats | float = 1.0  # design effect of groups in T, if they are like those of U
 
     @abstractmethod
@@ -161,7 +162,9 @@ def try_ratios(r: Floats, h: Floats, density_ratio: Floats, means: WitnessMeans,
     var_T = np.maximum(np.maximum(var_T, floor), floor * np.maximum(means.group_effect, 1.0))
     parts = np.stack([var_T, r**2 * var_U, (1 - r) ** 2 * var_P])
     inflation = 1 + noise
-    V = means.with_shared_groups(r, var_T + inflation * means.source_variance(r, 1 - r), inflation)
+    V = var_T + inflation * means.source_variance(r, 1 - r)
+    if means.has_shared_groups:
+        V = means.with_shared_groups(r, V, inflation)
     V = V + (means.target_added + r**2 * U.added + (1 - r) ** 2 * P.added + 2 * r * (1 - r) * means.added_covariance)
     # copies increase the error of D; that shared rows decrease it is not relied on
     apart, one = var_U + var_P, np.ones_like(r)

@@ -27,13 +27,14 @@ _EQUAL = 1e-6  # range of scores, relative to their size, below which they are e
 _STEPS = np.array([1.0, 2.0, 2.5, 5.0, 10.0])  # widths of cells, times a power of ten
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScoreCells:
     """Cells of equal width for a histogram of scores; the outermost two include everything beyond."""
 
     first: int  # lower edge of the first cell, in widths
     step: float  # width of a cell
     count: int
+    edges: Floats  # shape (count + 1,)
 
     @classmethod
     def from_scores(cls, positive: Floats, population: Floats) -> ScoreCells:
@@ -47,12 +48,8 @@ class ScoreCells:
         power = 10.0 ** np.floor(np.log10(width))
         step = float(_STEPS[np.searchsorted(_STEPS, width / power * (1 - 1e-12))] * power)
         first = int(np.floor(low / step))
-        return cls(first, step, max(int(np.ceil(high / step)) - first, 1))
-
-    @property
-    def edges(self) -> Floats:
-        """Edges of the cells."""
-        return np.asarray(self.step * np.arange(self.first, self.first + self.count + 1), dtype=np.float64)
+        count = max(int(np.ceil(high / step)) - first, 1)
+        return cls(first, step, count, np.asarray(step * np.arange(first, first + count + 1), dtype=np.float64))
 
     def shares(self, scores: Floats, mass: Floats | None = None) -> Floats:
         """Return the share of a sample in each cell; mass None means equal masses."""

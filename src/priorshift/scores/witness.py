@@ -181,7 +181,7 @@ class RowMeans(WitnessMeans):
     def __init__(self, witness: Witness, h: Floats, sample: _RowSample) -> None:
         self.source, self.sample, self.repeats = witness.source, sample, len(h)
         self.sizes = witness.source.P.size, witness.source.U.size, sample.target.size
-        self.observations = sample.observations
+        self.observations, self.has_shared_groups = sample.observations, sample.with_source is not None
         self.of_P, self.of_U = _average(h, witness.positive), _average(h, witness.population)
         self.of_T = _average(h, sample.bins)
         self.positive = _moments(self.of_P, h, witness.positive, self.source.P.mass)
@@ -217,10 +217,8 @@ class RowMeans(WitnessMeans):
         return influence if groups is None else np.asarray(influence @ groups.T)
 
     def with_shared_groups(self, r: Floats, variance: Floats, inflation: Floats) -> Floats:
-        with_source = self.sample.with_source
-        if with_source is None:
-            return variance
-        covariance = np.einsum("ij,ij->i", self.of_T @ with_source.T, self.source_influence(r, 1 - r))
+        of_source = self.of_T @ self.sample.with_source.T  # type: ignore[union-attr]
+        covariance = np.einsum("ij,ij->i", of_source, self.source_influence(r, 1 - r))
         return np.maximum(variance - 2 * np.sqrt(inflation) * covariance, _LEAST_LEFT * variance)
 
 
