@@ -35,7 +35,7 @@ def _count(least: int, *, optional: bool = False) -> Rule:
     return (
         lambda value: (
             (value is None and optional)
-            or (isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least)
+            or (isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= least))
         ),
         f"a whole number of at least {least}",
     )
