@@ -22,7 +22,7 @@ from priorshift.formatting import format_short
 from priorshift.inference import intervals
 from priorshift.io.observations import PriorInfluence, row_codes
 from priorshift.kernels import Gaussian, Laplace
-from priorshift.kernels.choice import make_kernel
+from priorshift.kernels.kernel import make_kernel
 from priorshift.problem import Source, Target
 from priorshift.results import Interval, NegativeRatio
 from priorshift.warning_records import warn

@@ -34,7 +34,7 @@ from priorshift.io.header_fields import Fields
 from priorshift.io.parameters import check_choice, check_random_state, is_number
 from priorshift.io.tables import Table
 from priorshift.kernels import Gaussian, Laplace
-from priorshift.kernels.choice import make_kernel
+from priorshift.kernels.kernel import make_kernel
 from priorshift.progress import show_progress
 from priorshift.sketch import private
 from priorshift.sketch.container import check_arrays
