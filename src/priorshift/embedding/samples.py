@@ -43,12 +43,6 @@ class EmbeddedSample:
     def __len__(self) -> int:
         return len(self.rows)
 
-    @classmethod
-    def from_rows(cls, rows: Rows, first: int = 0) -> EmbeddedSample:
-        """Take rows of equal weight, each an observation of its own, numbered from `first` on."""
-        n = len(rows)
-        return cls(rows, np.full(n, 1 / n), np.arange(first, first + n))
-
     @cached_property
     def weights(self) -> Floats | None:
         """The masses times the number of rows; None where all are equal."""
@@ -87,16 +81,8 @@ class EmbeddedSample:
         rows = replace(self.rows, index=index if self.rows.index is None else self.rows.index[index])
         return EmbeddedSample(rows, self.mass[index], self.observation[index])
 
-    def draw_rows(self, count: int, rng: np.random.Generator) -> Index:
-        """Draw rows with a probability proportional to their mass."""
-        if self.weights is None:
-            return rng.integers(0, len(self), count)
-        return np.minimum(np.searchsorted(np.cumsum(self.mass), rng.random(count)), len(self) - 1)
-
     def sum_by_observation(self, values: Floats) -> tuple[Index, Floats]:
         """Return the observations in increasing order, and the sums of `values` over the rows of each."""
-        if self._is_increasing:
-            return self.observation, values
         if self.is_ungrouped:
             order = np.argsort(self.observation, kind="stable")
             return self.observation[order], values[order]
@@ -206,6 +192,24 @@ def _diagonal(kernel: Kernel, X: EmbeddedSample) -> Floats:
         return np.full(len(X), kernel.paired(one, one)[0])
     blocks = (X.rows[k : k + _BLOCK] for k in range(0, len(X), _BLOCK))
     return np.concatenate([kernel.paired(block, block) for block in blocks])
+
+
+def draw_pairs(X: EmbeddedSample, Y: EmbeddedSample, pairs: int, rng: np.random.Generator) -> tuple[Index, Index]:
+    """Draw pairs of rows of two different observations, with probabilities proportional to their masses."""
+    if X is Y and X.is_iid:
+        left = rng.integers(0, len(X), pairs)
+        right = rng.integers(0, len(X) - 1, pairs)
+        return left, right + (right >= left)
+    left, right = (_draw_rows(sample, pairs, rng) for sample in (X, Y))
+    different = X.observation[left] != Y.observation[right]
+    return left[different], right[different]
+
+
+def _draw_rows(sample: EmbeddedSample, count: int, rng: np.random.Generator) -> Index:
+    """Draw rows with a probability proportional to their mass."""
+    if sample.weights is None:
+        return rng.integers(0, len(sample), count)
+    return np.minimum(np.searchsorted(np.cumsum(sample.mass), rng.random(count)), len(sample) - 1)
 
 
 def draw_counts(
