@@ -35,7 +35,7 @@ from priorshift.kernels.kernel import Strip
 LEAST_FEATURES = 16
 # Rows of a source up to which "auto" is exact: 5·10⁹ pairs, five seconds on two cores, for the Gaussian kernel, and a
 # tenth as many for the Laplace kernel, whose pairs take ten times as long. On a GPU (an H200) it is seconds for these.
-_EXACT_ROWS = {Gaussian: (100_000, 4_000_000), Laplace: (30_000, 1_000_000)}
+_EXACT_ROWS: dict[type[Any], tuple[int, int]] = {Gaussian: (100_000, 4_000_000), Laplace: (30_000, 1_000_000)}
 _CELLS = 2**17  # features held at a time: 1 MB, which stay in the cache
 _GPU_CELLS = 2**26  # features held at a time on a GPU: half a gigabyte
 _AHEAD = 4  # blocks for each thread, whose results may wait to be added up

@@ -34,7 +34,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Self, TypeVar
+from typing import Any, BinaryIO, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,10 @@ class Saveable(ABC):
 
     KIND: ClassVar[str]  # as in the file
 
+    def __init_subclass__(cls) -> None:
+        if "KIND" in vars(cls):
+            _CLASSES[cls.KIND] = cls
+
     @abstractmethod
     def to_contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the header and the arrays of a file."""
@@ -111,18 +115,42 @@ class Saveable(ABC):
         Sketch, ScoreModel or Histogram
             An object of this class.
         """
-        return load(path, [cls])
+        loaded: Self = _load(path, {cls.KIND: cls})
+        return loaded
 
 
-_Saved = TypeVar("_Saved", bound=Saveable)
+_CLASSES: dict[str, type[Saveable]] = {}  # by their kind in a file
 
 
-def load(path: str | os.PathLike[str], classes: Sequence[type[_Saved]]) -> _Saved:
-    """Load an object of any of these classes from a file; errors name the path."""
-    by_kind = {one.KIND: one for one in classes}
-    contents = read(path, tuple(by_kind))
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load a sketch, a score model or a histogram from a file.
+
+    Parameters
+    ----------
+    path : str or path
+        Path of a file that `save` of one of them wrote.
+
+    Returns
+    -------
+    Sketch, ScoreModel or Histogram
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from priorshift.sketch import Sketch, load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Sketch.from_sample([[1.0, 2.0], [3.0, 5.0], [2.0, 2.0]], features=64).save(f"{folder}/a.sketch")
+    ...     print(load(f"{folder}/a.sketch"))
+    sketch of 3 rows: 64 random features of a gaussian kernel, bandwidth 1, 2 columns
+    """
+    return _load(path, _CLASSES)
+
+
+def _load(path: str | os.PathLike[str], classes: Mapping[str, type[Saveable]]) -> Any:
+    """Load an object of one of these classes; errors name the path."""
+    contents = read(path, tuple(classes))
     try:
-        return by_kind[contents.kind].from_contents(contents.header, contents.arrays)
+        return classes[contents.kind].from_contents(contents.header, contents.arrays)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 

@@ -15,9 +15,12 @@ from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
+from priorshift.io.sample_checks import check_sizes
+from priorshift.methods.witness_shift import WitnessShift
 from priorshift.progress import track_progress
+from priorshift.results import PriorEstimate
 from priorshift.scores import mixture
-from priorshift.scores.counts import GROUPS, ScoreCounts
+from priorshift.scores.counts import GROUPS, ScoreCounts, SourceCounts
 from priorshift.scores.cross_fitting import choose_score_device
 from priorshift.scores.posterior import posterior_levels
 from priorshift.sketch import private
@@ -111,8 +114,7 @@ class Histogram(private.Summary):
         Histogram
             Histogram of all rows so far.
         """
-        if not isinstance(model, ScoreModel):
-            raise InputError(f"model is of type {type(model).__name__}, but a ScoreModel is expected; fit one first.")
+        check_model(model)
         chunks = Chunks.of(sample, "sample", drop=model.reader.drop)
         chosen = choose_score_device(device, chunks.rows or 0)
         total = None if resume is None else resume.counted
@@ -169,20 +171,13 @@ class Histogram(private.Summary):
     def check_same_model(self, other: Any) -> None:
         """Refuse anything but a histogram that was counted by the same model."""
         if not isinstance(other, Histogram):
-            raise InputError(
-                f"a histogram cannot be combined with {type(other).__name__}; pass another histogram by the same model."
-            )
-        if self.made_by != other.made_by:
+            raise InputError(f"a histogram can be combined only with another one, but got {type(other).__name__}.")
+        mine, its = ((one.model, one.ranked, one.folds, len(one.counted.counts)) for one in (self, other))
+        if mine != its:
             raise InputError(
                 f"the histograms of {len(self)} and of {len(other)} rows were made by different score models "
-                f"({self.model[:8]} and {other.model[:8]}), so their ranks mean different things; count all samples by "
-                "one model."
+                f"({self.model[:8]} and {other.model[:8]}); count all samples by one model."
             )
-
-    @property
-    def made_by(self) -> tuple[str, int, int, int]:
-        """What histograms by the same model have in common."""
-        return self.model, self.ranked, self.folds, len(self.counted.counts)
 
     def with_noise(self, epsilon: float, delta: float, random_state: Any) -> Histogram:
         """Add the noise of a private release."""
@@ -216,7 +211,7 @@ class Histogram(private.Summary):
         if not _FINGERPRINT.fullmatch(model):
             raise fields.refused("'model' is not the fingerprint of a model")
         sensitivity = private.counts_sensitivity(len(arrays["counts"]))
-        epsilon, delta = private.budget_from_fields(fields, fields.number("noise"), sensitivity, counted.rows)
+        epsilon, delta = private.read_budget(fields, fields.number("noise"), sensitivity, counted.rows)
         return cls(
             counted,
             model,
@@ -252,16 +247,42 @@ def _read_counts(arrays: Mapping[str, NDArray[Any]], fields: Fields) -> ScoreCou
         raise fields.refused("it has no counts")
     if is_private:
         check_arrays(arrays, {"counts": (repeats, GROUPS)}, fields)
+        counted = ScoreCounts.from_groups(rows, arrays["counts"], noise)
     else:
         pairs = (repeats * (repeats - 1) // 2, mixture.BINS, mixture.BINS)
         levels = (repeats, posterior_levels(ranked))
         check_arrays(arrays, {"counts": (repeats, mixture.BINS), "levels": levels, "pairs": pairs}, fields)
-    if is_private:
-        counted = ScoreCounts.from_groups(rows, arrays["counts"], noise)
-    else:
         counted = ScoreCounts(rows, arrays["counts"], arrays["pairs"], arrays["levels"])
     with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are refused
         adds_up = counted.adds_up
     if (noise > 0) != is_private or not adds_up:
         raise fields.refused("its counts do not add up")
     return counted
+
+
+def check_model(model: Any) -> None:
+    """Refuse anything but a score model."""
+    if not isinstance(model, ScoreModel):
+        raise InputError(f"model is of type {type(model).__name__}, but a ScoreModel is expected; fit one first.")
+
+
+def estimate_from_histograms(estimator: Any, *, positive: Any, unlabeled: Any, target: Any) -> PriorEstimate:
+    """Estimate the target prior from three histograms by one score model."""
+    if not isinstance(estimator, WitnessShift):
+        other = type(estimator).__name__
+        raise InputError(f"histograms are for the default method, WitnessShift, not for {other}; leave method out.")
+    samples = {"positive": positive, "unlabeled": unlabeled, "target": target}
+    for name, sample in samples.items():
+        if not isinstance(sample, Histogram):
+            raise InputError(
+                f"{name} is of type {type(sample).__name__}, but other samples are histograms. Make a histogram of it "
+                "too, by the same model."
+            )
+        positive.check_same_model(sample)
+    check_sizes(**{name: len(sample) for name, sample in samples.items()})
+    source = SourceCounts(
+        positive.counted, unlabeled.counted, positive.ranked, positive.folds, positive.km2_prior, estimator.scenario
+    )
+    estimate = estimator.fit_counts(source).estimate_counts(target.counted)
+    details = {**estimate.details, "fitted_rows": positive.fitted, **private.privacy_details(**samples)}
+    return replace(estimate, details=details)

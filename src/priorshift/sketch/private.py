@@ -161,7 +161,7 @@ def check_budget(epsilon: Any, delta: Any) -> None:
         )
 
 
-def budget_from_fields(fields: Fields, noise: float, sensitivity: float, rows: int) -> Budget:
+def read_budget(fields: Fields, noise: float, sensitivity: float, rows: int) -> Budget:
     """Read the budget in a file; refuse noise that is too small for it, or larger than any budget needs.
 
     `noise` may be that of up to `rows` merged samples, the root of the sum of their squares.

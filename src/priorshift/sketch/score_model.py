@@ -33,7 +33,7 @@ from priorshift.scores.cross_fitting import (
 from priorshift.scores.mixture import p_values
 from priorshift.scores.scored_source import Preparation, ScoredSource, warn_if_swapped
 from priorshift.sketch.container import Saveable, check_arrays
-from priorshift.sketch.row_reader import RowReader
+from priorshift.sketch.design import RowReader
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.threads import map_in_threads, one_blas_thread
 
