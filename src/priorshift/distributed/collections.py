@@ -12,10 +12,10 @@ not depend on where the rows are or how they are partitioned.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from math import isnan
-from typing import Any
+from typing import Any, ClassVar
 
 import narwhals as nw
 import numpy as np
@@ -23,11 +23,12 @@ import numpy as np
 from priorshift import threads
 from priorshift.arrays import Index
 from priorshift.errors import InputError, InputTypeError, MissingExtraError, PriorShiftWarning
-from priorshift.io.chunks import Chunks, Skip, drawn, read_chunk
+from priorshift.io.chunks import Skip, drawn, read_chunk
 from priorshift.io.readers import frame_of
 from priorshift.io.tables import ColumnSelection, Table, join_tables
 from priorshift.warning_records import WarningRecord, record_warnings, warn
 
+_ALL_COLUMNS = ColumnSelection()
 _COLLECTION = "a Dask DataFrame, Array or Bag, or a list of Delayed tables"
 _FAN_IN = 8  # summaries that one task merges: few enough for their sizes not to matter, and a flat tree
 _RETRIES = 2  # of a task that fails for another reason than bad input, such as storage that did not respond
@@ -115,36 +116,42 @@ def compute(outcomes: Iterable[Any], client: Any = None) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The parts of one sample, in their order."""
+    """The parts of one sample, in their order; together a part of a sample that is read in chunks."""
 
     name: str  # of the sample in messages
     collection: Any  # Dask DataFrame, Dask Array of whole rows, or list of Delayed or Future tables
+    wanted: ColumnSelection  # columns that are read
+    client: Any = None
+    can_repeat: ClassVar[bool] = True
+    file: ClassVar[None] = None
 
     @classmethod
-    def from_collection(cls, collection: Any, name: str) -> Parts:
+    def from_collection(
+        cls, collection: Any, name: str, wanted: ColumnSelection = _ALL_COLUMNS, client: Any = None
+    ) -> Parts:
         """Take the partitions of a collection."""
         dask, kind = import_dask(), kind_of(collection)
-        if kind == "DataFrame":
-            return cls(name, collection)
-        if kind == "Array":
-            if collection.ndim != 2:
-                raise InputError(f"{name} has {collection.ndim} dimension(s), but 2 are expected: rows and columns.")
-            return cls(name, collection.rechunk({1: -1}) if len(collection.chunks[1]) > 1 else collection)
-        if kind == "Bag":
-            table = dask.delayed(_table_of_records, pure=False)
-            return cls(name, [table(part) for part in collection.to_delayed()])
         tables = list(collection) if isinstance(collection, (list, tuple)) else [collection]
-        if {kind_of(table) for table in tables} in ({"Delayed"}, {"Future"}):
-            return cls(name, tables)
-        received = kind or type(collection).__name__
-        raise InputTypeError(f"{name} is of type {received}, but {_COLLECTION} is expected; pass one of these.")
+        if kind == "Array" and collection.ndim != 2:
+            raise InputError(f"{name} has {collection.ndim} dimension(s), but 2 are expected: rows and columns.")
+        if kind == "Array" and len(collection.chunks[1]) > 1:
+            collection = collection.rechunk({1: -1})
+        elif kind == "Bag":
+            table = dask.delayed(_table_of_records, pure=False)
+            collection = [table(part) for part in collection.to_delayed()]
+        elif {kind_of(table) for table in tables} in ({"Delayed"}, {"Future"}):
+            collection = tables
+        elif kind not in ("Array", "DataFrame"):
+            received = kind or type(collection).__name__
+            raise InputTypeError(f"{name} is of type {received}, but {_COLLECTION} is expected; pass one of these.")
+        return cls(name, collection, wanted, client)
 
     @classmethod
-    def from_sample(cls, sample: Any, name: str, wanted: ColumnSelection) -> Parts:
+    def from_sample(cls, sample: Any, name: str, wanted: ColumnSelection = _ALL_COLUMNS, client: Any = None) -> Parts:
         """Take the partitions of a collection, or a table that is read here as the only part."""
         if is_distributed(sample):
-            return cls.from_collection(sample, name)
-        return cls(name, [in_graph(read_chunk(sample, name, wanted))])
+            return cls.from_collection(sample, name, wanted, client)
+        return cls(name, [in_graph(read_chunk(sample, name, wanted))], wanted, client)
 
     def __len__(self) -> int:
         return len(self.tables)
@@ -164,18 +171,42 @@ class Parts:
         rows, width = list(self.collection.chunks[0]), self.collection.shape[1]
         return None if any(map(isnan, (*rows, width))) else (rows, width)
 
-    def count(self, client: Any = None) -> list[int]:
-        """Count the rows of each part."""
+    @cached_property
+    def counts(self) -> list[int]:
+        """The number of rows of each part."""
         if self.shape is not None:
             return self.shape[0]
         counted = self
-        if kind_of(self.collection) == "DataFrame":  # a file may have its columns apart, so that one is less to read
-            narrow = Parts(self.name, self.collection[list(self.collection.columns[:1])])
+        if kind_of(self.collection) == "DataFrame":  # a file may store its columns apart, so that one is less to read
+            narrow = replace(self, collection=self.collection[list(self.collection.columns[:1])])
             counted = narrow if len(narrow) == len(self) else self  # Dask may read several small files as one part
         try:
-            return [rows or 0 for rows in compute(counted.map(_length), client)]
+            return [rows or 0 for rows in compute(counted.map(_length), self.client)]
         except KeyError as column:
             raise InputError(f"a partition of {self.name} has no column {column}; all need the same columns.") from None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of all parts."""
+        return sum(self.counts)
+
+    def batches(self, skip: Skip) -> Iterator[Table]:
+        """Yield the parts one after the other, brought to this machine."""
+        for outcome in self.map(read_part, self.wanted):
+            (table,) = compute([outcome], self.client)
+            if table is not None and not skip.whole(len(table)):
+                yield skip.rest_of(table)
+
+    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
+        """Draw rows from all parts, in one graph; `spread` is not needed."""
+        if not min(count, self.rows):
+            return None, self.rows
+        rows, starts = drawn(self.rows, count, rng), np.cumsum([0, *self.counts[:-1]])
+        picked = np.split(rows, np.searchsorted(rows, starts[1:]))
+        each = [own - start for own, start in zip(picked, starts, strict=True)]
+        outcomes = self.map(_pick, self.wanted, each=each)
+        tables = compute([outcome for outcome, own in zip(outcomes, each, strict=True) if len(own)], self.client)
+        return join_tables(tables, self.name), self.rows
 
     def map(self, work: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None = None) -> list[Any]:
         """Return Delayed outcomes of ``work(table, name, *arguments)`` for each part; None for a part without rows.
@@ -194,9 +225,8 @@ class Parts:
         """
         how, kind = in_graph((work, self.name, *arguments)), kind_of(self.collection)
         if kind == "DataFrame":
-            mapped = self.collection.map_partitions(
-                _partition_outcome, how, meta=(None, object), enforce_metadata=False
-            )
+            meta = (None, object)
+            mapped = self.collection.map_partitions(_partition_outcome, how, meta=meta, enforce_metadata=False)
         elif kind == "Array":
             empty = np.empty((0, 0), dtype=object)
             mapped = import_dask().array.map_blocks(_block_outcome, self.collection, how=how, dtype=object, meta=empty)
@@ -257,53 +287,6 @@ def _table_of_records(records: Any) -> Any:
 
         return pandas.DataFrame(records)
     return records
-
-
-@dataclass
-class CollectionPart:
-    """All rows of a collection as one part of a sample that is read in chunks."""
-
-    parts: Parts
-    wanted: ColumnSelection
-    client: Any = None
-    can_repeat: bool = field(default=True, init=False)
-    file: None = field(default=None, init=False)
-
-    @cached_property
-    def counts(self) -> list[int]:
-        return self.parts.count(self.client)
-
-    @property
-    def rows(self) -> int:
-        return sum(self.counts)
-
-    def batches(self, skip: Skip) -> Iterator[Table]:
-        """Yield the partitions one after the other, brought to this machine."""
-        for outcome in self.parts.map(read_part, self.wanted):
-            (table,) = compute([outcome], self.client)
-            if table is not None and not skip.whole(len(table)):
-                yield skip.rest_of(table)
-
-    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
-        """Draw rows from all partitions, in one graph; `spread` is not needed."""
-        if not min(count, self.rows):
-            return None, self.rows
-        rows, starts = drawn(self.rows, count, rng), np.cumsum([0, *self.counts[:-1]])
-        picked = np.split(rows, np.searchsorted(rows, starts[1:]))
-        each = [own - start for own, start in zip(picked, starts, strict=True)]
-        outcomes = self.parts.map(_pick, self.wanted, each=each)
-        tables = compute([outcome for outcome, own in zip(outcomes, each, strict=True) if len(own)], self.client)
-        return join_tables(tables, self.parts.name), self.rows
-
-
-def open_collection(
-    sample: Any, name: str, *, drop: Sequence[str] = (), optional: Sequence[str] = (), client: Any
-) -> Chunks:
-    """Open a collection or a table for reading in chunks; the columns are as in `Chunks.of`."""
-    if not is_distributed(sample):
-        return Chunks.of(sample, name, drop=drop, optional=optional)
-    wanted = ColumnSelection(drop=tuple(drop), optional=tuple(optional))
-    return Chunks(name, [CollectionPart(Parts.from_collection(sample, name), wanted, client)])
 
 
 def read_part(part: Any, name: str, wanted: ColumnSelection) -> Table:

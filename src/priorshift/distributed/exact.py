@@ -39,8 +39,6 @@ from priorshift.warning_records import record_warnings
 
 BLOCK = 16_384  # rows: two blocks are a second or two of kernel values, and a few megabytes to send
 
-Weights = tuple[Floats | None, Floats | None]
-
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
@@ -67,7 +65,7 @@ class Blocks:
     @classmethod
     def read(cls, sample: Any, name: str, layout: Table | None = None, client: Any = None) -> tuple[Blocks, Table]:
         """Read numbers with the columns of `layout`, a table without rows, or with their own; return these too."""
-        parts = Parts.from_sample(sample, name, ColumnSelection())
+        parts = Parts.from_sample(sample, name)
         columns, rows = _inspect(parts, client)
         layout = columns if layout is None else layout
         return cls.from_matrices(parts.map(_read_matrix, layout), rows), layout
@@ -159,7 +157,7 @@ def sums_of_blocks(
     X: Blocks,
     Y: Blocks | None,
     scale: tuple[Floats, Floats],
-    weights: Weights = (None, None),
+    weights: tiles.Weights = (None, None),
     *,
     dtype: np.dtype[Any] = tiles.DOUBLE,
     client: Any = None,
@@ -217,7 +215,7 @@ class ClusterSums:
         return "dask"
 
     def __call__(
-        self, kernel: Kernel, X: Rows, Y: Rows | None = None, *, dtype: np.dtype[Any], weights: Weights
+        self, kernel: Kernel, X: Rows, Y: Rows | None = None, *, dtype: np.dtype[Any], weights: tiles.Weights
     ) -> tuple[Floats, Floats]:
         """Compute row and column sums, as :func:`priorshift.embedding.tiles.kernel_sums` does here."""
         x, y = self._blocks(X), None if Y is None else self._blocks(Y)

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from priorshift.distributed.collections import CollectionPart, Parts, compute, is_distributed, open_collection, tree
+from priorshift.distributed.collections import Parts, compute, is_distributed, tree
 from priorshift.distributed.exact import estimate_exactly
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
@@ -134,10 +134,14 @@ def open_streams(
     """Open samples for reading in chunks; a column of weights is set aside where it exists."""
     optional = [weights] if isinstance(weights, str) else []
     dropped = [column for column in drop if column not in optional]
-    return {
-        name: open_collection(sample, name, drop=dropped, optional=optional, client=client)
-        for name, sample in samples.items()
-    }
+    wanted = ColumnSelection(drop=tuple(dropped), optional=tuple(optional))
+    streams = {}
+    for name, sample in samples.items():
+        if is_distributed(sample):
+            streams[name] = Chunks(name, [Parts.from_collection(sample, name, wanted, client)])
+        else:
+            streams[name] = Chunks.of(sample, name, drop=dropped, optional=optional)
+    return streams
 
 
 def sketch_like_first(samples: Mapping[str, Any], weights: str | Mapping[str, Any] | None = None) -> dict[str, Sketch]:
@@ -208,23 +212,21 @@ def _summarize_all(streams: Mapping[str, Chunks], summarize: Summarize, *, by_pl
 
     With `by_place` the number of rows that come before a part matters, and is counted first.
     """
-    collections = {
-        name: part for name, chunks in streams.items() if isinstance(part := chunks.parts[0], CollectionPart)
-    }
+    collections = {name: part for name, chunks in streams.items() if isinstance(part := chunks.parts[0], Parts)}
     trees = []
-    for part in collections.values():
+    for parts in collections.values():
         if by_place:
-            starts = [0, *accumulate(part.counts[:-1])]
-            outcomes = part.parts.map(_summarize_part, part.wanted, summarize, each=starts)
+            starts = [0, *accumulate(parts.counts[:-1])]
+            outcomes = parts.map(_summarize_part, parts.wanted, summarize, each=starts)
         else:
-            outcomes = part.parts.map_fused(_summarize_part, part.wanted, summarize)
+            outcomes = parts.map_fused(_summarize_part, parts.wanted, summarize)
         trees.append(tree(outcomes, _merge))
-    client = next((part.client for part in collections.values()), None)
+    client = next((parts.client for parts in collections.values()), None)
     summaries = dict(zip(collections, compute(trees, client), strict=True)) if trees else {}
     for name, summary in summaries.items():
         if summary is None:
-            raise collections[name].parts.no_rows()
-    return {name: summaries[name] if name in collections else summarize(one, 0) for name, one in streams.items()}
+            raise collections[name].no_rows()
+    return {name: summaries[name] if name in summaries else summarize(one, 0) for name, one in streams.items()}
 
 
 def _summarize_part(part: Any, name: str, wanted: ColumnSelection, summarize: Summarize, start: int = 0) -> Any:

@@ -18,9 +18,11 @@ from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from priorshift.arrays import Floats
+from priorshift.embedding import P, T, U
 from priorshift.embedding.cuda import Device, gpu_kernel_sums, gpu_weighted_kernel_sums
 from priorshift.embedding.random_features import RandomFeatures, bootstrap_means, feature_mean, feature_values
 from priorshift.embedding.samples import EmbeddedSample, SelfPairs, draw_counts, draw_pairs, self_pairs, sum_over_rows
@@ -30,9 +32,9 @@ from priorshift.io.observations import PriorInfluence
 from priorshift.kernels import Kernel
 from priorshift.problem import Source, Target
 
-P, U, T = 0, 1, 2
 Statistic = Literal["unbiased", "plug-in"]
 Block = tuple[int, int]  # two of P, U and T
+Prior = PriorInfluence | None  # influence of the rows on an estimate of the source prior, where it is one
 _Entry = TypeVar("_Entry")
 
 _SOURCE_BLOCKS = ((P, P), (U, U), (P, U))
@@ -175,12 +177,9 @@ class SourceEmbedding:
         statistic: Statistic = "unbiased",
         *,
         target_norm: bool = False,
-        prior: PriorInfluence | None = None,
+        prior: Prior = None,
     ) -> Embeddings:
-        """Embed with every pair of rows, or with random features; ⟨μ_T, μ_T⟩ only with `target_norm`.
-
-        `prior` is the influence of the rows on an estimate of the source prior, where it is one.
-        """
+        """Embed with every pair of rows, or with random features; ⟨μ_T, μ_T⟩ only with `target_norm`."""
         samples = (self.positive, self.unlabeled, target)
         blocks = (*_TARGET_BLOCKS, (T, T)) if target_norm else _TARGET_BLOCKS
         sums = {(T, T): np.zeros(len(target))} | _by_block(self.source_sums) | self._row_sums(samples, blocks)
@@ -203,22 +202,12 @@ class SourceEmbedding:
         if prior is not None:
             of_observation = prior.of_observations(max(int(s.observation.max()) for s in samples) + 1)
             moves = np.stack([of_observation[s.observation] @ v for s, v in zip(samples, influence, strict=True)])
-        return self._embeddings(
-            samples,
-            prior,
-            (gram, plug_in, *_covariance(influence, samples)),
-            prior_covariance=np.einsum("kq,kqab->ab", moves, _SYMMETRIC),
-            influence=influence,
-        )
+        estimates = (gram, plug_in, *_covariance(influence, samples))
+        prior_covariance = np.einsum("kq,kqab->ab", moves, _SYMMETRIC)
+        return self._embeddings(samples, prior, estimates, prior_covariance=prior_covariance, influence=influence)
 
     def embed_pairs(
-        self,
-        target: EmbeddedSample,
-        pairs: int,
-        rng: np.random.Generator,
-        *,
-        target_norm: bool = False,
-        prior: PriorInfluence | None = None,
+        self, target: EmbeddedSample, pairs: int, rng: Generator, *, target_norm: bool = False, prior: Prior = None
     ) -> Embeddings:
         """Embed with `pairs` random pairs in each block: an incomplete U-statistic (Schrab et al. 2022).
 
@@ -257,25 +246,17 @@ class SourceEmbedding:
         return self._embeddings(samples, prior, (gram, plug_in, parts, freedom), prior_covariance=moves[block_of])
 
     def _embeddings(
-        self,
-        samples: Sequence[EmbeddedSample],
-        prior: PriorInfluence | None,
-        estimates: tuple[Floats, Floats, Floats, Floats],
-        **others: Any,
+        self, samples: Sequence[EmbeddedSample], prior: Prior, estimates: Sequence[Floats], **others: Any
     ) -> Embeddings:
         """Combine the Gram matrices, their covariance and its degrees of freedom with what is known of the samples."""
+        gram, plug_in, parts, freedom = estimates
         p, u, t = (len(sample) for sample in samples)
-        variance, is_iid = 0.0 if prior is None else prior.variance, all(sample.is_iid for sample in samples)
-        others |= {"prior_variance": variance, "is_iid": is_iid}
-        return Embeddings(*estimates, (p, u, t), self.shared, self.kernel, **others)
+        others["prior_variance"] = 0.0 if prior is None else prior.variance
+        others["is_iid"] = all(sample.is_iid for sample in samples)
+        return Embeddings(gram, plug_in, parts, freedom, (p, u, t), self.shared, self.kernel, **others)
 
     def bootstrap(
-        self,
-        target: EmbeddedSample,
-        statistic: Statistic,
-        replicates: int,
-        rng: np.random.Generator,
-        prior: PriorInfluence | None = None,
+        self, target: EmbeddedSample, statistic: Statistic, replicates: int, rng: Generator, prior: Prior = None
     ) -> tuple[NDArray[np.float64], Floats]:
         """Compute Gram matrices of bootstrap samples, shape (replicates, 3, 3), without ⟨μ_T, μ_T⟩.
 

@@ -28,7 +28,6 @@ import json
 import math
 import os
 import re
-import stat
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -184,7 +183,11 @@ def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], array
 def read(path: str | os.PathLike[str], kinds: Sequence[str]) -> Contents:
     """Read a file of one of these kinds, and check all of it."""
     try:
-        with _open(Path(path)) as file:
+        if not Path(path).exists():
+            raise InputError(f"{str(path)[:200]!r} does not exist; check the path.")
+        if not Path(path).is_file():
+            raise InputError(f"{path} is a folder, a pipe or a device; pass a file that priorshift saved.")
+        with Path(path).open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             about = _read_header(file, size, f"{path}")
             return Contents(about["kind"], about["header"], _read_arrays(file, size, about, kinds, f"{path}"))
@@ -220,26 +223,11 @@ def _is_finite(array: NDArray[Any]) -> bool:
     return all(bool(np.isfinite(flat[k : k + step]).all()) for k in range(0, len(flat), step))
 
 
-def _open(path: Path) -> BinaryIO:
-    """Open a regular file."""
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist; check the path.") from None
-    except ValueError:  # a null character
-        raise InputError(f"{str(path)[:40]!r} is not a path; pass the path of a saved file.") from None
-    if stat.S_ISDIR(mode):
-        raise InputError(f"{path} is a folder, but a file that priorshift saved is expected; name a file in it.")
-    if not stat.S_ISREG(mode):
-        raise InputError(f"{path} is a pipe or a device, but a file that priorshift saved is expected; pass a file.")
-    return path.open("rb")
-
-
 def _read_header(file: BinaryIO, size: int, name: str) -> dict[str, Any]:
     """Read the header, after checking the checksum of the whole file block by block."""
     begin = file.read(len(_MAGIC))
     if begin != _MAGIC:
-        what = "is empty" if not begin else "is not a file that priorshift saved"
+        what = "is not a file that priorshift saved" if begin else "is empty"
         table = ": it is a Parquet file" if begin.startswith(b"PAR1") else ""
         raise InputError(f"{name} {what}{table}; pass a file that save() or priorshift sketch wrote.")
     length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
@@ -253,10 +241,8 @@ def _read_header(file: BinaryIO, size: int, name: str) -> dict[str, Any]:
     about = _parse_header(file.read(length), size, name)
     written = about.get("format")
     if isinstance(written, int) and written > _FORMAT:
-        raise InputError(
-            f"{name} is written in format {str(written)[:40]}, but this version of priorshift ({__version__}) reads "
-            f"format {_FORMAT}; install a newer one."
-        )
+        needed = f"{name} is written in format {str(written)[:40]}, but priorshift {__version__} reads format {_FORMAT}"
+        raise InputError(f"{needed}; install a newer version.")
     if about.keys() != _KEYS or written is not _FORMAT:
         raise _damaged(name, "its header has missing or unknown keys")
     if not all(isinstance(about[key], str) for key in ("kind", "priorshift")) or not isinstance(about["header"], dict):

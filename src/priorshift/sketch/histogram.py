@@ -92,13 +92,7 @@ class Histogram(private.Summary):
 
     @classmethod
     def checkpoints(
-        cls,
-        sample: Any,
-        model: ScoreModel,
-        *,
-        device: str = "auto",
-        start: int = 0,
-        resume: Histogram | None = None,
+        cls, sample: Any, model: ScoreModel, *, device: str = "auto", start: int = 0, resume: Histogram | None = None
     ) -> Iterator[Histogram]:
         """Count the rows of a sample chunk by chunk, so that intermediate results can be saved.
 
@@ -120,12 +114,12 @@ class Histogram(private.Summary):
         total = None if resume is None else resume.counted
         done = 0 if total is None else total.rows
 
-        def count(rows: Floats, place: int) -> ScoreCounts:
-            return ScoreCounts.from_p_values(model.p_values(rows, place, chosen), model.ranked)
+        def count(block: tuple[Floats, int]) -> ScoreCounts:
+            return ScoreCounts.from_p_values(model.p_values(*block, chosen), model.ranked)
 
         with track_progress("counting", chunks.rows, "rows") as advance:
             advance(done)
-            for counted in map_in_order(lambda block: count(*block), _row_blocks(chunks, model, start, done)):
+            for counted in map_in_order(count, _row_blocks(chunks, model, start, done)):
                 advance(counted.rows)
                 total = counted if total is None else total.merge(counted)
                 yield cls(total, model.fingerprint, model.ranked, model.folds, model.km2_prior, model.unlabeled_rows)
@@ -187,17 +181,9 @@ class Histogram(private.Summary):
     def to_contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the header and the arrays of a file."""
         counted = self.counted
-        header = {
-            "rows": counted.rows,
-            "model": self.model,
-            "ranked": self.ranked,
-            "folds": self.folds,
-            "km2_prior": self.km2_prior if np.isfinite(self.km2_prior) else None,
-            "fitted": self.fitted,
-            "noise": counted.noise,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-        }
+        names = ("model", "ranked", "folds", "fitted", "epsilon", "delta")
+        header = {"rows": counted.rows, "noise": counted.noise} | {name: getattr(self, name) for name in names}
+        header["km2_prior"] = self.km2_prior if np.isfinite(self.km2_prior) else None
         if counted.pairs is None:
             return header, {"counts": counted.grouped}
         return header, {"counts": counted.counts, "levels": counted.levels, "pairs": counted.pairs}
@@ -211,17 +197,10 @@ class Histogram(private.Summary):
         if not _FINGERPRINT.fullmatch(model):
             raise fields.refused("'model' is not the fingerprint of a model")
         sensitivity = private.counts_sensitivity(len(arrays["counts"]))
-        epsilon, delta = private.read_budget(fields, fields.number("noise"), sensitivity, counted.rows)
-        return cls(
-            counted,
-            model,
-            ranked=fields.whole("ranked", 2),
-            folds=fields.whole("folds", 2),
-            km2_prior=float("nan") if fields.is_none("km2_prior") else fields.number("km2_prior", 0.0, 1.0),
-            fitted=fields.whole("fitted", 2),
-            epsilon=epsilon,
-            delta=delta,
-        )
+        budget = private.read_budget(fields, fields.number("noise"), sensitivity, counted.rows)
+        ranked, folds, fitted = (fields.whole(name, 2) for name in ("ranked", "folds", "fitted"))
+        km2_prior = float("nan") if fields.is_none("km2_prior") else fields.number("km2_prior", 0.0, 1.0)
+        return cls(counted, model, ranked, folds, km2_prior, fitted, *budget)
 
 
 def _row_blocks(chunks: Chunks, model: ScoreModel, start: int, done: int) -> Iterator[tuple[Floats, int]]:
