@@ -1,7 +1,7 @@
 """Names of the classes in a stored estimator, for loaders that need to know which classes to trust.
 
 pickle and joblib store every estimator, and run whatever code a file contains when they load it. skops stores plain
-arrays and class names, and creates only objects of classes that it is told to trust: pass it `TYPES`.
+arrays and class names, and creates only objects of trusted classes: pass it `TYPES`.
 """
 
 from priorshift import audit, problem, results, shifted_classifier

@@ -87,10 +87,10 @@ def _inspect(parts: Parts, client: Any) -> tuple[Table, list[int]]:
     if parts.shape is not None:
         rows, width = parts.shape
         return Table(parts.name, np.empty((0, width))), rows
-    found = compute(parts.map(_columns_and_rows), client)
-    if not any(found):
+    tables = compute(parts.map(_columns_and_rows), client)
+    if not any(tables):
         raise parts.no_rows()
-    return next(part[0] for part in found if part), [part[1] if part else 0 for part in found]
+    return next(table[0] for table in tables if table), [table[1] if table else 0 for table in tables]
 
 
 def _columns_and_rows(part: Any, name: str) -> tuple[Table, int]:

@@ -157,7 +157,9 @@ def sketch_like_first(samples: Mapping[str, Any], weights: str | Mapping[str, An
     for name in weights:
         if name not in tables:
             raise InputError(f"weights were passed for {name}, but it is a sketch, which has its own; leave them out.")
-    sketched = {name: Sketch.from_sample(one, like=first, weights=weights.get(name)) for name, one in tables.items()}
+    sketched = {
+        name: Sketch.from_sample(table, like=first, weights=weights.get(name)) for name, table in tables.items()
+    }
     return {**samples, **sketched}
 
 
@@ -226,7 +228,8 @@ def _summarize_all(streams: Mapping[str, Chunks], summarize: Summarize, *, by_pl
     for name, summary in summaries.items():
         if summary is None:
             raise collections[name].no_rows()
-    return {name: summaries[name] if name in summaries else summarize(one, 0) for name, one in streams.items()}
+    here = {name: summarize(chunks, 0) for name, chunks in streams.items() if name not in collections}
+    return summaries | here
 
 
 def _summarize_part(part: Any, name: str, wanted: ColumnSelection, summarize: Summarize, start: int = 0) -> Any:

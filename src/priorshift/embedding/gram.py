@@ -395,10 +395,10 @@ def gram_covariance(
     `squares` are sums of v vᵀ over the observations of each sample, v the influence of one on the inner products with
     the three means; `products` are those of two samples with observations in common; `sizes` are effective sizes.
     """
-    parts = [np.einsum("qr,qab,rcd->abcd", of, _SYMMETRIC[k], _SYMMETRIC[k]) for k, of in enumerate(squares)]
+    parts = [np.einsum("qr,qab,rcd->abcd", square, _SYMMETRIC[k], _SYMMETRIC[k]) for k, square in enumerate(squares)]
     freedom = [max(size - 1, _ROUNDING) for size in sizes]
-    for (j, k), of in products.items():
-        cross = np.einsum("qr,qab,rcd->abcd", of, _SYMMETRIC[j], _SYMMETRIC[k])
+    for (j, k), product in products.items():
+        cross = np.einsum("qr,qab,rcd->abcd", product, _SYMMETRIC[j], _SYMMETRIC[k])
         parts.append(cross + np.einsum("abcd->cdab", cross))
         freedom.append(freedom[j])
     return np.array(parts), np.array(freedom)

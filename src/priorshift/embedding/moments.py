@@ -199,7 +199,7 @@ def _positive_semidefinite(A: Floats) -> Floats:
 class _Influence(NamedTuple):
     """Influence of rows on the inner products of their sample's mean with the three means, factor·w·(Mz − centre)."""
 
-    of: FeatureMoments
+    moments: FeatureMoments  # of the rows
     M: Floats
     noise_product: Floats
     centre: Floats
@@ -207,14 +207,14 @@ class _Influence(NamedTuple):
 
     def products(self, other: _Influence) -> Floats:
         """Compute Σ v uᵀ over the rows, v their influence here and u that as rows of another sample."""
-        first, second = self.M @ self.of.squared_total, self.M @ self.of.product @ self.M.T
-        first = first - self.of.squares * self.noise_product
+        first, second = self.M @ self.moments.squared_total, self.M @ self.moments.product @ self.M.T
+        first = first - self.moments.squares * self.noise_product
         centred = second - np.outer(first, other.centre) - np.outer(self.centre, first)
-        centred += self.of.squares * np.outer(self.centre, other.centre)
-        if self.of.noise:
+        centred += self.moments.squares * np.outer(self.centre, other.centre)
+        if self.moments.noise:
             # noise of the second moment moves vᵀ(…)v by √2·noise·‖Mᵀv‖²: one such error is added, on the safe side
-            centred += np.sqrt(2) * self.of.noise * self.M @ self.M.T
-        if self.of.noise and other is self:
+            centred += np.sqrt(2) * self.moments.noise * self.M @ self.M.T
+        if self.moments.noise and other is self:
             centred = _positive_semidefinite(centred)
         return self.factor[:, None] * centred * other.factor
 
@@ -227,11 +227,15 @@ def _influence(
     The rows come in parts: their moments, the mass of their self-pairs in each mean, and the noise in each mean.
     """
     # expected product of the noise in the rows' mean and the same noise in the three means
-    products = [len(of.total) * noise * of.noise / of.weight for of, _, noise in parts]
-    means = [(M @ of.mean - product - own) / (1 - own) for (of, own, _), product in zip(parts, products, strict=True)]
-    mean = np.sum([of.weight * value for (of, _, _), value in zip(parts, means, strict=True)], axis=0) / sample.weight
+    products = [len(rows.total) * noise * rows.noise / rows.weight for rows, _, noise in parts]
+    means = [
+        (M @ rows.mean - product - own) / (1 - own) for (rows, own, _), product in zip(parts, products, strict=True)
+    ]
+    mean = (
+        np.sum([rows.weight * value for (rows, _, _), value in zip(parts, means, strict=True)], axis=0) / sample.weight
+    )
     correction = np.sqrt(sample.size / max(sample.size - 1, 1))  # for a spread about a mean of as many rows
     return [
-        _Influence(of, M, product, own + (1 - own) * mean, correction / (sample.weight * (1 - own)))
-        for (of, own, _), product in zip(parts, products, strict=True)
+        _Influence(rows, M, product, own + (1 - own) * mean, correction / (sample.weight * (1 - own)))
+        for (rows, own, _), product in zip(parts, products, strict=True)
     ]

@@ -228,11 +228,11 @@ def draw_counts(
     return [drawn[s.observation] for s in samples]
 
 
-def sum_over_rows(values: Floats, counts: NDArray[np.uint8], of: Callable[[Floats], Floats]) -> Floats:
-    """Compute Σ value·of(count) over the rows, for each replicate."""
+def sum_over_rows(values: Floats, counts: NDArray[np.uint8], function: Callable[[Floats], Floats]) -> Floats:
+    """Compute Σ value·function(count) over the rows, for each replicate."""
     total = np.zeros(counts.shape[1])
     for i in range(0, len(values), _BLOCK):
-        total += values[i : i + _BLOCK] @ of(counts[i : i + _BLOCK].astype(np.float64))
+        total += values[i : i + _BLOCK] @ function(counts[i : i + _BLOCK].astype(np.float64))
     return total
 
 
@@ -267,7 +267,7 @@ def choose_bandwidth(kernel: Gaussian | Laplace, positive: EmbeddedSample, unlab
     least, kernel = _NARROWEST * kernel.bandwidth, replace(kernel, bandwidth=_WIDEST * kernel.bandwidth)
     values = kernel(rows, rows)
     values[observation[:, None] == observation] = 0.0
-    tried: list[tuple[float, float, float]] = []  # the standard error, less what tells D from 0, the bandwidth
+    tried: list[tuple[float, float, float]] = []  # standard error, −D in units of its error, bandwidth
     while kernel.bandwidth > least * (1 - 1e-9):
         w, D = _witness(values @ mass, kept, mass)
         tried.append((*_expected_error(w, D, samples, sizes), kernel.bandwidth))

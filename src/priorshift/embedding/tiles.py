@@ -28,7 +28,7 @@ from priorshift.kernels.kernel import Strip
 # do, which the symmetric case relies on.
 _COLUMNS = 384
 _ROWS = 3 * _COLUMNS
-_CACHE = 2**24  # bytes of prepared column strips that are kept; a larger sample prepares them again
+_CACHE = 2**24  # bytes of prepared column strips to keep in memory; a larger sample prepares them again
 _PARTS = 16  # largest number of parts of row blocks, each with its own column sums
 _COLUMN_SUMS = 2**22  # largest number of column sums in all parts (32 MB), unless two parts alone have more
 _SERIAL_PAIRS = 2**21  # below this many pairs (3 ms of work), starting threads costs more than it saves
@@ -153,8 +153,8 @@ class _Plan:
         tasks = list(product(range(len(self.parts)), (0, 1)))
         workers = min(len(tasks), threads.available())
         if workers == 1 or work < _SERIAL_PAIRS:
-            for one in tasks:
-                task(*one)
+            for part, parity in tasks:
+                task(part, parity)
             return
         with threads.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
             list(pool.map(task, *zip(*tasks, strict=True)))

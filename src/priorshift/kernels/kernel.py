@@ -208,7 +208,7 @@ _LOG2_E = 1 / log(2)
 # neither overflow nor lose digits: 2**1000 fits a double; in single precision an exponent of 32
 # still leaves the kernel value exact to 2e-6, and typical data stay below 5.
 _REACH = {np.dtype(np.float64): 1000.0, np.dtype(np.float32): 32.0}
-_FEW = 4  # at most one row in so many may be too far out for that, and is treated on its own
+_FEW = 4  # one row in four may be too far out for that, and is treated separately; with more, all are
 _NOTHING = -1e4  # exponent of a kernel value that is zero in either precision
 
 

@@ -313,10 +313,10 @@ def _read_arrays(
     available = size - file.tell() - _CHECKSUM_BYTES
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {}
     listed: list[Any] = about["arrays"] if isinstance(about["arrays"], list) else [None]
-    for one in listed:
-        if not _describes_array(one, available) or one["name"] in shapes:
+    for entry in listed:
+        if not _describes_array(entry, available) or entry["name"] in shapes:
             raise _damaged(name, "its header describes an impossible array")
-        shapes[one["name"]] = one["dtype"], tuple(one["shape"])
+        shapes[entry["name"]] = entry["dtype"], tuple(entry["shape"])
     declared = sum(8 * math.prod(shape) for _, shape in shapes.values())
     if declared != available:
         raise _damaged(name, f"its header declares {declared} bytes of arrays, but {available} are present")
@@ -331,13 +331,13 @@ def _read_arrays(
     return arrays
 
 
-def _describes_array(one: Any, available: int) -> bool:
+def _describes_array(entry: Any, available: int) -> bool:
     """Whether an entry of the header describes an array that fits into the available bytes."""
-    if not (isinstance(one, dict) and one.keys() == {"name", "dtype", "shape"} and isinstance(one["name"], str)):
+    if not (isinstance(entry, dict) and entry.keys() == {"name", "dtype", "shape"} and isinstance(entry["name"], str)):
         return False
-    if one["dtype"] not in ("<f8", "<i8") or not isinstance(one["shape"], list) or len(one["shape"]) > _MAX_AXES:
+    if entry["dtype"] not in ("<f8", "<i8") or not isinstance(entry["shape"], list) or len(entry["shape"]) > _MAX_AXES:
         return False
-    return all(type(length) is int and 0 <= length <= available for length in one["shape"])
+    return all(type(length) is int and 0 <= length <= available for length in entry["shape"])
 
 
 def _with_article(kind: str) -> str:

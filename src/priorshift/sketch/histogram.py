@@ -166,10 +166,10 @@ class Histogram(private.Summary):
         """Refuse anything but a histogram that was counted by the same model."""
         if not isinstance(other, Histogram):
             raise InputError(f"a histogram can be combined only with another one, but got {type(other).__name__}.")
-        mine, its = ((one.model, one.ranked, one.folds, len(one.counted.counts)) for one in (self, other))
-        if mine != its:
+        models = {(each.model, each.ranked, each.folds, len(each.counted.counts)) for each in (self, other)}
+        if len(models) > 1:
             raise InputError(
-                f"the histograms of {len(self)} and of {len(other)} rows were made by different score models "
+                f"the histograms of {len(self)} and of {len(other)} rows are by different score models "
                 f"({self.model[:8]} and {other.model[:8]}); count all samples by one model."
             )
 

@@ -82,7 +82,7 @@ class ScoreModel(Saveable):
     seeds: NDArray[np.int64]  # that assign rows to folds in each repetition
     positive: Floats  # sorted scores of the positives in each repetition
     by_place: bool  # whether most rows are copies, so that a row's position decides its fold
-    km2_prior: float  # KM2's estimate of the source prior; NaN where it was not asked for
+    km2_prior: float  # KM2's estimate of the source prior; NaN where it was not computed
     unlabeled_rows: int  # to which it was fitted
 
     @classmethod
@@ -140,7 +140,7 @@ class ScoreModel(Saveable):
                 name: np.array([[getattr(model, name) for model in models] for models in ridges]) for name in _OF_MODELS
             },
             seeds=seeds,
-            positive=np.sort(_round_scores(np.stack([one.positive for one in repetitions])), axis=1),
+            positive=np.sort(_round_scores(np.stack([repetition.positive for repetition in repetitions])), axis=1),
             by_place=by_place,
             km2_prior=km2,
             unlabeled_rows=len(U),

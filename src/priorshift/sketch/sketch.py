@@ -392,7 +392,7 @@ def _check_sketches(estimator: Any, samples: Mapping[str, Any]) -> None:
 
 def _warn_if_swapped(positive: FeatureMoments, unlabeled: FeatureMoments, prior: float) -> None:
     """Warn if positives and population look swapped, at the least possible π; not for weights or private samples."""
-    if any(one.noise or one.is_weighted for one in (positive, unlabeled)):
+    if any(sample.noise or sample.is_weighted for sample in (positive, unlabeled)):
         return
     if _excess_variance(positive, unlabeled, prior) < -_CERTAIN and _excess_variance(unlabeled, positive, prior) > -1:
         warn(
