@@ -13,8 +13,7 @@ from sklearn.base import clone
 
 from priorshift.arrays import Floats
 from priorshift.base import PUEstimator, TargetPriorEstimator
-from priorshift.distributed.collections import is_distributed
-from priorshift.distributed.summaries import estimate_collections
+from priorshift.distributed.summaries import estimate_streams, refuse_fixed_settings, sketch_like_first
 from priorshift.errors import ApproximationWarning, InputError
 from priorshift.inference.joint import JointRatios, RatioInfluence, largest_normal
 from priorshift.inference.strata import Members, pooled
@@ -30,15 +29,8 @@ from priorshift.methods.witness_shift import WitnessShift
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.problem import Problem, Sample, Source
 from priorshift.results import Interval, PriorEstimate
-from priorshift.sketch.estimation import (
-    count_streams,
-    estimate_from_histograms,
-    estimate_from_sketches,
-    open_streams,
-    refuse_fixed_settings,
-    sketch_like_first,
-    sketch_streams,
-)
+from priorshift.sketch.histogram import estimate_from_histograms
+from priorshift.sketch.sketch import estimate_from_sketches
 from priorshift.warning_records import WarningsByName, warn
 
 
@@ -265,12 +257,7 @@ def _estimate_from_summaries(problem: Problem, estimator: Any, is_auto: bool) ->
         raise InputError("rows that are counted cannot be weighted; use method='tcpu', or rows in memory.")
     if "counts" in kinds:
         return estimate_from_histograms(estimator, **samples)
-    if any(map(is_distributed, samples.values())):
-        return estimate_collections(estimator, samples, drop, weights)
-    streams = open_streams(samples, drop, weights if isinstance(weights, str) else None)
-    if isinstance(estimator, TCPU):
-        return estimate_from_sketches(estimator, **sketch_streams(estimator, streams, drop, weights))
-    return estimate_from_histograms(estimator, **count_streams(estimator, streams, drop))
+    return estimate_streams(estimator, samples, drop, weights)
 
 
 def _tcpu_for_sketches(estimator: Any) -> TCPU:

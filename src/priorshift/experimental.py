@@ -1,4 +1,4 @@
-"""What is young and may still change: private releases, and exact kernel sums on a cluster.
+"""Experimental features that may still change: private releases, and exact kernel sums on a cluster.
 
 Each name is imported when it is first used.
 """

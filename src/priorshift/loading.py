@@ -30,7 +30,7 @@ from priorshift.io.tables import Table
 from priorshift.io.targets import frame_library, name_targets, rows_by_value
 from priorshift.problem import Kind, Problem, Sample
 from priorshift.sketch import container
-from priorshift.sketch.estimation import load
+from priorshift.sketch.container import load
 from priorshift.sketch.histogram import Histogram
 from priorshift.sketch.score_model import ScoreModel
 from priorshift.sketch.sketch import Sketch

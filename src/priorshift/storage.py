@@ -1,11 +1,11 @@
-"""Names of the classes in a stored estimator, for loaders that ask which classes to trust.
+"""Names of the classes in a stored estimator, for loaders that need to know which classes to trust.
 
 pickle and joblib store every estimator, and run whatever code a file contains when they load it. skops stores plain
-arrays and class names, and creates only objects of classes that it is told to trust: pass it `TYPES`.
+arrays and class names, and creates only objects of trusted classes: pass it `TYPES`.
 """
 
 from priorshift import audit, problem, results, shifted_classifier
-from priorshift.embedding import bandwidth, gram, random_features, samples
+from priorshift.embedding import gram, random_features, samples
 from priorshift.inference import audit_combination, prior_knowledge
 from priorshift.io import encoding, observations, row_metadata, scaling, tables
 from priorshift.kernels import kernel
@@ -15,7 +15,7 @@ from priorshift.source_prior import estimated, km, mixture_prior
 
 _MODULES = (
     *(drpu, kernel_ratio, km, km_ls, mixture_prior, nnpu, shifted_classifier, tcpu, witness_shift),  # estimators
-    *(audit, audit_combination, bandwidth, counts, cross_fitting, encoding, estimated, gram, kernel, level_sets),
+    *(audit, audit_combination, counts, cross_fitting, encoding, estimated, gram, kernel, level_sets),
     *(network, observations, posterior, prior_knowledge, problem, random_features, ratio_test, results),
     *(row_metadata, samples, scaling, scored_source, tables, witness),
 )

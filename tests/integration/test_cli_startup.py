@@ -15,7 +15,7 @@ from priorshift.cli.commands import parser
 from priorshift.cli.options import METHODS, OPTIONS, SETTINGS
 from priorshift.inference import intervals
 from priorshift.io.parameters import CHOICES
-from priorshift.kernels import choice
+from priorshift.kernels.kernel import KERNELS
 from priorshift.methods import registry
 
 HEAVY = ["numpy", "scipy", "sklearn", "pyarrow", "torch", "pandas", "narwhals", "matplotlib", "joblib", "starlette"]
@@ -67,7 +67,7 @@ def test_start_takes_less_time_than_importing_numpy():
 
 def test_methods_and_choices_are_those_of_the_library():
     assert registry.names() == METHODS == OPTIONS["--method"]["choices"]
-    assert OPTIONS["--kernel"]["choices"] == choice.KERNELS
+    assert OPTIONS["--kernel"]["choices"] == KERNELS
     assert OPTIONS["--interval"]["choices"] == intervals.METHODS
     for name in ("scenario", "statistic"):
         assert OPTIONS[f"--{name}"]["choices"] == CHOICES[name]

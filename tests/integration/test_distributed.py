@@ -33,8 +33,8 @@ from dask import delayed
 from priorshift import estimate_prior
 from priorshift.distributed import exact as exact_sums
 from priorshift.distributed import histogram, sketch
+from priorshift.distributed.collections import Outcome, compute, tree
 from priorshift.distributed.exact import kernel_sums
-from priorshift.distributed.reduction import Outcome, compute, tree
 
 _SAMPLES = ps.simulate.gaussian(
     0.2, 0.6, n_source=300, n_target=250, dimension=3, distance=2.0, shared=False, random_state=0

@@ -22,8 +22,8 @@ from priorshift.errors import InputError
 from priorshift.io.chunks import refuse_twice
 from priorshift.io.header_fields import Fields
 from priorshift.sketch import Histogram, ScoreModel, Sketch, container, load
+from priorshift.sketch.design import open_chunks
 from priorshift.sketch.private import release
-from priorshift.sketch.row_reader import open_chunks
 
 _SECONDS = 30.0  # between two checkpoints
 _NAME = "the sample"

@@ -1,4 +1,9 @@
-"""Dask collections as parts of a sample, which workers read, and of which some rows can be drawn.
+"""Dask collections as parts of a sample, tasks on these parts, and the merging of what the tasks return.
+
+Every task is a pure function of its part and of what is in the graph, so that a scheduler that loses a worker computes
+again what was lost with it, and nothing else. Summaries of parts are merged up a tree, so that only small objects
+travel between machines. Input errors and warnings are returned as part of an outcome until they reach the user: a
+scheduler would retry a bad table, and print a traceback for each attempt.
 
 Rows are drawn as they would be from the same rows in one table. So whatever a subsample fixes, a scale or a model, does
 not depend on where the rows are or how they are partitioned.
@@ -6,49 +11,147 @@ not depend on where the rows are or how they are partitioned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
 from math import isnan
-from typing import Any
+from typing import Any, ClassVar
 
 import narwhals as nw
 import numpy as np
 
+from priorshift import threads
 from priorshift.arrays import Index
-from priorshift.distributed.reduction import Outcome, compute, import_dask
-from priorshift.errors import InputError, InputTypeError
-from priorshift.io.chunks import Chunks, Skip, drawn, read_chunk
+from priorshift.errors import InputError, InputTypeError, MissingExtraError, PriorShiftWarning
+from priorshift.io.chunks import Skip, drawn, read_chunk
 from priorshift.io.readers import frame_of
 from priorshift.io.tables import ColumnSelection, Table, join_tables
+from priorshift.warning_records import WarningRecord, record_warnings, warn
 
+_ALL_COLUMNS = ColumnSelection()
 _COLLECTION = "a Dask DataFrame, Array or Bag, or a list of Delayed tables"
+_FAN_IN = 8  # summaries that one task merges: few enough for their sizes not to matter, and a flat tree
+_RETRIES = 2  # of a task that fails for another reason than bad input, such as storage that did not respond
+
+
+def import_dask() -> Any:
+    """Import Dask, or raise an error that says how to install it."""
+    try:
+        import dask
+    except ImportError:
+        raise MissingExtraError('ps.distributed needs dask; run pip install "priorshift[dask]".') from None
+    return dask
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a task returns."""
+
+    value: Any  # None for parts without rows
+    error: InputError | None = None  # why there is no value
+    warnings: tuple[WarningRecord, ...] = ()
+
+    @classmethod
+    def run(cls, work: Callable[..., Any], *arguments: Any, place: str = "") -> Outcome:
+        """Run some work on this thread alone; an error names the place."""
+        with record_warnings(PriorShiftWarning, show=False) as warnings, threads.alone():
+            try:
+                value, error = work(*arguments), None
+            except InputError as raised:
+                value, error = None, type(raised)(f"{place}: {raised}" if place else str(raised))
+        return cls(value, error, tuple(dict.fromkeys(warnings)))
+
+    def __sizeof__(self) -> int:
+        """Return the size in bytes, values included, which a scheduler cannot find out otherwise."""
+        return object.__sizeof__(self) + _size(self.value)
+
+
+def _size(thing: Any) -> int:
+    from dask.sizeof import sizeof
+
+    inside = getattr(thing, "__dict__", None)
+    return int(sizeof(thing)) if inside is None else sum(map(_size, inside.values()))
+
+
+def combine(work: Callable[..., Any], *outcomes: Outcome) -> Outcome:
+    """Run some work on the values of other outcomes, unless one of them is an error."""
+    error = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
+    outcome = Outcome(None, error) if error else Outcome.run(work, *(earlier.value for earlier in outcomes))
+    warnings = dict.fromkeys(warning for each in (*outcomes, outcome) for warning in each.warnings)
+    return replace(outcome, warnings=tuple(warnings))
+
+
+def delayed_combine(work: Callable[..., Any], *outcomes: Any) -> Any:
+    """Return the Delayed outcome of some work on the values of other Delayed outcomes."""
+    return import_dask().delayed(combine, pure=False)(work, *outcomes)
+
+
+def tree(outcomes: Sequence[Any], merge: Callable[[Any, Any], Any], fan_in: int = _FAN_IN) -> Any:
+    """Merge Delayed outcomes, neighbours first, `fan_in` at a time; return the Delayed result."""
+    level, work = list(outcomes), partial(_merge_all, merge)
+    while len(level) > 1:
+        level = [delayed_combine(work, *level[k : k + fan_in]) for k in range(0, len(level), fan_in)]
+    return level[0]
+
+
+def _merge_all(merge: Callable[[Any, Any], Any], *summaries: Any) -> Any:
+    """Merge several summaries; those of parts without rows are None."""
+    nonempty = [summary for summary in summaries if summary is not None]
+    return reduce(merge, nonempty) if nonempty else None
+
+
+def compute(outcomes: Iterable[Any], client: Any = None) -> list[Any]:
+    """Return the values of Delayed outcomes, computed in one graph; raise their errors and issue their warnings."""
+    if client is not None and not (hasattr(client, "submit") and hasattr(client, "gather")):
+        raise InputError(f"client is of type {type(client).__name__}, but a distributed.Client is expected; pass one.")
+    computed: tuple[Outcome, ...] = import_dask().compute(*outcomes, scheduler=client, retries=_RETRIES)
+    for outcome in computed:  # before any warning, which must not hide why another task failed
+        if outcome.error is not None:
+            raise outcome.error
+    for outcome in computed:
+        for category, message in outcome.warnings:
+            warn(message, category)
+    return [outcome.value for outcome in computed]
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The parts of one sample, in their order."""
+    """The parts of one sample, in their order; together a part of a sample that is read in chunks."""
 
     name: str  # of the sample in messages
     collection: Any  # Dask DataFrame, Dask Array of whole rows, or list of Delayed or Future tables
+    wanted: ColumnSelection  # columns that are read
+    client: Any = None
+    can_repeat: ClassVar[bool] = True
+    file: ClassVar[None] = None
 
     @classmethod
-    def from_collection(cls, collection: Any, name: str) -> Parts:
+    def from_collection(
+        cls, collection: Any, name: str, wanted: ColumnSelection = _ALL_COLUMNS, client: Any = None
+    ) -> Parts:
         """Take the partitions of a collection."""
         dask, kind = import_dask(), kind_of(collection)
-        if kind == "DataFrame":
-            return cls(name, collection)
-        if kind == "Array":
-            return cls(name, _whole_rows(collection, name))
-        if kind == "Bag":
+        tables = list(collection) if isinstance(collection, (list, tuple)) else [collection]
+        if kind == "Array" and collection.ndim != 2:
+            raise InputError(f"{name} has {collection.ndim} dimension(s), but 2 are expected: rows and columns.")
+        if kind == "Array" and len(collection.chunks[1]) > 1:
+            collection = collection.rechunk({1: -1})
+        elif kind == "Bag":
             table = dask.delayed(_table_of_records, pure=False)
-            return cls(name, [table(part) for part in collection.to_delayed()])
-        if kind in ("Delayed", "Future"):
-            return cls(name, [collection])
-        if isinstance(collection, (list, tuple)) and {kind_of(one) for one in collection} in ({"Delayed"}, {"Future"}):
-            return cls(name, list(collection))
-        found = kind or type(collection).__name__
-        raise InputTypeError(f"{name} is of type {found}, but {_COLLECTION} is expected; pass one of these.")
+            collection = [table(part) for part in collection.to_delayed()]
+        elif {kind_of(table) for table in tables} in ({"Delayed"}, {"Future"}):
+            collection = tables
+        elif kind not in ("Array", "DataFrame"):
+            received = kind or type(collection).__name__
+            raise InputTypeError(f"{name} is of type {received}, but {_COLLECTION} is expected; pass one of these.")
+        return cls(name, collection, wanted, client)
+
+    @classmethod
+    def from_sample(cls, sample: Any, name: str, wanted: ColumnSelection = _ALL_COLUMNS, client: Any = None) -> Parts:
+        """Take the partitions of a collection, or a table that is read here as the only part."""
+        if is_distributed(sample):
+            return cls.from_collection(sample, name, wanted, client)
+        return cls(name, [in_graph(read_chunk(sample, name, wanted))], wanted, client)
 
     def __len__(self) -> int:
         return len(self.tables)
@@ -68,20 +171,42 @@ class Parts:
         rows, width = list(self.collection.chunks[0]), self.collection.shape[1]
         return None if any(map(isnan, (*rows, width))) else (rows, width)
 
-    def count(self, client: Any = None) -> list[int]:
-        """Count the rows of each part."""
+    @cached_property
+    def counts(self) -> list[int]:
+        """The number of rows of each part."""
         if self.shape is not None:
             return self.shape[0]
         counted = self
-        if kind_of(self.collection) == "DataFrame":  # a file may have its columns apart, so that one is less to read
-            narrow = Parts(self.name, self.collection[list(self.collection.columns[:1])])
+        if kind_of(self.collection) == "DataFrame":  # a file may store its columns apart, so that one is less to read
+            narrow = replace(self, collection=self.collection[list(self.collection.columns[:1])])
             counted = narrow if len(narrow) == len(self) else self  # Dask may read several small files as one part
         try:
-            return [rows or 0 for rows in compute(counted.map(_length), client)]
+            return [rows or 0 for rows in compute(counted.map(_length), self.client)]
         except KeyError as column:
-            raise InputError(
-                f"{self.name} has no column {column} in one of its partitions; pass the same columns in each."
-            ) from None
+            raise InputError(f"a partition of {self.name} has no column {column}; all need the same columns.") from None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of all parts."""
+        return sum(self.counts)
+
+    def batches(self, skip: Skip) -> Iterator[Table]:
+        """Yield the parts one after the other, brought to this machine."""
+        for outcome in self.map(read_part, self.wanted):
+            (table,) = compute([outcome], self.client)
+            if table is not None and not skip.whole(len(table)):
+                yield skip.rest_of(table)
+
+    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
+        """Draw rows from all parts, in one graph; `spread` is not needed."""
+        if not min(count, self.rows):
+            return None, self.rows
+        rows, starts = drawn(self.rows, count, rng), np.cumsum([0, *self.counts[:-1]])
+        picked = np.split(rows, np.searchsorted(rows, starts[1:]))
+        each = [own - start for own, start in zip(picked, starts, strict=True)]
+        outcomes = self.map(_pick, self.wanted, each=each)
+        tables = compute([outcome for outcome, own in zip(outcomes, each, strict=True) if len(own)], self.client)
+        return join_tables(tables, self.name), self.rows
 
     def map(self, work: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None = None) -> list[Any]:
         """Return Delayed outcomes of ``work(table, name, *arguments)`` for each part; None for a part without rows.
@@ -89,7 +214,7 @@ class Parts:
         The arguments are in the graph once, not in every task. `each` has one further argument for each part.
         """
         outcome, how = import_dask().delayed(_outcome, pure=False), in_graph((work, self.name, *arguments))
-        own = [[]] * len(self) if each is None else [[one] for one in each]
+        own = [[]] * len(self) if each is None else [[argument] for argument in each]
         return [outcome(table, how, number, *own[number]) for number, table in enumerate(self.tables)]
 
     def map_fused(self, work: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -100,13 +225,14 @@ class Parts:
         """
         how, kind = in_graph((work, self.name, *arguments)), kind_of(self.collection)
         if kind == "DataFrame":
-            made = self.collection.map_partitions(_of_partition, how, meta=(None, object), enforce_metadata=False)
+            meta = (None, object)
+            mapped = self.collection.map_partitions(_partition_outcome, how, meta=meta, enforce_metadata=False)
         elif kind == "Array":
-            nothing = np.empty((0, 0), dtype=object)
-            made = import_dask().array.map_blocks(_of_block, self.collection, how=how, dtype=object, meta=nothing)
+            empty = np.empty((0, 0), dtype=object)
+            mapped = import_dask().array.map_blocks(_block_outcome, self.collection, how=how, dtype=object, meta=empty)
         else:
             return self.map(work, *arguments)
-        return list(np.ravel(made.to_delayed()))
+        return list(np.ravel(mapped.to_delayed()))
 
     def no_rows(self) -> InputError:
         """Return the error for a sample without rows."""
@@ -126,21 +252,11 @@ def is_distributed(sample: Any) -> bool:
 
 def kind_of(thing: Any) -> str:
     """Return the name of a Dask class; empty for anything else. (A Delayed has every attribute, so none is tested.)"""
-    of = type(thing)
-    if of.__module__.startswith("distributed."):
+    if type(thing).__module__.startswith("distributed."):
         return "Future"
-    names = [base.__name__ for base in of.__mro__ if base.__module__.split(".")[0] in ("dask", "dask_expr")]
+    names = [base.__name__ for base in type(thing).__mro__ if base.__module__.split(".")[0] in ("dask", "dask_expr")]
     known = ("Array", "DataFrame", "Bag", "Delayed")
     return next((name for name in names if name in known), f"dask {names[0]}" if names else "")
-
-
-def _whole_rows(array: Any, name: str) -> Any:
-    if array.ndim != 2:
-        raise InputError(
-            f"{name} has {array.ndim} dimension{'s' * (array.ndim != 1)}, but rows and columns are expected; pass an "
-            "array of two."
-        )
-    return array if len(array.chunks[1]) == 1 else array.rechunk({1: -1})
 
 
 def _outcome(table: Any, how: tuple[Any, ...], number: int, *own: Any) -> Outcome:
@@ -151,11 +267,11 @@ def _outcome(table: Any, how: tuple[Any, ...], number: int, *own: Any) -> Outcom
     return Outcome.run(work, table, name, *arguments, *own, place=f"partition {number}")
 
 
-def _of_partition(table: Any, how: tuple[Any, ...], partition_info: Any = None) -> Outcome:
+def _partition_outcome(table: Any, how: tuple[Any, ...], partition_info: Any = None) -> Outcome:
     return _outcome(table, how, partition_info["number"])
 
 
-def _of_block(block: Any, how: tuple[Any, ...], block_id: Any = None) -> Outcome:
+def _block_outcome(block: Any, how: tuple[Any, ...], block_id: Any = None) -> Outcome:
     return _outcome(block, how, block_id[0])
 
 
@@ -171,59 +287,6 @@ def _table_of_records(records: Any) -> Any:
 
         return pandas.DataFrame(records)
     return records
-
-
-@dataclass
-class CollectionPart:
-    """All rows of a collection as one part of a sample that is read in chunks."""
-
-    parts: Parts
-    wanted: ColumnSelection
-    client: Any = None
-    can_repeat: bool = field(default=True, init=False)
-    file: None = field(default=None, init=False)
-
-    @cached_property
-    def counts(self) -> list[int]:
-        return self.parts.count(self.client)
-
-    @property
-    def rows(self) -> int:
-        return sum(self.counts)
-
-    def batches(self, skip: Skip) -> Iterator[Table]:
-        """Yield the partitions one after the other, brought to this machine."""
-        for outcome in self.parts.map(read_part, self.wanted):
-            (table,) = compute([outcome], self.client)
-            if table is not None and not skip.whole(len(table)):
-                yield skip.rest_of(table)
-
-    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
-        """Draw rows from all partitions, in one graph; `spread` is not needed."""
-        if not min(count, self.rows):
-            return None, self.rows
-        rows, starts = drawn(self.rows, count, rng), np.cumsum([0, *self.counts[:-1]])
-        picked = np.split(rows, np.searchsorted(rows, starts[1:]))
-        each = [own - start for own, start in zip(picked, starts, strict=True)]
-        outcomes = self.parts.map(_pick, self.wanted, each=each)
-        tables = compute([outcome for outcome, own in zip(outcomes, each, strict=True) if len(own)], self.client)
-        return join_tables(tables, self.parts.name), self.rows
-
-
-def open_collection(
-    sample: Any,
-    name: str,
-    *,
-    drop: Sequence[str] = (),
-    extra: Sequence[str] = (),
-    optional: Sequence[str] = (),
-    client: Any,
-) -> Chunks:
-    """Open a collection or a table for reading in chunks; the columns are as in `Chunks.of`."""
-    if not is_distributed(sample):
-        return Chunks.of(sample, name, extra=extra, drop=drop, optional=optional)
-    wanted = ColumnSelection(tuple(extra), tuple(drop), tuple(optional))
-    return Chunks(name, [CollectionPart(Parts.from_collection(sample, name), wanted, client)])
 
 
 def read_part(part: Any, name: str, wanted: ColumnSelection) -> Table:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice, pairwise
 from operator import add, itemgetter
 from typing import Any
@@ -21,11 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
-from priorshift.distributed.collections import Parts, in_graph, is_distributed, read_part
-from priorshift.distributed.reduction import Outcome, combine, compute, import_dask, tree
+from priorshift.distributed.collections import Outcome, Parts, compute, delayed_combine, in_graph, read_part, tree
 from priorshift.embedding import tiles
 from priorshift.errors import InputError, PriorShiftWarning
-from priorshift.io.chunks import read_chunk
 from priorshift.io.encode import encode_tables
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import MetadataColumns
@@ -36,12 +34,10 @@ from priorshift.kernels import Kernel
 from priorshift.methods.tcpu import TCPU
 from priorshift.problem import Problem, Sample
 from priorshift.results import PriorEstimate
-from priorshift.sketch.row_reader import RowReader
+from priorshift.sketch.design import RowReader
 from priorshift.warning_records import record_warnings
 
 BLOCK = 16_384  # rows: two blocks are a second or two of kernel values, and a few megabytes to send
-
-Weights = tuple[Floats | None, Floats | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +52,6 @@ class Blocks:
         cls, matrices: Sequence[Any], rows: Sequence[int], start: int = 0, stop: int | None = None
     ) -> Blocks:
         """Cut the rows from `start` to `stop` out of Delayed outcomes of matrices, whose numbers of rows are `rows`."""
-        join = import_dask().delayed(combine, pure=False)
         ends = np.cumsum(rows)
         stop = int(ends[-1]) if stop is None else stop
         edges = [*range(start, stop, BLOCK), stop]
@@ -64,18 +59,13 @@ class Blocks:
         for low, high in pairwise(edges):
             first, last = (int(k) for k in np.searchsorted(ends, (low, high - 1), "right"))  # matrices with its ends
             before = int(ends[first]) - rows[first]
-            blocks.append(join(partial(_cut, low - before, high - before), *matrices[first : last + 1]))
+            blocks.append(delayed_combine(partial(_cut, low - before, high - before), *matrices[first : last + 1]))
         return cls(blocks, np.diff(edges).tolist())
 
     @classmethod
     def read(cls, sample: Any, name: str, layout: Table | None = None, client: Any = None) -> tuple[Blocks, Table]:
         """Read numbers with the columns of `layout`, a table without rows, or with their own; return these too."""
-        if not is_distributed(sample):
-            table = read_numeric_table(sample, name)
-            layout = replace(table, values=table.values[:0]) if layout is None else layout
-            values = match_columns([layout, table])[1].values
-            return cls.from_matrices([in_graph(Outcome(values))], [len(values)]), layout
-        parts = Parts.from_collection(sample, name)
+        parts = Parts.from_sample(sample, name)
         columns, rows = _inspect(parts, client)
         layout = columns if layout is None else layout
         return cls.from_matrices(parts.map(_read_matrix, layout), rows), layout
@@ -88,20 +78,19 @@ class Blocks:
 
 
 def _cut(start: int, stop: int, *matrices: NDArray[Any] | None) -> NDArray[Any]:
-    nonempty = [one for one in matrices if one is not None]  # a part without rows has no matrix
+    nonempty = [matrix for matrix in matrices if matrix is not None]  # a part without rows has no matrix
     return (nonempty[0] if len(nonempty) == 1 else np.concatenate(nonempty))[start:stop]
 
 
 def _inspect(parts: Parts, client: Any) -> tuple[Table, list[int]]:
     """Return the columns of the first rows, as a table without rows, and how many rows each part has."""
     if parts.shape is not None:
-        found: list[Any] = [(Table(parts.name, np.empty((0, parts.shape[1]))), rows) for rows in parts.shape[0]]
-    else:
-        found = compute(parts.map(_columns_and_rows), client)
-    rows = [0 if one is None else one[1] for one in found]
-    if not any(rows):
+        rows, width = parts.shape
+        return Table(parts.name, np.empty((0, width))), rows
+    tables = compute(parts.map(_columns_and_rows), client)
+    if not any(tables):
         raise parts.no_rows()
-    return next(one[0] for one in found if one is not None), rows
+    return next(table[0] for table in tables if table), [table[1] if table else 0 for table in tables]
 
 
 def _columns_and_rows(part: Any, name: str) -> tuple[Table, int]:
@@ -156,8 +145,8 @@ def kernel_sums(
     y = None if Y is None else Blocks.read(Y, "Y", layout, client)[0]
     sizes = sum(x.rows), sum((y or x).rows)
     v, w = (
-        None if of is None else read_weights(of, rows, f"the weights of {name}")
-        for of, rows, name in zip(weights, sizes, "XY", strict=True)
+        None if values is None else read_weights(values, rows, f"the weights of {name}")
+        for values, rows, name in zip(weights, sizes, "XY", strict=True)
     )
     unscaled = np.zeros(layout.width), np.ones(layout.width)
     return sums_of_blocks(kernel, x, y, unscaled, (v, v if Y is None else w), client=client)
@@ -168,13 +157,12 @@ def sums_of_blocks(
     X: Blocks,
     Y: Blocks | None,
     scale: tuple[Floats, Floats],
-    weights: Weights = (None, None),
+    weights: tiles.Weights = (None, None),
     *,
     dtype: np.dtype[Any] = tiles.DOUBLE,
     client: Any = None,
 ) -> tuple[Floats, Floats]:
     """Compute row and column sums of K(X, Y); `scale` is a shift and a factor for each column."""
-    join = import_dask().delayed(combine, pure=False)
     how = in_graph(Outcome((kernel, *scale, dtype)))
     symmetric, to = Y is None, X if Y is None else Y
     v, w = X.split(weights[0]), to.split(weights[1])
@@ -185,25 +173,24 @@ def sums_of_blocks(
             if symmetric and j < i:
                 continue  # the transposed block is computed
             same = symmetric and i == j
-            both = join(_sums_within, how, x, v[i]) if same else join(_sums_between, how, x, y, v[i], w[j])
-            row_sums[i].append(join(itemgetter(0), both))
+            both = delayed_combine(_block_sums, how, x, v[i], *(() if same else (y, w[j])))
+            row_sums[i].append(delayed_combine(itemgetter(0), both))
             if not same:
-                column_sums[j].append(join(itemgetter(1), both))
+                column_sums[j].append(delayed_combine(itemgetter(1), both))
     strips = row_sums if symmetric else row_sums + column_sums
     sums = compute([tree(strip, add) for strip in strips], client)
     rows = np.concatenate(sums[: len(row_sums)])
     return rows, rows if symmetric else np.concatenate(sums[len(row_sums) :])
 
 
-def _sums_between(how: Any, x: NDArray[Any], y: NDArray[Any], v: Any, w: Any) -> tuple[Floats, Floats]:
+def _block_sums(
+    how: Any, x: NDArray[Any], v: Any, y: NDArray[Any] | None = None, w: Any = None
+) -> tuple[Floats, Floats]:
+    """Compute the sums of one block of the kernel matrix; without `y`, of a block on the diagonal."""
     kernel, shift, factor, dtype = how
-    X, Y = Rows(x, shift, factor), Rows(y, shift, factor)
-    return tiles.kernel_sums(kernel, X, Y, dtype=dtype, weights=(v, w))
-
-
-def _sums_within(how: Any, x: NDArray[Any], v: Any) -> tuple[Floats, Floats]:
-    kernel, shift, factor, dtype = how
-    return tiles.kernel_sums(kernel, Rows(x, shift, factor), dtype=dtype, weights=(v, v))
+    Y = None if y is None else Rows(y, shift, factor)
+    weights = (v, v if y is None else w)
+    return tiles.kernel_sums(kernel, Rows(x, shift, factor), Y, dtype=dtype, weights=weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,13 +215,7 @@ class ClusterSums:
         return "dask"
 
     def __call__(
-        self,
-        kernel: Kernel,
-        X: Rows,
-        Y: Rows | None = None,
-        *,
-        dtype: np.dtype[Any],
-        weights: Weights,
+        self, kernel: Kernel, X: Rows, Y: Rows | None = None, *, dtype: np.dtype[Any], weights: tiles.Weights
     ) -> tuple[Floats, Floats]:
         """Compute row and column sums, as :func:`priorshift.embedding.tiles.kernel_sums` does here."""
         x, y = self._blocks(X), None if Y is None else self._blocks(Y)
@@ -243,21 +224,15 @@ class ClusterSums:
 
     def _blocks(self, rows: Rows) -> Blocks:
         """Cut an estimator's rows into blocks: a slice of the source, or the whole target, which has no index."""
+        samples = [self.target] if rows.index is None else self.source
+        matrices = [matrix for sample in samples for matrix in sample.parts.map(_read_numbers, self.reader)]
+        counts = [count for sample in samples for count in sample.rows]
         if rows.index is None:
-            return Blocks.from_matrices(*self._target_matrices)
+            return Blocks.from_matrices(matrices, counts)
         start, stop = int(rows.index[0]), int(rows.index[-1]) + 1
         if stop - start != len(rows):
             raise ValueError("the cluster needs consecutive rows of the source.")
-        return Blocks.from_matrices(*self._source_matrices, start, stop)
-
-    @cached_property
-    def _source_matrices(self) -> tuple[list[Any], list[int]]:
-        matrices = [matrix for sample in self.source for matrix in sample.parts.map(_read_numbers, self.reader)]
-        return matrices, [count for sample in self.source for count in sample.rows]
-
-    @cached_property
-    def _target_matrices(self) -> tuple[list[Any], list[int]]:
-        return self.target.parts.map(_read_numbers, self.reader), self.target.rows
+        return Blocks.from_matrices(matrices, counts, start, stop)
 
 
 def _read_numbers(part: Any, name: str, reader: RowReader) -> Floats:
@@ -289,18 +264,14 @@ def estimate_exactly(
 
 def gather(samples: Mapping[str, Any], wanted: ColumnSelection, client: Any) -> list[GatheredSample]:
     """Bring the rows of samples to this machine, all in one graph."""
-    parts = {name: Parts.from_collection(sample, name) for name, sample in samples.items() if is_distributed(sample)}
-    tables = iter(compute([read for one in parts.values() for read in one.map(read_part, wanted)], client))
+    all_parts = [Parts.from_sample(sample, name, wanted) for name, sample in samples.items()]
+    tables = iter(compute([table for parts in all_parts for table in parts.map(read_part, wanted)], client))
     gathered = []
-    for name, sample in samples.items():
-        if name not in parts:
-            table = read_chunk(sample, name, wanted)
-            gathered.append(GatheredSample(Parts(name, [in_graph(table)]), [len(table)], table))
-            continue
-        tables_of_parts = list(islice(tables, len(parts[name])))
-        nonempty = [table for table in tables_of_parts if table is not None]
+    for parts in all_parts:
+        own = list(islice(tables, len(parts)))
+        nonempty = [table for table in own if table is not None]
         if not nonempty:
-            raise parts[name].no_rows()
-        rows = [0 if table is None else len(table) for table in tables_of_parts]
-        gathered.append(GatheredSample(parts[name], rows, join_tables(nonempty, name)))
+            raise parts.no_rows()
+        rows = [0 if table is None else len(table) for table in own]
+        gathered.append(GatheredSample(parts, rows, join_tables(nonempty, parts.name)))
     return gathered

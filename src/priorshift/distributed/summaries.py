@@ -1,28 +1,36 @@
-"""Sketches, histograms and estimates of samples on many machines: each part is summarised where it is."""
+"""Estimates without rows in memory: samples are summarised, in chunks here or in parts on a Dask cluster.
+
+There is one path for all samples that do not fit into memory: fix a design or a score model by some rows of the source,
+summarise each sample by it as a :class:`Sketch` or :class:`Histogram`, and estimate from the summaries. A sample on
+this machine is read in chunks; the parts of a Dask collection are summarised where they are, and merged.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import accumulate
-from operator import add
 from typing import Any
 
-from priorshift.distributed.collections import Parts, is_distributed, open_collection
+from priorshift.distributed.collections import Parts, compute, is_distributed, tree
 from priorshift.distributed.exact import estimate_exactly
-from priorshift.distributed.reduction import compute, tree
-from priorshift.embedding.moments import FeatureMoments
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
+from priorshift.io.parameters import is_known
+from priorshift.io.tables import ColumnSelection
 from priorshift.methods.tcpu import TCPU
 from priorshift.methods.witness_shift import WitnessShift
 from priorshift.results import PriorEstimate
-from priorshift.sketch.estimation import estimate_from_histograms, estimate_from_sketches, fit_design, fit_model
-from priorshift.sketch.histogram import Histogram
-from priorshift.sketch.row_reader import open_chunks, weight_columns
+from priorshift.sketch.design import Design, columns_to_drop, weight_columns
+from priorshift.sketch.histogram import Histogram, check_model, estimate_from_histograms
 from priorshift.sketch.score_model import ScoreModel
-from priorshift.sketch.sketch import Design, Sketch, design_like, given_settings
+from priorshift.sketch.sketch import Sketch, design_like, estimate_from_sketches, given_settings
 
 _NAME = "the sample"
+
+Summarize = Callable[[Chunks, int], Any]  # of a sample's chunks, which come after some other rows
 
 
 def sketch(
@@ -58,18 +66,13 @@ def sketch(
     sketch of 1,667 rows: 512 random features of a gaussian kernel, bandwidth 2.24, 10 columns
     """
     given = given_settings(settings)
-    check_weights(weights)
-    if like is None:
-        aside = [weights] if weights else []
-        chunks = open_collection(collection, _NAME, drop=given.get("drop", ()), extra=aside, client=client)
-        design = Design.from_chunks(chunks, given)
-    else:
-        design = design_like(like, given)
-    parts = Parts.from_collection(collection, _NAME)
-    (moments,) = compute([_moments_tree(parts, design, weights)], client)
-    if moments is None:
-        raise parts.no_rows()
-    return Sketch(design, moments, own_design=like is None)
+    _check_weights(weights)
+    drop = given.get("drop", ()) if like is None else design_like(like, given).reader.drop
+    Parts.from_collection(collection, _NAME)  # refuses anything else
+    streams = open_streams({_NAME: collection}, drop, weights, client)
+    design = Design.from_chunks(streams[_NAME], given) if like is None else like.design
+    summarize = partial(_sketch_chunks, design, {_NAME: weights}, like is None)
+    return _summarize_all(streams, summarize)[_NAME]
 
 
 def histogram(collection: Any, model: ScoreModel, *, device: str = "auto", client: Any = None) -> Histogram:
@@ -101,70 +104,146 @@ def histogram(collection: Any, model: ScoreModel, *, device: str = "auto", clien
     >>> print(distributed.histogram(da.from_array(s.target, chunks=(100, 10)), model))
     histogram of 500 rows by a score model of 83 positives
     """
-    if not isinstance(model, ScoreModel):
-        raise InputError(f"model is of type {type(model).__name__}, but a ScoreModel is expected; fit one first.")
-    parts = Parts.from_collection(collection, _NAME)
-    (counted,) = compute([_histogram_tree(parts, model, device, client)], client)
-    if counted is None:
-        raise parts.no_rows()
-    return counted
+    check_model(model)
+    Parts.from_collection(collection, _NAME)  # refuses anything else
+    streams = open_streams({_NAME: collection}, model.reader.drop, client=client)
+    return _summarize_all(streams, partial(_count_chunks, model, device), by_place=model.by_place)[_NAME]
 
 
-def count_collections(
-    estimator: WitnessShift, samples: Mapping[str, Any], drop: Sequence[str] = (), client: Any = None
-) -> dict[str, Histogram]:
-    """Fit the score model of an estimator to "positive" and "unlabeled", and count these and "target" by it."""
-    chunks = {name: open_collection(sample, name, drop=drop, client=client) for name, sample in samples.items()}
-    model, device = fit_model(estimator, chunks, drop), estimator.device
-
-    def count_there(parts: Parts) -> Any:
-        return _histogram_tree(parts, model, device, client)
-
-    def count_here(table: Any, name: str) -> Histogram:
-        return _count_part(table, name, model, device)
-
-    return _summarise(samples, count_there, count_here, client)
-
-
-def sketch_collections(
-    estimator: TCPU,
-    samples: Mapping[str, Any],
-    drop: Sequence[str] = (),
-    weights: str | None = None,
-    client: Any = None,
-) -> dict[str, Sketch]:
-    """Fix a design by an estimator's settings and "unlabeled", and sketch "positive", "unlabeled" and "target"."""
-    optional = [weights] if weights else []
-    chunks = {
-        name: open_collection(sample, name, drop=drop, optional=optional, client=client)
-        for name, sample in samples.items()
-    }
-    weights_of = weight_columns(chunks, weights)
-    design = fit_design(estimator, chunks, drop)
-
-    def sum_there(parts: Parts) -> Any:
-        return _moments_tree(parts, design, weights_of[parts.name])
-
-    def sum_here(table: Any, name: str) -> FeatureMoments:
-        return _sum_part(table, name, design, weights_of[name])
-
-    moments = _summarise(samples, sum_there, sum_here, client)
-    return {name: Sketch(design, one) for name, one in moments.items()}
-
-
-def estimate_collections(
-    estimator: Any, samples: Mapping[str, Any], drop: Sequence[str], weights: Any, client: Any = None
+def estimate_streams(
+    estimator: Any, samples: Mapping[str, Any], drop: Sequence[str] = (), weights: Any = None, client: Any = None
 ) -> PriorEstimate:
-    """Estimate by WitnessShift or TCPU; rows stay where they are, and each part is summarised there in one pass."""
-    check_weights(weights)
-    if not isinstance(estimator, TCPU):
-        return estimate_from_histograms(estimator, **count_collections(estimator, samples, drop, client))
-    if estimator.embedding == "exact":
-        return estimate_exactly(samples, estimator, drop, weights, client)
-    return estimate_from_sketches(estimator, **sketch_collections(estimator, samples, drop, weights, client))
+    """Estimate by WitnessShift or TCPU from "positive", "unlabeled" and "target", read in one or two passes."""
+    if any(map(is_distributed, samples.values())):
+        _check_weights(weights)
+        if isinstance(estimator, TCPU) and estimator.embedding == "exact":
+            return estimate_exactly(samples, estimator, drop, weights, client)
+    streams = open_streams(samples, drop, weights, client)
+    if isinstance(estimator, TCPU):
+        weights_of = weights if isinstance(weights, Mapping) else weight_columns(streams, weights)
+        summarize = partial(_sketch_chunks, _fit_design(estimator, streams, drop), weights_of, True)
+        return estimate_from_sketches(estimator, **_summarize_all(streams, summarize))
+    model = _fit_model(estimator, streams, drop)
+    count = partial(_count_chunks, model, estimator.device)
+    return estimate_from_histograms(estimator, **_summarize_all(streams, count, by_place=model.by_place))
 
 
-def check_weights(weights: Any) -> None:
+def open_streams(
+    samples: Mapping[str, Any], drop: Sequence[str], weights: Any = None, client: Any = None
+) -> dict[str, Chunks]:
+    """Open samples for reading in chunks; a column of weights is set aside where it exists."""
+    optional = [weights] if isinstance(weights, str) else []
+    dropped = [column for column in drop if column not in optional]
+    wanted = ColumnSelection(drop=tuple(dropped), optional=tuple(optional))
+    streams = {}
+    for name, sample in samples.items():
+        if is_distributed(sample):
+            streams[name] = Chunks(name, [Parts.from_collection(sample, name, wanted, client)])
+        else:
+            streams[name] = Chunks.of(sample, name, drop=dropped, optional=optional)
+    return streams
+
+
+def sketch_like_first(samples: Mapping[str, Any], weights: str | Mapping[str, Any] | None = None) -> dict[str, Sketch]:
+    """Sketch those of the samples that are not sketches yet like the first one that is; unlabeled comes first."""
+    first = next(sample for name in ("unlabeled", "positive", "target") if isinstance(sample := samples[name], Sketch))
+    tables = {name: sample for name, sample in samples.items() if not isinstance(sample, Sketch)}
+    if isinstance(weights, str):
+        if not tables:
+            raise InputError("weights were passed, but all samples are sketches, which have their own; leave them out.")
+        tables = open_streams(tables, first.design.reader.drop, weights)
+        weights = weight_columns(tables, weights)
+    weights = weights or {}
+    for name in weights:
+        if name not in tables:
+            raise InputError(f"weights were passed for {name}, but it is a sketch, which has its own; leave them out.")
+    sketched = {
+        name: Sketch.from_sample(table, like=first, weights=weights.get(name)) for name, table in tables.items()
+    }
+    return {**samples, **sketched}
+
+
+def _fit_model(estimator: WitnessShift, streams: Mapping[str, Chunks], drop: Sequence[str]) -> ScoreModel:
+    """Fit the score model of an estimator to the source; each column to drop must be in one of the samples."""
+    if estimator.model is not None:
+        raise InputError(
+            f"model={type(estimator.model).__name__} needs all rows in memory; leave model out, or pass tables that "
+            "fit into memory."
+        )
+    for name in ("positive", "unlabeled"):
+        if not streams[name].can_repeat:
+            raise InputError(
+                f"{name} is an iterator, which can be read only once, but the source is read twice, to fit a model and "
+                "to count. Pass files or a list of tables, or make the histograms yourself."
+            )
+    names = ("repeats", "folds", "max_rows", "fit_rows", "standardize", "random_state")
+    settings = {name: getattr(estimator, name) for name in names}
+    model = ScoreModel.fit(
+        streams["positive"],
+        streams["unlabeled"],
+        drop=columns_to_drop(streams, drop, ("positive", "unlabeled")),
+        use_km2=not is_known(estimator.source_prior),
+        **settings,
+    )
+    return replace(model, reader=replace(model.reader, drop=tuple(drop)))
+
+
+def _fit_design(estimator: TCPU, streams: Mapping[str, Chunks], drop: Sequence[str]) -> Design:
+    """Fix the design of sketches by the settings of an estimator and some unlabelled rows."""
+    settings = {name: getattr(estimator, name) for name in ("kernel", "bandwidth", "features", "standardize")}
+    settings["random_state"] = 0 if estimator.random_state is None else estimator.random_state
+    settings["drop"] = tuple(columns_to_drop(streams, drop, ["unlabeled"]))
+    design = Design.from_chunks(streams["unlabeled"], settings)
+    return replace(design, reader=replace(design.reader, drop=tuple(drop)))
+
+
+def _sketch_chunks(
+    design: Design, weights_of: Mapping[str, Any], own_design: bool, chunks: Chunks, start: int = 0
+) -> Sketch:
+    """Sketch a sample, or a part of it, by a given design."""
+    return Sketch.from_chunks(chunks, design, weights_of.get(chunks.name), own_design=own_design)
+
+
+def _count_chunks(model: ScoreModel, device: str, chunks: Chunks, start: int = 0) -> Histogram:
+    """Count the rows of a sample, or of a part of it."""
+    return Histogram.from_sample(chunks, model, device=device, start=start)
+
+
+def _summarize_all(streams: Mapping[str, Chunks], summarize: Summarize, *, by_place: bool = False) -> dict[str, Any]:
+    """Summarise samples: collections on their cluster, all in one graph, and others on this machine.
+
+    With `by_place` the number of rows that come before a part matters, and is counted first.
+    """
+    collections = {name: part for name, chunks in streams.items() if isinstance(part := chunks.parts[0], Parts)}
+    trees = []
+    for parts in collections.values():
+        if by_place:
+            starts = [0, *accumulate(parts.counts[:-1])]
+            outcomes = parts.map(_summarize_part, parts.wanted, summarize, each=starts)
+        else:
+            outcomes = parts.map_fused(_summarize_part, parts.wanted, summarize)
+        trees.append(tree(outcomes, _merge))
+    client = next((parts.client for parts in collections.values()), None)
+    summaries = dict(zip(collections, compute(trees, client), strict=True)) if trees else {}
+    for name, summary in summaries.items():
+        if summary is None:
+            raise collections[name].no_rows()
+    here = {name: summarize(chunks, 0) for name, chunks in streams.items() if name not in collections}
+    return summaries | here
+
+
+def _summarize_part(part: Any, name: str, wanted: ColumnSelection, summarize: Summarize, start: int = 0) -> Any:
+    """Summarise one part of a collection, on the worker that has it."""
+    chunks = Chunks.of(part, name, extra=wanted.extra, drop=wanted.drop, optional=wanted.optional)
+    return summarize(chunks, start)
+
+
+def _merge(summary: Any, other: Any) -> Any:
+    """Merge the summaries of two parts of a sample."""
+    return summary.merge(other)
+
+
+def _check_weights(weights: Any) -> None:
     """Refuse weights of a distributed sample that are not the name of a column."""
     if weights is not None and not isinstance(weights, str):
         raise InputError(
@@ -173,35 +252,10 @@ def check_weights(weights: Any) -> None:
         )
 
 
-def _summarise(
-    samples: Mapping[str, Any], there: Callable[[Parts], Any], here: Callable[[Any, str], Any], client: Any
-) -> dict[str, Any]:
-    """Summarise collections by the Delayed outcome of `there`, all in one graph, and tables by `here`."""
-    parts = {name: Parts.from_collection(sample, name) for name, sample in samples.items() if is_distributed(sample)}
-    summaries = dict(zip(parts, compute([there(one) for one in parts.values()], client), strict=True))
-    for name, summary in summaries.items():
-        if summary is None:
-            raise parts[name].no_rows()
-    return {name: summaries[name] if name in parts else here(sample, name) for name, sample in samples.items()}
-
-
-def _moments_tree(parts: Parts, design: Design, weights: str | None) -> Any:
-    """Return the Delayed moments of all rows."""
-    return tree(parts.map_fused(_sum_part, design, weights), add)
-
-
-def _histogram_tree(parts: Parts, model: ScoreModel, device: str, client: Any) -> Any:
-    """Return the Delayed histogram of all rows; some models need to know how many rows come before each part."""
-    if not model.by_place:
-        return tree(parts.map_fused(_count_part, model, device), Histogram.merge)
-    starts = [0, *accumulate(parts.count(client)[:-1])]
-    return tree(parts.map(_count_part, model, device, each=starts), Histogram.merge)
-
-
-def _sum_part(part: Any, name: str, design: Design, weights: str | None) -> FeatureMoments:
-    return design.moments(open_chunks(part, design.reader.drop, weights, name), weights)
-
-
-def _count_part(part: Any, name: str, model: ScoreModel, device: str, start: int = 0) -> Histogram:
-    chunks = Chunks.of(part, name, drop=model.reader.drop)
-    return Histogram.from_sample(chunks, model, device=device, start=start)
+def refuse_fixed_settings(estimator: Any, drop: Sequence[str]) -> None:
+    """Refuse settings that were fixed when the samples were sketched or counted."""
+    fixed = ("kernel", "bandwidth", "features", "standardize", "model", "repeats", "folds", "fit_rows", "max_rows")
+    usual = inspect.signature(type(estimator)).parameters
+    changed = [name for name in fixed if name in usual and getattr(estimator, name) != usual[name].default]
+    for name in [*changed, *(["drop"] if drop else [])]:
+        raise InputError(f"{name} was fixed when the samples were sketched or counted; leave it out.")

@@ -6,7 +6,7 @@ and the sum of each column of the tile written out once. Partial sums are added 
 order that does not depend on chance, so that the answer is the same each time.
 
 The matrix units multiply half precision. x = x_h + x_l in two halves each, and x·y ≈ x_h·y_h + x_h·y_l + x_l·y_h. Where
-there is room, the three products stand side by side in the inner dimension of one, rows as [x_h, x_h, x_l] and columns
+they fit, the three products are side by side in the inner dimension of one, rows as [x_h, x_h, x_l] and columns
 as [y_h, y_l, y_h]; else they are three products of what is read once.
 
 Of few columns the other units set the pace, so little is left to them: −|y|²/2 is a part of the product, in two halves
@@ -25,7 +25,7 @@ import triton.language as tl
 _SPLITS = 16  # strips of columns, which fill the machine
 _FEW_BLOCKS = 64  # whose column sums are added up in single precision
 _NOTHING = -6e4  # the exponent of a column that is not there, which half precision can hold
-_ONES = 2  # beside which the exponent of a column stands in the product
+_ONES = 2  # ones in a row of the product, which the exponent of a column is multiplied by
 # bytes that are free, and the rows and columns of one launch then
 _CHUNKS = ((2**35, 262_144), (2**33, 131_072), (0, 32_768))
 

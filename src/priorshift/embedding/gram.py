@@ -12,30 +12,34 @@ need no rows, are in :mod:`priorshift.embedding.moments`. Estimators, intervals 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from priorshift.arrays import Floats, Index
+from priorshift.arrays import Floats
+from priorshift.embedding import P, T, U
 from priorshift.embedding.cuda import Device, gpu_kernel_sums, gpu_weighted_kernel_sums
 from priorshift.embedding.random_features import RandomFeatures, bootstrap_means, feature_mean, feature_values
-from priorshift.embedding.samples import EmbeddedSample, SelfPairs, draw_counts, self_pairs, sum_over_rows
+from priorshift.embedding.samples import EmbeddedSample, SelfPairs, draw_counts, draw_pairs, self_pairs, sum_over_rows
 from priorshift.embedding.tiles import kernel_sums, weighted_kernel_sums
 from priorshift.errors import InputError
 from priorshift.io.observations import PriorInfluence
 from priorshift.kernels import Kernel
 from priorshift.problem import Source, Target
 
-P, U, T = 0, 1, 2
 Statistic = Literal["unbiased", "plug-in"]
 Block = tuple[int, int]  # two of P, U and T
+Prior = PriorInfluence | None  # influence of the rows on an estimate of the source prior, where it is one
+_Entry = TypeVar("_Entry")
 
 _SOURCE_BLOCKS = ((P, P), (U, U), (P, U))
 _TARGET_BLOCKS = ((P, T), (U, T))
+_PAIRS_AT_A_TIME = 2**15  # whose kernel values are computed together
 _ROUNDING = 1e-12  # share of a sample's mass that counts as zero
 # _SYMMETRIC[k, q] is the symmetric matrix with ones at (k, q) and (q, k), and 2 at (k, k): the change of the
 # Gram matrix when the mean of sample k moves along the mean of sample q.
@@ -133,16 +137,8 @@ class SourceEmbedding:
         return cls(kernel, positive, population, len(source.shared), observations, precision, device)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        return np.dtype(self.precision)
-
-    @property
-    def features(self) -> RandomFeatures | None:
-        return self.kernel if isinstance(self.kernel, RandomFeatures) else None
-
-    @property
     def feature_device(self) -> str:
-        """Where random features are computed; a function that computes sums over pairs is not asked for them."""
+        """Where random features are computed; a function only computes sums over pairs."""
         return self.device if isinstance(self.device, str) else "cpu"
 
     def sample(self, target: Target) -> EmbeddedSample:
@@ -160,14 +156,14 @@ class SourceEmbedding:
 
     @cached_property
     def source_sums(self) -> list[list[Floats]]:
-        """μ_k at each row of sample j, for j and k of P and U (lists, because skops stores them as they are)."""
+        """μ_k at each row of sample j, for j and k of P and U (lists, because skops cannot store tuples as keys)."""
         sums = self._row_sums((self.positive, self.unlabeled), _SOURCE_BLOCKS)
         return [[sums[j, k] for k in (P, U)] for j in (P, U)]
 
     @cached_property
     def source_means(self) -> list[Floats]:
-        """μ_P and μ_U as vectors of random features."""
-        return [self._feature_mean(sample) for sample in (self.positive, self.unlabeled)]
+        """μ_P and μ_U as vectors of random features; empty for other kernels."""
+        return self._feature_means((self.positive, self.unlabeled))
 
     @cached_property
     def source_self_pairs(self) -> list[list[SelfPairs | None]]:
@@ -181,23 +177,19 @@ class SourceEmbedding:
         statistic: Statistic = "unbiased",
         *,
         target_norm: bool = False,
-        prior: PriorInfluence | None = None,
+        prior: Prior = None,
     ) -> Embeddings:
-        """Embed with every pair of rows, or with random features; ⟨μ_T, μ_T⟩ only with `target_norm`.
-
-        `prior` is the influence of the rows on an estimate of the source prior, where it is one.
-        """
+        """Embed with every pair of rows, or with random features; ⟨μ_T, μ_T⟩ only with `target_norm`."""
         samples = (self.positive, self.unlabeled, target)
-        sums = {(j, k): self.source_sums[j][k] for j in (P, U) for k in (P, U)}
-        sums[T, T] = np.zeros(len(target))
-        sums |= self._row_sums(samples, (*_TARGET_BLOCKS, (T, T)) if target_norm else _TARGET_BLOCKS)
+        blocks = (*_TARGET_BLOCKS, (T, T)) if target_norm else _TARGET_BLOCKS
+        sums = {(T, T): np.zeros(len(target))} | _by_block(self.source_sums) | self._row_sums(samples, blocks)
         plug_in = np.array([[samples[j].mass @ sums[j, k] for k in range(3)] for j in range(3)])
         gram = plug_in
         kept = {(j, k): np.ones(len(samples[j])) for j, k in sums}  # mass of the pairs that each row keeps
         if statistic == "unbiased":
-            for (j, k), own in self._self_pairs_with(target, target_norm).items():
-                if self.features is not None and samples[j].is_ungrouped and samples[k].is_ungrouped:
-                    own = own.averaged(samples[j].mass)  # as in sketches, which know no rows
+            for (j, k), own in (_by_block(self.source_self_pairs) | self._self_pairs(samples, blocks)).items():
+                if isinstance(self.kernel, RandomFeatures) and samples[j].is_ungrouped and samples[k].is_ungrouped:
+                    own = own.averaged(samples[j].mass)  # as in sketches, which have no rows
                 sums[j, k] = sums[j, k] - own.sums
                 kept[j, k] -= own.mass
             gram = np.array(
@@ -205,37 +197,17 @@ class SourceEmbedding:
             )
         if not target_norm:
             plug_in[T, T] = gram[T, T] = np.nan
-        influence = [self._influence(s, j, sums, kept, gram) for j, s in enumerate(samples)]
-        parts, freedom = _covariance(influence, samples)
-        prior_covariance = None
+        influence = _influence(samples, sums, kept, gram)
+        moves = np.zeros((3, 3))
         if prior is not None:
             of_observation = prior.of_observations(max(int(s.observation.max()) for s in samples) + 1)
-            moves = [of_observation[s.observation] @ v for s, v in zip(samples, influence, strict=True)]
-            prior_covariance = np.einsum("kq,kqab->ab", np.stack(moves), _SYMMETRIC)
-        embeddings = self._assemble(target, (gram, plug_in), (parts, freedom), prior, prior_covariance)
-        return replace(embeddings, influence=(influence[P], influence[U], influence[T]))
-
-    @staticmethod
-    def _influence(
-        sample: EmbeddedSample, j: int, sums: Mapping[Block, Floats], kept: Mapping[Block, Floats], gram: Floats
-    ) -> Floats:
-        """Compute the influence of each row of sample j on the inner products with the three means."""
-        # a row that keeps no pair gets the mean's value, and so no influence
-        means = [
-            np.where(kept[j, k] > _ROUNDING, sums[j, k] / np.maximum(kept[j, k], _ROUNDING), gram[j, k])
-            for k in range(3)
-        ]
-        values = np.stack(means, axis=1)
-        return np.asarray(sample.mass[:, None] * sample.spread_correction * (values - sample.mass @ values))
+            moves = np.stack([of_observation[s.observation] @ v for s, v in zip(samples, influence, strict=True)])
+        estimates = (gram, plug_in, *_covariance(influence, samples))
+        prior_covariance = np.einsum("kq,kqab->ab", moves, _SYMMETRIC)
+        return self._embeddings(samples, prior, estimates, prior_covariance=prior_covariance, influence=influence)
 
     def embed_pairs(
-        self,
-        target: EmbeddedSample,
-        pairs: int,
-        rng: np.random.Generator,
-        *,
-        target_norm: bool = False,
-        prior: PriorInfluence | None = None,
+        self, target: EmbeddedSample, pairs: int, rng: Generator, *, target_norm: bool = False, prior: Prior = None
     ) -> Embeddings:
         """Embed with `pairs` random pairs in each block: an incomplete U-statistic (Schrab et al. 2022).
 
@@ -250,18 +222,17 @@ class SourceEmbedding:
         gram = np.full((3, 3), np.nan)
         each = np.zeros((max(int(s.observation.max()) for s in samples) + 1, len(blocks)))  # of every observation
         squares = np.zeros(len(blocks))
-        for number, (j, k) in enumerate(blocks):
-            if (j, k) == (T, T) and not target_norm:
-                continue
+        for number, (j, k) in enumerate(blocks if target_norm else blocks[:-1]):
             X, Y = samples[j], samples[k]
-            left, right = _draw_pairs(X, Y, pairs, rng)
+            left, right = draw_pairs(X, Y, pairs, rng)
             if not len(left):
                 names = ("positive", "unlabeled", "target")
                 raise InputError(
                     f"all {pairs} sampled pairs of {names[j]} and {names[k]} rows are one observation twice; raise "
                     "pairs, or leave it out to use all."
                 )
-            values = _pair_values(self.kernel, X, Y, left, right)
+            chunks = [slice(at, at + _PAIRS_AT_A_TIME) for at in range(0, len(left), _PAIRS_AT_A_TIME)]
+            values = np.concatenate([self.kernel.paired(X.rows[left[at]], Y.rows[right[at]]) for at in chunks])
             gram[j, k] = gram[k, j] = values.mean()
             z = (values - values.mean()) / len(values)
             squares[number] = (z**2).sum()
@@ -270,33 +241,22 @@ class SourceEmbedding:
         covariance = each.T @ each - np.diag(squares)
         parts = covariance[block_of[:, :, None, None], block_of][None]
         freedom = np.array([max(min(s.size for s in samples) - 1, 1e-12)])
-        prior_covariance = None if prior is None else (prior.of_observations(len(each)) @ each)[block_of]
+        moves = np.zeros(len(blocks)) if prior is None else prior.of_observations(len(each)) @ each
         plug_in = np.full((3, 3), np.nan)  # a plug-in statistic has no incomplete form
-        return self._assemble(target, (gram, plug_in), (parts, freedom), prior, prior_covariance)
+        return self._embeddings(samples, prior, (gram, plug_in, parts, freedom), prior_covariance=moves[block_of])
 
-    def _assemble(
-        self,
-        target: EmbeddedSample,
-        grams: tuple[Floats, Floats],
-        covariance: tuple[Floats, Floats],
-        prior: PriorInfluence | None,
-        prior_covariance: Floats | None,
+    def _embeddings(
+        self, samples: Sequence[EmbeddedSample], prior: Prior, estimates: Sequence[Floats], **others: Any
     ) -> Embeddings:
-        """Combine Gram matrices, their covariance and its degrees of freedom with what is known of the samples."""
-        sizes = len(self.positive), len(self.unlabeled), len(target)
-        is_iid = self.positive.is_iid and self.unlabeled.is_iid and target.is_iid
-        embeddings = Embeddings(*grams, *covariance, sizes, self.shared, self.kernel, is_iid=is_iid)
-        if prior is None or prior_covariance is None:
-            return embeddings
-        return replace(embeddings, prior_covariance=prior_covariance, prior_variance=prior.variance)
+        """Combine the Gram matrices, their covariance and its degrees of freedom with what is known of the samples."""
+        gram, plug_in, parts, freedom = estimates
+        p, u, t = (len(sample) for sample in samples)
+        others["prior_variance"] = 0.0 if prior is None else prior.variance
+        others["is_iid"] = all(sample.is_iid for sample in samples)
+        return Embeddings(gram, plug_in, parts, freedom, (p, u, t), self.shared, self.kernel, **others)
 
     def bootstrap(
-        self,
-        target: EmbeddedSample,
-        statistic: Statistic,
-        replicates: int,
-        rng: np.random.Generator,
-        prior: PriorInfluence | None = None,
+        self, target: EmbeddedSample, statistic: Statistic, replicates: int, rng: Generator, prior: Prior = None
     ) -> tuple[NDArray[np.float64], Floats]:
         """Compute Gram matrices of bootstrap samples, shape (replicates, 3, 3), without ⟨μ_T, μ_T⟩.
 
@@ -308,13 +268,13 @@ class SourceEmbedding:
         """
         samples = (self.positive, self.unlabeled, target)
         counts = draw_counts(samples, self.observations, replicates, rng)
-        own = self._self_pairs_with(target, target_norm=False) if statistic == "unbiased" else {}
+        own: dict[Block, SelfPairs] = {}
+        if statistic == "unbiased":
+            own = _by_block(self.source_self_pairs) | self._self_pairs(samples, _TARGET_BLOCKS)
         totals = [sum_over_rows(s.mass, c, lambda w: w) for s, c in zip(samples, counts, strict=True)]
         gram = np.full((replicates, 3, 3), np.nan)
-        products = self._bootstrap_products(samples, counts)
-        for j, k in (*_SOURCE_BLOCKS, *_TARGET_BLOCKS):
-            sums, mass = products(j, k), samples[j].mass
-            kept = totals[j] * totals[k]
+        for (j, k), sums in self._bootstrap_products(samples, counts).items():
+            mass, kept = samples[j].mass, totals[j] * totals[k]
             if (j, k) in own:  # the rows of an observation are drawn equally often
                 sums -= sum_over_rows(mass * own[j, k].sums, counts[j], np.square)
                 kept = kept - sum_over_rows(mass * own[j, k].mass, counts[j], np.square)
@@ -328,68 +288,86 @@ class SourceEmbedding:
 
     def _bootstrap_products(
         self, samples: Sequence[EmbeddedSample], counts: Sequence[NDArray[np.uint8]]
-    ) -> Callable[[int, int], Floats]:
-        """Return a function that gives ⟨μ_j, μ_k⟩ of each replicate, from all pairs, not divided by what was drawn."""
-        if self.features is not None:
-            z, device = self.features, self.feature_device
-            means = [bootstrap_means(z, s.rows, s.mass, c, device) for s, c in zip(samples, counts, strict=True)]
-            return lambda j, k: np.einsum("bd,bd->b", means[j], means[k])
-
-        def by_pairs(j: int, k: int) -> Floats:
+    ) -> dict[Block, Floats]:
+        """Compute ⟨μ_j, μ_k⟩ of each replicate, from all pairs, not divided by what was drawn."""
+        blocks = (*_SOURCE_BLOCKS, *_TARGET_BLOCKS)
+        if isinstance(z := self.kernel, RandomFeatures):
+            pairs = zip(samples, counts, strict=True)
+            means = [bootstrap_means(z, s.rows, s.mass, c, self.feature_device) for s, c in pairs]
+            return {(j, k): np.einsum("bd,bd->b", means[j], means[k]) for j, k in blocks}
+        products = {}
+        for j, k in blocks:
             X, Y = samples[j], samples[k]
             other = (None, None) if j == k else (Y.rows, counts[k])
             given, weights = (self.kernel, X.rows, counts[j], *other), (X.weights, Y.weights)
-            if self.device == "cpu" or not isinstance(self.device, str):
-                return weighted_kernel_sums(*given, weights=weights) / (len(X) * len(Y))
-            return gpu_weighted_kernel_sums(*given, weights=weights, device=self.device) / (len(X) * len(Y))
-
-        return by_pairs
+            if self.feature_device == "cpu":
+                sums = weighted_kernel_sums(*given, weights=weights)
+            else:
+                sums = gpu_weighted_kernel_sums(*given, weights=weights, device=self.feature_device)
+            products[j, k] = sums / (len(X) * len(Y))
+        return products
 
     def _row_sums(self, samples: Sequence[EmbeddedSample], blocks: Sequence[Block]) -> dict[Block, Floats]:
         """Compute μ_k at the rows of sample j and μ_j at those of k, for some (j, k)."""
         sums = {}
-        if self.features is None:
+        if not isinstance(self.kernel, RandomFeatures):
             for j, k in blocks:
                 sums[j, k], sums[k, j] = self._pair_sums(samples[j], samples[k])
             return sums
-        means = np.stack([*self.source_means, *(self._feature_mean(sample) for sample in samples[T:])])
+        means = np.stack([*self.source_means, *self._feature_means(samples[T:])])
         both = {*blocks, *((k, j) for j, k in blocks)}
         for j, sample in enumerate(samples):
-            of = sorted(k for i, k in both if i == j)
-            values = feature_values(self.features, sample.rows, means[of], self.feature_device)
-            sums.update({(j, k): values[:, at] for at, k in enumerate(of)})
+            others = sorted(k for i, k in both if i == j)
+            values = feature_values(self.kernel, sample.rows, means[others], self.feature_device)
+            sums.update({(j, k): values[:, column] for column, k in enumerate(others)})
         return sums
 
-    def _feature_mean(self, sample: EmbeddedSample) -> Floats:
-        if self.features is None:
-            raise ValueError("a mean embedding is a vector only with random features.")
-        return feature_mean(self.features, sample.rows, sample.mass, self.feature_device)
+    def _feature_means(self, samples: Sequence[EmbeddedSample]) -> list[Floats]:
+        """Compute mean embeddings as vectors of random features."""
+        if not isinstance(z := self.kernel, RandomFeatures):
+            return []
+        return [feature_mean(z, sample.rows, sample.mass, self.feature_device) for sample in samples]
 
     def _pair_sums(self, X: EmbeddedSample, Y: EmbeddedSample) -> tuple[Floats, Floats]:
         """Compute μ_Y at the rows of X, and μ_X at the rows of Y, from all pairs."""
-        other, weights = None if X is Y else Y.rows, (X.weights, Y.weights)
+        other, weights, dtype = None if X is Y else Y.rows, (X.weights, Y.weights), np.dtype(self.precision)
         if callable(self.device):
-            rows, columns = self.device(self.kernel, X.rows, other, dtype=self.dtype, weights=weights)
+            rows, columns = self.device(self.kernel, X.rows, other, dtype=dtype, weights=weights)
         elif self.device == "cpu":
-            rows, columns = kernel_sums(self.kernel, X.rows, other, dtype=self.dtype, weights=weights)
+            rows, columns = kernel_sums(self.kernel, X.rows, other, dtype=dtype, weights=weights)
         else:
             rows, columns = gpu_kernel_sums(self.kernel, X.rows, other, weights=weights, device=self.device)
         return rows / len(Y), columns / len(X)
 
-    def _self_pairs_with(self, target: EmbeddedSample, target_norm: bool) -> dict[Block, SelfPairs]:
-        blocks = (*_TARGET_BLOCKS, (T, T)) if target_norm else _TARGET_BLOCKS
-        of_source = {
-            (j, k): own for j, row in enumerate(self.source_self_pairs) for k, own in enumerate(row) if own is not None
-        }
-        return of_source | self._self_pairs((self.positive, self.unlabeled, target), blocks)
-
     def _self_pairs(self, samples: Sequence[EmbeddedSample], blocks: Sequence[Block]) -> dict[Block, SelfPairs]:
+        """Compute the sums over pairs of one observation, for those of the blocks that have such pairs."""
         own = {}
         for j, k in blocks:
-            both = self_pairs(self.kernel, samples[j], samples[k], self.dtype)
+            both = self_pairs(self.kernel, samples[j], samples[k], np.dtype(self.precision))
             if both is not None:
                 own[j, k], own[k, j] = both
         return own
+
+
+def _by_block(table: Sequence[Sequence[_Entry | None]]) -> dict[Block, _Entry]:
+    """Return the entries of a table by row and column, without those that are None."""
+    return {(j, k): entry for j, row in enumerate(table) for k, entry in enumerate(row) if entry is not None}
+
+
+def _influence(
+    samples: Sequence[EmbeddedSample], sums: Mapping[Block, Floats], kept: Mapping[Block, Floats], gram: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Compute the influence of each row of P, U and T on the inner products of its sample's mean with all means."""
+    influence = []
+    for j, sample in enumerate(samples):
+        # a row that keeps no pair gets the mean's value, and so no influence
+        means = [
+            np.where(kept[j, k] > _ROUNDING, sums[j, k] / np.maximum(kept[j, k], _ROUNDING), gram[j, k])
+            for k in range(3)
+        ]
+        values = np.stack(means, axis=1)
+        influence.append(sample.mass[:, None] * sample.spread_correction * (values - sample.mass @ values))
+    return influence[P], influence[U], influence[T]
 
 
 def _covariance(influence: Sequence[Floats], samples: Sequence[EmbeddedSample]) -> tuple[Floats, Floats]:
@@ -417,31 +395,10 @@ def gram_covariance(
     `squares` are sums of v vᵀ over the observations of each sample, v the influence of one on the inner products with
     the three means; `products` are those of two samples with observations in common; `sizes` are effective sizes.
     """
-    parts = [np.einsum("qr,qab,rcd->abcd", of, _SYMMETRIC[k], _SYMMETRIC[k]) for k, of in enumerate(squares)]
+    parts = [np.einsum("qr,qab,rcd->abcd", square, _SYMMETRIC[k], _SYMMETRIC[k]) for k, square in enumerate(squares)]
     freedom = [max(size - 1, _ROUNDING) for size in sizes]
-    for (j, k), of in products.items():
-        cross = np.einsum("qr,qab,rcd->abcd", of, _SYMMETRIC[j], _SYMMETRIC[k])
+    for (j, k), product in products.items():
+        cross = np.einsum("qr,qab,rcd->abcd", product, _SYMMETRIC[j], _SYMMETRIC[k])
         parts.append(cross + np.einsum("abcd->cdab", cross))
         freedom.append(freedom[j])
     return np.array(parts), np.array(freedom)
-
-
-def _draw_pairs(X: EmbeddedSample, Y: EmbeddedSample, pairs: int, rng: np.random.Generator) -> tuple[Index, Index]:
-    """Draw pairs of rows of two different observations, with probabilities proportional to their masses."""
-    if X is Y and X.is_iid:
-        left = rng.integers(0, len(X), pairs)
-        right = rng.integers(0, len(X) - 1, pairs)
-        return left, right + (right >= left)
-    left, right = (sample.draw_rows(pairs, rng) for sample in (X, Y))
-    different = X.observation[left] != Y.observation[right]
-    return left[different], right[different]
-
-
-def _pair_values(kernel: Kernel, X: EmbeddedSample, Y: EmbeddedSample, left: Index, right: Index) -> Floats:
-    """Evaluate the kernel at pairs of rows, a chunk at a time."""
-    chunk = 2**15
-    parts = [
-        kernel.paired(X.rows[left[at : at + chunk]], Y.rows[right[at : at + chunk]])
-        for at in range(0, len(left), chunk)
-    ]
-    return np.concatenate(parts)

@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +27,8 @@ from scipy.linalg.blas import dsyrk
 
 from priorshift import threads
 from priorshift.arrays import Floats
-from priorshift.embedding.gram import Embeddings, P, Statistic, T, U, gram_covariance
+from priorshift.embedding import P, T, U
+from priorshift.embedding.gram import Embeddings, Statistic, gram_covariance
 from priorshift.embedding.random_features import RandomFeatures
 
 _THREAD_BYTES = 2**28  # memory for the second moments of all threads
@@ -53,32 +56,22 @@ class FeatureMoments:
         D = features.size
         workers = max(1, min(threads.available(), _THREAD_BYTES // (8 * D * D)))
         sums = [_Accumulator(features) for _ in range(workers)]
-        running: list[Future[None] | None] = [None] * workers
+        running: list[Future[None]] = []  # one of each accumulator
         with threads.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
             for number, (rows, weights) in enumerate(_blocks(parts, features.block)):
                 at = number % workers
-                if (before := running[at]) is not None:
-                    before.result()
-                running[at] = pool.submit(sums[at].add, rows, weights)
+                if number >= workers:
+                    running[at].result()
+                running[at : at + 1] = [pool.submit(sums[at].add, rows, weights)]
             for future in running:
-                if future is not None:
-                    future.result()
-        moments = sums[0].moments()
-        for one in sums[1:]:
-            moments += one.moments()
-        return moments
+                future.result()
+        return reduce(add, [accumulator.moments() for accumulator in sums])
 
     def __add__(self, other: FeatureMoments) -> FeatureMoments:
         """Merge two samples."""
-        return FeatureMoments(
-            self.rows + other.rows,
-            self.weight + other.weight,
-            self.squares + other.squares,
-            self.total + other.total,
-            self.squared_total + other.squared_total,
-            self.product + other.product,
-            float(np.hypot(self.noise, other.noise)),
-        )
+        names = ("rows", "weight", "squares", "total", "squared_total", "product")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return FeatureMoments(**sums, noise=float(np.hypot(self.noise, other.noise)))
 
     @property
     def mean(self) -> Floats:
@@ -159,9 +152,10 @@ def embed_moments(
     population = unlabeled + positive if censoring else unlabeled
     samples = positive, population, target
     M = np.stack([sample.mean for sample in samples])
-    of_P, of_U, of_T = noise = [
-        _noise_in_means(of, samples, where)
-        for of, where in ((positive, (P, U) if censoring else (P,)), (unlabeled, (U,)), (target, (T,)))
+    # standard deviation that the noise of each sample's rows adds to each coordinate of the means that they are in
+    P_noise, U_noise, T_noise = noise = [
+        np.array([moments.noise / sample.weight if k in means else 0.0 for k, sample in enumerate(samples)])
+        for moments, means in ((positive, (P, U) if censoring else (P,)), (unlabeled, (U,)), (target, (T,)))
     ]
     H = np.sum([np.outer(each, each) for each in noise], axis=0)  # covariance of the means' noise, of each coordinate
     plug_in = M @ M.T - features.size * H
@@ -171,39 +165,21 @@ def embed_moments(
     if statistic == "plug-in":
         own[:] = 0.0
 
-    values = {
-        P: [_RowMeans(positive, own[P], of_P)],
-        U: [_RowMeans(unlabeled, own[U], of_U)],
-        T: [_RowMeans(target, own[T], of_T)],
-    }
+    U_rows = [(unlabeled, own[U], U_noise)]
     if censoring:  # of the rows of U, only those of P have a self-pair in P
-        values[U] = [
-            _RowMeans(positive, np.array([own[P, P], own[U, U], 0.0]), of_P),
-            _RowMeans(unlabeled, own[U] * (0, 1, 0), of_U),
-        ]
-    influence = {k: _influence(parts, M, samples[k]) for k, parts in values.items()}
-    squares = [np.sum([rows.products(rows) for rows in parts], axis=0) for parts in influence.values()]
+        U_rows = [(positive, np.array([own[P, P], own[U, U], 0.0]), P_noise), (unlabeled, own[U] * (0, 1, 0), U_noise)]
+    all_rows = [(positive, own[P], P_noise)], U_rows, [(target, own[T], T_noise)]
+    influence = [_influence(M, sample, rows) for sample, rows in zip(samples, all_rows, strict=True)]
+    squares = [np.sum([rows.products(rows) for rows in of_sample], axis=0) for of_sample in influence]
     products = {(P, U): influence[P][0].products(influence[U][0])} if censoring else {}
     gram = (plug_in - own) / (1 - own)
     parts, freedom = gram_covariance(squares, products, [sample.size for sample in samples])
     if H.any():
         parts = np.concatenate([parts, _noise_covariance(gram, H, features.size)[None]])
         freedom = np.append(freedom, np.inf)  # it is known
-    return Embeddings(
-        gram,
-        plug_in,
-        parts,
-        freedom,
-        (positive.rows, population.rows, target.rows),
-        positive.rows if censoring else 0,
-        features,
-        is_iid=all(sample.has_equal_weights for sample in samples),
-    )
-
-
-def _noise_in_means(of: FeatureMoments, samples: Sequence[FeatureMoments], where: Sequence[int]) -> Floats:
-    """Compute the standard deviation that the noise of some rows adds to each coordinate of the means they are in."""
-    return np.array([of.noise / sample.weight if k in where else 0.0 for k, sample in enumerate(samples)])
+    sizes, shared = (positive.rows, population.rows, target.rows), positive.rows if censoring else 0
+    is_iid = all(sample.has_equal_weights for sample in samples)
+    return Embeddings(gram, plug_in, parts, freedom, sizes, shared, features, is_iid=is_iid)
 
 
 def _noise_covariance(gram: Floats, H: Floats, size: int) -> Floats:
@@ -220,26 +196,10 @@ def _positive_semidefinite(A: Floats) -> Floats:
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
-class _RowMeans(NamedTuple):
-    """The three means at some rows without the rows' self-pairs, (Mz − own)/(1 − own)."""
-
-    of: FeatureMoments  # of the rows
-    own: Floats  # mass of their self-pairs in each mean
-    noise: Floats  # standard deviation that their noise adds to each coordinate of the three means
-
-    @property
-    def noise_product(self) -> Floats:
-        """Expected product of the noise in the rows' mean and the same noise in the three means."""
-        return len(self.of.total) * self.noise * self.of.noise / self.of.weight
-
-    def mean(self, M: Floats) -> Floats:
-        return (M @ self.of.mean - self.noise_product - self.own) / (1 - self.own)
-
-
 class _Influence(NamedTuple):
     """Influence of rows on the inner products of their sample's mean with the three means, factor·w·(Mz − centre)."""
 
-    of: FeatureMoments
+    moments: FeatureMoments  # of the rows
     M: Floats
     noise_product: Floats
     centre: Floats
@@ -247,25 +207,35 @@ class _Influence(NamedTuple):
 
     def products(self, other: _Influence) -> Floats:
         """Compute Σ v uᵀ over the rows, v their influence here and u that as rows of another sample."""
-        first, second = self.M @ self.of.squared_total, self.M @ self.of.product @ self.M.T
-        first = first - self.of.squares * self.noise_product
+        first, second = self.M @ self.moments.squared_total, self.M @ self.moments.product @ self.M.T
+        first = first - self.moments.squares * self.noise_product
         centred = second - np.outer(first, other.centre) - np.outer(self.centre, first)
-        centred += self.of.squares * np.outer(self.centre, other.centre)
-        if self.of.noise:
+        centred += self.moments.squares * np.outer(self.centre, other.centre)
+        if self.moments.noise:
             # noise of the second moment moves vᵀ(…)v by √2·noise·‖Mᵀv‖²: one such error is added, on the safe side
-            centred += np.sqrt(2) * self.of.noise * self.M @ self.M.T
-        if self.of.noise and other is self:
+            centred += np.sqrt(2) * self.moments.noise * self.M @ self.M.T
+        if self.moments.noise and other is self:
             centred = _positive_semidefinite(centred)
         return self.factor[:, None] * centred * other.factor
 
 
-def _influence(parts: list[_RowMeans], M: Floats, sample: FeatureMoments) -> list[_Influence]:
-    """Centre the values at the rows of one sample, which may come in parts."""
-    mean = np.sum([values.of.weight * values.mean(M) for values in parts], axis=0) / sample.weight
+def _influence(
+    M: Floats, sample: FeatureMoments, parts: Sequence[tuple[FeatureMoments, Floats, Floats]]
+) -> list[_Influence]:
+    """Centre the three means at the rows of a sample, without their self-pairs: (Mz − own)/(1 − own).
+
+    The rows come in parts: their moments, the mass of their self-pairs in each mean, and the noise in each mean.
+    """
+    # expected product of the noise in the rows' mean and the same noise in the three means
+    products = [len(rows.total) * noise * rows.noise / rows.weight for rows, _, noise in parts]
+    means = [
+        (M @ rows.mean - product - own) / (1 - own) for (rows, own, _), product in zip(parts, products, strict=True)
+    ]
+    mean = (
+        np.sum([rows.weight * value for (rows, _, _), value in zip(parts, means, strict=True)], axis=0) / sample.weight
+    )
     correction = np.sqrt(sample.size / max(sample.size - 1, 1))  # for a spread about a mean of as many rows
     return [
-        _Influence(
-            one.of, M, one.noise_product, one.own + (1 - one.own) * mean, correction / (sample.weight * (1 - one.own))
-        )
-        for one in parts
+        _Influence(rows, M, product, own + (1 - own) * mean, correction / (sample.weight * (1 - own)))
+        for (rows, own, _), product in zip(parts, products, strict=True)
     ]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +35,11 @@ from priorshift.kernels.kernel import Strip
 LEAST_FEATURES = 16
 # Rows of a source up to which "auto" is exact: 5·10⁹ pairs, five seconds on two cores, for the Gaussian kernel, and a
 # tenth as many for the Laplace kernel, whose pairs take ten times as long. On a GPU (an H200) it is seconds for these.
-_EXACT_ROWS = {Gaussian: (100_000, 4_000_000), Laplace: (30_000, 1_000_000)}
+_EXACT_ROWS: dict[type[Any], tuple[int, int]] = {Gaussian: (100_000, 4_000_000), Laplace: (30_000, 1_000_000)}
 _CELLS = 2**17  # features held at a time: 1 MB, which stay in the cache
 _GPU_CELLS = 2**26  # features held at a time on a GPU: half a gigabyte
 _AHEAD = 4  # blocks for each thread, whose results may wait to be added up
 Buffer = tuple[Floats, Floats]  # for the features of rows, and for tangents on the way to them
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +61,7 @@ class RandomFeatures:
         if isinstance(kernel, Laplace):
             return cls(kernel, rng.standard_cauchy((columns, features // 2)) / kernel.bandwidth)
         raise InputError(
-            f"the kernel {kernel.name!r} has no random features; use 'gaussian' or 'laplace', or embedding='exact'."
+            f"the kernel {kernel.name!r} has no random features; use 'gaussian', 'laplace' or embedding='exact'."
         )
 
     @property
@@ -71,13 +70,8 @@ class RandomFeatures:
         return 2 * self.frequencies.shape[1]
 
     @property
-    def embedding(self) -> str:
-        """Description in results."""
-        return f"{self.size} random features"
-
-    @property
     def name(self) -> str:
-        return f"{self.kernel.name} ({self.embedding})"
+        return f"{self.kernel.name} ({self.size} random features)"
 
     @property
     def bandwidth(self) -> float:
@@ -90,8 +84,7 @@ class RandomFeatures:
 
     def buffer(self, rows: int) -> Buffer:
         """Allocate memory for the features of some rows."""
-        K = self.frequencies.shape[1]
-        return np.empty((rows, 2 * K)), np.empty((rows, K))
+        return np.empty((rows, self.size)), np.empty((rows, self.size // 2))
 
     def map(self, X: Floats, buffer: Buffer | None = None) -> Floats:
         """Compute z of each row, shape (rows, D), in a buffer for as many rows or more where one is given."""
@@ -119,7 +112,8 @@ class RandomFeatures:
 
     def paired(self, X: Floats, Y: Floats) -> Floats:
         values = np.empty(len(X))
-        for at in self.blocks(len(X)):  # the mean of cos ω·(x − y), which is 1 at x = y
+        for k in range(0, len(X), self.block):  # the mean of cos ω·(x − y), which is 1 at x = y
+            at = slice(k, k + self.block)
             values[at] = np.cos((X[at] - Y[at]) @ self.frequencies).mean(axis=1)
         return values
 
@@ -130,10 +124,6 @@ class RandomFeatures:
         np.dot(A.rows, B.rows.T, out=out)
         return False
 
-    def blocks(self, rows: int) -> Iterator[slice]:
-        """Cut rows into slices that are mapped together."""
-        return (slice(k, min(k + self.block, rows)) for k in range(0, rows, self.block))
-
 
 def check_features(features: Any) -> None:
     """Raise InputError unless the number of features is even and large enough."""
@@ -143,12 +133,9 @@ def check_features(features: Any) -> None:
 
 def kernel_details(kernel: Kernel) -> dict[str, Any]:
     """Describe the kernel in the details of an estimate."""
-    features = kernel if isinstance(kernel, RandomFeatures) else None
-    return {
-        "kernel": kernel.name if features is None else features.kernel.name,
-        "bandwidth": kernel.bandwidth,
-        "embedding": "exact" if features is None else features.embedding,
-    }
+    if isinstance(kernel, RandomFeatures):
+        return kernel_details(kernel.kernel) | {"embedding": f"{kernel.size} random features"}
+    return {"kernel": kernel.name, "bandwidth": kernel.bandwidth, "embedding": "exact"}
 
 
 def uses_random_features(embedding: str, kernel: Kernel, rows: int, device: str, *, exact: bool = False) -> bool:
@@ -173,48 +160,49 @@ def _orthogonal(columns: int, count: int, rng: np.random.Generator) -> Floats:
 
 def feature_mean(features: RandomFeatures, rows: Rows, mass: Floats, device: str = "cpu") -> Floats:
     """Compute the mean embedding Σ mass·z(x), a vector of D numbers."""
-    total = np.zeros(features.size)
-    if device == "cpu":
-        for part in _map_blocks(features, len(rows), lambda at: mass[at] @ features.map(rows[at])):
-            total += part
-        return total
-    for at, z in _on_gpu(features, rows, device):
-        total += (z.new_tensor(mass[at]) @ z).cpu().numpy()
-    return total
-
-
-def feature_values(features: RandomFeatures, rows: Rows, means: Floats, device: str = "cpu") -> Floats:
-    """Compute z(x)·μ at each row, shape (rows, means), for means of shape (means, D)."""
-    if device == "cpu":
-        return np.concatenate(list(_map_blocks(features, len(rows), lambda at: features.map(rows[at]) @ means.T)))
-    return np.concatenate([(z @ z.new_tensor(means.T)).cpu().numpy() for _, z in _on_gpu(features, rows, device)])
+    parts = _map_blocks(features, rows, device, lambda z, at, to_device: to_device(mass[at]) @ z)
+    return np.asarray(sum(parts, start=np.zeros(features.size)))
 
 
 def bootstrap_means(
     features: RandomFeatures, rows: Rows, mass: Floats, counts: NDArray[np.uint8], device: str = "cpu"
 ) -> Floats:
     """Compute Σ count·mass·z(x) for each column of the counts, shape (replicates, D)."""
-    total = np.zeros((counts.shape[1], features.size))
+
+    def block_sums(z: Any, at: slice, to_device: Callable[[Floats], Any]) -> Any:
+        return to_device((counts[at] * mass[at, None]).T) @ z
+
+    parts = _map_blocks(features, rows, device, block_sums)
+    return np.asarray(sum(parts, start=np.zeros((counts.shape[1], features.size))))
+
+
+def feature_values(features: RandomFeatures, rows: Rows, means: Floats, device: str = "cpu") -> Floats:
+    """Compute z(x)·μ at each row, shape (rows, means), for means of shape (means, D)."""
+    parts = _map_blocks(features, rows, device, lambda z, at, to_device: z @ to_device(means.T))
+    return np.concatenate(list(parts))
+
+
+def _map_blocks(
+    features: RandomFeatures, rows: Rows, device: str, work: Callable[[Any, slice, Callable[[Floats], Any]], Any]
+) -> Iterator[Floats]:
+    """Yield ``work(z, at, to_device)`` for each block of rows in order; z are its features on the device."""
     if device != "cpu":
         for at, z in _on_gpu(features, rows, device):
-            total += (z.new_tensor((counts[at] * mass[at, None]).T) @ z).cpu().numpy()
-        return total
-    for part in _map_blocks(features, len(rows), lambda at: (counts[at] * mass[at, None]).T @ features.map(rows[at])):
-        total += part
-    return total
+            yield work(z, at, z.new_tensor).cpu().numpy()
+        return
 
+    def task(at: slice) -> Floats:
+        return np.asarray(work(features.map(rows[at]), at, np.asarray))
 
-def _map_blocks(features: RandomFeatures, rows: int, work: Callable[[slice], Result]) -> Iterator[Result]:
-    """Apply a function to each block of rows, on several threads; results come in the order of the blocks."""
-    blocks = list(features.blocks(rows))
+    blocks = [slice(k, min(k + features.block, len(rows))) for k in range(0, len(rows), features.block)]
     workers = min(threads.available(), len(blocks))
     if workers == 1:
-        yield from map(work, blocks)
+        yield from map(task, blocks)
         return
     left = iter(blocks)
     with threads.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         while some := list(islice(left, _AHEAD * workers)):
-            yield from pool.map(work, some)
+            yield from pool.map(task, some)
 
 
 def _on_gpu(features: RandomFeatures, rows: Rows, device: str) -> Iterator[tuple[slice, Any]]:

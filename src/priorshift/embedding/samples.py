@@ -7,6 +7,15 @@ An unbiased statistic leaves out self-pairs, the pairs of two rows of one observ
 of its own the diagonal, for a shared row its pair in P and U, for a group of g rows all g² pairs.
 
 A bootstrap sample is a count for each row: how often it was drawn.
+
+The bandwidth with the smallest expected variance of R is chosen from P and U alone. With the witness w = μ_U − μ_P and
+D = E_U w − E_P w, label shift (b = Ra) reduces the influence values to ψ_U = −R(w − E_U w)/D,
+ψ_P = −(1−R)(w − E_P w)/D and ψ_T = (w − E_T w)/D, and T is the mixture (1−R)P + RU. So the variance under each
+bandwidth is known before there is a target, for every possible R; all targets get one kernel, and the choice cannot
+favour any of them. Three things keep the choice from mistaking noise for precision. w at a row leaves out the row's own
+observation, so its spread includes the noise of a witness from few rows (the degenerate part of the variance of R̂),
+which small bandwidths suffer from. D is the unbiased one. And E[1/D̂²] ≈ (1 + 3 Var D̂/D²)/D², so a poorly known
+separation counts against its bandwidth.
 """
 
 from __future__ import annotations
@@ -20,11 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats, Index
+from priorshift.embedding import P, U
 from priorshift.embedding.random_features import RandomFeatures, feature_mean, feature_values
 from priorshift.embedding.tiles import DOUBLE, kernel_sums
 from priorshift.io.scaling import Rows
 from priorshift.io.weights import effective_size
-from priorshift.kernels import Kernel
+from priorshift.kernels import Gaussian, Kernel, Laplace
 
 _PAIR_CELLS = 2**19  # numbers in the rows that are paired at a time: 4 MB
 _LEAST_PAIRS = 256
@@ -42,12 +52,6 @@ class EmbeddedSample:
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    @classmethod
-    def from_rows(cls, rows: Rows, first: int = 0) -> EmbeddedSample:
-        """Take rows of equal weight, each an observation of its own, numbered from `first` on."""
-        n = len(rows)
-        return cls(rows, np.full(n, 1 / n), np.arange(first, first + n))
 
     @cached_property
     def weights(self) -> Floats | None:
@@ -87,16 +91,8 @@ class EmbeddedSample:
         rows = replace(self.rows, index=index if self.rows.index is None else self.rows.index[index])
         return EmbeddedSample(rows, self.mass[index], self.observation[index])
 
-    def draw_rows(self, count: int, rng: np.random.Generator) -> Index:
-        """Draw rows with a probability proportional to their mass."""
-        if self.weights is None:
-            return rng.integers(0, len(self), count)
-        return np.minimum(np.searchsorted(np.cumsum(self.mass), rng.random(count)), len(self) - 1)
-
     def sum_by_observation(self, values: Floats) -> tuple[Index, Floats]:
         """Return the observations in increasing order, and the sums of `values` over the rows of each."""
-        if self._is_increasing:
-            return self.observation, values
         if self.is_ungrouped:
             order = np.argsort(self.observation, kind="stable")
             return self.observation[order], values[order]
@@ -142,24 +138,24 @@ def self_pairs(
     common = X.distinct if same else np.intersect1d(X.distinct, Y.distinct, assume_unique=True)
     if not len(common):
         return None
-    at_X, at_Y = (SelfPairs(np.zeros(len(one)), np.zeros(len(one))) for one in (X, Y))
-    x, y = _Members.from_sample(X, common), _Members.from_sample(Y, common)
-    pairs = x.count * y.count
+    at_X, at_Y = (SelfPairs(np.zeros(len(sample)), np.zeros(len(sample))) for sample in (X, Y))
+    (x_order, x_start, x_count), (y_order, y_start, y_count) = _members(X, common), _members(Y, common)
+    pairs = x_count * y_count
     most = max(_LEAST_PAIRS, _PAIR_CELLS // X.rows.X.shape[1])
     large = pairs > min(most, _LARGE_GROUP)
     for g in np.flatnonzero(large).tolist():  # a large group is a sample of its own
-        left, right = x.rows(g), y.rows(g)
+        left, right = x_order[x_start[g] :][: x_count[g]], y_order[y_start[g] :][: y_count[g]]
         A, B = X.take(left), Y.take(right)
         at_X.sums[left], at_Y.sums[right] = _all_pairs(kernel, A, B, same, dtype)
         at_X.mass[left], at_Y.mass[right] = B.mass.sum(), A.mass.sum()
     small = np.flatnonzero(~large)
     chunk = np.cumsum(pairs[small]) // most
     for groups in np.split(small, np.flatnonzero(np.diff(chunk)) + 1) if len(small) else ():
-        of = np.repeat(np.arange(len(groups)), pairs[groups])
-        within = np.arange(len(of)) - (np.cumsum(pairs[groups]) - pairs[groups])[of]
-        width = y.count[groups][of]
-        left = x.order[x.start[groups][of] + within // width]
-        right = y.order[y.start[groups][of] + within % width]
+        group = np.repeat(np.arange(len(groups)), pairs[groups])  # of each pair
+        within = np.arange(len(group)) - (np.cumsum(pairs[groups]) - pairs[groups])[group]
+        width = y_count[groups][group]
+        left = x_order[x_start[groups][group] + within // width]
+        right = y_order[y_start[groups][group] + within % width]
         values = kernel.paired(X.rows[left], Y.rows[right])
         for at, here, mass in ((at_X, left, Y.mass[right]), (at_Y, right, X.mass[left])):
             np.add.at(at.sums, here, mass * values)
@@ -172,31 +168,19 @@ def _all_pairs(
 ) -> tuple[Floats, Floats]:
     """Compute Σ mass·k(x, y) at each row of X over all rows of Y, and at each row of Y over those of X."""
     if isinstance(kernel, RandomFeatures):
-        means = [feature_mean(kernel, one.rows, one.mass)[None] for one in (X, Y)]
-        of_X, of_Y = (feature_values(kernel, a.rows, mean)[:, 0] for a, mean in ((X, means[1]), (Y, means[0])))
-        return of_X, of_Y
+        means = [feature_mean(kernel, sample.rows, sample.mass)[None] for sample in (X, Y)]
+        return feature_values(kernel, X.rows, means[1])[:, 0], feature_values(kernel, Y.rows, means[0])[:, 0]
     weights = len(X) * X.mass, len(Y) * Y.mass
     by_row, by_column = kernel_sums(kernel, X.rows, None if same else Y.rows, dtype=dtype, weights=weights)
     return by_row / len(Y), by_column / len(X)
 
 
-@dataclass(frozen=True, eq=False)
-class _Members:
-    """The rows of each of some observations: `count` of them in `order`, from `start` on."""
-
-    order: Index
-    start: Index
-    count: Index
-
-    @classmethod
-    def from_sample(cls, sample: EmbeddedSample, numbers: Index) -> _Members:
-        order = np.argsort(sample.observation, kind="stable")
-        ranked = sample.observation[order]
-        start = np.searchsorted(ranked, numbers, "left")
-        return cls(order, start, np.searchsorted(ranked, numbers, "right") - start)
-
-    def rows(self, g: int) -> Index:
-        return self.order[self.start[g] : self.start[g] + self.count[g]]
+def _members(sample: EmbeddedSample, numbers: Index) -> tuple[Index, Index, Index]:
+    """Return the rows by observation, and where there the rows of some observations start and how many they are."""
+    order = np.argsort(sample.observation, kind="stable")
+    ranked = sample.observation[order]
+    start = np.searchsorted(ranked, numbers, "left")
+    return order, start, np.searchsorted(ranked, numbers, "right") - start
 
 
 def _diagonal(kernel: Kernel, X: EmbeddedSample) -> Floats:
@@ -206,6 +190,24 @@ def _diagonal(kernel: Kernel, X: EmbeddedSample) -> Floats:
         return np.full(len(X), kernel.paired(one, one)[0])
     blocks = (X.rows[k : k + _BLOCK] for k in range(0, len(X), _BLOCK))
     return np.concatenate([kernel.paired(block, block) for block in blocks])
+
+
+def draw_pairs(X: EmbeddedSample, Y: EmbeddedSample, pairs: int, rng: np.random.Generator) -> tuple[Index, Index]:
+    """Draw pairs of rows of two different observations, with probabilities proportional to their masses."""
+    if X is Y and X.is_iid:
+        left = rng.integers(0, len(X), pairs)
+        right = rng.integers(0, len(X) - 1, pairs)
+        return left, right + (right >= left)
+    left, right = (_draw_rows(sample, pairs, rng) for sample in (X, Y))
+    different = X.observation[left] != Y.observation[right]
+    return left[different], right[different]
+
+
+def _draw_rows(sample: EmbeddedSample, count: int, rng: np.random.Generator) -> Index:
+    """Draw rows with a probability proportional to their mass."""
+    if sample.weights is None:
+        return rng.integers(0, len(sample), count)
+    return np.minimum(np.searchsorted(np.cumsum(sample.mass), rng.random(count)), len(sample) - 1)
 
 
 def draw_counts(
@@ -226,9 +228,93 @@ def draw_counts(
     return [drawn[s.observation] for s in samples]
 
 
-def sum_over_rows(values: Floats, counts: NDArray[np.uint8], of: Callable[[Floats], Floats]) -> Floats:
-    """Compute Σ value·of(count) over the rows, for each replicate."""
+def sum_over_rows(values: Floats, counts: NDArray[np.uint8], function: Callable[[Floats], Floats]) -> Floats:
+    """Compute Σ value·function(count) over the rows, for each replicate."""
     total = np.zeros(counts.shape[1])
     for i in range(0, len(values), _BLOCK):
-        total += values[i : i + _BLOCK] @ of(counts[i : i + _BLOCK].astype(np.float64))
+        total += values[i : i + _BLOCK] @ function(counts[i : i + _BLOCK].astype(np.float64))
     return total
+
+
+_WIDEST, _NARROWEST = 4.0, 1 / 8  # of the median distance
+_RATIOS = np.array([0.25, 0.5, 0.75, 1.0])  # values of R over which the variance is averaged
+_CHOICE_ROWS = 1000  # rows of P and of U that the choice uses at most
+_ROUNDING = 1e-12  # share of a sample's mass that counts as zero
+
+
+@dataclass(frozen=True, eq=False)
+class BandwidthCurve:
+    """Bandwidths that were tried, the expected standard error of R under each, and the best."""
+
+    bandwidths: Floats  # increasing; each kernel is the square of the next wider one
+    # root mean square over R = 1/4, 1/2, 3/4 and 1, for a target of U's effective size; infinite where P and U coincide
+    standard_errors: Floats
+    chosen: float  # the bandwidth with the smallest standard error
+
+
+def choose_bandwidth(kernel: Gaussian | Laplace, positive: EmbeddedSample, unlabeled: EmbeddedSample) -> BandwidthCurve:
+    """Try multiples of the bandwidth of `kernel`, which should be of the order of a distance between rows.
+
+    Large samples are represented by some of their rows; the variance is that of all rows.
+    """
+    sizes = positive.size, unlabeled.size
+    samples = _thin(positive), _thin(unlabeled)
+    rows = np.concatenate([sample.rows[:] for sample in samples])
+    observation = np.concatenate([sample.observation for sample in samples])
+    mass = np.zeros((len(rows), 2))
+    mass[: len(samples[P]), P], mass[len(samples[P]) :, U] = samples[P].mass, samples[U].mass
+    kept = 1 - np.stack([np.bincount(observation, m)[observation] for m in mass.T], axis=1)
+    least, kernel = _NARROWEST * kernel.bandwidth, replace(kernel, bandwidth=_WIDEST * kernel.bandwidth)
+    values = kernel(rows, rows)
+    values[observation[:, None] == observation] = 0.0
+    tried: list[tuple[float, float, float]] = []  # standard error, −D in units of its error, bandwidth
+    while kernel.bandwidth > least * (1 - 1e-9):
+        w, D = _witness(values @ mass, kept, mass)
+        tried.append((*_expected_error(w, D, samples, sizes), kernel.bandwidth))
+        kernel = kernel.squared()
+        np.square(values, out=values)
+    errors, _, bandwidths = np.array(tried[::-1]).T
+    return BandwidthCurve(bandwidths, errors, min(tried)[-1])
+
+
+def _witness(sums: Floats, kept: Floats, mass: Floats) -> tuple[Floats, float]:
+    """Compute w at the rows of P and U, and D, from sums over the rows that are other observations."""
+    gram = (mass.T @ sums) / np.maximum(mass.T @ kept, _ROUNDING)
+    # a row that keeps no pair gets the mean's value
+    means = np.where(kept > _ROUNDING, sums / np.maximum(kept, _ROUNDING), np.where(mass[:, P, None] > 0, *gram))
+    return means[:, U] - means[:, P], float(gram[U, U] - gram[U, P] - gram[P, U] + gram[P, P])
+
+
+def _expected_error(
+    w: Floats, D: float, samples: tuple[EmbeddedSample, EmbeddedSample], sizes: tuple[float, float]
+) -> tuple[float, float]:
+    """Compute the standard error of R by the delta method, averaged over some R, and −D in units of its own error."""
+    at_rows = w[: len(samples[P])], w[len(samples[P]) :]
+    moves = [
+        s.sum_by_observation((s.mass * s.spread_correction * (v - s.mass @ v))[:, None])
+        for s, v in zip(samples, at_rows, strict=True)
+    ]
+    of_P, of_U = (float((v**2).sum()) * s.size / size for (_, v), s, size in zip(moves, samples, sizes, strict=True))
+    _, at, to = np.intersect1d(moves[P][0], moves[U][0], assume_unique=True, return_indices=True)
+    # the same for some rows as for all: with fewer rows each has more mass
+    of_both = float((moves[P][1][at] * moves[U][1][to]).sum())
+    of_D = 4 * (of_P + of_U - 2 * of_both)
+    signal = D / np.sqrt(of_D) if of_D > 0 else -np.inf
+    if not signal > 0:
+        return np.inf, -signal
+    R, keep = _RATIOS, 1 - _RATIOS
+    mean, square = (
+        keep * (samples[P].mass @ at_rows[P] ** k) + R * (samples[U].mass @ at_rows[U] ** k) for k in (1, 2)
+    )
+    of_T = np.maximum(square - mean**2, 0.0) / sizes[U]
+    of_source = np.maximum(R**2 * of_U + keep**2 * of_P + 2 * R * keep * of_both, 0.0)
+    variance = float((of_source + of_T).mean()) / D**2
+    return float(np.sqrt(variance * (1 + 3 / signal**2))), -signal
+
+
+def _thin(sample: EmbeddedSample) -> EmbeddedSample:
+    """Select at most `_CHOICE_ROWS` rows, evenly from the first to the last."""
+    if len(sample) <= _CHOICE_ROWS:
+        return sample
+    taken = sample.take(np.linspace(0, len(sample) - 1, _CHOICE_ROWS).astype(int))
+    return replace(taken, mass=taken.mass / taken.mass.sum())

@@ -28,21 +28,19 @@ from priorshift.kernels.kernel import Strip
 # do, which the symmetric case relies on.
 _COLUMNS = 384
 _ROWS = 3 * _COLUMNS
-_CACHE = 2**24  # bytes of prepared column strips that are kept; a larger sample prepares them again
-_PARTS = 16  # at most so many parts of row blocks, each with its own column sums,
-_COLUMN_SUMS = 2**22  # of which there are at most so many in all (32 MB), unless two parts alone have more
+_CACHE = 2**24  # bytes of prepared column strips to keep in memory; a larger sample prepares them again
+_PARTS = 16  # largest number of parts of row blocks, each with its own column sums
+_COLUMN_SUMS = 2**22  # largest number of column sums in all parts (32 MB), unless two parts alone have more
 _SERIAL_PAIRS = 2**21  # below this many pairs (3 ms of work), starting threads costs more than it saves
 
 DOUBLE = np.dtype(np.float64)
+Weights = tuple[Floats | None, Floats | None]  # of the rows of X and of Y; None for equal weights
+_EQUAL: Weights = (None, None)
+Counts = NDArray[Any]  # how often each row was drawn in each replicate, shape (rows, replicates)
 
 
 def kernel_sums(
-    kernel: Kernel,
-    X: Rows,
-    Y: Rows | None = None,
-    *,
-    dtype: np.dtype[Any] = DOUBLE,
-    weights: tuple[Floats | None, Floats | None] = (None, None),
+    kernel: Kernel, X: Rows, Y: Rows | None = None, *, dtype: np.dtype[Any] = DOUBLE, weights: Weights = _EQUAL
 ) -> tuple[Floats, Floats]:
     """Compute row and column sums of K(X, Y); without `Y`, of the symmetric K(X, X), at half the cost.
 
@@ -76,13 +74,7 @@ def kernel_sums(
 
 
 def weighted_kernel_sums(
-    kernel: Kernel,
-    X: Rows,
-    W: NDArray[Any],
-    Y: Rows | None = None,
-    V: NDArray[Any] | None = None,
-    *,
-    weights: tuple[Floats | None, Floats | None] = (None, None),
+    kernel: Kernel, X: Rows, W: Counts, Y: Rows | None = None, V: Counts | None = None, *, weights: Weights = _EQUAL
 ) -> Floats:
     """Compute Σ_ij w_ib v_jb k(x_i, y_j) for every column b of the counts; without `Y`, that of the symmetric K(X, X).
 
@@ -161,8 +153,8 @@ class _Plan:
         tasks = list(product(range(len(self.parts)), (0, 1)))
         workers = min(len(tasks), threads.available())
         if workers == 1 or work < _SERIAL_PAIRS:
-            for one in tasks:
-                task(*one)
+            for part, parity in tasks:
+                task(part, parity)
             return
         with threads.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
             list(pool.map(task, *zip(*tasks, strict=True)))

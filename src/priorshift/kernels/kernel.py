@@ -1,8 +1,9 @@
-"""Kernels: the Gaussian one, whose tiles are matrix products, and others, whose tiles are plain kernel matrices.
+"""Kernels k(x, y), and the choice of one by its name and a rule for the bandwidth.
 
 A kernel is evaluated in three ways: ``kernel(X, Y)`` gives the whole matrix, ``kernel.paired(X, Y)`` the values
 k(x_i, y_i), and ``strip`` with ``tile`` are the fast route of :mod:`priorshift.embedding.tiles`: a strip is prepared
-once and used in many tiles, and a tile holds E with ``k(x_i, y_j) = w_i E_ij w_j``.
+once and used in many tiles, and a tile holds E with ``k(x_i, y_j) = w_i E_ij w_j``. Tiles of the Gaussian kernel are
+matrix products; those of other kernels are plain kernel matrices.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from priorshift.arrays import Floats, Index
+from priorshift.arrays import Floats
 from priorshift.errors import InputError
+from priorshift.io.parameters import check_bandwidth, check_choice
+from priorshift.io.scaling import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +30,12 @@ class Strip:
     rows: NDArray[Any]  # scaled
     weights: NDArray[Any]  # w
     reach: float  # largest exponent of rows that are not far out
-    far: Index | None = None  # rows that are far out, which are zero in `rows` and have the weight 1
-    outliers: Floats | None = None  # their values, in double precision
+    far: Any = ()  # indices of rows that are far out, which are zero in `rows` and have the weight 1
+    outliers: Any = ()  # their values, in double precision
 
     def all_rows(self) -> NDArray[Any]:
         """Return all rows, outliers included."""
-        if self.far is None:
+        if not len(self.far):
             return self.rows
         rows = self.rows.astype(np.float64)
         rows[self.far] = self.outliers
@@ -40,11 +43,8 @@ class Strip:
 
     def first(self, count: int) -> Strip:
         """Return the strip of the first rows."""
-        far, outliers = self.far, self.outliers
-        if far is not None and outliers is not None:
-            kept = int(np.searchsorted(far, count))
-            far, outliers = (far[:kept], outliers[:kept]) if kept else (None, None)
-        return Strip(self.rows[:count], self.weights[:count], self.reach, far, outliers)
+        near = int(np.searchsorted(self.far, count))
+        return Strip(self.rows[:count], self.weights[:count], self.reach, self.far[:near], self.outliers[:near])
 
 
 class Kernel(Protocol):
@@ -86,11 +86,15 @@ class Kernel(Protocol):
         """Fill `out` with E, k(x_i, y_j) = w_i E_ij w_j, and return True; or with k itself, and return False."""
 
 
-PAIRED_ROWS = 64  # rows of a block, of whose kernel matrix only the diagonal is used
+_PAIRED_ROWS = 64  # rows of a block, of whose kernel matrix only the diagonal is used
 
 
 class _PlainKernel:
-    """Strips that are the rows themselves. (Distances need exact differences near zero.)"""
+    """A kernel whose strips are the rows themselves. (Distances need exact differences near zero.)"""
+
+    bound: ClassVar[float] = 1.0
+    nonnegative: ClassVar[bool] = True
+    stationary: ClassVar[bool] = True
 
     def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
         return Strip(X, np.ones(len(X), dtype), 0.0)
@@ -114,10 +118,7 @@ class Laplace(_PlainKernel):
 
     bandwidth: float
     name: ClassVar[str] = "laplace"
-    stationary: ClassVar[bool] = True
-    metric: ClassVar[Any] = "cityblock"
-    bound: ClassVar[float] = 1.0
-    nonnegative: ClassVar[bool] = True
+    metric: ClassVar[Any] = "cityblock"  # of scipy's cdist
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
         return np.exp(cdist(X, Y, "cityblock") / -self.bandwidth)
@@ -147,8 +148,6 @@ class Energy(_PlainKernel):
 
     bandwidth: None = None
     name: ClassVar[str] = "energy"
-    stationary: ClassVar[bool] = True
-    metric: ClassVar[Any] = "euclidean"
     bound: ClassVar[float] = np.inf
     nonnegative: ClassVar[bool] = False
 
@@ -193,25 +192,15 @@ class FromFunction(_PlainKernel):
         try:
             values = np.asarray(self.function(X, Y), dtype=float)
         except (TypeError, ValueError) as error:
-            raise InputError(
-                f"the kernel {self.name} cannot be used ({error}); a matrix of numbers is expected."
-            ) from error
+            raise InputError(f"the kernel {self.name} failed ({error}); it must return a matrix of numbers.") from error
         if values.shape != (len(X), len(Y)) or not np.isfinite(values).all():
-            raise InputError(
-                f"the kernel {self.name} gave an array of shape {values.shape} for {len(X)} and {len(Y)} rows, or "
-                f"values that are not finite; a finite number for each pair, shape {(len(X), len(Y))}, is expected."
-            )
+            shapes = f"{values.shape}, but finite numbers of shape {(len(X), len(Y))} are expected"
+            raise InputError(f"the kernel {self.name} gave an array of shape {shapes}.")
         return values
 
     def paired(self, X: Floats, Y: Floats) -> Floats:
-        blocks = (slice(k, k + PAIRED_ROWS) for k in range(0, len(X), PAIRED_ROWS))
+        blocks = (slice(k, k + _PAIRED_ROWS) for k in range(0, len(X), _PAIRED_ROWS))
         return np.concatenate([np.empty(0), *(np.diagonal(self(X[block], Y[block])) for block in blocks)])
-
-    def check_symmetry(self, rows: Floats) -> None:
-        """Raise InputError if the function is not symmetric on a few rows."""
-        values = self(rows, rows)
-        if not np.allclose(values, values.T, rtol=1e-6, atol=1e-9 * float(np.abs(values).max())):
-            raise InputError(f"the kernel {self.name} is not symmetric: k(x, y) and k(y, x) must be the same number.")
 
 
 _LOG2_E = 1 / log(2)
@@ -219,12 +208,12 @@ _LOG2_E = 1 / log(2)
 # neither overflow nor lose digits: 2**1000 fits a double; in single precision an exponent of 32
 # still leaves the kernel value exact to 2e-6, and typical data stay below 5.
 _REACH = {np.dtype(np.float64): 1000.0, np.dtype(np.float32): 32.0}
-_FEW = 4  # at most one row in so many may be too far out for that, and is treated on its own
+_FEW = 4  # one row in four may be too far out for that, and is treated separately; with more, all are
 _NOTHING = -1e4  # exponent of a kernel value that is zero in either precision
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_PlainKernel):
     """Gaussian kernel k(x, y) = exp(−‖x − y‖² / (2h²)), with h the bandwidth.
 
     Examples
@@ -237,10 +226,7 @@ class Gaussian:
 
     bandwidth: float
     name: ClassVar[str] = "gaussian"
-    stationary: ClassVar[bool] = True
     metric: ClassVar[Any] = "euclidean"
-    bound: ClassVar[float] = 1.0
-    nonnegative: ClassVar[bool] = True
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
         return np.exp(cdist(X, Y, "sqeuclidean") / (-2 * self.bandwidth**2))
@@ -256,8 +242,6 @@ class Gaussian:
         rows = X * (np.sqrt(_LOG2_E) / self.bandwidth)
         half = np.einsum("ij,ij->i", rows, rows) / 2
         far = np.flatnonzero(half > _REACH[dtype] / 2)
-        if not len(far):
-            return Strip(rows.astype(dtype), np.exp2(-half).astype(dtype), float(half.max()))
         if len(far) > len(half) / _FEW:
             return Strip(rows, np.ones(len(half), dtype), np.inf)
         outliers = rows[far]
@@ -278,16 +262,97 @@ class Gaussian:
 
 def _place_outliers(A: Strip, B: Strip, out: NDArray[Any]) -> None:
     """Fill in the exponents of rows that are far out; two of them may be neighbours."""
-    if A.far is not None and A.outliers is not None:
+    if len(A.far):
         out[A.far] = _exponents(A.outliers, B.rows)
-    if B.far is not None and B.outliers is not None:
+    if len(B.far):
         out[:, B.far] = _exponents(B.outliers, A.rows).T
-        if A.far is not None and A.outliers is not None:
-            apart = cdist(A.outliers, B.outliers, "sqeuclidean") / -2
-            out[np.ix_(A.far, B.far)] = np.maximum(apart, _NOTHING)
+    if len(A.far) and len(B.far):
+        out[np.ix_(A.far, B.far)] = np.maximum(cdist(A.outliers, B.outliers, "sqeuclidean") / -2, _NOTHING)
 
 
 def _exponents(outliers: Floats, rows: NDArray[Any]) -> Floats:
     """Compute x·y − ‖x‖²/2, bounded from below."""
     half = np.einsum("ij,ij->i", outliers, outliers) / 2
     return np.maximum(outliers @ rows.T.astype(np.float64) - half[:, None], _NOTHING)
+
+
+_MEDIAN_ROWS = 1000  # rows from which a median distance is taken: about half a million pairs
+_KERNELS: dict[str, type[Any]] = {"gaussian": Gaussian, "laplace": Laplace, "energy": Energy}
+KERNELS = tuple(_KERNELS)
+_BANDWIDTH_RULES = ("dimension", "median", "variance")
+
+
+def bandwidth_from_gamma(gamma: float, kernel: str = "gaussian") -> float:
+    """Compute the bandwidth h that means the same as scikit-learn's or the paper's gamma (its τ).
+
+    Parameters
+    ----------
+    gamma : float
+        γ > 0.
+    kernel : {"gaussian", "laplace"}
+
+    Returns
+    -------
+    float
+        1/√(2γ) for the Gaussian kernel, since exp(−γd²) = exp(−d²/(2h²)), and 1/γ for the Laplace kernel.
+
+    Examples
+    --------
+    >>> from priorshift.kernels import bandwidth_from_gamma
+    >>> bandwidth_from_gamma(0.5)
+    1.0
+    """
+    if not (np.isfinite(gamma) and gamma > 0):
+        raise InputError(f"gamma is {gamma!r}, but it must be a positive number; pass gamma > 0.")
+    check_choice("kernel", kernel, ("gaussian", "laplace"))
+    return float(1 / np.sqrt(2 * gamma)) if kernel == "gaussian" else float(1 / gamma)
+
+
+def make_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats, features: int) -> Kernel:
+    """Build the kernel; a rule for the bandwidth is applied to rows of the population sample.
+
+    "dimension" is the paper's τ = 1/p, "median" the median distance between rows, "variance" the median of those
+    that are not zero, whose multiples are compared later.
+    """
+    if not isinstance(kernel, str):
+        return _check_own_kernel(kernel, bandwidth, rows)
+    check_choice("kernel", kernel, KERNELS)
+    if kernel == "energy":
+        if bandwidth != "dimension":  # the default
+            raise InputError(f"bandwidth is {bandwidth!r}, but the kernel 'energy' has none; leave it out.")
+        return Energy()
+    kind = _KERNELS[kernel]
+    if bandwidth == "dimension":
+        return kind(bandwidth_from_gamma(1 / features, kernel))
+    if bandwidth not in _BANDWIDTH_RULES:
+        return kind(check_bandwidth(bandwidth, f"one of {', '.join(map(repr, _BANDWIDTH_RULES))}"))
+    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MEDIAN_ROWS)).astype(int)]
+    distances = cdist(some, some, kind.metric)[np.triu_indices(len(some), 1)]
+    if bandwidth == "variance":
+        distances = distances[distances > 0]
+    h = float(np.median(distances)) if distances.size else 0.0
+    if h == 0:
+        why = "at least half of the pairs of source rows are identical"
+        raise InputError(f"bandwidth={bandwidth!r} gives 0, because {why}; pass a number or 'dimension'.")
+    return kind(h)
+
+
+def _check_own_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats) -> Kernel:
+    """Check a kernel object or a function k(X, Y) that a user passes."""
+    if isinstance(kernel, type) or not callable(kernel):
+        raise InputError(
+            f"kernel is {kernel!r}, but it must be one of {', '.join(map(repr, KERNELS))}, a kernel such as "
+            "kernels.Laplace(3.0), or a function k(X, Y)."
+        )
+    if bandwidth != "dimension":
+        raise InputError(f"bandwidth is {bandwidth!r}, but a kernel object has its own; set it there.")
+    needed = ("paired", "strip", "tile", "name", "bandwidth", "bound", "nonnegative", "stationary")
+    if not all(hasattr(kernel, name) for name in needed):
+        kernel = FromFunction(kernel)
+    if isinstance(kernel, FromFunction):
+        values = kernel(rows[:_PAIRED_ROWS], rows[:_PAIRED_ROWS])
+        if not np.allclose(values, values.T, rtol=1e-6, atol=1e-9 * float(np.abs(values).max())):
+            raise InputError(f"the kernel {kernel.name} is not symmetric: k(x, y) and k(y, x) must be equal.")
+    elif kernel.bandwidth is not None or isinstance(kernel, (Gaussian, Laplace)):
+        check_bandwidth(kernel.bandwidth, "None, if the kernel has none")
+    return kernel

@@ -13,16 +13,16 @@ import numpy as np
 
 from priorshift.arrays import Index
 from priorshift.base import PUEstimator
-from priorshift.embedding.bandwidth import BandwidthCurve, choose_bandwidth
 from priorshift.embedding.cuda import Device, choose_device
 from priorshift.embedding.gram import Embeddings, SourceEmbedding, ratio, separation
 from priorshift.embedding.random_features import RandomFeatures, check_features, uses_random_features
+from priorshift.embedding.samples import BandwidthCurve, choose_bandwidth
 from priorshift.errors import InputError, WeakSeparationWarning
 from priorshift.formatting import format_short
 from priorshift.inference import intervals
 from priorshift.io.observations import PriorInfluence, row_codes
 from priorshift.kernels import Gaussian, Laplace
-from priorshift.kernels.choice import make_kernel
+from priorshift.kernels.kernel import make_kernel
 from priorshift.problem import Source, Target
 from priorshift.results import Interval, NegativeRatio
 from priorshift.warning_records import warn

@@ -28,13 +28,12 @@ import json
 import math
 import os
 import re
-import stat
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Self, TypeVar
+from typing import Any, BinaryIO, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +77,10 @@ class Saveable(ABC):
 
     KIND: ClassVar[str]  # as in the file
 
+    def __init_subclass__(cls) -> None:
+        if "KIND" in vars(cls):
+            _CLASSES[cls.KIND] = cls
+
     @abstractmethod
     def to_contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the header and the arrays of a file."""
@@ -111,18 +114,42 @@ class Saveable(ABC):
         Sketch, ScoreModel or Histogram
             An object of this class.
         """
-        return load(path, [cls])
+        loaded: Self = _load(path, {cls.KIND: cls})
+        return loaded
 
 
-_Saved = TypeVar("_Saved", bound=Saveable)
+_CLASSES: dict[str, type[Saveable]] = {}  # by their kind in a file
 
 
-def load(path: str | os.PathLike[str], classes: Sequence[type[_Saved]]) -> _Saved:
-    """Load an object of any of these classes from a file; errors name the path."""
-    by_kind = {one.KIND: one for one in classes}
-    contents = read(path, tuple(by_kind))
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load a sketch, a score model or a histogram from a file.
+
+    Parameters
+    ----------
+    path : str or path
+        Path of a file that `save` of one of them wrote.
+
+    Returns
+    -------
+    Sketch, ScoreModel or Histogram
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from priorshift.sketch import Sketch, load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Sketch.from_sample([[1.0, 2.0], [3.0, 5.0], [2.0, 2.0]], features=64).save(f"{folder}/a.sketch")
+    ...     print(load(f"{folder}/a.sketch"))
+    sketch of 3 rows: 64 random features of a gaussian kernel, bandwidth 1, 2 columns
+    """
+    return _load(path, _CLASSES)
+
+
+def _load(path: str | os.PathLike[str], classes: Mapping[str, type[Saveable]]) -> Any:
+    """Load an object of one of these classes; errors name the path."""
+    contents = read(path, tuple(classes))
     try:
-        return by_kind[contents.kind].from_contents(contents.header, contents.arrays)
+        return classes[contents.kind].from_contents(contents.header, contents.arrays)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -156,7 +183,11 @@ def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], array
 def read(path: str | os.PathLike[str], kinds: Sequence[str]) -> Contents:
     """Read a file of one of these kinds, and check all of it."""
     try:
-        with _open(Path(path)) as file:
+        if not Path(path).exists():
+            raise InputError(f"{str(path)[:200]!r} does not exist; check the path.")
+        if not Path(path).is_file():
+            raise InputError(f"{path} is a folder, a pipe or a device; pass a file that priorshift saved.")
+        with Path(path).open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             about = _read_header(file, size, f"{path}")
             return Contents(about["kind"], about["header"], _read_arrays(file, size, about, kinds, f"{path}"))
@@ -192,26 +223,11 @@ def _is_finite(array: NDArray[Any]) -> bool:
     return all(bool(np.isfinite(flat[k : k + step]).all()) for k in range(0, len(flat), step))
 
 
-def _open(path: Path) -> BinaryIO:
-    """Open a regular file."""
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist; check the path.") from None
-    except ValueError:  # a null character
-        raise InputError(f"{str(path)[:40]!r} is not a path; pass the path of a saved file.") from None
-    if stat.S_ISDIR(mode):
-        raise InputError(f"{path} is a folder, but a file that priorshift saved is expected; name a file in it.")
-    if not stat.S_ISREG(mode):
-        raise InputError(f"{path} is a pipe or a device, but a file that priorshift saved is expected; pass a file.")
-    return path.open("rb")
-
-
 def _read_header(file: BinaryIO, size: int, name: str) -> dict[str, Any]:
     """Read the header, after checking the checksum of the whole file block by block."""
     begin = file.read(len(_MAGIC))
     if begin != _MAGIC:
-        what = "is empty" if not begin else "is not a file that priorshift saved"
+        what = "is not a file that priorshift saved" if begin else "is empty"
         table = ": it is a Parquet file" if begin.startswith(b"PAR1") else ""
         raise InputError(f"{name} {what}{table}; pass a file that save() or priorshift sketch wrote.")
     length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
@@ -225,10 +241,8 @@ def _read_header(file: BinaryIO, size: int, name: str) -> dict[str, Any]:
     about = _parse_header(file.read(length), size, name)
     written = about.get("format")
     if isinstance(written, int) and written > _FORMAT:
-        raise InputError(
-            f"{name} is written in format {str(written)[:40]}, but this version of priorshift ({__version__}) reads "
-            f"format {_FORMAT}; install a newer one."
-        )
+        needed = f"{name} is written in format {str(written)[:40]}, but priorshift {__version__} reads format {_FORMAT}"
+        raise InputError(f"{needed}; install a newer version.")
     if about.keys() != _KEYS or written is not _FORMAT:
         raise _damaged(name, "its header has missing or unknown keys")
     if not all(isinstance(about[key], str) for key in ("kind", "priorshift")) or not isinstance(about["header"], dict):
@@ -299,10 +313,10 @@ def _read_arrays(
     available = size - file.tell() - _CHECKSUM_BYTES
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {}
     listed: list[Any] = about["arrays"] if isinstance(about["arrays"], list) else [None]
-    for one in listed:
-        if not _describes_array(one, available) or one["name"] in shapes:
+    for entry in listed:
+        if not _describes_array(entry, available) or entry["name"] in shapes:
             raise _damaged(name, "its header describes an impossible array")
-        shapes[one["name"]] = one["dtype"], tuple(one["shape"])
+        shapes[entry["name"]] = entry["dtype"], tuple(entry["shape"])
     declared = sum(8 * math.prod(shape) for _, shape in shapes.values())
     if declared != available:
         raise _damaged(name, f"its header declares {declared} bytes of arrays, but {available} are present")
@@ -317,13 +331,13 @@ def _read_arrays(
     return arrays
 
 
-def _describes_array(one: Any, available: int) -> bool:
+def _describes_array(entry: Any, available: int) -> bool:
     """Whether an entry of the header describes an array that fits into the available bytes."""
-    if not (isinstance(one, dict) and one.keys() == {"name", "dtype", "shape"} and isinstance(one["name"], str)):
+    if not (isinstance(entry, dict) and entry.keys() == {"name", "dtype", "shape"} and isinstance(entry["name"], str)):
         return False
-    if one["dtype"] not in ("<f8", "<i8") or not isinstance(one["shape"], list) or len(one["shape"]) > _MAX_AXES:
+    if entry["dtype"] not in ("<f8", "<i8") or not isinstance(entry["shape"], list) or len(entry["shape"]) > _MAX_AXES:
         return False
-    return all(type(length) is int and 0 <= length <= available for length in one["shape"])
+    return all(type(length) is int and 0 <= length <= available for length in entry["shape"])
 
 
 def _with_article(kind: str) -> str:

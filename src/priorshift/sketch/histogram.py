@@ -15,9 +15,12 @@ from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
+from priorshift.io.sample_checks import check_sizes
+from priorshift.methods.witness_shift import WitnessShift
 from priorshift.progress import track_progress
+from priorshift.results import PriorEstimate
 from priorshift.scores import mixture
-from priorshift.scores.counts import GROUPS, ScoreCounts
+from priorshift.scores.counts import GROUPS, ScoreCounts, SourceCounts
 from priorshift.scores.cross_fitting import choose_score_device
 from priorshift.scores.posterior import posterior_levels
 from priorshift.sketch import private
@@ -89,13 +92,7 @@ class Histogram(private.Summary):
 
     @classmethod
     def checkpoints(
-        cls,
-        sample: Any,
-        model: ScoreModel,
-        *,
-        device: str = "auto",
-        start: int = 0,
-        resume: Histogram | None = None,
+        cls, sample: Any, model: ScoreModel, *, device: str = "auto", start: int = 0, resume: Histogram | None = None
     ) -> Iterator[Histogram]:
         """Count the rows of a sample chunk by chunk, so that intermediate results can be saved.
 
@@ -111,19 +108,18 @@ class Histogram(private.Summary):
         Histogram
             Histogram of all rows so far.
         """
-        if not isinstance(model, ScoreModel):
-            raise InputError(f"model is of type {type(model).__name__}, but a ScoreModel is expected; fit one first.")
+        check_model(model)
         chunks = Chunks.of(sample, "sample", drop=model.reader.drop)
         chosen = choose_score_device(device, chunks.rows or 0)
         total = None if resume is None else resume.counted
         done = 0 if total is None else total.rows
 
-        def count(rows: Floats, place: int) -> ScoreCounts:
-            return ScoreCounts.from_p_values(model.p_values(rows, place, chosen), model.ranked)
+        def count(block: tuple[Floats, int]) -> ScoreCounts:
+            return ScoreCounts.from_p_values(model.p_values(*block, chosen), model.ranked)
 
         with track_progress("counting", chunks.rows, "rows") as advance:
             advance(done)
-            for counted in map_in_order(lambda block: count(*block), _row_blocks(chunks, model, start, done)):
+            for counted in map_in_order(count, _row_blocks(chunks, model, start, done)):
                 advance(counted.rows)
                 total = counted if total is None else total.merge(counted)
                 yield cls(total, model.fingerprint, model.ranked, model.folds, model.km2_prior, model.unlabeled_rows)
@@ -169,20 +165,13 @@ class Histogram(private.Summary):
     def check_same_model(self, other: Any) -> None:
         """Refuse anything but a histogram that was counted by the same model."""
         if not isinstance(other, Histogram):
+            raise InputError(f"a histogram can be combined only with another one, but got {type(other).__name__}.")
+        models = {(each.model, each.ranked, each.folds, len(each.counted.counts)) for each in (self, other)}
+        if len(models) > 1:
             raise InputError(
-                f"a histogram cannot be combined with {type(other).__name__}; pass another histogram by the same model."
+                f"the histograms of {len(self)} and of {len(other)} rows are by different score models "
+                f"({self.model[:8]} and {other.model[:8]}); count all samples by one model."
             )
-        if self.made_by != other.made_by:
-            raise InputError(
-                f"the histograms of {len(self)} and of {len(other)} rows were made by different score models "
-                f"({self.model[:8]} and {other.model[:8]}), so their ranks mean different things; count all samples by "
-                "one model."
-            )
-
-    @property
-    def made_by(self) -> tuple[str, int, int, int]:
-        """What histograms by the same model have in common."""
-        return self.model, self.ranked, self.folds, len(self.counted.counts)
 
     def with_noise(self, epsilon: float, delta: float, random_state: Any) -> Histogram:
         """Add the noise of a private release."""
@@ -192,17 +181,9 @@ class Histogram(private.Summary):
     def to_contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the header and the arrays of a file."""
         counted = self.counted
-        header = {
-            "rows": counted.rows,
-            "model": self.model,
-            "ranked": self.ranked,
-            "folds": self.folds,
-            "km2_prior": self.km2_prior if np.isfinite(self.km2_prior) else None,
-            "fitted": self.fitted,
-            "noise": counted.noise,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-        }
+        names = ("model", "ranked", "folds", "fitted", "epsilon", "delta")
+        header = {"rows": counted.rows, "noise": counted.noise} | {name: getattr(self, name) for name in names}
+        header["km2_prior"] = self.km2_prior if np.isfinite(self.km2_prior) else None
         if counted.pairs is None:
             return header, {"counts": counted.grouped}
         return header, {"counts": counted.counts, "levels": counted.levels, "pairs": counted.pairs}
@@ -216,17 +197,10 @@ class Histogram(private.Summary):
         if not _FINGERPRINT.fullmatch(model):
             raise fields.refused("'model' is not the fingerprint of a model")
         sensitivity = private.counts_sensitivity(len(arrays["counts"]))
-        epsilon, delta = private.budget_from_fields(fields, fields.number("noise"), sensitivity, counted.rows)
-        return cls(
-            counted,
-            model,
-            ranked=fields.whole("ranked", 2),
-            folds=fields.whole("folds", 2),
-            km2_prior=float("nan") if fields.is_none("km2_prior") else fields.number("km2_prior", 0.0, 1.0),
-            fitted=fields.whole("fitted", 2),
-            epsilon=epsilon,
-            delta=delta,
-        )
+        budget = private.read_budget(fields, fields.number("noise"), sensitivity, counted.rows)
+        ranked, folds, fitted = (fields.whole(name, 2) for name in ("ranked", "folds", "fitted"))
+        km2_prior = float("nan") if fields.is_none("km2_prior") else fields.number("km2_prior", 0.0, 1.0)
+        return cls(counted, model, ranked, folds, km2_prior, fitted, *budget)
 
 
 def _row_blocks(chunks: Chunks, model: ScoreModel, start: int, done: int) -> Iterator[tuple[Floats, int]]:
@@ -252,16 +226,42 @@ def _read_counts(arrays: Mapping[str, NDArray[Any]], fields: Fields) -> ScoreCou
         raise fields.refused("it has no counts")
     if is_private:
         check_arrays(arrays, {"counts": (repeats, GROUPS)}, fields)
+        counted = ScoreCounts.from_groups(rows, arrays["counts"], noise)
     else:
         pairs = (repeats * (repeats - 1) // 2, mixture.BINS, mixture.BINS)
         levels = (repeats, posterior_levels(ranked))
         check_arrays(arrays, {"counts": (repeats, mixture.BINS), "levels": levels, "pairs": pairs}, fields)
-    if is_private:
-        counted = ScoreCounts.from_groups(rows, arrays["counts"], noise)
-    else:
         counted = ScoreCounts(rows, arrays["counts"], arrays["pairs"], arrays["levels"])
     with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are refused
         adds_up = counted.adds_up
     if (noise > 0) != is_private or not adds_up:
         raise fields.refused("its counts do not add up")
     return counted
+
+
+def check_model(model: Any) -> None:
+    """Refuse anything but a score model."""
+    if not isinstance(model, ScoreModel):
+        raise InputError(f"model is of type {type(model).__name__}, but a ScoreModel is expected; fit one first.")
+
+
+def estimate_from_histograms(estimator: Any, *, positive: Any, unlabeled: Any, target: Any) -> PriorEstimate:
+    """Estimate the target prior from three histograms by one score model."""
+    if not isinstance(estimator, WitnessShift):
+        other = type(estimator).__name__
+        raise InputError(f"histograms are for the default method, WitnessShift, not for {other}; leave method out.")
+    samples = {"positive": positive, "unlabeled": unlabeled, "target": target}
+    for name, sample in samples.items():
+        if not isinstance(sample, Histogram):
+            raise InputError(
+                f"{name} is of type {type(sample).__name__}, but other samples are histograms. Make a histogram of it "
+                "too, by the same model."
+            )
+        positive.check_same_model(sample)
+    check_sizes(**{name: len(sample) for name, sample in samples.items()})
+    source = SourceCounts(
+        positive.counted, unlabeled.counted, positive.ranked, positive.folds, positive.km2_prior, estimator.scenario
+    )
+    estimate = estimator.fit_counts(source).estimate_counts(target.counted)
+    details = {**estimate.details, "fitted_rows": positive.fitted, **private.privacy_details(**samples)}
+    return replace(estimate, details=details)

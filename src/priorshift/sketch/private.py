@@ -60,10 +60,7 @@ class Summary(Saveable):
     def merged_budget(self, other: Summary) -> Budget:
         """Return the budget of two disjoint samples together: each release stays as private as it was."""
         if (self.epsilon is None) != (other.epsilon is None):
-            raise InputError(
-                "one of the two is private and the other is not, so the result would be neither; release both, or "
-                "merge first and release the result."
-            )
+            raise InputError("one of the two is private and the other is not; release both, or merge them first.")
         if self.epsilon is None or self.delta is None or other.epsilon is None or other.delta is None:
             return None, None
         return max(self.epsilon, other.epsilon), max(self.delta, other.delta)
@@ -151,17 +148,12 @@ def privacy_loss(noise: float, epsilon: float) -> float:
 def check_budget(epsilon: Any, delta: Any) -> None:
     """Refuse an impossible privacy budget."""
     if not (is_number(epsilon) and _EPSILON[0] <= epsilon <= _EPSILON[1]):
-        raise InputError(
-            f"epsilon is {epsilon!r}, but it must be a positive number (1e-6 to 1000); 1 is common, less hides more."
-        )
+        raise InputError(f"epsilon is {epsilon!r}, but it must be a number from 1e-6 to 1000; 1 is common.")
     if not (is_number(delta) and _DELTA[0] <= delta < _DELTA[1]):
-        raise InputError(
-            f"delta is {delta!r}, but it must be a number between 0 and 1 (at least 1e-15), far below one over the "
-            "number of rows; try 1e-6."
-        )
+        raise InputError(f"delta is {delta!r}, but it must be a number from 1e-15 to 1, far below 1/rows; try 1e-6.")
 
 
-def budget_from_fields(fields: Fields, noise: float, sensitivity: float, rows: int) -> Budget:
+def read_budget(fields: Fields, noise: float, sensitivity: float, rows: int) -> Budget:
     """Read the budget in a file; refuse noise that is too small for it, or larger than any budget needs.
 
     `noise` may be that of up to `rows` merged samples, the root of the sum of their squares.
@@ -177,9 +169,8 @@ def budget_from_fields(fields: Fields, noise: float, sensitivity: float, rows: i
 
 def privacy_details(**samples: Summary) -> dict[str, Any]:
     """Return the entry "private" of an estimate's details: the budget of every private sample; nothing if none is."""
-    budgets = {
-        name: {"epsilon": one.epsilon, "delta": one.delta} for name, one in samples.items() if one.epsilon is not None
-    }
+    released = {name: sample for name, sample in samples.items() if sample.epsilon is not None}
+    budgets = {name: {"epsilon": sample.epsilon, "delta": sample.delta} for name, sample in released.items()}
     return {"private": budgets} if budgets else {}
 
 
@@ -204,12 +195,8 @@ def add_noise_to_counts(counted: ScoreCounts, epsilon: float, delta: float, rand
     noisy += (counted.rows - noisy.sum(axis=1, keepdims=True)) / noisy.shape[1]
     share = sigma / sqrt(repeats) * sqrt(GROUPS) / 2 / counted.rows
     if share > _LOST:
-        warn(
-            f"The noise for epsilon {epsilon:g} and delta {delta:g} moves the share of {counted.rows} rows that look "
-            f"positive by about {share:.2g}, so hardly any information is left. Allow a larger epsilon, or release at "
-            f"least {_round_up(counted.rows * share / _LOST)} rows.",
-            PrivacyWarning,
-        )
+        effect = f"moves the share of {counted.rows} rows that look positive by about {share:.2g}"
+        _warn_of_noise(epsilon, delta, effect, counted.rows * share / _LOST)
     return ScoreCounts.from_groups(counted.rows, noisy, sigma)
 
 
@@ -220,10 +207,7 @@ def add_noise_to_moments(moments: FeatureMoments, epsilon: float, delta: float, 
     if moments.noise:
         raise InputError("the sketch is private already; release the original one, with the whole budget.")
     if moments.is_weighted:
-        raise InputError(
-            "the sketch has weights, and no noise is known to hide a row of a large weight; release a sketch without "
-            "weights."
-        )
+        raise InputError("the sketch has weights, so noise would not hide its rows; release one without weights.")
     _warn_of_delta(delta, moments.rows)
     sigma, D = gaussian_noise(MOMENTS_SENSITIVITY, epsilon, delta), len(moments.total)
     rng = None if random_state is None else np.random.default_rng(random_state)
@@ -236,12 +220,8 @@ def add_noise_to_moments(moments: FeatureMoments, epsilon: float, delta: float, 
     product.T[upper] = product[upper]
     length = sqrt(D) * sigma / moments.rows
     if length**2 > _LOST:
-        warn(
-            f"The noise for epsilon {epsilon:g} and delta {delta:g} has the length {length:.2g}, but the mean "
-            f"embedding of {moments.rows} rows is no longer than 1, so hardly any information is left. Allow a larger "
-            f"epsilon, take fewer features, or release at least {_round_up(moments.rows * length / sqrt(_LOST))} rows.",
-            PrivacyWarning,
-        )
+        effect = f"has the length {length:.2g}, but the mean embedding of {moments.rows} rows is no longer than 1"
+        _warn_of_noise(epsilon, delta, effect, moments.rows * length / sqrt(_LOST))
     return replace(moments, total=total, squared_total=total, product=product, noise=sigma)
 
 
@@ -268,15 +248,17 @@ def _system_normal(count: int) -> Floats:
 
 
 def _warn_of_delta(delta: float, rows: int) -> None:
+    """Warn if publishing one row at random would be as private."""
     if delta * rows >= 1:
-        warn(
-            f"delta is {delta:g}, but publishing one of the {rows} rows at random has a delta of {1 / rows:.2g}; pass "
-            "a much smaller one.",
-            PrivacyWarning,
-        )
+        limit = f"publishing one of the {rows} rows at random has a delta of {1 / rows:.2g}"
+        warn(f"delta is {delta:g}, but {limit}; pass a much smaller one.", PrivacyWarning)
 
 
-def _round_up(rows: float) -> int:
-    """Round a number of rows up to two digits."""
+def _warn_of_noise(epsilon: float, delta: float, effect: str, rows: float) -> None:
+    """Warn that noise leaves hardly any information, and name the number of rows, to two digits, that would do."""
     step = 10 ** max(floor(log10(rows)) - 1, 0)
-    return int(-(-rows // step) * step)
+    warn(
+        f"The noise for epsilon {epsilon:g} and delta {delta:g} {effect}, so hardly any information is left. Allow a "
+        f"larger epsilon, use fewer features in a sketch, or release at least {int(-(-rows // step) * step)} rows.",
+        PrivacyWarning,
+    )

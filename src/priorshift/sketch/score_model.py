@@ -19,24 +19,16 @@ from priorshift.io.parameters import check_settings
 from priorshift.io.sample_checks import check_distinct_samples, check_sizes, warn_of_copies
 from priorshift.io.tables import Table, check_dropped
 from priorshift.problem import Sample, Source
-from priorshift.scores.cross_fitting import (
-    FIT_ROWS,
-    Codes,
-    Ridge,
-    content_codes,
-    cross_fit,
-    fold_of,
-    mostly_copies,
-    place_codes,
-    scores_by_fold,
-)
+from priorshift.scores import cross_fitting
+from priorshift.scores.cross_fitting import FIT_ROWS, Codes, Ridge, content_codes, fold_of, place_codes
 from priorshift.scores.mixture import p_values
 from priorshift.scores.scored_source import Preparation, ScoredSource, warn_if_swapped
 from priorshift.sketch.container import Saveable, check_arrays
-from priorshift.sketch.row_reader import RowReader
+from priorshift.sketch.design import RowReader
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.threads import map_in_threads, one_blas_thread
 
+_OF_MODELS = ("phase", "twice", "constant")  # arrays with an entry for each model
 _ARRAYS = ("half", "phase", "twice", "constant", "seeds", "positive")
 _LARGEST = 1e100  # of the coefficients and scores of a model
 _GRID = 2.0**36  # scores are rounded, so that a row has one score however it is read
@@ -90,7 +82,7 @@ class ScoreModel(Saveable):
     seeds: NDArray[np.int64]  # that assign rows to folds in each repetition
     positive: Floats  # sorted scores of the positives in each repetition
     by_place: bool  # whether most rows are copies, so that a row's position decides its fold
-    km2_prior: float  # KM2's estimate of the source prior; NaN where it was not asked for
+    km2_prior: float  # KM2's estimate of the source prior; NaN where it was not computed
     unlabeled_rows: int  # to which it was fitted
 
     @classmethod
@@ -119,27 +111,22 @@ class ScoreModel(Saveable):
         source = Source.from_samples(
             Sample(Table("positive", P)), Sample(Table("unlabeled", U)), scenario="case-control", standardize=False
         )
-        every = np.ones(rows.shape[1], dtype=bool)  # the reader has left out constant columns
-        prepare = Preparation.fit(U, used=every, encoded=reader.encoder is not None)
+        # the reader has left out constant columns
+        prepare = Preparation.fit(U, used=np.ones(rows.shape[1], dtype=bool), encoded=reader.encoder is not None)
         by_place, codes = _fold_codes(P, U)
-        warn_of_copies(
-            source.copies,
-            "rows that the score is fitted to",
-            "in batches each copy counts, so that the interval is too narrow. Leave copies out, or pass tables that "
-            "fit into memory with stream=False.",
+        advice = (
+            "when streaming each copy counts, so the interval is too narrow. Leave copies out, or pass stream=False."
         )
+        warn_of_copies(source.copies, "rows that the score is fitted to", advice)
         seeds = rng.integers(2**53, size=options.repeats)
         next_seed = iter(seeds.tolist())
+
+        def deal(folds: int) -> Any:
+            return fold_of(codes, folds, next(next_seed))
+
         with one_blas_thread():
-            repetitions = cross_fit(
-                prepare(rows),
-                source,
-                None,
-                options.repeats,
-                options.folds,
-                rng,
-                fit_rows=options.fit_rows,
-                deal=lambda folds: fold_of(codes, folds, next(next_seed)),
+            repetitions = cross_fitting.cross_fit(
+                prepare(rows), source, None, options.repeats, options.folds, rng, fit_rows=options.fit_rows, deal=deal
             )
             scored = ScoredSource.from_repetitions(source, prepare, repetitions, seed=0)
             km2 = MixturePrior(max_rows=options.max_rows).fit_km2(source, rng) if options.use_km2 else float("nan")
@@ -149,11 +136,11 @@ class ScoreModel(Saveable):
             reader,
             prepare,
             half=np.stack([models[0].half for models in ridges]),
-            phase=np.array([[model.phase for model in models] for models in ridges]),
-            twice=np.array([[model.twice for model in models] for models in ridges]),
-            constant=np.array([[model.constant for model in models] for models in ridges]),
+            **{
+                name: np.array([[getattr(model, name) for model in models] for models in ridges]) for name in _OF_MODELS
+            },
             seeds=seeds,
-            positive=np.sort(_round_scores(np.stack([one.positive for one in repetitions])), axis=1),
+            positive=np.sort(_round_scores(np.stack([repetition.positive for repetition in repetitions])), axis=1),
             by_place=by_place,
             km2_prior=km2,
             unlabeled_rows=len(U),
@@ -188,7 +175,7 @@ class ScoreModel(Saveable):
 
         def rank(k: int) -> Floats:
             fold = fold_of(codes, self.folds, int(self.seeds[k]))
-            scores = scores_by_fold(prepared, fold, self._models[k], device)
+            scores = cross_fitting.scores_by_fold(prepared, fold, self._models[k], device)
             return p_values(self.positive[k], _round_scores(scores), in_order=True)
 
         with one_blas_thread():
@@ -261,35 +248,26 @@ def _fold_codes(P: Floats, U: Floats) -> tuple[bool, Codes]:
     by chance, and most do, the position of a row decides.
     """
     codes = content_codes(np.concatenate([P, U]))
-    if mostly_copies(codes) and repeats_by_chance(U):
+    if cross_fitting.mostly_copies(codes) and repeats_by_chance(U):
         return True, np.concatenate([place_codes(0, len(P)), place_codes(0, len(U))])
     return False, codes
 
 
 def _check_arrays(arrays: Mapping[str, NDArray[Any]], n_features: int, fields: Fields) -> None:
     """Refuse arrays that no fitted model has."""
-    repeats, folds, frequencies = _shape(arrays, "phase", 3)
-    positives = _shape(arrays, "positive", 2)[1]
+    if not ({"phase", "positive"} <= arrays.keys() and (arrays["phase"].ndim, arrays["positive"].ndim) == (3, 2)):
+        raise fields.refused("it has no models or no positives")
+    (repeats, folds, frequencies), positives = arrays["phase"].shape, arrays["positive"].shape[1]
     if not repeats or not frequencies or folds < 2 or positives < 2:
         raise fields.refused("it has fewer than two folds or positives")
-    shapes = {
-        "half": (repeats, n_features, frequencies),
-        "phase": (repeats, folds, frequencies),
-        "twice": (repeats, folds, frequencies),
-        "constant": (repeats, folds),
-        "seeds": (repeats,),
-        "positive": (repeats, positives),
-    }
+    models = (repeats, folds, frequencies)
+    shapes: dict[str, tuple[int, ...]] = {"half": (repeats, n_features, frequencies), "phase": models, "twice": models}
+    shapes |= {"constant": (repeats, folds), "seeds": (repeats,), "positive": (repeats, positives)}
     check_arrays(arrays, shapes, fields)
     if (np.diff(arrays["positive"], axis=1) < 0).any() or (arrays["seeds"] < 0).any() or (arrays["twice"] < 0).any():
         raise fields.refused("its scores are not in order")
     if any(np.abs(arrays[name]).max() > _LARGEST for name in _ARRAYS if name != "seeds"):
         raise fields.refused("its coefficients are larger than any that can be fitted")
-
-
-def _shape(arrays: Mapping[str, NDArray[Any]], name: str, axes: int) -> tuple[int, ...]:
-    """Return the shape of an array with so many axes; zeros if there is none."""
-    return arrays[name].shape if name in arrays and arrays[name].ndim == axes else (0,) * axes
 
 
 def _round_scores(scores: Floats) -> Floats:

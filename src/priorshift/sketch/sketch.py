@@ -1,166 +1,59 @@
 """A sample as a sketch: its size, and the mean and second moment of random features of its rows, instead of the rows.
 
-A sketch has a design: how rows become numbers, and the random features of these. Sketches can be merged, and estimate
-together, only if they share one. Frequencies are stored besides their seed, since another version of numpy may draw
-others.
-
+Sketches can be merged, and estimate together, only if they share one :class:`~priorshift.sketch.design.Design`.
 Sketches of parts add up to the sketch of the whole, in any order, so that rows can be read once, in chunks, on several
 machines or at several places. Three sketches, of positives, unlabelled source and target, give the same estimate and
-interval of TCPU as the rows (:mod:`priorshift.sketch.estimation`).
+interval of TCPU as the rows.
 
 What a file must satisfy: ‖z‖ = 1 for the features z of every row. So a mean is no longer than 1, the trace of the
 second moment is Σ w², of which each pair of features of one frequency has the same part, and the covariance has no
 negative direction. A file that violates one of these, by more than its noise can, is refused.
+
+Are the sketches of positives and population swapped? The population holds the positives, U = πP + (1−π)N. Let h be any
+function of a row, and D = E_U h − E_P h; then N lies D/(1−π) from P, and
+
+    Var_U h = π Var_P h + (1−π) Var_N h + π D²/(1−π),
+
+so that Var_U h is no smaller than π Var_P h + π D²/(1−π). If the two are swapped, and the classes well separated, it
+is. The h used is the witness ⟨μ_U − μ_P, z⟩, whose variances follow from second moments.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from math import sqrt
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky
 
-from priorshift.embedding.moments import FeatureMoments
-from priorshift.embedding.random_features import LEAST_FEATURES, RandomFeatures, check_features
-from priorshift.errors import InputError
+from priorshift.embedding.moments import FeatureMoments, embed_moments
+from priorshift.embedding.random_features import kernel_details
+from priorshift.errors import InconsistentInputWarning, InputError
+from priorshift.inference.prior_knowledge import read_prior
 from priorshift.io.chunks import Chunks
 from priorshift.io.header_fields import Fields
-from priorshift.io.parameters import check_choice, check_settings, is_number
-from priorshift.io.tables import Table
-from priorshift.kernels import Gaussian, Laplace
-from priorshift.kernels.choice import make_kernel
+from priorshift.io.parameters import is_known
+from priorshift.io.sample_checks import check_sizes
+from priorshift.io.weights import check_effective_size
+from priorshift.methods.tcpu import TCPU
 from priorshift.progress import show_progress
+from priorshift.results import PriorEstimate
 from priorshift.sketch import private
 from priorshift.sketch.container import check_arrays
-from priorshift.sketch.row_reader import RowReader, open_chunks, weighted_rows
+from priorshift.sketch.design import Design, open_chunks, weighted_rows
+from priorshift.warning_records import warn
 
-_DESIGN_ROWS = 65_536  # rows that fix a design: the error of a mean or a spread is then 0.4 % of the spread
-_KERNELS: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
-_RULES = ("dimension", "median")  # for the bandwidth
-_MAX_FEATURES = 8192  # whose second moment takes half a gigabyte
 _CHUNKS_AT_A_TIME = 4  # between two checkpoints: while one is added up, the next is read
+_CERTAIN = 3.0  # standard errors below zero that are not chance
+_FOURTH = 4.0  # of a variance's own variance, n Var(s²)/s⁴: 2 for normal values, and rarely above this
 
 _ROUNDING = 1e-9  # relative error of a sum over many rows
 _LEAST, _MOST = 1e-150, 1e150  # of sums of weights, and of their squares
 _FAR = 10.0  # standard deviations that noise never exceeds
-
-
-@dataclass(frozen=True, eq=False)
-class Design:
-    """How rows become random features, fixed by one sample."""
-
-    reader: RowReader  # rows to numbers
-    features: RandomFeatures  # of these numbers
-    seed: int  # by which the frequencies were drawn
-    bandwidth_by: str | None  # rule that gave the bandwidth
-    standardize: bool  # whether the reader scales columns to variance 1
-
-    @classmethod
-    def fit(
-        cls,
-        table: Table,
-        *,
-        random_state: Any = 0,
-        features: int = 512,
-        bandwidth: str | float = "dimension",
-        kernel: Any = "gaussian",
-        drop: Sequence[str] = (),
-        standardize: bool = True,
-    ) -> Design:
-        """Fix a design by some rows; the settings are those of :meth:`Sketch.from_sample`."""
-        check_settings({"random_state": random_state})
-        check_features(features)
-        if features > _MAX_FEATURES:
-            raise InputError(
-                f"features is {features}, but a sketch stores the products of all pairs of them; pass at most "
-                f"{_MAX_FEATURES}."
-            )
-        if isinstance(kernel, str):
-            check_choice("kernel", kernel, tuple(_KERNELS))
-        elif not isinstance(kernel, (Gaussian, Laplace)):
-            raise InputError(f"kernel is {kernel!r}, but a sketch supports 'gaussian' and 'laplace'; pass one of them.")
-        if isinstance(bandwidth, str) and bandwidth not in _RULES:
-            rules = " or ".join(map(repr, _RULES))
-            raise InputError(f"bandwidth is {bandwidth!r}, but a sketch needs a positive number or one of {rules}.")
-        reader = RowReader.fit(table, drop=drop, standardize=standardize)
-        chosen = make_kernel(kernel, bandwidth, reader(table, table.name), reader.dimension)
-        is_seed = is_number(random_state) and random_state < 2**62
-        seed = int(random_state if is_seed else np.random.default_rng(random_state).integers(2**62))
-        drawn = RandomFeatures.draw(chosen, reader.n_features, features, np.random.default_rng(seed))
-        rule = bandwidth if isinstance(kernel, str) and isinstance(bandwidth, str) else None
-        return cls(reader, drawn, seed, rule, standardize)
-
-    @classmethod
-    def from_chunks(cls, chunks: Chunks, settings: dict[str, Any]) -> Design:
-        """Fix a design by a random subsample of a sample."""
-        return cls.fit(chunks.sample(_DESIGN_ROWS, np.random.default_rng(0)), **settings)
-
-    def moments(self, chunks: Chunks, weights: Any = None) -> FeatureMoments:
-        """Return the moments of the random features of a sample."""
-        return FeatureMoments.from_rows(self.features, weighted_rows(chunks, self.reader, weights))
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash that two designs share only if they give the same features for every row."""
-        digest = hashlib.sha256(json.dumps(self.to_header(), sort_keys=True, separators=(",", ":")).encode())
-        digest.update(np.ascontiguousarray(self.features.frequencies, dtype="<f8").tobytes())
-        return digest.hexdigest()
-
-    def check_same(self, other: Design, name: str, other_name: str) -> None:
-        """Refuse another design, and say how it differs."""
-        if self.fingerprint == other.fingerprint:
-            return
-        here, there = self.to_header(), other.to_header()
-        here["columns"], there["columns"] = (
-            f"{reader.width} without names" if reader.columns is None else list(reader.columns)
-            for reader in (self.reader, other.reader)
-        )
-        names = ("columns", "kernel", "features", "seed", "standardize", "bandwidth")
-        differing = next((name for name in names if here[name] != there[name]), None)
-        if differing:
-            difference = f"{differing}: {here[differing]} and {there[differing]}"
-        else:
-            difference = "encoding and scale of the columns, or frequencies of the features"
-        raise InputError(
-            f"{name} and {other_name} are sketches of two designs, which cannot be combined ({difference}). Make all "
-            "sketches like one: Sketch.from_sample(sample, like=first)."
-        )
-
-    def to_header(self) -> dict[str, Any]:
-        """Return everything but the frequencies as JSON values."""
-        return {
-            "reader": self.reader.to_header(),
-            "kernel": self.features.kernel.name,
-            "bandwidth": self.features.bandwidth,
-            "bandwidth_by": self.bandwidth_by,
-            "standardize": self.standardize,
-            "features": self.features.size,
-            "seed": self.seed,
-        }
-
-    @classmethod
-    def from_header(cls, header: Any, arrays: Mapping[str, NDArray[Any]]) -> Design:
-        """Build a design from what `to_header` returned and the array "frequencies", and check them."""
-        fields = Fields(
-            header, "reader kernel bandwidth bandwidth_by standardize features seed fingerprint", "a sketch's design"
-        )
-        reader = RowReader.from_header(header["reader"])
-        kernel, size = fields.text("kernel"), fields.whole("features", LEAST_FEATURES, _MAX_FEATURES)
-        rule = None if fields.is_none("bandwidth_by") else fields.text("bandwidth_by")
-        if kernel not in _KERNELS or rule not in (None, *_RULES) or size % 2:
-            raise fields.refused("its kernel, bandwidth rule or number of features does not exist")
-        check_arrays(arrays, {"frequencies": (reader.n_features, size // 2)}, fields)
-        features = RandomFeatures(_KERNELS[kernel](fields.number("bandwidth", 1e-100, 1e100)), arrays["frequencies"])
-        design = cls(reader, features, fields.whole("seed"), rule, fields.flag("standardize"))
-        if design.fingerprint != fields.text("fingerprint"):
-            raise fields.refused("its fingerprint is of another design")
-        return design
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +137,13 @@ class Sketch(private.Summary):
                     "drop": drop, "standardize": standardize}  # fmt: skip
         chunks, design = _open_sample(sample, like, weights, given_settings(settings))
         with show_progress(verbose):
-            return cls(design, design.moments(chunks, weights), own_design=like is None)
+            return cls.from_chunks(chunks, design, weights, own_design=like is None)
+
+    @classmethod
+    def from_chunks(cls, chunks: Chunks, design: Design, weights: Any = None, *, own_design: bool = True) -> Sketch:
+        """Sketch a sample by a given design."""
+        rows = weighted_rows(chunks, design.reader, weights)
+        return cls(design, FeatureMoments.from_rows(design.features, rows), own_design)
 
     @classmethod
     def checkpoints(
@@ -272,15 +171,12 @@ class Sketch(private.Summary):
         Sketch
             Sketch of all rows so far.
         """
-        if resume is None:
-            chunks, design = _open_sample(sample, like, weights, given_settings(settings))
-        else:
-            chunks, design = _open_sample(sample, resume, weights, {})
+        given = given_settings(settings) if resume is None else {}
+        chunks, design = _open_sample(sample, like if resume is None else resume, weights, given)
         rows = weighted_rows(chunks, design.reader, weights, 0 if resume is None else len(resume))
         total = resume
         while (more := FeatureMoments.from_rows(design.features, islice(rows, _CHUNKS_AT_A_TIME))).rows:
-            moments = more if total is None else total.moments + more
-            total = cls(design, moments, own_design=like is None if total is None else total.own_design)
+            total = cls(design, more, like is None) if total is None else replace(total, moments=total.moments + more)
             yield total
 
     def merge(self, other: Sketch) -> Sketch:
@@ -321,8 +217,8 @@ class Sketch(private.Summary):
         """Add the noise of a private release."""
         if self.own_design:
             raise InputError(
-                "rows of this sketch fixed its columns, scale and encoding, which no noise hides. Make it like a "
-                "sketch of public rows or of another party, Sketch.from_sample(sample, like=first), and release that."
+                "rows of this sketch fixed its columns, scale and encoding, which no noise hides; release a sketch "
+                "that was made like one of public rows: Sketch.from_sample(sample, like=first)."
             )
         moments = private.add_noise_to_moments(self.moments, epsilon, delta, random_state)
         return replace(self, moments=moments, epsilon=float(epsilon), delta=float(delta))
@@ -349,13 +245,12 @@ class Sketch(private.Summary):
     def from_contents(cls, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Build a sketch from the header and the arrays of a file, and check them."""
         fields = Fields(header, "design moments own_design epsilon delta", "a sketch")
-        sums = dict(arrays)
-        frequencies = {name: sums.pop(name) for name in arrays if name == "frequencies"}
-        design = Design.from_header(header["design"], frequencies)
+        sums = {name: array for name, array in arrays.items() if name != "frequencies"}
+        design = Design.from_header(header["design"], {name: arrays[name] for name in arrays if name not in sums})
         moments = _read_moments(header["moments"], sums, design.features.size)
         if (moments.noise > 0) != (not fields.is_none("epsilon")):
             raise fields.refused("it has noise without a budget, or a budget without noise")
-        budget = private.budget_from_fields(fields, moments.noise, private.MOMENTS_SENSITIVITY, moments.rows)
+        budget = private.read_budget(fields, moments.noise, private.MOMENTS_SENSITIVITY, moments.rows)
         return cls(design, moments, fields.flag("own_design"), *budget)
 
     def __len__(self) -> int:
@@ -449,3 +344,74 @@ def _contradiction(moments: FeatureMoments, weighted: bool) -> str:
     except LinAlgError:
         return "its covariance has a negative direction"
     return ""
+
+
+def estimate_from_sketches(estimator: Any, *, positive: Any, unlabeled: Any, target: Any) -> PriorEstimate:
+    """Estimate the target prior from three sketches of one design, as TCPU does from rows.
+
+    Kernel, bandwidth, scale and random features are those of the sketches. Under ``scenario="censoring"`` `unlabeled`
+    is still the sketch of the unlabelled rows alone.
+    """
+    samples = {"positive": positive, "unlabeled": unlabeled, "target": target}
+    _check_sketches(estimator, samples)
+    design, censoring = unlabeled.design, estimator.scenario == "censoring"
+    moments = positive.moments, unlabeled.moments, target.moments
+    embeddings = embed_moments(design.features, *moments, estimator.statistic, censoring=censoring)
+    if not censoring:  # else the population is both
+        _warn_if_swapped(positive.moments, unlabeled.moments, read_prior(estimator.source_prior).range[0])
+    details = kernel_details(design.features) | {"bandwidth_by": design.bandwidth_by, "standardize": design.standardize}
+    details |= {"precision": "float64", "device": "cpu", "pairs": None}
+    return estimator.estimate_embeddings(embeddings, details | private.privacy_details(**samples))
+
+
+def _check_sketches(estimator: Any, samples: Mapping[str, Any]) -> None:
+    """Refuse samples that are not sketches of one design, and settings that need rows."""
+    if not isinstance(estimator, TCPU):
+        raise InputError(
+            f"sketches are for TCPU, but the estimator is of type {type(estimator).__name__}; pass TCPU(…), or use "
+            "histograms of a ScoreModel for the default method."
+        )
+    if not is_known(estimator.source_prior):
+        raise InputError(
+            "sketches cannot estimate the source prior, for which KM2 needs rows; pass source_prior, or use histograms "
+            "of a ScoreModel, the default method."
+        )
+    for setting, value in (("interval", "bootstrap"), ("embedding", "exact"), ("pairs", estimator.pairs)):
+        if value is not None and getattr(estimator, setting) == value:
+            raise InputError(f"{setting}={value!r} needs rows, which sketches do not have; leave it out.")
+    for name, sketch in samples.items():
+        if not isinstance(sketch, Sketch):
+            raise InputError(f"{name} is of type {type(sketch).__name__}, but a Sketch is expected; make one of it.")
+        if estimator.interval in ("paper-bound", "sharp-bound") and sketch.moments.noise:
+            bound = f"interval={estimator.interval!r} holds for means without noise, but {name} is private"
+            raise InputError(f"{bound}; use interval='delta'.")
+        samples["unlabeled"].design.check_same(sketch.design, "unlabeled", name)
+        check_sizes(**{name: len(sketch)})
+        check_effective_size(f"the weights of {name}", len(sketch), sketch.moments.size)
+
+
+def _warn_if_swapped(positive: FeatureMoments, unlabeled: FeatureMoments, prior: float) -> None:
+    """Warn if positives and population look swapped, at the least possible π; not for weights or private samples."""
+    if any(sample.noise or sample.is_weighted for sample in (positive, unlabeled)):
+        return
+    if _excess_variance(positive, unlabeled, prior) < -_CERTAIN and _excess_variance(unlabeled, positive, prior) > -1:
+        warn(
+            "Positives and unlabelled rows look swapped: the unlabelled rows vary less than a population with a share "
+            f"of {prior:.3g} positives does, while the reverse fits. Check which sketch is which.",
+            InconsistentInputWarning,
+        )
+
+
+def _excess_variance(positive: FeatureMoments, unlabeled: FeatureMoments, prior: float) -> float:
+    """Return what remains of Var_U h for the negatives, (1−π) Var_N h, over its standard error."""
+    P, U = positive, unlabeled
+    a = U.mean - P.mean
+    var_P, var_U = (
+        max(float(a @ sample.product @ a) / sample.rows - float(a @ sample.mean) ** 2, 0.0) for sample in (P, U)
+    )
+    own = sum((1 - float(sample.mean @ sample.mean)) / sample.rows for sample in (P, U))  # ‖z‖ = 1
+    D, odds = max(float(a @ a) - own, 0.0), prior / (1 - prior)
+    error_of_D = 2 * sqrt(var_P / P.rows + var_U / U.rows)
+    parts = sqrt(_FOURTH / U.rows) * var_U, sqrt(_FOURTH / P.rows) * prior * var_P, 2 * odds * D * error_of_D
+    error = sqrt(sum(part**2 for part in parts))
+    return (var_U - prior * var_P - odds * D**2) / error if error > 0 else 0.0

@@ -10,7 +10,7 @@ from priorshift.embedding.gram import Embeddings, numerator, separation
 from priorshift.errors import InputError, IntervalWarning, WeakSeparationWarning
 from priorshift.inference import intervals
 from priorshift.kernels import Energy, Gaussian
-from priorshift.kernels.choice import KERNELS
+from priorshift.kernels.kernel import KERNELS
 
 
 def embeddings(gram, sizes=(100, 400, 400), parts=None, plug_in=None, shared=0, kernel=None):

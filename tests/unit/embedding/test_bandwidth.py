@@ -8,7 +8,7 @@ import pytest
 
 import priorshift as ps
 from priorshift.cli import main
-from priorshift.embedding import bandwidth
+from priorshift.embedding import samples as bandwidth
 from priorshift.errors import InputError
 from priorshift.kernels import Gaussian, Laplace
 
@@ -163,7 +163,7 @@ def test_some_rows_of_a_large_sample_predict_the_error_of_all(shared, monkeypatc
     s = ps.simulate.gaussian(0.4, 0.6, 1200, 2, shared=shared, random_state=0)
     fit = {"shared": s.ids} if shared else {}
     whole = chosen(s.X, s.y, **fit).bandwidths_
-    monkeypatch.setattr(bandwidth, "_ROWS", 200)
+    monkeypatch.setattr(bandwidth, "_CHOICE_ROWS", 200)
     some = chosen(s.X, s.y, **fit).bandwidths_
     assert (some.standard_errors != whole.standard_errors).all()
     wide = whole.bandwidths > 0.5 * whole.chosen  # a witness of few rows is noisier where the kernel is narrow

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from priorshift.embedding.gram import P, SourceEmbedding, T, U
+from priorshift.embedding import P, T, U
+from priorshift.embedding.gram import SourceEmbedding
 from priorshift.embedding.samples import EmbeddedSample, self_pairs
 from priorshift.embedding.tiles import Rows
 from priorshift.errors import InputError

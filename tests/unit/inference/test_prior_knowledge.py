@@ -42,7 +42,10 @@ def random_embeddings(seed):
     rng = np.random.default_rng(seed)
     means = np.concatenate([[np.zeros(3)], rng.normal(size=(2, 3))]) + 1
     influence = [rng.choice([0.02, 0.1, 0.3]) * rng.normal(size=(5, 3)) for _ in range(3)]
-    samples = [EmbeddedSample.from_rows(Rows(v, np.zeros(3), np.ones(3)), 5 * k) for k, v in enumerate(influence)]
+    samples = [
+        EmbeddedSample(Rows(v, np.zeros(3), np.ones(3)), np.full(len(v), 1 / len(v)), 5 * k + np.arange(len(v)))
+        for k, v in enumerate(influence)
+    ]
     parts, freedom = _covariance(influence, samples)
     gram = means @ means.T
     return Embeddings(gram, gram, parts, 10 * freedom, (50, 50, 50), 0, Gaussian(1.0))

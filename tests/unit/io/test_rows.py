@@ -13,7 +13,7 @@ from priorshift.io.encoding import TableEncoder
 from priorshift.io.readers import read_table
 from priorshift.io.scaling import Scaling
 from priorshift.io.tables import ColumnSelection, Table
-from priorshift.sketch.row_reader import RowReader
+from priorshift.sketch.design import RowReader
 
 
 def mixed_frame(rng, rows, levels="abcdef", gaps=0.1):
@@ -65,7 +65,7 @@ def test_mixed_tables_are_encoded_and_scaled_as_the_in_memory_door_does():
     expected = scaling.rows(encoder.transform(other))[np.arange(100)][:, scaling.factor != 0]
     np.testing.assert_array_equal(reader(other, "target"), expected)
     assert reader.n_features == expected.shape[1]
-    assert reader.dimension == scaling.features == first.shape[1]
+    assert reader.scaling.features == scaling.features == first.shape[1]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -89,7 +89,7 @@ def test_a_reader_reads_the_same_bits_after_a_trip_through_json(seed):
         for batch in (first[columns], other[columns], other[columns[::-1]], other[columns].to_numpy(dtype=object)):
             np.testing.assert_array_equal(again(batch, "target"), reader(batch, "target"))
         assert again.fingerprint == reader.fingerprint
-        assert (again.n_features, again.dimension) == (reader.n_features, reader.dimension)
+        assert (again.n_features, again.scaling.features) == (reader.n_features, reader.scaling.features)
         if reader.encoder is not None:
             assert str(again.encoder.summary_) == str(reader.encoder.summary_)
             assert again.encoder.get_feature_names_out().tolist() == reader.encoder.get_feature_names_out().tolist()

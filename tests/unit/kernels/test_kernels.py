@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
 import priorshift as ps
 from priorshift.errors import InputError
 from priorshift.kernels import Energy, FromFunction, Gaussian, Laplace, bandwidth_from_gamma
-from priorshift.kernels.choice import make_kernel
+from priorshift.kernels.kernel import make_kernel
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(40, 3)), RNG.normal(size=(40, 3)) + 1
@@ -62,7 +62,7 @@ def test_energy_kernel_has_no_bandwidth():
         ),
         (
             lambda: make_kernel("gaussian", "scott", X, 3),
-            "bandwidth is 'scott', but it must be a positive number or one of",
+            "bandwidth is 'scott', but it must be a positive number",
         ),
         (lambda: make_kernel("gaussian", 0.0, X, 3), "bandwidth is 0.0, but it must be a positive number"),
         (lambda: make_kernel("gaussian", np.nan, X, 3), "bandwidth is nan, but it must be a positive number"),
@@ -71,7 +71,7 @@ def test_energy_kernel_has_no_bandwidth():
             "bandwidth='median' gives 0, because at least half",
         ),
         (lambda: bandwidth_from_gamma(-1), "gamma is -1, but it must be a positive number"),
-        (lambda: bandwidth_from_gamma(1, "energy"), "gamma has no meaning for the kernel 'energy'"),
+        (lambda: bandwidth_from_gamma(1, "energy"), "kernel is 'energy', but it must be one of"),
     ],
 )
 def test_a_setting_that_makes_no_kernel_is_refused(call, message):
@@ -148,13 +148,12 @@ def test_a_linear_kernel_leaves_out_each_rows_own_square(told):
     [
         (
             {"kernel": lambda X, Y: X[:, 0]},
-            r"the kernel <lambda> gave an array of shape \(64,\) for 64 and 64 rows, .*; a finite number for each pair, "
-            r"shape \(64, 64\), is expected",
+            r"the kernel <lambda> gave an array of shape \(64,\), .* \(64, 64\)",
         ),
-        ({"kernel": lambda X, Y: X @ Y.T * np.nan}, "the kernel <lambda> gave .* or values that are not finite"),
+        ({"kernel": lambda X, Y: X @ Y.T * np.nan}, "the kernel <lambda> gave .* finite"),
         (
             {"kernel": lambda X, Y: X[:, :1] + 0 * Y[:, :1].T},
-            r"the kernel <lambda> is not symmetric: k\(x, y\) and k\(y, x\) must be the same number",
+            r"the kernel <lambda> is not symmetric",
         ),
         (
             {"kernel": Laplace},
@@ -162,7 +161,7 @@ def test_a_linear_kernel_leaves_out_each_rows_own_square(told):
         ),
         (
             {"kernel": FromFunction(lambda X, Y: X[:, :1] + 0 * Y[:, :1].T)},
-            r"the kernel <lambda> is not symmetric: k\(x, y\) and k\(y, x\) must be the same number",
+            r"the kernel <lambda> is not symmetric",
         ),
         ({"kernel": 3}, "kernel is 3, but it must be one of 'gaussian', 'laplace', 'energy', a kernel such as"),
         ({"kernel": Laplace(3.0), "bandwidth": 2.0}, "bandwidth is 2.0, but a kernel object has its own"),
@@ -204,7 +203,7 @@ def test_bounds_refuse_a_kernel_that_may_be_unbounded_at_fit(kernel, interval, s
     ("settings", "message"),
     [
         ({"kernel": Gaussian(None)}, "bandwidth is None, but it must be a positive number"),
-        ({"kernel": lambda X, Y: "x"}, "cannot be used .*; a matrix of numbers is expected"),
+        ({"kernel": lambda X, Y: "x"}, "failed .* matrix of numbers"),
         (
             {"kernel": Gaussian(1.0), "bandwidth": "median"},
             "bandwidth is 'median', but a kernel object has its own",

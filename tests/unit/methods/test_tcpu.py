@@ -13,7 +13,7 @@ import priorshift as ps
 from priorshift.embedding.gram import objective, target_prior
 from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InputError, OutOfRangeWarning, WeakSeparationWarning
 from priorshift.kernels import bandwidth_from_gamma
-from priorshift.kernels.choice import KERNELS
+from priorshift.kernels.kernel import KERNELS
 
 
 @pytest.mark.parametrize(("P", "U", "T", "answer"), authors.answered("tcpu_known_prior"))

@@ -366,7 +366,7 @@ def test_what_needs_rows_is_said(sample, model, histograms):
     cases = [
         (lambda: P.merge(Histogram.from_sample(sample.target, model=other)), "were made by different score models"),
         (lambda: ps.estimate_prior(P, U, Histogram.from_sample(sample.target, model=other)), "different score models"),
-        (lambda: P.merge(3), "cannot be combined with int"),
+        (lambda: P.merge(3), "but got int"),
         (lambda: ps.estimate_prior(P, U, sample.target), "target is of type ndarray"),
         (lambda: ps.estimate_prior(P, U, model), "target is a score model, but a sample is expected"),
         (lambda: ps.estimate_prior(*histograms, method="tcpu", source_prior=0.3), "are for the default method"),
@@ -396,7 +396,7 @@ def test_streams(sample):
         ps.estimate_prior(P, iter([U]), T, source_prior=0.3)
     with pytest.raises(InputError, match=r"DRPU .*memory"):
         ps.estimate_prior(P, U, T, method="drpu", stream=True)
-    with pytest.raises(InputError, match=r"own model"):
+    with pytest.raises(InputError, match=r"needs all rows in memory"):
         ps.estimate_prior(P, U, T, method=ps.WitnessShift(model=LogisticRegression()), stream=True)
     with pytest.raises(InputError, match="cannot be weighted"):
         ps.estimate_prior(P, U, T, weights="w", stream=True)

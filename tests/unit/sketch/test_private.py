@@ -22,8 +22,8 @@ from priorshift.scores import mixture
 from priorshift.scores.counts import GROUPS, STARTS, ScoreCounts, SourceCounts
 from priorshift.scores.posterior import prior_posterior
 from priorshift.sketch import Histogram, ScoreModel, Sketch, load, private
-from priorshift.sketch.estimation import estimate_from_sketches
 from priorshift.sketch.private import release
+from priorshift.sketch.sketch import estimate_from_sketches
 
 PAGE = " ".join((Path(__file__).parents[3] / "docs" / "sharing.md").read_text(encoding="utf-8").split())
 BUDGETS = list(product((0.1, 1.0, 5.0), (1e-3, 1e-6)))

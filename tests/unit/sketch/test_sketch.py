@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priorshift as ps
+from priorshift.distributed.summaries import sketch_like_first
 from priorshift.embedding.moments import embed_moments
 from priorshift.errors import ColumnWarning, InconsistentInputWarning, InputError
 from priorshift.io.chunks import Chunks
 from priorshift.sketch import Sketch, container
-from priorshift.sketch.estimation import estimate_from_sketches, sketch_like_first
+from priorshift.sketch.sketch import estimate_from_sketches
 
 pytestmark = pytest.mark.filterwarnings("ignore:The samples are sketches")  # by which "auto" is TCPU
 
@@ -221,7 +222,7 @@ def test_a_stream_fixes_a_design_too():
 
 
 def test_large_samples_fix_a_design_by_some_of_their_rows(monkeypatch):
-    monkeypatch.setattr("priorshift.sketch.sketch._DESIGN_ROWS", 100)
+    monkeypatch.setattr("priorshift.sketch.design._DESIGN_ROWS", 100)
     some = Sketch.from_sample(S.unlabeled, features=32)
     assert some.design.fingerprint != FIRST.design.fingerprint and len(some) == len(S.unlabeled)
     assert some.design.fingerprint == Sketch.from_sample(S.unlabeled, features=32).design.fingerprint
@@ -545,11 +546,11 @@ def test_a_column_that_was_left_out_is_spoken_of():
     [
         ({"features": 15}, "at least 16"),
         ({"features": 33}, "pass an even number"),
-        ({"features": 10_000}, "pass at most 8192"),
+        ({"features": 10_000}, "at most 8192"),
         ({"features": "many"}, "features is 'many'"),
         ({"kernel": "energy"}, "kernel is 'energy', but it must be one of 'gaussian', 'laplace'"),
-        ({"kernel": np.dot}, "a sketch supports 'gaussian' and 'laplace'"),
-        ({"bandwidth": "variance"}, "a positive number or one of 'dimension' or 'median'"),
+        ({"kernel": np.dot}, "must be one of 'gaussian', 'laplace'"),
+        ({"bandwidth": "variance"}, "a positive number, 'dimension' or 'median'"),
         ({"bandwidth": -1.0}, "bandwidth is -1.0"),
         ({"random_state": -1}, "random_state is -1"),
         ({"random_state": "a"}, "random_state is 'a'"),
@@ -586,7 +587,7 @@ def test_merge_takes_sketches():
     [
         (ps.TCPU(), "cannot estimate the source prior"),
         (ps.TCPU(ps.KM2()), "cannot estimate the source prior"),
-        (ps.TCPU(0.3, interval="bootstrap"), "interval='bootstrap' draws rows, which sketches do not have"),
+        (ps.TCPU(0.3, interval="bootstrap"), "interval='bootstrap' needs rows"),
         (ps.TCPU(0.3, interval="sharp-bound"), "proved for kernels without negative values"),
         (ps.TCPU(0.3, pairs=100), "pairs=100 needs rows, which sketches do not have"),
         (ps.TCPU(0.3, embedding="exact"), "embedding='exact' needs rows"),

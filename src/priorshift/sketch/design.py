@@ -1,7 +1,8 @@
-"""How rows become numbers: columns, encoding and scale, fixed by one sample and applied to all others.
+"""What is computed of each row, fixed by one sample and applied to all others: columns, encoding, scale and features.
 
 Label shift holds for every function of a row as long as it is the same function for all rows. So columns, encoding and
-scale are decided once, by the first sample, and are stored with whatever is computed from it.
+scale are decided once, by the first sample, and are stored with whatever is computed from it. The random features of a
+sketch are fixed with them; frequencies are stored besides their seed, since another version of numpy may draw others.
 """
 
 from __future__ import annotations
@@ -13,23 +14,33 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from priorshift.arrays import Floats, Index
+from priorshift.arrays import Floats
 from priorshift.embedding.moments import Weighted
+from priorshift.embedding.random_features import LEAST_FEATURES, RandomFeatures, check_features
 from priorshift.errors import ColumnWarning, InputError
 from priorshift.io.cells import is_missing
 from priorshift.io.chunks import Chunks
 from priorshift.io.encoding import TableEncoder, converted
 from priorshift.io.header_fields import Fields
+from priorshift.io.parameters import check_choice, check_random_state, is_number
 from priorshift.io.readers import read_table
 from priorshift.io.scaling import Scaling
 from priorshift.io.tables import LARGEST, ColumnSelection, Table, check_dropped, check_finite, match_columns
 from priorshift.io.weights import weights_of_part
+from priorshift.kernels import Gaussian, Laplace
+from priorshift.kernels.kernel import make_kernel
 from priorshift.progress import track_progress
+from priorshift.sketch.container import check_arrays
 from priorshift.warning_records import warn
 
 _FIRST = "the sample that fixed the columns"
 _QUANTITIES = ("number", "date")
+_DESIGN_ROWS = 65_536  # rows that fix a design: the error of a mean or a spread is then 0.4 % of the spread
+_KERNELS: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
+_RULES = ("dimension", "median")  # for the bandwidth
+_MAX_FEATURES = 8192  # whose second moment takes half a gigabyte
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,30 +58,16 @@ class RowReader:
         """Fix how rows are read, by some rows; `standardize` scales columns and leaves out constant ones."""
         table = table.without(drop)
         check_dropped([table], drop)
-        encoder = None
-        if not table.is_numeric:
-            encoder = TableEncoder().fit(table)
-            numbers = encoder.table(encoder.fitting(table))
-        else:
-            numbers = table
+        encoder = None if table.is_numeric else TableEncoder().fit(table)
+        numbers = table if encoder is None else encoder.table(encoder.fitting(table))
         check_finite(numbers)
         scaling = Scaling.from_rows(numbers.values, np.arange(len(numbers.values)), standardize, numbers.origin)
         return cls(table.columns, table.width, tuple(drop), encoder, scaling)
 
     @property
-    def used(self) -> Index:
-        """Indices of the encoded columns that are not left out."""
-        return np.flatnonzero(self.scaling.factor)
-
-    @property
     def n_features(self) -> int:
-        """How many numbers a row becomes."""
-        return len(self.used)
-
-    @property
-    def dimension(self) -> int:
-        """How many columns these numbers come from: a category counts as one, however many levels it has."""
-        return self.scaling.features
+        """Number of features of a row: encoded columns that are not left out."""
+        return int(np.count_nonzero(self.scaling.factor))
 
     @property
     def fingerprint(self) -> str:
@@ -84,12 +81,13 @@ class RowReader:
         table = self._to_numbers(read.without(self.drop))  # a Table is read as it is
         check_finite(table)
         if varying := self.scaling.left_out_of(table):
+            reason = f"constant in {_FIRST} but not in {name}"
             warn(
-                f"Left out {', '.join(varying)}: constant in {_FIRST} but not in {name}; if it matters, fix the "
-                "columns by a sample in which it varies.",
+                f"Left out {', '.join(varying)}: {reason}; fix the columns by a sample in which it varies.",
                 ColumnWarning,
             )
-        return (table.values[:, self.used] - self.scaling.shift[self.used]) * self.scaling.factor[self.used]
+        used = np.flatnonzero(self.scaling.factor)
+        return (table.values[:, used] - self.scaling.shift[used]) * self.scaling.factor[used]
 
     def _to_numbers(self, table: Table) -> Table:
         """Encode a table, with its columns in the order of the first one."""
@@ -112,9 +110,8 @@ class RowReader:
             if not known and (missing := is_missing(cells)).any():
                 raise InputError(
                     f"{table.name} has no value in row {missing.argmax()} (counting from 0), {table.column(k)}, but "
-                    f"{_FIRST} has no missing value there, so that none can be filled in. Fill it in, for example with "
-                    "the column's median, leave the row out, or drop the column from all samples. (In memory, with "
-                    "stream=False, it is filled in.)"
+                    f"{_FIRST} has no missing value there. Fill it in, leave the row out, drop the column from all "
+                    "samples, or pass stream=False, which fills it in."
                 )
 
     def to_header(self) -> dict[str, Any]:
@@ -149,6 +146,104 @@ class RowReader:
         return cls(columns, width, fields.texts("drop"), encoder, scaling)
 
 
+@dataclass(frozen=True, eq=False)
+class Design:
+    """How rows become random features, fixed by one sample."""
+
+    reader: RowReader  # rows to numbers
+    features: RandomFeatures  # of these numbers
+    seed: int  # by which the frequencies were drawn
+    bandwidth_by: str | None  # rule that gave the bandwidth
+    standardize: bool  # whether the reader scales columns to variance 1
+
+    @classmethod
+    def fit(
+        cls,
+        table: Table,
+        *,
+        random_state: Any = 0,
+        features: int = 512,
+        bandwidth: str | float = "dimension",
+        kernel: Any = "gaussian",
+        drop: Sequence[str] = (),
+        standardize: bool = True,
+    ) -> Design:
+        """Fix a design by some rows; the settings are those of :meth:`Sketch.from_sample`."""
+        check_random_state(random_state)
+        check_features(features)
+        if features > _MAX_FEATURES:
+            raise InputError(f"features is {features}, but a sketch can have at most {_MAX_FEATURES}; pass fewer.")
+        if not isinstance(kernel, (Gaussian, Laplace)):
+            check_choice("kernel", kernel, tuple(_KERNELS))
+        if isinstance(bandwidth, str) and bandwidth not in _RULES:
+            raise InputError(f"bandwidth is {bandwidth!r}, but it must be a positive number, 'dimension' or 'median'.")
+        reader = RowReader.fit(table, drop=drop, standardize=standardize)
+        chosen = make_kernel(kernel, bandwidth, reader(table, table.name), reader.scaling.features)
+        is_seed = is_number(random_state) and random_state < 2**62
+        seed = int(random_state if is_seed else np.random.default_rng(random_state).integers(2**62))
+        drawn = RandomFeatures.draw(chosen, reader.n_features, features, np.random.default_rng(seed))
+        rule = bandwidth if isinstance(kernel, str) and isinstance(bandwidth, str) else None
+        return cls(reader, drawn, seed, rule, standardize)
+
+    @classmethod
+    def from_chunks(cls, chunks: Chunks, settings: dict[str, Any]) -> Design:
+        """Fix a design by a random subsample of a sample."""
+        return cls.fit(chunks.sample(_DESIGN_ROWS, np.random.default_rng(0)), **settings)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash that two designs share only if they give the same features for every row."""
+        digest = hashlib.sha256(json.dumps(self.to_header(), sort_keys=True, separators=(",", ":")).encode())
+        digest.update(np.ascontiguousarray(self.features.frequencies, dtype="<f8").tobytes())
+        return digest.hexdigest()
+
+    def check_same(self, other: Design, name: str, other_name: str) -> None:
+        """Refuse another design, and say how it differs."""
+        if self.fingerprint == other.fingerprint:
+            return
+        here, there = self.to_header(), other.to_header()
+        here["columns"], there["columns"] = (
+            reader.columns or f"{reader.width} without names" for reader in (self.reader, other.reader)
+        )
+        names = ("columns", "kernel", "features", "seed", "standardize", "bandwidth")
+        different = (f"{name}: {here[name]} and {there[name]}" for name in names if here[name] != there[name])
+        difference = next(different, "encoding and scale of the columns, or frequencies of the features")
+        raise InputError(
+            f"{name} and {other_name} are sketches of two designs ({difference}), which cannot be combined. Make all "
+            "sketches like one: Sketch.from_sample(sample, like=first)."
+        )
+
+    def to_header(self) -> dict[str, Any]:
+        """Return everything but the frequencies as JSON values."""
+        return {
+            "reader": self.reader.to_header(),
+            "kernel": self.features.kernel.name,
+            "bandwidth": self.features.bandwidth,
+            "bandwidth_by": self.bandwidth_by,
+            "standardize": self.standardize,
+            "features": self.features.size,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_header(cls, header: Any, arrays: Mapping[str, NDArray[Any]]) -> Design:
+        """Build a design from what `to_header` returned and the array "frequencies", and check them."""
+        fields = Fields(
+            header, "reader kernel bandwidth bandwidth_by standardize features seed fingerprint", "a sketch's design"
+        )
+        reader = RowReader.from_header(header["reader"])
+        kernel, size = fields.text("kernel"), fields.whole("features", LEAST_FEATURES, _MAX_FEATURES)
+        rule = None if fields.is_none("bandwidth_by") else fields.text("bandwidth_by")
+        if kernel not in _KERNELS or rule not in (None, *_RULES) or size % 2:
+            raise fields.refused("its kernel, bandwidth rule or number of features does not exist")
+        check_arrays(arrays, {"frequencies": (reader.n_features, size // 2)}, fields)
+        features = RandomFeatures(_KERNELS[kernel](fields.number("bandwidth", 1e-100, 1e100)), arrays["frequencies"])
+        design = cls(reader, features, fields.whole("seed"), rule, fields.flag("standardize"))
+        if design.fingerprint != fields.text("fingerprint"):
+            raise fields.refused("its fingerprint is of another design")
+        return design
+
+
 def columns_to_drop(streams: Mapping[str, Chunks], drop: Sequence[str], names: Sequence[str]) -> list[str]:
     """Return which of the columns to drop the named samples have, by their first rows; every column must exist."""
     if not drop:
@@ -178,7 +273,13 @@ def open_chunks(sample: Any, drop: Sequence[str], weights: Any, name: str = "the
 
 def weighted_rows(chunks: Chunks, reader: RowReader, weights: Any = None, skip: int = 0) -> Iterator[Weighted]:
     """Yield the rows of each chunk as numbers, with their weights: a column, an array for all rows, or None."""
-    all_weights = None if weights is None or isinstance(weights, str) else _weights_of_all(chunks, weights)
+    is_array = not (weights is None or isinstance(weights, str))
+    if is_array and chunks.rows is None:
+        raise InputError(
+            f"weights of {chunks.name} are an array, but its number of rows is not known in advance. Put the weights "
+            "into a column, and pass its name."
+        )
+    all_weights = weights_of_part(weights, chunks.rows or 0) if is_array else None
     done = skip
     with track_progress(f"sketching {chunks.name}", chunks.rows, "rows") as advance:
         advance(skip)
@@ -187,24 +288,11 @@ def weighted_rows(chunks: Chunks, reader: RowReader, weights: Any = None, skip: 
             advance(len(rows))
             if all_weights is not None:
                 yield rows, all_weights[done : done + len(rows)]
+            elif weights is None:
+                yield rows, None
+            elif weights in chunk.extra:
+                name = f"the column {weights!r} of {chunk.name}"
+                yield rows, weights_of_part(chunk.extra[weights], len(rows), name)
             else:
-                yield rows, None if weights is None else _weights_of_chunk(chunk, weights, len(rows))
+                raise InputError(f"{chunk.name} has no column {weights!r}, which holds the weights; add it.")
             done += len(rows)
-
-
-def _weights_of_all(chunks: Chunks, weights: Any) -> Floats:
-    if chunks.rows is None:
-        raise InputError(
-            f"weights of {chunks.name} are an array, but its number of rows is not known in advance. Put the weights "
-            "into a column, and pass its name."
-        )
-    return weights_of_part(weights, chunks.rows)
-
-
-def _weights_of_chunk(chunk: Table, weights: str, rows: int) -> Floats:
-    if weights not in chunk.extra:
-        raise InputError(
-            f"{chunk.name} has no column {weights!r} set aside; pass extra=[{weights!r}] to Chunks.of, or the table "
-            "itself."
-        )
-    return weights_of_part(chunk.extra[weights], rows, f"the column {weights!r} of {chunk.name}")
