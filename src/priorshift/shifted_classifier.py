@@ -27,7 +27,7 @@ from priorshift.methods.witness_shift import WitnessShift
 from priorshift.problem import Source
 from priorshift.results import PriorEstimate
 from priorshift.scores.calibration import calibrate
-from priorshift.source_prior.estimated import LEAST_PRIOR, estimate_source_prior
+from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
 from priorshift.source_prior.km import KM2
 from priorshift.warning_records import suppress_warnings, warn
 

@@ -24,7 +24,7 @@ from priorshift.results import Interval, PriorEstimate
 from priorshift.scores.cross_fitting import Model, ModelScore, check_model
 from priorshift.scores.level_sets import LevelSet, SampleScores, ShareCurve, margin
 from priorshift.scores.scored_source import LevelSetEvidence
-from priorshift.source_prior.estimated import estimate_source_prior
+from priorshift.source_prior import estimate_source_prior
 from priorshift.warning_records import warn
 
 _FALLBACK = 0.5  # of the positives must lie above a threshold where ε allows none

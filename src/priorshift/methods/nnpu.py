@@ -18,7 +18,7 @@ from priorshift.io.parameters import check_prior, is_known
 from priorshift.methods.network import Risk, Split, import_torch, train, training_of
 from priorshift.problem import Source
 from priorshift.scores.calibration import calibrate
-from priorshift.source_prior.estimated import LEAST_PRIOR, estimate_source_prior
+from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
 from priorshift.warning_records import warn
 
 

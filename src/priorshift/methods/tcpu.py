@@ -30,7 +30,7 @@ from priorshift.io.parameters import check_choice, is_known
 from priorshift.methods.kernel_ratio import KernelFit, check_kernel_settings, is_separated, ratio_from_embeddings
 from priorshift.problem import Source, Target
 from priorshift.results import Interval, NegativeRatio, PriorEstimate
-from priorshift.source_prior.estimated import LEAST_PRIOR, EstimatedPrior, SourcePriorMixin, estimate_source_prior
+from priorshift.source_prior import LEAST_PRIOR, EstimatedPrior, SourcePriorMixin, estimate_source_prior
 from priorshift.warning_records import warn
 
 _BOOTSTRAP_BYTES = 2**25  # of bootstrap counts held at a time
@@ -220,7 +220,7 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
             is_iid = embedding.positive.is_iid and embedding.unlabeled.is_iid
             intervals.check_bound_applies(self.interval, self.kernel_, is_iid)
         known = is_known(self.source_prior)
-        self._set_source_prior(None if known else estimate_source_prior(self.source_prior, source, self.random_state))
+        self._estimated = None if known else estimate_source_prior(self.source_prior, source, self.random_state)
 
     def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None]:
         """Return what is known of π now, and the estimate behind it where there is one."""

@@ -185,9 +185,7 @@ class KM2(PUEstimator):
         by_observation = np.bincount(source.observation, self.prior_influence_)
         self.standard_error_ = float(np.sqrt(by_observation @ by_observation))
 
-    def _find_prior(
-        self, hull: Hull, sample: HullSample, rows: RowInfluence, step: Callable[[], None]
-    ) -> Floats:
+    def _find_prior(self, hull: Hull, sample: HullSample, rows: RowInfluence, step: Callable[[], None]) -> Floats:
         """Find λ and the prior, warn where they are doubtful, and return the influence of each row on the prior."""
         m, n = effective_size(sample.p), effective_size(sample.u)
         start, largest = hull.project(_START), 1 / (1 - _LARGEST_PRIOR)
@@ -294,9 +292,7 @@ class KM1(KM2):
     rule = "KM1"
 
 
-def _thresholds(
-    hull: Hull, start: NearestPoint, rows: RowInfluence, size: float
-) -> dict[str, tuple[float, Floats]]:
+def _thresholds(hull: Hull, start: NearestPoint, rows: RowInfluence, size: float) -> dict[str, tuple[float, Floats]]:
     """Compute the slope at which each rule takes d to have left zero, and the influence of each row on it.
 
     `start` is the nearest point at λ = 1.05, `size` the effective min(m, n).
