@@ -1,8 +1,8 @@
 """The distance of a moving point to the convex hull of points in a feature space, and where its slope passes a value.
 
 The points have the Gram matrix K. The moving point is u(λ) = λμ_U + (1−λ)μ_P, that is λa + p in weights on the points.
-The weights v of its nearest point in the hull minimise d² = (u−v)ᵀK(u−v) over the simplex. On a face of the simplex (the
-weights in a set F free, all others zero) everything is closed form: with Z = K_FF⁻¹[Ka, Kp, 1]_F the best weights are
+The weights v of its nearest point in the hull minimise d² = (u−v)ᵀK(u−v) over the simplex. On a face of the simplex
+(the weights in a set F free, all others zero) all is closed form: with Z = K_FF⁻¹[Ka, Kp, 1]_F the best weights are
 v_F = λZ₀ + Z₁ − ηZ₂, with η such that they add up to one; they are linear in λ.
 
 The search for the face of the nearest point and the search for the λ at which the slope d′(λ) = ⟨a, w⟩/‖w‖, w = u − v,

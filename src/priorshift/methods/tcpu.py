@@ -270,7 +270,7 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         self._check_parameters()
         if not is_known(self.source_prior):
             raise InputError(
-                f"source_prior is {self.source_prior!r}, but without rows it must be a number, a range or a distribution."
+                f"source_prior is {self.source_prior!r}, but without rows a number, range or distribution is expected."
             )
         if self.interval == "bootstrap":
             raise InputError("interval='bootstrap' needs rows, but there are none here; use interval='delta'.")

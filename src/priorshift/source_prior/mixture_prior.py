@@ -245,8 +245,8 @@ class MixturePrior(PUEstimator):
             )
         elif self.overlap_ > _OVERLAP and self.audit_ is None:
             warn(
-                f"The classes overlap (one negative in {1 / self.overlap_:.0f} looks more positive than a positive), so "
-                f"the source prior could be {low:.2f} to {high:.2f}. A known source_prior, a range of it, a survey or a "
+                f"The classes overlap (one negative in {1 / self.overlap_:.0f} looks more positive than a positive), "
+                f"so the source prior could be {low:.2f} to {high:.2f}. A known source_prior, a range, a survey or a "
                 "few audited rows would narrow the interval.",
                 WeakSeparationWarning,
             )
