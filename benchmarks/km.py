@@ -28,7 +28,7 @@ from scipy.spatial.distance import cdist
 
 import priorshift as ps
 from priorshift.hull.hull import Hull
-from priorshift.hull.kernel_matrix import gram_matrix
+from priorshift.hull.points import gram_matrix
 
 SIZES = {500: (3, 9), 1000: (2, 9), 2000: (1, 9)}  # rows: problems, rounds of ours for each
 LARGE = (

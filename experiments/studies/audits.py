@@ -87,7 +87,7 @@ def _answers(dataset: str, pi: float, seed: int) -> Floats:
         audit = _audit(classes, U[:labels])
         # the same as MixturePrior().fit(X, labeled, audit=audit), without scoring the rows and fitting KM2 again
         source = Source.from_labels(X, labeled, audit=audit, scenario="case-control", standardize=True)
-        sample = SampleAudit.from_source(source, scored.predicted(scored.p_values))
+        sample = SampleAudit.from_source(source, source.audit, scored.predicted(scored.p_values))
         both = combine_with_audit(prior.prior_distribution_, sample, from_rows=True).distribution
         from_labels = _from_labels(classes[U[:labels]])
         answers[0].append((from_tables, from_labels, (both.mean(), *both.ppf([0.025, 0.975]))))

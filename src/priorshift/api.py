@@ -15,8 +15,7 @@ from priorshift.arrays import Floats
 from priorshift.base import PUEstimator, TargetPriorEstimator
 from priorshift.distributed.summaries import estimate_streams, refuse_fixed_settings, sketch_like_first
 from priorshift.errors import ApproximationWarning, InputError
-from priorshift.inference.joint import JointRatios, RatioInfluence, largest_normal
-from priorshift.inference.strata import Members, pooled
+from priorshift.inference.joint import JointRatios, Members, RatioInfluence, largest_normal, pooled
 from priorshift.io.parameters import check_estimator
 from priorshift.io.row_metadata import Columns, metadata_arguments
 from priorshift.io.sample_checks import check_sizes

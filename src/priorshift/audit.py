@@ -72,8 +72,8 @@ class AuditedShare:
     >>> predicted = np.where(ill, 0.8, 0.1) + 0.1 * rng.random(500)
     >>> looked_up = np.where(np.arange(500) < 50, ill, np.nan)
     >>> share = audited_share(looked_up, predicted)
-    >>> print(f"{share.value:.2f}, worth {share.labels:.0f} labels of {share.rows}")
-    0.25, worth 231 labels of (50, 500)
+    >>> print(f"{share.value:.2f}, as precise as {share.labels:.0f} labels; rows {share.rows}")
+    0.25, as precise as 231 labels; rows (50, 500)
     """
 
     value: float
@@ -125,9 +125,9 @@ def audited_share(
 ) -> AuditedShare:
     """Estimate the share of positives from an audit and predictions for all rows.
 
-    λ is the slope of the labels on the predictions, λ̂, shrunk by its noise as the jackknife tells it:
-    λ̂·(1 − Σ(λ̂₍ᵢ₎ − λ̂)²/λ̂²)₊, which is 0 where it rests on a single label. Var(f) is that of the audited rows, but no
-    less than half that of all: else a few rows with low scores, all alike, would be extrapolated to the high ones.
+    λ is the slope of the labels on the predictions, λ̂, shrunk by its jackknife variance:
+    λ̂·(1 − Σ(λ̂₍ᵢ₎ − λ̂)²/λ̂²)₊, which is 0 where it depends on a single label. Var(f) is that of the audited rows, but at
+    least half that of all: else a few rows with equal low scores would be extrapolated to the high ones.
 
     Parameters
     ----------
@@ -166,27 +166,22 @@ def audited_share(
     >>> for predicted in (np.zeros(2000), score):
     ...     share = audited_share(column, predicted)
     ...     interval = share.interval()
-    ...     print(f"{share.value:.2f}, {interval.low:.2f} to {interval.high:.2f}: worth {share.labels:.0f} labels")
-    0.25, 0.17 to 0.34: worth 100 labels
-    0.26, 0.20 to 0.34: worth 170 labels
+    ...     print(f"{share.value:.2f}, {interval.low:.2f} to {interval.high:.2f}: {share.labels:.0f} labels")
+    0.25, 0.17 to 0.34: 100 labels
+    0.26, 0.20 to 0.34: 170 labels
     """
     f = _predictions(predicted)
     audit = audit if isinstance(audit, Audit) else read_audit(audit, len(f))
     k, n = len(audit), len(f)
     if audit.index.max(initial=-1) >= n:
-        raise InputError(
-            f"predicted has {n} rows, but row {audit.index.max()} (counting from 0) was audited; pass a prediction for "
-            "each row of the sample."
-        )
+        raise InputError(f"predicted has {n} rows, but row {audit.index.max()} was audited; pass all predictions.")
     w = np.ones(n) if weights is None else read_weights(weights, n)
     w_k = w[audit.index]
     groups = _groups(cluster, n)
     of_audited = np.unique(groups[audit.index], return_inverse=True)[1].reshape(-1)
     clusters = int(of_audited.max(initial=-1)) + 1
     if clusters < LEAST:
-        raise InputError(
-            f"the audited rows are of {clusters} clusters, but at least {LEAST} are needed; look up more rows."
-        )
+        raise InputError(f"the audited rows are of {clusters} clusters, but at least {LEAST} are needed.")
     y = audit.positive.astype(float)
     mass, mass_k = w / w.sum(), w_k / w_k.sum()
     share, f_k = float(mass_k @ y), f[audit.index]
@@ -209,10 +204,9 @@ def audited_share(
     alone += 2 * weight * float(mass_k @ ((f_k - mean) * residual)) / size_n
     effect = _design_effect(influence, groups, alone)
     sizes = np.bincount(of_audited, mass_k)
-    alike = float(sizes @ sizes / (mass_k @ mass_k))  # what it would be if rows of a cluster were of one class
-
+    one_class = float(sizes @ sizes / (mass_k @ mass_k))  # the effect if all rows of a cluster were of one class
     known = _known(share, size_k)
-    careful = known * effect + (1 - known) * alike
+    careful = known * effect + (1 - known) * one_class
     return AuditedShare(
         value=value,
         standard_error=sqrt(value * (1 - value) * effect / _effective_labels(size_k, size_n, explained)),
@@ -266,10 +260,7 @@ def audit_size(
     few, most = LEAST - 1, LEAST
     while (wide := _width(share, most, n, explained, confidence)) > width:
         if most == n:
-            raise InputError(
-                f"width is {width!r}, but with all {rows} rows looked up the interval of a share of {share:g} is still "
-                f"{wide:.3g} wide; ask for no less, or collect more rows."
-            )
+            raise InputError(f"width is {width!r}, but with all {rows} rows it is {wide:.3g}; collect more rows.")
         few, most = most, int(min(2 * most, n))
     while most - few > 1:
         k = (few + most) // 2

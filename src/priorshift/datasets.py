@@ -21,15 +21,8 @@ from priorshift.io.parameters import check_choice
 
 __all__ = ["load_images", "load_table"]
 
-OPENML = {
-    "Diabetes": 37,
-    "Spambase": 44,
-    "Segment": 36,
-    "Waveform": 60,
-    "Vehicle": 54,
-    "Yeast": 181,
-    "Banknote": 1462,
-}
+_TABLES = "Diabetes", "Spambase", "Segment", "Waveform", "Vehicle", "Yeast", "Banknote"
+OPENML = dict(zip(_TABLES, (37, 44, 36, 60, 54, 181, 1462), strict=True))
 IMAGES = ("MNIST", "CIFAR", "Fashion")
 _FILES = {"Waveform": "Waveform-5000", "Banknote": "Banknote-authentication", "CIFAR": "CIFAR10"}
 _POSITIVE = {"MNIST": (0, 2, 4, 6, 8), "CIFAR": (0, 1, 8, 9), "Fashion": (0, 2, 3, 4, 6)}
@@ -130,13 +123,11 @@ def load_images(name: str, features: str = "resnet18ft") -> Dataset:
     real = _find(f"{stem}_resnet18.npz")
     path = real or _find(f"{stem}_{features}.npz")
     if path is None:
-        raise InputError(_not_found(name, f"{stem}_resnet18.npz", "run 'python -m experiments features' where "
-                                     "torchvision can download weights and images"))  # fmt: skip
+        raise InputError(_not_found(name, f"{stem}_resnet18.npz", "run 'python -m experiments features'"))
     kind = "ResNet18 (ImageNet) features" if real else f"{features} features, a stand-in for the paper's ResNet18"
     stored = _read(path, ("X_train", "y_train", "X_test", "y_test"))
-    parts = [np.asarray(stored[key], dtype=float) for key in ("X_train", "X_test")]
-    labels = [np.asarray(stored[key]) == 1 for key in ("y_train", "y_test")]
-    return Dataset(name, parts[0], labels[0], parts[1], labels[1], f"{kind} ({path.name})")
+    X, X_target, y, y_target = (stored[key] for key in ("X_train", "X_test", "y_train", "y_test"))
+    return Dataset(name, X, y == 1, X_target, y_target == 1, f"{kind} ({path.name})")
 
 
 def most_common_class(classes: NDArray[Any]) -> NDArray[np.bool_]:
@@ -184,9 +175,7 @@ def _find(file: str) -> Path | None:
     if not folder:
         return None
     if not Path(folder).is_dir():
-        raise InputError(
-            f"PRIORSHIFT_DATA is {folder!r}, which is not a folder; set it to the folder of the data sets."
-        )
+        raise InputError(f"PRIORSHIFT_DATA is {folder!r}, but it must be the folder of the data sets.")
     path = Path(folder) / file
     return path if path.exists() else None
 
@@ -205,14 +194,11 @@ def _openml(name: str) -> tuple[Floats, NDArray[Any]]:
     from sklearn.datasets import fetch_openml
 
     try:
-        found = fetch_openml(data_id=OPENML[name], as_frame=False, parser="liac-arff")
-    except Exception as error:  # whatever a network can do
+        table = fetch_openml(data_id=OPENML[name], as_frame=False, parser="liac-arff")
+    except Exception as error:  # any error of a network
         raise InputError(_not_found(name, f"{_FILES.get(name, name)}.npz", "connect to OpenML")) from error
-    return np.asarray(found.data, dtype=float), np.unique(found.target, return_inverse=True)[1]
+    return np.asarray(table.data, dtype=float), np.unique(table.target, return_inverse=True)[1]
 
 
 def _not_found(name: str, file: str, online: str) -> str:
-    return (
-        f"{name} was not found. Set PRIORSHIFT_DATA to a folder with {file}; or {online}; or use another data set (the "
-        "synthetic experiments need none)."
-    )
+    return f"{name} was not found. Set PRIORSHIFT_DATA to a folder with {file}, or {online}, or use simulated data."

@@ -27,12 +27,12 @@ from priorshift.methods.witness_shift import WitnessShift
 from priorshift.problem import Source
 from priorshift.results import PriorEstimate
 from priorshift.scores.calibration import calibrate
-from priorshift.source_prior.estimated import LEAST_PRIOR, estimate_source_prior
+from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
 from priorshift.source_prior.km import KM2
 from priorshift.warning_records import suppress_warnings, warn
 
-_TINY = 1e-15  # what a probability of 0 or 1 is taken for
-_FAR = 30.0  # standard errors beyond an end, of which nothing is left inside but rounding
+_TINY = 1e-15  # distance from 0 and 1 to which probabilities are clipped
+_FAR = 30.0  # standard errors beyond an end of [0, 1], where only rounding is left inside
 
 
 class ShiftedClassifier(PUClassifier):
@@ -97,7 +97,7 @@ class ShiftedClassifier(PUClassifier):
     0.79 0.06 0.90 0.96
     """
 
-    takes_audit = True  # if the prior estimator does, who refuses it otherwise
+    takes_audit = True  # if the prior estimator does, which otherwise raises an error
     takes_weights = True
 
     def __init__(
@@ -120,57 +120,46 @@ class ShiftedClassifier(PUClassifier):
         self.random_state = random_state
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        with suppress_warnings(FarValueWarning, DuplicateRowsWarning):  # they were said of the source
-            self._fit_parts(source, rng)
-
-    def _fit_parts(self, source: Source, rng: np.random.Generator) -> None:
-        table, y = source.table, source.labeled.astype(int)
         prior_estimator = WitnessShift() if self.prior_estimator is None else clone(self.prior_estimator)
         classifier = clone(self.classifier)
         if self.random_state is not None:
             for part in (prior_estimator, classifier):
                 seeded(part, rng.integers(2**31))
-        shared = source.shared_argument
-        if isinstance(prior_estimator, FrozenEstimator):
-            self.prior_estimator_ = prior_estimator.estimator
-        else:
-            metadata = replace(source.metadata, audit=source.audit_column)
-            self.prior_estimator_ = prior_estimator.fit(
-                _rows_for(prior_estimator, table), y, **metadata_arguments(prior_estimator, metadata)
-            )
-        shared_rows = {"shared": shared} if shared is not None and has_fit_parameter(classifier, "shared") else {}
-        weights = {}
-        if source.weights is not None and has_fit_parameter(classifier, "sample_weight"):
-            weights["sample_weight"] = source.weights
-        self.classifier_ = clone(classifier).fit(table.values, y, **shared_rows, **weights)
-        self._order = self._column_order(table)
-        _log_odds(self.classifier_, table.values[:2, self._order])  # better now than when it is needed
-        prior = self._prior(source)
-        self.calibration_ = (1.0, 0.0)
-        if not self._predicts_positive():
-            folds = min(self.folds, *source.sizes)
-            fold = source.deal_folds(folds, rng)
-            scores = np.empty(len(y))
-            for k in range(folds):
-                of_fold = {name: values[fold != k] for name, values in weights.items()}
-                model = clone(classifier).fit(table.values[fold != k], y[fold != k], **of_fold)
-                scores[fold == k] = _log_odds(model, table.values[fold == k])
-            counts = [
-                n * mass
-                for n, mass in zip(source.effective_sizes, (source.positive_mass, source.population_mass), strict=True)
-            ]
-            self.calibration_ = calibrate(scores[source.positive], scores[source.population], prior, *counts)
-            warn_of_few(len(source.positive))
-        self.source_prior_ = prior
-        self._set_target_prior(None, prior)
+        with suppress_warnings(FarValueWarning, DuplicateRowsWarning):  # given for the source already
+            table, y = source.table, source.labeled.astype(int)
+            if isinstance(prior_estimator, FrozenEstimator):
+                self.prior_estimator_ = prior_estimator.estimator
+            else:
+                metadata = metadata_arguments(prior_estimator, replace(source.metadata, audit=source.audit_column))
+                self.prior_estimator_ = prior_estimator.fit(_rows_for(prior_estimator, table), y, **metadata)
+            given = {"shared": source.shared_argument, "sample_weight": source.weights}
+            arguments = {k: v for k, v in given.items() if v is not None and has_fit_parameter(classifier, k)}
+            self.classifier_ = clone(classifier).fit(table.values, y, **arguments)
+            self._order = self._column_order(table)
+            _log_odds(self.classifier_, table.values[:2, self._order])  # raise errors now, not when predicting
+            prior = self.source_prior or getattr(self.classifier_, "prior_", None)
+            prior = prior or getattr(self.prior_estimator_, "source_prior_", None)
+            if prior is None:
+                prior = estimate_source_prior(KM2(scenario=source.scenario), source, self.random_state).value  # type: ignore[arg-type]
+            self.source_prior_ = float(np.clip(prior, LEAST_PRIOR, 1 - LEAST_PRIOR))
+            self.calibration_ = (1.0, 0.0)
+            if not self._predicts_positive():
+                self.calibration_ = self._calibrate(classifier, source, arguments.get("sample_weight"), rng)
+                warn_of_few(len(source.positive))
+        self._set_target_prior(None, self.source_prior_)
 
-    def _prior(self, source: Source) -> float:
-        """π as given, the classifier's, the prior estimator's, or KM2's."""
-        prior = self.source_prior or getattr(self.classifier_, "prior_", None)
-        prior = prior or getattr(self.prior_estimator_, "source_prior_", None)
-        if prior is None:
-            prior = estimate_source_prior(KM2(scenario=source.scenario), source, self.random_state).value  # type: ignore[arg-type]
-        return float(np.clip(prior, LEAST_PRIOR, 1 - LEAST_PRIOR))
+    def _calibrate(
+        self, classifier: Any, source: Source, weights: Any, rng: np.random.Generator
+    ) -> tuple[float, float]:
+        """Calibrate cross-fitted scores of the classifier to probabilities of the class."""
+        X, y, folds = source.table.values, source.labeled.astype(int), min(self.folds, *source.sizes)
+        fold, scores = source.deal_folds(folds, rng), np.empty(len(y))
+        for k in range(folds):
+            train = fold != k
+            sample_weight = {} if weights is None else {"sample_weight": weights[train]}
+            scores[~train] = _log_odds(clone(classifier).fit(X[train], y[train], **sample_weight), X[~train])
+        P, U = scores[source.positive], scores[source.population]
+        return calibrate(P, U, self.source_prior_, source.P.size * source.P.mass, source.U.size * source.U.mass)
 
     def adapt(self, X_target: Any, audit: Any = None, weights: Any = None, groups: Any = None) -> ShiftedClassifier:
         """Estimate the prior of a target population, and adapt the predictions to it.
@@ -274,10 +263,10 @@ class ShiftedClassifier(PUClassifier):
         names = list(getattr(self.classifier_, "feature_names_in_", []))
         expected = len(names) or getattr(self.classifier_, "n_features_in_", n)
         if expected != n or (names and table.columns and set(names) != set(table.columns)):
+            fitted, given = (f" ({x[0]}, …)" if x else "" for x in (names, table.columns))
             raise InputError(
-                f"{type(self.classifier).__name__} was fitted on {expected} columns"
-                f"{f' ({names[0]}, …)' if names else ''}, but X has {n}"
-                f"{f' ({table.columns[0]}, …)' if table.columns else ''}; pass the same columns to both."
+                f"{type(self.classifier).__name__} was fitted on {expected} columns{fitted}, but X has {n}{given}; "
+                "pass the same columns to both."
             )
         order = [table.columns.index(name) for name in names] if names and table.columns else range(n)
         return np.array(order, dtype=np.intp)
@@ -285,21 +274,16 @@ class ShiftedClassifier(PUClassifier):
     def _scenario(self) -> str:
         """Return the scenario of the two estimators, which must agree."""
         parts = WitnessShift() if self.prior_estimator is None else self.prior_estimator, self.classifier
-        said = {getattr(part, "scenario", None) for part in parts} - {None}
-        if len(said) > 1:
-            raise InputError(
-                f"the classifier and the prior estimator have scenario {' and '.join(sorted(map(repr, said)))}; the "
-                "population is the same, so set both to the same scenario."
-            )
-        return str(*said) if said else "case-control"
+        scenarios = {getattr(part, "scenario", None) for part in parts} - {None}
+        if len(scenarios) > 1:
+            names = " and ".join(sorted(map(repr, scenarios)))
+            raise InputError(f"the classifier and the prior estimator have scenario {names}; set both to the same.")
+        return str(*scenarios) if scenarios else "case-control"
 
     def _adapt_to_estimate(self, estimate: PriorEstimate, rows: int) -> ShiftedClassifier:
         """Adapt to an estimate from some rows of the target."""
         if not np.isfinite(estimate.value):
-            raise InputError(
-                "the target prior cannot be estimated from these data (see the warning); pass a known prior to "
-                "adapt_to."
-            )
+            raise InputError("the target prior cannot be estimated from these data; pass a known prior to adapt_to.")
         return self._set_target_prior(estimate, _inside(estimate, rows))
 
     def _set_target_prior(self, estimate: PriorEstimate | None, target_prior: float) -> ShiftedClassifier:
@@ -317,9 +301,8 @@ class ShiftedClassifier(PUClassifier):
         super()._check_parameters()
         if self.source_prior is not None:
             check_prior(self.source_prior)
-        score = "predict_proba" if hasattr(self.classifier, "predict_proba") else "decision_function"
-        if self._predicts_positive():
-            score = "predict_proba"
+        has_probabilities = self._predicts_positive() or hasattr(self.classifier, "predict_proba")
+        score = "predict_proba" if has_probabilities else "decision_function"
         check_estimator("classifier", self.classifier, (score,), "a classifier")
         if self.prior_estimator is not None:
             check_estimator("prior_estimator", self.prior_estimator, ("estimate",), "None or an estimator")
@@ -334,18 +317,15 @@ def _inside(estimate: Any, rows: int) -> float:
     value = float(estimate.value)
     if 0 < value < 1:
         return value
-    raw, error = (
-        float(getattr(estimate, name, default)) for name, default in (("raw", value), ("standard_error", np.nan))
-    )
+    raw, error = float(getattr(estimate, "raw", value)), float(getattr(estimate, "standard_error", np.nan))
     half_row = 0.5 / (rows + 1)
     inside = abs(value - half_row)
     if error > 0 and abs(raw - value) < _FAR * error < np.inf:
         low, high = (np.array([0.0, 1.0]) - raw) / error
         inside = float(np.clip(stats.truncnorm.mean(low, high, raw, error), half_row, 1 - half_row))
     warn(
-        f"The estimate {format_short(raw)} (standard error {error:.2g}) lies at an end of [0, 1] or outside, where "
-        f"all rows would get the same decision; decisions use a target prior of {inside:.2g} instead, which is within "
-        "the standard error. If you know the target prior, pass it to adapt_to.",
+        f"The estimate {format_short(raw)} (standard error {error:.2g}) lies at an end of [0, 1] or outside, so a "
+        f"target prior of {inside:.2g} is used for decisions. If you know the target prior, pass it to adapt_to.",
         OutOfRangeWarning,
     )
     return inside
@@ -359,8 +339,8 @@ def _log_odds(model: Any, X: NDArray[Any]) -> NDArray[np.float64]:
         answer = np.asarray(model.predict_proba(X) if proba else model.decision_function(X), dtype=float)
     if answer.shape != ((len(X), 2) if proba else (len(X),)) or not np.isfinite(answer).all():
         raise InputError(
-            f"{name} gave {'probabilities' if proba else 'scores'} of shape {answer.shape} for {len(X)} rows, or some "
-            "that are not finite; a classifier of two classes that knows both is expected."
+            f"{name} gave {'probabilities' if proba else 'scores'} of shape {answer.shape} for {len(X)} rows, or not "
+            "finite ones; a classifier fitted on two classes is expected."
         )
     return np.asarray(logit(np.clip(answer[:, 1], _TINY, 1 - _TINY))) if proba else answer
 

@@ -109,10 +109,8 @@ def sample_sizes(n: int, source_prior: float, label_frequency: float) -> tuple[i
     c = check_prior(label_frequency, "label_frequency")
     pi = check_prior(source_prior)
     if c * (2 - pi) > 1:
-        raise InputError(
-            f"label_frequency is {c:g}, but with a source prior of {pi:g} the scheme needs more positives than there "
-            f"are above {1 / (2 - pi):.3f}; choose a lower one."
-        )
+        most = 1 / (2 - pi)
+        raise InputError(f"label_frequency is {c:g}, but with a source prior of {pi:g} it must be at most {most:.3f}.")
     A = 1 / (1 - c * (1 - pi))
     return round(A * c * pi * n), round(A * (1 - c) * n)
 
@@ -234,10 +232,7 @@ def label_some(
     m, n = sample_sizes(len(X), source_prior, label_frequency)
     positives = np.flatnonzero(labels)
     if m > len(positives):
-        raise InputError(
-            f"the scheme labels {m} of {len(X)} rows, but only {len(positives)} are positive; "
-            "lower label_frequency or check source_prior."
-        )
+        raise InputError(f"{m} rows are to be labelled, but only {len(positives)} are positive; lower label_frequency.")
     return _pick(X, labels, m, n, rng)
 
 
@@ -281,8 +276,8 @@ def downsample(y: NDArray[Any], prior: float, *, random_state: Random = None) ->
     keep_negatives = min(len(negatives), round(len(positives) * (1 - prior) / prior))
     if min(keep, keep_negatives) < 1:
         raise InputError(
-            f"a prior of {prior:g} leaves no row of one class among {len(positives)} positives and "
-            f"{len(negatives)} negatives; choose a prior nearer to {labels.mean():.2g}."
+            f"a prior of {prior:g} leaves only one class of {len(positives)} positives and {len(negatives)} negatives; "
+            f"choose a prior nearer to {labels.mean():.2g}."
         )
     kept = [rng.choice(positives, keep, replace=False), rng.choice(negatives, keep_negatives, replace=False)]
     return np.sort(np.concatenate(kept))
@@ -354,8 +349,5 @@ def _two_classes(X: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
     y = np.asarray(y)
     values = np.unique(y)
     if y.shape != (len(X),) or len(values) != 2:
-        raise InputError(
-            f"y has shape {y.shape} and {len(values)} different values for {len(X)} rows; "
-            "pass one of two classes for each row."
-        )
+        raise InputError(f"y has shape {y.shape} and {len(values)} values, but {len(X)} of two classes are expected.")
     return np.asarray(y == values[1])

@@ -1,23 +1,23 @@
-"""Names of the classes in a stored estimator, for loaders that need to know which classes to trust.
+"""Names of the classes in a stored estimator, for loaders that ask which classes to trust.
 
 pickle and joblib store every estimator, and run whatever code a file contains when they load it. skops stores plain
-arrays and class names, and creates only objects of trusted classes: pass it `TYPES`.
+arrays and class names, and creates only objects of classes that it is told to trust: pass it `TYPES`.
 """
 
-from priorshift import audit, problem, results, shifted_classifier
+from priorshift import audit, problem, results, shifted_classifier, source_prior
 from priorshift.embedding import gram, random_features, samples
 from priorshift.inference import audit_combination, prior_knowledge
-from priorshift.io import encoding, observations, row_metadata, scaling, tables
+from priorshift.io import encoding, observations, row_metadata, scaling, tables, weights
 from priorshift.kernels import kernel
 from priorshift.methods import drpu, kernel_ratio, km_ls, network, nnpu, tcpu, witness_shift
 from priorshift.scores import counts, cross_fitting, level_sets, posterior, ratio_test, scored_source, witness
-from priorshift.source_prior import estimated, km, mixture_prior
+from priorshift.source_prior import km, mixture_prior
 
 _MODULES = (
     *(drpu, kernel_ratio, km, km_ls, mixture_prior, nnpu, shifted_classifier, tcpu, witness_shift),  # estimators
-    *(audit, audit_combination, counts, cross_fitting, encoding, estimated, gram, kernel, level_sets),
+    *(audit, audit_combination, counts, cross_fitting, encoding, gram, kernel, level_sets),
     *(network, observations, posterior, prior_knowledge, problem, random_features, ratio_test, results),
-    *(row_metadata, samples, scaling, scored_source, tables, witness),
+    *(row_metadata, samples, scaling, scored_source, source_prior, tables, weights, witness),
 )
 
 #: Names of the classes that a fitted estimator consists of, for ``skops.io.load(…, trusted=TYPES)``. Each is an

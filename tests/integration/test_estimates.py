@@ -24,9 +24,8 @@ from priorshift.errors import (
 )
 from priorshift.inference import intervals
 from priorshift.inference.confidence_curve import FiellerCurve
-from priorshift.inference.joint import JointRatios, RatioInfluence, holm, largest_normal
+from priorshift.inference.joint import JointRatios, RatioInfluence, holm, largest_normal, pooled
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior
-from priorshift.inference.strata import pooled
 from priorshift.io.readers import read_table
 from priorshift.io.tables import ColumnSelection
 from priorshift.io.targets import rows_by_value, target_name

@@ -366,7 +366,7 @@ def test_a_plan_that_cannot_be_is_refused(arguments, message):
         (np.zeros((100, 2)), None, r"predicted has shape \(100, 2\), but one number for each row"),
         (["high"] * 100, None, "predicted contains values that are not numbers"),
         (np.full(100, np.nan), None, "predicted holds NaN or numbers too large to square"),
-        (np.zeros(30), None, r"predicted has 30 rows, but row 49 \(counting from 0\) was audited"),
+        (np.zeros(30), None, r"predicted has 30 rows, but row 49 was audited"),
         (np.zeros(100), np.zeros(99), r"cluster has shape \(99,\) but predicted has 100 rows"),
         (np.zeros(100), np.arange(100) // 10, "the audited rows are of 5 clusters, but at least 10 are needed"),
     ],

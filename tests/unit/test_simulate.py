@@ -91,11 +91,11 @@ def test_shifted_real_data_have_their_priors_and_disjoint_halves():
         (lambda: simulate.gaussian(0.2, 0.5, 3), "n_source is 3, but it must be a whole number of at least 10"),
         (lambda: simulate.gaussian(0.2, 0.5, 50, 0), "n_target is 0, but it must be a whole number of at least 2"),
         (lambda: simulate.gaussian(0.2, 0.5, dimension=0), "dimension is 0, but it must be a whole number"),
-        (lambda: simulate.downsample(np.array([1, 0]), 0.01), "a prior of 0.01 leaves no row of one class among 1"),
-        (lambda: simulate.downsample(np.array([1, 1]), 0.5), r"y has shape \(2,\) and 1 different values for 2 rows"),
+        (lambda: simulate.downsample(np.array([1, 0]), 0.01), "a prior of 0.01 leaves only one class"),
+        (lambda: simulate.downsample(np.array([1, 1]), 0.5), r"y has shape \(2,\) and 1 values"),
         (
             lambda: simulate.label_some(np.eye(20), np.repeat([1, 0], [1, 19]), 0.5, 0.5),
-            "the scheme labels 7 of 20 rows, but only 1 are positive",
+            "7 rows are to be labelled, but only 1 are positive",
         ),
     ],
 )

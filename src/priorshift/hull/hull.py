@@ -1,95 +1,54 @@
-"""The convex hull of rows in the kernel's feature space: its points, its distance to a moving point, row influences.
+"""The distance of a moving point to the convex hull of points in a feature space, and where its slope passes a value.
 
-The points are φ(x_1), …, φ(x_N), with Gram matrix K. The moving point is u(λ) = λμ_U + (1−λ)μ_P, that is λa + p in
-weights on the points, and d(λ) is its distance to the hull: d² = min (u−v)ᵀK(u−v) over the simplex of weights v.
+The points have the Gram matrix K. The moving point is u(λ) = λμ_U + (1−λ)μ_P, that is λa + p in weights on the points.
+The weights v of its nearest point in the hull minimise d² = (u−v)ᵀK(u−v) over the simplex. On a face of the simplex
+(the weights in a set F free, all others zero) all is closed form: with Z = K_FF⁻¹[Ka, Kp, 1]_F the best weights are
+v_F = λZ₀ + Z₁ − ηZ₂, with η such that they add up to one; they are linear in λ.
 
-The hull of many rows is approximated by few points. The rows of each sample are sorted by how much they look like
-positives, ⟨μ_P, φ(x)⟩ against ⟨μ_U, φ(x)⟩, and cut into groups; the points of the hull are the means of the groups. A
-mean of rows lies in the hull of the rows; μ_P and μ_U are still weights on the points, so that d(1) = 0; and the mean
-of the negatives, where d begins to grow, has weights that depend on how much a row looks like a positive. All
-rows enter, and no matrix of rows by rows is stored.
+The search for the face of the nearest point and the search for the λ at which the slope d′(λ) = ⟨a, w⟩/‖w‖, w = u − v,
+passes a given value go together: solve on the face, move λ, drop negative weights and add points with a negative
+gradient, all at once (block principal pivoting). Where that cycles, an active-set method that never lets d grow
+finishes the work.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
-from math import sqrt
+from functools import partial
+from math import inf, sqrt
 
 import numpy as np
-from scipy import sparse
+from scipy.linalg import blas, lapack, solve_triangular
 
 from priorshift.arrays import Floats, Index, Mask
-from priorshift.embedding.tiles import kernel_sums
-from priorshift.hull.kernel_matrix import RIDGE, KernelBlocks, gram_matrix
-from priorshift.hull.solver import HullProjection, LineProducts, NearestPoint, symmetric_product
-from priorshift.io.observations import row_codes
-from priorshift.io.scaling import Rows
-from priorshift.io.weights import effective_size
-from priorshift.kernels import Gaussian
-from priorshift.problem import Source
 
 _COARSEST = 100  # points; restricting the search to fewer would not pay
 _COARSE_GAP = 1e-3  # of a coarse search, relative to d²
 _ROUNDS = 8  # searches on the points of lowest gradient, before all points are used
-_SCORED = 500  # rows of each sample that decide how much a row looks like a positive
-_FEWER = 10  # one group in so many is of labelled rows, which the mean of the negatives has no weight on
-_ROWS, _COLUMNS = 2048, 64  # about so many of the kernel's matrix are computed at a time, to fit a core's cache
+_LEAST_STEP = 1e-4  # smallest λ − 1; a smaller one could not grow by as much as a step must for the search to go on
+_PATIENCE = 6  # pivoting passes without fewer infeasible points, after which it is taken to cycle
+_PASSES = 60
+_DESCENTS = 2000
+_ROUNDING = 4e-12  # gap that rounding leaves, relative to ⟨a, a⟩
+_solve_lower = partial(solve_triangular, lower=True, check_finite=False)
 
 
 @dataclass(frozen=True, eq=False)
-class HullSample:
-    """Some rows of a source, with their masses in μ_P and in μ_U."""
+class NearestPoint:
+    """The nearest point of the hull to u(λ)."""
 
-    rows: Index  # numbers of the rows in the source
-    labeled: Mask  # whether each is a labelled positive
-    p: Floats  # mass of each row in μ_P; the sum is 1
-    u: Floats  # mass of each row in μ_U; the sum is 1
-
-    @classmethod
-    def from_source(cls, source: Source) -> HullSample:
-        """Take one row of each set of copies, with the mass of all of them."""
-        p, u = np.zeros(len(source.labeled)), np.zeros(len(source.labeled))
-        p[source.positive], u[source.population] = source.positive_mass, source.population_mass
-        rows = np.arange(len(p))
-        copied = np.flatnonzero(source.copies > 1)
-        if len(copied):
-            # labelled and unlabelled copies stay apart: P and U only share rows that are stated to be shared
-            sets = 2 * row_codes(source.table.values[copied]) + source.labeled[copied]
-            _, first, of = np.unique(sets, return_index=True, return_inverse=True)
-            for mass in (p, u):
-                total = np.bincount(of.reshape(-1), mass[copied])
-                mass[copied] = 0.0
-                mass[copied[first]] = total
-            rows = np.setdiff1d(rows, np.delete(copied, first))
-        return cls(rows, source.labeled[rows], _normalize(p[rows]), _normalize(u[rows]))
-
-    def take(self, at: Index) -> HullSample:
-        """Select rows by their position."""
-        return HullSample(self.rows[at], self.labeled[at], self.p[at], self.u[at])
-
-    def subsample(self, most: int, rng: np.random.Generator) -> HullSample:
-        """Draw at most `most` rows, up to half of them labelled."""
-        if len(self.rows) <= most:
-            return self
-        parts = np.flatnonzero(self.labeled), np.flatnonzero(~self.labeled)
-        positives = min(len(parts[0]), max(most // 2, most - len(parts[1])))
-        counts = positives, most - positives
-        at = np.concatenate([rng.permutation(part)[:count] for part, count in zip(parts, counts, strict=True)])
-        # a row represents others of its kind: under censoring, labelled rows are part of the population
-        others = np.repeat([len(part) / count for part, count in zip(parts, counts, strict=True)], counts)
-        order = np.argsort(at)
-        some, others = self.take(at[order]), others[order]
-        return HullSample(some.rows, some.labeled, _normalize(some.p * others), _normalize(some.u * others))
-
-
-def _normalize(counts: Floats) -> Floats:
-    """Scale to the sum 1; dividing by the largest first keeps 1/n exact."""
-    relative = counts / counts.max()
-    return np.asarray(relative / relative.sum())
+    ratio: float  # λ
+    weights: Floats  # v, shape (N,)
+    derivative: Floats  # of v with respect to λ, on its face
+    distance: float  # d(λ)
+    slope: float  # d′(λ)
+    curvature: float  # ‖Πa‖², with Π the projection orthogonal to the face; d″ = (curvature − slope²)/d
+    converged: bool  # whether gᵀv − min g with g = K(v−u), the gap of ½d² to its minimum, is within the tolerance
 
 
 class Hull:
-    """The hull of all points, and the line through μ_P and μ_U.
+    """The hull of points, and the line through μ_P and μ_U.
 
     K is the positive definite Gram matrix of the points; p and a are the weights of μ_P and of μ_U − μ_P on them. Where
     the points are not the rows, `at_rows` holds ⟨φ(x), point⟩, of shape (rows, points).
@@ -97,31 +56,28 @@ class Hull:
 
     def __init__(self, K: Floats, p: Floats, a: Floats, at_rows: Floats | None = None) -> None:
         self.K, self.p, self.a, self.at_rows = K, p, a, at_rows
-        self.Ka, self.Kp = K @ a, K @ p
-        self.means = LineProducts(float(a @ self.Ka), float(a @ self.Kp), float(p @ self.Kp))
-        self.whole = HullProjection(K, np.stack([self.Ka, self.Kp, np.ones(len(K))], axis=1), self.means, (a, p))
+        Ka, Kp = K @ a, K @ p
+        self.right = np.stack([Ka, Kp, np.ones(len(K))], axis=1)
+        self.aa, self.ap, self.pp = float(a @ Ka), float(a @ Kp), float(p @ Kp)
+        self.separation = sqrt(max(self.aa, 0.0))  # ‖a‖, the slope that d(λ) approaches
         self.first = (p + a) > 0  # where μ_U has weight: the face that is right at λ = 1
+        self.contains_line = True  # whether a and p are weights on these points
 
-    @property
-    def separation(self) -> float:
-        """‖a‖, the slope that d(λ) approaches."""
-        return sqrt(max(self.means.aa, 0.0))
+    def restrict(self, points: Index) -> Hull:
+        """Return the hull of some of the points; u(λ) stays the same."""
+        part = copy(self)
+        part.K, part.right, part.contains_line = self.K[np.ix_(points, points)], self.right[points], False
+        return part
 
     def values(self, weights: Floats) -> Floats:
         """Compute ⟨f, φ(x)⟩ at all rows, with f a combination of the points."""
-        return symmetric_product(self.K, weights) if self.at_rows is None else self.at_rows @ weights
-
-    def residual(self, at: NearestPoint) -> Floats:
-        """Compute ⟨w, φ(x)⟩ at all rows, w = u − v."""
-        return self.values(at.ratio * self.a + self.p - at.weights)
-
-    def orthogonal(self, at: NearestPoint) -> Floats:
-        """Compute ⟨Πa, φ(x)⟩ at all rows, with Π the projection orthogonal to the face."""
-        return self.values(self.a - at.derivative)
+        return _symmetric_product(self.K, weights) if self.at_rows is None else self.at_rows @ weights
 
     def project(self, ratio: float, *, tolerance: float = 2e-4, start: Mask | None = None) -> NearestPoint:
         """Find the nearest point of the hull to u(`ratio`), with a gap of at most tolerance·d² and rounding."""
-        return self.whole.project(ratio, self.first if start is None else start, tolerance)
+        free = self.first if start is None else start
+        nearest = self._pivot(ratio, free, tolerance)
+        return nearest if nearest is not None else self._descend(ratio, free, tolerance)
 
     def find_slope(self, slope: float, *, most: float = 100.0, tolerance: float | None = None) -> NearestPoint:
         """Find the λ between 1 and `most` at which d′ passes `slope`; `most` where it never does.
@@ -137,132 +93,280 @@ class Hull:
             points = np.sort(order[:size])
             if size < _COARSEST or not v[points].any():
                 continue
-            part = self.whole.restrict(points).find_slope(slope, ratio, v[points] > 0, most, _COARSE_GAP)
+            part = self.restrict(points).find_slope_from(ratio, v[points] > 0, slope, most, _COARSE_GAP)
             ratio, v = part.ratio, np.zeros(N)
             v[points] = part.weights
         for _ in range(_ROUNDS if N >= 9 * _COARSEST else 0):
             size = max(N // 4, 2 * int(np.count_nonzero(v)))
             if 2 * size > N:
                 break
-            gradient = self.whole.gradient(ratio, v)
+            gradient, _, _ = self._gradient(ratio, v)
             points = np.union1d(np.argpartition(gradient, size)[:size], np.flatnonzero(v))
-            part = self.whole.restrict(points).find_slope(slope, ratio, v[points] > 0, most, tolerance)
-            nearest = self._extend(part, points, tolerance)
-            if nearest.converged:
+            part = self.restrict(points).find_slope_from(ratio, v[points] > 0, slope, most, tolerance)
+            ratio, v, derivative = part.ratio, np.zeros(N), np.zeros(N)
+            v[points], derivative[points] = part.weights, part.derivative
+            nearest = self._nearest_point(ratio, v, derivative, part.curvature, tolerance)
+            if nearest.converged:  # no other point has a lower gradient
                 return nearest
-            ratio, v = nearest.ratio, nearest.weights
-        return self.whole.find_slope(slope, ratio, v > 0, most, tolerance)
+            v = nearest.weights
+        return self.find_slope_from(ratio, v > 0, slope, most, tolerance)
 
-    def _extend(self, part: NearestPoint, points: Index, tolerance: float | None) -> NearestPoint:
-        """Extend a solution on some points to all; it has converged if no other point has a lower gradient."""
-        v, derivative = np.zeros(len(self.K)), np.zeros(len(self.K))
-        v[points], derivative[points] = part.weights, part.derivative
-        g = self.whole.gradient(part.ratio, v)
-        slack = self.whole.slack(part.ratio, *self.whole.moments(part.ratio, v, g), part.curvature, tolerance)
-        return self.whole.nearest_point(part.ratio, v, derivative, g, part.curvature, slack)
+    def find_slope_from(
+        self, ratio: float, free: Mask, slope: float, most: float, tolerance: float | None
+    ) -> NearestPoint:
+        """Find the λ up to `most` at which d′ passes `slope`, starting from a λ and a face."""
+        nearest = self._pivot(ratio, free, tolerance, slope, most)
+        if nearest is not None:
+            return nearest
+        # pivoting cycles: whole solves at a few λ, each chosen by the face's closed form
+        low, high = 1.0, most
+        at = self._descend(ratio, free, tolerance or 1e-5)
+        for _ in range(60):
+            low, high = (at.ratio, high) if at.slope < slope else (low, at.ratio)
+            guess = _next_ratio(at.ratio, slope, at.distance**2, at.slope * at.distance, at.curvature, most)
+            if not low < guess < high:
+                guess = min(1 + sqrt(max(low - 1, 1e-4) * (high - 1)), most)
+            if abs(guess - at.ratio) <= 1e-4 * at.ratio**2:
+                break
+            at = self._descend(guess, at.weights > 0, tolerance or 1e-5)
+        return at
+
+    def _pivot(
+        self, ratio: float, free: Mask, tolerance: float | None, slope: float | None = None, most: float = inf
+    ) -> NearestPoint | None:
+        """Do block principal pivoting, with λ moving along where a slope is given; None if it cycles."""
+        fewest, patience = inf, _PATIENCE
+        faces = FaceSolver(self.K, self.right)
+        for _ in range(_PASSES):
+            Z = faces.solve(free) if free.any() else None
+            if Z is None:
+                return None
+            face = _Face(self, Z)
+            moved = 0.0
+            if slope is not None:
+                (i0, i1), (s0, s1, s2) = face.inner, face.squared
+                squared, inner = max(s0 + ratio * (s1 + ratio * s2), 0.0), i0 + ratio * i1
+                new = _next_ratio(ratio, slope, squared, inner, face.curvature, most)
+                moved, ratio = new - ratio, new
+            v = ratio * face.v1 + face.v0
+            g, squared, inner = self._gradient(ratio, v)
+            slack = self._slack(ratio, squared, inner, face.curvature, tolerance)
+            wrong = np.where(free, v <= 0, g < g[free].mean() - slack / 2)
+            count = int(np.count_nonzero(wrong))
+            if not count and abs(moved) <= 1e-4 * ratio**2:
+                return self._nearest_point(ratio, v, face.v1, face.curvature, tolerance)
+            patience = _PATIENCE if count < fewest else patience - bool(count)
+            if not patience:
+                return None
+            fewest, free = min(fewest, count), free ^ wrong
+        return None
+
+    def _descend(self, ratio: float, free: Mask, tolerance: float) -> NearestPoint:
+        """Run an active-set method that moves many points at once; d never grows, so it ends."""
+        faces = FaceSolver(self.K, self.right)
+        bulk = most = max(1, len(self.K) // 20)
+        v = free / np.count_nonzero(free)
+        g, squared, _ = self._gradient(ratio, v)
+        for _ in range(_DESCENTS):
+            level = float(g @ v)
+            if level - g.min() <= tolerance * max(squared, 0.0) + _ROUNDING * self.aa:
+                break
+            free = v > 0
+            lower = np.flatnonzero(~free & (g < level))
+            wider = free.copy()
+            wider[lower[np.argsort(g[lower])[:bulk]]] = True
+            moved = self._settle(faces, ratio, v, wider, squared)
+            if moved is not None:
+                v, g, squared = moved
+                bulk = min(2 * bulk, most)
+            elif bulk == 1:
+                break  # rounding prevents further progress
+            else:
+                bulk = max(1, bulk // 4)
+        Z = faces.solve(v > 0)
+        if Z is None:
+            return self._nearest_point(ratio, v, np.zeros(len(v)), self.aa, tolerance)
+        face = _Face(self, Z)
+        return self._nearest_point(ratio, v, face.v1, face.curvature, tolerance)
+
+    def _settle(
+        self, faces: FaceSolver, ratio: float, v: Floats, free: Mask, squared: float
+    ) -> tuple[Floats, Floats, float] | None:
+        """Find the best point of the face `free`, or of a face of it, if it is nearer than v.
+
+        Negative weights are dropped in bulk; where that does not help, one step at a time with a ratio test.
+        """
+        for careful in (False, True):
+            at, on = v, free.copy()
+            for _ in range(2 * len(v) if careful else 20):
+                Z = faces.solve(on) if on.any() else None
+                if Z is None:
+                    break
+                z1, z0 = _best_line(Z, Z.sum(axis=0))
+                z = ratio * z1 + z0
+                below = on & (z <= 0)
+                if not below.any():
+                    at = z
+                    break
+                if careful:  # as far towards z as no weight turns negative; those that reach zero leave
+                    reach = float(np.min(at[below] / (at[below] - z[below])))
+                    at = np.where(on, at + reach * (z - at), 0.0)
+                    below &= at <= 1e-14
+                    at = np.where(below, 0.0, np.maximum(at, 0.0))
+                on &= ~below
+            if at.min() < 0 or at is v:
+                continue
+            at = at / at.sum()
+            g, new, _ = self._gradient(ratio, at)
+            if new < squared:
+                return at, g, new
+        return None
+
+    def _gradient(self, ratio: float, v: Floats) -> tuple[Floats, float, float]:
+        """Compute g = K(v − u) at the points, d² and ⟨a, w⟩."""
+        Ka, Kp = self.right[:, 0], self.right[:, 1]
+        g = _symmetric_product(self.K, v) - ratio * Ka - Kp
+        inner = ratio * self.aa + self.ap - float(v @ Ka)
+        if self.contains_line:  # d² is wᵀKw from w and Kw = −g, where nothing cancels
+            return g, float((v - ratio * self.a - self.p) @ g), inner
+        norm = ratio**2 * self.aa + 2 * ratio * self.ap + self.pp
+        return g, norm - float(v @ (ratio * Ka + Kp)) + float(v @ g), inner
+
+    def _slack(self, ratio: float, squared: float, inner: float, curvature: float, tolerance: float | None) -> float:
+        """Compute the allowed gap; without a tolerance, the one that leaves 1 − 1/λ exact to about 1e-4."""
+        squared = max(squared, 0.0)
+        if not tolerance:
+            slope = inner / sqrt(squared) if squared > 0 else 0.0
+            tolerance = 1e-8
+            if slope > 0:  # an error of the slope is divided by d″
+                bend = max(curvature - slope**2, 0.0) / sqrt(squared)
+                tolerance = min(1e-3, max(1e-4 * bend * ratio**2 / slope, 1e-8))
+        return tolerance * squared + _ROUNDING * self.aa
+
+    def _nearest_point(
+        self, ratio: float, v: Floats, derivative: Floats, curvature: float, tolerance: float | None
+    ) -> NearestPoint:
+        g, squared, inner = self._gradient(ratio, v)
+        slack = self._slack(ratio, squared, inner, curvature, tolerance)
+        distance = sqrt(max(squared, 0.0))
+        slope = inner / distance if distance > 0 else 0.0
+        gap = float(g @ v - g.min())
+        v = np.maximum(v, 0.0)
+        return NearestPoint(ratio, v, derivative, distance, slope, curvature, gap <= 1.01 * slack)
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """A partition of the rows, sorted by groups, with the weight of each row in the mean of its group."""
+class _Face:
+    """The best point of a face (not necessarily inside it) as a function of λ, from Z = K_FF⁻¹[Ka, Kp, 1]_F."""
 
-    means: sparse.csr_array  # shape (groups, rows): its product with values at the rows is their mean in each group
-    first: Index  # first row of each group, and the number of rows
-
-    @classmethod
-    def from_labels(cls, group: Index, mass: Floats) -> Groups:
-        """Build groups from the increasing group numbers of the rows, weighted by mass within a group."""
-        first = np.searchsorted(group, np.arange(group[-1] + 2))
-        share = mass / np.add.reduceat(mass, first[:-1])[group]
-        return cls(sparse.csr_array((share, np.arange(len(group)), first)), first)
-
-    def total(self, mass: Floats) -> Floats:
-        """Sum over the rows of each group."""
-        return np.asarray(np.add.reduceat(mass, self.first[:-1]))
-
-    def kernel_means(self, rows: Floats, bandwidth: float) -> Floats:
-        """Compute ⟨φ(x), mean of a group⟩, shape (rows, groups)."""
-        blocks, n = KernelBlocks(rows, bandwidth), len(rows)
-        values = np.empty((n, len(self.first) - 1))
-        for some in self._parts():
-            at = slice(int(self.first[some.start]), int(self.first[some.stop]))
-            means = self.means[some, at]
-            for start in range(0, n, _COLUMNS):
-                to = slice(start, min(start + _COLUMNS, n))
-                kernel = blocks.fill(at, to, np.empty((at.stop - at.start, to.stop - start)))
-                values[to, some] = (means @ kernel).T
-        return values
-
-    def _parts(self) -> list[slice]:
-        """Cut the groups into slices of about as many rows as are processed at a time."""
-        step = max(1, _ROWS * (len(self.first) - 1) // int(self.first[-1]))
-        return [slice(k, min(k + step, len(self.first) - 1)) for k in range(0, len(self.first) - 1, step)]
-
-    def gram_matrix(self, kernel_means: Floats) -> Floats:
-        """Compute the Gram matrix of the groups' means, with the ridge of the rows' own matrix."""
-        K = np.asarray(self.means @ kernel_means)
-        K = (K + K.T) / 2
-        K.flat[:: len(K) + 1] += RIDGE * self.means.power(2).sum(axis=1)
-        return K
+    def __init__(self, hull: Hull, Z: Floats) -> None:
+        s = Z.sum(axis=0)
+        self.v1, self.v0 = _best_line(Z, s)
+        # c·v with c = Ku = λKa + Kp is a polynomial of λ, and so is η; on the face Kv = c − η, so d² = u·c − v·c − η
+        (a1, p1), (a0, p0) = self.v1 @ hull.right[:, :2], self.v0 @ hull.right[:, :2]
+        linear = hull.aa - float(a1)
+        self.curvature = max(linear, 0.0)
+        self.inner = hull.ap - float(a0), linear  # coefficients of ⟨a, w⟩
+        constant = hull.pp - float(p0 + (s[1] - 1) / s[2])
+        self.squared = constant, 2 * hull.ap - float(a0 + p1 + s[0] / s[2]), linear  # coefficients of d²
 
 
-def build_hull(rows: Floats, p: Floats, u: Floats, group: Index | None, bandwidth: float) -> Hull:
-    """Build the hull of the rows, or of the means of their groups, with μ_P and μ_U in it."""
-    if group is None:
-        return Hull(gram_matrix(rows, bandwidth), p, u - p)
-    groups = Groups.from_labels(group, p + u)  # within a group, p and u are proportional
-    at_rows = groups.kernel_means(rows, bandwidth)
-    return Hull(groups.gram_matrix(at_rows), groups.total(p), groups.total(u - p), at_rows)
+def _best_line(Z: Floats, s: Floats) -> tuple[Floats, Floats]:
+    """Return v1 and v0 of the best weights v = λ·v1 + v0, with sums 0 and 1; `s` holds the sums of Z's columns."""
+    return Z[:, 0] - s[0] / s[2] * Z[:, 2], Z[:, 1] - (s[1] - 1) / s[2] * Z[:, 2]
 
 
-def group_similar_rows(
-    rows: Floats, labeled: Mask, masses: tuple[Floats, Floats], bandwidth: float, count: int, rng: np.random.Generator
-) -> Index:
-    """Assign rows to at most `count` groups of labelled or of unlabelled rows; `masses` are those in μ_P and in μ_U."""
-    means = [_mean_at(rows, mass, bandwidth, rng) for mass in masses]
-    score = means[0] / (means[0] + means[1] + 1e-300)
-    group, first = np.empty(len(rows), dtype=np.intp), 0
-    for of, parts in ((labeled, max(1, count // _FEWER)), (~labeled, count - count // _FEWER)):
-        members = np.flatnonzero(of)
-        ranked = members[np.argsort(score[members], kind="stable")]
-        group[ranked] = first + np.arange(len(members)) * min(parts, len(members)) // len(members)
-        first += min(parts, len(members))
-    return group
+def _next_ratio(ratio: float, slope: float, squared: float, inner: float, curvature: float, most: float) -> float:
+    """Find the λ near `ratio` with d′ = `slope`, where d²(λ+h) = squared + 2h·inner + h²·curvature.
+
+    λ − 1 changes at most about threefold in a step, and λ stays below `most` and away from 1.
+    """
+    new = inf
+    if curvature > slope**2:
+        lowest = max(squared - inner**2 / curvature, 0.0)
+        new = ratio + (slope * sqrt(lowest / (1 - slope**2 / curvature)) - inner) / curvature
+    beyond = max(ratio - 1, _LEAST_STEP)
+    return min(1 + min(max(new - 1, 0.3 * beyond, _LEAST_STEP), 3 * beyond), most)
 
 
-def _mean_at(rows: Floats, mass: Floats, bandwidth: float, rng: np.random.Generator) -> Floats:
-    """Estimate ⟨μ, φ(x)⟩ at all rows from some of the rows that μ is the mean of."""
-    of = np.flatnonzero(mass)
-    some = np.sort(rng.permutation(of)[:_SCORED])
-    zero, one = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
-    weights = mass[some] / mass[some].mean()
-    all_rows, those = Rows(rows, zero, one), Rows(rows, zero, one, some)
-    return kernel_sums(Gaussian(bandwidth), all_rows, those, weights=(None, weights))[0] / len(some)
+def _symmetric_product(K: Floats, v: Floats) -> Floats:
+    """Compute K v for a symmetric K from the rows where v is not zero, if these are few; else read half of K."""
+    F = np.flatnonzero(v)
+    return np.asarray(v[F] @ K[F] if 3 * len(F) < len(v) else blas.dsymv(1.0, K.T, v))
 
 
-class RowInfluence:
-    """Influence of each row on inner products with μ_P and μ_U, in one sample or in both.
+class FaceSolver:
+    """Solver of K_FF Z = right_F for faces F that change little from one to the next.
 
-    With f the values ⟨f, φ(x)⟩ at all rows, a row of U moves ⟨f, μ_U⟩ by mass·(f(x) − mean over U). `positive` and
-    `population` are the masses of the rows in μ_P and in μ_U.
+    A face near the last factorised one is solved through the Schur complement: rows that were added and rows that were
+    removed border the Cholesky factor L, and their columns are stored for the faces that follow.
     """
 
-    def __init__(self, positive: Floats, population: Floats, observation: Index) -> None:
-        self.positive, self.population = positive, population
-        # each sample has its own factor n/(n−1) of a variance
-        sizes = (effective_size(mass, observation) for mass in (positive, population))
-        self.correction = [np.sqrt(n / max(n - 1, 1)) for n in sizes]
+    def __init__(self, K: Floats, right: Floats) -> None:
+        self.K, self.right = K, right
+        self.F: Index = np.empty(0, dtype=np.intp)  # the factorised face; empty before the first
 
-    def on_direction(self, f: Floats) -> Floats:
-        """Compute the influence on ⟨f, a⟩ with a = μ_U − μ_P."""
-        return self._combined(1.0, -1.0, f)
+    def solve(self, free: Mask) -> Floats | None:
+        """Compute Z of the shape of `right`, zero outside the face; None where the face is singular."""
+        Z = self._solve_bordered(free) if len(self.F) else None
+        if Z is None and self._factorize(free):
+            Z = self._solve_bordered(free)
+        return Z
 
-    def on_point(self, ratio: float, f: Floats) -> Floats:
-        """Compute the influence on ⟨f, u⟩ with u = λμ_U + (1−λ)μ_P."""
-        return self._combined(ratio, 1 - ratio, f)
+    def _factorize(self, free: Mask) -> bool:
+        """Compute the Cholesky factor of K_FF, with a ridge where it needs one; False where none helps."""
+        F = np.flatnonzero(free)
+        first, last, diagonal = int(F[0]), int(F[-1]) + 1, np.arange(len(F))
+        for ridge in (0.0, 1e-7, 1e-5, 1e-3):
+            # contiguous rows are copied much faster
+            block = self.K[first:last, first:last].copy() if last - first == len(F) else self.K[np.ix_(F, F)]
+            block = block.T  # symmetric, so its transpose is the column-major copy that LAPACK works in
+            block[diagonal, diagonal] += ridge
+            L, failed = lapack.dpotrf(block, lower=1, clean=0, overwrite_a=1)
+            if not failed:
+                self.F, self.L, self.inside, self.place = F, L, free.copy(), np.cumsum(free) - 1
+                self.t = _solve_lower(L, self.right[F])
+                self.column: dict[int, int] = {}  # column of W of each bordering row
+                self.W = np.empty((len(F), 0), order="F")
+                self.gram = np.empty((0, 0))
+                return True
+        return False
 
-    def _combined(self, of_population: float, of_positives: float, f: Floats) -> Floats:
-        of_P, of_U = self.correction
-        total = (of_population * of_U) * self.population * (f - self.population @ f)
-        total += (of_positives * of_P) * self.positive * (f - self.positive @ f)
-        return np.asarray(total)
+    def _solve_bordered(self, free: Mask) -> Floats | None:
+        """Compute Z through the border; None where a new factor is cheaper, or the border is singular."""
+        added, removed = np.flatnonzero(free & ~self.inside), np.flatnonzero(self.inside & ~free)
+        border = [*added.tolist(), *removed.tolist()]
+        new = np.array([i for i in border if i not in self.column], dtype=np.intp)
+        if len(border) > len(self.F) // 2 or 4 * len(new) > np.count_nonzero(free):
+            return None
+        if len(new):
+            self._extend_border(new)
+        Z = np.zeros(self.right.shape)
+        if not border:
+            Z[self.F] = _solve_lower(self.L, self.t, trans="T")
+            return Z
+        use = np.array([self.column[i] for i in border])
+        k = len(added)
+        S = -self.gram[np.ix_(use, use)]
+        S[:k, :k] += self.K[np.ix_(added, added)]
+        right = np.zeros((len(use), self.right.shape[1]))
+        right[:k] = self.right[added]
+        W = self.W[:, use]
+        _, _, y, failed = lapack.dsysv(S, right - W.T @ self.t, lower=1)
+        if failed:
+            return None
+        Z[self.F] = _solve_lower(self.L, self.t - W @ y, trans="T")
+        Z[removed] = 0.0
+        Z[added] = y[:k]
+        return Z
+
+    def _extend_border(self, new: Index) -> None:
+        """Add columns to the border."""
+        border = np.zeros((len(self.F), len(new)), order="F")
+        leaving = self.inside[new]
+        border[self.place[new[leaving]], np.flatnonzero(leaving)] = 1.0
+        border[:, ~leaving] = self.K[np.ix_(self.F, new[~leaving])]
+        fresh = _solve_lower(self.L, border)
+        cross = self.W.T @ fresh
+        self.gram = np.block([[self.gram, cross], [cross.T, fresh.T @ fresh]])
+        self.column |= {int(i): self.W.shape[1] + k for k, i in enumerate(new)}
+        self.W = np.asfortranarray(np.concatenate([self.W, fresh], axis=1))

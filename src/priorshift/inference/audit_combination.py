@@ -16,7 +16,6 @@ A distribution from elsewhere, such as that of a survey, is independent of the r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,15 +50,13 @@ class SampleAudit:
     known: float = 0.0  # share of rows that are known to be positive without an audit
 
     @classmethod
-    def from_source(cls, source: Source, predicted: Floats) -> SampleAudit | None:
-        """Evaluate the audit of a source with predictions that were made without it; None without an audit."""
-        if source.audit is None:
-            return None
+    def from_source(cls, source: Source, audit: Audit, predicted: Floats) -> SampleAudit:
+        """Evaluate the audit of a source with predictions for its population that were made without it."""
         rows = source.unknown
         among = np.isin(source.population, rows)
-        mass = source.population_mass[among]
-        share = audited_share(source.audit, predicted[among], source.observation[rows], mass)
-        observations = source.effective_sizes[1] / source.design_effects(np.zeros(len(source.positive)), predicted)[1]
+        mass = source.U.mass[among]
+        share = audited_share(audit, predicted[among], source.observation[rows], mass)
+        observations = source.U.size / source.design_effects(np.zeros(len(source.positive)), predicted)[1]
         return cls(share, observations, 1 - float(mass.sum()))
 
     @classmethod
@@ -109,28 +106,25 @@ class AuditedPrior:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the audit's results as plain numbers."""
-        share, kept = self.sample.share, 1 - self.sample.known
+        share = self.sample.share
         return {
             "rows": list(share.rows),
             "value": self.sample.value,
-            "standard_error": kept * share.standard_error,
+            "standard_error": (1 - self.sample.known) * share.standard_error,
             "explained": share.explained,
             "agrees": self.agrees,
         }
 
-    def warn(self, what: str, believed: str, otherwise: str) -> None:
-        """Warn if the audit contradicts the distribution before it.
-
-        `what` names the share, `believed` says where the distribution came from, `otherwise` what must be wrong.
-        """
+    def warn_of_contradiction(self, what: str, origin: str, reason: str) -> None:
+        """Warn if the audit contradicts the distribution before it, which came from `origin`."""
         if self.agrees or self.before is None:
             return
         (k, n), (mean, low, high) = self.sample.share.rows, self.before
         ends = self.distribution.ppf([_LEVEL / 2, 1 - _LEVEL / 2])
         warn(
-            f"The audit of {k} of {n} rows contradicts what {believed}: the {what} is {self.sample.value:.3f} by the "
-            f"audit (99.9% interval {ends[0]:.3f} to {ends[1]:.3f}), and {mean:.3f} ({low:.3f} to {high:.3f}) without "
-            f"it. The audit alone is used; if its rows were drawn at random, {otherwise}.",
+            f"The audit of {k} of {n} rows contradicts {origin}: the {what} is {self.sample.value:.3f} by the audit "
+            f"(99.9% interval {ends[0]:.3f} to {ends[1]:.3f}), and {mean:.3f} ({low:.3f} to {high:.3f}) without it. "
+            f"Only the audit is used; if its rows were drawn at random, {reason}.",
             InconsistentInputWarning,
         )
 
@@ -138,29 +132,27 @@ class AuditedPrior:
 def combine_with_audit(distribution: Any, sample: SampleAudit, *, from_rows: bool) -> AuditedPrior:
     """Combine a distribution of the share of positives in the population with an audit.
 
-    `distribution` has ``cdf`` and ``ppf``, or is None; `from_rows` tells whether it was estimated from the sample.
+    `distribution` has ``cdf`` and ``ppf``, or is None; `from_rows` means that it was estimated from the sample.
     """
     c = sample.known
     if distribution is None:
         return AuditedPrior(_from_audit_alone(sample), sample, None, True)
     tabulated = _tabulate(distribution)
-    mean = tabulated.mean()
-    low, high = tabulated.ppf([_LEVEL / 2, 1 - _LEVEL / 2])
+    mean, (low, high) = tabulated.mean(), tabulated.ppf([_LEVEL / 2, 1 - _LEVEL / 2])
     before = mean, float(low), float(high)
+    share = sample.of_rows if from_rows else sample.of_population
     scale, rows = 1.0, float("inf")
     if from_rows:  # the part of its spread that is the rows' noise, at most all of it
         spread = max(tabulated.std(), 1e-9)
         rows = max(sample.observations, mean * (1 - mean) / spread**2)
         scale = max(np.sqrt(max(1 - mean * (1 - mean) / rows / spread**2, 0.0)), _LEAST_SCALE)
-    share = sample.of_rows if from_rows else sample.of_population
-
-    def narrowed_cdf(theta: Floats) -> Floats:
-        return tabulated.cdf(mean + (c + (1 - c) * theta - mean) / scale)
-
     inner = np.clip((mean + scale * (tabulated.ppf([_TAIL, 1 - _TAIL]) - mean) - c) / (1 - c), 0.0, 1.0)
-    edges = _edges([inner, _beta_ends(share)])
-    narrowed = PiecewiseUniform.from_cdf(narrowed_cdf(edges), edges)  # of φ, among rows of unknown class
-    if _p_value(narrowed, share) < _LEVEL:
+    a, b = _beta(share)
+    edges = _edges(inner, betaincinv(a, b, [_TAIL, 1 - _TAIL]))
+    narrowed_cdf = tabulated.cdf(mean + (c + (1 - c) * edges - mean) / scale)
+    narrowed = PiecewiseUniform.from_cdf(narrowed_cdf, edges)  # of φ, among rows of unknown class
+    above = float(narrowed.probabilities @ betainc(a, b, narrowed.middles))
+    if 2 * min(above, 1 - above) < _LEVEL:  # the two-sided p-value of their difference
         return AuditedPrior(_from_audit_alone(sample), sample, before, False)
     if from_rows:
         jeffreys = np.diff(betainc(0.5, 0.5, edges))
@@ -172,10 +164,9 @@ def combine_with_audit(distribution: Any, sample: SampleAudit, *, from_rows: boo
 
 def _from_audit_alone(sample: SampleAudit) -> PiecewiseUniform:
     """Multiply Jeffreys' prior with the likelihood of φ, and add the noise of the rows."""
-    share = sample.of_rows
-    edges = _edges([_beta_ends(share)])
-    cumulative = np.asarray(betainc(*_beta(share), edges))
-    return _to_population(PiecewiseUniform.from_cdf(cumulative, edges), sample.known, sample.observations)
+    a, b = _beta(sample.of_rows)
+    edges = _edges(betaincinv(a, b, [_TAIL, 1 - _TAIL]))
+    return _to_population(PiecewiseUniform.from_cdf(betainc(a, b, edges), edges), sample.known, sample.observations)
 
 
 def _to_population(of_rows: PiecewiseUniform, known: float, rows: float) -> PiecewiseUniform:
@@ -188,22 +179,21 @@ def _to_population(of_rows: PiecewiseUniform, known: float, rows: float) -> Piec
     phi, weight = ((edges[1:] + edges[:-1]) / 2)[counts], of_rows.probabilities[counts]
     a, b = rows * phi + 0.5, rows * (1 - phi) + 0.5
     low, high = betaincinv(a[0], b[0], _TAIL), betaincinv(a[-1], b[-1], 1 - _TAIL)
-    fine = _edges([(low, high)])
+    fine = _edges((low, high))
     return PiecewiseUniform.from_cdf(betainc(a, b, fine[:, None]) @ (weight / weight.sum()), fine)
 
 
 def _tabulate(distribution: Any) -> PiecewiseUniform:
     """Tabulate a distribution on steps that are fine where it has probability."""
     if isinstance(distribution, PiecewiseUniform):
-        fine = _edges([distribution.ppf([_TAIL, 1 - _TAIL])])
-        return distribution.on(np.union1d(distribution.edges, fine))
+        return distribution.on(np.union1d(distribution.edges, _edges(distribution.ppf([_TAIL, 1 - _TAIL]))))
     levels = np.concatenate([np.geomspace(_TAIL, 0.01, 20), np.linspace(0.01, 0.99, _STEPS)])
     levels = np.concatenate([levels, 1 - levels[19::-1]])
     edges = np.unique(np.concatenate([[0.0, 1.0], np.clip(distribution.ppf(levels), 0.0, 1.0)]))
     return PiecewiseUniform.from_cdf(np.asarray(distribution.cdf(edges), dtype=float), edges)
 
 
-def _edges(ranges: Sequence[Any]) -> Floats:
+def _edges(*ranges: Any) -> Floats:
     """Return edges of steps that are fine between the two ends of each range, and coarse elsewhere."""
     fine = [np.linspace(low, high, _STEPS + 1) for low, high in ranges]
     return np.unique(np.concatenate([np.linspace(0, 1, 101), *fine]))
@@ -214,44 +204,27 @@ def _beta(share: AuditedShare) -> tuple[float, float]:
     return share.labels * share.value + 0.5, share.labels * (1 - share.value) + 0.5
 
 
-def _beta_ends(share: AuditedShare) -> tuple[float, float]:
-    a, b = _beta(share)
-    return float(betaincinv(a, b, _TAIL)), float(betaincinv(a, b, 1 - _TAIL))
-
-
-def _p_value(distribution: PiecewiseUniform, share: AuditedShare) -> float:
-    """Compute the two-sided p-value of the difference between a distribution and the audit."""
-    above = float(distribution.probabilities @ betainc(*_beta(share), distribution.middles))
-    return 2 * min(above, 1 - above)
-
-
 def check_prior_uncertain(prior: PriorKnowledge) -> DistributionPrior:
     """Raise InputError where π is given as a number or a range, which an audit of the source cannot inform."""
     if isinstance(prior, DistributionPrior):
         return prior
     raise InputError(
-        f"an audit of unlabelled rows informs the source prior, which is already given as {prior}; leave out one of "
-        "them, or pass the prior as a distribution."
+        f"an audit of unlabelled rows estimates the source prior, but it is given as {prior}; leave out one of them, "
+        "or pass the prior as a distribution."
     )
 
 
-def warn_of_source_audit(audited: AuditedPrior, believed: str) -> None:
+def warn_of_source_audit(audited: AuditedPrior, origin: str) -> None:
     """Warn where an audit of the source contradicts the source prior without it."""
-    audited.warn(
-        "source prior",
-        believed,
-        "it is wrong, or the labelled positives do not look like those of the unlabelled rows",
-    )
+    reason = "that is wrong, or the labelled positives do not look like those among the unlabelled rows"
+    audited.warn_of_contradiction("source prior", origin, reason)
 
 
 def combine_target_audit(sample: SampleAudit, curve: TabulatedCurve, prior: PriorKnowledge | None) -> AuditedPrior:
     """Combine an audit of the target with the estimate of π′, and warn where they contradict each other."""
     audited = combine_with_audit(target_prior_distribution(curve, prior) if prior else None, sample, from_rows=True)
-    audited.warn(
-        "target prior",
-        "the tables say",
-        f"the classes do not look the same in source and target, or the source prior ({prior}) is wrong",
-    )
+    reason = f"the classes do not look the same in source and target, or the source prior ({prior}) is wrong"
+    audited.warn_of_contradiction("target prior", "the tables", reason)
     return audited
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import astuple, dataclass
-from functools import cached_property
+from dataclasses import astuple, dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,14 +41,12 @@ class ConfidenceCurve(ABC):
             return 0.0, 1.0
         keep, tail = 1 - np.asarray(source_prior, dtype=float), (1 - confidence) / 2
 
-        def at_least(target: float) -> float:
-            return float(np.average(self(1 - target, keep, 1.0), weights=weights))
+        def excess(target: float, level: float) -> float:
+            """Compute the confidence that π′ is at least `target`, less a level."""
+            return float(np.average(self(1 - target, keep, 1.0), weights=weights)) - level
 
-        def quantile(level: float) -> float:
-            return float(brentq(lambda target: at_least(target) - level, 0.0, 1.0))
-
-        low = quantile(1 - tail) if at_least(0.0) > 1 - tail else 0.0
-        high = quantile(tail) if at_least(1.0) < tail else 1.0
+        low = float(brentq(excess, 0.0, 1.0, (1 - tail,))) if excess(0.0, 1 - tail) > 0 else 0.0
+        high = float(brentq(excess, 0.0, 1.0, (tail,))) if excess(1.0, tail) < 0 else 1.0
         return low, high
 
 
@@ -86,12 +84,18 @@ class FiellerCurve(ConfidenceCurve):
         return np.where(r < 0, 0.0, stdtr(self.freedom, level))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class TabulatedCurve(ConfidenceCurve):
     """The curve of tests at many r, interpolated between them."""
 
     ratios: Floats  # r, increasing from 0
     level: Floats  # normal quantile of the confidence that R ≤ r
+    is_known: bool = field(init=False, default=False)  # whether all levels are finite
+    _interpolated: Any = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.is_known = bool(np.isfinite(self.level).all())
+        self._interpolated = PchipInterpolator(self.ratios, self.level) if self.is_known else None
 
     @classmethod
     def from_tests(cls, ratios: Floats, statistic: Floats, freedom: Floats) -> TabulatedCurve:
@@ -100,23 +104,12 @@ class TabulatedCurve(ConfidenceCurve):
         tail = ndtri(np.maximum(nearer, _LEAST_TAIL))
         return cls(ratios, np.maximum.accumulate(np.where(statistic > 0, tail, -tail)))
 
-    @property
-    def is_known(self) -> bool:
-        """Whether all levels are finite."""
-        return bool(np.isfinite(self.level).all())
-
-    @cached_property
-    def _interpolated(self) -> PchipInterpolator:
-        return PchipInterpolator(self.ratios, self.level)
-
-    def _level(self, r: ArrayLike) -> Floats:
-        return np.asarray(self._interpolated(np.clip(r, 0.0, self.ratios[-1])))
-
     def __call__(self, r: ArrayLike, keep: ArrayLike = 1.0, most: float = _ANY_RATIO) -> Floats:
         r, kept = np.asarray(r, dtype=float), np.maximum(np.asarray(keep, dtype=float), 1e-12)
-        first, last = self._level(0.0), self._level(most / kept)
-        beyond = np.maximum(first, 0.0) + np.minimum(last, 0.0)  # an estimate outside counts as the nearer end
-        return np.where(r < 0, 0.0, ndtr(self._level(np.clip(r, 0.0, most) / kept) - beyond))
+        last = self._interpolated(np.clip(most / kept, 0.0, self.ratios[-1]))
+        level = self._interpolated(np.clip(np.clip(r, 0.0, most) / kept, 0.0, self.ratios[-1]))
+        beyond = np.maximum(self.level[0], 0.0) + np.minimum(last, 0.0)  # an estimate outside counts as the nearer end
+        return np.where(r < 0, 0.0, ndtr(level - beyond))
 
     def quantiles(self, confidence: float) -> tuple[float, float]:
         """Compute the interval of R; the upper end is infinite where no ratio is rejected as too large."""
@@ -124,7 +117,7 @@ class TabulatedCurve(ConfidenceCurve):
         beyond = max(float(self.level[0]), 0.0)
 
         def crossing(level: float) -> float:
-            return float(brentq(lambda r: float(self._level(r)) - beyond - level, 0.0, self.ratios[-1]))
+            return float(brentq(lambda r: float(self._interpolated(r)) - beyond - level, 0.0, self.ratios[-1]))
 
         low = crossing(-z) if self.level[0] - beyond < -z and self.level[-1] - beyond > -z else 0.0
         high = crossing(z) if self.level[-1] - beyond > z else float("inf")
@@ -137,8 +130,7 @@ class TabulatedCurve(ConfidenceCurve):
         """
         keep = np.maximum(1 - np.atleast_1d(np.asarray(source_prior, dtype=float)), 1e-12)[:, None]
         r = np.minimum(np.append(self.ratios, _ANY_RATIO), 1 / keep)
-        level = self._level(r)
-        mass = _between(level)
+        level, mass = self._masses(r)
         middles = 1 - keep * (r[:, 1:] + r[:, :-1]) / 2
         total = mass.sum(axis=1)
         # a flat curve is uninformative, unless it is flat because tail probabilities underflow
@@ -150,17 +142,17 @@ class TabulatedCurve(ConfidenceCurve):
     def probabilities(self, edges: Floats, source_prior: ArrayLike, weights: Floats | None = None) -> Floats:
         """Compute the confidence that π′ lies in each of several steps of [0, 1]; the sum is 1."""
         keep = np.maximum(1 - np.atleast_1d(np.asarray(source_prior, dtype=float)), 1e-12)[:, None]
-        level = self._level((1 - edges[::-1]) / keep)
-        mass = _between(level)[:, ::-1]
+        level, mass = self._masses((1 - edges[::-1]) / keep)
+        mass = mass[:, ::-1]
         total = mass.sum(axis=1, keepdims=True)
         nearest = np.zeros(mass.shape[1])
         nearest[-1 if level[0, 0] > 0 else 0] = 1.0
         inside = np.where(total > 0, mass / np.where(total > 0, total, 1.0), nearest)
         return np.asarray(np.average(inside, axis=0, weights=weights))
 
-
-def _between(level: Floats) -> Floats:
-    """Compute the normal probability between neighbouring levels, which increase along the last axis."""
-    low, high = level[..., :-1], level[..., 1:]
-    upper = low > 0  # the difference of upper tails, where lower ones would cancel
-    return np.asarray(ndtr(np.where(upper, -low, high)) - ndtr(np.where(upper, -high, low)))
+    def _masses(self, r: Floats) -> tuple[Floats, Floats]:
+        """Compute the levels at increasing r, and the normal probabilities between neighbours."""
+        level = np.asarray(self._interpolated(np.clip(r, 0.0, self.ratios[-1])))
+        low, high = level[..., :-1], level[..., 1:]
+        is_upper = low > 0  # the difference of upper tails, where lower ones would cancel
+        return level, ndtr(np.where(is_upper, -low, high)) - ndtr(np.where(is_upper, -high, low))

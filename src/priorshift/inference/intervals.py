@@ -42,13 +42,9 @@ def _variances(embeddings: Embeddings, source_prior: float) -> tuple[float, floa
     keep, N = 1 - source_prior, float(numerator(embeddings.gram))
     n, d = embeddings.variance(_N)[0], embeddings.variance(_D)[0]
     c = (n + d - embeddings.variance(_N - _D)[0]) / 2
-    with_prior = embeddings.prior_covariance
-    n_prior, d_prior = (float((A * with_prior).sum()) for A in (_N, _D))
-    return (
-        keep**2 * n - 2 * keep * N * n_prior + N**2 * embeddings.prior_variance,
-        keep * c - N * d_prior,
-        d,
-    )
+    n_prior, d_prior = (float((A * embeddings.prior_covariance).sum()) for A in (_N, _D))
+    with_prior = keep**2 * n - 2 * keep * N * n_prior + N**2 * embeddings.prior_variance
+    return with_prior, keep * c - N * d_prior, d
 
 
 def standard_error(embeddings: Embeddings, source_prior: float) -> float:
@@ -87,8 +83,8 @@ def curve_with_prior(embeddings: Embeddings, source_prior: float) -> FiellerCurv
 def ratio_influence(embeddings: Embeddings) -> tuple[Floats, Floats, Floats]:
     """Compute the influence of each row of P, U and T on R = N/D, scaled so that squares add up to variances."""
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
-    of_P, of_U, of_T = embeddings.row_influence((_N - N / D * _D) / D)
-    return of_P, of_U, of_T
+    on_P, on_U, on_T = embeddings.row_influence((_N - N / D * _D) / D)
+    return on_P, on_U, on_T
 
 
 def separation_error(embeddings: Embeddings) -> float:
@@ -122,7 +118,7 @@ def _fieller(embeddings: Embeddings, source_prior: float, confidence: float, mos
         return 0.0, most, True
 
     def passing(negatives: float) -> tuple[float, float] | None:
-        return _where_not_positive(1 - q * q * d, -2 * (negatives - q * q * c), negatives**2 - q * q * n, 0.0, most)
+        return _where_not_positive(1 - q * q * d, -2 * (negatives - q * q * c), negatives**2 - q * q * n, most)
 
     negatives = (1 - source_prior) * N / D
     ends = passing(negatives)
@@ -163,10 +159,8 @@ def paper_bound(embeddings: Embeddings, source_prior: float, confidence: float) 
     """
     delta = (1 - confidence) / 3
     if delta > _LARGEST_DELTA:
-        raise InputError(
-            f"confidence is {confidence:g}, but Theorem 2 holds only from {1 - 3 * _LARGEST_DELTA:.3f} on; raise "
-            "confidence, or use interval='sharp-bound'."
-        )
+        least = 1 - 3 * _LARGEST_DELTA
+        raise InputError(f"confidence is {confidence:g}, but Theorem 2 needs {least:.3f}; use interval='sharp-bound'.")
     raw, length = _plug_in(embeddings, source_prior, "paper-bound")
     half = 4 * sqrt(embeddings.kernel.bound / min(embeddings.sizes) * log(1 / delta)) / length
     return _bounded(raw - half, raw + half, half, confidence, "paper-bound", embeddings)
@@ -191,22 +185,17 @@ def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float) 
         def bound(t: float) -> float:
             return factor * ((1 - t) / sqrt(n) + (1 - pi) / sqrt(n_target) + abs(t - pi) / sqrt(m))
 
-        kept = _where_piecewise_not_positive(lambda t: abs(raw - t) - bound(t), (pi, raw))
+        ends = _where_piecewise_not_positive(lambda t: abs(raw - t) - bound(t), (pi, raw))
     else:
         s = scale * (1 + sqrt(log(1 / delta))) ** 2
-        kept = _where_not_positive(
-            1 - s * (1 / n + 1 / m),
-            -2 * (raw - s * (1 / n + pi / m)),
-            raw**2 - s * (1 / n + (1 - pi) ** 2 / n_target + pi**2 / m),
-            0.0,
-            1.0,
-        )
+        constant = raw**2 - s * (1 / n + (1 - pi) ** 2 / n_target + pi**2 / m)
+        ends = _where_not_positive(1 - s * (1 / n + 1 / m), -2 * (raw - s * (1 / n + pi / m)), constant, 1.0)
 
         def bound(t: float) -> float:
             return sqrt(s * ((1 - t) ** 2 / n + (1 - pi) ** 2 / n_target + (t - pi) ** 2 / m))
 
     nearest = _clip(raw)
-    low, high = kept if kept is not None else (nearest, nearest)
+    low, high = ends if ends is not None else (nearest, nearest)
     return _bounded(low, high, bound(nearest), confidence, "sharp-bound", embeddings)
 
 
@@ -241,42 +230,29 @@ def required_sample_size(
     """
     # With δ = (1 − confidence)/3 the theorem asks for N ≥ 16M log(1/δ)/((1−α)²‖a‖²) and promises an error of at most
     # 4√(M log(1/δ)/N)/(α‖a‖). The α in (0, 1) that needs the fewest rows is 1/(1 + accuracy).
-    numbers = {"accuracy": accuracy, "separation": separation, "confidence": confidence, "kernel_bound": kernel_bound}
-    for name, number in numbers.items():
-        check_number(name, number)
-    if not 0 < accuracy < 1:
-        raise InputError(
-            f"accuracy is {accuracy!r}, but it must lie between 0 and 1; pass the largest error you accept."
-        )
-    if not (separation > 1e-100 and np.isfinite(separation)):
-        raise InputError(f"separation is {separation!r}, but it must be positive; without separation no size suffices.")
-    if not (kernel_bound > 0 and np.isfinite(kernel_bound)):
-        raise InputError(f"kernel_bound is {kernel_bound!r}, but the theorem needs a kernel with finite sup k(x, x).")
-    delta = (1 - confidence) / 3
+    if not 0 < check_number("accuracy", accuracy) < 1:
+        raise InputError(f"accuracy is {accuracy!r}, but it must lie between 0 and 1.")
+    for name, number in {"separation": separation, "kernel_bound": kernel_bound}.items():
+        if not 1e-100 < check_number(name, number) < np.inf:
+            raise InputError(f"{name} is {number!r}, but it must be positive and finite.")
+    delta = (1 - check_number("confidence", confidence)) / 3
     if not 0 < delta <= _LARGEST_DELTA:
-        raise InputError(
-            f"confidence is {confidence!r}, but Theorem 1 holds only from {1 - 3 * _LARGEST_DELTA:.3f} to below 1."
-        )
+        least = 1 - 3 * _LARGEST_DELTA
+        raise InputError(f"confidence is {confidence!r}, but Theorem 1 holds only from {least:.3f} to below 1.")
     return ceil(16 * kernel_bound * log(1 / delta) * (1 + accuracy) ** 2 / (accuracy**2 * separation))
 
 
 def check_bound_applies(method: str, kernel: Kernel, is_iid: bool) -> None:
     """Raise InputError unless a finite-sample bound is proved for the kernel and the samples."""
-    if np.isfinite(kernel.bound) and not kernel.nonnegative:
-        raise InputError(
-            f"interval={method!r} is proved for kernels without negative values, but {kernel.name!r} has some; use "
-            "embedding='exact', or interval='delta'."
-        )
     if not np.isfinite(kernel.bound):
-        raise InputError(
-            f"interval={method!r} needs a bounded kernel, but {kernel.name!r} is not; "
-            "use 'gaussian' or 'laplace', or interval='delta'."
-        )
-    if not is_iid:
-        raise InputError(
-            f"interval={method!r} is proved for independent rows of equal weight, but here rows have weights, or are "
-            "copies or a group; leave these out, or use interval='delta'."
-        )
+        need = f"a bounded kernel, but {kernel.name!r} is not; use 'gaussian' or 'laplace'"
+    elif not kernel.nonnegative:
+        need = f"a kernel without negative values, but {kernel.name!r} has some; use embedding='exact'"
+    elif not is_iid:
+        need = "independent rows of equal weight, but rows have weights, or are copies or a group; leave these out"
+    else:
+        return
+    raise InputError(f"interval={method!r} needs {need}, or use interval='delta'.")
 
 
 def _plug_in(embeddings: Embeddings, source_prior: float, method: str) -> tuple[float, float]:
@@ -284,10 +260,7 @@ def _plug_in(embeddings: Embeddings, source_prior: float, method: str) -> tuple[
     check_bound_applies(method, embeddings.kernel, embeddings.is_iid)
     D = float(separation(embeddings.plug_in))
     if np.isnan(D):
-        raise InputError(
-            f"interval={method!r} bounds the estimate from all pairs of rows, but a sample of pairs was asked for; "
-            "leave pairs=None or use interval='delta'."
-        )
+        raise InputError(f"interval={method!r} needs all pairs of rows; leave pairs=None or use interval='delta'.")
     return 1 - (1 - source_prior) * float(numerator(embeddings.plug_in)) / D, sqrt(D)
 
 
@@ -306,9 +279,9 @@ def _clip(x: float) -> float:
     return float(min(max(x, 0.0), 1.0))
 
 
-def _where_not_positive(a: float, b: float, c: float, low: float, high: float) -> tuple[float, float] | None:
-    """Find the smallest and largest x in [low, high] with ax² + bx + c ≤ 0; None if there is none."""
-    candidates = [low, high]
+def _where_not_positive(a: float, b: float, c: float, most: float) -> tuple[float, float] | None:
+    """Find the smallest and largest x in [0, most] with ax² + bx + c ≤ 0; None if there is none."""
+    candidates = [0.0, most]
     discriminant = b * b - 4 * a * c
     if a == 0:
         candidates += [-c / b] if b else []
@@ -316,18 +289,18 @@ def _where_not_positive(a: float, b: float, c: float, low: float, high: float) -
         # the sum that does not cancel; the other root from their product c/a
         s = -(b + np.copysign(sqrt(discriminant), b)) / 2
         candidates += [s / a] + ([c / s] if s else [])
-    inside = sorted(x for x in candidates if low <= x <= high)
-    kept = [(x, y) for x, y in pairwise(inside) if a * ((x + y) / 2) ** 2 + b * (x + y) / 2 + c <= 0]
-    return (kept[0][0], kept[-1][1]) if kept else None
+    inside = sorted(x for x in candidates if 0.0 <= x <= most)
+    pieces = [(x, y) for x, y in pairwise(inside) if a * ((x + y) / 2) ** 2 + b * (x + y) / 2 + c <= 0]
+    return (pieces[0][0], pieces[-1][1]) if pieces else None
 
 
 def _where_piecewise_not_positive(f: Callable[[float], float], bends: tuple[float, ...]) -> tuple[float, float] | None:
     """Find the smallest and largest t in [0, 1] with f(t) ≤ 0, for an f that is linear between its bends."""
     knots = sorted({0.0, 1.0, *(t for t in bends if 0 < t < 1)})
-    kept = []
+    ends = []
     for s, t in pairwise(knots):
         at_s, at_t = f(s), f(t)
-        kept += [x for x, y in ((s, at_s), (t, at_t)) if y <= 0]
+        ends += [x for x, y in ((s, at_s), (t, at_t)) if y <= 0]
         if (at_s <= 0) != (at_t <= 0):
-            kept.append(s + (t - s) * at_s / (at_s - at_t))
-    return (min(kept), max(kept)) if kept else None
+            ends.append(s + (t - s) * at_s / (at_s - at_t))
+    return (min(ends), max(ends)) if ends else None

@@ -1,4 +1,4 @@
-"""Joint errors of the ratios R_k = (1−π′_k)/(1−π) of several targets of one source.
+"""Joint errors of several targets: their ratios R_k = (1−π′_k)/(1−π) to one source, and strata pooled to one target.
 
 The source's rows move all R̂_k at once, each target's rows only its own, so with ψ_k the influences of the source's
 observations on R̂_k,
@@ -9,6 +9,18 @@ A group in two targets, such as a patient in two months, adds the product of its
 
 Common errors cancel in differences: π′_l − π′_k = (1−π)(R_k − R_l). Two targets have the same prior if and only if
 R_k = R_l, which is tested without π. An error of π is common too: dπ′_k = R_k dπ − (1−π) dR_k.
+
+Strata of a target add up to π′ = Σ W_k π′_k, W_k the share of stratum k in the target population, of which the target's
+rows are a sample. The ends of the interval are at
+
+    θ ± √(Σ_kl ρ_kl w_k d_k w_l d_l + z² Σ w_k (v_k − θ)²/n′),    θ = Σ w_k v_k,
+
+with v_k the estimates, w_k = n′_k/n′ (or the share of the weights) and d_k the distance of v_k from the lower or the
+upper end of its interval (the method of variance estimates recovery: skew intervals stay skew). Strata have rows of
+their own, so their errors are independent, ρ_kl = 0, unless a group, such as a patient, is in both: then ρ_kl is the
+correlation of the groups' influences on either estimate, or 1 where that is not known. The error of one π for all
+strata is common to all of them: a range is taken at either end in all strata, and the spread of a distribution is
+added up before it is squared. The standard error is computed in the same way, for a range of π at its middle.
 """
 
 from __future__ import annotations
@@ -23,13 +35,14 @@ from numpy.typing import NDArray
 from scipy.linalg import pinvh
 from scipy.optimize import brentq
 from scipy.sparse import csr_array
-from scipy.special import chdtrc, fdtrc, ndtr, stdtr, stdtrit
+from scipy.special import chdtrc, fdtrc, ndtr, ndtri, stdtr, stdtrit
 
-from priorshift.arrays import Floats
+from priorshift.arrays import Floats, Index
 from priorshift.formatting import format_p
 from priorshift.inference.confidence_curve import ConfidenceCurve
 from priorshift.inference.prior_knowledge import DistributionPrior, PriorKnowledge, RangePrior
-from priorshift.results import Interval
+from priorshift.io.observations import linked
+from priorshift.results import Interval, PriorEstimate
 
 _DRAWS, _BLOCK = 2**16, 2**12  # normal vectors, which give a 95% quantile to 0.01, and how many to draw at a time
 
@@ -114,19 +127,19 @@ class JointRatios:
     @classmethod
     def from_influences(cls, parts: Sequence[RatioInfluence], source_prior: float) -> JointRatios:
         """Combine targets whose rows are independent, except for common groups."""
-        common = np.stack([part.source for part in parts])
-        covariance = common @ common.T + np.diag([part.own_variance for part in parts]) + _common_groups(parts)
-        moves = parts[0].of_prior
+        common, of_prior = np.stack([part.source for part in parts]), parts[0].of_prior
+        numbers = np.array([(part.ratio, part.freedom, part.own_variance, part.observations) for part in parts])
+        ratios, freedom, own_variance, observations = numbers.T.copy()
         return cls(
-            np.array([part.ratio for part in parts]),
-            covariance,
-            np.array([part.freedom for part in parts]),
-            parts[0].prior,
-            source_prior,
-            np.zeros(len(parts)) if moves is None else common @ moves,
-            0.0 if moves is None else float(moves @ moves),
-            np.array([part.own_variance for part in parts]),
-            np.array([part.observations for part in parts]),
+            ratios=ratios,
+            covariance=common @ common.T + np.diag(own_variance) + _common_groups(parts),
+            freedom=freedom,
+            prior=parts[0].prior,
+            source_prior=source_prior,
+            prior_covariance=np.zeros(len(parts)) if of_prior is None else common @ of_prior,
+            prior_variance=0.0 if of_prior is None else float(of_prior @ of_prior),
+            own_variance=own_variance,
+            observations=observations,
         )
 
     def raw_covariance(self, source_prior: float) -> Floats:
@@ -142,10 +155,8 @@ class JointRatios:
         From the largest |z_k| of normal errors with the correlation of the raw estimates, by fixed random draws. For a
         range of π, the end that needs the higher level.
         """
-        critical = max(
-            largest_normal(self.raw_covariance(pi), confidence)
-            for pi in (self.prior.range if isinstance(self.prior, RangePrior) else (self.source_prior,))
-        )
+        priors = self.prior.range if isinstance(self.prior, RangePrior) else (self.source_prior,)
+        critical = max(largest_normal(self.raw_covariance(pi), confidence) for pi in priors)
         return max(float(2 * ndtr(critical) - 1), confidence)
 
     def difference(self, first: int, second: int, confidence: float) -> tuple[float, Interval, float, float]:
@@ -181,21 +192,18 @@ class JointRatios:
         the few rows of each target it would be too small where R̂ happens to be far off, and many small targets would
         seem to differ. With the error of that variance the χ² distribution becomes an F distribution.
         """
-        inverse = pinvh(self.covariance + np.diag(self._pooled() - self.own_variance))
+        own = self.own_variance
+        if np.isfinite(self.observations).all():
+            others = self.observations - 1
+            row_variance = float(others @ (self.observations * own)) / float(others.sum())
+            own = row_variance / self.observations
+        inverse = pinvh(self.covariance + np.diag(own - self.own_variance))
         weights = inverse.sum(axis=0)
         rest = self.ratios - (weights @ self.ratios) / weights.sum()
         statistic, freedom = max(float(rest @ inverse @ rest), 0.0), len(rest) - 1
-        others = float((self.observations - 1).sum())
-        p = fdtrc(freedom, others, statistic / freedom) if np.isfinite(others) else chdtrc(freedom, statistic)
+        total = float((self.observations - 1).sum())
+        p = fdtrc(freedom, total, statistic / freedom) if np.isfinite(total) else chdtrc(freedom, statistic)
         return EqualityTest(statistic, freedom, float(p))
-
-    def _pooled(self) -> Floats:
-        """Compute the variance from each target's rows, if the rows of all have the same variance."""
-        if not np.isfinite(self.observations).all():
-            return self.own_variance
-        freedom = self.observations - 1
-        of_row = float(freedom @ (self.observations * self.own_variance)) / float(freedom.sum())
-        return np.asarray(of_row / self.observations)
 
 
 def largest_normal(covariance: Floats, confidence: float) -> float:
@@ -251,3 +259,141 @@ def _scaled_interval(
         return 1.0 if below(1.0) <= 0 else float(brentq(below, -1.0, 1.0))
 
     return quantile((1 - confidence) / 2), quantile((1 + confidence) / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The observations in a stratum."""
+
+    source: NDArray[np.str_]  # names (ids and groups) of rows of P and U; a row may have several
+    target: NDArray[np.str_]  # groups of the target's rows
+    observation: Index | None = None  # number of each name in `source` in the fit; None where it is not known
+
+
+_Stratum = tuple[PriorEstimate, RatioInfluence | None]
+
+
+def pooled(
+    estimates: Sequence[PriorEstimate],
+    influences: Sequence[RatioInfluence | None],
+    confidence: float,
+    shares: Floats,
+    rows: float,
+    *,
+    common_prior: bool = False,
+    members: Sequence[Members] | None = None,
+) -> PriorEstimate:
+    """Combine the estimates of strata with weights `shares`, by the method of Zou and Donner (2008).
+
+    `rows` is the effective number of target rows; `common_prior` means that one knowledge of π holds for all strata.
+    `members` are None where rows are independent.
+    """
+    sizes = np.array([estimate.sizes for estimate in estimates])
+    w, values = shares, np.array([estimate.value for estimate in estimates])
+    value = float(w @ values)
+    between = float(w @ (values - value) ** 2) / rows
+    strata = list(zip(estimates, influences, strict=True))
+    spread = np.array(  # the error of π′ that comes from the spread of a given distribution of π
+        [
+            part.ratio * part.prior.error if part is not None and estimate.source_prior_by == "distribution" else 0.0
+            for estimate, part in strata
+        ]
+    )
+    common = spread if common_prior else np.zeros(len(strata))
+    correlation = _correlation(strata, members, spread - common) if members else np.eye(len(strata))
+    errors = np.array([estimate.standard_error for estimate in estimates])
+    errors = np.sqrt(np.maximum(errors**2 - common**2, 0.0))
+    more = between + float(w @ common) ** 2
+    interval = None
+    if all(estimate.interval is not None for estimate in estimates):
+        low, high = _pooled_ends(strata, w, correlation, more, confidence, bool(common.any()))
+        low, high = (min(low, value), max(high, value)) if np.isfinite(value) else (0.0, 1.0)
+        interval = Interval(max(low, 0.0), min(high, 1.0), confidence, "strata")
+    return PriorEstimate(
+        value=value,
+        raw=float(w @ [estimate.raw for estimate in estimates]),
+        interval=interval,
+        standard_error=float(np.sqrt(_square(w * errors, correlation) + more)),
+        source_prior=np.nan,
+        negative_ratio=np.nan,
+        separation=np.nan,
+        method=f"{estimates[0].method}, {len(estimates)} strata",
+        sizes=(int(sizes[:, 0].sum()), int(sizes[:, 1].sum()), int(sizes[:, 2].sum())),
+        source_prior_by=estimates[0].source_prior_by,
+        details={"strata": len(estimates)},
+    )
+
+
+def _correlation(strata: Sequence[_Stratum], members: Sequence[Members], spread: Floats) -> Floats:
+    """Compute the correlation of the strata's errors; `spread` is the independent part of each."""
+    count = len(strata)
+    stratum = np.repeat(np.arange(count), [len(part.source) + len(part.target) for part in members])
+    names, code = np.unique(np.concatenate([x for m in members for x in (m.source, m.target)]), return_inverse=True)
+    contains = csr_array((np.ones(len(code)), (stratum, code.reshape(-1))), shape=(count, len(names)))
+    overlaps = (contains @ contains.T).toarray() > 0
+    if not (overlaps & ~np.eye(count, dtype=bool)).any():
+        return np.eye(count)
+    influence = _influence_by_cluster(strata, members, names)
+    covariance = (influence @ influence.T).toarray()
+    is_known = np.diag(covariance) > 0
+    error = np.sqrt(np.where(is_known, np.diag(covariance) + spread**2, 1.0))
+    correlation = np.where(np.outer(is_known, is_known), covariance / np.outer(error, error), overlaps)
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation, dtype=np.float64)
+
+
+def _influence_by_cluster(strata: Sequence[_Stratum], members: Sequence[Members], names: NDArray[np.str_]) -> csr_array:
+    """Compute the influence of each cluster of observations on the estimate of each stratum; 0 if not known."""
+    links, nodes = [np.empty((0, 2), dtype=np.intp)], len(names)
+    at, values = [np.empty(0, dtype=np.intp)] * len(strata), [np.empty(0)] * len(strata)
+    for k, ((estimate, part), member) in enumerate(zip(strata, members, strict=True)):
+        if part is None or member.observation is None or part.own is None:
+            continue
+        # a prior that is given is independent of the stratum's rows
+        if estimate.source_prior_by not in ("given", "range", "distribution") and part.of_prior is None:
+            continue
+        of_prior = 0.0 if part.of_prior is None else part.ratio * part.of_prior
+        keep = 1 - estimate.source_prior
+        links.append(np.stack([np.searchsorted(names, member.source), nodes + member.observation], axis=1))
+        own = np.searchsorted(names, part.own.groups)
+        at[k] = np.concatenate([nodes + np.arange(len(part.source)), own])
+        values[k] = np.concatenate([of_prior - keep * part.source, -keep * part.own.influence])
+        nodes += len(part.source)
+    cluster = linked(nodes, np.concatenate(links))
+    stratum = np.repeat(np.arange(len(strata)), [len(nodes_of_stratum) for nodes_of_stratum in at])
+    where = stratum, cluster[np.concatenate(at)]
+    return csr_array((np.concatenate(values), where), shape=(len(strata), nodes))
+
+
+def _square(distances: Floats, correlation: Floats) -> float:
+    return max(float(distances @ correlation @ distances), 0.0)
+
+
+def _pooled_ends(
+    strata: Sequence[_Stratum], w: Floats, correlation: Floats, more: float, confidence: float, at_mean: bool
+) -> tuple[float, float]:
+    """Compute the ends of the interval before they are clipped to [0, 1]; `more` is an additional variance."""
+    extra = float(ndtri((1 + confidence) / 2)) ** 2 * more
+    lows, highs = [], []
+    for end in (0, 1):  # of ranges of π
+        given = np.array([_interval_given_prior(stratum, end, confidence, at_mean) for stratum in strata])
+        values = given[:, 0]
+        below, above = (_square(w * np.abs(values - given[:, side]), correlation) + extra for side in (1, 2))
+        lows.append(float(w @ values) - below**0.5)
+        highs.append(float(w @ values) + above**0.5)
+    return min(lows), max(highs)
+
+
+def _interval_given_prior(stratum: _Stratum, end: int, confidence: float, at_mean: bool) -> tuple[float, float, float]:
+    """Return estimate and interval of a stratum, at one end of a range of π, or at the mean of its distribution."""
+    estimate, part = stratum
+    value, interval = estimate.value, estimate.interval
+    if part is not None and isinstance(part.prior, RangePrior):
+        pi = part.prior.range[end]
+        value = float(np.clip(1 - (1 - pi) * part.ratio, 0, 1))
+        low, high = part.curve.interval(pi, confidence)
+    elif part is not None and at_mean:
+        low, high = part.curve.interval(part.prior.value, confidence)
+    elif interval is not None:
+        low, high = interval.low, interval.high
+    return value, min(low, value), max(high, value)

@@ -17,6 +17,7 @@ from priorshift.io.parameters import check_prior, is_number
 
 _CELLS = 500  # narrow at both ends: a tail of 2.5 % is exact to 0.05 % even if R has no error at all
 _OUTSIDE = 1e-9  # mass of a distribution outside [0, 1] that rounding may leave
+_EXAMPLE = "a frozen distribution, such as scipy.stats.beta(38, 214)"
 
 
 @dataclass(frozen=True)
@@ -132,29 +133,22 @@ def _read_range(ends: Any) -> RangePrior:
         if 0 < known.value < 1:
             return known
     raise InputError(
-        f"source_prior is {ends!r}, but a range must be two numbers from 0 to 1, the lower one first and not both 0 or "
-        "both 1, such as (0.1, 0.2)."
+        f"source_prior is {ends!r}, but a range must be two increasing numbers from 0 to 1, such as (0.1, 0.2)."
     )
 
 
 def _read_distribution(given: Any) -> DistributionPrior:
     if isinstance(given, (type, stats.rv_continuous, stats.rv_discrete)):
         name = getattr(given, "name", None) or "a distribution"
-        raise InputError(
-            f"source_prior is scipy's {name} without its parameters, but one distribution is expected; freeze it, such "
-            "as scipy.stats.beta(38, 214)."
-        )
+        raise InputError(f"source_prior is scipy's {name} without parameters; pass {_EXAMPLE}.")
     try:
         mean, outside = float(given.mean()), float(1 - given.cdf(1.0) + given.cdf(np.nextafter(0.0, -1.0)))
     except (AttributeError, TypeError):
-        raise InputError(
-            "source_prior is a distribution without the mean and the cdf of one number; pass a frozen one of "
-            "scipy.stats, such as scipy.stats.beta(38, 214)."
-        ) from None
+        raise InputError(f"source_prior is a distribution without a mean or a cdf; pass {_EXAMPLE}.") from None
     if not (0 < mean < 1 and outside <= _OUTSIDE):
         raise InputError(
-            f"source_prior is a distribution with mean {mean:.3g} and {outside:.2g} of its mass outside [0, 1], but "
-            "the distribution of a share must lie inside; pass for instance scipy.stats.beta(38, 214)."
+            f"source_prior is a distribution with mean {mean:.3g} and {outside:.2g} of its mass outside [0, 1], but it "
+            f"must lie inside; pass {_EXAMPLE}."
         )
     return DistributionPrior(given)
 

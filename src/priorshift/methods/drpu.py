@@ -18,13 +18,13 @@ from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputE
 from priorshift.io.parameters import check_prior, is_known, seeded
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import RowMetadata
-from priorshift.methods.network import Risk, Split, import_torch, train, training_of
+from priorshift.methods.network import Risk, Split, check_training, import_torch, train
 from priorshift.problem import Source, Target
 from priorshift.results import Interval, PriorEstimate
 from priorshift.scores.cross_fitting import Model, ModelScore, check_model
 from priorshift.scores.level_sets import LevelSet, SampleScores, ShareCurve, margin
 from priorshift.scores.scored_source import LevelSetEvidence
-from priorshift.source_prior.estimated import estimate_source_prior
+from priorshift.source_prior import estimate_source_prior
 from priorshift.warning_records import warn
 
 _FALLBACK = 0.5  # of the positives must lie above a threshold where ε allows none
@@ -155,17 +155,20 @@ class DRPU(TargetPriorEstimator):
         held_out = source.deal_folds(2, rng) == 1
         halves = Split.from_source(rows, source, held_out)
         known = is_known(self.source_prior)
-        self.alpha_ = None
-        self.model_ = None
-        self.held_out_divergence_ = None
+        self.alpha_ = self.model_ = self.held_out_divergence_ = None
+        score: Model
         if self.model is None:
             import_torch()
-            self.alpha_ = check_prior(self.source_prior) if known else self._ask_alpha(source)
-            score: Model
-            score, divergence = train(lsif(self.alpha_), halves, training_of(self), rng, "DRPU")
+            if known:
+                self.alpha_ = check_prior(self.source_prior)
+            else:
+                estimated = estimate_source_prior(self.source_prior, source, self.random_state)
+                self.alpha_ = max(estimated.value, _LEAST_ALPHA)
+            score, divergence = train(lsif(self.alpha_), halves, self, rng, "DRPU")
             self.held_out_divergence_ = np.array(divergence)
         else:
-            self.model_ = self._fit_model(halves, rng)
+            y = np.repeat([1, 0], [len(halves.positive), len(halves.unlabeled)])
+            self.model_ = seeded(clone(self.model), rng).fit(np.concatenate([halves.positive, halves.unlabeled]), y)
             score = ModelScore(self.model_)
         P, U = (sample[held_out[sample]] for sample in (source.positive, source.population))
         self._positive = _scores(score(halves.held_positive), source, P)
@@ -177,7 +180,12 @@ class DRPU(TargetPriorEstimator):
         share = self._source_curve.smallest(self.least_share_)
         self.source_prior_ = check_prior(self.source_prior) if known else share.ratio
         self._prior_by = "given" if known else self.label
-        self._warn_of_source(share.ratio)
+        if share.ratio > 0.95:
+            warn(
+                "No level set separates positives from the population, so every source prior up to "
+                f"{share.ratio:.2f} is possible, and the target's estimate is an upper bound. Add rows or features.",
+                WeakSeparationWarning,
+            )
 
     def _estimate(self, target: Target) -> PriorEstimate:
         scores = self._scores_of(target)
@@ -185,7 +193,6 @@ class DRPU(TargetPriorEstimator):
         best = curve.smallest(self.least_share_)
         sizes = self._positive.effective_size(best.threshold), scores.effective_size(best.threshold)
         error = curve.standard_error(self.least_share_, sizes, self.n_bootstrap, np.random.default_rng(self._entropy))
-        interval = self._interval(best, error, scores.observations)
         warn(
             f"The interval of DRPU includes sampling error ({error:.2g}), not its bias: it takes the smallest of many "
             "noisy ratios, which is too small where positives are few, and is an upper bound where classes overlap.",
@@ -195,7 +202,7 @@ class DRPU(TargetPriorEstimator):
         return PriorEstimate(
             value=best.ratio,
             raw=best.ratio,
-            interval=interval,
+            interval=self._interval(best, error, scores.observations),
             standard_error=error,
             source_prior=pi,
             negative_ratio=(1 - best.ratio) / (1 - pi) if pi < 1 else float("nan"),
@@ -243,10 +250,8 @@ class DRPU(TargetPriorEstimator):
         self._check_fit()
         if self.alpha_ is None:
             raise InputError("density_ratio needs the network, but a model was given; use the model's own methods.")
-        return _ratio(
-            self._score(self._target_layout(RowMetadata()).read_rows(read_numeric_table(X, "X")).rows[:]),
-            self.alpha_,
-        )
+        rows = self._target_layout(RowMetadata()).read_rows(read_numeric_table(X, "X")).rows[:]
+        return np.asarray(1 / (1 + np.exp(-np.clip(self._score(rows), -700, 700))) / self.alpha_)
 
     def share_curve(self, X_target: Any = None) -> ShareCurve:
         """Compute the shares of positives and of a target above each threshold.
@@ -268,38 +273,22 @@ class DRPU(TargetPriorEstimator):
     def _scores_of(self, target: Target) -> SampleScores:
         return SampleScores(self._score(target.rows[:]), target.mass, target.observation, target.copies)
 
-    def _ask_alpha(self, source: Source) -> float:
-        return max(estimate_source_prior(self.source_prior, source, self.random_state).value, _LEAST_ALPHA)
-
-    def _fit_model(self, halves: Split, rng: np.random.Generator) -> Any:
-        X = np.concatenate([halves.positive, halves.unlabeled])
-        return seeded(clone(self.model), rng).fit(X, np.repeat([1, 0], [len(halves.positive), len(halves.unlabeled)]))
-
     def _trusted_share(self, m: float) -> float:
+        """Return the least share of m held-out positives above a threshold that is used."""
         if margin(m) < 1:
             return margin(m)
         warn(
-            f"{m:.0f} held-out positives are too few for DRPU's rule, which trusts a threshold only with more than "
-            f"{margin(m):.2f} of them above it (28 leave one); thresholds with {_FALLBACK:.0%} of them above are taken "
-            "instead. Treat the prior as a guess, or label more positives.",
+            f"{m:.0f} held-out positives are too few for DRPU's rule, which needs 28; thresholds with {_FALLBACK:.0%} "
+            "of them above are used instead. Treat the prior as a guess, or label more positives.",
             FewPositivesWarning,
         )
         return _FALLBACK
-
-    def _warn_of_source(self, share: float) -> None:
-        if share > 0.95:
-            warn(
-                f"No level set tells positives from the population: at best {share:.2f} times the share of positives "
-                "lies in it, so every source prior up to that is possible. Take the target's estimate as an upper "
-                "bound; more rows or other features may help.",
-                WeakSeparationWarning,
-            )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.model is not None:
             check_model(self.model)
-        training_of(self)
+        check_training(self)
 
 
 def lsif(alpha: float) -> Risk:
@@ -321,7 +310,3 @@ def _scores(values: Floats, source: Source, rows: Index) -> SampleScores:
     """Collect the scores of some rows of the source, which contain observations and sets of copies as a whole."""
     each = 1 / source.copies[rows]
     return SampleScores(values, each / each.sum(), source.observation[rows], source.copies[rows])
-
-
-def _ratio(output: Floats, alpha: float) -> Floats:
-    return np.asarray(1 / (1 + np.exp(-np.clip(output, -700, 700))) / alpha)

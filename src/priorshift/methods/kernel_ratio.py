@@ -59,9 +59,8 @@ class KernelFit:
             embedding = replace(embedding, kernel=kernel)
         # a callable device computes sums over all pairs, and few pairs are fast without features
         exact = exact or settings.pairs is not None or callable(device)
-        if not isinstance(kernel, RandomFeatures) and uses_random_features(
-            settings.embedding, kernel, rows, str(device), exact=exact
-        ):
+        draws_features = uses_random_features(settings.embedding, kernel, rows, str(device), exact=exact)
+        if draws_features and not isinstance(kernel, RandomFeatures):
             columns = source.scaling.factor != 0
             # without a random_state the features are always the same, since nothing else is random in an estimate
             draws = np.random.default_rng(0) if settings.random_state is None else rng
@@ -105,18 +104,16 @@ def is_separated(embeddings: Embeddings) -> bool:
     scale = float(np.nanmax(np.abs(embeddings.gram)))
     if not _NO_SEPARATION * scale < D:
         warn(
-            f"No estimate: the separation of {m} positive from {n} unlabeled rows is {format_short(D)}, not "
-            "positive, so the data cannot tell positives from the source population; every prior in [0, 1] is "
-            "possible. Collect more positives, or features that tell the classes apart.",
+            f"There is no estimate: the separation of {m} positive from {n} unlabeled rows is {format_short(D)}, not "
+            "positive, so every prior in [0, 1] is possible. Add positives, or features that separate the classes.",
             WeakSeparationWarning,
         )
         return False
     error = intervals.separation_error(embeddings)
     if 2 * error > D:
         warn(
-            f"Positives and the source population are hardly apart: separation {D:.2g} with a standard error of "
-            f"{error:.2g} ({m} positive, {n} unlabeled rows). The estimate "
-            "rests on noise; rely on the interval, or collect rows or features that tell the classes apart.",
+            f"Positives and the population are hardly apart: separation {D:.2g}, standard error {error:.2g} ({m} "
+            f"positive, {n} unlabeled rows). Rely on the interval, or add rows or features that separate the classes.",
             WeakSeparationWarning,
         )
     return True
@@ -185,11 +182,7 @@ class KernelRatio(PUEstimator):
 
     keeps_rows = True  # of P and U, for the kernel's sums with a target
     takes_weights = True
-    settings_of_estimate: ClassVar[frozenset[str]] = PUEstimator.settings_of_estimate | {
-        "statistic",
-        "confidence",
-        "pairs",
-    }
+    settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"verbose", "statistic", "confidence", "pairs"})
 
     def __init__(
         self,

@@ -88,7 +88,7 @@ class KM2LS(TargetPriorEstimator):
         sizes = (len(self._positive), self._unlabeled, len(target))
         X, y = np.concatenate([self._positive, target.rows[:]]), np.repeat([1, 0], [sizes[0], sizes[2]])
         settings = {name: getattr(self, name) for name in ("bandwidth", "components", "max_rows")}
-        with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # they were said of each table
+        with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # given for each table already
             km2 = KM2(**settings, standardize=False, random_state=self._entropy).fit(
                 X, y, weights=self._weights_with(target), groups=self._groups_with(target)
             )

@@ -10,7 +10,7 @@ Training needs torch; the trained :class:`Network` consists of plain arrays and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, sqrt
 from typing import Any
@@ -35,13 +35,13 @@ class Network:
 
     def __call__(self, X: NDArray[Any]) -> Floats:
         """Compute the output at each row."""
-        return np.concatenate([self._forward(X[k : k + _ROWS]) for k in range(0, len(X), _ROWS)])
-
-    def _forward(self, X: NDArray[Any]) -> Floats:
-        h = np.asarray(X, dtype=np.float64)
-        for number, (weight, bias) in enumerate(self.layers):
-            h = (np.maximum(h, 0.0) if number else h) @ weight + bias
-        return h[:, 0]
+        outputs = []
+        for k in range(0, len(X), _ROWS):
+            h = np.asarray(X[k : k + _ROWS], dtype=np.float64)
+            for number, (weight, bias) in enumerate(self.layers):
+                h = (np.maximum(h, 0.0) if number else h) @ weight + bias
+            outputs.append(h[:, 0])
+        return np.concatenate(outputs)
 
 
 Risk = Callable[[Any, Any], tuple[Any, Any]]  # outputs at positive and at unlabelled rows -> sure, doubtful
@@ -61,40 +61,20 @@ def import_torch() -> Any:
     return torch
 
 
-@dataclass(frozen=True)
-class Training:
-    """Settings of the training; the epoch of the smallest held-out risk is kept."""
-
-    hidden: tuple[int, ...]
-    batch_size: int
-    learning_rate: float
-    weight_decay: float
-    max_epochs: int
-    patience: int
-    device: str
-
-
-def training_of(estimator: Any) -> Training:
-    """Read and check the training settings of an estimator that has them as parameters."""
-    how = Training(**{part.name: getattr(estimator, part.name) for part in fields(Training)})
-    if not isinstance(how.hidden, (tuple, list)):
-        raise InputError(
-            f"hidden is {how.hidden!r}, but it must hold the sizes of the hidden layers, such as (300, 300)."
-        )
-    for size in how.hidden:
+def check_training(settings: Any) -> None:
+    """Check the training settings of an estimator."""
+    if not isinstance(settings.hidden, (tuple, list)):
+        raise InputError(f"hidden is {settings.hidden!r}, but it must be the sizes of the layers, such as (300, 300).")
+    for size in settings.hidden:
         check_count("a size in hidden", size, 1)
-    check_count("batch_size", how.batch_size, 2)
-    check_count("max_epochs", how.max_epochs, 1)
-    check_count("patience", how.patience, 1)
-    if not 0 < check_number("learning_rate", how.learning_rate) <= 10:
-        raise InputError(f"learning_rate is {how.learning_rate!r}, but it must be positive, and at most 10; try 1e-4.")
-    if not 0 <= check_number("weight_decay", how.weight_decay) <= 1e3:
-        raise InputError(f"weight_decay is {how.weight_decay!r}, but it must lie between 0 and 1000; try 5e-3.")
-    if not isinstance(how.device, str):
-        raise InputError(
-            f"device is {how.device!r}, but it must be the name of a torch device, such as 'cpu' or 'cuda'."
-        )
-    return how
+    for name, least in (("batch_size", 2), ("max_epochs", 1), ("patience", 1)):
+        check_count(name, getattr(settings, name), least)
+    if not 0 < check_number("learning_rate", settings.learning_rate) <= 10:
+        raise InputError(f"learning_rate is {settings.learning_rate!r}, but it must be positive and at most 10.")
+    if not 0 <= check_number("weight_decay", settings.weight_decay) <= 1e3:
+        raise InputError(f"weight_decay is {settings.weight_decay!r}, but it must lie between 0 and 1000.")
+    if not isinstance(settings.device, str):
+        raise InputError(f"device is {settings.device!r}, but it must be a torch device, such as 'cpu' or 'cuda'.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,18 +94,20 @@ class Split:
         return cls(*(rows[part] for part in parts))
 
 
-def train(risk: Risk, rows: Split, how: Training, rng: np.random.Generator, name: str) -> tuple[Network, list[float]]:
-    """Train a network; return it and its held-out risk after each epoch.
+def train(risk: Risk, rows: Split, how: Any, rng: np.random.Generator, name: str) -> tuple[Network, list[float]]:
+    """Train a network with an estimator's settings; return the one of smallest held-out risk, and the risk by epoch.
 
     All that is random comes from `rng`: torch's generators are not touched.
     """
     torch = import_torch()
-    _check_device(torch, how.device)
+    try:
+        torch.zeros(1, device=how.device).item()
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"torch cannot use device {how.device!r} here ({reason}); use 'cpu'.") from None
     largest = max(float(np.abs(part).max()) for part in (rows.positive, rows.unlabeled))
     if largest > _LARGEST:
-        raise InputError(
-            f"the features reach {largest:.3g}, too much for a network; set standardize=True or rescale them."
-        )
+        raise InputError(f"features of {largest:.3g} are too large for a network; set standardize=True.")
     try:
         net = _build(torch, rows.positive.shape[1], how, rng)
     except (RuntimeError, MemoryError):
@@ -163,14 +145,6 @@ def train(risk: Risk, rows: Split, how: Training, rng: np.random.Generator, name
     return _fold(torch, net), curve
 
 
-def _check_device(torch: Any, device: str) -> None:
-    try:
-        torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise InputError(f"torch cannot use device {device!r} here ({reason}); use 'cpu'.") from None
-
-
 def _batches(rows: int, number: int, rng: np.random.Generator) -> list[Index]:
     """Split rows at random into batches of almost equal size; with fewer rows than batches, some are repeated."""
     order = rng.permutation(rows)
@@ -179,11 +153,10 @@ def _batches(rows: int, number: int, rng: np.random.Generator) -> list[Index]:
     return np.array_split(order, number)
 
 
-def _build(torch: Any, features: int, how: Training, rng: np.random.Generator) -> Any:
+def _build(torch: Any, features: int, how: Any, rng: np.random.Generator) -> Any:
     """Build dense layers, each hidden one with batch normalisation and ReLU."""
-    sizes = (features, *how.hidden, 1)
     parts: list[Any] = []
-    for number, (inner, outer) in enumerate(pairwise(sizes)):
+    for number, (inner, outer) in enumerate(pairwise((features, *how.hidden, 1))):
         dense = torch.nn.utils.skip_init(torch.nn.Linear, inner, outer)
         bound = sqrt((6 if number < len(how.hidden) else 1) / inner)  # He's before a ReLU
         with torch.no_grad():

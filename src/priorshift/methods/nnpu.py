@@ -15,10 +15,10 @@ from priorshift.arrays import Floats
 from priorshift.base import PUClassifier
 from priorshift.errors import FewPositivesWarning
 from priorshift.io.parameters import check_prior, is_known
-from priorshift.methods.network import Risk, Split, import_torch, train, training_of
+from priorshift.methods.network import Risk, Split, check_training, import_torch, train
 from priorshift.problem import Source
 from priorshift.scores.calibration import calibrate
-from priorshift.source_prior.estimated import LEAST_PRIOR, estimate_source_prior
+from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
 from priorshift.warning_records import warn
 
 
@@ -129,23 +129,26 @@ class NNPUClassifier(PUClassifier):
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         torch = import_torch()
         rows = source.rows[:]
-        self.prior_ = self._prior(source)
+        if is_known(self.source_prior):
+            self.prior_ = check_prior(self.source_prior)
+        else:
+            estimated = estimate_source_prior(self.source_prior, source, self.random_state)
+            self.prior_ = max(estimated.value, LEAST_PRIOR)
         folds = min(self.folds, *source.sizes)
         fold = source.deal_folds(folds, rng)
-        risk, settings = non_negative(torch, self.prior_, self.loss), training_of(self)
+        risk = non_negative(torch, self.prior_, self.loss)
         networks, curves = [], []
         outputs = np.empty(len(source.positive)), np.empty(len(source.population))
         for k in range(folds):
             split = Split.from_source(rows, source, fold == k)
-            network, curve = train(risk, split, settings, rng, f"nnPU {k + 1}/{folds}")
+            network, curve = train(risk, split, self, rng, f"nnPU {k + 1}/{folds}")
             outputs[0][fold[source.positive] == k] = network(split.held_positive)
             outputs[1][fold[source.population] == k] = network(split.held_unlabeled)
             networks.append(network)
             curves.append(np.array(curve))
         self.calibration_ = calibrate(*outputs, self.prior_)
         warn_of_few(len(source.positive))
-        self.held_out_risk_ = curves
-        self._networks = tuple(networks)
+        self.held_out_risk_, self._networks = curves, tuple(networks)
 
     def decision_function(self, X: Any) -> Floats:
         """Compute the log odds of being positive in the source population.
@@ -193,17 +196,11 @@ class NNPUClassifier(PUClassifier):
         ndarray of shape (rows,)
             Values of `classes_`.
         """
-        positive = self.decision_function(X) > 0
-        return np.asarray(self.classes_[positive.astype(int)])
-
-    def _prior(self, source: Source) -> float:
-        if is_known(self.source_prior):
-            return check_prior(self.source_prior)
-        return max(estimate_source_prior(self.source_prior, source, self.random_state).value, LEAST_PRIOR)
+        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        training_of(self)
+        check_training(self)
 
 
 def warn_of_few(positives: int) -> None:

@@ -13,7 +13,7 @@ from math import sqrt
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from priorshift.arrays import Floats
 from priorshift.base import TargetPriorEstimator
@@ -30,7 +30,7 @@ from priorshift.io.parameters import check_choice, is_known
 from priorshift.methods.kernel_ratio import KernelFit, check_kernel_settings, is_separated, ratio_from_embeddings
 from priorshift.problem import Source, Target
 from priorshift.results import Interval, NegativeRatio, PriorEstimate
-from priorshift.source_prior.estimated import LEAST_PRIOR, EstimatedPrior, SourcePriorMixin, estimate_source_prior
+from priorshift.source_prior import LEAST_PRIOR, EstimatedPrior, SourcePriorMixin, estimate_source_prior
 from priorshift.warning_records import warn
 
 _BOOTSTRAP_BYTES = 2**25  # of bootstrap counts held at a time
@@ -125,14 +125,9 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
     keeps_rows = True  # of P and U, for the kernel's sums with a target
     takes_weights = True
     takes_uncertain_prior = True
-    settings_of_estimate: ClassVar[frozenset[str]] = TargetPriorEstimator.settings_of_estimate | {
-        "statistic",
-        "confidence",
-        "pairs",
-        "source_prior",
-        "interval",
-        "n_bootstrap",
-    }
+    settings_of_estimate: ClassVar[frozenset[str]] = frozenset(
+        {"verbose", "statistic", "confidence", "pairs", "source_prior", "interval", "n_bootstrap"}
+    )
 
     def __init__(
         self,
@@ -189,9 +184,7 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         target = self.read_target(X_target, weights=weights, groups=groups)
         return ratio_from_embeddings(self._kernel_fit.embed(target, self.statistic, self.pairs), self.confidence)
 
-    def objective(
-        self, X_target: Any, gamma: ArrayLike, weights: Any = None, groups: Any = None
-    ) -> NDArray[np.float64]:
+    def objective(self, X_target: Any, gamma: ArrayLike, weights: Any = None, groups: Any = None) -> Floats:
         """Compute the objective L(γ); its minimiser is the raw estimate, its minimum a measure of misfit.
 
         Parameters
@@ -213,14 +206,15 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         return objective(embeddings.gram, self._prior_in_use()[0].value, gamma)
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        self._kernel_fit = KernelFit.from_source(self, source, rng, exact=self.interval in intervals.BOUNDS)
+        is_bound = self.interval in intervals.BOUNDS
+        self._kernel_fit = KernelFit.from_source(self, source, rng, exact=is_bound)
         embedding = self._kernel_fit.source
         self.kernel_, self.bandwidths_ = embedding.kernel, self._kernel_fit.bandwidths
-        if self.interval in intervals.BOUNDS:
+        if is_bound:
             is_iid = embedding.positive.is_iid and embedding.unlabeled.is_iid
-            intervals.check_bound_applies(self.interval, self.kernel_, is_iid)
+            intervals.check_bound_applies(str(self.interval), self.kernel_, is_iid)
         known = is_known(self.source_prior)
-        self._set_source_prior(None if known else estimate_source_prior(self.source_prior, source, self.random_state))
+        self._estimated = None if known else estimate_source_prior(self.source_prior, source, self.random_state)
 
     def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None]:
         """Return what is known of π now, and the estimate behind it where there is one."""
@@ -237,38 +231,35 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
 
     def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
         projection = self._project(target)
-        embeddings, prior = projection.embeddings, projection.prior
+        embeddings, prior, influence = projection.embeddings, projection.prior, projection.prior_influence
         estimate = projection.estimate(self)
-        known = estimate.interval is not None and np.isfinite(estimate.standard_error)
-        if not known or embeddings.influence is None:
+        if estimate.interval is None or not np.isfinite(estimate.standard_error) or embeddings.influence is None:
             return estimate, None
-        of_P, of_U, of_T = intervals.ratio_influence(embeddings)
-        influence = projection.prior_influence
+        on_P, on_U, on_T = intervals.ratio_influence(embeddings)
         curve = intervals.curve_with_prior(embeddings, prior.value) if influence else intervals.curve(embeddings)
-        source = self._kernel_fit.source
+        source, groups = self._kernel_fit.source, target.groups
+
+        def by_observation(on_P: Floats, on_U: Floats) -> Floats:
+            """Add up the influence of rows of P and of U over each observation of the source."""
+            samples = (source.positive, on_P), (source.unlabeled, on_U)
+            sums = [np.bincount(sample.observation, by_row, source.observations) for sample, by_row in samples]
+            return np.asarray(sums[0] + sums[1])
+
         number = source.sample(target).observation
-        with_source = number < source.observations
-        own = np.bincount(number[~with_source], of_T[~with_source])
-        in_source = np.bincount(number[with_source], of_T[with_source], source.observations)
-        groups = target.groups
+        is_shared = number < source.observations  # rows of the target whose group is in the source
+        own = np.bincount(number[~is_shared], on_T[~is_shared])
+        shared = np.bincount(number[is_shared], on_T[is_shared], source.observations)
         return estimate, RatioInfluence(
             estimate.negative_ratio,
             curve,
             prior,
-            self._sum_by_observation(of_P, of_U) + in_source,
+            by_observation(on_P, on_U) + shared,
             float(own @ own),
             curve.freedom,
-            self._sum_by_observation(influence.positive, influence.unlabeled) if influence else None,
-            None if groups is None else GroupInfluence.from_rows(groups, np.where(with_source, 0.0, of_T)),
+            by_observation(influence.positive, influence.unlabeled) if influence else None,
+            None if groups is None else GroupInfluence.from_rows(groups, np.where(is_shared, 0.0, on_T)),
             target.size,
         )
-
-    def _sum_by_observation(self, of_P: Floats, of_U: Floats) -> Floats:
-        """Add up the influence of rows of P and of U over each observation of the source."""
-        source = self._kernel_fit.source
-        samples = (source.positive, of_P), (source.unlabeled, of_U)
-        sums = [np.bincount(sample.observation, moves, source.observations) for sample, moves in samples]
-        return np.asarray(sums[0] + sums[1])
 
     def estimate_embeddings(self, embeddings: Embeddings, details: Mapping[str, Any]) -> PriorEstimate:
         """Estimate the target prior from given mean embeddings, such as those of sketches, without a fit.
@@ -279,11 +270,10 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         self._check_parameters()
         if not is_known(self.source_prior):
             raise InputError(
-                f"source_prior is {self.source_prior!r}, but to estimate it takes the rows of the source; pass a "
-                "number, a range or a distribution."
+                f"source_prior is {self.source_prior!r}, but without rows a number, range or distribution is expected."
             )
         if self.interval == "bootstrap":
-            raise InputError("interval='bootstrap' draws rows, but there are none here; use interval='delta'.")
+            raise InputError("interval='bootstrap' needs rows, but there are none here; use interval='delta'.")
         return _Projection(embeddings, self._known_prior(), details).estimate(self)
 
     def _project(self, target: Target) -> _Projection:
@@ -291,13 +281,14 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         prior, estimated = self._prior_in_use()
         influence = estimated.influence if estimated else None
         embeddings = self._kernel_fit.embed(target, self.statistic, self.pairs, prior=influence)
-        source, sample = self._kernel_fit.source, None
-        rng = np.random.default_rng(self._kernel_fit.seed)
+        source, rng = self._kernel_fit.source, np.random.default_rng(self._kernel_fit.seed)
 
-        def draw(count: int) -> tuple[Floats, Floats]:
-            nonlocal sample
-            sample = source.sample(target) if sample is None else sample
-            return source.bootstrap(sample, self.statistic, count, rng, influence)
+        def draw() -> tuple[Floats, Floats]:
+            sample, count = source.sample(target), self.n_bootstrap
+            batch = max(1, min(count, _BOOTSTRAP_BYTES // sum(embeddings.sizes)))
+            batches = [min(batch, count - k) for k in range(0, count, batch)]
+            drawn = [source.bootstrap(sample, self.statistic, rows, rng, influence) for rows in batches]
+            return np.concatenate([grams for grams, _ in drawn]), np.concatenate([moved for _, moved in drawn])
 
         details = kernel_details(self.kernel_) | {
             "bandwidth_by": self._kernel_fit.bandwidth_rule,
@@ -306,7 +297,7 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
             "device": str(source.device),
             "pairs": self.pairs,
         }
-        return _Projection(embeddings, prior, details, estimated, _Replicates(self.n_bootstrap, draw, rng))
+        return _Projection(embeddings, prior, details, estimated, draw, rng)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -314,24 +305,12 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         check_choice("interval", self.interval, (*intervals.METHODS, None))
         known = is_known(self.source_prior) and not isinstance(read_prior(self.source_prior), DistributionPrior)
         if not known and self.interval in intervals.BOUNDS:
-            what = "a distribution" if is_known(self.source_prior) else "to be estimated"
             raise InputError(
-                f"interval={self.interval!r} is proved for a known source prior, but it is {what}; "
-                "pass source_prior as a number or a range, or use interval='delta'."
+                f"interval={self.interval!r} needs a known source prior; pass source_prior as a number or a range, or "
+                "use interval='delta'."
             )
         if self.pairs is not None and self.interval not in ("delta", None):
-            raise InputError(
-                f"interval={self.interval!r} needs all pairs of rows; leave pairs=None or use interval='delta'."
-            )
-
-
-@dataclass(frozen=True, eq=False)
-class _Replicates:
-    """How bootstrap replicates are drawn."""
-
-    count: int
-    draw: Callable[[int], tuple[Floats, Floats]]  # Gram matrices, and the change of an estimated π, of some replicates
-    rng: np.random.Generator
+            raise InputError(f"interval={self.interval!r} needs all pairs of rows; pass pairs=None.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,25 +321,30 @@ class _Projection:
     prior: PriorKnowledge
     details: Mapping[str, Any]  # how the embeddings were computed
     estimated: EstimatedPrior | None = None  # the estimate of π, where it is one
-    replicates: _Replicates | None = None
+    draw: Callable[[], tuple[Floats, Floats]] | None = None  # Gram matrices and changes of π̂ of bootstrap replicates
+    rng: np.random.Generator | None = None  # generator of the replicates
 
     @property
     def prior_influence(self) -> PriorInfluence | None:
         """Influence of the rows on the estimate of π; None where it is not known, or π is not an estimate."""
         return self.estimated.influence if self.estimated else None
 
+    @property
+    def error_is_known(self) -> bool:
+        """Whether the error of π is known."""
+        return not (self.estimated and self.prior_influence is None and isinstance(self.prior, PointPrior))
+
     def estimate(self, settings: TCPU) -> PriorEstimate:
         """Compute π̂′ = 1 − (1−π)R with its standard error and interval."""
-        embeddings, prior, confidence = self.embeddings, self.prior, settings.confidence
-        pi, error = prior.value, float("nan")
+        embeddings, prior = self.embeddings, self.prior
+        pi, R, error, interval = prior.value, float("nan"), float("nan"), None
         if is_separated(embeddings):
             R = ratio(embeddings.gram)
-            interval = self._interval(settings.interval, confidence)
-            if not self._has_unknown_error():
+            interval = self._interval(settings)
+            if self.error_is_known:
                 error = float(np.hypot(intervals.standard_error(embeddings, pi), R * prior.error))
-        else:
-            R = float("nan")
-            interval = None if settings.interval is None else Interval(0.0, 1.0, confidence, "none")
+        elif settings.interval is not None:
+            interval = Interval(0.0, 1.0, settings.confidence, "none")
         raw = 1 - (1 - pi) * R
         prior_error = sqrt(embeddings.prior_variance) if self.prior_influence else prior.error or None
         return PriorEstimate(
@@ -384,12 +368,9 @@ class _Projection:
             },
         )
 
-    def _has_unknown_error(self) -> bool:
-        """Check whether π is an estimate of unknown error."""
-        return self.estimated is not None and self.prior_influence is None and isinstance(self.prior, PointPrior)
-
-    def _interval(self, interval: str | None, confidence: float) -> Interval | None:
-        embeddings, prior = self.embeddings, self.prior
+    def _interval(self, settings: TCPU) -> Interval | None:
+        """Compute the interval, and warn where the raw estimate or the estimate of π is doubtful."""
+        embeddings, prior, method, confidence = self.embeddings, self.prior, settings.interval, settings.confidence
         most = prior.range[1]  # the largest π gives the largest raw estimate; one above 1 is so for every π
         _, plausible = intervals.delta(embeddings, most, confidence)
         if not plausible and 2 * intervals.separation_error(embeddings) <= separation(embeddings.gram):
@@ -399,36 +380,33 @@ class _Projection:
                 f"({prior}) and whether the classes look the same in source and target.",
                 OutOfRangeWarning,
             )
-        if interval is None:
+        if method is None:
             return None
         if self.estimated:
             self.estimated.warn_of_error()
-            if self._has_unknown_error():
-                return None
-        given = self._interval_given_prior(interval, confidence)
+        if not self.error_is_known:
+            return None
+        given = self._interval_given_prior(method, confidence)
         if isinstance(prior, PointPrior):
             return given(prior.value)
         if isinstance(prior, RangePrior):
             at_low = given(prior.low)
             at_high = given(prior.high) if at_low.width < 1 else at_low  # nothing is wider, and one warning is enough
             return replace(at_low, low=min(at_low.low, at_high.low), high=max(at_low.high, at_high.high))
-        if self.replicates is not None and interval == "bootstrap":
-            return given(prior.draw(self.replicates.count, self.replicates.rng))
+        if method == "bootstrap" and self.rng is not None:
+            return given(prior.draw(settings.n_bootstrap, self.rng))
         low, high = prior.interval(intervals.curve(embeddings), confidence)
         value = self._clipped(prior.value)  # a mean, which can lie beyond a quantile of a skew distribution
         return Interval(min(low, value), max(high, value), confidence, "delta")
 
-    def _interval_given_prior(self, interval: str, confidence: float) -> Callable[[Any], Interval]:
+    def _interval_given_prior(self, method: str, confidence: float) -> Callable[[Any], Interval]:
         """Return the interval as a function of π; the bootstrap's also takes one π for each replicate."""
-        embeddings, replicates = self.embeddings, self.replicates
-        if interval == "delta":
-            return lambda pi: intervals.delta(embeddings, pi, confidence)[0]
-        if replicates is None or interval != "bootstrap":
-            bound = intervals.paper_bound if interval == "paper-bound" else intervals.sharp_bound
-            return lambda pi: bound(embeddings, pi, confidence)
-        batch = max(1, min(replicates.count, _BOOTSTRAP_BYTES // sum(embeddings.sizes)))
-        batches = [min(batch, replicates.count - k) for k in range(0, replicates.count, batch)]
-        grams, moved = (np.concatenate(part) for part in zip(*map(replicates.draw, batches), strict=True))
+        if method == "delta":
+            return lambda pi: intervals.delta(self.embeddings, pi, confidence)[0]
+        if method != "bootstrap" or self.draw is None:
+            bound = intervals.paper_bound if method == "paper-bound" else intervals.sharp_bound
+            return lambda pi: bound(self.embeddings, pi, confidence)
+        grams, moved = self.draw()
 
         def bootstrap(pi: Any) -> Interval:
             priors = pi if self.prior_influence is None else np.clip(pi + moved, 0.0, 1 - LEAST_PRIOR)

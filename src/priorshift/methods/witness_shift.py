@@ -34,7 +34,7 @@ from priorshift.scores.mixture import histogram
 from priorshift.scores.ratio_test import RatioTest, warn_not_separable
 from priorshift.scores.scored_source import ScoredSource, ScoredTarget, WitnessEvidence, warn_if_swapped
 from priorshift.scores.witness import Witness
-from priorshift.source_prior.estimated import EstimatedPrior, SourcePriorMixin, check_scenario, estimate_source_prior
+from priorshift.source_prior import EstimatedPrior, SourcePriorMixin, check_scenario, estimate_source_prior
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.threads import one_blas_thread
 from priorshift.warning_records import suppress_warnings, warn
@@ -243,8 +243,9 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         self._sizes, self._few_positives = source.sizes, source.P.observations < FEW_POSITIVES
         self._audit = None
         if source.audit is not None:
-            self._audit = SampleAudit.from_source(source, self.scored_.predicted(self.scored_.p_values))
-        self._set_source_prior(None if known else self._estimate_source_prior(source))
+            predicted = self.scored_.predicted(self.scored_.p_values)
+            self._audit = SampleAudit.from_source(source, source.audit, predicted)
+        self._estimated = None if known else self._estimate_source_prior(source)
         if self._estimated is None or not isinstance(self._estimated.estimator, MixturePrior):
             warn_of_few_positives(len(source.positive), source.P.observations)
 
@@ -264,7 +265,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
                 f"{estimated.value:.3g} with an audit of unlabelled rows; leave one of them out."
             )
         audited = combine_with_audit(estimated.distribution, self._audit, from_rows=True)
-        warn_of_source_audit(audited, f"{estimated.name} estimates")
+        warn_of_source_audit(audited, estimated.name)
         belief = audited.distribution
         return replace(estimated, value=belief.mean(), distribution=belief, influence=None, audited=audited)
 
@@ -285,7 +286,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             prior = MixturePrior(scenario=self.scenario)
             prior.fit_counts(source.posterior_counts, source.law, source.km2_prior, source.sizes)
             estimated = EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, None)
-        self._set_source_prior(estimated)
+        self._estimated = estimated
         warn_of_few_positives(source.positive.rows, float(source.positive.rows))
         self._settings = self.get_params()
         self._layout = None
@@ -404,7 +405,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             known = read_prior(self.source_prior)
             return _PriorInUse(known, known.by)
         audited = self._audited_source_prior(self._audit)
-        warn_of_source_audit(audited, "source_prior says")
+        warn_of_source_audit(audited, "source_prior")
         combined = DistributionPrior(audited.distribution)
         return _PriorInUse(combined, audited.by(combined.by), None, audited)
 
@@ -463,6 +464,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_scenario(self.source_prior, self.scenario)
+        if not is_known(self.source_prior):
+            check_scenario(self.source_prior, self.scenario)
         if self.model is not None:
             check_model(self.model)

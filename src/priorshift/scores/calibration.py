@@ -1,7 +1,7 @@
 """Probabilities from scores, without negatives: Platt's scaling for positive-unlabelled data.
 
-Let P(Y=1|score) = p = σ(a·score + b) in a population of prior π. Of m positive and n unlabelled rows thrown together, a
-row of that score is then a positive one with odds ρp, ρ = m/(nπ), whatever the law of the scores (Lancaster and Imbens
+Let P(Y=1|score) = p = σ(a·score + b) in a population of prior π. Of m positive and n unlabelled rows together, a row of
+that score is then a labelled one with odds ρp, ρ = m/(nπ), whatever the law of the scores (Lancaster and Imbens
 1996); a and b maximise the likelihood of this. (The moments of the PU risk, E_U[p] = π and E_U[p·score] = πE_P[score],
 are simpler, but where the unlabelled sample happens to hold fewer positives than π, no slope is steep enough for them.)
 Scores must be of rows held out.
@@ -22,10 +22,10 @@ def calibrate(
     positive: Floats,
     unlabeled: Floats,
     prior: float,
-    of_positive: Floats | float = 1.0,
-    of_unlabeled: Floats | float = 1.0,
+    positive_weights: Floats | float = 1.0,
+    unlabeled_weights: Floats | float = 1.0,
 ) -> tuple[float, float]:
-    """a ≥ 0 and b that make σ(a·score + b) a probability of the population; a row can count more or less than one.
+    """Find a ≥ 0 and b that make σ(a·score + b) a probability in the population.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def calibrate(
     >>> print(round(a, 1), round(b, 1))
     2.0 -0.8
     """
-    w_p, w_u = (np.broadcast_to(w, x.shape) for w, x in ((of_positive, positive), (of_unlabeled, unlabeled)))
+    w_p, w_u = np.broadcast_to(positive_weights, positive.shape), np.broadcast_to(unlabeled_weights, unlabeled.shape)
     w = np.concatenate([w_p, w_u])
     centre, spread = float(unlabeled.mean()), float(unlabeled.std()) or 1.0
     s_p, s_u = (positive - centre) / spread, (unlabeled - centre) / spread
@@ -57,6 +57,5 @@ def calibrate(
     start = np.array([1.0, np.log(prior / (1 - prior))])
     options = {"maxiter": 1000, "ftol": 1e-14, "gtol": 1e-9}
     bounds = [(0, None), (None, None)]
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)  # type: ignore[call-overload]
-    a, b = found.x
+    a, b = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x  # type: ignore[call-overload]
     return float(a / spread), float(b - a * centre / spread)

@@ -24,7 +24,7 @@ from priorshift.io.cells import is_missing
 from priorshift.io.chunks import Chunks
 from priorshift.io.encoding import TableEncoder, converted
 from priorshift.io.header_fields import Fields
-from priorshift.io.parameters import check_choice, check_random_state, is_number
+from priorshift.io.parameters import check_choice, check_settings, is_number
 from priorshift.io.readers import read_table
 from priorshift.io.scaling import Scaling
 from priorshift.io.tables import LARGEST, ColumnSelection, Table, check_dropped, check_finite, match_columns
@@ -169,7 +169,7 @@ class Design:
         standardize: bool = True,
     ) -> Design:
         """Fix a design by some rows; the settings are those of :meth:`Sketch.from_sample`."""
-        check_random_state(random_state)
+        check_settings({"random_state": random_state})
         check_features(features)
         if features > _MAX_FEATURES:
             raise InputError(f"features is {features}, but a sketch can have at most {_MAX_FEATURES}; pass fewer.")

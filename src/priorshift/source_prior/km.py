@@ -7,6 +7,7 @@ is taken to have begun. KM2-LS is KM2 with the target in place of U.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import sqrt
@@ -19,9 +20,8 @@ from priorshift import threads
 from priorshift.arrays import Floats
 from priorshift.base import PUEstimator
 from priorshift.errors import ApproximationWarning, FewPositivesWarning, InputError, WeakSeparationWarning
-from priorshift.hull.hull import Hull, HullSample, RowInfluence, build_hull, group_similar_rows
-from priorshift.hull.kernel_matrix import RIDGE, search_bandwidth
-from priorshift.hull.solver import NearestPoint
+from priorshift.hull.hull import Hull, NearestPoint
+from priorshift.hull.points import RIDGE, HullSample, RowInfluence, build_hull, group_similar_rows, search_bandwidth
 from priorshift.io.parameters import check_bandwidth
 from priorshift.io.weights import effective_size
 from priorshift.problem import Source
@@ -161,74 +161,77 @@ class KM2(PUEstimator):
         return DistanceCurve(ratios, distance, slope, self.thresholds_)
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        sample = self._thin(HullSample.from_source(source), rng)
-        rows = self._project(source.scaling.rows(source.table.values, sample.rows)[:])
-        of_P, of_U = effective_size(sample.p), effective_size(sample.u)
-        m, n = int(np.count_nonzero(sample.p)), int(np.count_nonzero(sample.u))
-        if min(m, source.effective_positives) < 5:
-            warn(
-                f"The prior rests on {m} positive rows, too few{'' if m < 5 else ' that are independent'} for "
-                f"{type(self).__name__} to see how positives are spread; take it as a guess, and collect at least 5.",
-                FewPositivesWarning,
-            )
+        sample = self._select_rows(source, rng)
+        rows = self._reduce_features(source.scaling.rows(source.table.values, sample.rows)[:])
         many = len(rows) > self.max_rows
         with (
             threads.one_blas_thread() if many or len(rows) <= _SMALL else nullcontext(),
             track_progress(type(self).__name__, 4) as step,
         ):
             step()
-            self.bandwidth_ = self._find_bandwidth(rows, sample, many, rng)
+            self.bandwidth_ = self._find_bandwidth(rows, sample, rng)
             step()
             group = None
             if many:
-                most = min(self.max_rows, _POINTS)
-                group = group_similar_rows(rows, sample.labeled, (sample.p, sample.u), self.bandwidth_, most, rng)
+                group = group_similar_rows(rows, sample, self.bandwidth_, min(self.max_rows, _POINTS), rng)
                 order = np.argsort(group, kind="stable")
                 rows, sample, group = rows[order], sample.take(order), group[order]
             self._problem = rows, sample.p, sample.u, group
             hull = build_hull(*self._problem, self.bandwidth_)
-            self.separation_ = hull.separation
             step()
-            start = hull.project(_START)
-            row_influence = RowInfluence(sample.p, sample.u, source.observation[sample.rows])
-            rules = _thresholds(hull, start, row_influence, min(of_P, of_U))
-            self.thresholds_ = {name: rule.slope for name, rule in rules.items()}
-            threshold = rules[self.rule]
-            step()
-            largest = 1 / (1 - _LARGEST_PRIOR)
-            # More than the ridge alone, and a slope that is yet to grow: with few rows in many features, d is a line.
-            apart = hull.separation > max(_NO_SEPARATION, sqrt(2 * RIDGE) * float(np.linalg.norm(sample.u - sample.p)))
-            apart &= threshold.slope < (1 - 1e-6) * hull.separation
-            end = hull.find_slope(threshold.slope, most=largest) if apart else hull.project(largest)
-            found = apart and end.ratio < largest
-            influence = _influence(hull, end, threshold, row_influence) if found else np.full(len(rows), np.nan)
-        self.ratio_ = end.ratio
-        self.prior_ = 1 - 1 / end.ratio
-        self.converged_ = start.converged and end.converged
+            influence = self._find_prior(hull, sample, RowInfluence(sample, source.observation[sample.rows]), step)
         self.prior_influence_ = np.zeros(len(source.labeled))
         self.prior_influence_[sample.rows] = influence
-        each = np.bincount(source.observation, self.prior_influence_)
-        self.standard_error_ = float(np.sqrt(each @ each))
-        self._warn(m, n, found, noise=float((1 - hull.K.mean()) * (1 / of_P + 1 / of_U)))
+        by_observation = np.bincount(source.observation, self.prior_influence_)
+        self.standard_error_ = float(np.sqrt(by_observation @ by_observation))
 
-    def _thin(self, sample: HullSample, rng: np.random.Generator) -> HullSample:
-        most = max(_ROWS, 2 * self.max_rows)
+    def _find_prior(self, hull: Hull, sample: HullSample, rows: RowInfluence, step: Callable[[], None]) -> Floats:
+        """Find λ and the prior, warn where they are doubtful, and return the influence of each row on the prior."""
+        m, n = effective_size(sample.p), effective_size(sample.u)
+        start, largest = hull.project(_START), 1 / (1 - _LARGEST_PRIOR)
+        thresholds = _thresholds(hull, start, rows, min(m, n))
+        self.separation_ = hull.separation
+        self.thresholds_ = {rule: slope for rule, (slope, _) in thresholds.items()}
+        threshold, influence = thresholds[self.rule]
+        step()
+        # More than the ridge alone, and a slope that is yet to grow: with few rows in many features, d is a line.
+        apart = hull.separation > max(_NO_SEPARATION, sqrt(2 * RIDGE) * float(np.linalg.norm(sample.u - sample.p)))
+        apart &= threshold < (1 - 1e-6) * hull.separation
+        end = hull.find_slope(threshold, most=largest) if apart else hull.project(largest)
+        is_found = apart and end.ratio < largest
+        self.ratio_, self.prior_ = end.ratio, 1 - 1 / end.ratio
+        self.converged_ = start.converged and end.converged
+        self._warn(sample, is_found, noise=float((1 - hull.K.mean()) * (1 / m + 1 / n)))
+        return _influence(hull, end, influence, rows) if is_found else np.full_like(influence, np.nan)
+
+    def _select_rows(self, source: Source, rng: np.random.Generator) -> HullSample:
+        """Return distinct rows of the source, and warn where they are a sample, or have few positives."""
+        sample, most, name = HullSample.from_source(source), max(_ROWS, 2 * self.max_rows), type(self).__name__
         if len(sample.rows) > most:
             warn(
-                f"{type(self).__name__} uses {most} of {len(sample.rows)} rows, drawn at random, since its time grows "
-                f"with their square; raise max_rows above {most // 2} to use more.",
+                f"{name} uses {most} of {len(sample.rows)} rows, drawn at random, since its time grows with their "
+                f"square; raise max_rows above {most // 2} to use more.",
                 ApproximationWarning,
             )
-        return sample.subsample(most, rng)
+        sample = sample.subsample(most, rng)
+        m = int(np.count_nonzero(sample.p))
+        if min(m, source.effective_positives) < 5:
+            warn(
+                f"{name} has only {m} {'' if m < 5 else 'dependent '}positive rows; treat the prior as a guess, and "
+                "collect at least 5 that are independent.",
+                FewPositivesWarning,
+            )
+        return sample
 
-    def _find_bandwidth(self, rows: Floats, sample: HullSample, many: bool, rng: np.random.Generator) -> float:
+    def _find_bandwidth(self, rows: Floats, sample: HullSample, rng: np.random.Generator) -> float:
         if not isinstance(self.bandwidth, str):
             return float(self.bandwidth)
+        many = len(rows) > self.max_rows
         some = replace(sample, rows=np.arange(len(rows))).subsample(_SEARCH_ROWS if many else len(rows), rng)
         return search_bandwidth(rows[some.rows], some.p, some.u, unbiased=many)
 
-    def _project(self, rows: Floats) -> Floats:
-        """Principal components of all rows, where there are more features than `components`."""
+    def _reduce_features(self, rows: Floats) -> Floats:
+        """Return the principal components of all rows, where there are more features than `components`."""
         self.components_ = None
         if self.components is None or rows.shape[1] <= self.components:
             return rows
@@ -241,23 +244,23 @@ class KM2(PUEstimator):
         centred = rows - rows.mean(axis=0)
         return np.asarray(centred @ np.linalg.svd(centred, full_matrices=False)[2][: self.components].T)
 
-    def _warn(self, m: int, n: int, found: bool, noise: float) -> None:
-        name = type(self).__name__
-        if not found:
+    def _warn(self, sample: HullSample, is_found: bool, noise: float) -> None:
+        """Warn where P and U are not separable, or hardly, or the solver did not converge."""
+        name, m, n = type(self).__name__, np.count_nonzero(sample.p), np.count_nonzero(sample.u)
+        rows = f"{m} positive rows and {n} rows of the population (distance {self.separation_:.2g}"
+        if not is_found:
             warn(
-                f"{name} finds no prior below {_LARGEST_PRIOR} from {m} positive rows and {n} rows of the population "
-                f"(distance {self.separation_:.2g}): they are alike, or too few for their features. Every prior is "
-                f"possible; {_LARGEST_PRIOR} is returned.",
+                f"{name} finds no prior below {_LARGEST_PRIOR} from {rows}): they are too similar, or too few for "
+                f"their features. Every prior is possible; {_LARGEST_PRIOR} is returned.",
                 WeakSeparationWarning,
             )
         elif self.separation_**2 < 2 * noise:
             warn(
-                f"The {m} positive rows lie within the noise of the {n} rows of the population (distance "
-                f"{self.separation_:.2g}, from noise alone about {np.sqrt(noise):.2g}), so {name} cannot tell them "
-                "apart; take the prior as a guess.",
+                f"{name} cannot separate {rows}, from noise alone about {np.sqrt(noise):.2g}); treat the prior as a "
+                "guess.",
                 WeakSeparationWarning,
             )
-        if found and not self.converged_:
+        if is_found and not self.converged_:
             warn(
                 f"{name} stopped short of its tolerance, as it can with few positives in one dimension; the prior may "
                 "be off by 0.02. Add rows or features.",
@@ -289,41 +292,36 @@ class KM1(KM2):
     rule = "KM1"
 
 
-@dataclass(frozen=True, eq=False)
-class _Threshold:
-    """A slope of d, and the influence of each row on it."""
+def _thresholds(hull: Hull, start: NearestPoint, rows: RowInfluence, size: float) -> dict[str, tuple[float, Floats]]:
+    """Compute the slope at which each rule takes d to have left zero, and the influence of each row on it.
 
-    slope: float
-    influence: Floats
-
-
-def _thresholds(hull: Hull, start: NearestPoint, influence: RowInfluence, rows: float) -> dict[str, _Threshold]:
-    """Compute the slopes at which d is taken to have left zero; `rows` is the effective min(m, n)."""
-    nothing = np.zeros(len(influence.positive))
-    begin = nothing
+    `start` is the nearest point at λ = 1.05, `size` the effective min(m, n).
+    """
+    begin = np.zeros_like(rows.masses[0])
+    km1 = 1 / sqrt(size), begin
     if start.distance > 1e-5 * hull.separation:  # else still inside the hull, up to rounding, where no row moves it
-        begin = influence.on_point(_START, hull.residual(start)) / start.distance
-    line = influence.on_direction(hull.values(hull.a)) / max(hull.separation, 1e-300)
-    km2 = _Threshold(
-        0.8 * start.distance / (_START - 1) + 0.2 * hull.separation, 0.8 / (_START - 1) * begin + 0.2 * line
-    )
-    km1 = _Threshold(1 / sqrt(rows), nothing)
-    return {"KM1": km1 if km1.slope <= 0.9 * hull.separation else km2, "KM2": km2}
+        residual = hull.values(_START * hull.a + hull.p - start.weights)
+        begin = rows.on_mean(residual, _START, 1 - _START) / start.distance
+    line = rows.on_mean(hull.values(hull.a), 1.0, -1.0) / max(hull.separation, 1e-300)
+    slope = 0.8 * start.distance / (_START - 1) + 0.2 * hull.separation
+    km2 = slope, 0.8 / (_START - 1) * begin + 0.2 * line
+    return {"KM1": km1 if km1[0] <= 0.9 * hull.separation else km2, "KM2": km2}
 
 
-def _influence(hull: Hull, end: NearestPoint, threshold: _Threshold, influence: RowInfluence) -> Floats:
-    """Compute the influence of each row on the prior.
+def _influence(hull: Hull, end: NearestPoint, on_threshold: Floats, rows: RowInfluence) -> Floats:
+    """Compute the influence of each row on the prior from that on the threshold.
 
     On its face the distance is a smooth function of μ_U and μ_P. With δu and δa the changes of u and a,
     δ(d′) = (⟨δa, w⟩ + ⟨Πa, δu⟩)/d − d′⟨w, δu⟩/d², δλ = (δ(threshold) − δ(d′))/d″ and δπ = δλ/λ².
     """
     bend = (end.curvature - end.slope**2) / max(end.distance, 1e-300)
-    if not (end.distance > 0 and end.curvature - end.slope**2 > 1e-9 * hull.means.aa):
-        return np.full(len(influence.positive), np.nan)
-    residual = hull.residual(end)
-    slope = (influence.on_direction(residual) + influence.on_point(end.ratio, hull.orthogonal(end))) / end.distance
-    slope -= end.slope * influence.on_point(end.ratio, residual) / end.distance**2
-    return np.asarray((threshold.influence - slope) / bend / end.ratio**2)
+    if not (end.distance > 0 and end.curvature - end.slope**2 > 1e-9 * hull.aa):
+        return np.full_like(on_threshold, np.nan)
+    residual, orthogonal = hull.values(end.ratio * hull.a + hull.p - end.weights), hull.values(hull.a - end.derivative)
+    u = end.ratio, 1 - end.ratio  # weights of μ_U and μ_P
+    slope = (rows.on_mean(residual, 1.0, -1.0) + rows.on_mean(orthogonal, *u)) / end.distance
+    slope -= end.slope * rows.on_mean(residual, *u) / end.distance**2
+    return np.asarray((on_threshold - slope) / bend / end.ratio**2)
 
 
 def check_km_bandwidth(bandwidth: Any) -> None:

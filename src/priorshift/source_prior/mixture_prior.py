@@ -1,8 +1,7 @@
-"""The source prior from the mixture of p-values: what they tell of it, and what they leave open."""
+"""MixturePrior: the source prior from the mixture that p-values of scores follow, and its uncertainty."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,7 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from priorshift.arrays import Floats
 from priorshift.base import PUEstimator
 from priorshift.errors import InputError, PriorShiftWarning, WeakSeparationWarning
-from priorshift.inference.audit_combination import AuditedPrior, SampleAudit, combine_with_audit
+from priorshift.inference.audit_combination import (
+    AuditedPrior,
+    SampleAudit,
+    combine_with_audit,
+    warn_of_source_audit,
+)
 from priorshift.inference.prior_knowledge import PiecewiseUniform
 from priorshift.io.sample_checks import FEW_POSITIVES, warn_of_few_positives
 from priorshift.problem import Source, Target
@@ -22,48 +26,48 @@ from priorshift.scores.posterior import PopulationCounts, TargetEvidence, poster
 from priorshift.scores.scored_source import ScoredSource
 from priorshift.source_prior.km import KM2
 from priorshift.threads import one_blas_thread
-from priorshift.warning_records import warn
+from priorshift.warning_records import suppress_warnings, warn
 
-_OVERLAP = 0.1  # above which a warning says what the tables leave open
-_OPEN = 0.9  # the width of an interval that says nothing
+_OVERLAP = 0.1  # above which a warning gives the range of possible priors
+_OPEN = 0.9  # width above which an interval is uninformative
 _KM2_LIMIT = 0.4  # a prior up to which KM2 does not fall far below it
-_KM2_ERROR = 0.07  # by which it may
+_KM2_ERROR = 0.07  # scale of its error below the prior
 _KM2_FAILS = 0.05  # probability that its estimate is near 0 whatever the prior is, as with few positives
 
 
 class MixturePrior(PUEstimator):
-    """Source prior from cross-fitted scores, with what the tables leave open of it.
+    """Source prior from cross-fitted scores, with the uncertainty that the tables leave.
 
-    Scores of the population are turned into p-values among the positives', whose density is π + (1−π)g. How the
-    density g of negatives may look has a prior, and `prior_distribution_` is the posterior of π
-    (:mod:`priorshift.scores.posterior`): narrow where classes are apart, wide where they overlap, since rows that look
-    like positives may then be negatives. KM2's answer, from the same rows, is rarely far below a prior of up to 0.4,
-    and anything above; so priors that exceed it are made less likely, up to there, by a Student density (4 degrees of
-    freedom, scale 0.07), but never by more than a factor of 21: of few positives KM2 answers little, whatever the prior
-    is. (Scale and factor were chosen on the studies' sets.)
+    Scores of the population are turned into p-values among the positives', whose density is π + (1−π)g. The density g
+    of negatives has a prior distribution, and `prior_distribution_` is the posterior of π
+    (:mod:`priorshift.scores.posterior`): narrow where the classes are separated, wide where they overlap, since rows
+    that look like positives may then be negatives. The estimate of KM2 from the same rows is rarely far below π for a π
+    of up to 0.4, and can be far above it. So priors above KM2's estimate are made less likely, up to 0.4, by a Student
+    density (4 degrees of freedom, scale 0.07), but never by more than a factor of 21: with few positives KM2's estimate
+    is near 0 for any π. (Scale and factor were chosen on the data sets of the studies.)
 
     Parameters
     ----------
     model : classifier or None
-        What gives the scores: None is kernel ridge regression on random features, tuned by cross-validation
-        (:mod:`priorshift.scores.cross_fitting`); a scikit-learn classifier takes its place.
+        Model of the scores. Default None: kernel ridge regression on random features, tuned by cross-validation
+        (:mod:`priorshift.scores.cross_fitting`). A scikit-learn classifier replaces it.
     repeats, folds : int
-        Of the cross-fitting; the posteriors of the repetitions are averaged.
+        Numbers of repetitions and of folds of the cross-fitting; the posteriors of the repetitions are averaged.
     use_km2 : bool
-        Whether KM2 is asked.
+        Use the estimate of KM2. Default True.
     scenario : {"case-control", "censoring"}
         As in :class:`TCPU`.
     standardize : bool
         Scale every column by the mean and spread of the population sample.
     max_rows : int
-        KM2 is asked of at most so many rows.
+        Largest number of rows for KM2.
     fit_rows : int
-        Of P and of U, at most so many are drawn to fit the score to; all rows are scored. More make the estimate hardly
-        more precise (see the guide, "Any size").
+        Largest number of rows of P and of U that the score is fitted to, drawn at random; all rows are scored. More
+        rows make the estimate hardly more precise (see the guide, "Any size").
     verbose : bool
-        Whether a terminal shows how far long work is.
+        Show progress in a terminal.
     random_state : int, Generator or None
-        Decides folds, random features and subsamples.
+        Seed of folds, random features and subsamples.
 
     Attributes
     ----------
@@ -74,26 +78,27 @@ class MixturePrior(PUEstimator):
     interval_ : tuple of two float
         Its 2.5 and 97.5% points.
     audit_ : AuditedPrior or None
-        What became of the posterior by an audit; None without one. `prior_distribution_` is then its distribution.
+        The posterior combined with an audit, which `prior_distribution_` then is; None without an audit.
     mixture_prior_ : float
         The largest π that the p-values allow: all rows that look like positives are taken as such.
     km2_prior_ : float
-        NaN where KM2 was not asked, or cannot use the rows.
+        Estimate of KM2; NaN where it was not used, or cannot use the rows.
     overlap_ : float
-        How often a negative looks more positive than a positive does, 1 − AUC, from 0 to ½.
+        Probability that a negative looks more positive than a positive, 1 − AUC, from 0 to ½.
     few_positives_ : bool
-        Fewer than 20: the prior is a guess, and a warning says so.
+        Whether there are fewer than 20 positives: then the prior is a guess, and a warning says so.
     is_uninformative_ : bool
-        The interval is wider than 0.9; a warning says so.
+        Whether the interval is wider than 0.9; then a warning says so.
     p_values_ : ndarray of shape (repeats, rows of the population)
+        The p-values of the population.
     weights_ : ndarray of shape (repeats, components)
-        Of the components of the largest mixture's g (:mod:`priorshift.scores.mixture`).
+        Weights of the components of the largest mixture's g (:mod:`priorshift.scores.mixture`).
     scored_ : ScoredSource
-        What a target is compared with.
+        The scored source, which targets are compared with.
 
     References
     ----------
-    The share of true nulls: Storey (2002). A direct approach to false discovery rates. Journal of the Royal
+    The proportion of true nulls: Storey (2002). A direct approach to false discovery rates. Journal of the Royal
     Statistical Society B 64. What is identified: Blanchard, Lee and Scott (2010). Semi-supervised novelty detection.
     Journal of Machine Learning Research 11. The likelihood: Qin (1998). Inferences for case-control and semiparametric
     two-sample density ratio models. Biometrika 85.
@@ -102,9 +107,9 @@ class MixturePrior(PUEstimator):
     --------
     >>> from priorshift import MixturePrior, simulate
     >>> s = simulate.gaussian(source_prior=0.2, target_prior=0.6, random_state=0)
-    >>> found = MixturePrior(random_state=0).fit(s.X, s.y, shared=s.ids)
-    >>> low, high = found.interval_
-    >>> print(f"{found.prior_:.2f}, {low:.2f} to {high:.2f}; overlap {found.overlap_:.2f}")
+    >>> mixture = MixturePrior(random_state=0).fit(s.X, s.y, shared=s.ids)
+    >>> low, high = mixture.interval_
+    >>> print(f"{mixture.prior_:.2f}, {low:.2f} to {high:.2f}; overlap {mixture.overlap_:.2f}")
     0.20, 0.16 to 0.24; overlap 0.02
     """
 
@@ -163,38 +168,36 @@ class MixturePrior(PUEstimator):
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         with one_blas_thread(), track_progress("MixturePrior", 3) as step:
             step()
-            self.scored_ = self._given or ScoredSource.fit(
-                source, self.model, self.repeats, self.folds, rng, self.fit_rows
-            )
+            settings = self.model, self.repeats, self.folds, rng, self.fit_rows
+            scored = self.scored_ = self._given or ScoredSource.fit(source, *settings)
             step()
             self.km2_prior_ = self.fit_km2(source, rng) if self.use_km2 else float("nan")
             step()
-            (m, n), (of_P, of_U) = source.effective_sizes, self._design_effects(source)
-            counts = PopulationCounts.from_p_values(
-                self.p_values_, round(m), m / of_P, n / of_U * source.population_mass
-            )
-            self._conclude(counts, self.scored_.mixture, SampleAudit.from_source(source, self._predicted()))
+            predicted = scored.predicted(scored.p_values)
+            on_P, on_U = 1.0, 1.0  # design effects of groups, for the mean of the predicted posteriors
+            if not source.is_even:
+                own = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
+                on_P, on_U = source.design_effects(scored.predicted(own), predicted)
+            m, mass = source.P.size, source.U.size / on_U * source.U.mass
+            counts = PopulationCounts.from_p_values(scored.p_values, round(m), m / on_P, mass)
+            audit = None if source.audit is None else SampleAudit.from_source(source, source.audit, predicted)
+            self._conclude(counts, scored.mixture, audit)
         self.few_positives_ = source.P.observations < FEW_POSITIVES
         warn_of_few_positives(len(source.positive), source.P.observations)
         self._warn(*source.sizes)
 
-    def _conclude(
-        self, counts: PopulationCounts, law: tuple[Floats, Floats], audited: SampleAudit | None = None
-    ) -> None:
+    def _conclude(self, counts: PopulationCounts, law: tuple[Floats, Floats], audit: SampleAudit | None = None) -> None:
         """Compute the posterior of π from the counts, KM2's estimate and an audit."""
         posterior, self.overlap_ = prior_posterior(counts)
         priors, self.weights_ = law
         self.mixture_prior_ = float(priors.mean())
         if np.isfinite(self.km2_prior_):
             posterior = posterior.times(_km2_log_likelihood(posterior.middles, self.km2_prior_))
-        self.audit_ = None if audited is None else combine_with_audit(posterior, audited, from_rows=True)
-        if self.audit_ is not None:
+        self.audit_ = None
+        if audit is not None:
+            self.audit_ = combine_with_audit(posterior, audit, from_rows=True)
             posterior = self.audit_.distribution
-            self.audit_.warn(
-                "source prior",
-                "the tables tell",
-                "the labelled positives do not look like those of the unlabelled rows, or negatives hide among them",
-            )
+            warn_of_source_audit(self.audit_, "the tables")
         self.prior_distribution_ = posterior
         self._target_evidence = TargetEvidence(counts, posterior)
         self.prior_, self.standard_error_ = posterior.mean(), posterior.std()
@@ -205,44 +208,27 @@ class MixturePrior(PUEstimator):
     def update_with_target(
         self, distribution: PiecewiseUniform, values: Floats, target: Target, ratio: float
     ) -> PiecewiseUniform:
-        """Update a distribution of π by a target, as if R were known: its mean is nearer to π, its spread too small."""
+        """Update a distribution of π with a target, as if R were known: the mean improves, the spread is too small."""
         check_is_fitted(self)
         size = target.size / target.design_effect(self.scored_.predicted(values, ratio))
         counts = posterior_counts(values, self._target_evidence.source.ranked, size * target.mass)
         return self.update_with_counts(distribution, counts, ratio)
 
     def update_with_counts(self, distribution: PiecewiseUniform, counts: Floats, ratio: float) -> PiecewiseUniform:
-        """Update a distribution of π by a target's `posterior_counts`."""
+        """Update a distribution of π with a target's `posterior_counts`."""
         with one_blas_thread():
-            likelihood = self._target_evidence.log_likelihood(counts, ratio, distribution.middles)
-        return distribution.times(likelihood)
-
-    def _predicted(self) -> Floats:
-        return self.scored_.predicted(self.p_values_)
-
-    def _design_effects(self, source: Source) -> tuple[float, float]:
-        """Design effects of groups in P and U, for the mean of the predicted posteriors."""
-        if source.is_even:
-            return 1.0, 1.0
-        own = np.stack([self.scored_.ranks(r.positive, r.positive) for r in self.scored_.repetitions])
-        return source.design_effects(self.scored_.predicted(own), self._predicted())
-
-    @property
-    def prior_by_(self) -> str:  # numpydoc ignore=RT01
-        """What the prior rests on."""
-        return type(self).__name__ if self.audit_ is None else self.audit_.by(type(self).__name__)
+            return distribution.times(self._target_evidence.log_likelihood(counts, ratio, distribution.middles))
 
     @property
     def p_values_(self) -> Floats:  # numpydoc ignore=RT01
-        """Of the population's rows, in each repetition."""
+        """The p-values of the population's rows, in each repetition."""
         return self.scored_.p_values
 
     def fit_km2(self, source: Source, rng: np.random.Generator) -> float:
-        """KM2's estimate of the prior; NaN where it cannot use the rows, such as one binary column."""
+        """Return KM2's estimate of the prior; NaN where it cannot use the rows, such as one binary column."""
         seed = int(rng.integers(2**31))
         km2 = KM2(scenario=self.scenario, standardize=False, max_rows=self.max_rows, random_state=seed)
-        with warnings.catch_warnings():  # its doubts are part of what is made of its answer
-            warnings.simplefilter("ignore", PriorShiftWarning)
+        with suppress_warnings(PriorShiftWarning):  # its errors are part of the likelihood of its estimate
             try:
                 return float(km2.fit_source(source).prior_)
             except InputError:
@@ -252,17 +238,15 @@ class MixturePrior(PUEstimator):
         low, high = self.interval_
         if self.is_uninformative_:
             warn(
-                f"From {m} positive and {n} unlabelled rows hardly anything can be said of the source prior "
-                f"({low:.2f} to {high:.2f}): too few rows, or nothing that tells the classes apart. Pass what you know "
-                "of source_prior, or add rows or features.",
+                f"{m} positive and {n} unlabelled rows hardly inform about the source prior ({low:.2f} to {high:.2f}): "
+                "they are too few, or do not separate the classes. Pass source_prior, or add rows or features.",
                 WeakSeparationWarning,
             )
         elif self.overlap_ > _OVERLAP and self.audit_ is None:
             warn(
                 f"The classes overlap (one negative in {1 / self.overlap_:.0f} looks more positive than a positive), "
-                f"so the tables leave the source prior open from {low:.2f} to {high:.2f}; the ratio of negatives is "
-                "not affected. A known source_prior, a range of it, a survey or a few audited rows would narrow the "
-                "interval.",
+                f"so the source prior could be {low:.2f} to {high:.2f}. A known source_prior, a range, a survey or a "
+                "few audited rows would narrow the interval.",
                 WeakSeparationWarning,
             )
 
@@ -273,7 +257,7 @@ class MixturePrior(PUEstimator):
 
 
 def _km2_log_likelihood(shares: Floats, km2: float) -> Floats:
-    """Log-likelihood of KM2's estimate given each π: constant below the estimate, and above the limit."""
+    """Compute the log-likelihood of KM2's estimate given each π: constant below the estimate, and above the limit."""
     above = np.maximum(np.minimum(shares, _KM2_LIMIT) - km2, 0.0)
     law = stats.t(4)
     return np.asarray(np.log(law.pdf(above / _KM2_ERROR) / law.pdf(0.0) + _KM2_FAILS))

@@ -259,7 +259,7 @@ def test_no_other_alpha_needs_fewer_rows():
         ({"separation": float("nan")}, "separation is nan, but it must be positive"),
         ({"confidence": 0.5}, "confidence is 0.5, but Theorem 1 holds only from 0.837 to below 1"),
         ({"confidence": 1.0}, "confidence is 1.0, but Theorem 1 holds"),
-        ({"kernel_bound": float("inf")}, "kernel_bound is inf, but the theorem needs a kernel with finite"),
+        ({"kernel_bound": float("inf")}, "kernel_bound is inf, but it must be positive and finite"),
     ],
 )
 def test_required_sample_size_refuses_what_the_theorem_does_not_cover(arguments, message):

@@ -217,11 +217,8 @@ def test_overlap_leaves_the_prior_open_and_says_so():
     with pytest.warns(WeakSeparationWarning) as said:
         found = ps.MixturePrior(random_state=0).fit(X, y)
     low, high = found.interval_
-    assert str(said[0].message) == (
-        f"The classes overlap (one negative in {1 / found.overlap_:.0f} looks more positive than a positive), so the "
-        f"tables leave the source prior open from {low:.2f} to {high:.2f}; the ratio of negatives is not affected. A "
-        "known source_prior, a range of it, a survey or a few audited rows would narrow the interval."
-    )
+    message = str(said[0].message)
+    assert f"one negative in {1 / found.overlap_:.0f}" in message and f"{low:.2f} to {high:.2f}" in message
     assert 0.1 < found.overlap_ <= 0.5 and low <= 0.4 <= high
     assert high - low > 0.2
 

@@ -8,9 +8,8 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_breast_cancer
 
 import priorshift as ps
-from priorshift.hull.hull import Hull
-from priorshift.hull.kernel_matrix import gram_matrix, mean_products, median_distance, search_bandwidth
-from priorshift.hull.solver import FaceSolver
+from priorshift.hull.hull import FaceSolver, Hull
+from priorshift.hull.points import gram_matrix, mean_products, median_distance, search_bandwidth
 
 
 def hull(P, U, width=None):
@@ -23,7 +22,8 @@ def hull(P, U, width=None):
 
 def kkt(at, made):
     """How far the optimality conditions are from holding: weights on the simplex, and no point pulls."""
-    g = made.K @ at.weights - at.ratio * made.Ka - made.Kp
+    Ka, Kp, _ = made.right.T
+    g = made.K @ at.weights - at.ratio * Ka - Kp
     return max(abs(at.weights.sum() - 1), -at.weights.min(), float(g @ at.weights - g.min()))
 
 
@@ -125,7 +125,7 @@ def test_descent_alone_finds_what_pivoting_finds(monkeypatch):
     made = hull(*problems()["random"])
     quick = made.project(1.5, tolerance=1e-10)
     root = made.find_slope(0.5 * made.separation)
-    monkeypatch.setattr("priorshift.hull.solver.HullProjection.pivot", lambda *_, **__: None)
+    monkeypatch.setattr("priorshift.hull.hull.Hull._pivot", lambda *_, **__: None)
     slow = made.project(1.5, tolerance=1e-10)
     assert slow.distance == pytest.approx(quick.distance, rel=1e-7)
     assert slow.slope == pytest.approx(quick.slope, rel=1e-6)
@@ -140,8 +140,8 @@ def test_a_search_that_begins_at_one_goes_on(pivots, monkeypatch):
     wanted = 0.5 * made.separation
     root = made.find_slope(wanted).ratio
     if not pivots:
-        monkeypatch.setattr("priorshift.hull.solver.HullProjection.pivot", lambda *_, **__: None)
-    found = made.whole.find_slope(wanted, 1 + 1e-7, made.first, 100.0, None)
+        monkeypatch.setattr("priorshift.hull.hull.Hull._pivot", lambda *_, **__: None)
+    found = made.find_slope_from(1 + 1e-7, made.first, wanted, 100.0, None)
     assert found.ratio == pytest.approx(root, rel=1e-3)
 
 
@@ -152,7 +152,7 @@ def test_points_that_pull_most_are_enough(features):
     made = hull(s.positive, s.unlabeled)
     wanted = 0.3 * made.separation
     quick = made.find_slope(wanted)
-    tight = made.whole.find_slope(wanted, 1.3, made.first, 100.0, 1e-8)
+    tight = made.find_slope_from(1.3, made.first, wanted, 100.0, 1e-8)
     assert quick.converged
     assert 1 - 1 / quick.ratio == pytest.approx(1 - 1 / tight.ratio, abs=2e-4)
 

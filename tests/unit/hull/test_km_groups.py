@@ -1,13 +1,14 @@
 """KM of more rows than `max_rows`: those that look alike are one point of the hull."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
 import priorshift as ps
 from priorshift.errors import ApproximationWarning
-from priorshift.hull.hull import Groups, HullSample, build_hull, group_similar_rows
-from priorshift.hull.solver import HullProjection, LineProducts
+from priorshift.hull.points import HullSample, build_hull, group_similar_rows
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def masses(labeled, rng=None):
 def sorted_groups(X, labeled, count, rng):
     """Rows, their masses and their groups, group after group."""
     p, u = masses(labeled, rng)
-    group = group_similar_rows(X, labeled, (p, u), 2.0, count, rng)
+    group = group_similar_rows(X, HullSample(np.arange(len(X)), labeled, p, u), 2.0, count, rng)
     order = np.argsort(group, kind="stable")
     return X[order], p[order], u[order], group[order]
 
@@ -34,7 +35,7 @@ def test_groups_are_of_one_kind_and_of_equal_size_and_in_order_of_likeness():
     labeled = np.arange(450) < 120
     X = rng.normal(size=(450, 3)) + 1.5 * (labeled | (rng.random(450) < 0.3))[:, None]
     p, u = masses(labeled)
-    group = group_similar_rows(X, labeled, (p, u), 2.0, 45, rng)
+    group = group_similar_rows(X, HullSample(np.arange(len(X)), labeled, p, u), 2.0, 45, rng)
     kernel = np.exp(-cdist(X, X, "sqeuclidean") / 8)
     likeness = (kernel @ p) / (kernel @ u)
     for kind, count in ((labeled, 4), (~labeled, 41)):
@@ -46,16 +47,15 @@ def test_groups_are_of_one_kind_and_of_equal_size_and_in_order_of_likeness():
 
 
 def test_kernel_means_are_those_of_the_whole_matrix(monkeypatch):
-    monkeypatch.setattr("priorshift.hull.hull._ROWS", 40)
+    monkeypatch.setattr("priorshift.hull.points._ROWS", 40)
     rng = np.random.default_rng(1)
     X, p, u, group = sorted_groups(rng.normal(size=(300, 3)), np.arange(300) < 90, 50, rng)
     K = np.exp(-cdist(X, X, "sqeuclidean") / 2 / 1.7**2)
     T = (group == np.arange(group.max() + 1)[:, None]) * (p + u)
     T = T / T.sum(axis=1, keepdims=True)
-    groups = Groups.from_labels(group, p + u)
-    at_rows = groups.kernel_means(X, 1.7)
-    np.testing.assert_allclose(at_rows, K @ T.T, rtol=1e-12)
-    np.testing.assert_allclose(groups.gram_matrix(at_rows), T @ (K + 1e-8 * np.eye(300)) @ T.T, rtol=1e-12)
+    hull = build_hull(X, p, u, group, 1.7)
+    np.testing.assert_allclose(hull.at_rows, K @ T.T, rtol=1e-12)
+    np.testing.assert_allclose(hull.K, T @ (K + 1e-8 * np.eye(300)) @ T.T, rtol=1e-12)
 
 
 def test_the_means_of_the_samples_are_those_of_all_rows():
@@ -108,8 +108,8 @@ def test_influence_is_the_change_when_a_row_counts_more_in_its_mean(sample):
 
     def prior(row, push):
         """With μ_P or μ_U moved towards a row."""
-        aa, ap, pp = hull.means
-        Ka, Kp, at = hull.Ka.copy(), hull.Kp.copy(), hull.at_rows[row]
+        aa, ap, pp = hull.aa, hull.ap, hull.pp
+        Ka, Kp, at = hull.right[:, 0].copy(), hull.right[:, 1].copy(), hull.at_rows[row]
         if u[row]:
             Ka += push * (at - hull.K @ on_U)
             aa += 2 * push * (at - hull.K @ on_U) @ hull.a + push**2 * (1 - 2 * at @ on_U + on_U @ hull.K @ on_U)
@@ -123,10 +123,12 @@ def test_influence_is_the_change_when_a_row_counts_more_in_its_mean(sample):
                 ap + push * move @ hull.a - push * move @ on_P - square,
                 pp + 2 * push * move @ on_P + square,
             )
-        level = HullProjection(hull.K, np.stack([Ka, Kp, np.ones(len(Ka))], axis=1), LineProducts(aa, ap, pp))
-        begin = level.project(1.05, hull.first, 1e-6).distance
+        moved = copy(hull)
+        moved.right, moved.contains_line = np.stack([Ka, Kp, np.ones(len(Ka))], axis=1), False
+        moved.aa, moved.ap, moved.pp = aa, ap, pp
+        begin = moved.project(1.05, tolerance=1e-6).distance
         threshold = 0.8 * begin / 0.05 + 0.2 * np.sqrt(aa)
-        return 1 - 1 / level.find_slope(threshold, km2.ratio_, hull.first, 100.0, 1e-6).ratio
+        return 1 - 1 / moved.find_slope_from(km2.ratio_, hull.first, threshold, 100.0, 1e-6).ratio
 
     order = np.argsort(km2.prior_influence_)  # the rows that move it most, and some between
     scaled = (sample.X - sample.unlabeled.mean(axis=0)) / sample.unlabeled.std(axis=0)

@@ -6,7 +6,7 @@ import pytest
 
 import priorshift as ps
 from priorshift.errors import InputError, MissingExtraError
-from priorshift.methods.network import Split, Training, _build, _fold, import_torch, train, training_of
+from priorshift.methods.network import Split, _build, _fold, check_training, import_torch, train
 
 HOW = dict(hidden=(8, 8), batch_size=20, learning_rate=1e-2, weight_decay=0.0, max_epochs=5, patience=5, device="cpu")
 
@@ -22,7 +22,7 @@ def simple_risk(positive, unlabeled):
 def test_folded_network_is_the_trained_one():
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(0)
-    net = _build(torch, 3, Training(**HOW), rng)
+    net = _build(torch, 3, SimpleNamespace(**HOW), rng)
     X = torch.as_tensor(rng.normal(size=(50, 3)), dtype=torch.float32)
     net.train()
     for _ in range(3):
@@ -36,11 +36,11 @@ def test_training_keeps_the_best_epoch_and_touches_no_global_state():
     torch = pytest.importorskip("torch")
     state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()
     rows = split(np.random.default_rng(0))
-    net, curve = train(simple_risk, rows, Training(**HOW), np.random.default_rng(1), "x")
+    net, curve = train(simple_risk, rows, SimpleNamespace(**HOW), np.random.default_rng(1), "x")
     out = net(rows.held_positive), net(rows.held_unlabeled)
     assert min(curve) == pytest.approx(((out[0] - 1) ** 2).mean() + (out[1] ** 2).mean(), rel=1e-4)
     assert min(curve) < curve[0]
-    again, _ = train(simple_risk, rows, Training(**HOW), np.random.default_rng(1), "x")
+    again, _ = train(simple_risk, rows, SimpleNamespace(**HOW), np.random.default_rng(1), "x")
     np.testing.assert_array_equal(net(rows.positive), again(rows.positive))
     assert torch.equal(state, torch.get_rng_state()) and (numpy_state == np.random.get_state()[1]).all()
 
@@ -53,7 +53,7 @@ def test_a_negative_doubtful_part_is_undone_not_followed():
     def risk(positive, unlabeled):
         return 0 * positive.mean(), -(unlabeled**2).mean() - 1e-6
 
-    how = Training(**{**HOW, "max_epochs": 60, "patience": 60})
+    how = SimpleNamespace(**{**HOW, "max_epochs": 60, "patience": 60})
     # the held-out risk, sure + max(doubtful, 0), is 0 throughout: the first epoch is kept, so look at the steps
     seen = []
 
@@ -73,7 +73,11 @@ def test_an_early_stop_waits_for_patience():
         return 0 * positive.mean() + float(next(calls)), 0 * unlabeled.mean()
 
     _, curve = train(
-        worse, split(np.random.default_rng(0)), Training(**{**HOW, "max_epochs": 50}), np.random.default_rng(0), "x"
+        worse,
+        split(np.random.default_rng(0)),
+        SimpleNamespace(**{**HOW, "max_epochs": 50}),
+        np.random.default_rng(0),
+        "x",
     )
     assert len(curve) == 1 + HOW["patience"]
 
@@ -82,9 +86,9 @@ def test_divergence_and_devices_are_said():
     pytest.importorskip("torch")
     rows = split(np.random.default_rng(0))
     with pytest.raises(InputError, match=r"learning_rate=0\.01"):
-        train(lambda p, u: (p.mean() * np.nan, u.mean()), rows, Training(**HOW), np.random.default_rng(0), "x")
+        train(lambda p, u: (p.mean() * np.nan, u.mean()), rows, SimpleNamespace(**HOW), np.random.default_rng(0), "x")
     with pytest.raises(InputError, match=r"'nowhere'"):
-        train(simple_risk, rows, Training(**{**HOW, "device": "nowhere"}), np.random.default_rng(0), "x")
+        train(simple_risk, rows, SimpleNamespace(**{**HOW, "device": "nowhere"}), np.random.default_rng(0), "x")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +108,7 @@ def test_divergence_and_devices_are_said():
 )
 def test_settings_that_cannot_be_used(setting, value, message):
     with pytest.raises(InputError, match=message):
-        training_of(SimpleNamespace(**{**HOW, setting: value}))
+        check_training(SimpleNamespace(**{**HOW, setting: value}))
 
 
 def test_without_torch_a_sentence_says_how_to_get_it(monkeypatch):
@@ -122,7 +126,7 @@ def test_weight_decay_shrinks_the_weights():
 
     curves = []
     for decay in (0.0, 1.0):
-        how = Training(**{**HOW, "hidden": (), "weight_decay": decay, "max_epochs": 20, "patience": 20})
+        how = SimpleNamespace(**{**HOW, "hidden": (), "weight_decay": decay, "max_epochs": 20, "patience": 20})
         curves.append(train(no_gradient, rows, how, np.random.default_rng(1), "x")[1])
     assert curves[0][-1] == curves[0][0]
     assert curves[1][-1] < 0.5 * curves[1][0]
@@ -132,12 +136,12 @@ def test_networks_and_features_too_large_are_said():
     pytest.importorskip("torch")
     rows = split(np.random.default_rng(0))
     with pytest.raises(MemoryError, match=r"memory"):
-        train(simple_risk, rows, Training(**{**HOW, "hidden": (10**12,)}), np.random.default_rng(0), "x")
+        train(simple_risk, rows, SimpleNamespace(**{**HOW, "hidden": (10**12,)}), np.random.default_rng(0), "x")
     huge = Split(rows.positive * 1e9, rows.unlabeled, rows.held_positive, rows.held_unlabeled)
     with pytest.raises(InputError, match=r"standardize=True"):
-        train(simple_risk, huge, Training(**HOW), np.random.default_rng(0), "x")
+        train(simple_risk, huge, SimpleNamespace(**HOW), np.random.default_rng(0), "x")
     with pytest.raises(InputError, match=r"'meta'"):
-        train(simple_risk, rows, Training(**{**HOW, "device": "meta"}), np.random.default_rng(0), "x")
+        train(simple_risk, rows, SimpleNamespace(**{**HOW, "device": "meta"}), np.random.default_rng(0), "x")
 
 
 def cuda():
@@ -158,7 +162,7 @@ def test_training_on_cuda_is_training_on_the_cpu():
     """
     rows = split(np.random.default_rng(0))
     on = [
-        train(simple_risk, rows, Training(**{**HOW, "device": d}), np.random.default_rng(1), "x")
+        train(simple_risk, rows, SimpleNamespace(**{**HOW, "device": d}), np.random.default_rng(1), "x")
         for d in ("cpu", "cuda")
     ]
     np.testing.assert_allclose(on[1][1], on[0][1], rtol=0.02)

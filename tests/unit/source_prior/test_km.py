@@ -24,7 +24,7 @@ def test_well_separated_classes_give_the_true_share():
 def test_prior_is_that_of_a_tight_solve(sample):
     """Everything at a tolerance of 1e-10, through the public pieces."""
     from priorshift.hull.hull import Hull
-    from priorshift.hull.kernel_matrix import gram_matrix
+    from priorshift.hull.points import gram_matrix
 
     km2 = ps.KM2(standardize=False).fit(sample.X, sample.y)
     positive = sample.y == 1
@@ -41,7 +41,7 @@ def test_prior_is_that_of_a_tight_solve(sample):
 @pytest.mark.parametrize("rule", [ps.KM1, ps.KM2])
 def test_influence_is_the_change_when_a_row_counts_more(rule, sample, monkeypatch):
     """By a difference quotient: more weight on one row in its mean, the hull unchanged."""
-    from priorshift.hull import hull as module
+    from priorshift.hull import points as module
     from priorshift.hull.hull import Hull
 
     base = rule().fit(sample.X, sample.y)
