@@ -66,15 +66,14 @@ def write_decided_table(
     text = target.content if isinstance(target, Piped) else Path(target)
     with atomic_write(output) as draft:
         if is_parquet and kind(output) == PARQUET:
-            columns: list[Any] = [posterior, decision.astype(np.int8)]
-            _write_parquet(draft, Path(str(target)), columns)
+            _write_parquet(draft, Path(str(target)), (posterior, decision.astype(np.int8)))
             return 0
         if is_parquet:
             text = _as_text(Path(str(target)), draft.with_name("as_text.csv"))
         posteriors, decisions = [f"{value:.6g}" for value in posterior], [str(int(value)) for value in decision]
         for row in np.flatnonzero(~np.isfinite(posterior)):
             posteriors[row] = decisions[row] = ""
-        cells = dict(zip(COLUMNS, (posteriors, decisions), strict=True))
+        cells: dict[str, Sequence[str]] = dict(zip(COLUMNS, (posteriors, decisions), strict=True))
         return add_columns(text, draft, cells, packed=Path(output).suffix.lower() == ".gz", safe=safe)
 
 

@@ -67,8 +67,7 @@ def read_problem(args: argparse.Namespace) -> Problem:
     )  # fmt: skip
     origin = problem.unlabeled.data.origin if problem.kind == "rows" else None
     if origin is not None:
-        line = printable(origin.line).replace("\n", "\\n").replace("\t", "\\t")
-        print_note(f"columns: {line}")
+        print_note(f"columns: {printable(origin.line)}".replace("\n", "\\n").replace("\t", "\\t"))
     return problem
 
 
