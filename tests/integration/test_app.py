@@ -566,7 +566,7 @@ def test_decisions_on_a_number_that_is_doubted_come_with_a_word(client):
     verdicts = [client.result(story, "result.json").json()["verdict"]["answer"] for story in (good, bad)]
     assert verdicts[0] != "no" and good["answer"]["doubted"] is None
     assert verdicts[1] == "no" and bad["answer"]["doubted"].startswith("The report advises against")
-    assert "of 2 of 2 targets" in several["answer"]["doubted"]
+    assert "of 2 of the 2 new populations" in several["answer"]["doubted"]
 
 
 def test_a_killed_worker_is_a_sentence_and_the_next_job_runs(client, site, brought):

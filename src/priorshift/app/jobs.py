@@ -129,7 +129,8 @@ def run(order: Order, limits: Limits) -> dict[str, Any]:
         report.write(result, folder / REPORT, command=command)
     unreliable, doubt = sum(diagnosis.verdict.answer == "no" for diagnosis in diagnoses.values()), None
     if unreliable:
-        which = "the estimate" if settings.by is None else f"the estimates of {unreliable} of {len(diagnoses)} targets"
+        several = f"the estimates of {unreliable} of the {len(diagnoses)} new populations"
+        which = "the estimate" if settings.by is None else several
         doubt = f"The report advises against relying on {which}, on which these decisions are based."
     return {
         "headline": headline, "undecided": undecided, "doubted": doubt, "command": command,
