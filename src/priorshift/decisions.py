@@ -25,61 +25,29 @@ COLUMNS = ("posterior", "decision")
 
 
 def logistic(*, scale: bool = True) -> Any:
-    """The classifier that needs nothing beside scikit-learn.
-
-    Parameters
-    ----------
-    scale : bool
-        Whether columns are standardised before.
-
-    Returns
-    -------
-    classifier
-    """
+    """Return a logistic regression, the classifier that needs scikit-learn only; `scale` standardises columns."""
     return make_pipeline(StandardScaler(with_mean=scale, with_std=scale), LogisticRegression(max_iter=1000))
 
 
 def fit_to_problem(shifted: ShiftedClassifier, problem: Problem) -> None:
     """Fit a shifted classifier to the source of a problem, and refuse metadata that its prior estimator cannot use."""
-    prior: Any = shifted.prior_estimator
-    asked = prior.estimator if isinstance(prior, FrozenEstimator) else prior
+    estimator: Any = shifted.prior_estimator
+    if isinstance(estimator, FrozenEstimator):
+        estimator = estimator.estimator
     source = shifted.source_of(problem)
-    metadata_arguments(asked, source.metadata)
-    if getattr(asked, "scenario", None) == "case-control":
+    metadata_arguments(estimator, source.metadata)
+    if getattr(estimator, "scenario", None) == "case-control":
         source.warn_of_unstated_sharing()
     shifted.fit_source(source)
 
 
 def decide(shifted: ShiftedClassifier, target: Table) -> tuple[Floats, Mask]:
-    """Decide rows by a classifier that is adapted to their prior.
-
-    Parameters
-    ----------
-    shifted : ShiftedClassifier
-        Adapted.
-    target : Table
-        The rows.
-
-    Returns
-    -------
-    posterior : ndarray of float
-        Of being positive.
-    decision : ndarray of bool
-        True for positive.
-    """
+    """Return the posterior of each row, and whether it is decided positive, by an adapted classifier."""
     return shifted.predict_proba(target)[:, 1], shifted.predict(target) == 1
 
 
 def check_names(target: Table, name: str) -> None:
-    """Refuse a target that has one of the two columns already.
-
-    Parameters
-    ----------
-    target : Table
-        As it was read.
-    name : str
-        Of its file.
-    """
+    """Refuse a target that already has one of the two columns; `name` is that of its file."""
     features = target.columns or () if target.origin is None else target.origin.columns
     for column in COLUMNS:
         if column in (*features, *target.dropped, *target.extra):
@@ -89,39 +57,24 @@ def check_names(target: Table, name: str) -> None:
 def write_decided_table(
     output: str | Path, target: str | Path | Piped, posterior: Floats, decision: Mask, *, safe: bool = False
 ) -> int:
-    """Write a copy of the target's file with the two columns, all of it or nothing.
+    """Write a copy of the target's file with the two columns, and return the number of cells that look like formulas.
 
-    Parameters
-    ----------
-    output : path
-        A Parquet file can be written as text too; its name tells.
-    target : path or Piped
-        As it was read.
-    posterior, decision : ndarray
-        Of each row; where the posterior is NaN, cells of text are empty.
-    safe : bool
-        Whether text is for a spreadsheet, which must not take cells for formulas.
-
-    Returns
-    -------
-    int
-        How many cells a spreadsheet would take for formulas.
+    The name of the output decides whether a Parquet file is copied as Parquet or as text. Where the posterior is NaN,
+    cells of text are empty. `safe` escapes text that a spreadsheet would take for a formula.
     """
+    is_parquet = not isinstance(target, Piped) and kind(target) == PARQUET
+    text = target.content if isinstance(target, Piped) else Path(target)
     with atomic_write(output) as draft:
-        is_parquet = not isinstance(target, Piped) and kind(target) == PARQUET
         if is_parquet and kind(output) == PARQUET:
             _write_parquet(draft, Path(str(target)), (posterior, decision.astype(np.int8)))
             return 0
-        text = target.content if isinstance(target, Piped) else Path(target)
         if is_parquet:
             text = _as_text(Path(str(target)), draft.with_name("as_text.csv"))
-        known = np.isfinite(posterior)
-        cells = (
-            [f"{p:.6g}" if there else "" for p, there in zip(posterior, known, strict=True)],
-            [str(int(positive)) if there else "" for positive, there in zip(decision, known, strict=True)],
-        )
-        packed = Path(output).suffix.lower() == ".gz"
-        return add_columns(text, draft, dict(zip(COLUMNS, cells, strict=True)), packed=packed, safe=safe)
+        posteriors, decisions = [f"{value:.6g}" for value in posterior], [str(int(value)) for value in decision]
+        for row in np.flatnonzero(~np.isfinite(posterior)):
+            posteriors[row] = decisions[row] = ""
+        cells: dict[str, Sequence[str]] = dict(zip(COLUMNS, (posteriors, decisions), strict=True))
+        return add_columns(text, draft, cells, packed=Path(output).suffix.lower() == ".gz", safe=safe)
 
 
 def _write_parquet(draft: Path, target: Path, columns: Sequence[Any]) -> None:
@@ -135,7 +88,7 @@ def _write_parquet(draft: Path, target: Path, columns: Sequence[Any]) -> None:
 
 
 def _as_text(target: Path, text: Path) -> Path:
-    """A Parquet file as CSV text, without columns that text has no cells for."""
+    """Write a Parquet file as CSV text, without nested and binary columns, and return the path of the text."""
     import pyarrow.csv
     from pyarrow import parquet, types
 

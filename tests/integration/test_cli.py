@@ -347,10 +347,8 @@ def test_adapt_without_torch_takes_the_logistic_classifier_and_says_so(files, tm
     by_default, asked = tmp_path / "one.csv", tmp_path / "two.csv"
     command = ["adapt", *files, "--id-column", "id", "--output"]
     assert main([*command, str(by_default)]) == 0
-    assert capsys.readouterr().err == (
-        'priorshift: torch is not installed, so the classifier is logistic; run pip install "priorshift[torch]" for '
-        "nnpu.\n"
-    )
+    said = capsys.readouterr().err
+    assert "classifier is logistic" in said and 'pip install "priorshift[torch]"' in said and said.count("\n") == 1
     assert main([*command, str(asked), "--classifier", "logistic"]) == 0
     assert capsys.readouterr().err == ""
     assert by_default.read_bytes() == asked.read_bytes()
@@ -361,15 +359,11 @@ def test_a_network_without_torch_is_refused_at_once_in_the_terms_of_the_shell(fi
     missing = ["--positive", "nowhere.csv", "--unlabeled", "nowhere.csv", "--target", "nowhere.csv"]  # read later
     output = tmp_path / "o.csv"
     assert main(["adapt", *missing, "--classifier", "nnpu", "--output", str(output)]) == 2
-    assert capsys.readouterr().err == (
-        'priorshift: --classifier nnpu needs torch, which is not installed; run pip install "priorshift[torch]", or '
-        "use --classifier logistic.\n"
-    )
+    said = capsys.readouterr().err
+    assert "--classifier nnpu needs torch" in said and "--classifier logistic" in said and said.count("\n") == 1
     assert main(["estimate", *missing, "--method", "drpu"]) == 2
-    assert capsys.readouterr().err == (
-        'priorshift: --method drpu needs torch, which is not installed; run pip install "priorshift[torch]", or use '
-        "another method.\n"
-    )
+    said = capsys.readouterr().err
+    assert "--method drpu needs torch" in said and "another method" in said and said.count("\n") == 1
     assert not output.exists()
 
 
@@ -418,7 +412,7 @@ def test_adapt_never_overwrites_a_source_table(files, tmp_path, capsys):
 
 
 def test_adapt_refuses_a_bad_prior_before_the_work(files, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("priorshift.cli.adapt.read_problem", lambda args: pytest.fail("read"))
+    monkeypatch.setattr("priorshift.cli.estimate.read_problem", lambda args: pytest.fail("read"))
     assert main(["adapt", *files, "--target-prior", "1.5", "--output", str(tmp_path / "o.csv")]) == 2
     assert "target_prior is 1.5, but it must be a number from 0 to 1" in capsys.readouterr().err
 
@@ -433,7 +427,7 @@ def test_adapt_options_reach_both_estimators(files, tmp_path, capsys, monkeypatc
             made.append(self)
             raise InputError("seen")
 
-    monkeypatch.setattr("priorshift.cli.adapt.ShiftedClassifier", Watched)
+    monkeypatch.setattr("priorshift.cli.estimate.ShiftedClassifier", Watched)
     rest = ["--drop", "id", "--output", str(tmp_path / "o.csv"), "--no-standardize"]
     assert main(["adapt", *files, *rest, "--scenario", "censoring"]) == 2
     assert main(["adapt", *files, *rest, "--method", "km2-ls"]) == 2
@@ -577,7 +571,7 @@ def test_strata_print_the_whole_as_well(months, tmp_path, capsys):
         (["--stratify", "region"], "--stratify is for one --target, but 3 files are given"),
         (["--output", "table.txt"], "--output table.txt must end in .csv"),
         (["--output", "nowhere/table.csv"], "is in a folder that does not exist"),
-        (["--plot", "series.gif"], "--plot series.gif must end in .png, .svg, .pdf"),
+        (["--plot", "series.gif"], "--plot series.gif must end in .png"),
     ],
 )
 def test_wrong_use_of_many_targets_is_a_sentence(options, message, months, tmp_path, capsys, monkeypatch):
@@ -602,7 +596,9 @@ def test_wrong_use_with_one_target_is_a_sentence(months, tmp_path, capsys):
     refused("has no column 'week'", *one, "--by", "week")
     refused("--by and --drop name the same column, 'month'", *one, "--by", "month", "--drop", "month")
     refused("--by and --id-column name the same column, 'month'", *one, "--by", "month", "--id-column", "month")
-    refused("--by and --stratify cannot be combined", *one, "--by", "month", "--stratify", "month")
+    with pytest.raises(SystemExit, match="2"):
+        main(["estimate", *one, "--by", "month", "--stratify", "month"])
+    assert "--stratify: not allowed with argument --by" in capsys.readouterr().err
     refused("has no column 'month'", *one, "--stratify", "month")
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from priorshift.cli import main
-from priorshift.cli import parser as colours
+from priorshift.cli import options as colours
 from priorshift.cli.commands import parser
 from priorshift.cli.options import METHOD, OUTPUT, POPULATIONS, ROWS, TABLES
 

@@ -41,8 +41,7 @@ def option(request):
 @pytest.fixture
 def no_work(monkeypatch):
     """Nothing may be read before the refusal."""
-    for command in ("estimate", "adapt"):
-        monkeypatch.setattr(f"priorshift.cli.{command}.read_problem", lambda _: pytest.fail("tables were read"))
+    monkeypatch.setattr("priorshift.cli.estimate.read_problem", lambda _: pytest.fail("tables were read"))
 
 
 def refuse_access(monkeypatch, *paths):

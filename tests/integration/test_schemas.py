@@ -13,7 +13,7 @@ import pytest
 
 import priorshift as ps
 from priorshift.cli import main
-from priorshift.cli.commands import SCHEMAS as NAMES
+from priorshift.cli.options import SCHEMAS as NAMES
 from priorshift.cli.small_commands import schema
 from priorshift.diagnosis.columns import Driver
 from priorshift.diagnosis.shift_tests import LabelShiftTest

@@ -22,6 +22,7 @@ from priorshift.diagnosis.diagnose import diagnose_all_targets, diagnose_target,
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.diagnosis.verdict import TABLE_WARNINGS
 from priorshift.errors import InputError
+from priorshift.inference.prior_knowledge import read_prior
 from priorshift.io.cells import as_dates, is_missing
 from priorshift.io.readers import read_table
 from priorshift.io.row_metadata import MetadataColumns
@@ -51,53 +52,42 @@ class Order:
     paths: dict[str, Path]
     names: dict[str, str]
     settings: Settings
-    folder: Path | None
+    folder: Path
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Order:
         """Read an order."""
-        files = content["files"]
-        return cls(
-            {role: Path(files[role]["path"]) for role in files},
-            {role: files[role]["name"] for role in files},
-            Settings.from_json(content.get("settings", {})),
-            Path(content["folder"]) if content.get("folder") else None,
-        )
+        paths = {role: Path(file["path"]) for role, file in content["files"].items()}
+        names = {role: file["name"] for role, file in content["files"].items()}
+        return cls(paths, names, Settings.from_json(content.get("settings", {})), Path(content["folder"]))
 
     def translate(self, message: str) -> str:
         """Translate a message of the library into the terms of the page."""
         return translate_message(message, self.paths, self.names)
 
-    def with_names(self, result: Diagnosis | Diagnoses) -> Diagnosis | Diagnoses:
+    def with_names(self, diagnosis: Diagnosis) -> Diagnosis:
         """Name files in the reasons of a diagnosis as the user does, since a report may be forwarded."""
-        if isinstance(result, Diagnoses):
-            return replace(result, results={name: self._with_names(one) for name, one in result.items()})
-        return self._with_names(result)
+        verdict = diagnosis.verdict
+        reasons = tuple(with_file_names(reason, self.paths, self.names) for reason in verdict.reasons)
+        return replace(diagnosis, verdict=replace(verdict, reasons=reasons))
 
-    def _with_names(self, result: Diagnosis) -> Diagnosis:
-        reasons = tuple(with_file_names(reason, self.paths, self.names) for reason in result.verdict.reasons)
-        return replace(result, verdict=replace(result.verdict, reasons=reasons))
-
-    def check(self, limits: Limits) -> None:
-        """Refuse files that exceed the limits."""
+    def load(self, limits: Limits) -> tuple[Problem, list[WarningRecord]]:
+        """Load the problem of the three files, if they are within the limits, with the warnings that were issued."""
         for role, path in self.paths.items():
             limits.check_file(path, f"{role} ({path})")
-
-    def load(self) -> tuple[Problem, list[WarningRecord]]:
-        """Load the problem of the three files, with the warnings that were issued."""
         positive, unlabeled, target = (self.paths[role] for role in ROLES)
-        options = self.settings.input_options()
+        several, options = self.settings.by is not None, self.settings.input_options()
         with record_warnings(*TABLE_WARNINGS, show=True) as records:
             problem = load_problem(
-                positive=positive, unlabeled=unlabeled, target=target, several=options.by is not None, options=options
+                positive=positive, unlabeled=unlabeled, target=target, several=several, options=options
             )
         return problem, records
 
 
 def look(order: Order, limits: Limits) -> dict[str, Any]:
     """Return the number of rows and the columns of one file."""
-    order.check(limits)
     [(role, path)] = order.paths.items()
+    limits.check_file(path, f"{role} ({path})")
     table = read_table(path, role).as_cells()
     columns = [
         {"name": table.label(k), "kind": _kind(cells), "missing": float(is_missing(cells).mean())}
@@ -108,8 +98,7 @@ def look(order: Order, limits: Limits) -> dict[str, Any]:
 
 def columns(order: Order, limits: Limits) -> dict[str, Any]:
     """Return how the columns of the three files are used, and warnings about them."""
-    order.check(limits)
-    problem, records = order.load()
+    problem, records = order.load(limits)
     messages = [order.translate(message) for _, message in records]
     return {"columns": [use.to_dict() for use in problem_columns(problem)], "odd": list(dict.fromkeys(messages))}
 
@@ -117,27 +106,36 @@ def columns(order: Order, limits: Limits) -> dict[str, Any]:
 def run(order: Order, limits: Limits) -> dict[str, Any]:
     """Estimate, and write the report, the numbers and the decisions."""
     settings, folder = order.settings, order.folder
-    if folder is None:
-        raise InputError("the job has no folder for results; reload the page.")
     with track_progress("read", 1) as step:
         step()
-        order.check(limits)
-        problem, records = order.load()
+        problem, records = order.load(limits)
     estimator = settings.estimator()
-    solve: Any = diagnose_target if settings.by is None else diagnose_all_targets
-    result: Diagnosis | Diagnoses = solve(problem, estimator, threshold=settings.threshold, records=records)
-    result = order.with_names(result)
+    result: Diagnosis | Diagnoses
+    if settings.by is None:
+        result = diagnose_target(problem, estimator, threshold=settings.threshold, records=records)
+        diagnoses = {"": order.with_names(result)}
+        result, headline = diagnoses[""], str(result.estimate)
+    else:
+        result = diagnose_all_targets(problem, estimator, threshold=settings.threshold, records=records)
+        diagnoses = {name: order.with_names(diagnosis) for name, diagnosis in result.items()}
+        result, headline = replace(result, results=diagnoses), f"{len(result)} targets were estimated"
     (folder / RESULT).write_text(json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False), encoding="utf-8")
     with track_progress("decide", 1) as step:
         step()
-        undecided = _decide(order, estimator, problem, result)
+        undecided = _decide(order, estimator, problem, diagnoses)
     with track_progress("write", 1) as step:
         step()
         command = settings.command(order.names)
         report.write(result, folder / REPORT, command=command)
-    files = [name for name in (REPORT, RESULT, DECISIONS) if (folder / name).exists()]
-    words = {"headline": _headline(result), "undecided": undecided, "doubted": _doubt(result)}
-    return {**words, "files": files, "command": command}
+    unreliable, doubt = sum(diagnosis.verdict.answer == "no" for diagnosis in diagnoses.values()), None
+    if unreliable:
+        several = f"the estimates of {unreliable} of the {len(diagnoses)} new populations"
+        which = "the estimate" if settings.by is None else several
+        doubt = f"The report advises against relying on {which}, on which these decisions are based."
+    return {
+        "headline": headline, "undecided": undecided, "doubted": doubt, "command": command,
+        "files": [name for name in (REPORT, RESULT, DECISIONS) if (folder / name).exists()],
+    }  # fmt: skip
 
 
 def _kind(cells: Any) -> str:
@@ -146,21 +144,19 @@ def _kind(cells: Any) -> str:
     return "date" if as_dates(cells) is not None and not is_missing(cells).all() else "text"
 
 
-def _decide(order: Order, estimator: Any, problem: Problem, result: Any) -> str | None:
+def _decide(order: Order, estimator: Any, problem: Problem, diagnoses: Mapping[str, Diagnosis]) -> str | None:
     """Write the target with the posterior and decision of each row, or return why that is not possible."""
-    settings, folder = order.settings, order.folder
+    settings, target = order.settings, order.paths["target"]
+    known = None if settings.prior is None else read_prior(settings.source_prior).value
+    shifted = ShiftedClassifier(logistic(), FrozenEstimator(estimator), source_prior=known, random_state=settings.seed)
+    parts = []
     try:
         for sample in problem.targets.values():
             check_names(sample.data, order.names["target"])
-        shifted = ShiftedClassifier(
-            logistic(), FrozenEstimator(estimator), source_prior=settings.known_prior, random_state=settings.seed
-        )
         fit_to_problem(shifted, problem)
-        parts = []
         for name, sample in problem.targets.items():
-            estimate = result[name].estimate if settings.by else result.estimate
-            if np.isfinite(estimate.value):
-                parts.append(decide(shifted.adapt_to(estimate), sample.data))
+            if np.isfinite(diagnoses[name].estimate.value):
+                parts.append(decide(shifted.adapt_to(diagnoses[name].estimate), sample.data))
             else:
                 parts.append((np.full(len(sample), np.nan), np.zeros(len(sample), dtype=bool)))
     except InputError as error:
@@ -169,32 +165,11 @@ def _decide(order: Order, estimator: Any, problem: Problem, result: Any) -> str 
     if not np.isfinite(posterior).any():
         return "The share cannot be estimated from these data, so no decisions can be made."
     if settings.by:  # rows are sorted by target; the file's order is another
-        selection = MetadataColumns().selection((), [settings.by])
-        table = read_table(order.paths["target"], "target", selection)
+        table = read_table(target, "target", MetadataColumns().selection((), [settings.by]))
         in_file = np.argsort(np.concatenate([*rows_by_value(table, settings.by).values()]))
         posterior, decision = posterior[in_file], decision[in_file]
-    write_decided_table(Path(folder or ".") / DECISIONS, order.paths["target"], posterior, decision, safe=True)
+    write_decided_table(order.folder / DECISIONS, target, posterior, decision, safe=True)
     return None
-
-
-def _headline(result: Diagnosis | Diagnoses) -> str:
-    if isinstance(result, Diagnosis):
-        return str(result.estimate)
-    return f"{len(result)} targets were estimated"
-
-
-def _doubt(result: Diagnosis | Diagnoses) -> str | None:
-    """Return a caution about the decisions if the report advises against the estimate behind them."""
-    if isinstance(result, Diagnosis):
-        bad = result.verdict.answer == "no"
-        return "The report advises against relying on the estimate behind these decisions." if bad else None
-    bad_ones = sum(one.verdict.answer == "no" for one in result.values())
-    if not bad_ones:
-        return None
-    return (
-        f"The report advises against relying on the estimates of {bad_ones} of the {len(result)} new populations, "
-        "which are behind the decisions on their rows."
-    )
 
 
 WORK = {"look": look, "columns": columns, "run": run}

@@ -17,26 +17,24 @@ import threading
 import time
 import traceback
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from priorshift.app.middleware import RefusedError
-from priorshift.app.uploads import Limits
+from starlette.exceptions import HTTPException
+
+from priorshift.app.uploads import Limits, Upload
 from priorshift.errors import InputError
 from priorshift.progress import listen_to_progress
 
 _READY = 120.0  # seconds that a process may take to start, on a busy machine
 _HEARTBEAT = 0.1  # seconds between two looks at a running job
 _REMEMBERED = 200  # finished jobs whose status can be asked for
-_DIED = (
-    "The work was ended from outside, most likely because memory ran out. Use fewer rows or columns and run it again."
-)
-_LATE = (
-    "The work took longer than {}, the limit of this app. Use fewer rows, or a larger --time-limit for priorshift app."
-)
+_DIED = "The work was ended from outside, probably because memory ran out. Use fewer rows or columns."
+_LATE = "The work took longer than {}, the limit of this app. Use fewer rows, or set a larger --time-limit."
 OVER = ("done", "failed", "cancelled")
 
 
@@ -45,37 +43,19 @@ class Task:
     """A job and its state."""
 
     id: str
-    order: dict[str, Any]
-    uses: tuple[str, ...]  # the files that it needs
+    kind: str  # look, columns or run
+    order: dict[str, Any]  # for the worker
+    uses: set[str]  # the files that it needs
+    folder: Path  # of its results
     page: str = ""  # the browser tab that waits for it
     state: str = "waiting"  # running, done, failed, cancelled
     answer: dict[str, Any] | None = None
     message: str | None = None
-    steps: list[dict[str, Any]] = field(default_factory=list)
+    steps: dict[str, dict[str, Any]] = field(default_factory=dict)  # by name
     now: str | None = None  # the last step, which may be part of another one
     begun: float | None = None
     ended: float | None = None
     unwanted: bool = False
-
-    @property
-    def kind(self) -> str:
-        return str(self.order["kind"])
-
-    @property
-    def folder(self) -> Path:
-        return Path(self.order["folder"])
-
-    def add_step(self, step: dict[str, Any]) -> None:
-        """Record progress, under the name of its step."""
-        self.now = step["name"]
-        known = next((one for one in self.steps if one["name"] == step["name"]), None)
-        if known is None:
-            self.steps.append(step)
-        else:
-            known.update(step)
-
-    def end(self, state: str, message: str | None = None) -> None:
-        self.state, self.message, self.ended = state, message, time.monotonic()
 
 
 class TaskQueue:
@@ -83,27 +63,26 @@ class TaskQueue:
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         self.folder, self.limits = folder, limits
+        self.worker: Worker | None = None
         self._tasks: dict[str, Task] = {}
         self._changed = threading.Condition()
         self._closing = False
-        self._worker: Worker | None = None
         self._thread = threading.Thread(target=self._serve, daemon=True, name="priorshift queue")
         self._thread.start()
 
-    def add(
-        self, kind: str, files: dict[str, Any], settings: dict[str, Any], uses: tuple[str, ...], page: str = ""
-    ) -> Task:
+    def add(self, kind: str, files: Mapping[str, Upload], settings: dict[str, Any], page: str = "") -> Task:
         """Add a job to the queue."""
         key = secrets.token_hex(8)
+        places = {role: {"path": str(file.path), "name": file.name} for role, file in files.items()}
+        order = {"kind": kind, "files": places, "settings": settings, "folder": str(self.folder / key)}
+        task = Task(key, kind, order, {file.id for file in files.values()}, self.folder / key, page)
         with self._changed:
-            waiting = [task for task in self._tasks.values() if task.state == "waiting" and task.kind == kind]
+            waiting = [other for other in self._tasks.values() if other.state == "waiting" and other.kind == kind]
             if len(waiting) >= (self.limits.files if kind == "look" else self.limits.waiting):
-                raise RefusedError(503, "Too many jobs are waiting. Try again when some are done.")
-            folder = self.folder / key
+                raise HTTPException(503, "Too many jobs are waiting. Try again when some are done.")
             if kind == "run":
-                folder.mkdir(mode=0o700)
-            order = {"kind": kind, "files": files, "settings": settings, "folder": str(folder)}
-            task = self._tasks[key] = Task(key, order, uses, page)
+                task.folder.mkdir(mode=0o700)
+            self._tasks[key] = task
             self._remove_old()
             self._changed.notify_all()
         return task
@@ -113,7 +92,7 @@ class TaskQueue:
         with self._changed:
             task = self[key]
             if task.state == "waiting":
-                task.end("cancelled")
+                self._end(task, "cancelled")
             task.unwanted = True
 
     def cancel_page(self, page: str) -> None:
@@ -125,7 +104,7 @@ class TaskQueue:
 
     def __getitem__(self, key: str) -> Task:
         if key not in self._tasks:
-            raise RefusedError(410, "This job is no longer known. Run it again.")
+            raise HTTPException(410, "This job is no longer known. Run it again.")
         return self._tasks[key]
 
     def status(self, key: str) -> dict[str, Any]:
@@ -135,7 +114,7 @@ class TaskQueue:
             seconds = 0.0 if task.begun is None else (task.ended or time.monotonic()) - task.begun
             return {
                 "id": task.id, "kind": task.kind, "state": task.state, "message": task.message, "answer": task.answer,
-                "steps": [dict(step) for step in task.steps], "now": task.now, "seconds": round(seconds, 1),
+                "steps": list(task.steps.values()), "now": task.now, "seconds": round(seconds, 1),
                 "ahead": self._open_tasks().index(task) if task.state == "waiting" else 0,
             }  # fmt: skip
 
@@ -143,12 +122,7 @@ class TaskQueue:
     def in_use(self) -> set[str]:
         """The files that a waiting or running job needs."""
         with self._changed:
-            return {key for task in self._tasks.values() if task.state not in OVER for key in task.uses}
-
-    @property
-    def worker_pid(self) -> int | None:
-        worker = self._worker
-        return worker.pid if worker else None
+            return {key for task in self._open_tasks() for key in task.uses}
 
     def close(self) -> None:
         """End the running job and the worker."""
@@ -166,14 +140,13 @@ class TaskQueue:
         """Delete old results, and forget very old jobs."""
         over = [task for task in self._tasks.values() if task.state in OVER]
         runs = [task for task in over if task.kind == "run"]
-        old = {task.id for task in [*runs[: -self.limits.results], *over[:-_REMEMBERED]]}
-        for key in old:
+        for key in {task.id for task in [*runs[: -self.limits.results], *over[:-_REMEMBERED]]}:
             shutil.rmtree(self._tasks.pop(key).folder, ignore_errors=True)
 
     def _serve(self) -> None:
         """Do jobs until the queue is closed; runs in the thread."""
         while True:
-            worker = self._living_worker()
+            self._living_worker()  # so that it is ready for the next job
             with self._changed:
                 while not self._closing and not self._open_tasks():
                     self._changed.wait()
@@ -181,32 +154,31 @@ class TaskQueue:
                     break
                 task = self._open_tasks()[0]
                 task.state, task.begun = "running", time.monotonic()
-            if worker is None or not worker.is_alive:
-                worker = self._living_worker()
+            worker = self._living_worker()  # it may have died since
             if worker is not None:
                 self._work(worker, task)
             else:
                 self._end(task, "failed", "The worker process cannot be started. Start priorshift app again.")
-        if self._worker is not None:
-            self._worker.kill()
+        if self.worker is not None:
+            self.worker.kill()
 
     def _living_worker(self) -> Worker | None:
         """Return the worker, a new one if it has died, or None if none can be started."""
-        if self._worker is not None and not self._worker.is_alive:
-            self._worker.kill()
-            self._worker = None
-        if self._worker is None:
+        if self.worker is not None and not self.worker.process.is_alive():
+            self.worker.kill()
+            self.worker = None
+        if self.worker is None:
             try:
-                self._worker = Worker(self.limits)
+                self.worker = Worker(self.limits)
             except OSError:  # too many processes, for example
                 return None
             until, reply = time.monotonic() + _READY, None
             while reply is None and time.monotonic() < until and not self._closing:
-                reply = self._worker.receive(_HEARTBEAT)
+                reply = self.worker.receive(_HEARTBEAT)
             if not reply or "ready" not in reply:
-                self._worker.kill()
-                self._worker = None
-        return self._worker
+                self.worker.kill()
+                self.worker = None
+        return self.worker
 
     def _work(self, worker: Worker, task: Task) -> None:
         """Give a job to the worker and wait until it is over."""
@@ -214,31 +186,28 @@ class TaskQueue:
         until = time.monotonic() + self.limits.seconds
         while task.state == "running":
             reply = worker.receive(_HEARTBEAT) or {}
-            with self._changed:
-                if "step" in reply:
-                    task.add_step(reply["step"])
-                elif "answer" in reply:
-                    task.answer = reply["answer"]
+            if step := reply.get("step"):
+                with self._changed:
+                    task.now, task.steps[step["name"]] = step["name"], step
             if "answer" in reply:
+                task.answer = reply["answer"]
                 self._end(task, "done")
             elif "error" in reply:
                 if "exits" in reply:
                     worker.kill()
                 self._end(task, "failed", reply["error"])
-            elif "died" in reply:
-                self._end(task, "failed", _DIED)
             elif task.unwanted or self._closing:
                 worker.kill()
                 self._end(task, "cancelled")
             elif time.monotonic() > until:
                 worker.kill()
                 limit = self.limits.seconds
-                words = f"{limit / 60:.3g} minutes" if limit >= 120 else f"{limit:g} seconds"
-                self._end(task, "failed", _LATE.format(words))
+                duration = f"{limit / 60:.3g} minutes" if limit >= 120 else f"{limit:g} seconds"
+                self._end(task, "failed", _LATE.format(duration))
 
     def _end(self, task: Task, state: str, message: str | None = None) -> None:
         with self._changed:
-            task.end(state, message)
+            task.state, task.message, task.ended = state, message, time.monotonic()
             if state != "done":
                 shutil.rmtree(task.folder, ignore_errors=True)
 
@@ -248,41 +217,30 @@ class Worker:
 
     def __init__(self, limits: Limits) -> None:
         context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        self._pipe = ours
-        self._process = context.Process(
-            target=_run_worker, args=(theirs, limits), daemon=True, name="priorshift worker"
-        )
-        self._process.start()
+        self._pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_run_worker, args=(theirs, limits), daemon=True, name="priorshift worker")
+        self.process.start()
         theirs.close()
 
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid
-
-    @property
-    def is_alive(self) -> bool:
-        return self._process.is_alive()
-
     def send(self, order: dict[str, Any]) -> None:
-        """Give it a job; if it is dead, :meth:`receive` will say so."""
+        """Give it a job; if it is dead, :meth:`receive` will return an error."""
         with suppress(OSError):
             self._pipe.send_bytes(json.dumps(order).encode())
 
     def receive(self, seconds: float) -> dict[str, Any] | None:
-        """Return what it sends within some time, or None; "died" if it is dead."""
+        """Return what it sends within some time, or None; an error if it is dead."""
         try:
             if not self._pipe.poll(seconds):
                 return None
             reply: dict[str, Any] = json.loads(self._pipe.recv_bytes())
             return reply
         except (EOFError, OSError):
-            return {"died": True}
+            return {"error": _DIED}
 
     def kill(self) -> None:
         """End the process, whatever it does."""
-        self._process.kill()
-        self._process.join(5)
+        self.process.kill()
+        self.process.join(5)
         self._pipe.close()
 
 
@@ -309,8 +267,7 @@ def _answer(pipe: Connection, content: dict[str, Any], limits: Limits, jobs: Any
     order = jobs.Order.from_json(content)
     try:
         with warnings.catch_warnings(action="ignore"), listen_to_progress(send_step):
-            answer = jobs.WORK[content["kind"]](order, limits)
-        _reply(pipe, answer=answer)
+            _reply(pipe, answer=jobs.WORK[content["kind"]](order, limits))
     except InputError as error:
         _reply(pipe, error=order.translate(str(error)))
     except MemoryError:
@@ -320,8 +277,8 @@ def _answer(pipe: Connection, content: dict[str, Any], limits: Limits, jobs: Any
         return False
     except Exception as error:
         traceback.print_exc(file=sys.stderr)
-        what = f"An internal error occurred in priorshift ({type(error).__name__})."
-        _reply(pipe, error=f"{what} Please report it, with the message in the terminal.")
+        message = f"An internal error occurred in priorshift ({type(error).__name__})."
+        _reply(pipe, error=f"{message} Please report it, with the message in the terminal.")
     return True
 
 
@@ -336,8 +293,8 @@ def _die_with_parent() -> None:
         os._exit(1)
 
 
-def _limit_memory(most: int) -> None:
-    """Limit the memory of the process to so many bytes beyond what libraries and stacks use now.
+def _limit_memory(limit: int) -> None:
+    """Limit the data of the process to some bytes beyond what libraries and stacks use now.
 
     The limit is on data, not on addresses, of which threads and BLAS reserve many that they never use.
     """
@@ -345,15 +302,13 @@ def _limit_memory(most: int) -> None:
         import resource
     except ImportError:  # Windows
         return
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold users' rows
     used = 0
     with suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/self/status").read_text().splitlines()
         used = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmData:"))
     with suppress(OSError, ValueError):
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        wanted = used + most
-        if hard != resource.RLIM_INFINITY:
-            wanted = min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold users' rows
+    with suppress(OSError, ValueError):
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        soft = used + limit if hard == resource.RLIM_INFINITY else min(used + limit, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

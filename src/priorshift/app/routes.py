@@ -1,41 +1,118 @@
-"""The routes: the page, uploads, jobs, results and the bundled example."""
+"""The application: access control, security headers, and the routes to the page, uploads, jobs and results.
+
+The page is only for those who know its address. Other web pages in the same browser can send requests to this machine,
+so each request must contain the secret of the address, a host that is ours and, if a page sent it, our own origin.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import ipaddress
 import json
+import secrets
 import sys
 import traceback
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from priorshift import simulate
 from priorshift.app.jobs import DECISIONS, REPORT, RESULT
-from priorshift.app.middleware import REPORT_POLICY, RefusedError
 from priorshift.app.queue import OVER, TaskQueue
 from priorshift.app.settings import ROLES, Settings, translate_message
 from priorshift.app.uploads import Limits, Upload, Uploads
 from priorshift.errors import InputError
 from priorshift.version import __version__
 
-_PAGE = {
-    "": ("index.html", "text/html"),
-    "app.css": ("app.css", "text/css"),
-    **{name: (name, "text/javascript") for name in ("app.js", "ask.js", "files.js", "known.js", "names.js")},
+_PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_RESULT_HEADERS = {  # a report runs no script and loads nothing, also when it is opened by itself
+    "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 }
-_RESULTS = {REPORT: "text/html", RESULT: "application/json", DECISIONS: "text/csv"}
-_MOST_JSON = 4_000_000  # bytes of settings: columns may have long names
+_HEADERS = {
+    "Content-Security-Policy": _PAGE_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_READING = ("GET", "HEAD")
+_PAGE = {"index.html": "text/html", "app.css": "text/css"} | dict.fromkeys(
+    ("app.js", "ask.js", "files.js", "known.js", "names.js"), "text/javascript"
+)
+_MAX_JSON = 4_000_000  # bytes of settings: columns may have long names
 _EXAMPLE_PRIORS = 0.2, 0.5  # source, target
 _EXAMPLE_ID = "tumour"
+
+
+class AccessMiddleware:
+    """Passes on requests with the right address, without its secret part, and adds headers to every response."""
+
+    def __init__(self, app: ASGIApp, token: str, hosts: Iterable[str], port: int | None = None) -> None:
+        self.app = app
+        self.token = token  # the first part of every path
+        self.hosts = frozenset(hosts)  # our names, with the port
+        self.port = port  # under which any IP address is ours too: no other site can make its name one of them
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            return  # no other kind of socket is served
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        first, _, rest = scope["path"].removeprefix("/").partition("/")
+        if message := self._refusal(scope["method"], Headers(scope=scope), first):
+            await PlainTextResponse(message, 403)(scope, receive, send_with_headers)
+            return
+        inner: dict[str, Any] = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
+        await self.app(inner, receive, send_with_headers)
+
+    def _refusal(self, method: str, headers: Headers, token: str) -> str | None:
+        """Return why a request is refused, or None."""
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) != 1 or not self._is_ours(hosts[0].lower()):
+            return "This host name is not allowed: open the address that priorshift app has printed."
+        if not secrets.compare_digest(token.encode(), self.token.encode()):
+            return "This address is not complete: open the one that priorshift app has printed."
+        site, mode = headers.get("sec-fetch-site", "same-origin"), headers.get("sec-fetch-mode", "navigate")
+        navigates = method in _READING and mode == "navigate" and not origins
+        foreign = any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins) or len(origins) > 1
+        if foreign or (not navigates and site != "same-origin"):
+            return "Requests from other pages are not allowed."
+        if method not in _READING and not origins:
+            return "Requests without an origin are not allowed."
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        try:
+            parts = urlsplit(f"//{host}")
+            is_address = parts.port == self.port and bool(ipaddress.ip_address(parts.hostname or ""))
+        except ValueError:
+            is_address = False
+        return host in self.hosts or (self.port is not None and is_address)
 
 
 def example_files() -> dict[str, str]:
@@ -44,18 +121,16 @@ def example_files() -> dict[str, str]:
 
     data = load_breast_cancer()
     s = simulate.shift_labels(data.data, data.target == 0, *_EXAMPLE_PRIORS, random_state=0)
-    first = 1 + max(s.ids)
-    ids = s.positive_ids, s.unlabeled_ids, np.arange(first, first + len(s.target))
-    files = {}
+    ids = s.positive_ids, s.unlabeled_ids, 1 + max(s.ids) + np.arange(len(s.target))
+    texts = {}
     for role, rows, numbers in zip(ROLES, (s.positive, s.unlabeled, s.target), ids, strict=True):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([_EXAMPLE_ID, *map(str, data.feature_names)])
-        writer.writerows(
-            [int(number), *(f"{cell:.6g}" for cell in row)] for number, row in zip(numbers, rows, strict=True)
-        )
-        files[role] = text.getvalue()
-    return files
+        for number, row in zip(numbers, rows, strict=True):
+            writer.writerow([int(number), *(f"{cell:.6g}" for cell in row)])
+        texts[role] = text.getvalue()
+    return texts
 
 
 class Site:
@@ -69,9 +144,9 @@ class Site:
         self.uploads = Uploads(folder / "files", limits, lambda: self.tasks.in_use)
 
     def application(self) -> Starlette:
-        """Return the routes, to be put behind the access control."""
+        """Return the routes, which need access control in front of them."""
         routes = [
-            *(Route(f"/{name}", self._page) for name in _PAGE),
+            *(Route(path, self._page) for path in ("/", *(f"/{name}" for name in _PAGE))),
             Route("/about", self._about),
             Route("/files", self._receive, methods=["PUT"]),
             Route("/files/{key}", self._delete, methods=["DELETE"]),
@@ -81,41 +156,33 @@ class Site:
             Route("/tasks", self._add_task, methods=["POST"]),
             Route("/tasks/{key}", self._status),
             Route("/tasks/{key}", self._cancel, methods=["DELETE"]),
-            Route("/tasks/{key}/report", self._report),
             Route("/tasks/{key}/{name}", self._result),
         ]
-        errors = (RefusedError, InputError, HTTPException, ClientDisconnect, Exception)
+        errors = (InputError, HTTPException, ClientDisconnect, Exception)
         return Starlette(routes=routes, exception_handlers=dict.fromkeys(errors, _error_response))
 
-    def close(self) -> None:
-        """End the running job."""
-        self.tasks.close()
-
     async def _page(self, request: Request) -> Response:
-        name, kind = _PAGE[request.url.path.rpartition("/")[2]]
-        return Response(files("priorshift.app").joinpath("page", name).read_bytes(), media_type=kind)
+        name = request.url.path.rpartition("/")[2] or "index.html"
+        return Response(files("priorshift.app").joinpath("page", name).read_bytes(), media_type=_PAGE[name])
 
     async def _about(self, request: Request) -> Response:
-        limits = self.limits
-        return JSONResponse({
-            "version": __version__, "rows": limits.rows, "bytes": limits.bytes, "seconds": limits.seconds,
-        })  # fmt: skip
+        limits = {name: getattr(self.limits, name) for name in ("rows", "bytes", "seconds")}
+        return JSONResponse({"version": __version__, **limits})
 
     async def _receive(self, request: Request) -> Response:
-        role = request.query_params.get("role", "")
+        role, name = (request.query_params.get(key, "") for key in ("role", "name"))
         if role not in ROLES:
-            raise RefusedError(400, "The role of the file is missing. Reload the page.")
+            raise HTTPException(400, "The role of the file is missing. Reload the page.")
         declared = request.headers.get("content-length", "")
         size = int(declared) if declared.isdecimal() and len(declared) < 20 else 0
-        name = request.query_params.get("name", "")
         upload = await self.uploads.receive(name, request.stream(), size, _page_of(request))
-        return JSONResponse(self._look_at(role, upload), 201)
+        return JSONResponse(self._inspect(role, upload), 201)
 
-    def _look_at(self, role: str, upload: Upload) -> dict[str, Any]:
+    def _inspect(self, role: str, upload: Upload) -> dict[str, Any]:
         """Add a job that reads the columns of an upload."""
         try:
-            task = self.tasks.add("look", {role: _place(upload)}, {}, (upload.id,), upload.page)
-        except RefusedError:
+            task = self.tasks.add("look", {role: upload}, {}, upload.page)
+        except HTTPException:
             self.uploads.delete(upload.id)
             raise
         return {"id": upload.id, "name": upload.name, "bytes": upload.bytes, "task": task.id}
@@ -123,14 +190,13 @@ class Site:
     async def _delete(self, request: Request) -> Response:
         key = request.path_params["key"]
         if key in self.tasks.in_use:
-            raise RefusedError(409, "A job still needs this file. Cancel it first.")
+            raise HTTPException(409, "A job still needs this file. Cancel it first.")
         self.uploads.delete(key)
         return Response(status_code=204)
 
     async def _example(self, request: Request) -> Response:
-        page = _page_of(request)
         stored = {
-            role: self._look_at(role, self.uploads.add_text(f"example-{role}.csv", text, page))
+            role: self._inspect(role, self.uploads.add_text(f"example-{role}.csv", text, _page_of(request)))
             for role, text in example_files().items()
         }
         settings = {"prior": {"value": _EXAMPLE_PRIORS[0]}, "shared": _EXAMPLE_ID}
@@ -140,20 +206,17 @@ class Site:
         role = request.path_params["name"].removeprefix("example-").removesuffix(".csv")
         if role not in ROLES:
             raise HTTPException(404)
-        return Response(example_files()[role], media_type="text/csv", headers=_attachment(f"example-{role}.csv"))
+        headers = _RESULT_HEADERS | {"Content-Disposition": f'attachment; filename="example-{role}.csv"'}
+        return Response(example_files()[role], media_type="text/csv", headers=headers)
 
     async def _add_task(self, request: Request) -> Response:
         order = await _read_json(request)
-        kind, keys = order.get("kind"), order.get("files")
+        kind, keys, settings = order.get("kind"), order.get("files"), order.get("settings", {})
         if kind not in ("columns", "run") or not isinstance(keys, dict) or set(keys) != set(ROLES):
-            raise RefusedError(400, "Three files are needed. Choose all of them.")
+            raise HTTPException(400, "Three files are needed. Choose all of them.")
         uploads = {role: self.uploads[str(keys[role])] for role in ROLES}
-        settings = order.get("settings", {})
         Settings.from_json(settings)  # wrong settings are refused at once
-        places = {role: _place(upload) for role, upload in uploads.items()}
-        task = self.tasks.add(
-            kind, places, settings, tuple(upload.id for upload in uploads.values()), _page_of(request)
-        )
+        task = self.tasks.add(kind, uploads, settings, _page_of(request))
         return JSONResponse(self.tasks.status(task.id), 201)
 
     async def _status(self, request: Request) -> Response:
@@ -161,7 +224,7 @@ class Site:
 
     async def _cancel(self, request: Request) -> Response:
         self.tasks.cancel(request.path_params["key"])
-        return JSONResponse(self.tasks.status(request.path_params["key"]))
+        return await self._status(request)
 
     async def _close_page(self, request: Request) -> Response:
         """Cancel the jobs and delete the files of a page that was closed."""
@@ -170,22 +233,13 @@ class Site:
         self.uploads.delete_page(page)
         return Response(status_code=204)
 
-    async def _report(self, request: Request) -> Response:
-        path = self._result_path(request, REPORT)
-        return FileResponse(path, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
-
     async def _result(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        if name not in _RESULTS:
-            raise HTTPException(404)
-        return FileResponse(self._result_path(request, name), media_type=_RESULTS[name], headers=_attachment(name))
-
-    def _result_path(self, request: Request, name: str) -> Path:
-        task = self.tasks[request.path_params["key"]]
-        path = task.folder / name
-        if task.state not in OVER or not path.exists():
-            raise RefusedError(404, "This result does not exist. Run the estimate first.")
-        return path
+        """Send a file of a result as a download; under the name "report", show the report."""
+        task, name = self.tasks[request.path_params["key"]], request.path_params["name"]
+        path = task.folder / (REPORT if name == "report" else name)
+        if path.name not in (REPORT, RESULT, DECISIONS) or task.state not in OVER or not path.exists():
+            raise HTTPException(404, "This result does not exist. Run the estimate first.")
+        return FileResponse(path, filename=None if name == "report" else name, headers=_RESULT_HEADERS)
 
 
 def _page_of(request: Request) -> str:
@@ -193,41 +247,29 @@ def _page_of(request: Request) -> str:
     return request.headers.get("x-page", "")[:64]
 
 
-def _place(upload: Upload) -> dict[str, str]:
-    return {"path": str(upload.path), "name": upload.name}
-
-
-def _attachment(name: str) -> dict[str, str]:
-    return {"Content-Disposition": f'attachment; filename="{name}"', "Content-Security-Policy": REPORT_POLICY}
-
-
 async def _read_json(request: Request) -> dict[str, Any]:
     body = b""
     async for piece in request.stream():
         body += piece
-        if len(body) > _MOST_JSON:
-            raise RefusedError(413, "The settings are too long. Leave out fewer columns.")
+        if len(body) > _MAX_JSON:
+            raise HTTPException(413, "The settings are too long. Leave out fewer columns.")
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise RefusedError(400, "The request is not a JSON object. Reload the page.")
+        raise HTTPException(400, "The request is not a JSON object. Reload the page.")
     return content
 
 
 async def _error_response(request: Request, error: Exception) -> Response:
     """Answer an error with a message for the user."""
-    if isinstance(error, RefusedError):
-        return JSONResponse({"message": error.message}, error.status)
+    if isinstance(error, HTTPException):
+        return JSONResponse({"message": error.detail}, error.status_code)
     if isinstance(error, InputError):
         return JSONResponse({"message": translate_message(str(error), {}, {})}, 422)
-    if isinstance(error, HTTPException):
-        return JSONResponse({"message": f"This address does not exist ({error.detail})."}, error.status_code)
     if isinstance(error, ClientDisconnect):
         return JSONResponse({"message": "The request was not sent completely."}, 400)
     traceback.print_exception(error, file=sys.stderr)
-    return JSONResponse(
-        {"message": "An internal error occurred in priorshift. Please report it, with the message in the terminal."},
-        500,
-    )
+    message = "An internal error occurred in priorshift. Please report it, with the message in the terminal."
+    return JSONResponse({"message": message}, 500)

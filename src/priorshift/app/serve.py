@@ -1,7 +1,7 @@
 """Serving the page: a free port, an address with a secret, a private folder for uploaded files, and a clean end.
 
 The folder is deleted at exit or, if the process was killed, at the next start: a lock, which the system releases when
-its owner dies, tells which folders are left over.
+its owner dies, shows which folders are left over.
 """
 
 from __future__ import annotations
@@ -22,25 +22,28 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import uvicorn
+
+from priorshift.app.routes import AccessMiddleware, Site
 from priorshift.app.uploads import Limits
-from priorshift.errors import InputError, MissingExtraError
+from priorshift.errors import InputError
 
 _PREFIX, _LOCK = "priorshift-app-", "lock"
 _GRACE = 60.0  # seconds in which a new folder may not have its lock yet
+LOCAL = ("127.0.0.1", "localhost")
 
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
     """Create a folder that only this user can read, and delete it with its content at the end."""
     _remove_leftovers()
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # readable by its owner alone
-    lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        _take_lock(lock)
-        yield folder
-    finally:
-        os.close(lock)
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as folder:
+        lock = os.open(Path(folder, _LOCK), os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            _take_lock(lock)
+            yield Path(folder)
+        finally:
+            os.close(lock)
 
 
 def _remove_leftovers() -> None:
@@ -48,8 +51,8 @@ def _remove_leftovers() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()
-            mine = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-            if mine and folder.is_dir() and not folder.is_symlink() and _is_left_over(folder, status.st_mtime):
+            is_ours = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+            if is_ours and folder.is_dir() and not folder.is_symlink() and _is_left_over(folder, status.st_mtime):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -79,38 +82,26 @@ def _take_lock(lock: int) -> None:
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-LOCAL = ("127.0.0.1", "localhost")
-
-
 def serve(
-    limits: Limits,
-    announce: Callable[[str], None],
-    *,
-    host: str = LOCAL[0],
-    port: int = 0,
-    exposed: bool = False,
-    browser: bool = True,
+    limits: Limits, announce: Callable[[str], None], *, host: str, port: int, exposed: bool, browser: bool
 ) -> None:
     """Serve the page until Ctrl-C or a signal ends it; `announce` is called with the address."""
-    if host not in LOCAL and not exposed:
+    is_local = host in LOCAL
+    if not is_local and not exposed:
         raise InputError(
             f"--host {host} would let other machines reach this page and uploaded files; remove it, or add "
             "--expose-to-network if that is intended."
         )
-    uvicorn = _uvicorn()
-    listener = _listen(LOCAL[0] if host in LOCAL else host, port)
+    listener = _listen(LOCAL[0] if is_local else host, port)
     port = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
+    names = LOCAL if is_local else (*LOCAL, host, socket.gethostname(), socket.getfqdn())
     with listener, _signals_as_interrupts(), warnings.catch_warnings(), private_folder() as folder:
         warnings.filterwarnings("ignore", "resource_tracker:")  # if the worker is killed, another one is started
-        from priorshift.app.middleware import AccessMiddleware
-        from priorshift.app.routes import Site
-
         site = Site(folder, limits)
         try:
-            names = LOCAL if host in LOCAL else (*LOCAL, host, socket.gethostname(), socket.getfqdn())
             hosts = [f"{name.lower()}:{port}" for name in names]
-            application = AccessMiddleware(site.application(), token, hosts, None if host in LOCAL else port)
+            application = AccessMiddleware(site.application(), token, hosts, None if is_local else port)
             address = f"http://{_address_host(host)}:{port}/{token}/"
             announce(address)
             if browser and _has_display():
@@ -123,37 +114,23 @@ def serve(
             with suppress(KeyboardInterrupt):
                 uvicorn.Server(config).run(sockets=[listener])
         finally:
-            site.close()
-
-
-def _uvicorn() -> Any:
-    try:
-        import starlette  # noqa: F401
-        import uvicorn
-    except ImportError:
-        raise MissingExtraError(
-            'the app needs starlette and uvicorn, which are not installed; run pip install "priorshift[app]".'
-        ) from None
-    return uvicorn
+            site.tasks.close()
 
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or error
+    except OSError as error:
         raise InputError(
-            f"cannot listen on {host}, port {port}: {why}. Choose another --port, or remove it for a free one."
+            f"cannot listen on {host}, port {port}: {error.strerror or error}. Choose another --port, or remove it."
         ) from None
 
 
 def _address_host(host: str) -> str:
     """Return the host as it is written in the address."""
-    if host in LOCAL:
-        return LOCAL[0]
     if host in ("0.0.0.0", "::"):
         return socket.gethostname()
-    return f"[{host}]" if ":" in host else host
+    return LOCAL[0] if host in LOCAL else f"[{host}]" if ":" in host else host
 
 
 def _has_display() -> bool:
@@ -164,18 +141,16 @@ def _has_display() -> bool:
 @contextmanager
 def _signals_as_interrupts() -> Iterator[None]:
     """Turn the first SIGTERM, SIGHUP or SIGINT into KeyboardInterrupt, so that files are deleted; ignore later ones."""
-    received = False
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name)]
 
-    def interrupt(number: int, frame: Any) -> None:
-        nonlocal received
-        if not received:
-            received = True
-            raise KeyboardInterrupt
+    def interrupt(received: int, frame: Any) -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
 
-    names = [name for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name)]
-    before = {name: signal.signal(getattr(signal, name), interrupt) for name in names}
+    before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from io import BufferedWriter
 from pathlib import Path
 
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from priorshift.app.middleware import RefusedError
 from priorshift.errors import InputError
 from priorshift.io.csv_text import open_text, refusing
 from priorshift.io.files import text_or_parquet
@@ -26,9 +26,14 @@ from priorshift.io.readers import row_groups, text_sizes
 _CHUNK = 1 << 20  # bytes that are decompressed at a time
 _ROWS = 256  # rows at a time: a cell may be large
 _GIB = 1 << 30
+_MAX_NAME = 120
+_ENDING = re.compile(r"(\.[a-z0-9]{1,10}){1,2}$")
+_TOO_LARGE = (
+    "take a random subsample of its rows, or use priorshift estimate on the command line, which reads files of any size"
+)
 
 
-def _most_memory() -> int:
+def _max_memory() -> int:
     """Return three quarters of the machine's memory where that is known, and at most 8 GiB."""
     try:
         physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -45,7 +50,7 @@ class Limits:
     bytes: int = 500_000_000  # of a file, as it was sent and as it is decompressed
     cells: int = 100_000_000  # of a Parquet file, which stores many cells in few bytes
     seconds: float = 1800.0  # of a job
-    memory: int = field(default_factory=_most_memory)  # bytes of the worker, where the system can enforce it
+    memory: int = field(default_factory=_max_memory)  # bytes of the worker, where the system can enforce it
     files: int = 24  # stored at the same time
     all_bytes: int = 4_000_000_000  # of all stored files
     waiting: int = 8  # jobs in the queue
@@ -54,36 +59,27 @@ class Limits:
 
     def check_file(self, path: Path, name: str) -> None:
         """Refuse a file that exceeds the limits, by its metadata or piece by piece, in little memory."""
+        size = lines = 0
         with refusing(name):
             text = text_or_parquet(path, name)
             if text is None:
                 columns, groups = row_groups(path, name)
-                rows, cells = sum(groups), sum(groups) * len(columns)
-                self._check(name, rows, "rows", self.rows)
-                self._check(name, cells, "cells", self.cells)
-                done = 0
-                for size in text_sizes(path, name, _ROWS):
-                    done += size
-                    self._check(name, done, "bytes when decompressed", self.bytes)
+                self._check(name, sum(groups), "rows", self.rows)
+                self._check(name, sum(groups) * len(columns), "cells", self.cells)
+                for part in text_sizes(path, name, _ROWS):
+                    size += part
+                    self._check(name, size, "bytes when decompressed", self.bytes)
                 return
-            done = lines = 0
             with open_text(text) as file:
                 while chunk := file.buffer.read(_CHUNK):
-                    done += len(chunk)
+                    size += len(chunk)
                     lines += max(chunk.count(b"\n"), chunk.count(b"\r"))
-                    self._check(name, done, "bytes when decompressed", self.bytes)
+                    self._check(name, size, "bytes when decompressed", self.bytes)
                     self._check(name, lines - 1, "rows", self.rows)
 
-    def _check(self, name: str, found: int, what: str, most: int) -> None:
-        if found > most:
-            raise InputError(
-                f"{name} has more than {most:,} {what}, the limit of this app; take a random subsample of its rows, "
-                "or use priorshift estimate on the command line, which reads files of any size."
-            )
-
-
-_LONGEST_NAME = 120
-_ENDING = re.compile(r"(\.[a-z0-9]{1,10}){1,2}$")
+    def _check(self, name: str, value: int, unit: str, limit: int) -> None:
+        if value > limit:
+            raise InputError(f"{name} has more than {limit:,} {unit}, the limit of this app; {_TOO_LARGE}.")
 
 
 @dataclass
@@ -102,7 +98,7 @@ def display_name(name: str) -> str:
     """Return what the page calls a file: the last part of its path, without invisible characters."""
     last = re.split(r"[/\\]", name)[-1]
     visible = "".join(letter for letter in last if letter.isprintable()).strip()
-    return visible[-_LONGEST_NAME:] or "unnamed"
+    return visible[-_MAX_NAME:] or "unnamed"
 
 
 class Uploads:
@@ -114,40 +110,36 @@ class Uploads:
         self._files: dict[str, Upload] = {}
 
     def __getitem__(self, key: str) -> Upload:
-        found = self._files.get(key)
-        if found is None or not found.complete:
-            raise RefusedError(410, "A file was deleted to make space for later ones. Choose it again.")
-        return found
+        upload = self._files.get(key)
+        if upload is None or not upload.complete:
+            raise HTTPException(410, "A file was deleted to make space for later ones. Choose it again.")
+        return upload
 
     async def receive(self, name: str, pieces: AsyncIterator[bytes], declared_size: int, page: str = "") -> Upload:
         """Store a file that is being sent, all of it or nothing."""
-        upload = self._begin(name, page)
-        self._make_space(upload, declared_size)
-        self._files[upload.id] = upload
+        upload = self._add(name, declared_size, page)
+        name = upload.name
         try:
-            with _new_file(upload.path) as into:
-                await self._write(upload, pieces, into.write)
+            with _new_file(upload.path) as file:
+                await self._write(upload, pieces, file)
         except BaseException as error:
             self.delete(upload.id)
             if isinstance(error, ClientDisconnect):
-                raise RefusedError(400, f"{upload.name} was not sent completely. Choose it again.") from None
+                raise HTTPException(400, f"{name} was not sent completely. Choose it again.") from None
             if isinstance(error, TimeoutError):
-                raise RefusedError(408, f"The upload of {upload.name} stalled. Choose it again.") from None
+                raise HTTPException(408, f"The upload of {name} stalled. Choose it again.") from None
             if isinstance(error, OSError):
-                raise RefusedError(
-                    507, f"{upload.name} cannot be stored: {error.strerror}. Free some disk space."
-                ) from None
+                message = f"{name} cannot be stored: {error.strerror}. Free some disk space."
+                raise HTTPException(507, message) from None
             raise
         upload.complete = True
         return upload
 
     def add_text(self, name: str, content: str, page: str = "") -> Upload:
         """Store a text of our own."""
-        upload = self._begin(name, page)
-        self._make_space(upload, len(content))
-        with _new_file(upload.path) as into:
-            upload.bytes, upload.complete = into.write(content.encode()), True
-        self._files[upload.id] = upload
+        upload = self._add(name, len(content), page)
+        with _new_file(upload.path) as file:
+            upload.bytes, upload.complete = file.write(content.encode()), True
         return upload
 
     def delete(self, key: str) -> None:
@@ -158,44 +150,43 @@ class Uploads:
 
     def delete_page(self, page: str) -> None:
         """Delete the files of a page that was closed; those that a job still needs are deleted first later."""
-        theirs, needed = {key: upload for key, upload in self._files.items() if upload.page == page}, self._in_use()
-        self._files = {**theirs, **self._files}
-        for key, upload in theirs.items():
+        closed, needed = {key: upload for key, upload in self._files.items() if upload.page == page}, self._in_use()
+        self._files = {**closed, **self._files}
+        for key, upload in closed.items():
             if upload.complete and key not in needed:
                 self.delete(key)
 
-    def _begin(self, name: str, page: str) -> Upload:
+    def _add(self, name: str, size: int, page: str) -> Upload:
+        """Add an upload of this size, which has no content yet."""
         key, shown = secrets.token_hex(8), display_name(name)
         ending = _ENDING.search(shown.lower())
-        return Upload(key, shown, self.folder / f"{key}{ending[0] if ending else ''}", page)
+        upload = Upload(key, shown, self.folder / f"{key}{ending[0] if ending else ''}", page)
+        self._make_space(upload, size)
+        self._files[key] = upload
+        return upload
 
-    async def _write(self, upload: Upload, pieces: AsyncIterator[bytes], write: Callable[[bytes], object]) -> None:
+    async def _write(self, upload: Upload, pieces: AsyncIterator[bytes], file: BufferedWriter) -> None:
         while True:
             try:
                 piece = await asyncio.wait_for(anext(pieces), self.limits.silence)
             except StopAsyncIteration:
                 return
             self._make_space(upload, upload.bytes + len(piece))
-            write(piece)
+            file.write(piece)
             upload.bytes += len(piece)
 
     def _make_space(self, upload: Upload, size: int) -> None:
         """Refuse a file that is too large; delete the oldest files that no job needs until there is space for it."""
         limits = self.limits
         if size > limits.bytes:
-            raise RefusedError(
-                413,
-                f"{upload.name} is larger than {limits.bytes:,} bytes, the limit of this app. Take a random subsample "
-                "of its rows, or use priorshift estimate on the command line, which reads files of any size.",
-            )
-        others = [one for one in self._files.values() if one is not upload]
-        while len(others) >= limits.files or sum(one.bytes for one in others) + size > limits.all_bytes:
+            message = f"{upload.name} is larger than {limits.bytes:,} bytes, the limit of this app; {_TOO_LARGE}."
+            raise HTTPException(413, message)
+        others = [other for other in self._files.values() if other is not upload]
+        while len(others) >= limits.files or sum(other.bytes for other in others) + size > limits.all_bytes:
             needed = self._in_use()
-            idle = next((one for one in others if one.complete and one.id not in needed), None)
+            idle = next((other for other in others if other.complete and other.id not in needed), None)
             if idle is None:
-                raise RefusedError(
-                    413, f"There is no space for {upload.name} now. Wait until the running jobs are done."
-                )
+                raise HTTPException(413, f"There is no space for {upload.name}. Wait until the running jobs are done.")
             others.remove(idle)
             self.delete(idle.id)
 

@@ -1,46 +1,176 @@
-"""`priorshift estimate`: estimate the target prior from tables."""
+"""`priorshift estimate`, `diagnose`, `report` and `adapt`: what they read, compute, print and write."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
+from importlib.util import find_spec
 from typing import Any
 
+from priorshift.adapt import shifted_threshold
 from priorshift.api import estimate_strata, estimate_target, estimate_targets
-from priorshift.cli.inputs import has_several, input_files, make_estimator, read_problem
-from priorshift.cli.output import check_figure, check_table, print_json, print_result, write_figure, write_table
+from priorshift.cli import output
+from priorshift.cli.inputs import (
+    check_torch,
+    estimator_settings,
+    has_several,
+    input_files,
+    make_estimator,
+    read_problem,
+)
+from priorshift.decisions import check_names, decide, fit_to_problem, logistic, write_decided_table
+from priorshift.diagnosis.diagnose import diagnose_all_targets, diagnose_target
+from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
+from priorshift.diagnosis.verdict import TABLE_WARNINGS
 from priorshift.errors import InputError
+from priorshift.formatting import decimals
+from priorshift.inference.prior_knowledge import read_prior
+from priorshift.io.files import PARQUET, TEXT, atomic_write, is_pipe, kind
+from priorshift.methods.nnpu import NNPUClassifier
 from priorshift.plots import displays_of
 from priorshift.prior_estimates import PriorEstimates
+from priorshift.report.page import write
 from priorshift.results import PriorEstimate
+from priorshift.shifted_classifier import ShiftedClassifier
+from priorshift.warning_records import record_warnings
 
 
 def run(args: argparse.Namespace) -> None:
     """Estimate the target prior and print it."""
-    check_figure(args.plot)
-    several = has_several(args)
-    if several:
-        check_table(args.output, input_files(args))
-    elif args.output is not None:
-        raise InputError("--output is for several targets; pass --by, --stratify or more files, or remove it.")
+    _check_outputs(args)
     estimator, problem = make_estimator(args), read_problem(args)
     if args.plot and problem.kind != "rows":
         raise InputError("--plot needs rows in memory; remove it, or pass tables that fit into memory.")
-    result: PriorEstimate | PriorEstimates
     if args.stratify is not None:
-        result = estimate_strata(problem, estimator)
-    elif several:
-        result = estimate_targets(problem, estimator)
+        _show(args, estimate_strata(problem, estimator))
+    elif has_several(args):
+        _show(args, estimate_targets(problem, estimator))
     else:
-        result = estimate_target(problem, estimator, is_auto=args.method == "auto")
-    print_json(result.to_dict()) if args.json else print_result(result)
-    if isinstance(result, PriorEstimates):
-        write_table(args.output, result.to_csv())
-        return write_figure(args.plot, result.plot)
-    return write_figure(args.plot, lambda: _draw(result))
+        _show(args, estimate_target(problem, estimator, is_auto=args.method == "auto"))
 
 
-def _draw(estimate: PriorEstimate) -> Any:
-    displays = list(displays_of(estimate).values())
-    if not displays:
-        raise InputError("there is no estimate to draw; remove --plot.")
-    return displays[-1].plot().ax_
+def run_diagnose(args: argparse.Namespace) -> None:
+    """Print whether the estimate can be trusted."""
+    _check_outputs(args)
+    if has_several(args) and args.plot is not None:
+        raise InputError("--plot is for one target; pass one file as --target, or remove --plot.")
+    _show(args, _diagnose(args))
+
+
+def run_report(args: argparse.Namespace) -> None:
+    """Write the report and print the answer; without rows in memory, the report contains the estimate only."""
+    output.check_report("--output", args.page, input_files(args))
+    result = _diagnose(args, needs_rows=False)
+    write(result, args.page, title=args.title, command=shlex.join(args.typed))
+    if args.json:
+        output.print_json(result.to_dict())
+        output.print_note(f"report: {args.page}")
+        return
+    if isinstance(result, Diagnosis):
+        output.print_verdict(result.verdict)
+    output.print_result(result.estimate if isinstance(result, Diagnosis) else result)
+    print(f"report: {args.page} (open it in a browser)")
+
+
+def _check_outputs(args: argparse.Namespace) -> None:
+    """Refuse, before any work, a figure or a table that cannot be written."""
+    output.check_figure(args.plot)
+    if args.output is None:
+        return
+    if not has_several(args):
+        raise InputError("--output is for several targets; pass more files as --target, or --by, or remove it.")
+    output.check_writable("--output", args.output, input_files(args), (".csv",))
+
+
+def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> None:
+    """Print the result, and write the table and the figure that were asked for."""
+    output.print_json(result.to_dict()) if args.json else output.print_result(result)
+    if args.output is not None and isinstance(result, (PriorEstimates, Diagnoses)):
+        with atomic_write(args.output) as draft:
+            draft.write_text(result.to_csv(), encoding="utf-8", newline="")
+    if args.plot is None:
+        return
+    if isinstance(result, PriorEstimate):
+        displays = list(displays_of(result).values())
+        if not displays:
+            raise InputError("there is no estimate to draw; remove --plot.")
+        output.write_figure(args.plot, displays[-1].plot().ax_)
+    elif not isinstance(result, Diagnoses):
+        output.write_figure(args.plot, result.plot())
+
+
+def _diagnose(args: argparse.Namespace, *, needs_rows: bool = True) -> Diagnosis | Diagnoses | PriorEstimate:
+    """Load the problem and diagnose its estimate; if there are no rows in memory, estimate only."""
+    estimator = make_estimator(args)
+    with record_warnings(*TABLE_WARNINGS, show=True) as records:
+        problem = read_problem(args)
+    if problem.kind != "rows" and not needs_rows:
+        return estimate_target(problem, estimator, is_auto=args.method == "auto")
+    diagnose: Any = diagnose_all_targets if has_several(args) else diagnose_target
+    result: Diagnosis | Diagnoses = diagnose(problem, estimator, threshold=args.threshold, records=records)
+    return result
+
+
+def run_adapt(args: argparse.Namespace) -> None:
+    """Write the target's table with the posterior and the decision of each row."""
+    _check_copy(args)
+    settings = estimator_settings(args)
+    known = read_prior(settings["source_prior"]).value if "source_prior" in settings else None
+    if args.target_prior is not None:
+        shifted_threshold(0.5, args.target_prior)  # refuses an impossible prior before the work
+    classifier = _classifier(args, known, settings.get("standardize", True))
+    estimator = make_estimator(args, optional=("source_prior",))  # the classifier uses it
+    shifted = ShiftedClassifier(classifier, estimator, source_prior=known, random_state=args.random_state)
+    problem = read_problem(args)
+    target, metadata = problem.target.data, problem.target.metadata
+    check_names(target, str(args.target[0]))
+    fit_to_problem(shifted, problem)
+    if args.target_prior is None:
+        shifted.adapt(target, audit=metadata.audit, weights=metadata.weights, groups=metadata.groups)
+    else:
+        shifted.adapt_to(args.target_prior)
+    posterior, decision = decide(shifted, target)
+    formulas = write_decided_table(args.output, args.target[0], posterior, decision, safe=args.safe_csv)
+    if formulas:
+        advice = "add --safe-csv if the copy is for a spreadsheet"
+        output.print_note(f"{formulas} cells of {args.output} look like formulas, as in the target; {advice}.")
+    if args.json:
+        output.print_json({
+            "target_prior": shifted.target_prior_, "source_prior": shifted.source_prior_,
+            "threshold": shifted.threshold_, "decided_positive": float(decision.mean()), "output": args.output,
+            "estimate": shifted.estimate_ and shifted.estimate_.to_dict(),
+        })  # fmt: skip
+        return
+    if shifted.estimate_ is None:
+        print(f"target prior {_format_share(shifted.target_prior_)} (given)")
+    else:
+        output.print_result(shifted.estimate_)
+    print(f"threshold on the source posterior: {_format_share(shifted.threshold_)}")
+    print(f"decided positive: {int(decision.sum())} of {len(decision)} rows; written to {args.output}")
+
+
+def _check_copy(args: argparse.Namespace) -> None:
+    """Refuse, before any work, a copy of the target that cannot be written or would overwrite one of the inputs."""
+    target = args.target[0]
+    read = TEXT if target == "-" or is_pipe(target) else kind(target) or (*TEXT, *PARQUET)
+    if (written := kind(args.output)) is None or not {*written} <= {*read}:
+        raise InputError(f"--output {args.output} must end in {' or '.join(read)}, as the target does; rename it.")
+    output.check_writable("--output", args.output, input_files(args))
+    if args.safe_csv and written == PARQUET:
+        raise InputError("--safe-csv does not apply to Parquet files, which contain no formulas; remove it.")
+
+
+def _classifier(args: argparse.Namespace, source_prior: float | None, standardize: bool) -> Any:
+    """Return nnPU, by choice or because torch is installed, or a logistic regression."""
+    if args.classifier == "nnpu":
+        check_torch("--classifier nnpu", "use --classifier logistic")
+    if args.classifier != "logistic":
+        if find_spec("torch"):
+            return NNPUClassifier(source_prior, scenario=args.scenario or "case-control", standardize=standardize)
+        output.print_note('the classifier is logistic; for nnpu, run pip install "priorshift[torch]".')
+    return logistic(scale=standardize)
+
+
+def _format_share(value: float) -> str:
+    """Format a share that may be close to 0 or to 1."""
+    return f"{value:.{decimals(min(value, 1 - value))}f}"

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
-from priorshift.cli.options import SETTINGS
-from priorshift.cli.parser import printable
+from priorshift.cli.options import SETTINGS, printable
+from priorshift.cli.output import print_note
 from priorshift.errors import InputError, MissingExtraError
 from priorshift.inference.prior_knowledge import survey_prior
 from priorshift.io.files import Piped, is_pipe, read_pipe
 from priorshift.loading import InputOptions, LabeledTable, load_problem
 from priorshift.methods import registry as methods
 from priorshift.methods.drpu import DRPU
-from priorshift.methods.network import import_torch
 from priorshift.problem import Problem
 
 
 def estimator_settings(args: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of an estimator that were given."""
-    settings = {name: getattr(args, name, None) for name in SETTINGS}
-    if isinstance(settings["source_prior"], dict):
-        settings["source_prior"] = survey_prior(**settings["source_prior"])
-    return {name: value for name, value in settings.items() if value is not None}
+    settings = {name: value for name in SETTINGS if (value := getattr(args, name, None)) is not None}
+    if isinstance(counts := settings.get("source_prior"), dict):
+        settings["source_prior"] = survey_prior(**counts)
+    return settings
 
 
 def make_estimator(args: argparse.Namespace, optional: tuple[str, ...] = ()) -> Any:
@@ -33,58 +32,42 @@ def make_estimator(args: argparse.Namespace, optional: tuple[str, ...] = ()) -> 
     method = methods.choose(args.method)
     for name in method.missing(settings):
         if name not in optional:
-            raise InputError(_refusal(f"--{name.replace('_', '-')}", SETTINGS[name], args.method))
+            option = f"--{name.replace('_', '-')}"
+            if args.method != "auto":
+                raise InputError(f"{option} does not apply to --method {args.method}; remove it.")
+            takers = " or ".join(other.name for other in methods.METHODS if name in other.options)
+            raise InputError(f"{option} belongs to --method {takers}; add that, or remove {option}.")
         del settings[name]
     if method.estimator is DRPU:
         check_torch(f"--method {method.name}", "use another method")
     return method.estimator(**settings)
 
 
-def _refusal(option: str, takers: Sequence[str], method: str) -> str:
-    """Say that the method does not have an option; if no method was named, which ones have it."""
-    if method != "auto":
-        return f"{option} does not apply to --method {method}; remove it."
-    return f"{option} belongs to --method {' or '.join(takers)}; add that, or remove {option}."
-
-
 def check_torch(option: str, otherwise: str) -> None:
-    """Refuse before any work what cannot be trained without torch."""
-    try:
-        import_torch()
-    except MissingExtraError:
-        raise MissingExtraError(
-            f'{option} needs torch, which is not installed; run pip install "priorshift[torch]", or {otherwise}.'
-        ) from None
+    """Refuse, before any work, what cannot be trained without torch."""
+    if not find_spec("torch"):
+        raise MissingExtraError(f'{option} needs torch; run pip install "priorshift[torch]", or {otherwise}.')
 
 
 def read_problem(args: argparse.Namespace) -> Problem:
-    """Load the problem that the options describe, and tell on stderr how columns were encoded."""
+    """Load the problem that the options describe, and print on stderr how columns were encoded."""
     _check_options(args)
     _read_pipes(args)
     options = InputOptions.from_arguments(
-        shared="identical" if args.identical_rows else args.id_column,
-        audit=args.audit_column,
-        weights=args.weight_column,
-        groups=args.group_column,
-        drop=args.drop,
-        encoder=None if args.encoder == "none" else args.encoder,
-        stream=args.stream,
-        by=args.by,
-        stratify=args.stratify,
-        in_shell=True,
-    )
+        shared="identical" if args.identical_rows else args.id_column, audit=args.audit_column,
+        weights=args.weight_column, groups=args.group_column, drop=args.drop,
+        encoder=None if args.encoder == "none" else args.encoder, stream=args.stream, by=args.by,
+        stratify=args.stratify, in_shell=True,
+    )  # fmt: skip
+    source = LabeledTable(args.source, args.label_column, args.positive_label) if args.source else None
+    target = args.target if len(args.target) > 1 else args.target[0]
     problem = load_problem(
-        positive=args.positive,
-        unlabeled=args.unlabeled,
-        target=args.target if len(args.target) > 1 else args.target[0],
-        source=LabeledTable(args.source, args.label_column, args.positive_label) if args.source else None,
-        several=has_several(args),
+        positive=args.positive, unlabeled=args.unlabeled, target=target, source=source, several=has_several(args),
         options=options,
-    )
+    )  # fmt: skip
     origin = problem.unlabeled.data.origin if problem.kind == "rows" else None
     if origin is not None:
-        line = printable(origin.line).replace("\n", "\\n").replace("\t", "\\t")
-        print(f"priorshift: columns: {line}", file=sys.stderr)
+        print_note(f"columns: {printable(origin.line)}".replace("\n", "\\n").replace("\t", "\\t"))
     return problem
 
 
@@ -102,11 +85,9 @@ def _read_pipes(args: argparse.Namespace) -> None:
     """Replace every pipe by its content, which can be read again when the target is copied."""
     names = ("positive", "unlabeled", "source")
     given = [*((f"--{name}", getattr(args, name)) for name in names), *(("--target", file) for file in args.target)]
-    twice = [option for option, path in given if path == "-"]
-    if len(twice) > 1:
-        raise InputError(
-            f"{' and '.join(twice)} are both standard input (-), which can be read only once; pass a file for one."
-        )
+    piped = [option for option, path in given if path == "-"]
+    if len(piped) > 1:
+        raise InputError(f"{' and '.join(piped)} are both standard input (-), which can be read once; pass a file.")
     args.positive, args.unlabeled, args.source, *args.target = (_read_pipe(path, option) for option, path in given)
 
 
@@ -124,43 +105,33 @@ def standard_input(option: str) -> Piped:
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    """Refuse options that contradict each other or lack another one."""
-    files = len(args.target)
-    shared = args.id_column or args.identical_rows
-    wrong = (
-        (args.id_column and args.identical_rows, "--id-column and --identical-rows exclude each other; remove one."),
-        (args.scenario == "censoring" and shared,
-         "under --scenario censoring the shared rows are known; remove --id-column and --identical-rows."),
-        (args.label_column and not args.source, "--label-column is a column of --source; pass --source, or remove it."),
-        (args.positive_label is not None and not args.label_column,
-         "--positive-label is a value of --label-column; pass that too, or remove it."),
-        (args.source and (args.positive or args.unlabeled),
-         "--source contains positive and unlabelled rows; remove --positive and --unlabeled."),
-        (args.source and not args.label_column,
-         "--source needs --label-column, the column that says which rows are labelled positive."),
-        (not args.source and not (args.positive and args.unlabeled),
-         "pass --positive and --unlabeled, or --source with --label-column."),
-        (args.by and args.stratify, "--by and --stratify cannot be combined; remove one."),
-        (args.audit_column and args.stratify, "--audit-column and --stratify cannot be combined; remove one."),
-        (args.by and files > 1, f"--by is for one --target, but {files} files are given; pass one."),
-        (args.stratify and files > 1, f"--stratify is for one --target, but {files} files are given; pass one."),
-        (args.stream and (args.source or has_several(args)),
-         "--stream is for one --target, with --positive and --unlabeled; remove it, or the other options."),
-    )  # fmt: skip
-    for is_wrong, message in wrong:
-        if is_wrong:
+    """Refuse options that contradict each other or lack another one, and a column with two uses."""
+    files, split = len(args.target), "--by" if args.by else "--stratify"
+    problems = {
+        "under --scenario censoring the shared rows are known; remove --id-column and --identical-rows.":
+            args.scenario == "censoring" and (args.id_column or args.identical_rows),
+        "--label-column is a column of --source; pass --source, or remove it.": args.label_column and not args.source,
+        "--positive-label is a value of --label-column; pass that too, or remove it.":
+            args.positive_label is not None and not args.label_column,
+        "--source contains positive and unlabelled rows; remove --positive and --unlabeled.":
+            args.source and (args.positive or args.unlabeled),
+        "--source needs --label-column, which shows the rows that are labelled positive; pass it.":
+            args.source and not args.label_column,
+        "pass --positive and --unlabeled, or --source with --label-column.":
+            not args.source and not (args.positive and args.unlabeled),
+        "--audit-column and --stratify cannot be combined; remove one.": args.audit_column and args.stratify,
+        f"{split} is for one --target, but {files} files are given; pass one.":
+            (args.by or args.stratify) and files > 1,
+        "--stream is for one --target, with --positive and --unlabeled; remove it, or the other options.":
+            args.stream and (args.source or has_several(args)),
+    }  # fmt: skip
+    for message, applies in problems.items():
+        if applies:
             raise InputError(message)
-    _check_column_uses(args)
-
-
-def _check_column_uses(args: argparse.Namespace) -> None:
-    """Refuse a column with two uses; an id may also be a group."""
     options = [*(f"--{use}-column" for use in ("id", "group", "label", "audit", "weight")), "--by", "--stratify"]
     columns = {option: getattr(args, option[2:].replace("-", "_")) for option in options}
     named = [(option, column) for option, column in columns.items() if column is not None]
     for k, (option, column) in enumerate(named):
-        if column in args.drop:
-            raise InputError(f"{option} and --drop name the same column, {column!r}; it must be one of them.")
-        for other, taken in named[:k]:
-            if taken == column and (other, option) != ("--id-column", "--group-column"):
-                raise InputError(f"{option} and {other} name the same column, {column!r}; they must differ.")
+        for other, taken in [*named[:k], *(("--drop", dropped) for dropped in args.drop)]:
+            if taken == column and (other, option) != ("--id-column", "--group-column"):  # an id may also be a group
+                raise InputError(f"{option} and {other} name the same column, {column!r}; remove one of them.")

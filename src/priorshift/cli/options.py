@@ -1,39 +1,47 @@
-"""The options that commands share, each written once, as a static description that loads no estimator.
+"""The argument parser and the options: help in groups with examples, and one sentence about wrong use.
 
-A test compares names, choices and defaults with the estimators' parameters.
+Options are described statically, so that help loads no estimator; a test compares them with the estimators' parameters.
+Colours are used on a terminal only, and they only repeat what the words say. ``NO_COLOR`` turns them off and
+``FORCE_COLOR`` on; ``TERM=dumb`` turns them off, and so does a Windows console that is not known to support them.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import shutil
+import sys
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from difflib import get_close_matches
+from itertools import takewhile
+from typing import Any, NoReturn, TextIO
 
-from priorshift.cli.parser import Parser
+from priorshift.formatting import shell_option
 
+BOLD, RED, GREEN, YELLOW = "1", "31", "32", "33"
 TABLES, ROWS, POPULATIONS = "tables", "columns with a meaning", "what is known about the populations"
 METHOD, OUTPUT = "method", "output"
-
 METHODS = ("auto", "witness", "tcpu", "km2-ls", "drpu")
-SETTINGS = {  # of estimators: the methods that have it
-    "source_prior": ("witness", "tcpu", "drpu"),
-    "scenario": ("witness", "tcpu", "drpu"),
-    "kernel": ("tcpu",),
-    "bandwidth": ("tcpu", "km2-ls"),
-    "statistic": ("tcpu",),
-    "interval": ("tcpu",),
-    "standardize": METHODS[1:],
-    "confidence": METHODS[1:],
-    "random_state": METHODS[1:],
+SETTINGS = (  # parameters of estimators
+    "source_prior", "scenario", "kernel", "bandwidth", "statistic", "interval", "standardize", "confidence",
+    "random_state",
+)  # fmt: skip
+SCHEMAS = ("estimate", "diagnose", "report", "adapt", "sketch", "demo")
+COMPLETIONS = {  # where shells look for completion scripts; zsh in every folder of $fpath
+    "bash": "~/.local/share/bash-completion/completions/priorshift",
+    "zsh": "~/.zfunc/_priorshift",
+    "fish": "~/.config/fish/completions/priorshift.fish",
 }
+_WINDOWS = ("WT_SESSION", "ANSICON", "ConEmuANSI", "TERM")  # set by consoles that support colours
 
 
 def number(text: str) -> float:
-    """Read a number, or refuse in a sentence."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    """Read a number; argparse names this function in its message about anything else."""
+    return float(text)
 
 
 def prior(text: str) -> float | tuple[float, float]:
@@ -53,7 +61,7 @@ def survey_counts(text: str) -> dict[str, int]:
         if 0 <= positives <= rows > 0:
             return {"positives": positives, "rows": rows}
     raise argparse.ArgumentTypeError(
-        f"{text!r} is not a survey result; pass the number of positives and of rows examined, such as 37/250"
+        f"{text!r} is not a survey result; pass the number of positives/rows, such as 37/250"
     )
 
 
@@ -77,10 +85,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--unlabeled": {"metavar": "FILE", "help": "unlabelled sample of the source population"},
     "--source": {"metavar": "FILE", "help": "positive and unlabelled rows in one table, with --label-column"},
     "--label-column": {"metavar": "NAME", "help": "column of --source whose larger value means positive"},
-    "--positive-label": {"metavar": "VALUE",
-        "help": "the value of --label-column that means positive, such as fraud"},
-    "--target": {"metavar": "FILE", "required": True,
-        "help": "unlabelled sample of the target population; one of the tables may be -, standard input"},
+    "--positive-label": {"metavar": "VALUE", "help": "value of --label-column that means positive, such as fraud"},
+    "--target": {"metavar": "FILE", "required": True, "nargs": "+",
+        "help": "unlabelled sample of the target population; several files are several targets. One of the tables may "
+        "be -, standard input"},
     "--by": {"metavar": "NAME", "help": "column of a single --target: the rows of each value are one target"},
     "--stratify": {"metavar": "NAME",
         "help": "column of all tables: estimate each stratum separately and combine them for the whole target"},
@@ -90,6 +98,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "auto (default) encodes categories, dates and missing cells as numbers; none accepts numbers only"},
     "--stream": {"action": argparse.BooleanOptionalAction,
         "help": "read the files in chunks, or never (default: only files that are too large for memory)"},
+    "files": {"metavar": "FILE", "nargs": "*",
+        "help": "CSV, TSV or Parquet files of one sample, or a folder of Parquet files; - is standard input"},
     # columns with a meaning
     "--id-column": {"metavar": "NAME", "help": "rows with the same id in both source tables are the same observation"},
     "--identical-rows": {"action": "store_true", "help": "rows with the same values are the same observation"},
@@ -102,10 +112,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "otherwise empty (--method witness)"},
     # what is known about the populations
     "--source-prior": {"metavar": "PRIOR", "type": prior,
-        "help": "share of positives in the source population, if known: a number, or a range such as 0.1-0.2 "
+        "help": "share of positives in the source population, a number or a range such as 0.1-0.2 "
         "(default: estimated)"},
     "--source-prior-counts": {"metavar": "POSITIVES/ROWS", "dest": "source_prior", "type": survey_counts,
-        "help": "instead of --source-prior, the result of a survey of the source population, such as 37/250; the "
+        "help": "result of a survey of the source population, such as 37/250, in place of --source-prior; the "
         "interval includes its error (--method witness or tcpu)"},
     "--target-prior": {"metavar": "PRIOR", "type": number,
         "help": "share of positives in the target population, if known (default: estimated)"},
@@ -126,49 +136,160 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "a target prior that matters: report how sure it is that the target prior lies above or below it "
         "(default: the source prior)"},
     "--classifier": {"choices": ("nnpu", "logistic"),
-        "help": "nnpu (default where torch is installed), or logistic, which is linear and needs no torch"},
+        "help": "nnpu (default if torch is installed), or logistic, which is linear and needs no torch"},
+    "--like": {"metavar": "FILE",
+        "help": "first sketch, whose columns, encoding, scale and random features are used; or a score model, by "
+        "which rows are counted"},
+    "--features": {"metavar": "NUMBER", "type": int, "help": "number of random features (default: 512)"},
     "--no-standardize": {"dest": "standardize", "action": "store_const", "const": False,
-        "help": "do not scale columns by the mean and standard deviation of the source"},
+        "help": "do not scale columns by their mean and standard deviation"},
     "--confidence": {"metavar": "LEVEL", "type": number, "help": "confidence level of the interval (default: 0.95)"},
-    "--random-state": {"metavar": "SEED", "type": int, "default": 0,
-        "help": "seed of all random numbers (default: 0)"},
+    "--random-state": {"metavar": "SEED", "type": int, "default": 0, "help": "seed of random numbers (default: 0)"},
     # output
     "--json": {"action": "store_true", "help": "print the result as JSON (see priorshift schema)"},
     "--plot": {"metavar": "FILE", "help": "write a figure of the estimate (.png, .svg or .pdf)"},
     "--output": {"metavar": "FILE", "help": "write the table of several targets or strata as a CSV file"},
     "--title": {"metavar": "TEXT", "help": "heading of the report"},
+    "--report": {"metavar": "FILE", "help": "report to write (default: demo.html, or none with --json)"},
+    "--no-report": {"action": "store_true", "help": "do not write a report"},
     "--safe-csv": {"action": "store_true",
         "help": "put an apostrophe before cells that a spreadsheet would take for a formula"},
+    "--epsilon": {"metavar": "NUMBER", "type": number, "help": "add noise for differential privacy (with --delta)"},
+    "--delta": {"metavar": "NUMBER", "type": number, "help": "a probability far below one over the number of rows"},
+    "name": {"metavar": "NAME", "choices": SCHEMAS,
+        "help": f"command: {', '.join(SCHEMAS)} (sketch always prints JSON)"},
+    "shell": {"metavar": "SHELL", "choices": tuple(COMPLETIONS), "help": " or ".join(COMPLETIONS)},
+    "rest": {"nargs": argparse.REMAINDER, "help": "see priorshift experiment --help"},
+    # app
+    "--port": {"metavar": "N", "type": int, "default": 0, "help": "port to listen on (default: a free port)"},
+    "--no-browser": {"action": "store_true", "help": "print the address and do not open a browser"},
+    "--max-rows": {"metavar": "N", "type": positive_integer,
+        "help": "largest number of rows in a file (default: 1,000,000)"},
+    "--max-bytes": {"metavar": "N", "type": positive_integer,
+        "help": "largest size of a file, compressed or not (default: 500,000,000)"},
+    "--time-limit": {"metavar": "SECONDS", "type": positive_integer, "help": "longest time of a job (default: 1800)"},
+    "--host": {"metavar": "ADDRESS", "default": "127.0.0.1",
+        "help": "address to listen on; any but this computer's own 127.0.0.1 needs --expose-to-network"},
+    "--expose-to-network": {"action": "store_true",
+        "help": "listen on --host: everyone who can reach this computer and has the address can use the app and read "
+        "uploaded files, and so can anyone on the network between, because the connection is not encrypted"},
 }  # fmt: skip
 _FLAGS = {"--output": ("-o", "--output"), "--random-state": ("--random-state", "--seed")}
 
 
-def add(command: Parser, title: str, *names: str, **changes: Any) -> None:
-    """Add options to one group of a command; `changes` replace parts of their description."""
-    for name in names:
-        command.group(title).add_argument(*_FLAGS.get(name, (name,)), **OPTIONS[name] | changes)
+def use_colors(stream: TextIO | None) -> bool:
+    """Return whether text written to the stream may be coloured."""
+    if os.environ.get("NO_COLOR") or os.environ.get("FORCE_COLOR"):
+        return not os.environ.get("NO_COLOR")
+    if stream is None or os.environ.get("TERM") == "dumb" or not stream.isatty():
+        return False
+    return os.name != "nt" or any(map(os.environ.get, _WINDOWS))
 
 
-def add_tables(command: Parser, *, several: bool = False, streamed: bool = False, strata: bool = False) -> None:
-    """Add the options that name tables and their columns."""
-    command.set_defaults(by=None, stratify=None, stream=None if streamed else False)  # where it has no such option
-    add(command, TABLES, "--positive", "--unlabeled", "--source", "--label-column", "--positive-label")
-    if several:
-        more = f"{OPTIONS['--target']['help']}; several files are several targets"
-        add(command, TABLES, "--target", nargs="+", help=more)
-        add(command, TABLES, "--by", *(["--stratify"] if strata else []))
-    else:
-        add(command, TABLES, "--target", nargs=1)
-    add(command, TABLES, "--drop", "--encoder", *(["--stream"] if streamed else []))
-    add(command, ROWS, "--id-column", "--identical-rows", "--group-column", "--weight-column", "--audit-column")
+def colored(text: str, color: str, stream: TextIO | None = None) -> str:
+    """Return the text in a colour if its stream, by default stdout, supports colours."""
+    return f"\033[{color}m{text}\033[0m" if text and use_colors(stream or sys.stdout) else text
 
 
-def add_estimator(command: Parser, *, methods: bool = True) -> None:
-    """Add the options of the estimator, of all `methods` or of the default one."""
-    priors = command.group(POPULATIONS).add_mutually_exclusive_group()
-    for name in ("--source-prior", "--source-prior-counts"):
-        priors.add_argument(name, **OPTIONS[name])
-    add(command, POPULATIONS, "--scenario")
-    if methods:
-        add(command, METHOD, "--method", "--kernel", "--bandwidth", "--statistic", "--interval")
-    add(command, METHOD, "--no-standardize", "--confidence", "--random-state")
+def printable(text: str) -> str:
+    """Escape characters that control a terminal or reverse a line; keep line ends, tabs and the joiners of emoji."""
+    return "".join(
+        c if c in "\n\t\u200c\u200d" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else ascii(c)[1:-1]
+        for c in text
+    )
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help whose second column leaves space for the longest name of a command, which Python 3.11 ignores."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._action_max_length = 14
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose help ends with notes and examples, and whose errors are one sentence."""
+
+    def __init__(
+        self, description: str = "", notes: str = "", examples: Iterable[tuple[str, str]] = (), **named: Any
+    ) -> None:
+        self.examples = tuple(examples)  # what each is for, and the command
+        width = max(shutil.get_terminal_size().columns - 2, 40)  # as argparse wraps the options
+        lines = [line for example in self.examples for line in _format_example(*example, width)]
+        epilog = [_fill(notes, width)] * bool(notes) + ["\n".join(["examples:", *lines])] * bool(lines)
+        super().__init__(
+            description=_fill(description, width), epilog="\n\n".join(epilog), formatter_class=_Help, **named
+        )
+        self.options = self._actions  # with positional arguments
+        self.commands: dict[str, Parser] = {}
+
+    def add_options(self, title: str, names: str, changes: Mapping[str, dict[str, Any]]) -> None:
+        """Add a group of options; those joined by | exclude each other; `changes` replace parts of a description."""
+        group = self.add_argument_group(title)
+        for alternatives in names.split():
+            parent = group.add_mutually_exclusive_group() if "|" in alternatives else group
+            for name in alternatives.split("|"):
+                parent.add_argument(*_FLAGS.get(name, (name,)), **OPTIONS[name] | changes.get(name, {}))
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{colored('priorshift:', RED, sys.stderr)} {printable(message)} (see {self.prog} --help).\n")
+
+    def refuse_unknown(self, words: Sequence[str]) -> None:
+        """Refuse unknown options and values without an option.
+
+        argparse would first report missing options, which a misspelt one may have been meant to be.
+        """
+        words = list(takewhile(lambda word: word != "--", words))
+        if words and not words[0].startswith("-") and not self._get_positional_actions():
+            option = shell_option("--target", words[0])
+            advice = f"name the option, such as {option}" if self._knows("--target") else "remove it"
+            self.error(f"there is no option before {words[0]!r}; {advice}")
+        for word in words:
+            if _is_option(word) and not self._knows(word):
+                option = word.split("=")[0]
+                self.error(f"{option} is not an option of {self.prog}{_suggest(option, self._option_string_actions)}")
+
+    def _knows(self, word: str) -> bool:
+        option = word.split("=")[0]
+        if word.startswith("--"):
+            return any(known.startswith(option) for known in self._option_string_actions)  # may be abbreviated
+        return option in self._option_string_actions or word[:2] in self._option_string_actions
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        known, suggestion = ", ".join(action.choices), _suggest(value, action.choices)
+        if isinstance(action.choices, dict):
+            self.error(f"{value!r} is not a command{suggestion or f'; the commands are {known}'}")
+        raise argparse.ArgumentError(action, f"{value!r} is not one of {known}{suggestion}")
+
+
+def _suggest(word: str, known: Iterable[str]) -> str:
+    """Suggest the only known name that has the word as a part, or else the most similar one."""
+    names, bare = {f"--{name.strip('-')}": name for name in known}, word.strip("-")
+    close = [name for name in names if bare in name.split("-")]
+    if len(close) != 1:
+        close = get_close_matches(f"--{bare}", names, n=1)
+    return f"; did you mean {names[close[0]]}?" if close else ""
+
+
+def _is_option(word: str) -> bool:
+    """Return whether argparse takes the word for an option: not -, a negative number or a text with spaces."""
+    with suppress(ValueError):
+        float(word)
+        return False
+    return len(word) > 1 and word.startswith("-") and " " not in word
+
+
+def _format_example(purpose: str, command: str, width: int) -> list[str]:
+    """Return the purpose and, below it, the command in lines that fit the terminal."""
+    lines = ["   "]
+    for part in re.split(r" (?=--?\w|> )", command):
+        if len(lines[-1]) + len(part) + 3 > width:
+            lines.append("       ")
+        lines[-1] += f" {part}"
+    return [_fill(f"{purpose}:", width, "  "), " \\\n".join(lines)]
+
+
+def _fill(text: str, width: int, indent: str = "") -> str:
+    return textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)

@@ -1,4 +1,4 @@
-"""What commands print and write: results, warnings and errors on the terminal; files as a whole or not at all.
+"""What commands print and write: results, notes, warnings and errors; files as a whole or not at all.
 
 Results in words have the estimate and its interval in bold, and the verdict of a diagnosis in its colour.
 """
@@ -12,24 +12,27 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from priorshift.cli import INTERRUPTED
-from priorshift.cli.parser import BOLD, GREEN, RED, YELLOW, colored, printable
+from priorshift.cli.options import BOLD, GREEN, RED, YELLOW, colored, printable
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
+from priorshift.diagnosis.verdict import Verdict
 from priorshift.errors import InputError, PriorShiftWarning
 from priorshift.io.files import PARQUET, atomic_write, kind
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.progress import show_progress
-from priorshift.report.page import check_ending, check_extra
+from priorshift.report.page import ENDINGS, check_extra
 from priorshift.results import PriorEstimate
 
 FIGURES = (".png", ".svg", ".pdf")
-ANSWERS = {"yes": GREEN, "with care": YELLOW, "no": RED}
+_ANSWERS = {"yes": GREEN, "with care": YELLOW, "no": RED}
+_VERDICT = r"(?<=^May I publish this number\? )[\w ]+"
 
 
 def run_command(args: argparse.Namespace, *, as_program: bool = False) -> int:
@@ -42,36 +45,35 @@ def run_command(args: argparse.Namespace, *, as_program: bool = False) -> int:
             print(end="", flush=True)
             return code
         except BaseException as error:
-            if received and not isinstance(error, KeyboardInterrupt):  # such as an import that Ctrl-C made fail
-                return _fail(INTERRUPTED, 130)
-            return _failure(error)
+            return _report_failure(error, interrupted=bool(received))
 
 
-def _failure(error: BaseException) -> int:
-    """Print what went wrong and return the exit code; a defect of ours is raised."""
+def _report_failure(error: BaseException, *, interrupted: bool) -> int:
+    """Print what went wrong and return the exit code; an error that is a bug is raised."""
+    code = 2
     if isinstance(error, KeyboardInterrupt):
-        return _fail(str(error) or INTERRUPTED, 130)
-    if isinstance(error, InputError):
-        return _fail(str(error))
-    if isinstance(error, MemoryError):
-        return _fail("the data do not fit into memory; use fewer rows.")
-    if isinstance(error, BrokenPipeError):  # whoever read our output has gone
+        message, code = str(error) or INTERRUPTED, 130
+    elif interrupted:  # such as an import that Ctrl-C made fail
+        message, code = INTERRUPTED, 130
+    elif isinstance(error, InputError):
+        message = str(error)
+    elif isinstance(error, MemoryError):
+        message = "the data do not fit into memory; use fewer rows."
+    elif isinstance(error, BrokenPipeError):  # the program that read our output has ended
         _discard_output()
         return 0
-    if isinstance(error, OSError):
+    elif isinstance(error, OSError):
         if error.filename is None:  # it may be standard output
             _discard_output()
-        return _fail(f"cannot use {error.filename or 'a file'}: {error.strerror or error}.")
-    raise error
-
-
-def _fail(message: str, code: int = 2) -> int:
+        message = f"cannot use {error.filename or 'a file'}: {error.strerror or error}."
+    else:
+        raise error
     print(colored("priorshift:", RED, sys.stderr), printable(message), file=sys.stderr)
     return code
 
 
 def _discard_output() -> None:
-    """Send what cannot be printed nowhere, so that Python does not try again at exit."""
+    """Discard what cannot be printed, so that Python does not try again at exit."""
     with suppress(OSError):  # a replacement of standard output may not be a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -111,84 +113,65 @@ def _warnings_as_sentences() -> Iterator[None]:
         yield
 
 
-def check_writable(option: str, path: str, inputs: Sequence[str | None] = ()) -> None:
+def check_writable(option: str, path: str, inputs: Sequence[str | None] = (), endings: Sequence[str] = ()) -> None:
     """Refuse, before any work, a path that cannot be written or is one of the inputs; links are followed."""
     name = f"{option} {path}"
+    if endings and Path(path).suffix.lower() not in endings:
+        raise InputError(f"{name} must end in {' or '.join(endings)}; rename it.")
     try:
         file = Path(os.path.realpath(path))
-        if file.is_symlink():
-            raise InputError(f"{name} is a link that leads back to itself; name a file.")
         with suppress(FileNotFoundError, NotADirectoryError):
             file.lstat()  # raises errors that the calls below hide from Python 3.14 on
-        if file.is_dir():
-            raise InputError(f"{name} is a folder; name a file.")
-        if not file.parent.is_dir():
-            raise InputError(f"{name} is in a folder that does not exist; create the folder first.")
-        if file.exists() and not file.is_file():
-            raise InputError(f"{name} is a pipe or a device; name a file.")
-    except (OSError, ValueError) as error:  # a name that is too long or contains a zero, or a folder without access
-        if isinstance(error, InputError):
-            raise
+        exists = file.exists()
+        problems = {
+            "is a link that leads back to itself; name a file.": file.is_symlink(),
+            "is a folder; name a file.": file.is_dir(),
+            "is in a folder that does not exist; create the folder first.": not file.parent.is_dir(),
+            "is a pipe or a device; name a file.": exists and not file.is_file(),
+            "already exists and is read-only; name another file.": exists and not os.access(file, os.W_OK),
+            f"is in {file.parent}, which cannot be written to; name a file in another folder.":
+                not os.access(file.parent, os.W_OK | os.X_OK),
+            "is one of the tables that are read; name another file.": any(_is_same(file, other) for other in inputs),
+        }  # fmt: skip
+    except (OSError, ValueError):  # a name that is too long or contains a zero, or a folder without access
         raise InputError(f"{option} {path[:40]!r} cannot be written; name another file.") from None
-    if file.exists() and not os.access(file, os.W_OK):
-        raise InputError(f"{name} already exists and is read-only; name another file, or make it writable.")
-    if not os.access(file.parent, os.W_OK | os.X_OK):
-        raise InputError(f"{name} is in {file.parent}, which cannot be written to; name a file in another folder.")
-    for other in inputs:
-        if other and file.exists() and Path(other).exists() and (file.samefile(other) or _is_part_of(file, other)):
-            raise InputError(f"{name} is one of the tables that are read; name another file.")
+    for problem, applies in problems.items():
+        if applies:
+            raise InputError(f"{name} {problem}")
 
 
-def _is_part_of(file: Path, folder: str) -> bool:
-    """Return whether the file is one of the Parquet files of a folder that is read as a table."""
-    return os.path.isdir(folder) and kind(file) == PARQUET and file.parent.samefile(folder)
+def _is_same(file: Path, other: str | None) -> bool:
+    """Return whether the file is an input, or one of the Parquet files of a folder that is read as a table."""
+    if not other or not file.exists() or not os.path.exists(other):
+        return False
+    return file.samefile(other) or (os.path.isdir(other) and kind(file) == PARQUET and file.parent.samefile(other))
 
 
 def check_figure(path: str | None) -> None:
     """Refuse, before any work, a figure that cannot be drawn or written."""
     if path is None:
         return
-    if Path(path).suffix.lower() not in FIGURES:
-        raise InputError(f"--plot {path} must end in {', '.join(FIGURES)}; rename it.")
-    check_writable("--plot", path)
-    try:
-        import matplotlib
-    except ImportError:
-        raise InputError('--plot needs matplotlib; run pip install "priorshift[plot]".') from None
-    matplotlib.use("agg")
-
-
-def check_table(path: str | None, inputs: Sequence[str]) -> None:
-    """Refuse, before any work, a table that cannot be written or is one of the inputs."""
-    if path is None:
-        return
-    if Path(path).suffix.lower() != ".csv":
-        raise InputError(f"--output {path} must end in .csv; rename it.")
-    check_writable("--output", path, inputs)
+    check_writable("--plot", path, endings=FIGURES)
+    if not find_spec("matplotlib"):
+        raise InputError('--plot needs matplotlib; run pip install "priorshift[plot]".')
+    import_module("matplotlib").use("agg")
 
 
 def check_report(option: str, path: str, inputs: Sequence[str] = ()) -> None:
-    """Refuse, before any work, a report that cannot be made or written."""
-    check_ending(path, option)
-    check_writable(option, path, inputs)
+    """Refuse, before any work, a report that cannot be rendered or written."""
+    check_writable(option, path, inputs, ENDINGS)
     check_extra()
 
 
-def write_table(path: str | None, text: str) -> None:
-    """Write a table, as a whole or not at all."""
-    if path is None:
-        return
+def write_figure(path: str, axes: Any) -> None:
+    """Write the figure of the axes, as a whole or not at all."""
     with atomic_write(path) as draft:
-        draft.write_text(text, encoding="utf-8", newline="")
+        axes.figure.savefig(draft, dpi=150, format=Path(path).suffix[1:].lower())  # a link may have another ending
 
 
-def write_figure(path: str | None, draw: Callable[[], Any]) -> None:
-    """Draw a figure and write it, as a whole or not at all."""
-    if path is None:
-        return
-    figure = draw().figure
-    with atomic_write(path) as draft:
-        figure.savefig(draft, dpi=150, format=Path(path).suffix[1:].lower())  # a link may point to another ending
+def print_note(message: str) -> None:
+    """Print a sentence on stderr."""
+    print(f"priorshift: {message}", file=sys.stderr)
 
 
 def print_json(result: dict[str, Any]) -> None:
@@ -205,31 +188,20 @@ def print_result(result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses)
             text += f"\n{result.equality_test()}"
     elif isinstance(result, Diagnoses):
         text = _highlight_table(text, len(result), after="publish?")
-    elif isinstance(result, Diagnosis):
-        text = _highlight_answer(_highlight_estimate(text, result.estimate))
     else:
-        text = _highlight_estimate(text, result)
+        estimate = result.estimate if isinstance(result, Diagnosis) else result
+        number = str(estimate).partition(" (")[0]  # with its interval
+        text = _color_answer(_VERDICT, text.replace(number, colored(number, BOLD), 1))
     print(text)
 
 
-def print_verdict(diagnosis: Diagnosis) -> None:
-    """Print whether the number can be published, and the number, in two lines."""
-    print(_highlight_answer(str(diagnosis.verdict).partition("\n")[0]))
-    print_result(diagnosis.estimate)
+def print_verdict(verdict: Verdict) -> None:
+    """Print whether the number can be published, in one line."""
+    print(_color_answer(_VERDICT, str(verdict).partition("\n")[0]))
 
 
-def _highlight_answer(text: str) -> str:
-    return re.sub(r"(?<=^May I publish this number\? )[\w ]+", _color_answer, text)
-
-
-def _color_answer(match: re.Match[str]) -> str:
-    return colored(match[0], ANSWERS.get(match[0].strip().lower(), BOLD))
-
-
-def _highlight_estimate(text: str, estimate: PriorEstimate) -> str:
-    """Print the number and its interval, which precede the parentheses, in bold."""
-    number = str(estimate).partition(" (")[0]
-    return text.replace(number, colored(number, BOLD), 1)
+def _color_answer(pattern: str, text: str) -> str:
+    return re.sub(pattern, lambda match: colored(match[0], _ANSWERS.get(match[0].strip().lower(), BOLD)), text)
 
 
 def _highlight_table(text: str, count: int, after: str) -> str:
@@ -238,6 +210,6 @@ def _highlight_table(text: str, count: int, after: str) -> str:
     start = header.rindex(after) + len(after)
     end = header.index("interval", start) + len("interval") if "interval" in header[start:] else len(header)
     for k, row in enumerate(rows[:count]):
-        answer = re.sub(rf"({'|'.join(ANSWERS)})$", _color_answer, row[:start])
+        answer = _color_answer(rf"({'|'.join(_ANSWERS)})$", row[:start])
         rows[k] = answer + colored(row[start:end], BOLD) + row[end:]
     return "\n".join([header, *rows])

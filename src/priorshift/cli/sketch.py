@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from priorshift.cli.inputs import standard_input
-from priorshift.cli.output import check_writable, print_json
+from priorshift.cli.output import check_writable, print_json, print_note
 from priorshift.errors import InputError
 from priorshift.io.chunks import refuse_twice
 from priorshift.io.header_fields import Fields
@@ -27,7 +26,7 @@ from priorshift.sketch.private import release
 
 _SECONDS = 30.0  # between two checkpoints
 _NAME = "the sample"
-_SETTINGS = ("features", "bandwidth", "kernel", "standardize", "random_state")
+_SETTINGS = ("features", "bandwidth", "kernel", "standardize", "random_state", "drop")  # of a first sketch
 
 Summary = Sketch | Histogram
 
@@ -42,53 +41,57 @@ def run(args: argparse.Namespace) -> None:
         return
     if not args.files:
         raise InputError("name the files of a sample, or pass --positive and --unlabeled to fit a score model.")
-    check_writable("--output", _checkpoint_path(args), [*args.files, args.like])
+    check_writable("--output", f"{args.output}.part", [*args.files, args.like])
     saved = [file for file in args.files if container.is_saved(file)]
     if saved and len(saved) < len(args.files):
         raise InputError(f"{saved[0]} is a sketch and other files are tables; pass sketches only, or tables only.")
     summary = _merge(args) if saved else _summarize(args)
-    print(f"priorshift: {summary}, written to {args.output}.", file=sys.stderr)
-    kind = "sketch" if isinstance(summary, Sketch) else "histogram"
-    description = _describe(summary) if isinstance(summary, Sketch) else {"model": summary.model}
-    print_json({"kind": kind, "rows": len(summary), **description, "path": args.output})
-
-
-def _describe(sketch: Sketch) -> dict[str, Any]:
-    reader, features = sketch.design.reader, sketch.design.features
-    return {
-        "columns": reader.width if reader.columns is None else list(reader.columns),
-        "features": features.size,
-        "kernel": features.kernel.name,
-        "bandwidth": features.bandwidth,
-    }
+    print_note(f"{summary}, written to {args.output}.")
+    if isinstance(summary, Histogram):
+        print_json({"kind": "histogram", "rows": len(summary), "model": summary.model, "path": args.output})
+        return
+    reader, features = summary.design.reader, summary.design.features
+    columns = reader.width if reader.columns is None else list(reader.columns)
+    print_json({
+        "kind": "sketch", "rows": len(summary), "columns": columns, "features": features.size,
+        "kernel": features.kernel.name, "bandwidth": features.bandwidth, "path": args.output,
+    })  # fmt: skip
 
 
 def _fit_model(args: argparse.Namespace) -> None:
     """Fit a score model to the source and save it."""
     if not (args.positive and args.unlabeled) or args.files:
         raise InputError("a score model is fitted to --positive and --unlabeled; pass both, and no other file.")
-    for option in ("like", "weight_column", "epsilon", "features", "kernel", "bandwidth"):
-        if getattr(args, option, None) is not None:
-            raise InputError(f"--{option.replace('_', '-')} does not apply to a score model; remove it.")
-    settings = {name: value for name in ("standardize", "random_state") if (value := getattr(args, name)) is not None}
-    model = ScoreModel.fit(args.positive, args.unlabeled, drop=args.drop, **settings)
+    others = ("like", "weight_column", "epsilon", "features", "kernel", "bandwidth")
+    _refuse(args, others, "does not apply to a score model")
+    model = ScoreModel.fit(args.positive, args.unlabeled, **_given(args, ("drop", "standardize", "random_state")))
     model.save(args.output)
-    print(f"priorshift: {model}, written to {args.output}.", file=sys.stderr)
+    print_note(f"{model}, written to {args.output}.")
     print_json({"kind": "score model", "model": model.fingerprint, "path": args.output})
+
+
+def _given(args: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    """Return the options that were given."""
+    return {name: value for name in names if (value := getattr(args, name)) not in (None, [])}
+
+
+def _refuse(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
+    """Refuse options that have no effect."""
+    for name in _given(args, names):
+        option = "no-standardize" if name == "standardize" else name.replace("_", "-")
+        raise InputError(f"--{option} {reason}; remove it.")
 
 
 def _merge(args: argparse.Namespace) -> Summary:
     """Merge the sketches, or histograms, of parts of a sample, and save the result."""
-    _refuse_settings(args, "merged sketches have their own")
-    for option, value in (("--like", args.like), ("--weight-column", args.weight_column)):
-        if value is not None:
-            raise InputError(f"{option} does not apply when sketches are merged; remove it.")
+    _refuse(args, _SETTINGS, "is a setting of the first sketch, but merged sketches have their own")
+    _refuse(args, ("like", "weight_column"), "does not apply when sketches are merged")
     refuse_twice(args.files, _NAME)
     parts: list[Any] = [load(file) for file in args.files]
     for file, part in zip(args.files, parts, strict=True):
         if isinstance(part, ScoreModel):
             raise InputError(f"{file} is a score model, but a sketch is expected; pass it as --like, with tables.")
-    return _save(reduce(lambda one, other: one.merge(other), parts), args)
+    return _save(reduce(lambda first, second: first.merge(second), parts), args)
 
 
 def _summarize(args: argparse.Namespace) -> Summary:
@@ -96,24 +99,27 @@ def _summarize(args: argparse.Namespace) -> Summary:
     like = _load_like(args)
     reader = None if like is None else like.design.reader if isinstance(like, Sketch) else like.reader
     if args.weight_column in args.drop:
-        raise InputError(
-            f"--weight-column and --drop name the same column, {args.weight_column!r}; it must be one of them."
-        )
-    drop = tuple(args.drop) if reader is None else reader.drop
-    chunks = open_chunks(_open_files(args.files), drop, args.weight_column, _NAME)
-    settings = {name: getattr(args, name) for name in (*_SETTINGS, "drop", "weight_column")}
+        raise InputError(f"--weight-column and --drop name the same column, {args.weight_column!r}; remove one.")
+    files: Any = args.files
+    if "-" in files:
+        if len(files) > 1:
+            raise InputError("standard input (-) cannot be combined with other files; pass it alone, or pass files.")
+        files = standard_input("FILE")
+    chunks = open_chunks(files, tuple(args.drop) if reader is None else reader.drop, args.weight_column, _NAME)
+    settings = {name: getattr(args, name) for name in (*_SETTINGS, "weight_column")}
     settings["like"] = getattr(like.design if isinstance(like, Sketch) else like, "fingerprint", None)
     from_contents: Any = Histogram.from_contents if isinstance(like, ScoreModel) else Sketch.from_contents
-    checkpoint = Checkpoint(_checkpoint_path(args), file_states(chunks.files), settings, from_contents)
+    states = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in chunks.files]
+    checkpoint = Checkpoint(f"{args.output}.part", states, settings, from_contents)
     start: Any = checkpoint.load()
     steps: Iterator[Summary]
     if isinstance(like, ScoreModel):
         steps = Histogram.checkpoints(chunks, model=like, resume=start)
     else:
-        given = _given_settings(args)
+        given = _given(args, _SETTINGS)
         steps = Sketch.checkpoints(chunks, like=like, weights=args.weight_column, resume=start, **given)
     summary = _save(checkpoint.finish(steps, start), args)
-    checkpoint.remove()
+    Path(checkpoint.path).unlink(missing_ok=True)
     return summary
 
 
@@ -121,32 +127,12 @@ def _load_like(args: argparse.Namespace) -> Sketch | ScoreModel | None:
     if args.like is None:
         return None
     like = load(args.like)
-    _refuse_settings(args, "--like has its own")
+    _refuse(args, _SETTINGS, "is a setting of the first sketch, but --like has its own")
     if isinstance(like, Histogram):
         raise InputError(f"--like {args.like} is a histogram, but a score model is expected; pass the model.")
-    if isinstance(like, ScoreModel) and args.weight_column:
-        raise InputError("--weight-column does not apply with a score model, which counts rows; remove it.")
+    if isinstance(like, ScoreModel):
+        _refuse(args, ("weight_column",), "does not apply with a score model, which counts rows")
     return like
-
-
-def _given_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of a first sketch that were given."""
-    settings = {name: value for name in _SETTINGS if (value := getattr(args, name)) is not None}
-    return settings | ({"drop": tuple(args.drop)} if args.drop else {})
-
-
-def _refuse_settings(args: argparse.Namespace, why: str) -> None:
-    for name in _given_settings(args):
-        option = "--no-standardize" if name == "standardize" else f"--{name.replace('_', '-')}"
-        raise InputError(f"{option} is a setting of the first sketch, but {why}; remove it.")
-
-
-def _open_files(files: list[str]) -> Any:
-    if "-" not in files:
-        return files
-    if len(files) > 1:
-        raise InputError("standard input (-) cannot be combined with other files; pass it alone, or pass files.")
-    return standard_input("FILE")
 
 
 def _save(summary: Summary, args: argparse.Namespace) -> Summary:
@@ -157,22 +143,12 @@ def _save(summary: Summary, args: argparse.Namespace) -> Summary:
     return summary
 
 
-def _checkpoint_path(args: argparse.Namespace) -> str:
-    return f"{args.output}.part"
-
-
-def file_states(files: Sequence[Path]) -> list[list[Any]]:
-    """Return path, size and modification time of files, which show whether one has changed."""
-    states = [(file.resolve(), file.stat()) for file in files]
-    return [[str(path), state.st_size, state.st_mtime_ns] for path, state in states]
-
-
 @dataclass(frozen=True)
 class Checkpoint:
     """The file of a checkpoint, and the work that it belongs to."""
 
     path: str
-    files: list[list[Any]]  # empty for a pipe, which cannot be read again
+    files: list[list[Any]]  # path, size and modification time of each; empty for a pipe, which cannot be read again
     settings: dict[str, Any]  # None where an option was not given
     from_contents: Callable[[dict[str, Any], dict[str, Any]], Summary]
 
@@ -183,9 +159,8 @@ class Checkpoint:
         try:
             saved = container.read(self.path, [container.CHECKPOINT])
         except InputError as error:
-            reason = str(error).split(";")[0]
             raise InputError(
-                f"{reason}; the checkpoint is written there: move the file, or name another --output."
+                f"{str(error).split(';')[0]}; the checkpoint is written there: move the file, or name another --output."
             ) from None
         fields = Fields(saved.header, "files settings summary", f"checkpoint {self.path}")
         if difference := self._difference(fields.source):
@@ -194,7 +169,7 @@ class Checkpoint:
                 "delete the file to start again."
             )
         summary = self.from_contents(fields.source["summary"], saved.arrays)
-        print(f"priorshift: continuing after {len(summary):,} rows, from {self.path}.", file=sys.stderr)
+        print_note(f"continuing after {len(summary):,} rows, from {self.path}.")
         return summary
 
     def finish(self, steps: Iterator[Summary], start: Summary | None) -> Summary:
@@ -215,10 +190,6 @@ class Checkpoint:
         if summary is None:
             raise InputError("there are no rows; pass files with rows.")
         return summary
-
-    def remove(self) -> None:
-        """Delete the checkpoint, once the output is written."""
-        Path(self.path).unlink(missing_ok=True)
 
     def _save(self, summary: Summary) -> None:
         header, arrays = summary.to_contents()

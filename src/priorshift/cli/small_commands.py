@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module, resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from priorshift import plots, simulate
+from priorshift.cli import output
 from priorshift.cli.inputs import estimator_settings
-from priorshift.cli.output import FIGURES, check_figure, check_report, print_json, print_result, write_figure
 from priorshift.diagnosis.diagnose import diagnose_target
 from priorshift.errors import InputError, MissingExtraError
 from priorshift.io.files import PARQUET, TEXT
@@ -22,26 +24,19 @@ from priorshift.loading import InputOptions, load_problem
 from priorshift.methods.witness_shift import WitnessShift
 from priorshift.report.page import ENDINGS, write
 
-_TABLES = (*TEXT, *(f"{ending}.gz" for ending in TEXT), *PARQUET)
-_COMPLETED = {  # endings of the files that an option reads or writes
-    **dict.fromkeys(("positive", "unlabeled", "source", "target"), _TABLES),
-    "plot": FIGURES,
-    "page": ENDINGS,
-    "report": ENDINGS,
-}
 _CHECKOUT = Path(__file__).resolve().parents[3]  # of src/priorshift/cli, where the package was installed editable
-_DEMO_PAGE = "demo.html"
 _DEMO_TITLE = "How many of the new tumours are malignant?"
 _DEMO_NEXT = """
 try next:
   priorshift report --positive P.csv --unlabeled U.csv --target T.csv -o report.html
   priorshift app              # the same in a browser
   priorshift estimate --help  # all options, with examples"""
-_URN = "urn:priorshift:schema:"
 
 
 def run_app(args: argparse.Namespace) -> None:
     """Serve the page until it is ended."""
+    if not (find_spec("starlette") and find_spec("uvicorn")):
+        raise MissingExtraError('the app needs starlette and uvicorn; run pip install "priorshift[app]".')
     from priorshift.app.serve import serve
     from priorshift.app.uploads import Limits
 
@@ -55,23 +50,24 @@ def run_app(args: argparse.Namespace) -> None:
 
 
 def _announce(address: str) -> None:
-    print(f"priorshift app: {address}")
-    print("Open this address in a browser. Ctrl-C ends the app and deletes uploaded files.", flush=True)
+    hint = "Open this address in a browser. Ctrl-C ends the app and deletes uploaded files."
+    print(f"priorshift app: {address}", hint, sep="\n", flush=True)
 
 
 def run_completion(args: argparse.Namespace) -> None:
     """Print the completion script of a shell."""
-    try:
-        import shtab
-    except ImportError:
-        raise MissingExtraError(
-            'completion needs shtab, which is not installed; run pip install "priorshift[completion]".'
-        ) from None
+    if not find_spec("shtab"):
+        raise MissingExtraError('completion needs shtab; run pip install "priorshift[completion]".')
+    import shtab
+
+    tables = (*TEXT, *(f"{ending}.gz" for ending in TEXT), *PARQUET)
+    endings = dict.fromkeys(("positive", "unlabeled", "source", "target"), tables)
+    endings |= {"plot": output.FIGURES, "page": ENDINGS, "report": ENDINGS}
     for command in args.parser.commands.values():
         for option in command.options:
             if option.metavar == "FILE":
-                endings = _COMPLETED.get(option.dest)
-                option.complete = shtab.glob(*(f"*{ending}" for ending in endings)) if endings else shtab.FILE
+                patterns = [f"*{ending}" for ending in endings.get(option.dest, ())]
+                option.complete = shtab.glob(*patterns) if patterns else shtab.FILE
     print(shtab.complete(args.parser, args.shell))
 
 
@@ -79,38 +75,36 @@ def run_demo(args: argparse.Namespace) -> None:
     """Estimate on breast-cancer data with 20% malignant tumours in the source and 50% in the target."""
     from sklearn.datasets import load_breast_cancer
 
-    check_figure(args.plot)
+    output.check_figure(args.plot)
     page, reason = _demo_page(args)
     data = load_breast_cancer()
-    malignant = data.target == 0
-    s = simulate.shift_labels(data.data, malignant, 0.2, 0.5, random_state=args.random_state)
+    s = simulate.shift_labels(data.data, data.target == 0, 0.2, 0.5, random_state=args.random_state)
     witness = WitnessShift(0.2, **estimator_settings(args))
     truth = float(s.target_labels.mean())
     if page is None:
         estimate = witness.fit(s.X, s.y, shared=s.ids).estimate(s.target)
     else:
-        names, labeled = tuple(map(str, data.feature_names)), s.y == 1
-        unlabeled, positive = (
-            Table(name, s.X[rows], names, {"tumour": s.ids[rows]})
-            for name, rows in (("unlabeled", ~labeled), ("positive", labeled))
-        )
-        options = InputOptions.from_arguments(shared="tumour", stream=False)
+        names = tuple(map(str, data.feature_names))
         problem = load_problem(
-            positive=positive, unlabeled=unlabeled, target=Table("target", s.target, names), options=options
+            positive=Table("positive", s.positive, names, {"tumour": s.positive_ids}),
+            unlabeled=Table("unlabeled", s.unlabeled, names, {"tumour": s.unlabeled_ids}),
+            target=Table("target", s.target, names),
+            options=InputOptions.from_arguments(shared="tumour", stream=False),
         )
         diagnosis = diagnose_target(problem, witness)
         estimate = diagnosis.estimate
         write(diagnosis, page, title=_DEMO_TITLE, command=shlex.join(args.typed))
-    write_figure(args.plot, lambda: plots.displays_of(estimate)["mixture"].plot().ax_)
+    if args.plot:
+        output.write_figure(args.plot, plots.displays_of(estimate)["mixture"].plot().ax_)
     if args.json:
-        print_json({**estimate.to_dict(), "truth": truth})
+        output.print_json({**estimate.to_dict(), "truth": truth})
         if page:
-            print(f"priorshift: report: {page}", file=sys.stderr)
+            output.print_note(f"report: {page}")
         return
     print(f"Breast-cancer data, {s.X.shape[1]} features.")
     print(f"source: {len(s.positive)} tumours known to be malignant, {len(s.unlabeled)} unlabelled, 20% malignant")
     print(f"target: {len(s.target)} unlabelled tumours of a new population")
-    print_result(estimate)
+    output.print_result(estimate)
     print(f"truth in the target sample: {truth:.3f}")
     if args.plot:
         print(f"figure: {args.plot}")
@@ -120,16 +114,17 @@ def run_demo(args: argparse.Namespace) -> None:
 
 
 def _demo_page(args: argparse.Namespace) -> tuple[str | None, str]:
-    """Return the path of the report; None, and the reason, if none was asked for and it cannot be written."""
+    """Return the path of the report; None, and the reason, if the default report cannot be written."""
     if args.no_report or (args.json and args.report is None):
         return None, ""
+    page = args.report or "demo.html"
     try:
-        check_report("--report", args.report or _DEMO_PAGE)
+        output.check_report("--report", page)
     except InputError as error:
         if args.report is not None:
             raise
         return None, str(error).removeprefix("--report ")
-    return args.report or _DEMO_PAGE, ""
+    return page, ""
 
 
 def run_experiment(args: argparse.Namespace) -> int:
@@ -154,25 +149,14 @@ def run_schema(args: argparse.Namespace) -> None:
 
 def schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema of a command's output, with the schemas that it refers to among its definitions."""
-    result = _read_schema(name)
-    for other in sorted(_references(result, set())):
-        result.setdefault("$defs", {})[other] = _read_schema(other)
+    schemas: dict[str, Any] = {}
+    missing = {name}
+    while missing:
+        other = missing.pop()
+        text = (resources.files("priorshift") / "schemas" / f"{other}.json").read_text(encoding="utf-8")
+        schemas[other] = json.loads(text)
+        missing |= {*re.findall(r'"\$ref": *"urn:priorshift:schema:(\w+)', text)} - schemas.keys()
+    result: dict[str, Any] = schemas.pop(name)
+    for other in sorted(schemas):
+        result.setdefault("$defs", {})[other] = schemas[other]
     return result
-
-
-def _read_schema(name: str) -> dict[str, Any]:
-    text = (resources.files("priorshift") / "schemas" / f"{name}.json").read_text(encoding="utf-8")
-    content: dict[str, Any] = json.loads(text)
-    return content
-
-
-def _references(part: Any, seen: set[str]) -> set[str]:
-    """Collect the names of the schemas that a part refers to, directly or through others."""
-    if isinstance(part, dict):
-        name = str(part.get("$ref", "")).partition("#")[0].removeprefix(_URN)
-        if name and name not in seen:
-            seen.add(name)
-            _references(_read_schema(name), seen)
-    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
-        _references(inner, seen)
-    return seen
