@@ -16,13 +16,10 @@ from priorshift.plots.display import (
     Display,
     band_style,
     bars_size,
-    check_has,
     format_prior,
     interval_label,
-    legend_above,
     printable,
     tick_label,
-    write_instead,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +45,6 @@ class IdentificationDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> IdentificationDisplay:
-        check_has(diagnosis, "identification", "a diagnosis", "diagnose")
         known = diagnosis.identification
         given = (known.source_prior, known.source_prior_range) if known.given else (None, None)
         return cls(known.range_from_tables, dict(known.estimators), *given)
@@ -81,10 +77,8 @@ class IdentificationDisplay(Display):
             label = f"given: {self.source_prior:.3g}"
             ax.axvline(self.source_prior, color=ORANGE, linestyle="--", linewidth=1.5, label=label)
         ax.set_yticks(at, names)
-        ax.set_xlim(0, 1)
-        ax.set_ylim(-0.6, len(names) - 0.4)
-        ax.set_xlabel("source prior")
-        legend_above(ax, 1)
+        ax.set(xlim=(0, 1), ylim=(-0.6, len(names) - 0.4), xlabel="source prior")
+        self.legend(ax, 1)
 
 
 @dataclass(eq=False, repr=False)
@@ -102,7 +96,6 @@ class SensitivityDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> SensitivityDisplay:
-        check_has(diagnosis, "sensitivity", "a diagnosis", "diagnose")
         points, conclusion = diagnosis.sensitivity.source_priors, diagnosis.sensitivity.conclusion
         names = ("source_prior", "value", "low", "high")
         priors, values, low, high = (np.array([getattr(p, name) for p in points]) for name in names)
@@ -129,7 +122,7 @@ class SensitivityDisplay(Display):
 
     def draw(self, ax: Any) -> None:
         if self.is_empty:
-            write_instead(ax, self.description)
+            ax.text(0.5, 0.5, self.description, transform=ax.transAxes, ha="center", va="center", fontsize="small")
         label = interval_label(self.confidence)
         ax.fill_between(self.source_priors, self.low, self.high, **band_style(BLUE), label=label)
         ax.plot(self.source_priors, self.values, color=BLUE, linewidth=1.5, label="target prior")
@@ -138,11 +131,8 @@ class SensitivityDisplay(Display):
         if self.threshold is not None:
             label = f"threshold: {self.threshold:g}"
             ax.axhline(self.threshold, color="black", linestyle=":", linewidth=1.5, label=label)
-        ax.set_xlim(0, 1)
-        ax.set_ylim(0, 1)
-        ax.set_xlabel("assumed source prior")
-        ax.set_ylabel("target prior")
-        legend_above(ax, 3)
+        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="assumed source prior", ylabel="target prior")
+        self.legend(ax, 3)
 
 
 @dataclass(eq=False, repr=False)
@@ -159,7 +149,6 @@ class VariantsDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> VariantsDisplay:
-        check_has(diagnosis, "sensitivity", "a diagnosis", "diagnose")
         found = diagnosis.sensitivity
         variants = [v for kind in (found.scores, found.rows, found.bandwidths, found.columns) for v in kind]
         value, low, high = (np.array([getattr(v, name) for v in variants]) for name in ("value", "low", "high"))
@@ -194,7 +183,7 @@ class VariantsDisplay(Display):
         short = [_INFLUENTIAL_ROWS.sub(r"without \1 \2", name) for name in self.names]
         ax.set_yticks(at, [tick_label(name, _VARIANT_LETTERS) for name in short], fontsize="small")
         ax.set_xlabel("target prior")
-        legend_above(ax, 1)
+        self.legend(ax, 1)
 
 
 @dataclass(eq=False, repr=False)
@@ -208,7 +197,6 @@ class PlanningDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> PlanningDisplay:
-        check_has(diagnosis, "planning", "a diagnosis", "diagnose")
         plan = diagnosis.planning
 
         def _width(factor: float, names: tuple[str, ...]) -> float:
@@ -238,13 +226,11 @@ class PlanningDisplay(Display):
 
     def draw(self, ax: Any) -> None:
         if self.is_empty:
-            write_instead(ax, self.description)
+            ax.text(0.5, 0.5, self.description, transform=ax.transAxes, ha="center", va="center", fontsize="small")
         for name, (style, colour) in _STYLES.items():
             ax.plot(self.factors, self.widths[name], style, color=colour, markersize=4, label=_SAMPLES[name])
         ax.plot(self.factors, self.together, "k--", label="all three")
         ax.set_xscale("log", base=2)
         ax.set_xticks(self.factors, [f"× {k:g}" for k in self.factors])
-        ax.set_ylim(0)
-        ax.set_xlabel("rows")
-        ax.set_ylabel("width of the interval")
-        legend_above(ax)
+        ax.set(ylim=(0, None), xlabel="rows", ylabel="width of the interval")
+        self.legend(ax)

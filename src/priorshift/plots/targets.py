@@ -12,16 +12,7 @@ from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.formatting import decimals
 from priorshift.io.targets import are_iso_dates
-from priorshift.plots.display import (
-    BLUE,
-    ORANGE,
-    Display,
-    check_has,
-    interval_label,
-    legend_above,
-    printable,
-    tick_label,
-)
+from priorshift.plots.display import BLUE, ORANGE, Display, check_has, interval_label, printable, tick_label
 from priorshift.results import PriorEstimate
 
 _MAX_TICKS = 12
@@ -50,10 +41,10 @@ class SeriesDisplay(Display):
     ) -> SeriesDisplay:
         """Take the numbers of several estimates, and the true priors of targets where they are known."""
         check_has(estimates, "items", "a mapping of names to estimates", "estimate_priors")
-        for _, one in estimates.items():
-            check_has(one, "interval", "a mapping of names to estimates", "estimate_priors")
+        for estimate in estimates.values():
+            check_has(estimate, "interval", "a mapping of names to estimates", "estimate_priors")
         if not estimates:
-            raise InputError("there is no estimate to draw; pass one or more, by their targets' names.")
+            raise InputError("There is no estimate to draw. Pass one or more, by their targets' names.")
         names = sorted(estimates) if are_iso_dates(list(estimates)) else list(estimates)
         intervals = [estimates[name].interval for name in names]
         ends = np.array([(np.nan, np.nan) if i is None else (i.low, i.high) for i in intervals])
@@ -63,7 +54,7 @@ class SeriesDisplay(Display):
         values = np.array([estimates[name].value for name in names])
         unknown = sorted(set(truth or ()) - set(names))
         if unknown:
-            raise InputError(f"truth has {unknown[0]!r}, which is not a target; use names of estimated targets.")
+            raise InputError(f"truth has {unknown[0]!r}, which is not a target. Use names of estimated targets.")
         true = None if truth is None else np.array([float(truth.get(name, np.nan)) for name in names])
         by = getattr(estimates, "by", None) or "target"
         return cls(tuple(names), values, ends, band, confidence, by, true)
@@ -130,7 +121,5 @@ class SeriesDisplay(Display):
         ax.set_xticks(at[::step], [tick_label(name, _SHORT_NAME) for name in names], **slanted)
         if not self.is_dated:
             ax.set_xlim(-0.5, len(self.names) - 0.5)
-        ax.set_xlabel(tick_label(self.by))
-        ax.set_ylabel("target prior")
-        ax.set_ylim(0, self._top)
-        legend_above(ax, 3)
+        ax.set(xlabel=tick_label(self.by), ylabel="target prior", ylim=(0, self._top))
+        self.legend(ax, 3)

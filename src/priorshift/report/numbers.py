@@ -29,7 +29,7 @@ _HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 
 
 def is_hidden(character: str) -> bool:
-    """Tell whether a character alone would be invisible, or would change the text around it."""
+    """Return whether a character alone would be invisible, or would change the text around it."""
     code = ord(character)
     is_no_character = (code & 0xFFFE) == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
     return code in _INVISIBLE or is_no_character or unicodedata.category(character) in _HIDDEN_CATEGORIES
@@ -156,17 +156,13 @@ class Numbers:
         return _DATA.format(repr(value), f"{self.at}/{pointer}", write(value))
 
 
-def bare(value: float, digits: int = 3, sign: str = "") -> Markup:
-    """Write a number that is not in the dictionary of the result."""
-    return Markup('<data value="{}">{}</data>').format(repr(value), format_fixed(value, digits, sign))
-
-
-def bare_p(value: float) -> Markup:
-    """Write a p-value for a table that is not in the dictionary of the result."""
-    return Markup('<data value="{}">{}</data>').format(repr(value), format_p_cell(value, 4))
+def bare(value: float, *, is_p: bool = False) -> Markup:
+    """Write a difference, or a p-value, that is not in the dictionary of the result."""
+    shown = format_p_cell(value, 4) if is_p else format_fixed(value, 3, "+")
+    return Markup('<data value="{}">{}</data>').format(repr(value), shown)
 
 
 def is_informative(estimate: PriorEstimate) -> bool:
-    """Tell whether there is an estimate, and its interval does not allow every prior."""
+    """Return whether there is an estimate, and its interval does not contain nearly every prior."""
     empty = estimate.interval is not None and estimate.interval.width > EMPTY_WIDTH
     return isfinite(estimate.value) and estimate.status != "no estimate" and not empty

@@ -51,7 +51,7 @@ def render(result: Any, *, title: str | None = None, command: str | None = None)
     """
     if not isinstance(result, (PriorEstimate, PriorEstimates, Diagnosis, Diagnoses)):
         raise InputError(
-            f"a report needs an estimate or a diagnosis, but got {type(result).__name__}; pass the result of "
+            f"A report needs an estimate or a diagnosis, but got {type(result).__name__}. Pass the result of "
             "estimate_prior or diagnose."
         )
     environment = _environment()
@@ -119,7 +119,6 @@ def _environment() -> Environment:
     from markupsafe import Markup
 
     from priorshift.report import contents, numbers
-    from priorshift.report.pictures import IntervalGraphic
 
     environment = Environment(
         loader=PackageLoader("priorshift.report"),
@@ -140,8 +139,7 @@ def _environment() -> Environment:
         "denominator": contents.denominator,
         "is_informative": numbers.is_informative,
         "bare": numbers.bare,
-        "bare_p": numbers.bare_p,
-        "interval_graphic": IntervalGraphic.from_estimate,
+        "interval_graphic": contents.IntervalGraphic.from_estimate,
         "len": len,
         "str": str,
         "label_shift_status": contents.label_shift_status,
