@@ -129,11 +129,9 @@ class Identification(TextReport):
     def text(self) -> str:
         """Sentences of this part, a line for each topic, not wrapped."""
         if self.level == "nothing":
-            return (
-                "The positives can hardly be distinguished from the population (their separation is "
-                f"{max(self.separation, 0.0):.1f} standard errors), so neither the ratio of negatives nor the target "
-                "prior can be estimated."
-            )
+            separation = f"their separation is {max(self.separation, 0.0):.1f} standard errors"
+            reason = f"The positives can hardly be distinguished from the population ({separation})"
+            return f"{reason}, so neither the ratio of negatives nor the target prior can be estimated."
         prior = f"{self.source_prior_text} {'as given' if self.given else f'by {self.source_prior_by}'}"
         text = f"R is {self.ratio_text}. Together with the source prior ({prior}) it determines the target prior."
         if self.level == "ratio":

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from priorshift.arrays import Floats
 from priorshift.audit import expected_audit
 from priorshift.diagnosis.identification import DiagnosisInput, TextReport
 from priorshift.diagnosis.width_model import Sizes, WidthModel
@@ -141,13 +140,11 @@ class Planning(TextReport):
             if prior <= 0.5:
                 return "More rows of one sample alone hardly help. Enlarge all three samples, or audit target rows."
             return f"More rows hardly help: {open_prior}. A survey, or an audit of unlabelled or target rows, does."
-        step = (
-            f"Add {_NAMES[best]} first: with twice as many ({self.sizes[best]:,} to {2 * self.sizes[best]:,}) the "
-            f"expected width of the interval is {then:.3g} instead of {now:.3g}."
-        )
+        more = f"with twice as many ({self.sizes[best]:,} to {2 * self.sizes[best]:,})"
+        step = f"Add {_NAMES[best]} first: {more} the expected width is {then:.3g} instead of {now:.3g}."
         if prior <= 0.5:
             return step
-        rough = "" if self._pilot.row_belief is None else " (how much more rows reduce it is a rough guess)"
+        rough = "" if self._pilot.relative_spread is None else " (how much more rows reduce it is a rough guess)"
         return f"{step} But {open_prior}{rough}, which an audit or a survey reduces."
 
     def to_dict(self) -> dict[str, Any]:
@@ -178,7 +175,7 @@ class _Pilot:
     model: WidthModel
     curve: TabulatedCurve
     prior: PriorKnowledge
-    row_belief: _RowBelief | None  # where π is estimated from the rows
+    relative_spread: Callable[[float, float], float] | None  # of π with other rows, where π is estimated from them
     explained: Sequence[float]  # share of the labels' variance in U and T that predictions explain
     source_rows: float
     target_rows: int
@@ -187,7 +184,7 @@ class _Pilot:
     def width(self, positive: float, unlabeled: float, target: float) -> float:
         """Return the expected width with multiples of the rows of P, U and T."""
         m, n, t = self.model.sizes
-        factor = 1.0 if self.row_belief is None else self.row_belief.factor(positive, unlabeled)
+        factor = 1.0 if self.relative_spread is None else self.relative_spread(positive, unlabeled)
         return self._width((m * positive, n * unlabeled, t * target), self.prior, factor)
 
     def _width(self, sizes: Sizes, prior: PriorKnowledge, factor: float = 1.0) -> float:
@@ -220,47 +217,34 @@ class _Pilot:
         belief = prior.distribution if isinstance(prior, DistributionPrior) else None  # labels replace a range
         share = expected_audit(min(max(prior.value, 1e-6), 1 - 1e-6), k, self.source_rows, self.explained[0])
         sample = SampleAudit(share, self.model.sizes[1])
-        audited = combine_with_audit(belief, sample, from_rows=self.row_belief is not None).distribution
+        audited = combine_with_audit(belief, sample, from_rows=self.relative_spread is not None).distribution
         return self._width(self.model.sizes, DistributionPrior(audited))
 
 
-@dataclass(frozen=True, eq=False)
-class _RowBelief:
-    """How the posterior of π narrows with rows.
+def _relative_spread(witness: Witness) -> Callable[[float, float], float]:
+    """Return the spread of the posterior of π as a function of multiples of the rows of P and U, relative to the pilot.
 
-    Its spread is computed at several multiples of the rows, and interpolated on logarithmic scales. More rows of one
-    sample alone count as fewer of both: 1/g = α/p + (1−α)/u with p times the positives and u times the others.
+    It is computed at several multiples, and interpolated on logarithmic scales. More rows of one sample alone count as
+    fewer of both: 1/g = α/p + (1−α)/u with p times the positives and u times the others.
     """
+    source, (m, n) = witness.source, witness.source.effective_sizes
+    counts = PopulationCounts.from_p_values(witness.scored.p_values, round(m), m, n * source.population_mass)
+    both = [(times, times) for times in _ROW_FACTORS]
+    spreads = expected_spreads(counts, prior_posterior(counts)[0], [*both, (_ROW_FACTORS[-1], 1.0)])
+    now = spreads[_ROW_FACTORS.index(1.0)]
+    if not now > 0:
+        return lambda positives, population: 1.0
+    x, y = np.log(_ROW_FACTORS), np.log(np.maximum(np.minimum.accumulate(spreads[:-1] / now), 1e-6))
+    equivalent = float(np.exp(np.interp(-np.log(min(spreads[-1] / now, 1.0)), -y, x)))
+    alpha = min(max((1 - 1 / max(equivalent, 1.0)) / (1 - 1 / _ROW_FACTORS[-1]), 0.0), 1.0)
 
-    times: Floats
-    spread: Floats  # relative to that of the pilot
-    positive_share: float  # α
-
-    @classmethod
-    def fit(cls, witness: Witness) -> _RowBelief:
-        """Compute the spread at multiples of the pilot's rows."""
-        source, scored = witness.source, witness.scored
-        m, n = source.effective_sizes
-        counts = PopulationCounts.from_p_values(scored.p_values, round(m), m, n * source.population_mass)
-        both = [(times, times) for times in _ROW_FACTORS]
-        spreads = expected_spreads(counts, prior_posterior(counts)[0], [*both, (_ROW_FACTORS[-1], 1.0)])
-        now = spreads[_ROW_FACTORS.index(1.0)]
-        if not now > 0:
-            return cls(np.array(_ROW_FACTORS), np.ones(len(_ROW_FACTORS)), 0.5)
-        spread = np.maximum(np.minimum.accumulate(spreads[:-1] / now), 1e-6)
-        log = np.log(np.array(_ROW_FACTORS))
-        equivalent = float(np.exp(np.interp(-np.log(min(spreads[-1] / now, 1.0)), -np.log(spread), log)))
-        share = (1 - 1 / max(equivalent, 1.0)) / (1 - 1 / _ROW_FACTORS[-1])
-        return cls(np.array(_ROW_FACTORS), spread, min(max(share, 0.0), 1.0))
-
-    def factor(self, positives: float, population: float) -> float:
-        """Return the spread with multiples of the rows, relative to that of the pilot."""
-        g = 1 / (self.positive_share / positives + (1 - self.positive_share) / population)
-        x, y = np.log(self.times), np.log(self.spread)
-        at = np.log(g)
+    def spread(positives: float, population: float) -> float:
+        at = np.log(1 / (alpha / positives + (1 - alpha) / population))
         if at > x[-1]:
             return float(np.exp(y[-1] + (at - x[-1]) * (y[-1] - y[-2]) / (x[-1] - x[-2])))
         return float(np.exp(np.interp(at, x, y)))
+
+    return spread
 
 
 def planning(inputs: DiagnosisInput) -> Planning:
@@ -283,8 +267,8 @@ def planning(inputs: DiagnosisInput) -> Planning:
         posterior = scored.predicted(p_values, ratio)
         mean = float(mass @ posterior)
         explained.append(min(float(mass @ (posterior - mean) ** 2) / max(mean * (1 - mean), 1e-12), 0.99))
-    row_belief = _RowBelief.fit(witness) if from_rows else None
-    pilot = _Pilot(model, fit.curve, prior, row_belief, explained, scored.sizes[1], len(target), inputs.confidence)
+    spread_at = _relative_spread(witness) if from_rows else None
+    pilot = _Pilot(model, fit.curve, prior, spread_at, explained, scored.sizes[1], len(target), inputs.confidence)
     # Var π̂′ = (1−π)²·Var R̂ + R²·Var π; a range counts as a uniform distribution
     spread = (prior.high - prior.low) / 12**0.5 if isinstance(prior, RangePrior) else prior.error
     from_samples = ((1 - prior.value) ** 2 * part for part in model.variances(model.sizes))

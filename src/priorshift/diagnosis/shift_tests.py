@@ -80,10 +80,8 @@ class ShiftTest(TextReport):
         if not self.separation > LEAST_SEPARATION:
             return "The positives can hardly be distinguished from the population, so a shift cannot be detected."
         interval = f"{100 * self.interval.confidence:g}% interval {self.interval.low:.2f} to {self.interval.high:.2f}"
-        return (
-            f"The share of negatives in the target is R = {self.ratio:.2f} times that in the source ({interval}). "
-            f"Test of no shift (R = 1): {format_p(self.p_value)}."
-        )
+        ratio = f"The share of negatives in the target is R = {self.ratio:.2f} times that in the source ({interval})."
+        return f"{ratio} Test of no shift (R = 1): {format_p(self.p_value)}."
 
 
 def shift_test(inputs: DiagnosisInput) -> ShiftTest:
@@ -212,11 +210,9 @@ def label_shift_test(
     samples = weighted_samples(inputs.source, inputs.fit.target)
     for name, sample in zip(("positive", "unlabelled", "target"), samples, strict=True):
         if sample.size < _LEAST_OBSERVATIONS - 1e-9:
+            size, needed = f"{sample.size:.1f} observations", f"at least {_LEAST_OBSERVATIONS:.0f} are needed"
+            reason = f"the effective size of the {name} sample is {size}, but {needed}."
             none, nan = ResidualTest(), _NAN
-            reason = (
-                f"the effective size of the {name} sample is {sample.size:.1f} observations, but at least "
-                f"{_LEAST_OBSERVATIONS:.0f} are needed."
-            )
             return LabelShiftTest(nan, nan, none, none, nan, nan, nan, (), (), resamples, reason)
     with one_blas_thread():
         features = ResidualFeatures.fit(inputs)

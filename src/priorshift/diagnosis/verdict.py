@@ -57,11 +57,8 @@ class Verdict(TextReport):
     @property
     def text(self) -> str:
         """Sentences of this part, a line for each topic, not wrapped."""
-        answer = {
-            "yes": "Yes, with its interval: nothing in these tables contradicts it.",
-            "with care": "With care.",
-            "no": "No.",
-        }[self.answer]
+        yes = "Yes, with its interval: nothing in these tables contradicts it."
+        answer = yes if self.answer == "yes" else f"{self.answer.capitalize()}."
         lines = [f"May I publish this number? {answer}", *(f"- {reason}" for reason in self.reasons)]
         return "\n".join([*lines, self.note] if self.note else lines)
 
@@ -108,11 +105,9 @@ def judge(
     answer: Answer = "no" if against else "with care" if doubts or noted else "yes"
     move, note = parts.sensitivity.violation.half_width, ""
     if answer == "yes" and move is not None and np.isfinite(move.shift):
-        note = (
-            "A drift that imitates a change in prevalence cannot be detected: a shift of the target's rows by "
-            f"{move.shift:.2g} standard deviations towards the positives, or away from them, would move the estimate "
-            "by half its interval."
-        )
+        shift = f"a shift of the target's rows by {move.shift:.2g} standard deviations towards the positives, or away"
+        consequence = f"{shift} from them, would move the estimate by half its interval"
+        note = f"A drift that imitates a change in prevalence cannot be detected: {consequence}."
     return Verdict(answer, tuple(dict.fromkeys((*against, *doubts, *noted))), note)
 
 
@@ -122,17 +117,14 @@ def _not_credible(estimate: PriorEstimate, identification: Identification) -> It
         yield identification.text
     beyond = max(-estimate.raw, estimate.raw - 1)
     if beyond > _OUTSIDE_ERRORS * estimate.standard_error:
-        yield (
-            f"The raw estimate {format_fixed(estimate.raw, 3)} is outside [0, 1] by "
-            f"{beyond / estimate.standard_error:.0f} standard errors: the classes differ between source and target, "
-            "or the source prior is wrong."
-        )
+        far = f"outside [0, 1] by {beyond / estimate.standard_error:.0f} standard errors"
+        why = "The classes differ between source and target, or the source prior is wrong."
+        yield f"The raw estimate {format_fixed(estimate.raw, 3)} is {far}. {why}"
     if identification.contradicted and identification.level != "nothing":
+        prior, possible = identification.source_prior_text, format_range(identification.range_from_tables)
         yield (
-            f"The given source prior ({identification.source_prior_text}) contradicts the tables, by which it could be "
-            f"{format_range(identification.range_from_tables)}. Either it is wrong, or the labelled positives differ "
-            "from those of the population, or the scenario is the other one (case-control, censoring), or the two "
-            "source tables are swapped."
+            f"The given source prior ({prior}) contradicts the tables, by which it could be {possible}. Either it is "
+            "wrong, or the labelled positives are not typical, or the scenario is wrong, or source tables are swapped."
         )
 
 
@@ -140,10 +132,10 @@ def _doubts(estimate: PriorEstimate, identification: Identification, sensitive: 
     """Return reasons for care in an estimate that the tables determine at least up to the source prior."""
     interval, positives, rows = estimate.interval, identification.effective_positives, estimate.sizes[2]
     if identification.level == "ratio":
+        between = f"{identification.target_low:.2f} and {identification.target_high:.2f}"
         yield (
-            "The tables do not determine the source prior, so the target prior is between "
-            f"{identification.target_low:.2f} and {identification.target_high:.2f}. They determine the ratio of "
-            f"negatives, {identification.ratio_text}, which needs no source prior."
+            f"The tables do not determine the source prior, so the target prior is between {between}. They determine "
+            f"the ratio of negatives, {identification.ratio_text}, which needs no source prior."
         )
     estimates = {name: value for name, value in identification.estimators.items() if name != "largest"}
     known = [value for value in estimates.values() if np.isfinite(value)]
@@ -177,14 +169,9 @@ def _violated_label_shift(test: LabelShiftTest, sensitive: Sensitivity, p: str) 
     moved = test.violation / test.separation * negatives if test.separation > 0 else np.inf
     if not 0 < moved < np.inf:  # 0 where it was detected in the scores alone
         return f"{text}.", moved != 0
-    if moved >= 1:
-        return f"{text}. A violation as large as the detected one could move the estimate anywhere.", True
-    comparison = "more" if moved >= half else "less"
-    return (
-        f"{text}. A violation as large as the detected one could move the estimate by {moved:.3f}, {comparison} than "
-        f"half its interval ({half:.3f}).",
-        moved >= half,
-    )
+    how_far = f"by {moved:.3f}, {'more' if moved >= half else 'less'} than half its interval ({half:.3f})"
+    how_far = "anywhere" if moved >= 1 else how_far
+    return f"{text}. A violation as large as the detected one could move the estimate {how_far}.", moved >= min(half, 1)
 
 
 def _quote_names(names: Sequence[str]) -> str:
@@ -202,10 +189,10 @@ def next_steps(verdict: Verdict, parts: DiagnosisParts) -> tuple[str, ...]:
         *_check_source(identification),
         *_check_columns(parts.label_shift_test),
     ]
-    if identification.effective_positives < FEW_POSITIVES:
-        more = int(np.ceil(FEW_POSITIVES - identification.effective_positives))
-        effective = f"{identification.effective_positives:.0f}"
-        steps.append(f"Label at least {more} more positives: the estimate rests on {effective}.")
+    effective = identification.effective_positives
+    if effective < FEW_POSITIVES:
+        more = int(np.ceil(FEW_POSITIVES - effective - 1e-9))  # 11.999… of 20 lack 8
+        steps.append(f"Label at least {more} more positives: the estimate rests on {effective:.0f}.")
     steps += [*_find_source_prior(identification, planning), *_audit_target(verdict, parts)]
     if planning.reason is None and verdict.answer != "no":
         steps.append(planning.next_step)
@@ -219,11 +206,8 @@ def _what_to_publish(verdict: Verdict, identification: Identification) -> Iterat
         prior = given if identification.given else "a source prior that was estimated from the tables"
         yield f"Publish the estimate with its interval, and state that it assumes label shift and {prior}."
     elif verdict.answer == "with care" and identification.level == "ratio":
-        yield (
-            f"If you publish now, publish the range {identification.target_low:.2f} to "
-            f"{identification.target_high:.2f}, or the ratio of negatives {identification.ratio:.2f}, rather than one "
-            "number."
-        )
+        ends = f"{identification.target_low:.2f} to {identification.target_high:.2f}"
+        yield f"If you publish now, publish the range {ends} or the ratio of negatives {identification.ratio:.2f}."
     elif verdict.answer == "with care":
         yield "If you publish now, publish the interval rather than one number, with the reasons for care."
 
@@ -234,17 +218,12 @@ def _check_source(identification: Identification) -> Iterator[str]:
     if identification.level == "nothing" and separation < _SWAPPED:
         yield "Check whether positives and unlabelled rows are swapped: they differ in the wrong direction."
     elif identification.level == "nothing":
-        yield (
-            "Add columns that distinguish the positives from the population, or label more positives: the separation "
-            f"by {identification.positives} positives is {max(separation, 0.0):.1f} standard errors, and "
-            f"{LEAST_SEPARATION:.1f} are needed."
-        )
+        errors = f"{max(separation, 0.0):.1f} standard errors, and {LEAST_SEPARATION:.1f} are needed"
+        yield f"Add columns that distinguish the positives, or label more of them: their separation is {errors}."
     elif identification.contradicted:
-        yield (
-            f"Check the source prior {identification.source_prior_text}, which could be "
-            f"{format_range(identification.range_from_tables)} by the tables: does it refer to the population that the "
-            "unlabelled rows are a sample of?"
-        )
+        possible = f"which could be {format_range(identification.range_from_tables)} by the tables"
+        question = "does it refer to the population that the unlabelled rows are a sample of?"
+        yield f"Check the source prior {identification.source_prior_text}, {possible}: {question}"
         yield 'Check the scenario: if the unlabelled rows are those left after some were labelled, use "censoring".'
 
 
@@ -254,10 +233,8 @@ def _check_columns(test: LabelShiftTest) -> Iterator[str]:
     moved = [column.name for column in (test.moved_columns if rejected else test.clearly_moved_columns)]
     if moved:
         subject = "it was" if len(moved) == 1 else "they were"
-        yield (
-            f"Check {_quote_names(moved)}: find out whether {subject} measured in the target as in the source. Correct "
-            "the measurement, or leave out what cannot be compared, and repeat the diagnosis."
-        )
+        names, question = _quote_names(moved), f"find out whether {subject} measured in the target as in the source"
+        yield f"Check {names}: {question}. Correct or leave out what cannot be compared, and repeat the diagnosis."
     elif rejected and test.rows:
         yield f"Check {numbered(test.rows[:5])}: the source has hardly any similar rows."
     elif test.reason:
@@ -268,17 +245,13 @@ def _find_source_prior(identification: Identification, planning: Planning) -> It
     """Recommend a survey or an audit of the source where most of the variance comes from the source prior."""
     if identification.level == "nothing" or not identification.variance_from_prior > _MOST_VARIANCE:
         return
-    step = (
-        "Find the source prior from elsewhere, such as a survey or a register: "
-        f"{identification.variance_from_prior:.0%} of the estimate's variance comes from it"
-    )
+    share = f"{identification.variance_from_prior:.0%} of the estimate's variance comes from it"
+    step = f"Find the source prior from elsewhere, such as a survey or a register: {share}"
     labels = min(_AUDIT_LABELS, planning.sizes["unlabeled"])
     width = planning.predict_audit(unlabeled=labels) if labels >= LEAST else float("nan")
     if width < (1 - _LEAST_GAIN) * planning.expected_width:
-        step += (
-            f". Or audit {labels} unlabelled rows, drawn at random (audit=, --audit-column): the expected width of the "
-            f"interval is then {width:.2g} instead of {planning.expected_width:.2g}"
-        )
+        gain = f"the expected width of the interval is then {width:.2g} instead of {planning.expected_width:.2g}"
+        step += f". Or audit {labels} unlabelled rows, drawn at random (audit=, --audit-column): {gain}"
     yield f"{step}."
 
 
@@ -293,15 +266,11 @@ def _audit_target(verdict: Verdict, parts: DiagnosisParts) -> Iterator[str]:
         share = min(max(estimate.value if known else 0.5, 0.02), 0.98)
         with suppress(InputError):  # raised where the target has too few rows
             labels = audit_size(_AUDIT_WIDTH, share, rows=rows, confidence=planning.confidence)
-            yield (
-                f"Look up the classes of about {labels} {how}: alone, without any of these assumptions, they give an "
-                f"interval of width {_AUDIT_WIDTH:g}."
-            )
+            gain = f"without any of these assumptions they give an interval of width {_AUDIT_WIDTH:g}"
+            yield f"Look up the classes of about {labels} {how}: {gain}."
         return
     labels = min(_AUDIT_LABELS, rows)
     now, then = planning.expected_width, planning.predict_audit(target=labels)
     if then < (1 - _LEAST_GAIN) * now:
-        yield (
-            f"Look up the classes of {labels} {how}: the expected width of the interval is then {then:.2g} instead of "
-            f"{now:.2g}, and label shift is checked by them."
-        )
+        gain = f"the expected width of the interval is then {then:.2g} instead of {now:.2g}"
+        yield f"Look up the classes of {labels} {how}: {gain}, and label shift is checked by them."

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.methods.drpu import DRPU
-from priorshift.plots.display import BLUE, GREY, ORANGE, Display, band_style, check_has, format_prior, interval_label
+from priorshift.plots.display import BLUE, GREY, ORANGE, Display, check_has, format_prior, interval_label
 from priorshift.results import Interval, PriorEstimate
 from priorshift.scores.level_sets import ShareCurve
 from priorshift.scores.scored_source import LevelSetEvidence
@@ -58,7 +58,7 @@ class ObjectiveDisplay(Display):
     def draw(self, ax: Any) -> None:
         ax.plot(self.gamma, self.excess, color="black", linewidth=1.5)
         if self.interval is not None:
-            ax.axvspan(self.interval.low, self.interval.high, **band_style(BLUE))
+            ax.axvspan(self.interval.low, self.interval.high, **self.band_style(BLUE))
         label = ", ".join(filter(None, self._texts()))
         ax.axvline(self.value, color=BLUE, linewidth=1.5, label=f"estimate {label}")
         if self.truth is not None:

@@ -98,6 +98,16 @@ class Display(ABC):
         """Draw on Axes, without storing them."""
 
     @staticmethod
+    def band_style(colour: str) -> dict[str, Any]:
+        """Return the style of a filled interval: light, with an edge that is visible on every page."""
+        return {"facecolor": (colour, 0.2), "edgecolor": colour, "linewidth": 0.6}
+
+    @staticmethod
+    def bars_size(bars: int, space: float) -> tuple[float, float]:
+        """Return width and height of a picture with named bars one below the other, and space for the axis."""
+        return WIDTH, space + 0.27 * max(bars, 2)
+
+    @staticmethod
     def legend(ax: Any, columns: int = 2, **more: Any) -> None:
         """Put the legend above the Axes, where it hides nothing."""
         ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, ncols=columns, fontsize="small",
@@ -119,16 +129,6 @@ def check_has(given: Any, attribute: str, expected: str, function: str) -> None:
         raise InputTypeError(
             f"This picture needs {expected}, but got {type(given).__name__}. Pass the result of {function}."
         )
-
-
-def band_style(colour: str) -> dict[str, Any]:
-    """Return the style of a filled interval: light, with an edge that is visible on every page."""
-    return {"facecolor": (colour, 0.2), "edgecolor": colour, "linewidth": 0.6}
-
-
-def bars_size(bars: int, more: float = 0.9) -> tuple[float, float]:
-    """Return width and height of a picture with named bars one below the other."""
-    return WIDTH, more + 0.27 * max(bars, 2)
 
 
 def printable(name: object, letters: int | None = _MAX_LETTERS) -> str:

@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from priorshift.arrays import Floats
-from priorshift.plots.display import (
-    BLUE,
-    GREY,
-    ORANGE,
-    Display,
-    band_style,
-    bars_size,
-    format_prior,
-    interval_label,
-    printable,
-    tick_label,
-)
+from priorshift.plots.display import BLUE, GREY, ORANGE, Display, format_prior, interval_label, printable, tick_label
 
 if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
@@ -65,7 +54,7 @@ class IdentificationDisplay(Display):
 
     @property
     def size(self) -> tuple[float, float]:
-        return bars_size(1 + len(self.estimators), 1.2)
+        return self.bars_size(1 + len(self.estimators), 1.2)
 
     def draw(self, ax: Any) -> None:
         names = ["the tables", *(_ESTIMATOR_NAMES.get(name, name) for name in self.estimators)]
@@ -73,7 +62,7 @@ class IdentificationDisplay(Display):
         ax.hlines(at[0], *self.range_from_tables, color=BLUE, linewidth=3, label="95% range from the tables")
         ax.plot(list(self.estimators.values()), at[1:], "o", color=BLUE)
         if self.source_prior is not None and self.given_range is not None:
-            ax.axvspan(*self.given_range, **band_style(ORANGE))
+            ax.axvspan(*self.given_range, **self.band_style(ORANGE))
             label = f"given: {self.source_prior:.3g}"
             ax.axvline(self.source_prior, color=ORANGE, linestyle="--", linewidth=1.5, label=label)
         ax.set_yticks(at, names)
@@ -124,7 +113,7 @@ class SensitivityDisplay(Display):
         if self.is_empty:
             ax.text(0.5, 0.5, self.description, transform=ax.transAxes, ha="center", va="center", fontsize="small")
         label = interval_label(self.confidence)
-        ax.fill_between(self.source_priors, self.low, self.high, **band_style(BLUE), label=label)
+        ax.fill_between(self.source_priors, self.low, self.high, **self.band_style(BLUE), label=label)
         ax.plot(self.source_priors, self.values, color=BLUE, linewidth=1.5, label="target prior")
         ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="no shift")
         ax.axvline(self.in_use, color=ORANGE, linestyle="-.", linewidth=1.5, label=f"in use: {self.in_use:.3g}")
@@ -171,11 +160,11 @@ class VariantsDisplay(Display):
 
     @property
     def size(self) -> tuple[float, float]:
-        return bars_size(len(self.names), 1.4)
+        return self.bars_size(len(self.names), 1.4)
 
     def draw(self, ax: Any) -> None:
         at, marked = np.arange(len(self.names))[::-1], np.array(self.is_significant, dtype=bool)
-        ax.axvspan(*self.interval, **band_style(BLUE), label="interval of the estimate")
+        ax.axvspan(*self.interval, **self.band_style(BLUE), label="interval of the estimate")
         ax.hlines(at, self.low, self.high, color=GREY, linewidth=1.5)
         ax.plot(self.values[~marked], at[~marked], "o", color=BLUE, markersize=5, label="with one choice changed")
         if marked.any():

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from priorshift.formatting import format_fixed, format_p, format_percent
-from priorshift.plots.display import (
-    BLUE,
-    GREY,
-    ORANGE,
-    Display,
-    bars_size,
-    format_prior,
-    interval_label,
-    printable,
-    tick_label,
-)
+from priorshift.plots.display import BLUE, GREY, ORANGE, Display, format_prior, interval_label, printable, tick_label
 from priorshift.results import Interval
 
 if TYPE_CHECKING:
@@ -104,7 +94,7 @@ class LabelShiftDisplay(Display):
 
     @property
     def size(self) -> tuple[float, float]:
-        return bars_size(len(self.names), 1.2)
+        return self.bars_size(len(self.names), 1.2)
 
     def draw(self, ax: Any) -> None:
         at, marked = np.arange(len(self.names)), self.is_significant[::-1]
@@ -149,7 +139,7 @@ class DriversDisplay(Display):
 
     @property
     def size(self) -> tuple[float, float]:
-        return bars_size(len(self.names), 1.2)
+        return self.bars_size(len(self.names), 1.2)
 
     def draw(self, ax: Any) -> None:
         at, higher = np.arange(len(self.names))[::-1], np.array(self.difference) > 0

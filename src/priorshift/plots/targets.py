@@ -66,16 +66,14 @@ class SeriesDisplay(Display):
 
     @property
     def description(self) -> str:
-        parts, digits = [], self._digits
+        widths = np.append(np.diff(self.ends)[:, 0], self.values if np.isnan(self.ends).all() else [])
+        digits, parts = max((decimals(width) for width in widths if np.isfinite(width)), default=3), []
         for name, value, (low, high) in list(zip(self.names, self.values, self.ends, strict=True))[:_MAX_LISTED]:
             ends = f" ({low:.{digits}f} to {high:.{digits}f})" if np.isfinite(low) else ""
             parts.append(printable(name) + (f" {value:.{digits}f}{ends}" if np.isfinite(value) else " none"))
-        text = "Target prior of each target"
-        if np.isfinite(self.confidence):
-            text += f", with its {interval_label(self.confidence)}"
-        text += f": {', '.join(parts)}"
-        if len(self.names) > _MAX_LISTED:
-            text += f" and {len(self.names) - _MAX_LISTED} more"
+        interval = f", with its {interval_label(self.confidence)}" if np.isfinite(self.confidence) else ""
+        more = f" and {len(self.names) - _MAX_LISTED} more" if len(self.names) > _MAX_LISTED else ""
+        text = f"Target prior of each target{interval}: {', '.join(parts)}{more}"
         known = self.values[np.isfinite(self.values)]
         if len(known) > 1:
             text += f". They lie between {known.min():.{digits}f} and {known.max():.{digits}f}"
@@ -83,19 +81,6 @@ class SeriesDisplay(Display):
             holds = (self.ends[:, 0] <= self.truth) & (self.truth <= self.ends[:, 1])
             text += f". {holds.sum()} of {np.isfinite(self.truth).sum()} intervals contain the truth"
         return f"{text}."
-
-    @property
-    def _digits(self) -> int:
-        widths = np.append(np.diff(self.ends)[:, 0], self.values if np.isnan(self.ends).all() else [])
-        return max((decimals(width) for width in widths if np.isfinite(width)), default=3)
-
-    @property
-    def _top(self) -> float:
-        """Upper end of the axis, lower where the class is rare."""
-        ends = self.ends if self.band is None else self.band
-        true = () if self.truth is None else self.truth
-        highest = float(np.nanmax([0.0, *self.values, *ends.ravel(), *true]))
-        return 1.0 if highest > _RARE or highest == 0 else 1.2 * highest
 
     def draw(self, ax: Any) -> None:
         at = np.array(self.names, dtype="datetime64[D]") if self.is_dated else np.arange(len(self.names))
@@ -121,5 +106,8 @@ class SeriesDisplay(Display):
         ax.set_xticks(at[::step], [tick_label(name, _SHORT_NAME) for name in names], **slanted)
         if not self.is_dated:
             ax.set_xlim(-0.5, len(self.names) - 0.5)
-        ax.set(xlabel=tick_label(self.by), ylabel="target prior", ylim=(0, self._top))
+        ends = self.ends if self.band is None else self.band
+        highest = float(np.nanmax([0.0, *self.values, *ends.ravel(), *(() if self.truth is None else self.truth)]))
+        top = 1.0 if highest > _RARE or highest == 0 else 1.2 * highest  # lower where the class is rare
+        ax.set(xlabel=tick_label(self.by), ylabel="target prior", ylim=(0, top))
         self.legend(ax, 3)

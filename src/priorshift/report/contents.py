@@ -69,11 +69,6 @@ def label_shift_status(diagnosis: Diagnosis, p_value: float) -> Status:
     return "yes", "not contradicted"
 
 
-def separation_status(diagnosis: Diagnosis) -> Status:
-    """Return the status of the separation of positives from the population."""
-    return ("no", "does not hold") if diagnosis.identification.level == "nothing" else ("yes", "holds")
-
-
 def prior_status(diagnosis: Diagnosis) -> Status:
     """Return what is known of the source prior."""
     known = diagnosis.identification
@@ -89,12 +84,6 @@ def prior_status(diagnosis: Diagnosis) -> Status:
     if high < known.range_from_tables[0] or low > known.range_from_tables[1]:
         return "care", "not contradicted, but outside the range from the tables alone"
     return "yes", "agrees with the tables"
-
-
-def rows_status(diagnosis: Diagnosis) -> Status:
-    """Return whether random sampling was stated or is assumed."""
-    stated = {"weights", "groups", "shared", "scenario"} & set(diagnosis.settings)
-    return "open", "as you stated" if stated else "assumed"
 
 
 @dataclass(frozen=True)
@@ -255,10 +244,10 @@ def _shown_in_full(answers: list[str]) -> set[int]:
 def _range_of(estimates: list[PriorEstimate], n: Numbers, *steps: str) -> dict[str, Numbers | None]:
     """Return where the lowest and the highest informative estimate are."""
     values = [(estimate.value, k) for k, estimate in enumerate(estimates) if is_informative(estimate)]
-    low, high = (min(values)[1], max(values)[1]) if values else (None, None)
-    return {
-        name: None if k is None else n.under("targets", f"#{k}", *steps) for name, k in (("low", low), ("high", high))
-    }
+    if not values:
+        return {"low": None, "high": None}
+    ends = {"low": min(values)[1], "high": max(values)[1]}
+    return {name: n.under("targets", f"#{k}", *steps) for name, k in ends.items()}
 
 
 def _part(k: int, name: str, result: PriorEstimate | Diagnosis, n: Numbers, shown: Pictures) -> dict[str, Any]:
@@ -289,9 +278,8 @@ _ESTIMATOR_SETTINGS = ("source_prior", "confidence", "random_state", "standardiz
 
 def versions() -> dict[str, str]:
     """Return the versions of the packages that computed a result."""
-    return {"priorshift": __version__, "Python": platform.python_version()} | {
-        name: version(name) for name in _PACKAGES
-    }
+    ours = {"priorshift": __version__, "Python": platform.python_version()}
+    return ours | {name: version(name) for name in _PACKAGES}
 
 
 def python_call(settings: dict[str, Any], *, several: bool) -> str:
@@ -299,8 +287,9 @@ def python_call(settings: dict[str, Any], *, several: bool) -> str:
     others = {name: value for name, value in settings.items() if name not in _CALL_SETTINGS}
     lines, call = ["import priorshift as ps"], {name: settings[name] for name in _CALL_SETTINGS if name in settings}
     if others:
-        own = {name: call.pop(name) for name in _ESTIMATOR_SETTINGS if name in call}
-        lines.append(f"estimator = ps.WitnessShift({_arguments(_ordered(own | others))})")
+        own = others | {name: call.pop(name) for name in _ESTIMATOR_SETTINGS if name in call}
+        ordered = sorted(own, key=lambda name: (name != "source_prior", name == "random_state"))
+        lines.append(f"estimator = ps.WitnessShift({_arguments({name: own[name] for name in ordered})})")
     if str(settings.get("source_prior", "")).startswith("scipy.stats."):
         lines.insert(0, "import scipy.stats")
     function, tables = ("diagnose_targets", "targets") if several else ("diagnose", "target")
@@ -320,22 +309,14 @@ def setting(value: Any, digits: int | None = None) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) and digits is not None else str(value)
 
 
-def _ordered(settings: dict[str, Any]) -> dict[str, Any]:
-    """Put the source prior first and the seed last."""
-    first = {name: settings[name] for name in ("source_prior",) if name in settings}
-    last = {name: settings[name] for name in ("random_state",) if name in settings}
-    return first | {name: value for name, value in settings.items() if name not in (first | last)} | last
-
-
 def _arguments(settings: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={_python_value(name, value)}" for name, value in settings.items())
-
-
-def _python_value(name: str, value: Any) -> str:
-    if name == "source_prior" and isinstance(value, list):
-        return repr(tuple(value))
-    if isinstance(value, dict):  # values that were passed are not kept
-        return "{" + ", ".join(f"{key!r}: …" for key in value) + "}"
-    if isinstance(value, str) and name in ("source_prior", "random_state", "model"):
-        return value  # what Python shows of an object
-    return repr(value)
+    """Write settings as arguments of a call."""
+    arguments = []
+    for name, value in settings.items():
+        text = repr(tuple(value) if name == "source_prior" and isinstance(value, list) else value)
+        if isinstance(value, dict):  # values that were passed are not kept
+            text = "{" + ", ".join(f"{key!r}: …" for key in value) + "}"
+        elif isinstance(value, str) and name in ("source_prior", "random_state", "model"):
+            text = value  # what Python shows of an object
+        arguments.append(f"{name}={text}")
+    return ", ".join(arguments)
