@@ -234,11 +234,10 @@ def violation(
     slopes = np.where(shifted.spread > 0, shifted.slopes(max(R, 0.0)), 0.0)
     steepest = float(np.linalg.norm(slopes))
     direction = -1.0 if conclusion.critical < R else 1.0
-    changes = {
-        "to_doubt": conclusion.to_doubt, "to_turn": conclusion.to_turn, "half_width": direction * conclusion.half_width,
-    }  # fmt: skip
+    half_width = direction * conclusion.half_width
     moves: dict[str, Move] = {}
-    for name, change in changes.items():
+    changes = ("to_doubt", conclusion.to_doubt), ("to_turn", conclusion.to_turn), ("half_width", half_width)
+    for name, change in changes:
         if change is None:
             continue
         s = shifted.root(R, change, slopes / steepest, steepest) if steepest > 0 else _NAN

@@ -103,10 +103,12 @@ class SensitivityDisplay(Display):
         (first, last), (low, high) = self.source_priors[[0, -1]], self.values[[0, -1]]
         is_up, is_down = low <= middle <= high, low >= middle >= high
         change = "does not change" if is_up and is_down else "rises" if is_up else "falls" if is_down else "changes"
-        text = (
-            f"The target prior {change} with the assumed source prior: {format_prior(low, middle)} at {first:.2g}, "
-            f"{format_prior(middle)} at {self.in_use:.3g} (in use), {format_prior(high, middle)} at {last:.2g}."
-        )
+        points = [
+            f"{format_prior(low, middle)} at {first:.2g}",
+            f"{format_prior(middle)} at {self.in_use:.3g} (in use)",
+        ]
+        points.append(f"{format_prior(high, middle)} at {last:.2g}")
+        text = f"The target prior {change} with the assumed source prior: {', '.join(points)}."
         return text if self.threshold is None else f"{text} The threshold is {self.threshold:g}."
 
     def draw(self, ax: Any) -> None:
@@ -152,11 +154,9 @@ class VariantsDisplay(Display):
         width = self.interval[1] - self.interval[0]
         least, most, low, high = (format_prior(one, width) for one in (known.min(), known.max(), *self.interval))
         pairs = zip(self.names, self.is_significant, strict=True)
-        marked = [printable(name, _VARIANT_LETTERS) for name, is_marked in pairs if is_marked]
-        return (
-            f"With one choice changed, the estimate is between {least} and {most} in {len(known)} "
-            f"variants; its interval is {low} to {high}. More than chance: {', '.join(marked) or 'none'}."
-        )
+        marked = ", ".join(printable(name, _VARIANT_LETTERS) for name, is_marked in pairs if is_marked) or "none"
+        values = f"between {least} and {most} in {len(known)} variants; its interval is {low} to {high}"
+        return f"With one choice changed, the estimate is {values}. More than chance: {marked}."
 
     @property
     def size(self) -> tuple[float, float]:
@@ -204,14 +204,9 @@ class PlanningDisplay(Display):
         if self.is_empty:
             return "Nothing can be planned from these tables."
         now = float(np.interp(1.0, self.factors, self.together))
-        alone = [
-            f"{self.widths[name][-1]:.3g}{' wide' * (k == 0)} for {label}"
-            for k, (name, label) in enumerate(_SAMPLES.items())
-        ]
-        return (
-            f"The interval is expected to be {now:.3g} wide. With {self.factors[-1]:g} times the rows it would be "
-            f"{', '.join(alone)}, and {self.together[-1]:.3g} for all three."
-        )
+        alone = ", ".join(f"{self.widths[name][-1]:.3g} for {label}" for name, label in _SAMPLES.items())
+        then = f"With {self.factors[-1]:g} times the rows its width would be {alone}"
+        return f"The interval is expected to be {now:.3g} wide. {then}, and {self.together[-1]:.3g} for all three."
 
     def draw(self, ax: Any) -> None:
         if self.is_empty:

@@ -128,14 +128,13 @@ class DriversDisplay(Display):
     def description(self) -> str:
         if not self.names:
             return "No column distinguishes the positives from the population."
-        parts: list[str] = []
-        columns = list(zip(self.names, self.importance, self.difference, strict=True))
-        for name, share, difference in columns[:_MAX_DRIVERS]:
-            unit = "" if parts else " standard deviations"
-            where = ("higher" if difference > 0 else "lower") + ("" if parts else " among positives")
-            parts.append(f"{printable(name)} {format_percent(share)} ({where}, by {abs(difference):.2f}{unit})")
+        columns = [
+            f"{printable(name)} {format_percent(share)} ({format_fixed(difference, 2, '+')})"
+            for name, share, difference in zip(self.names, self.importance, self.difference, strict=True)
+        ]
         more = f" and {len(columns) - _MAX_DRIVERS} more" if len(columns) > _MAX_DRIVERS else ""
-        return f"Share of the score by column: {', '.join(parts)}{more}."
+        what = "Share of the score by column (positives minus population, in standard deviations)"
+        return f"{what}: {', '.join(columns[:_MAX_DRIVERS])}{more}."
 
     @property
     def size(self) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from math import isfinite, isnan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -116,8 +116,7 @@ class IntervalGraphic:
         return cls(value, low, high, _at(estimate.source_prior), ticks)
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """A drawing with its text alternative."""
 
     svg: Markup
@@ -148,12 +147,9 @@ def draw_diagnosis(diagnosis: Diagnosis, name: str, targets: int = 1) -> Picture
     """Draw a diagnosed target on a page with several targets; `name` starts the identifiers."""
     displays, sensitive = plots.displays_of(diagnosis.estimate), diagnosis.sensitivity
     scores = displays.pop("scores", None)
-    parts: dict[str, Any] = {
-        "label_shift_test": diagnosis.label_shift_test.columns,
-        "sensitivity": sensitive.source_priors,
-        "variants": sensitive.variants,
-        "planning": diagnosis.planning.reason is None,
-    }
+    parts: dict[str, Any] = {"label_shift_test": diagnosis.label_shift_test.columns}
+    parts |= {"sensitivity": sensitive.source_priors, "variants": sensitive.variants}
+    parts["planning"] = diagnosis.planning.reason is None
     pictures, shown = Pictures(), _ORDER[: _MAX_PICTURES // targets]
     if "evidence" in shown:
         pictures.evidence = [_draw(d, f"{name}-evidence{k}") for k, d in enumerate(displays.values())]
@@ -181,8 +177,7 @@ def contents(result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> 
     n = Numbers(result.to_dict())
     common: dict[str, Any] = {"result": result, "n": n, "settings": {}, "call": None, "is_diagnosis": False, **_LIMITS}
     if isinstance(result, PriorEstimate):
-        drawn = draw_estimate(result, "e")
-        return "estimate", common | _method(result) | {"pictures": drawn}
+        return "estimate", common | _method(result) | {"pictures": draw_estimate(result, "e")}
     if isinstance(result, Diagnosis):
         return "diagnosis", common | _provenance(result, several=False) | {"pictures": draw_diagnosis(result, "d")}
     if isinstance(result, PriorEstimates):
@@ -207,8 +202,7 @@ def _of_estimates(several: PriorEstimates, n: Numbers) -> dict[str, Any]:
         for k, (name, e) in enumerate(several.items())
         if k < _MAX_PARTS
     ]
-    range_of_values = _range_of(list(several.values()), n)
-    common = _method(next(iter(several.values()))) | _compare(several) | range_of_values
+    common = _method(next(iter(several.values()))) | _compare(several) | _range_of(list(several.values()), n)
     return common | {"pictures": _draw_series(several), "parts": parts}
 
 

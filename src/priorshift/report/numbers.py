@@ -38,7 +38,7 @@ def is_hidden(character: str) -> bool:
 def plain(text: Any) -> str:
     """Write user text without markup: hidden characters by their code, long text cut with its length."""
     kept, length = _cut(str(text), _LONGEST, _SHOWN)
-    return "".join(f"[{_code(c)}]" if hidden else c for c, hidden in _characters(kept)) + length
+    return "".join(f"[{c}]" if hidden else c for c, hidden in _characters(kept)) + length
 
 
 def name(text: Any) -> Markup:
@@ -62,22 +62,18 @@ def _cut(text: str, longest: int, shown: int) -> tuple[str, str]:
     return (text, "") if len(text) <= longest else (text[:shown], f"… ({len(text):,} characters)")
 
 
-def _code(character: str) -> str:
-    return f"U+{ord(character):04X}"
-
-
 def _visible(text: str) -> Markup:
     label = Markup('<span class="code">{}</span>')
-    return Markup("").join(label.format(_code(c)) if hidden else escape(c) for c, hidden in _characters(text))
+    return Markup("").join(label.format(c) if hidden else escape(c) for c, hidden in _characters(text))
 
 
 def _characters(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each character with whether to show its code; parts of emoji stay."""
+    """Yield each character, or its code if it is hidden, and whether it is; parts of emoji stay."""
     before = " "
     for character in text:
         behind_sign = before in _EMOJI_PARTS or unicodedata.category(before) in ("So", "Sk")
         named = is_hidden(character) and not (character in _EMOJI_PARTS and behind_sign)
-        yield character, named
+        yield f"U+{ord(character):04X}" if named else character, named
         before = " " if named else character
 
 

@@ -323,10 +323,7 @@ def test_drivers_are_drawn_from_the_most_important_down():
     assert bars[11].get_hatch() != bars[10].get_hatch()  # higher and lower, told apart without colours
     labels = dict(zip(display.ax_.get_yticks(), [t.get_text() for t in display.ax_.get_yticklabels()], strict=True))
     assert labels[11] == "age" and labels[10] == "region (north)"
-    assert (
-        "age 60% (higher among positives, by 1.20 standard deviations), region (north) 30% (lower, by 0.40)"
-        in display.description
-    )
+    assert "age 60% (+1.20), region (north) 30% (−0.40)" in display.description
     assert "No column" in DriversDisplay((), (), ()).plot().description
 
 
