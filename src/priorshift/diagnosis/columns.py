@@ -159,7 +159,7 @@ class Driver:
 
 
 def drivers(source: Source, witness: Witness) -> tuple[Driver, ...]:
-    """Return at most ten columns that the score rests on, the most important first."""
+    """Return at most ten columns that contribute most to the score, the most important first."""
     step = max(1, len(source.population) // FIT_ROWS)
     U, P = (source.rows[rows] for rows in (source.population, source.positive))
     mass_P, mass = source.positive_mass, source.population_mass

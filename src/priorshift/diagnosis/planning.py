@@ -140,8 +140,8 @@ class Planning(TextReport):
             if prior <= 0.5:
                 return "More rows of one sample alone hardly help. Enlarge all three samples, or audit target rows."
             return f"More rows hardly help: {open_prior}. A survey, or an audit of unlabelled or target rows, does."
-        more = f"with twice as many ({self.sizes[best]:,} to {2 * self.sizes[best]:,})"
-        step = f"Add {_NAMES[best]} first: {more} the expected width is {then:.3g} instead of {now:.3g}."
+        size, gain = self.sizes[best], f"the expected width of the interval is {then:.3g} instead of {now:.3g}"
+        step = f"Add {_NAMES[best]} first: with twice as many ({size:,} to {2 * size:,}) {gain}."
         if prior <= 0.5:
             return step
         rough = "" if self._pilot.relative_spread is None else " (how much more rows reduce it is a rough guess)"
@@ -159,7 +159,7 @@ class Planning(TextReport):
 
     @property
     def composition(self) -> str:
-        """What the width is made of, in a sentence."""
+        """The width, and the shares of its variance, in a sentence."""
         if self._pilot is None:
             return self.next_step
         names = _NAMES | {"source_prior": "source prior"}

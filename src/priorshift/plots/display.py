@@ -135,7 +135,7 @@ def printable(name: object, letters: int | None = _MAX_LETTERS) -> str:
     """Shorten a name, and replace characters that are invisible or change the direction of text."""
     text = str(name)
     if letters is not None and len(text) > letters:
-        end = letters // 3  # names of one table often begin alike
+        end = letters // 3  # names in one table often begin with the same letters
         text = f"{text[: letters - 1 - end]}…{text[len(text) - end :]}"
 
     visible = []
@@ -251,14 +251,14 @@ def _clean(element: Any) -> None:
     for key, value in element.attrib.items():
         if key == "d":
             value = " ".join(value.split())
-        element.set(key, _LONG_NUMBER.sub(lambda found: f"{float(found[0]):.2f}", value))
+        element.set(key, _LONG_NUMBER.sub(lambda match: f"{float(match[0]):.2f}", value))
         if key in ("fill", "stroke") and value == _BLACK:
             element.set(key, "currentColor")
 
 
 def _rename_identifiers(root: Any, name: str) -> None:
     """Keep only identifiers that are referred to, and start them with the name of the picture."""
-    used = {found for e in root.iter() for value in e.attrib.values() for found in _REFERENCE.findall(value)}
+    used = {name for e in root.iter() for value in e.attrib.values() for name in _REFERENCE.findall(value)}
     used |= {e.attrib["href"][1:] for e in root.iter() if "href" in e.attrib}
     new: dict[str, str] = {}
     for element in root.iter():
@@ -268,6 +268,6 @@ def _rename_identifiers(root: Any, name: str) -> None:
             element.set("id", new[old])
     for element in root.iter():
         for key, value in element.attrib.items():
-            element.set(key, _REFERENCE.sub(lambda found: f"url(#{new[found[1]]})", value))
+            element.set(key, _REFERENCE.sub(lambda match: f"url(#{new[match[1]]})", value))
         if "href" in element.attrib:
             element.set("href", f"#{new[element.attrib['href'][1:]]}")

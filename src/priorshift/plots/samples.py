@@ -159,8 +159,8 @@ def _shares_above(sample: Floats) -> Floats:
 
 def _shares(counts: Floats) -> Floats:
     """Return shares of p-values in wide bins, over all repetitions; noise may have left counts below 0."""
-    held = np.maximum(counts.sum(axis=0).reshape(_BARS, -1).sum(axis=1), 0.0)
-    return np.asarray(held / held.sum())
+    totals = np.maximum(counts.sum(axis=0).reshape(_BARS, -1).sum(axis=1), 0.0)
+    return np.asarray(totals / totals.sum())
 
 
 @dataclass(eq=False, repr=False)

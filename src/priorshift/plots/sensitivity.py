@@ -103,12 +103,9 @@ class SensitivityDisplay(Display):
         (first, last), (low, high) = self.source_priors[[0, -1]], self.values[[0, -1]]
         is_up, is_down = low <= middle <= high, low >= middle >= high
         change = "does not change" if is_up and is_down else "rises" if is_up else "falls" if is_down else "changes"
-        points = [
-            f"{format_prior(low, middle)} at {first:.2g}",
-            f"{format_prior(middle)} at {self.in_use:.3g} (in use)",
-        ]
-        points.append(f"{format_prior(high, middle)} at {last:.2g}")
-        text = f"The target prior {change} with the assumed source prior: {', '.join(points)}."
+        ends = [f"{format_prior(end, middle)} at {prior:.2g}" for end, prior in ((low, first), (high, last))]
+        points = f"{ends[0]}, {format_prior(middle)} at {self.in_use:.3g} (in use), {ends[1]}"
+        text = f"The target prior {change} with the assumed source prior: {points}."
         return text if self.threshold is None else f"{text} The threshold is {self.threshold:g}."
 
     def draw(self, ax: Any) -> None:
@@ -140,11 +137,11 @@ class VariantsDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> VariantsDisplay:
-        found = diagnosis.sensitivity
-        variants = [v for kind in (found.scores, found.rows, found.bandwidths, found.columns) for v in kind]
+        part = diagnosis.sensitivity
+        variants = [v for kind in (part.scores, part.rows, part.bandwidths, part.columns) for v in kind]
         value, low, high = (np.array([getattr(v, name) for v in variants]) for name in ("value", "low", "high"))
         is_significant, names = tuple(v.is_clear for v in variants), tuple(v.name for v in variants)
-        return cls(names, value, low, high, is_significant, (found.conclusion.low, found.conclusion.high))
+        return cls(names, value, low, high, is_significant, (part.conclusion.low, part.conclusion.high))
 
     @property
     def description(self) -> str:

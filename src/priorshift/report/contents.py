@@ -33,7 +33,7 @@ _LEFT, _WIDTH = 4.0, 92.0  # of the axis, in percent of the graphic
 _STEPS = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
 _MAX_TICKS = 6
 _MAX_PICTURES = 16  # of one page, to keep it small and fast to draw
-_ORDER = ("evidence", "scores", "label_shift_test", "sensitivity", "variants", "planning")  # the first are kept longest
+_ORDER = ("evidence", "scores", "label_shift_test", "sensitivity", "variants", "planning")  # most important first
 
 
 # tone of a verdict, for its colour; a mark for those who do not see the colour; words
@@ -308,7 +308,7 @@ def _arguments(settings: dict[str, Any]) -> str:
     arguments = []
     for name, value in settings.items():
         text = repr(tuple(value) if name == "source_prior" and isinstance(value, list) else value)
-        if isinstance(value, dict):  # values that were passed are not kept
+        if isinstance(value, dict):  # values that were passed are not stored
             text = "{" + ", ".join(f"{key!r}: …" for key in value) + "}"
         elif isinstance(value, str) and name in ("source_prior", "random_state", "model"):
             text = value  # what Python shows of an object

@@ -37,20 +37,20 @@ def is_hidden(character: str) -> bool:
 
 def plain(text: Any) -> str:
     """Write user text without markup: hidden characters by their code, long text cut with its length."""
-    kept, length = _cut(str(text), _LONGEST, _SHOWN)
-    return "".join(f"[{c}]" if hidden else c for c, hidden in _characters(kept)) + length
+    shown, length = _cut(str(text), _LONGEST, _SHOWN)
+    return "".join(f"[{c}]" if hidden else c for c, hidden in _characters(shown)) + length
 
 
 def name(text: Any) -> Markup:
     """Write a name as HTML, isolated from the direction of the text around it."""
-    kept, length = _cut(str(text), _LONGEST, _SHOWN)
-    return Markup("<bdi>{}</bdi>{}").format(_visible(kept), length)
+    shown, length = _cut(str(text), _LONGEST, _SHOWN)
+    return Markup("<bdi>{}</bdi>{}").format(_visible(shown), length)
 
 
 def prose(text: Any) -> Markup:
     """Write a sentence of ours that may quote user text."""
-    kept, length = _cut(str(text), _LONGEST_PROSE, _LONGEST_PROSE)
-    return _visible(kept) + length
+    shown, length = _cut(str(text), _LONGEST_PROSE, _LONGEST_PROSE)
+    return _visible(shown) + length
 
 
 def code(text: Any) -> Markup:
