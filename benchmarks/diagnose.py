@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import priorshift as ps
-from priorshift.diagnosis.parts import DiagnosisInput
+from priorshift.diagnosis.identification import DiagnosisInput
 from priorshift.diagnosis.shift_tests import RESAMPLES, label_shift_test
 
 ROWS, FEATURES, PRIOR, ROUNDS = 5000, 10, 0.3, 7

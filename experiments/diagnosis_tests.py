@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.diagnosis.parts import DiagnosisInput
+from priorshift.diagnosis.identification import DiagnosisInput
 from priorshift.diagnosis.shift_tests import LabelShiftTest, ShiftTest, label_shift_test, shift_test
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.methods.witness_shift import TargetFit

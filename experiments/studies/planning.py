@@ -20,7 +20,7 @@ from experiments.sampling import Rows, load_dataset
 from experiments.study import Line, Trial
 from experiments.text_tables import markdown_table
 from priorshift import MixturePrior
-from priorshift.diagnosis.parts import DiagnosisInput
+from priorshift.diagnosis.identification import DiagnosisInput
 from priorshift.diagnosis.planning import SAMPLES, Planning, planning
 from priorshift.errors import PriorShiftWarning
 from priorshift.inference.confidence_curve import TabulatedCurve

@@ -11,7 +11,7 @@ from scipy import stats
 import priorshift as ps
 from priorshift.cli import main
 from priorshift.diagnosis.diagnosis import Diagnoses, holm_adjusted
-from priorshift.diagnosis.parts import DiagnosisInput
+from priorshift.diagnosis.identification import DiagnosisInput
 from priorshift.diagnosis.shift_tests import shift_test
 from priorshift.errors import ColumnWarning, InputError, PriorShiftWarning
 from priorshift.warning_records import record_warnings, warn

@@ -16,8 +16,8 @@ from priorshift.cli import main
 from priorshift.cli.options import SCHEMAS as NAMES
 from priorshift.cli.small_commands import schema
 from priorshift.diagnosis.columns import Driver
+from priorshift.diagnosis.sensitivity import Move, Violation
 from priorshift.diagnosis.shift_tests import LabelShiftTest
-from priorshift.diagnosis.violation import Move, Violation
 from priorshift.io.column_checks import ColumnUse
 
 jsonschema = pytest.importorskip("jsonschema")

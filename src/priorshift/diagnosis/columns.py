@@ -5,9 +5,9 @@ them, so that the others seem to drift too; so the worst columns are excluded fr
 judged by the R of the others. P-values are adjusted for the number of columns by Westfall and Young's step-down: by the
 largest statistic of those not yet rejected, in the same resamples.
 
-What the score rests on is seen in h = 1 − f_P/f_U, the witness of R = 1 up to a factor, in the rows of U. Its linear
-part is Σ β_j x_j, by the regression of h on the columns, and a column's importance is the variance of its own term; the
-levels of one category are one term. Two columns that say the same share their importance.
+The importance of a column comes from h = 1 − f_P/f_U, the witness of R = 1 up to a factor, in the rows of U. Its
+linear part is Σ β_j x_j, by the regression of h on the columns, and the importance is the variance of the column's own
+term; the levels of one category are one term. Two columns with the same information share their importance.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from priorshift.arrays import Floats, Index, Mask
-from priorshift.diagnosis.residual_features import ColumnFeatures, column_names
-from priorshift.diagnosis.residuals import FeatureMeans, Gram, Residual, inverse_noise, smallest_root
+from priorshift.diagnosis.residuals import ColumnFeatures, FeatureMeans, Gram, Residual, inverse_noise, smallest_root
 from priorshift.formatting import format_fixed, format_p, format_percent
 from priorshift.io.tables import Table
 from priorshift.problem import Source
@@ -54,15 +53,6 @@ class ColumnShift:
         return f"{which}: {format_fixed(self.moved, 2, '+')} standard deviations, {format_p(self.p_value)}"
 
 
-class _ColumnStatistics(NamedTuple):
-    """The test statistic of each column, and what it was computed from."""
-
-    statistic: Floats
-    null: Floats  # in resamples, shape (resamples, columns)
-    residual: Floats  # of each feature
-    ratio: float  # R̂ of the columns that are included
-
-
 def column_shifts(means: FeatureMeans, features: ColumnFeatures, table: Table) -> tuple[ColumnShift, ...]:
     """Test every column for a drift beyond label shift; those that moved most come first."""
     numbers, code = np.unique(features.column, return_inverse=True)
@@ -72,30 +62,32 @@ def column_shifts(means: FeatureMeans, features: ColumnFeatures, table: Table) -
     included = np.ones(len(numbers), dtype=bool)
     ratio = 1.0
     for _ in range(_ROUNDS):
-        tested = _test_columns(means, code, is_value, included, ratio)
-        ratio = tested.ratio
-        p = _step_down_p_values(tested.statistic[included], tested.null[:, included])
+        statistic, null, _, ratio = _test_columns(means, code, is_value, included, ratio)
+        p = _step_down_p_values(statistic[included], null[:, included])
         rejected = np.flatnonzero(included)[p <= _LEVEL]
         if not len(rejected) or 2 * (included.sum() - 1) < len(included):
             break
         count = max(1, min(round(_SHARE * len(rejected)), int(included.sum() - len(included) / 2)))
-        included[rejected[np.argsort(-tested.statistic[rejected])][:count]] = False
-    tested = _test_columns(means, code, is_value, included, ratio)
-    p = _step_down_p_values(tested.statistic, tested.null)
-    names, levels = column_names(table, features.encoded)
+        included[rejected[np.argsort(-statistic[rejected])][:count]] = False
+    statistic, null, moved, _ = _test_columns(means, code, is_value, included, ratio)
+    p = _step_down_p_values(statistic, null)
+    names, levels = _column_names(table, features.encoded)
     shifts = []
-    for k in np.argsort(-tested.statistic, kind="stable"):
+    for k in np.argsort(-statistic, kind="stable"):
         values = np.flatnonzero((code == k) & is_value)
-        most = values[np.argmax(np.abs(tested.residual[values]))]
-        moved, statistic = float(tested.residual[most]), float(tested.statistic[k])
-        shifts.append(ColumnShift(names[numbers[k]], moved, levels[most], statistic, float(p[k])))
+        most = values[np.argmax(np.abs(moved[values]))]
+        shifts.append(
+            ColumnShift(names[numbers[k]], float(moved[most]), levels[most], float(statistic[k]), float(p[k]))
+        )
     return tuple(shifts)
 
 
-def _test_columns(means: FeatureMeans, code: Index, is_value: Mask, included: Mask, ratio: float) -> _ColumnStatistics:
-    """Test columns at the R̂ of those that are included, whose features are scaled by their noise at `ratio`."""
+def _test_columns(
+    means: FeatureMeans, code: Index, is_value: Mask, included: Mask, ratio: float
+) -> tuple[Floats, Floats, Floats, float]:
+    """Test columns at the R̂ of the included ones; return statistics, those of resamples, moves of features, and R̂."""
     P, U, T = means
-    scale = inverse_noise(means, ratio)
+    scale = inverse_noise(means, ratio)  # by which features are scaled
     inside = included[code]
     fitted = Residual.fit(*(mean.select(slice(None), scale * inside) for mean in means))
     whole = Residual.fit(*(mean.select(slice(None), scale) for mean in means))
@@ -120,24 +112,21 @@ def _test_columns(means: FeatureMeans, code: Index, is_value: Mask, included: Ma
     weights = np.zeros((len(code), len(included)))
     weights[np.arange(len(code)), code] = np.where(is_value, 1.0, _SHAPE_WEIGHT)
     statistic = residual**2 / np.maximum(N.residual_square(R), _TINY) @ weights
-    reported = (whole.b - np.clip(R, 0.0, _LARGEST_RATIO) * whole.a) / np.where(scale > 0, scale, 1.0)
-    return _ColumnStatistics(*_normal_scores(statistic, resampled @ weights), reported, R)
+    moved = (whole.b - np.clip(R, 0.0, _LARGEST_RATIO) * whole.a) / np.where(scale > 0, scale, 1.0)
+    return *_normal_scores(statistic, resampled @ weights), moved, R
 
 
 def _normal_scores(statistic: Floats, null: Floats) -> tuple[Floats, Floats]:
-    """Standardise cube roots of mean squares, which are about normal (Wilson and Hilferty), by the other resamples.
-
-    With its own value included, the largest of a few hundred would seem smaller than it is.
-    """
+    """Standardise cube roots of mean squares, which are about normal (Wilson and Hilferty), by the other resamples."""
     roots, count = np.cbrt(null), len(null)
     total, squares = roots.sum(axis=0), (roots**2).sum(axis=0)
-
-    def standardize(root: Floats, own: Floats | float, others: int) -> Floats:
+    scores = []
+    # with its own value included, the largest of a few hundred resamples would seem smaller than it is
+    for root, own, others in ((np.cbrt(statistic), np.zeros(1), count), (roots, roots, count - 1)):
         mean = (total - own) / others
         variance = (squares - np.square(own)) / others - mean**2
-        return np.asarray((root - mean) / np.sqrt(np.maximum(variance, _TINY)))
-
-    return standardize(np.cbrt(statistic), 0.0, count), standardize(roots, roots, count - 1)
+        scores.append(np.asarray((root - mean) / np.sqrt(np.maximum(variance, _TINY))))
+    return scores[0], scores[1]
 
 
 def _step_down_p_values(statistic: Floats, null: Floats) -> Floats:
@@ -165,13 +154,12 @@ class Driver:
 
     def __str__(self) -> str:
         which = f"{self.name} ({self.level})" if self.level else self.name
-        difference = format_fixed(self.difference, 2, "+")
-        share = format_percent(self.importance)
-        return f"{which}: {share} of the score, positives differ by {difference} standard deviations"
+        difference = f"positives differ by {format_fixed(self.difference, 2, '+')} standard deviations"
+        return f"{which}: {format_percent(self.importance)} of the score, {difference}"
 
 
 def drivers(source: Source, witness: Witness) -> tuple[Driver, ...]:
-    """Return at most ten columns that the score rests on, the most important first."""
+    """Return at most ten columns that contribute most to the score, the most important first."""
     step = max(1, len(source.population) // FIT_ROWS)
     U, P = (source.rows[rows] for rows in (source.population, source.positive))
     mass_P, mass = source.positive_mass, source.population_mass
@@ -180,8 +168,7 @@ def drivers(source: Source, witness: Witness) -> tuple[Driver, ...]:
     used = np.flatnonzero((source.scaling.factor != 0) & (spread > 0))
     if not len(used):
         return ()
-    function = witness.function(np.ones(1), float(len(source.population)))[:, 0]
-    h = np.mean([function[k][bins] for k, bins in enumerate(witness.population)], axis=0)
+    h = mean_over_repeats(witness.function(np.ones(1), float(len(source.population)))[:, 0], witness.population)
     X = np.clip((U - mean)[::step][:, used] / spread[used], -CLIP, CLIP)
     weight = mass[::step] / mass[::step].sum()
     terms = (X - weight @ X) * regression(X, h[::step], weight)
@@ -193,27 +180,35 @@ def drivers(source: Source, witness: Witness) -> tuple[Driver, ...]:
     variance = weight @ (terms @ columns) ** 2
     importance = variance / variance.sum() if variance.sum() > 0 else variance
     difference = (mass_P @ P - mean)[used] / spread[used]
-    names, levels = column_names(source.table, used)
-    found = []
+    names, levels = _column_names(source.table, used)
+    leading = []
     for k in np.argsort(-importance, kind="stable")[:MOST_COLUMNS]:
         own = np.flatnonzero(code == k)
         most = own[np.argmax(np.abs(difference[own]))]
-        name = names[numbers[k]]
-        found.append(Driver(name, _level_name(name, levels[most]), float(difference[most]), float(importance[k])))
-    return tuple(found)
+        name, level = names[numbers[k]], levels[most]
+        if level is not None and level.startswith(name):  # "colour = red", or "day (month)"
+            rest = level.removeprefix(name)
+            rest = rest[3:] if rest.startswith(" = ") else rest.removeprefix(" (").removesuffix(")")
+            level = rest or None
+        leading.append(Driver(name, level, float(difference[most]), float(importance[k])))
+    return tuple(leading)
 
 
-def _level_name(name: str, encoded: str | None) -> str | None:
-    """Return the name of an encoded column without that of the user's column."""
-    if encoded is None or not encoded.startswith(name):
-        return encoded
-    rest = encoded.removeprefix(name)
-    return (rest.removeprefix(" = ") if rest.startswith(" = ") else rest.removeprefix(" (").removesuffix(")")) or None
+def _column_names(table: Table, encoded: Index) -> tuple[list[str], list[str | None]]:
+    """Return the names of the user's columns and, for encoded columns, the level; None where the name is enough."""
+    names = list(table.columns) if table.columns else [f"column {k}" for k in range(table.width)]
+    if table.origin is None:
+        return names, [None] * len(encoded)
+    column_of, encoded_names = table.origin.of, names
+    names = list(table.origin.columns)
+    if len(names) <= column_of.max():  # two columns of one name
+        names = [f"column {k}" for k in range(int(column_of.max()) + 1)]
+    several = np.bincount(column_of, minlength=len(names)) > 1
+    return names, [encoded_names[k] if several[column_of[k]] else None for k in encoded]
 
 
-@dataclass(frozen=True, eq=False)
-class Column:
-    """A column of the user, and the numbers of the encoded columns that stand for it."""
+class Column(NamedTuple):
+    """A column of the user, and the numbers of the columns that it was encoded by."""
 
     name: str
     numbers: Index
@@ -221,20 +216,20 @@ class Column:
 
 def leading_columns(source: Source, slopes: Floats) -> tuple[Column, ...]:
     """Return at most ten columns with the largest slopes in the regression of h on all columns, largest first."""
-    used = np.flatnonzero(source.scaling.factor)
-    slopes = np.abs(slopes)
-    origin = source.table.origin
+    used, origin = np.flatnonzero(source.scaling.factor), source.table.origin
     column_of = np.arange(len(slopes)) if origin is None else origin.of
-    weight = np.bincount(column_of[used], slopes[used] ** 2, int(column_of.max()) + 1)
-    largest = [k for k in np.argsort(-weight, kind="stable")[:MOST_COLUMNS] if np.isin(k, column_of[used])]
-    names = list(origin.columns) if origin is not None else []
-    return tuple(
-        Column(
-            f"column {names[k]!r}" if names else source.table.column(int(k)),
-            used[column_of[used] == k],
-        )
-        for k in largest
-    )
+    weight = np.bincount(column_of[used], np.abs(slopes[used]) ** 2, int(column_of.max()) + 1)
+    columns, names = [], [] if origin is None else list(origin.columns)
+    for k in np.argsort(-weight, kind="stable")[:MOST_COLUMNS]:
+        numbers = used[column_of[used] == k]
+        if len(numbers):
+            columns.append(Column(f"column {names[k]!r}" if names else source.table.column(int(k)), numbers))
+    return tuple(columns)
+
+
+def mean_over_repeats(h: Floats, bins: Index) -> Floats:
+    """Return the mean over repetitions of h at each row, given h for each repetition and bin."""
+    return np.asarray(np.mean([function[b] for function, b in zip(h, bins, strict=True)], axis=0))
 
 
 def regression(X: Floats, y: Floats, mass: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,13 +11,11 @@ import numpy as np
 from priorshift.api import compare_targets, make_estimator, with_columns
 from priorshift.diagnosis.columns import Driver, drivers
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis, holm_adjusted
-from priorshift.diagnosis.identification import identify
-from priorshift.diagnosis.parts import DiagnosisInput
+from priorshift.diagnosis.identification import DiagnosisInput, identify
 from priorshift.diagnosis.planning import planning
-from priorshift.diagnosis.sensitivity import sensitivity
+from priorshift.diagnosis.sensitivity import check_threshold, sensitivity
 from priorshift.diagnosis.shift_tests import RESAMPLES, label_shift_test, shift_test
 from priorshift.diagnosis.verdict import TABLE_WARNINGS, DiagnosisParts, judge
-from priorshift.diagnosis.violation import check_threshold
 from priorshift.errors import InputError
 from priorshift.io.column_checks import ColumnUse, column_uses
 from priorshift.io.row_metadata import Columns
@@ -28,7 +26,6 @@ from priorshift.progress import track_progress
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.warning_records import WarningRecord, WarningsByName, record_warnings
 
-_STEPS = 5  # of a diagnosis, after the estimate
 # p-values of label shift that are computed again with more resamples: of one target, and of one of several
 _RETEST_ONE, _RETEST_SEVERAL = 0.1, 0.01
 _MORE_RESAMPLES, _MOST_RESAMPLES = 4999, 19_999
@@ -61,8 +58,8 @@ def diagnose(
     positive, unlabeled, target : array-like, data frame, or path of a CSV or Parquet file
         Samples, as in :func:`estimate_prior`.
     threshold : float or None
-        Target prior that matters, such as one above which something is done; the diagnosis then asks on which side of
-        it the target prior is. Default the source prior.
+        Target prior that matters, such as one above which action is taken; the diagnosis says on which side of it the
+        target prior is. Default: the source prior.
     method : {"auto", "witness"} or WitnessShift
         The default estimator, or one with other settings, such as ``WitnessShift(0.2, repeats=20)``.
     source_prior : float, (low, high), distribution, estimator or None
@@ -173,14 +170,15 @@ def diagnose_targets(
 
 
 def _make_estimator(method: Any, **settings: Any) -> WitnessShift:
+    """Return the default estimator with these settings, or the given one if it is a WitnessShift."""
     estimator = make_estimator(method, settings)
-    if not isinstance(estimator, WitnessShift):
-        name = method if isinstance(method, str) else type(estimator).__name__
-        raise InputError(
-            f"method is {name!r}, but a diagnosis needs the default estimator. Omit method, or pass a WitnessShift "
-            "with other settings."
-        )
-    return estimator
+    if isinstance(estimator, WitnessShift):
+        return estimator
+    name = method if isinstance(method, str) else type(estimator).__name__
+    raise InputError(
+        f"method is {name!r}, but a diagnosis needs the default estimator. Omit method, or pass a WitnessShift with "
+        "other settings."
+    )
 
 
 def diagnose_target(
@@ -193,11 +191,10 @@ def diagnose_target(
             "memory, or estimate the prior alone."
         )
     with record_warnings(*TABLE_WARNINGS, show=True) as more:
-        fitted = _FittedSource.fit(estimator, problem, threshold)
-        parts = fitted.diagnose(fitted.fit_target(problem.target))
-    verdict = judge(parts, [*records, *more])
-    settings = run_settings(estimator, problem, threshold)
-    return Diagnosis(**vars(parts), verdict=verdict, columns=problem_columns(problem), settings=settings)
+        source = _FittedSource.fit(estimator, problem, threshold)
+        parts, _ = source.diagnose(problem.target)
+    settings, columns = run_settings(estimator, problem, threshold), problem_columns(problem)
+    return Diagnosis(**vars(parts), verdict=judge(parts, [*records, *more]), columns=columns, settings=settings)
 
 
 def diagnose_all_targets(
@@ -206,21 +203,22 @@ def diagnose_all_targets(
     """Diagnose all targets of a problem; `records` are warnings that were issued while it was loaded."""
     settings, columns = run_settings(estimator, problem, threshold), problem_columns(problem)
     with record_warnings(*TABLE_WARNINGS, show=True) as source_records:
-        fitted = _FittedSource.fit(estimator, problem, threshold)
+        source = _FittedSource.fit(estimator, problem, threshold)
     parts, target_records, influences, by_name = {}, {}, [], WarningsByName("target")
     for name, target in problem.targets.items():
         with by_name.collect(name), record_warnings(*TABLE_WARNINGS, show=True) as target_records[name]:
-            fit = fitted.fit_target(target)
-            parts[name] = fitted.diagnose(fit, len(problem.targets))
+            parts[name], fit = source.diagnose(target, len(problem.targets))
             influences.append(estimator.influence(fit))
     by_name.issue()
-    p_values = holm_adjusted([one.label_shift_test.p_value for one in parts.values()])
+    p_values = holm_adjusted([diagnosed.label_shift_test.p_value for diagnosed in parts.values()])
     diagnoses = {}
-    for (name, one), p_value in zip(parts.items(), p_values, strict=True):
-        warnings = [*_about_target(records, name, parts), *source_records, *target_records[name]]
-        verdict = judge(one, warnings, p_value, len(parts))
-        diagnoses[name] = Diagnosis(**vars(one), verdict=verdict, columns=columns, settings=settings)
-    estimates = {name: one.estimate for name, one in parts.items()}
+    for (name, diagnosed), p_value in zip(parts.items(), p_values, strict=True):
+        # warnings from reading tables, except those that name another target
+        own, others = f"target {name!r}", [f"target {other!r}" for other in parts if other != name]
+        about = [one for one in records if own in one[1] or not any(other in one[1] for other in others)]
+        verdict = judge(diagnosed, [*about, *source_records, *target_records[name]], p_value, len(parts))
+        diagnoses[name] = Diagnosis(**vars(diagnosed), verdict=verdict, columns=columns, settings=settings)
+    estimates = {name: diagnosed.estimate for name, diagnosed in parts.items()}
     compared = compare_targets(estimates, influences, estimator.confidence, problem.by)
     return Diagnoses(diagnoses, replace(compared, frame=problem.frame), by=problem.by, frame=problem.frame)
 
@@ -231,15 +229,9 @@ def problem_columns(problem: Problem) -> tuple[ColumnUse, ...]:
     return column_uses(problem.positive.data, problem.unlabeled.data, targets, problem.columns, problem.by)
 
 
-def _about_target(noted: Sequence[WarningRecord], name: str, names: Iterable[str]) -> list[WarningRecord]:
-    """Return warnings from reading tables, except those that name another target."""
-    others = [f"target {other!r}" for other in names if other != name]
-    return [one for one in noted if f"target {name!r}" in one[1] or not any(other in one[1] for other in others)]
-
-
 @dataclass(frozen=True, eq=False)
 class _FittedSource:
-    """The fitted estimator with its source: what all targets have in common."""
+    """The fitted estimator with its source, which all targets have in common."""
 
     estimator: WitnessShift
     source: Source
@@ -255,56 +247,39 @@ class _FittedSource:
         fitted = estimator.fit_source(source)
         return cls(fitted, source, problem, threshold, drivers(source, fitted.witness))
 
-    def fit_target(self, target: Sample) -> TargetFit:
-        """Fit a target; its estimate also says how the columns were used."""
-        fit = self.estimator.fit_target(self.estimator.target_of(target))
-        return replace(fit, estimate=with_columns(self.problem, fit.estimate))
-
-    def diagnose(self, fit: TargetFit, targets: int = 1) -> DiagnosisParts:
-        """Compute the parts of the diagnosis of a target, one of several."""
-        inputs = DiagnosisInput(
-            self.source,
-            fit,
-            confidence=self.estimator.confidence,
-            threshold=self.threshold,
-            prior_from_rows=isinstance(self.estimator.prior_estimator_, MixturePrior),
-            rng=np.random.default_rng(self.estimator.scored_.seed),
-        )
-        with track_progress("diagnose", _STEPS) as step:
-            step()
-            identification = identify(self.estimator, inputs)
-            step()
-            shift = shift_test(inputs)
-            # More resamples of a small p-value make it depend less on the seed, and let it stay small when adjusted.
-            more = min(_MORE_RESAMPLES, _MOST_SIGNS // (len(self.source.labeled) + len(fit.target)))
-            if targets > 1:
-                more = min(max(targets * RESAMPLES, more), _MOST_RESAMPLES)
-            below = _RETEST_ONE if targets == 1 else _RETEST_SEVERAL
-            label_shift = label_shift_test(inputs, retest_below=below, retest_resamples=more)
-            step()
-            sensitive = sensitivity(inputs)
-            step()
-            plan = planning(inputs)
-            step()
-        return DiagnosisParts(
-            estimate=fit.estimate,
-            shift_test=shift,
-            label_shift_test=label_shift,
-            identification=identification,
-            sensitivity=sensitive,
-            planning=plan,
-            drivers=self.drivers if fit.is_separable else (),
-        )
+    def diagnose(self, target: Sample, targets: int = 1) -> tuple[DiagnosisParts, TargetFit]:
+        """Compute the parts of the diagnosis of a target, one of several, from its fit."""
+        estimator, rng = self.estimator, np.random.default_rng(self.estimator.scored_.seed)
+        fit = estimator.fit_target(estimator.target_of(target))
+        fit = replace(fit, estimate=with_columns(self.problem, fit.estimate))  # says how columns were used
+        from_rows = isinstance(estimator.prior_estimator_, MixturePrior)
+        inputs = DiagnosisInput(self.source, fit, estimator.confidence, self.threshold, from_rows, rng)
+        # More resamples of a small p-value make it depend less on the seed, and let it stay small when adjusted.
+        below, more = _RETEST_ONE, min(_MORE_RESAMPLES, _MOST_SIGNS // (len(self.source.labeled) + len(fit.target)))
+        if targets > 1:
+            below, more = _RETEST_SEVERAL, min(max(targets * RESAMPLES, more), _MOST_RESAMPLES)
+        steps: dict[str, Callable[[], Any]] = {
+            "identification": lambda: identify(estimator, inputs),
+            "shift_test": lambda: shift_test(inputs),
+            "label_shift_test": lambda: label_shift_test(inputs, retest_below=below, retest_resamples=more),
+            "sensitivity": lambda: sensitivity(inputs),
+            "planning": lambda: planning(inputs),
+        }
+        parts = {}
+        with track_progress("diagnose", len(steps)) as advance:
+            for name, step in steps.items():
+                advance()
+                parts[name] = step()
+        return DiagnosisParts(estimate=fit.estimate, drivers=self.drivers if fit.is_separable else (), **parts), fit
 
 
 def run_settings(estimator: WitnessShift, problem: Problem, threshold: float | None) -> dict[str, Any]:
     """Return the settings that differ from the defaults, and "random_state", as plain values for JSON."""
-    given, defaults = estimator.get_params(deep=False), type(estimator)().get_params(deep=False)
-    settings = {
-        name: _plain_setting(value)
-        for name, value in given.items()
-        if name == "random_state" or (name not in ("verbose", "device") and not _is_equal(value, defaults[name]))
-    }
+    defaults, settings = type(estimator)().get_params(deep=False), {}
+    for name, value in estimator.get_params(deep=False).items():
+        is_default = value is defaults[name] or (isinstance(value, (int, float, str)) and value == defaults[name])
+        if name == "random_state" or not (is_default or name in ("verbose", "device")):
+            settings[name] = _plain_setting(value)
     tables = [sample.data for sample in (problem.unlabeled, problem.positive, *problem.targets.values())]
     dropped = list(dict.fromkeys(column for table in tables for column in table.dropped if column != problem.by))
     stated = {name: getattr(problem.columns, name) for name in ("shared", "audit", "weights", "groups")}
@@ -312,11 +287,8 @@ def run_settings(estimator: WitnessShift, problem: Problem, threshold: float | N
     return settings | {name: _plain_setting(value) for name, value in more.items() if value is not None}
 
 
-def _is_equal(value: Any, other: Any) -> bool:
-    return value is other or (isinstance(value, (int, float, str)) and bool(value == other))
-
-
 def _plain_setting(value: Any) -> Any:
+    """Convert a setting to plain values for JSON; an object becomes what Python shows of it."""
     if isinstance(value, Mapping):  # columns that were passed as values
         return {name: "values" for name in value}
     if isinstance(value, (list, tuple)):

@@ -200,23 +200,13 @@ class Diagnoses(TargetResults[Diagnosis]):
             "by"; under "targets" each diagnosis with adjusted p-values and its part of the band; "equality"; and what
             all targets have in common: "columns", "settings" and "drivers".
         """
-        adjusted = {
-            name: {key: value for key, value in to_plain(row).items() if key.endswith("adjusted_p_value")}
-            for name, row in zip(self, self.records(), strict=True)
-        }
-        estimates = self.estimates.to_dict()
+        estimates, targets = self.estimates.to_dict(), {}
         common = max((_source_parts(d) for d in self.values()), key=lambda part: len(part["drivers"]), default={})
-        return {
-            "by": self.by,
-            "targets": {
-                name: {key: part for key, part in d.to_dict().items() if key not in common}
-                | adjusted[name]
-                | {"band": estimates["targets"].get(name, {}).get("band")}
-                for name, d in self.items()
-            },
-            "equality": estimates["equality"],
-            **common,
-        }
+        for (name, d), row in zip(self.items(), self.records(), strict=True):
+            own = {key: part for key, part in d.to_dict().items() if key not in common}
+            adjusted = {key: value for key, value in to_plain(row).items() if key.endswith("adjusted_p_value")}
+            targets[name] = own | adjusted | {"band": estimates["targets"].get(name, {}).get("band")}
+        return {"by": self.by, "targets": targets, "equality": estimates["equality"], **common}
 
     def _table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         header = (self.by or "target", "publish?", "estimate", "interval", "no shift: p", "label shift: p")
@@ -247,8 +237,7 @@ def _source_parts(diagnosis: Diagnosis) -> dict[str, Any]:
 
 def holm_adjusted(p_values: Sequence[float]) -> list[float]:
     """Adjust p-values by Holm's rule, except those that are NaN."""
-    known = [k for k, p in enumerate(p_values) if np.isfinite(p)]
-    adjusted = list(p_values)
-    for k, p in zip(known, holm([p_values[k] for k in known]), strict=True):
-        adjusted[k] = p
-    return adjusted
+    adjusted = np.array(p_values, dtype=float)
+    known = np.isfinite(adjusted)
+    adjusted[known] = holm(adjusted[known].tolist())
+    return adjusted.tolist()

@@ -1,4 +1,4 @@
-"""Is π′ identified? What the three tables determine: π′, the ratio R alone, or nothing.
+"""What a diagnosis starts from, and what the three tables determine: π′, the ratio R alone, or nothing.
 
 R needs no π, and is determined wherever P can be distinguished from U. π′ = 1 − (1−π)R needs π, for which the tables
 give an upper bound that is as good as the classes are separated. So there is always R with its interval, and where π is
@@ -7,27 +7,78 @@ not known π′ is a range.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from priorshift.diagnosis.parts import DiagnosisInput, TextReport
 from priorshift.errors import PriorShiftWarning
-from priorshift.formatting import decimals, range_decimals
-from priorshift.inference.prior_knowledge import PointPrior
-from priorshift.methods.witness_shift import WitnessShift
+from priorshift.formatting import decimals, range_decimals, wrap_lines
+from priorshift.inference.confidence_curve import ConfidenceCurve, TabulatedCurve
+from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior
+from priorshift.methods.witness_shift import TargetFit, WitnessShift
 from priorshift.problem import Source
+from priorshift.result_tables import to_plain
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.warning_records import suppress_warnings
 
-_KM2_ROWS = 1000  # of an estimate that only serves for comparison
+_KM2_ROWS = 1000  # for an estimate that only serves for comparison
 _TAIL = 0.005  # of the distribution of π from the tables alone, beyond which a given π contradicts them
 _MOST_SHARE = 0.5  # of the variance of π̂′: if more comes from π, the tables determine R alone
 _NARROW = 0.1  # width of the interval of π′ that is narrow enough, wherever it comes from
 _GIVEN = ("given", "range", "distribution")
 
 Level = Literal["prior", "ratio", "nothing"]
+
+
+@dataclass(frozen=True, eq=False)
+class DiagnosisInput:
+    """A fitted source and one target, which every part of a diagnosis starts from."""
+
+    source: Source  # with its rows
+    fit: TargetFit
+    confidence: float = 0.95
+    threshold: float | None = None  # a target prior that matters; None compares with the source prior
+    prior_from_rows: bool = False  # whether π was estimated from the rows, so that more rows say more about it
+    rng: np.random.Generator = field(default_factory=np.random.default_rng)
+
+    @property
+    def ratio(self) -> float:
+        """R̂; NaN where the positives cannot be distinguished from the population, so that R̂ says nothing."""
+        return self.fit.test.ratio if self.fit.is_separable else float("nan")
+
+    def target_prior(self, ratio: float, curve: ConfidenceCurve) -> tuple[float, float, float]:
+        """Return π̂′ and the ends of its interval for another estimate of R; NaN, 0 and 1 where there is none."""
+        if not (np.isfinite(ratio) and curve.is_known):
+            return float("nan"), 0.0, 1.0
+        prior, source_prior = self.fit.prior, self.fit.estimate.source_prior
+        if not isinstance(curve, TabulatedCurve):
+            value = min(max(1 - (1 - source_prior) * ratio, 0.0), 1.0)
+        elif isinstance(prior, DistributionPrior):
+            points, weights = prior.points
+            value = curve.mean(np.clip(points + (source_prior - prior.value), 0.0, 1.0), weights)
+        else:
+            value = curve.mean(source_prior)
+        low, high = prior.interval(curve, self.confidence)
+        return value, min(low, value), max(high, value)
+
+
+@dataclass(frozen=True)
+class TextReport(ABC):
+    """A part of a diagnosis, which prints as text and serialises as plain values."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """Sentences of this part, a line for each topic, not wrapped."""
+
+    def __str__(self) -> str:
+        return wrap_lines(self.text)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values for JSON; a number that does not exist is None."""
+        return to_plain(asdict(self))
 
 
 @dataclass(frozen=True)
@@ -53,12 +104,6 @@ class Identification(TextReport):
     target_high: float
     confidence: float
 
-    @property
-    def disagreement(self) -> float:
-        """Difference of the largest and the smallest estimate of π."""
-        values = [value for name, value in self.estimators.items() if name != "largest" and np.isfinite(value)]
-        return max(values) - min(values) if len(values) > 1 else 0.0
-
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values for JSON, and the text as "sentence"."""
         return super().to_dict() | {"sentence": str(self)}
@@ -75,35 +120,35 @@ class Identification(TextReport):
         return f"{self.source_prior:.3g}" if is_point else format_range(self.source_prior_range)
 
     @property
+    def ratio_text(self) -> str:
+        """R̂ with its interval."""
+        digits = decimals(self.ratio_high - self.ratio_low)
+        return f"{self.ratio:.{digits}f} ({self.ratio_low:.{digits}f} to {self.ratio_high:.{digits}f})"
+
+    @property
     def text(self) -> str:
-        """The sentences of this part, one line each, not wrap_lines."""
+        """Sentences of this part, a line for each topic, not wrapped."""
         if self.level == "nothing":
-            return (
-                "The positives can hardly be distinguished from the population (their separation is "
-                f"{max(self.separation, 0.0):.1f} standard errors), so neither the ratio of negatives nor the target "
-                "prior can be estimated."
-            )
-        digits, from_tables = decimals(self.ratio_high - self.ratio_low), format_range(self.range_from_tables)
-        ratio = f"R is {self.ratio:.{digits}f} ({self.ratio_low:.{digits}f} to {self.ratio_high:.{digits}f})"
-        by = "as given" if self.given else f"by {self.source_prior_by}"
-        prior = f"{self.source_prior_text} {by}"
+            separation = f"their separation is {max(self.separation, 0.0):.1f} standard errors"
+            reason = f"The positives can hardly be distinguished from the population ({separation})"
+            return f"{reason}, so neither the ratio of negatives nor the target prior can be estimated."
+        prior = f"{self.source_prior_text} {'as given' if self.given else f'by {self.source_prior_by}'}"
+        text = f"R is {self.ratio_text}. Together with the source prior ({prior}) it determines the target prior."
         if self.level == "ratio":
             text = (
-                f"{ratio} whatever the source prior is. The source prior is only known to be {prior}, so the target "
-                f"prior is a range, {self.target_low:.2f} to {self.target_high:.2f}."
+                f"R is {self.ratio_text} whatever the source prior is. The source prior is only known to be {prior}, "
+                f"so the target prior is a range, {self.target_low:.2f} to {self.target_high:.2f}."
             )
-        else:
-            text = f"{ratio}. Together with the source prior ({prior}) it determines the target prior."
-        alone = f"From the tables alone, the source prior could be {from_tables}"
-        if self.contradicted:
-            return f"{text} {alone}, which contradicts it."
-        return f"{text} {alone}." if self.given else text
+        if not (self.given or self.contradicted):
+            return text
+        end = ", which contradicts the given one." if self.contradicted else "."
+        return f"{text} From the tables alone, the source prior could be {format_range(self.range_from_tables)}{end}"
 
 
 def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
     """Determine what the tables say about π and π′."""
-    fit, source = inputs.fit, inputs.source
-    estimate, prior, test = fit.estimate, fit.prior, fit.test
+    fit, source, estimate = inputs.fit, inputs.source, inputs.fit.estimate
+    prior, test, interval = fit.prior, fit.test, estimate.interval
     from_tables, others = _prior_from_tables(estimator, source)
     low, high = (float(end) for end in prior.range)
     ratio_error = test.ratio_error * (1 - prior.value)
@@ -112,7 +157,6 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
         prior_error = test.ratio * (high - low) / np.sqrt(12)
     total = ratio_error**2 + prior_error**2
     share = float(prior_error**2 / total) if np.isfinite(total) and total > 0 else 0.0
-    interval = estimate.interval
     target_low, target_high = (interval.low, interval.high) if interval else (0.0, 1.0)
     level: Level = "prior"
     if not fit.is_separable or estimate.status == "no estimate":
@@ -120,7 +164,6 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
     elif interval is None or (share > _MOST_SHARE and target_high - target_low > _NARROW):
         level = "ratio"
     least, most = (float(end) for end in from_tables.prior_distribution_.ppf([_TAIL, 1 - _TAIL]))
-    given = estimate.source_prior_by in _GIVEN
     ratio_low, ratio_high = fit.curve.quantiles(inputs.confidence) if fit.is_separable else (0.0, float("inf"))
     estimates = {
         "MixturePrior": from_tables.prior_,
@@ -138,7 +181,7 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
         source_prior_range=(low, high),
         range_from_tables=from_tables.interval_,
         estimators=estimates | others,
-        contradicted=bool(given and (high < least or low > most)),
+        contradicted=bool(estimate.source_prior_by in _GIVEN and (high < least or low > most)),
         variance_from_prior=share,
         ratio=test.ratio,
         ratio_low=ratio_low,
@@ -163,6 +206,5 @@ def _prior_from_tables(estimator: WitnessShift, source: Source) -> tuple[Mixture
     settings = {name: getattr(estimator, name) for name in names}
     with suppress_warnings(PriorShiftWarning):  # π is known from elsewhere
         fitted = MixturePrior(**settings, max_rows=_KM2_ROWS).fit_scores(replace(source, audit=None), estimator.scored_)
-    if used is None or isinstance(used, MixturePrior):
-        return fitted, {}
-    return fitted, {type(used).__name__: estimator.source_prior_}
+    is_other = used is not None and not isinstance(used, MixturePrior)
+    return fitted, {type(used).__name__: estimator.source_prior_} if is_other else {}

@@ -7,7 +7,7 @@ more rows do not help.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from priorshift.arrays import Floats
 from priorshift.audit import expected_audit
-from priorshift.diagnosis.parts import DiagnosisInput, TextReport
+from priorshift.diagnosis.identification import DiagnosisInput, TextReport
 from priorshift.diagnosis.width_model import Sizes, WidthModel
 from priorshift.errors import InputError
 from priorshift.inference.audit_combination import SampleAudit, combine_with_audit, target_prior_distribution
@@ -51,20 +50,21 @@ class Required(TextReport):
     positive: int | None  # rows of this sample where the others stay as they are; None where no number is enough
     unlabeled: int | None
     target: int | None
-    all: tuple[int, int, int] | None  # rows of P, U and T where all grow in proportion
+    all: tuple[int, ...] | None  # rows of P, U and T where all grow in proportion
     audited_target: int | None  # rows of the target to audit, combined with the tables
     audited_source: int | None  # unlabelled rows to audit, in place of a range of π or added to a distribution
 
     @property
     def text(self) -> str:
-        """The sentences of this part, one line each, not wrap_lines."""
-        rows = [f"{_NAMES[name]}: {_row_count(getattr(self, name))}" for name in SAMPLES]
-        together = "not reachable" if self.all is None else " + ".join(f"{size:,}" for size in self.all)
-        audits = [f"audited target rows: {_row_count(self.audited_target)}"]
+        """Sentences of this part, a line for each topic, not wrapped."""
+        needed: dict[str, int | None] = {_NAMES[name]: getattr(self, name) for name in SAMPLES}
+        needed["audited target rows"] = self.audited_target
         if self.audited_source is not None:
-            audits.append(f"audited unlabelled rows: {self.audited_source:,}")
-        options = "; ".join([*rows, f"all three in proportion: {together}", *audits])
-        return f"A width of {self.width:g} needs one of: {options}."
+            needed["audited unlabelled rows"] = self.audited_source
+        options = {name: "not reachable" if rows is None else f"{rows:,}" for name, rows in needed.items()}
+        together = "not reachable" if self.all is None else " + ".join(f"{size:,}" for size in self.all)
+        options["all three in proportion"] = together
+        return f"A width of {self.width:g} needs one of: {'; '.join(f'{k}: {v}' for k, v in options.items())}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,15 +80,12 @@ class Planning(TextReport):
 
     def predict(self, *, positive: int | None = None, unlabeled: int | None = None, target: int | None = None) -> float:
         """Return the expected width with other numbers of rows; NaN where nothing can be planned."""
-        wanted = {"positive": positive, "unlabeled": unlabeled, "target": target}
         times = []
-        for name, rows in wanted.items():
+        for name, rows in zip(SAMPLES, (positive, unlabeled, target), strict=True):
             if rows is not None and not (is_number(rows) and 2 <= rows < np.inf):
                 raise InputError(f"{name} is {rows!r}, but must be a number of rows, 2 or more. Change it or omit it.")
             times.append(1.0 if rows is None else rows / self.sizes[name])
-        if self._pilot is None:
-            return float("nan")
-        return self._pilot.width((times[0], times[1], times[2]))
+        return float("nan") if self._pilot is None else self._pilot.width(*times)
 
     def required(self, width: float) -> Required:
         """Return the numbers of rows, including those that there are, that an interval of this width needs."""
@@ -99,26 +96,21 @@ class Planning(TextReport):
             return Required(float(width), None, None, None, None, None, None)
         rows = [self.sizes[name] for name in SAMPLES]
 
-        def alone(k: int) -> int | None:
-            def at(times: float) -> float:
-                factors = [1.0, 1.0, 1.0]
-                factors[k] = times
-                return pilot.width((factors[0], factors[1], factors[2]))
+        def needed(*grown: int) -> tuple[int, ...] | None:
+            """Return the rows of the samples with these numbers, if they alone grow in proportion."""
+            least = 2 / min(rows[k] for k in grown)
+            times = _smallest_factor(lambda x: pilot.width(*(x if k in grown else 1.0 for k in range(3))), width, least)
+            return None if times is None else tuple(max(ceil(times * rows[k] - 1e-9), 2) for k in grown)
 
-            times = _smallest_factor(at, width, 2 / rows[k])
-            return None if times is None else max(ceil(times * rows[k] - 1e-9), 2)
-
-        together = _smallest_factor(lambda times: pilot.width((times, times, times)), width, 2 / min(rows))
-        p, u, t = (None if together is None else max(ceil(together * size - 1e-9), 2) for size in rows)
-        everything = None if p is None or u is None or t is None else (p, u, t)
+        positive, unlabeled, target = ((needed(k) or (None,))[0] for k in range(3))
         audited_target = _fewest_labels(pilot.width_with_target_audit, width, pilot.target_rows)
         audited_source = None
         if not isinstance(pilot.prior, PointPrior):
             audited_source = _fewest_labels(pilot.width_with_source_audit, width, rows[1])
-        return Required(float(width), alone(0), alone(1), alone(2), everything, audited_target, audited_source)
+        return Required(float(width), positive, unlabeled, target, needed(0, 1, 2), audited_target, audited_source)
 
     def predict_audit(self, *, unlabeled: int = 0, target: int = 0) -> float:
-        """Return the expected width if so many random rows of one sample were audited; NaN if it cannot be planned."""
+        """Return the expected width after an audit of random rows of one sample; NaN if it cannot be planned."""
         if (unlabeled > 0) == (target > 0):
             raise InputError("Pass either unlabeled or target, the number of rows to audit.")
         if self._pilot is None:
@@ -141,23 +133,19 @@ class Planning(TextReport):
         """Which sample to enlarge first, and the width that it would give."""
         if self._pilot is None:
             return f"No sample size can be planned: {self.reason}"
-        now = self.expected_width
-        best = min(SAMPLES, key=lambda name: self.doubled[name])
+        now, best = self.expected_width, min(SAMPLES, key=lambda name: self.doubled[name])
         then, prior = self.doubled[best], self.components["source_prior"]
-        open_prior = f"{prior:.0%} of the variance comes from the source prior" if prior > 0.5 else None
+        open_prior = f"{prior:.0%} of the variance comes from the source prior"
         if now - then < _NEGLIGIBLE * now:
-            if open_prior is None:
+            if prior <= 0.5:
                 return "More rows of one sample alone hardly help. Enlarge all three samples, or audit target rows."
             return f"More rows hardly help: {open_prior}. A survey, or an audit of unlabelled or target rows, does."
-        more = f"{self.sizes[best]:,} to {2 * self.sizes[best]:,}"
-        step = (
-            f"Add {_NAMES[best]} first: with twice as many ({more}) the expected width of the interval is {then:.3g} "
-            f"instead of {now:.3g}"
-        )
-        if open_prior is None:
-            return f"{step}."
-        rough = "" if self._pilot.row_belief is None else " (how much more rows reduce it is a rough guess)"
-        return f"{step}. But {open_prior}{rough}, which an audit or a survey reduces."
+        size, gain = self.sizes[best], f"the expected width of the interval is {then:.3g} instead of {now:.3g}"
+        step = f"Add {_NAMES[best]} first: with twice as many ({size:,} to {2 * size:,}) {gain}."
+        if prior <= 0.5:
+            return step
+        rough = "" if self._pilot.relative_spread is None else " (how much more rows reduce it is a rough guess)"
+        return f"{step} But {open_prior}{rough}, which an audit or a survey reduces."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -166,12 +154,12 @@ class Planning(TextReport):
 
     @property
     def text(self) -> str:
-        """The sentences of this part, one line each, not wrap_lines."""
+        """Sentences of this part, a line for each topic, not wrapped."""
         return self.next_step if self._pilot is None else f"{self.composition}\n{self.next_step}"
 
     @property
     def composition(self) -> str:
-        """What the width is made of, in a sentence."""
+        """The width, and the shares of its variance, in a sentence."""
         if self._pilot is None:
             return self.next_step
         names = _NAMES | {"source_prior": "source prior"}
@@ -182,22 +170,22 @@ class Planning(TextReport):
 
 @dataclass(frozen=True, eq=False)
 class _Pilot:
-    """What widths at other sizes are computed from; sizes are multiples of the pilot's."""
+    """Predicts widths at other sizes, which are multiples of the pilot's."""
 
     model: WidthModel
     curve: TabulatedCurve
     prior: PriorKnowledge
-    row_belief: _RowBelief | None  # where π is estimated from the rows
-    explained: tuple[float, float]  # share of the labels' variance in U and T that predictions explain
+    relative_spread: Callable[[float, float], float] | None  # of π with other rows, where π is estimated from them
+    explained: Sequence[float]  # share of the labels' variance in U and T that predictions explain
     source_rows: float
     target_rows: int
     confidence: float
 
-    def width(self, times: Sizes) -> float:
+    def width(self, positive: float, unlabeled: float, target: float) -> float:
         """Return the expected width with multiples of the rows of P, U and T."""
-        (m, n, t), (p, u, v) = self.model.sizes, times
-        factor = 1.0 if self.row_belief is None else self.row_belief.factor(p, u)
-        return self._width((m * p, n * u, t * v), self.prior, factor)
+        m, n, t = self.model.sizes
+        factor = 1.0 if self.relative_spread is None else self.relative_spread(positive, unlabeled)
+        return self._width((m * positive, n * unlabeled, t * target), self.prior, factor)
 
     def _width(self, sizes: Sizes, prior: PriorKnowledge, factor: float = 1.0) -> float:
         """Return the expected width if the spread of π about its mean were `factor` times that of `prior`."""
@@ -216,9 +204,8 @@ class _Pilot:
     def width_with_target_audit(self, k: int) -> float:
         """Return the expected width if k rows of the target were audited."""
         belief = self._target_belief
-        share = expected_audit(_clip_share(belief.mean()), k, self.target_rows, self.explained[1])
-        sample = SampleAudit(share, self.model.sizes[2])
-        audited = combine_with_audit(belief, sample, from_rows=True).distribution
+        share = expected_audit(min(max(belief.mean(), 1e-6), 1 - 1e-6), k, self.target_rows, self.explained[1])
+        audited = combine_with_audit(belief, SampleAudit(share, self.model.sizes[2]), from_rows=True).distribution
         low, high = audited.ppf([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
         return float(high - low)
 
@@ -228,100 +215,68 @@ class _Pilot:
         if isinstance(prior, PointPrior):
             return self._width(self.model.sizes, prior)
         belief = prior.distribution if isinstance(prior, DistributionPrior) else None  # labels replace a range
-        share = expected_audit(_clip_share(prior.value), k, self.source_rows, self.explained[0])
+        share = expected_audit(min(max(prior.value, 1e-6), 1 - 1e-6), k, self.source_rows, self.explained[0])
         sample = SampleAudit(share, self.model.sizes[1])
-        audited = combine_with_audit(belief, sample, from_rows=self.row_belief is not None).distribution
+        audited = combine_with_audit(belief, sample, from_rows=self.relative_spread is not None).distribution
         return self._width(self.model.sizes, DistributionPrior(audited))
 
 
-@dataclass(frozen=True, eq=False)
-class _RowBelief:
-    """How the posterior of π narrows with rows.
+def _relative_spread(witness: Witness) -> Callable[[float, float], float]:
+    """Return the spread of the posterior of π as a function of multiples of the rows of P and U, relative to the pilot.
 
-    Its spread is computed at several multiples of the rows, and interpolated on logarithmic scales. More rows of one
-    sample alone count as fewer of both: 1/g = α/p + (1−α)/u with p times the positives and u times the others.
+    It is computed at several multiples, and interpolated on logarithmic scales. More rows of one sample alone count as
+    fewer of both: 1/g = α/p + (1−α)/u with p times the positives and u times the others.
     """
+    source, (m, n) = witness.source, witness.source.effective_sizes
+    counts = PopulationCounts.from_p_values(witness.scored.p_values, round(m), m, n * source.population_mass)
+    both = [(times, times) for times in _ROW_FACTORS]
+    spreads = expected_spreads(counts, prior_posterior(counts)[0], [*both, (_ROW_FACTORS[-1], 1.0)])
+    now = spreads[_ROW_FACTORS.index(1.0)]
+    if not now > 0:
+        return lambda positives, population: 1.0
+    x, y = np.log(_ROW_FACTORS), np.log(np.maximum(np.minimum.accumulate(spreads[:-1] / now), 1e-6))
+    equivalent = float(np.exp(np.interp(-np.log(min(spreads[-1] / now, 1.0)), -y, x)))
+    alpha = min(max((1 - 1 / max(equivalent, 1.0)) / (1 - 1 / _ROW_FACTORS[-1]), 0.0), 1.0)
 
-    times: Floats
-    spread: Floats  # relative to that of the pilot
-    positive_share: float  # α
-
-    @classmethod
-    def fit(cls, witness: Witness) -> _RowBelief:
-        """Compute the spread at multiples of the pilot's rows."""
-        source, scored = witness.source, witness.scored
-        m, n = source.effective_sizes
-        counts = PopulationCounts.from_p_values(scored.p_values, round(m), m, n * source.population_mass)
-        both = [(times, times) for times in _ROW_FACTORS]
-        spreads = expected_spreads(counts, prior_posterior(counts)[0], [*both, (_ROW_FACTORS[-1], 1.0)])
-        now = spreads[_ROW_FACTORS.index(1.0)]
-        if not now > 0:
-            return cls(np.array(_ROW_FACTORS), np.ones(len(_ROW_FACTORS)), 0.5)
-        spread = np.maximum(np.minimum.accumulate(spreads[:-1] / now), 1e-6)
-        log = np.log(np.array(_ROW_FACTORS))
-        equivalent = float(np.exp(np.interp(-np.log(min(spreads[-1] / now, 1.0)), -np.log(spread), log)))
-        share = (1 - 1 / max(equivalent, 1.0)) / (1 - 1 / _ROW_FACTORS[-1])
-        return cls(np.array(_ROW_FACTORS), spread, min(max(share, 0.0), 1.0))
-
-    def factor(self, positives: float, population: float) -> float:
-        """Return the spread with multiples of the rows, relative to that of the pilot."""
-        g = 1 / (self.positive_share / positives + (1 - self.positive_share) / population)
-        x, y = np.log(self.times), np.log(self.spread)
-        at = np.log(g)
+    def spread(positives: float, population: float) -> float:
+        at = np.log(1 / (alpha / positives + (1 - alpha) / population))
         if at > x[-1]:
             return float(np.exp(y[-1] + (at - x[-1]) * (y[-1] - y[-2]) / (x[-1] - x[-2])))
         return float(np.exp(np.interp(at, x, y)))
+
+    return spread
 
 
 def planning(inputs: DiagnosisInput) -> Planning:
     """Predict widths of the interval from the samples as a pilot study."""
     fit, prior, witness, target = inputs.fit, inputs.fit.prior, inputs.fit.witness, inputs.fit.target
-    scored = witness.scored
-    m, n = scored.sizes
-    sizes = {"positive": m, "unlabeled": n, "target": len(target)}
+    scored, names = witness.scored, (*SAMPLES, "source_prior")
+    sizes = dict(zip(SAMPLES, (*scored.sizes, len(target)), strict=True))
     if not (np.isfinite(inputs.ratio) and fit.curve.is_known):
-        none = dict.fromkeys((*SAMPLES, "source_prior"), float("nan"))
         reason = "the positives cannot be distinguished from the unlabelled rows."
-        return Planning(1.0, none, sizes, inputs.confidence, reason)
+        return Planning(1.0, dict.fromkeys(names, float("nan")), sizes, inputs.confidence, reason)
     # R at the estimate of π′, which is in [0, 1] even where R̂ itself is impossible
     value = fit.curve.mean(*(prior.points if isinstance(prior, DistributionPrior) else (prior.value,)))
     model = WidthModel.fit(fit, (1 - value) / (1 - prior.value))
     from_rows = inputs.prior_from_rows and isinstance(prior, DistributionPrior)
-    explained = (
-        _explained_variance(scored.predicted(scored.p_values, 1.0), witness.source.population_mass),
-        _explained_variance(scored.predicted(fit.p_values, max(inputs.ratio, 0.0)), target.mass),
-    )
-    pilot = _Pilot(
-        model=model,
-        curve=fit.curve,
-        prior=prior,
-        row_belief=_RowBelief.fit(witness) if from_rows else None,
-        explained=explained,
-        source_rows=n,
-        target_rows=len(target),
-        confidence=inputs.confidence,
-    )
-    low, high = prior.interval(fit.curve, inputs.confidence)
-    return Planning(high - low, _components(model, prior), sizes, inputs.confidence, None, pilot)
-
-
-def _components(model: WidthModel, prior: PriorKnowledge) -> dict[str, float]:
-    """Return shares of Var π̂′ = (1−π)²·Var R̂ + R²·Var π; a range counts as a uniform distribution."""
+    explained = []  # share of the labels' variance that the predictions explain, as if these were calibrated
+    for p_values, ratio, mass in (
+        (scored.p_values, 1.0, witness.source.population_mass),
+        (fit.p_values, max(inputs.ratio, 0.0), target.mass),
+    ):
+        posterior = scored.predicted(p_values, ratio)
+        mean = float(mass @ posterior)
+        explained.append(min(float(mass @ (posterior - mean) ** 2) / max(mean * (1 - mean), 1e-12), 0.99))
+    spread_at = _relative_spread(witness) if from_rows else None
+    pilot = _Pilot(model, fit.curve, prior, spread_at, explained, scored.sizes[1], len(target), inputs.confidence)
+    # Var π̂′ = (1−π)²·Var R̂ + R²·Var π; a range counts as a uniform distribution
     spread = (prior.high - prior.low) / 12**0.5 if isinstance(prior, RangePrior) else prior.error
     from_samples = ((1 - prior.value) ** 2 * part for part in model.variances(model.sizes))
-    parts = dict(zip((*SAMPLES, "source_prior"), (*from_samples, (model.ratio * spread) ** 2), strict=True))
+    parts = dict(zip(names, (*from_samples, (model.ratio * spread) ** 2), strict=True))
     total = sum(parts.values())
-    return {name: part / total if total > 0 else 0.0 for name, part in parts.items()}
-
-
-def _explained_variance(posterior: Floats, mass: Floats) -> float:
-    """Return the share of the labels' variance that posteriors explain, as if these were calibrated."""
-    mean = float(mass @ posterior)
-    return min(float(mass @ (posterior - mean) ** 2) / max(mean * (1 - mean), 1e-12), 0.99)
-
-
-def _clip_share(share: float) -> float:
-    return min(max(share, 1e-6), 1 - 1e-6)
+    components = {name: part / total if total > 0 else 0.0 for name, part in parts.items()}
+    low, high = prior.interval(fit.curve, inputs.confidence)
+    return Planning(high - low, components, sizes, inputs.confidence, None, pilot)
 
 
 def _smallest_factor(width_at: Callable[[float], float], width: float, least: float) -> float | None:
@@ -353,7 +308,3 @@ def _fewest_labels(width_at: Callable[[int], float], width: float, rows: int) ->
         k = (few + most) // 2
         few, most = (k, most) if width_at(k) > width else (few, k)
     return most
-
-
-def _row_count(rows: int | None) -> str:
-    return "not reachable" if rows is None else f"{rows:,}"

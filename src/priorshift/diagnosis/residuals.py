@@ -1,4 +1,4 @@
-"""What label shift leaves unexplained: the residual e(r) = E_T φ − (1−r)·E_P φ − r·E_U φ of features φ of a row.
+"""The residual of label shift: what e(r) = E_T φ − (1−r)·E_P φ − r·E_U φ leaves unexplained, and its features φ.
 
 Under label shift e(R) is noise, for every φ. With b = E_T φ − E_P φ and a = E_U φ − E_P φ it is b − r·a. Least squares
 would estimate r too small, since a is noisy too. Divided by what noise contributes,
@@ -7,33 +7,52 @@ would estimate r too small, since a is noisy too. Divided by what noise contribu
 
 is consistent (limited information maximum likelihood), and its distribution hardly depends on the size of a. It is the
 smallest root of det(M − λN) = 0 with the 2 × 2 Gram matrices M of (b, a) and N of their noise. The null distribution of
-λ comes from resamples: the a that fits R̂ best, shrunk by its noise, plus resampled noise.
+λ comes from resamples: the a that fits R̂ best, shrunk by its noise, plus noise resampled by random signs. A mean
+Σ mass·φ(x) errs by a sum of independent terms mass·(φ(x) − E φ), one for each observation; with random signs before
+them the sum has the distribution of the error. All features and tests use the same signs, one for each observation.
 
-The noise is resampled by random signs. A mean E φ = Σ mass·φ(x) errs by a sum of independent terms mass·(φ(x) − E φ),
-one for each observation; with random signs before them the sum has the distribution of the error. All features and
-all tests use the same signs, so that what they have in common is kept. Rows of one observation have one sign, in
-whichever samples they are.
+Features are a kernel of all columns, cosines of a score's p-value, and single columns. The estimator's own score
+depends on the seed and on the folds, and so would the p-value (`experiments/studies/seeds.py`). So the test has its own
+score: ridge regression of "labelled" (1) against "population" (−1) on the longest axes of the kernel, which need no
+seed, cross-fitted so often that folds matter little. A user's own model keeps its scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.arrays import Floats, Index
+from priorshift.arrays import Floats, Index, Mask
+from priorshift.diagnosis.identification import DiagnosisInput
+from priorshift.io.scaling import Rows
 from priorshift.io.weights import effective_size
 from priorshift.problem import Source, Target
+from priorshift.scores import mixture
+from priorshift.scores.cross_fitting import FIT_ROWS, Repetition, Ridge, most_folds
+from priorshift.scores.scored_source import Preparation, ScoredSource
+from priorshift.scores.witness import Witness
 
 Signs = NDArray[np.int8]  # shape (resamples, observations)
+Singles = NDArray[np.float32]
 _BLOCK_VALUES = 2**22  # signs and features in memory at a time
 _LARGEST_RATIO = 1e3  # of either sign
 _CLEAR_DIRECTION = 3.0  # times its noise that ‖a‖² must exceed before the direction of a is trusted
 _TINY = 1e-300
+_KERNEL_SCALES = (0.3, 1.0)  # c of the kernels exp(−c‖x−y‖²/p); 1 is TCPU's
+_LANDMARKS = 256
+_SHORTEST_AXIS = 1e-6  # of the longest: in single precision a shorter one is rounding
+_SCORE_COSINES = 5  # of the p-value
+_RANK_COSINES = (2, 3, 4)  # of the rank in a column, besides its value
+_CLIP = 8.0  # standard deviations
+_KNOTS = 1000  # of a distribution function
+_REPEATS, _FOLDS, _SCORE_AXES = 20, 5, 64  # of the score
+_RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0)
+_BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +69,7 @@ class WeightedSample:
         return max(effective_size(self.mass, codes), 2.0)
 
 
-Samples = tuple[WeightedSample, WeightedSample, WeightedSample]  # P, U and T
+Samples = Sequence[WeightedSample]  # P, U and T
 
 
 def weighted_samples(source: Source, target: Target) -> Samples:
@@ -103,12 +122,8 @@ class FeatureMean:
         """Return some of the features, multiplied by `scale`."""
         return FeatureMean(self.value[features] * scale, self.noise[:, features] * scale, self.size)
 
-    def project(self, matrix: Floats) -> FeatureMean:
-        """Return the means of linear combinations of the features."""
-        return FeatureMean(self.value @ matrix, self.noise @ matrix, self.size)
 
-
-FeatureMeans = tuple[FeatureMean, FeatureMean, FeatureMean]  # of P, U and T
+FeatureMeans = Sequence[FeatureMean]  # of P, U and T
 
 
 def inverse_noise(means: FeatureMeans, ratio: float) -> Floats:
@@ -155,6 +170,7 @@ class Residual:
     a: Floats  # E_U φ − E_P φ
     noise_b: Floats  # errors of b, shape (resamples, features)
     noise_a: Floats
+    noise: Gram  # of the errors of b and a, the mean over resamples
     statistic: float  # λ
     ratio: float  # R̂
     null_a: Floats  # a under label shift, without noise
@@ -163,20 +179,15 @@ class Residual:
     def fit(cls, positive: FeatureMean, unlabeled: FeatureMean, target: FeatureMean) -> Residual:
         """Estimate the ratio, and a under the null hypothesis."""
         b, a = target.value - positive.value, unlabeled.value - positive.value
-        residual = cls(b, a, target.noise - positive.noise, unlabeled.noise - positive.noise, np.nan, np.nan, a)
-        N = residual.noise
+        noise_b, noise_a = target.noise - positive.noise, unlabeled.noise - positive.noise
+        N = Gram(*(float(np.mean(x)) for x in Gram.from_vectors(noise_b, noise_a)))
         statistic, ratio = smallest_root(Gram.from_vectors(b, a), N)
         R = float(ratio)
         e, variance, covariance = b - R * a, max(float(N.residual_square(R)), _TINY), N.ab - R * N.aa
         nearest = a - covariance / variance * e
         signal = 1 - (N.aa - covariance**2 / variance) / max(float(nearest @ nearest), _TINY)
         null_a = nearest * np.sqrt(max(signal, 0.0))
-        return replace(residual, statistic=float(statistic), ratio=R, null_a=null_a)
-
-    @cached_property
-    def noise(self) -> Gram:
-        """Gram matrix of the noise of b and a, the mean over resamples."""
-        return Gram(*(float(np.mean(x)) for x in Gram.from_vectors(self.noise_b, self.noise_a)))
+        return cls(b, a, noise_b, noise_a, N, float(statistic), R, null_a)
 
     def null_statistics(self) -> Floats | None:
         """Return λ of every resample under label shift; None where there is no noise to compare with."""
@@ -186,15 +197,203 @@ class Residual:
         statistics = np.asarray(smallest_root(M, self.noise)[0])
         return statistics if np.isfinite(statistics).all() else None
 
-    def squared_distance(self, largest_ratio: float) -> float:
-        """Return ‖e(r)‖², unbiased, at the best r from 0 to `largest_ratio`: the distance of T from the line P–U."""
-        M, N = Gram.from_vectors(self.b, self.a), self.noise
-        signal = Gram(M.bb - N.bb, M.ab - N.ab, M.aa - N.aa)
-        best = np.clip(signal.ab / signal.aa, 0.0, largest_ratio) if signal.aa > 0 else 0.0
-        return float(signal.residual_square(best))
+
+@dataclass(frozen=True, eq=False)
+class KernelFeatures:
+    """Coordinates of a mean of Gaussian kernels on the span of a few hundred landmarks (Nyström)."""
+
+    landmarks: Floats  # rows of P, U and T, in proportion to their sizes
+    axes: Floats  # maps kernel values at the landmarks to orthonormal coordinates, the longest axis first
+
+    @classmethod
+    def fit(cls, samples: Sequence[Rows | Floats], prepare: Callable[[Floats], Floats]) -> KernelFeatures:
+        """Choose landmarks in even steps, and orthonormalise."""
+        total = sum(map(len, samples))
+        shares = [evenly_spaced(len(x), round(_LANDMARKS * len(x) / total)) for x in samples]
+        landmarks = np.concatenate([prepare(x[rows]) for x, rows in zip(samples, shares, strict=True)])
+        length, axes = np.linalg.eigh(_mean_kernel(landmarks, landmarks).astype(np.float64))
+        long = np.flatnonzero(length > _SHORTEST_AXIS * length[-1])[::-1]
+        return cls(landmarks, axes[:, long] / np.sqrt(length[long]))
+
+    def coordinates(self, prepared: Floats, axes: int | None = None) -> Singles:
+        """Return the orthonormal coordinates of rows, on the longest `axes` if given."""
+        return np.asarray(_mean_kernel(prepared, self.landmarks) @ self.axes[:, :axes].astype(np.float32))
 
 
-def rank_p_values(statistics: Floats) -> Floats:
-    """Return for each statistic the share of all, itself included, that are at least as large."""
-    ranked = np.sort(statistics)
-    return np.asarray((len(ranked) - np.searchsorted(ranked, statistics, side="left")) / len(ranked))
+def evenly_spaced(rows: int, most: int) -> Index:
+    """Return positions of at most `most` rows, at least one, in even steps."""
+    count = min(rows, max(most, 1))
+    return np.asarray((np.arange(count) + 0.5) * rows / count, dtype=np.intp)
+
+
+def _mean_kernel(X: Floats, Y: Floats) -> Singles:
+    """Compute in single precision: label shift holds for every function of a row, a rounded one too."""
+    x, y = X.astype(np.float32), Y.astype(np.float32)
+    squares = np.einsum("ij,ij->i", x, x)[:, None] + np.einsum("ij,ij->i", y, y)
+    squares -= 2 * x @ y.T
+    squares = np.maximum(squares, 0) / -x.shape[1]
+    total = sum(np.exp(np.float32(scale) * squares) for scale in _KERNEL_SCALES)
+    return np.asarray(total / np.float32(len(_KERNEL_SCALES)))
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnFeatures:
+    """For each column its value in standard deviations of U, and cosines of its rank in U."""
+
+    column: Index  # of each feature, the number of the user's column
+    is_value: Mask  # of each feature, whether it is a value or the level of a category, and not a cosine
+    encoded: Index  # of each feature, the number of the encoded column
+    spread: Floats  # standard deviation of each encoded column in U; 0 where it is not used
+    knots: dict[int, Floats]  # sorted values of equal mass of each encoded column that has ranks
+
+    @classmethod
+    def fit(cls, source: Source, population: Floats) -> ColumnFeatures:
+        """Measure the columns in the scaled rows of U."""
+        origin, mass, knots = source.table.origin, source.population_mass, {}
+        centred = population - mass @ population
+        spread = np.where(source.scaling.factor != 0, np.sqrt(mass @ centred**2), 0.0)
+        used = np.flatnonzero(spread != 0)
+        middles = (np.arange(_KNOTS) + 0.5) / _KNOTS
+        for k in used if origin is None else used[~origin.own_scale[used]]:
+            order = np.argsort(population[:, k], kind="stable")
+            knots[int(k)] = population[order, k]
+            if len(order) > _KNOTS or np.ptp(mass) != 0:
+                cumulative = np.cumsum(mass[order]) - mass[order] / 2
+                knots[int(k)] = knots[int(k)][np.minimum(np.searchsorted(cumulative, middles), len(order) - 1)]
+        features = np.where(np.isin(used, list(knots)), 1 + len(_RANK_COSINES), 1)
+        encoded = np.repeat(used, features)
+        is_value = np.diff(encoded, prepend=-1) != 0
+        return cls(encoded if origin is None else origin.of[encoded], is_value, encoded, spread, knots)
+
+    def __call__(self, rows: Floats) -> Floats:
+        features: list[Floats] = []
+        for k in np.flatnonzero(self.spread != 0):
+            features.append(np.clip(rows[:, k] / self.spread[k], -_CLIP, _CLIP))
+            knots = self.knots.get(int(k))
+            if knots is not None:
+                below = np.searchsorted(knots, rows[:, k], "left") + np.searchsorted(knots, rows[:, k], "right")
+                features += [np.cos(np.pi * order * below / (2 * len(knots))) for order in _RANK_COSINES]
+        return np.stack(features, axis=1)
+
+
+def cross_fit_kernel_score(
+    inputs: DiagnosisInput, rows: Sequence[Rows], kernel: KernelFeatures
+) -> tuple[Witness, Floats]:
+    """Score P, U and T by ridge regression on the longest axes; return the witness and the target's p-values."""
+    source, target, scored, rng = inputs.source, inputs.fit.target, inputs.fit.witness.scored, inputs.rng
+
+    def features(x: Floats) -> Singles:
+        coordinates = kernel.coordinates(scored.prepare(x), _SCORE_AXES)
+        return np.concatenate([coordinates, np.ones((len(coordinates), 1), dtype=np.float32)], axis=1)
+
+    folds = most_folds(source, _FOLDS)
+    fold_of = np.stack([source.deal(folds, rng) for _ in range(_REPEATS)])
+    fold_P, fold_U = fold_of[:, source.positive], fold_of[:, source.population]
+    halves = (rows[0], source.positive_mass, fold_P, 0.5), (rows[1], source.population_mass, fold_U, -0.5)
+    gram, moment = np.zeros(()), np.zeros(())
+    for sample, mass, fold, half in halves:
+        taken = evenly_spaced(len(sample), FIT_ROWS)
+        grams, means = _sums_by_fold(features(sample[taken]), mass[taken] / mass[taken].sum(), fold[:, taken], folds)
+        gram, moment = gram + abs(half) * grams, moment + half * means
+    beta = _fit_ridge(gram, moment)
+    P, U = (_held_out_scores(sample, fold, features, beta) for sample, _, fold, _ in halves)
+    repetitions = []
+    for k in range(_REPEATS):
+        fold_of_observation = np.empty(int(source.observation.max()) + 1, dtype=np.intp)
+        fold_of_observation[source.observation] = fold_of[k]
+        models = tuple(partial(np.inner, coefficients) for coefficients in beta[k])
+        repetitions.append(Repetition(P[k], U[k], models, fold_of_observation))
+    rescored = ScoredSource.from_repetitions(source, scored.prepare, tuple(repetitions), scored.seed)
+    fold_T = np.stack([one.assign_folds(target.of_source, rng) for one in repetitions])
+    T = _held_out_scores(rows[2], fold_T, features, beta)
+    p_values = np.stack([rescored.ranks(one.positive, scores) for one, scores in zip(repetitions, T, strict=True)])
+    return Witness.from_scores(rescored, source.without_rows(), *rescored.mixture), p_values
+
+
+def _sums_by_fold(F: Singles, mass: Floats, fold: Index, folds: int) -> tuple[Floats, Floats]:
+    """Return Gram matrices and means of the features in each fold of each repetition."""
+    width, single_mass = F.shape[1], mass.astype(np.float32)
+    gram, moment = np.empty((len(fold), folds, width, width)), np.empty((len(fold), folds, width))
+    for k, fold_of_row in enumerate(fold):
+        for j in range(folds):
+            inside = np.flatnonzero(fold_of_row == j)
+            own = F[inside]
+            weighted = own * single_mass[inside, None]
+            gram[k, j], moment[k, j] = weighted.T @ own, weighted.sum(axis=0)
+    return gram, moment
+
+
+def _fit_ridge(gram: Floats, moment: Floats) -> Floats:
+    """Return the coefficients for each fold, fitted to the other folds, shape (repeats, folds, features)."""
+    others, other_moment = gram.sum(axis=1, keepdims=True) - gram, moment.sum(axis=1, keepdims=True) - moment
+    largest, best = -np.inf, moment
+    for ridge in _RIDGES:  # the correlation of label and score chooses it, since only the order of scores counts
+        ridged = others + ridge * (1 - 1 / gram.shape[1]) * np.eye(gram.shape[-1])
+        beta = np.linalg.solve(ridged, other_moment[..., None])[..., 0]
+        square = float(np.sum((gram @ beta[..., None])[..., 0] * beta))
+        correlation = float(np.sum(moment * beta)) / np.sqrt(max(square, 1e-300))
+        if correlation > largest:
+            largest, best = correlation, beta
+    return np.asarray(best)
+
+
+def _held_out_scores(rows: Rows, fold: Index, features: Callable[[Floats], Singles], beta: Floats) -> Floats:
+    """Score each row by the model of its fold, shape (repeats, rows)."""
+    scores, single = np.empty(fold.shape), beta.astype(np.float32)
+    for first in range(0, len(rows), _BLOCK_ROWS):
+        at = slice(first, first + _BLOCK_ROWS)
+        by_model = np.einsum("if,rkf->rik", features(rows[at]), single, optimize=True)
+        scores[:, at] = np.take_along_axis(by_model, fold[:, at, None], axis=2)[..., 0]
+    return scores
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualFeatures:
+    """All features of the rows of P, U and T in one array, so that they are resampled with the same signs."""
+
+    kernel: KernelFeatures
+    columns: ColumnFeatures
+    cosines: Floats  # functions of the p-value, shape (cosines, bins)
+    cosine_means: Floats  # in P, where they are known exactly, since p-values are ranks
+    variance_factor: float  # by which the noise of the scores enlarges the variance of cosine means in P and U
+    rows: Sequence[Rows]  # of P, U and T, scaled
+    bins: Sequence[Index]  # of the p-values of P, U and T, shape (repeats, rows)
+    prepare: Preparation  # maps rows to the input of the kernel
+
+    @classmethod
+    def fit(cls, inputs: DiagnosisInput) -> ResidualFeatures:
+        """Fit the kernel and the columns, and a score that depends little on the seed unless the user has a model."""
+        source, fit = inputs.source, inputs.fit
+        witness, p_values, prepare = fit.witness, fit.p_values, fit.witness.scored.prepare
+        P, U = (source.scaling.rows(source.table.values, index) for index in (source.positive, source.population))
+        rows = P, U, fit.target.rows
+        kernel = KernelFeatures.fit(rows, prepare)
+        if isinstance(witness.scored.repetitions[0].models[0], Ridge):
+            witness, p_values = cross_fit_kernel_score(inputs, rows, kernel)
+        middle = (np.arange(mixture.BINS) + 0.5) / mixture.BINS
+        cosines = np.asarray(np.cos(np.pi * np.outer(np.arange(1, _SCORE_COSINES + 1), middle)))
+        # of the first cosine, a conservative choice: noise moves rows along the score, and slow functions see it most
+        factor = 1 + witness.noise_share(np.tile(cosines[0], (len(p_values), 1)))
+        columns, positive_means = ColumnFeatures.fit(source, U[:]), witness.positive_mean(cosines)
+        bins = witness.positive, witness.population, mixture.bins(p_values)
+        return cls(kernel, columns, cosines, positive_means, factor, rows, bins, prepare)
+
+    def resample(self, samples: Samples, signs: Signs) -> tuple[FeatureMeans, FeatureMeans, FeatureMeans]:
+        """Return the means over P, U and T of the kernel's coordinates, of the cosines and of the columns."""
+        landmarks = len(self.kernel.landmarks)
+        of_score = slice(landmarks, landmarks + len(self.cosines))
+        means = [FeatureMean.resample(sample, signs, partial(self._features, k)) for k, sample in enumerate(samples)]
+        means[0].value[of_score] = self.cosine_means
+        for mean in means[:2]:
+            mean.noise[:, of_score] *= np.sqrt(self.variance_factor)
+        at_landmarks, axes = [mean.select(slice(0, landmarks)) for mean in means], self.kernel.axes
+        kernel = [replace(mean, value=mean.value @ axes, noise=mean.noise @ axes) for mean in at_landmarks]
+        score, columns = ([m.select(part) for m in means] for part in (of_score, slice(of_score.stop, None)))
+        return kernel, score, columns
+
+    def _features(self, sample: int, at: slice) -> Floats:
+        """Return the features of some rows of P, U or T (0, 1 or 2)."""
+        block = self.rows[sample][at]
+        cosines = np.mean([self.cosines[:, b[at]] for b in self.bins[sample]], axis=0).T
+        kernel = _mean_kernel(self.prepare(block), self.kernel.landmarks)
+        return np.concatenate([kernel, cosines, self.columns(block)], axis=1)

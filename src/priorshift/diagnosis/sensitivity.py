@@ -1,30 +1,265 @@
-"""What an estimate is sensitive to: the source prior, choices, single rows and columns, violations of label shift."""
+"""What an estimate is sensitive to: the source prior, choices, single rows and columns, violations of label shift.
+
+R = (1−π′)/(1−π) is below 1 where π′ is above π. The conclusion is on which side of a threshold the target prior is or,
+without one, on which side of π; it is open where the interval contains both sides.
+
+Label shift puts μ_T on the line through μ_P and μ_U: μ_T = μ_P + R(μ_U − μ_P). A violation δ of it, which moves μ_T,
+moves the projection R̂ by ⟨a, δ⟩/‖a‖² with a = μ_U − μ_P, at most by ‖δ‖/‖a‖ (the witness is about as sensitive). So no
+violation smaller than |ΔR|·‖a‖ moves R̂ by ΔR, and one of this size along a does. In shares of positives, since
+‖a‖ = (1−π)‖μ₊ − μ₋‖, that is |Δπ′| of the distance of the two classes.
+
+A violation that one can picture is a shift of the target's rows by s standard deviations of U in a direction u. R̂
+reaches r where E_T h_r(x + su) = r·E_U h_r, so s is the root of one function of fixed rows. u is the direction of the
+regression of h on the columns, which for normal columns is the gradient of E_T h (Stein 1981); it directs the search.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
-from priorshift.diagnosis.columns import leading_columns
-from priorshift.diagnosis.parts import DiagnosisInput, TextReport
-from priorshift.diagnosis.variants import (
-    Subsample,
-    Variant,
-    bandwidth_variants,
-    column_variants,
-    row_variants,
-    score_variants,
-)
-from priorshift.diagnosis.violation import Conclusion, ShiftedRows, Violation, conclude, violation
+from priorshift.arrays import Floats
+from priorshift.diagnosis.columns import CLIP, FIT_ROWS, Column, leading_columns, mean_over_repeats, regression
+from priorshift.diagnosis.identification import DiagnosisInput, TextReport
+from priorshift.diagnosis.variants import Subsample, Variant, projection_variants, row_variants, score_variants
 from priorshift.errors import InputError
-from priorshift.formatting import decimals, format_short
-from priorshift.inference.confidence_curve import TabulatedCurve
+from priorshift.formatting import decimals, format_fixed, format_short
+from priorshift.io.parameters import is_number
+from priorshift.problem import Target
 from priorshift.result_tables import align_columns, to_plain
+from priorshift.scores import mixture
 from priorshift.threads import one_blas_thread
 
 _ASSUMED_PRIORS = np.array([0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
+_LARGEST_SHIFT = 4.0  # standard deviations
+_SEARCH_ROWS = 400  # that are shifted in the search for a root
+_STEPS = 12  # of a search
+_TOLERANCE = 0.02  # of the wanted change, at which the search ends
+_NAN = float("nan")
+_DERIVED = ("ratio_interval", "half_width", "to_turn", "to_doubt")  # fields of a conclusion that JSON leaves out
+Side = Literal["above", "below", "open"]
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """On which side of a threshold, or of the source prior, the target prior is."""
+
+    threshold: float | None  # None is the source prior
+    side: Side  # of π′; open where the interval contains both sides
+    ratio: float  # R̂
+    critical: float  # the ratio at which the conclusion turns: 1, or (1−t)/(1−π)
+    value: float  # π̂′
+    low: float
+    high: float
+    source_prior: float
+    confidence: float
+    ratio_interval: tuple[float, float]  # compared with `critical`; its upper end can be infinite
+    half_width: float  # half of the interval's width, as a difference of R
+    to_turn: float | None  # change of R̂ that moves the estimate to `critical`; None where there is nothing to turn
+    to_doubt: float | None  # change of R̂ that moves the interval to `critical`; None where the conclusion is open
+
+    def __str__(self) -> str:
+        compared = "the source prior" if self.threshold is None else f"{self.threshold:g}"
+        if self.side == "open":
+            return f"It is open whether the target prior is above or below {compared}."
+        return f"The target prior is {self.side} {compared}."
+
+
+def conclude(inputs: DiagnosisInput) -> Conclusion:
+    """Conclude on which side of the threshold, or of the source prior, the target prior is."""
+    R, t, confidence, pi = inputs.ratio, inputs.threshold, inputs.confidence, inputs.fit.estimate.source_prior
+    value, low, high = inputs.target_prior(R, inputs.fit.curve)
+    negatives = max(1 - pi, 1e-12)
+    critical, ends = 1.0, inputs.fit.curve.quantiles(confidence)
+    if t is not None:
+        critical, ends = (1 - t) / negatives, ((1 - high) / negatives, (1 - low) / negatives)
+    side: Side = "open"
+    if np.isfinite(R):
+        side = "above" if ends[1] < critical else "below" if ends[0] > critical else "open"
+    half_width = (high - low) / 2 / (1 - pi)
+    to_turn = critical - R if np.isfinite(R) and (t is not None or side != "open") else None
+    to_doubt = None if side == "open" else critical - (ends[1] if side == "above" else ends[0])
+    return Conclusion(t, side, R, critical, value, low, high, pi, confidence, ends, half_width, to_turn, to_doubt)
+
+
+def check_threshold(threshold: float | None) -> None:
+    """Raise InputError for a threshold that is not strictly between 0 and 1."""
+    if threshold is not None and not (is_number(threshold) and 0 < threshold < 1):
+        raise InputError(
+            f"threshold is {threshold!r}, but must be a number strictly between 0 and 1. Pass a target prior that "
+            "matters, or None to compare with the source prior."
+        )
+
+
+@dataclass(frozen=True)
+class ColumnMove:
+    """A shift of one column alone that changes R̂ as much as the decisive violation."""
+
+    column: str
+    deviations: float  # standard deviations of U; NaN where 4 are not enough
+
+
+@dataclass(frozen=True)
+class Move:
+    """A violation that changes R̂ by a given amount."""
+
+    ratio: float  # the change of R̂, with its sign
+    distance: float  # ‖δ‖, the smallest kernel distance; NaN where the kernel does not separate P from U
+    shift: float  # standard deviations that the target's rows move, in the best direction; NaN where 4 are not enough
+    shift_distance: float  # the kernel distance of that shift
+    reached: float  # the change of R̂ if all rows are shifted so; NaN except for the decisive move
+
+
+@dataclass(frozen=True)
+class Violation:
+    """How large a violation of label shift changes the conclusion."""
+
+    to_turn: Move | None  # moves the estimate to the other side; None where no side was concluded
+    to_doubt: Move | None  # moves the end of the interval there; None where the conclusion is open already
+    half_width: Move | None  # moves π̂′ by half the width of its interval; None where there is no estimate
+    columns: tuple[ColumnMove, ...]  # shifts of single columns, the smallest first; categories are not shifted
+    class_distance: float  # ‖μ₊ − μ₋‖ = ‖μ_U − μ_P‖/(1−π), the kernel distance of the classes
+
+    @property
+    def decisive(self) -> Move | None:
+        """The first of `to_doubt`, `to_turn` and `half_width` that exists."""
+        return self.to_doubt or self.to_turn or self.half_width
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftedRows:
+    """The target with shifted rows, to see how a shift changes E_T h and R̂."""
+
+    inputs: DiagnosisInput
+    spread: Floats  # standard deviation of each scaled column in U; 0 where it is not used or a category's
+    some: Target  # the rows that a search shifts
+
+    @classmethod
+    def choose(cls, inputs: DiagnosisInput) -> ShiftedRows:
+        """Choose the rows of a search, and measure the spread of the columns."""
+        source, target = inputs.source, inputs.fit.target
+        rows = source.population[:: max(1, len(source.population) // FIT_ROWS)]
+        spread = np.asarray(source.rows[rows].std(axis=0))
+        if source.table.origin is not None:
+            spread = np.where(source.table.origin.own_scale, 0.0, spread)
+        # in even steps of mass along the p-values, so that these rows count the same
+        order = np.argsort(inputs.fit.p_values.mean(axis=0), kind="stable")
+        cumulative = np.cumsum(target.mass[order])
+        count = min(len(target), _SEARCH_ROWS)
+        taken = order[np.minimum(np.searchsorted(cumulative, (np.arange(count) + 0.5) / count), len(order) - 1)]
+        some = replace(
+            target, rows=replace(target.rows, index=taken), weights=None, groups=None, audit=None,
+            observation=np.arange(count), of_source=target.of_source[taken], copies=np.ones(count, dtype=np.intp),
+        )  # fmt: skip
+        return cls(inputs, spread, some)
+
+    def slopes(self, ratio: float) -> Floats:
+        """Return the change of E_T h by a shift of one standard deviation in each column, by regression."""
+        target, fit = self.inputs.fit.target, self.inputs.fit
+        h = mean_over_repeats(fit.witness.function(np.array([ratio]), target.size)[:, 0], mixture.bins(fit.p_values))
+        step = max(1, len(h) // FIT_ROWS)
+        scale = np.where(self.spread > 0, self.spread, 1.0)
+        X = np.clip(target.rows[np.arange(0, len(h), step)] / scale, -CLIP, CLIP)
+        return regression(X, h[::step], target.mass[::step] / target.mass[::step].sum())
+
+    def root(self, ratio: float, change: float, direction: Floats, slope: float) -> float:
+        """Return the smallest |s|·`direction` that moves R̂ from `ratio` by `change`; NaN where 4 are not enough."""
+        fit, witness, target = self.inputs.fit, self.inputs.fit.witness, self.inputs.fit.target
+        goal = max(ratio + change, 0.0)
+        h = witness.function(np.array([goal]), target.size)[:, 0]
+        D = float(mean_over_repeats(h, witness.population) @ witness.source.population_mass)
+        N = float(mean_over_repeats(h, mixture.bins(fit.p_values)) @ target.mass)
+        wanted = goal * D - N
+        if not (D > 0 and wanted != 0 and slope != 0):
+            return _NAN if wanted else 0.0
+
+        def mean_of_h(s: float) -> float:
+            bins = mixture.bins(witness.scored.target_p_values(self.moved(self.some, s * direction)))
+            return float(self.some.mass @ mean_over_repeats(h, bins))
+
+        start = mean_of_h(0.0)
+        root = _NAN
+        for first in (wanted / slope, -wanted / slope):  # h need not be monotone
+            if not np.isfinite(root):
+                root = _find_root(lambda s: 1 - (mean_of_h(s) - start) / wanted, first)
+        return root
+
+    def moved(self, target: Target, shift: Floats) -> Target:
+        """Return the target with all rows shifted, in standard deviations."""
+        rows = target.rows
+        raw = shift * self.spread / np.where(rows.factor != 0, rows.factor, 1.0)
+        return replace(target, rows=replace(rows, shift=rows.shift - raw))
+
+
+def _find_root(missing: Callable[[float], float], start: float) -> float:
+    """Return the root of a function that is 1 at 0, on the side of `start`; NaN where there is none nearby."""
+    s = float(np.clip(start, -_LARGEST_SHIFT, _LARGEST_SHIFT))
+    s = np.copysign(max(abs(s), 1e-6), s)
+    inside, positive = 0.0, 1.0
+    for _ in range(_STEPS):
+        value = missing(s)
+        if value <= 0:
+            break
+        if abs(s) >= _LARGEST_SHIFT or (value > 1 + _TOLERANCE and abs(s) > abs(start)):
+            return _NAN
+        inside, positive = s, value
+        factor = min(max(1 / max(1 - value, 0.25), 1.25), 4.0)
+        s = float(np.clip(s * factor, -_LARGEST_SHIFT, _LARGEST_SHIFT))
+    else:
+        return _NAN
+    outside, negative = s, value
+    for _ in range(_STEPS):
+        if abs(value) < _TOLERANCE:
+            break
+        s = inside + (outside - inside) * float(np.clip(positive / (positive - negative), 0.1, 0.9))
+        value = missing(s)
+        if value > 0:
+            inside, positive = s, value
+        else:
+            outside, negative = s, value
+    return float(s)
+
+
+def violation(
+    conclusion: Conclusion, shifted: ShiftedRows, subsample: Subsample | None, columns: Sequence[Column]
+) -> Violation:
+    """Measure how large a violation changes a conclusion; `columns` are also shifted one at a time."""
+    length = _NAN if subsample is None or subsample.whole is None else subsample.whole.length
+    class_distance, R = length / (1 - conclusion.source_prior), conclusion.ratio
+    if not np.isfinite(R):
+        return Violation(None, None, None, (), class_distance)
+    slopes = np.where(shifted.spread > 0, shifted.slopes(max(R, 0.0)), 0.0)
+    steepest = float(np.linalg.norm(slopes))
+    direction = -1.0 if conclusion.critical < R else 1.0
+    half_width = direction * conclusion.half_width
+    moves: dict[str, Move] = {}
+    changes = ("to_doubt", conclusion.to_doubt), ("to_turn", conclusion.to_turn), ("half_width", half_width)
+    for name, change in changes:
+        if change is None:
+            continue
+        s = shifted.root(R, change, slopes / steepest, steepest) if steepest > 0 else _NAN
+        distance = reached = _NAN
+        if np.isfinite(s):
+            shift = s * slopes / steepest
+            distance = _NAN if subsample is None else subsample.moved_distance(shift * shifted.spread)
+            if not moves:  # the decisive one
+                target = shifted.moved(shifted.inputs.fit.target, shift)
+                witness = shifted.inputs.fit.witness
+                reached = witness.test(witness.scored.target_p_values(target), target).ratio - R
+        moves[name] = Move(change, abs(change) * length, abs(s), distance, reached)
+    decisive, alone = next(iter(moves.values())), []
+    for column in columns:
+        at = column.numbers[shifted.spread[column.numbers] > 0]
+        if len(at) == 1:
+            unit = np.zeros_like(slopes)
+            unit[at] = 1.0
+            alone.append(ColumnMove(column.name, shifted.root(R, decisive.ratio, unit, float(slopes[at[0]]))))
+    alone.sort(key=lambda c: abs(c.deviations) if np.isfinite(c.deviations) else np.inf)
+    to_turn, to_doubt = moves.get("to_turn"), moves.get("to_doubt")
+    return Violation(to_turn, to_doubt, moves["half_width"], tuple(alone), class_distance)
 
 
 @dataclass(frozen=True)
@@ -50,7 +285,7 @@ class Sensitivity(TextReport):
     rows: tuple[Variant, ...]  # without the most influential rows, all rows first
     columns: tuple[Variant, ...]  # R by projection without each of at most ten leading columns, all columns first
     violation: Violation
-    kernel_rows: tuple[int, int, int]  # rows of P, U and T that projections used
+    kernel_rows: tuple[int, ...]  # rows of P, U and T that projections used
     reasons: tuple[str, ...] = ()  # why something is missing
 
     @property
@@ -60,17 +295,18 @@ class Sensitivity(TextReport):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values for JSON."""
-        return to_plain(asdict(self)) | {"conclusion": self.conclusion.to_dict()}
+        conclusion = {name: value for name, value in vars(self.conclusion).items() if name not in _DERIVED}
+        return to_plain(asdict(self) | {"conclusion": conclusion})
 
     @property
     def text(self) -> str:
-        """The sentences of this part, one line each, not wrap_lines."""
-        lines = [str(self.conclusion)]
+        """Sentences of this part, a line for each topic, not wrapped."""
+        lines, conclusion = [str(self.conclusion)], self.conclusion
         if self.turning_prior is not None:
-            threshold = f"{self.conclusion.threshold:g}"
-            lines.append(f"The estimate would be {threshold} if the source prior were {self.turning_prior:.3g}.")
+            prior = f"if the source prior were {self.turning_prior:.3g}"
+            lines.append(f"The estimate would be {conclusion.threshold:g} {prior}.")
         lines += _violation_lines(self.violation)
-        digits = decimals(self.conclusion.high - self.conclusion.low)
+        digits = decimals(conclusion.high - conclusion.low)
         for kind, what in (
             (self.scores, "With a linear score"),
             (self.rows, "Without its most influential rows"),
@@ -79,8 +315,7 @@ class Sensitivity(TextReport):
         ):
             values = [variant.value for variant in kind[1:] if np.isfinite(variant.value)]
             if values:
-                ends = [min(values), max(values)] if len(values) > 1 else values
-                between = " to ".join(f"{end:.{digits}f}" for end in ends)
+                between = " to ".join(f"{end:.{digits}f}" for end in sorted({min(values), max(values)}))
                 lines.append(f"{what} the target prior is {between} instead of {kind[0].value:.{digits}f}.")
         clear = [variant.name for variant in self.variants if variant.is_clear]
         if clear:
@@ -89,77 +324,30 @@ class Sensitivity(TextReport):
 
     def table(self) -> str:
         """Return a table of all variants; each kind starts with the estimate that it is compared with."""
-        kinds = (self.scores, self.rows, self.bandwidths, self.columns)
-        rows = [variant.cells() for kind in kinds for variant in kind]
+        rows = []
+        for variant in (v for kind in (self.scores, self.rows, self.bandwidths, self.columns) for v in kind):
+            cells = "none", "", ""
+            if np.isfinite(variant.value):
+                error = f" ± {variant.error:.3f}" if np.isfinite(variant.error) else ""
+                ends, moved = f"{variant.low:.3f} to {variant.high:.3f}", format_fixed(variant.moved, 3, "+")
+                cells = f"{variant.value:.3f}", ends, f"{moved}{error}"
+            rows.append((variant.name, *cells))
         return align_columns(("", "target prior", "interval", "moved by"), rows)
 
 
-def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
-    """Measure what an estimate is sensitive to."""
-    conclusion, curve, ratio = conclude(inputs), inputs.fit.curve, inputs.ratio
-    reasons: list[str] = []
-    turning, sure = _turning_priors(conclusion, curve)
-    with one_blas_thread():
-        subsample = None
-        try:
-            subsample = Subsample.draw(inputs)
-        except InputError as error:
-            reasons.append(f"Nothing was computed by a kernel: {error}")
-        shifted = ShiftedRows.choose(inputs)
-        columns = leading_columns(inputs.source, shifted.slopes(max(ratio, 0.0))) if np.isfinite(ratio) else ()
-        if not np.isfinite(ratio):
-            reasons.append("There is no estimate of the ratio of negatives, so nothing could be left out or shifted.")
-        return Sensitivity(
-            conclusion=conclusion,
-            source_priors=_assumed_priors(conclusion, curve),
-            turning_prior=turning,
-            sure_priors=sure,
-            bandwidths=bandwidth_variants(inputs, subsample) if subsample is not None else (),
-            scores=score_variants(inputs),
-            rows=row_variants(inputs),
-            columns=column_variants(inputs, subsample, columns) if subsample is not None else (),
-            violation=violation(conclusion, shifted, subsample, columns),
-            kernel_rows=subsample.sizes if subsample is not None else (0, 0, 0),
-            reasons=tuple(reasons),
-        )
-
-
-def _assumed_priors(conclusion: Conclusion, curve: TabulatedCurve) -> tuple[AssumedPrior, ...]:
-    """Return the estimate at the source prior in use and at others."""
-    if not np.isfinite(conclusion.ratio):
-        return ()
-    priors = np.unique(np.append(_ASSUMED_PRIORS, conclusion.source_prior))
-    return tuple(
-        AssumedPrior(float(pi), curve.mean(float(pi)), *curve.interval(float(pi), conclusion.confidence))
-        for pi in priors
-    )
-
-
-def _turning_priors(conclusion: Conclusion, curve: TabulatedCurve) -> tuple[float | None, tuple[float, float] | None]:
-    """Return π = 1 − (1−t)/R at R̂, and at the ends of the interval of R, as far as they are in [0, 1]."""
-    t, R = conclusion.threshold, conclusion.ratio
-    if t is None or not np.isfinite(R):
-        return None, None
-    ends = [1 - (1 - t) / end if end > 0 else -np.inf for end in curve.quantiles(conclusion.confidence)]
-    turning = 1 - (1 - t) / R if R > 0 else -np.inf
-    within = max(min(ends), 0.0), min(max(ends), 1.0)
-    return (float(turning) if 0 <= turning <= 1 else None), (within if within[0] < within[1] else None)
-
-
 def _violation_lines(violation: Violation) -> list[str]:
+    """Return sentences on the violations that change the conclusion."""
     lines = []
     for move, consequence in (
         (violation.to_doubt, "The conclusion would be open"),
         (violation.to_turn, "The estimate would be on the other side"),
         (violation.half_width, "The estimate would move by half the width of its interval"),
     ):
-        if move is None:
-            continue
         ways = []
-        if np.isfinite(move.distance):
+        if move is not None and np.isfinite(move.distance):
             share = move.distance / violation.class_distance
             ways.append(f"drifted by a kernel distance of {move.distance:.2g} ({share:.1%} of that of the classes)")
-        if np.isfinite(move.shift):
+        if move is not None and np.isfinite(move.shift):
             ways.append(f"were shifted by {move.shift:.2g} standard deviations")
         if ways:
             lines.append(f"{consequence} if the target's rows {' or '.join(ways)}.")
@@ -168,3 +356,44 @@ def _violation_lines(violation: Violation) -> list[str]:
         deviations = format_short(first.deviations, 2, "+")
         lines.append(f"The first of these needs a shift of {first.column} alone by {deviations} standard deviations.")
     return lines
+
+
+def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
+    """Measure what an estimate is sensitive to."""
+    conclusion, curve, R, t = conclude(inputs), inputs.fit.curve, inputs.ratio, inputs.threshold
+    reasons, assumed, turning, sure, subsample = [], [], None, None, None
+    columns: tuple[Column, ...] = ()
+    variants: tuple[tuple[Variant, ...], tuple[Variant, ...]] = (), ()
+    with one_blas_thread():
+        try:
+            subsample = Subsample.draw(inputs)
+        except InputError as error:
+            reasons.append(f"Nothing was computed by a kernel: {error}")
+        shifted = ShiftedRows.choose(inputs)
+        if np.isfinite(R):
+            columns = leading_columns(inputs.source, shifted.slopes(max(R, 0.0)))
+            for pi in map(float, np.unique(np.append(_ASSUMED_PRIORS, conclusion.source_prior))):
+                assumed.append(AssumedPrior(pi, curve.mean(pi), *curve.interval(pi, inputs.confidence)))
+            if t is not None:  # π = 1 − (1−t)/R at R̂, and at the ends of the interval of R, as far as it is in [0, 1]
+                ratios = R, *curve.quantiles(inputs.confidence)
+                turning, *ends = (float(1 - (1 - t) / r) if r > 0 else -np.inf for r in ratios)
+                turning = turning if 0 <= turning <= 1 else None
+                within = max(min(ends), 0.0), min(max(ends), 1.0)
+                sure = within if within[0] < within[1] else None
+        else:
+            reasons.append("There is no estimate of the ratio of negatives, so nothing could be left out or shifted.")
+        if subsample is not None:
+            variants = projection_variants(inputs, subsample, columns)
+        return Sensitivity(
+            conclusion=conclusion,
+            source_priors=tuple(assumed),
+            turning_prior=turning,
+            sure_priors=sure,
+            bandwidths=variants[0],
+            scores=score_variants(inputs),
+            rows=row_variants(inputs),
+            columns=variants[1],
+            violation=violation(conclusion, shifted, subsample, columns),
+            kernel_rows=tuple(map(len, subsample.samples)) if subsample is not None else (0, 0, 0),
+            reasons=tuple(reasons),
+        )

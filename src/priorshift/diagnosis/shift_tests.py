@@ -2,11 +2,11 @@
 
 If R = 1, target and population have one distribution, and E_T h = E_U h for every h: the shift test compares two
 means, of the h that is best at R = 1. Rows of the target are scored by the same cross-fitted models, so that no row is
-scored by a model that was fitted to it. What rows of U do to each other's scores adds to the variance: half of the
-share of noise in h, as simulations ask for (`experiments/studies/type_one.py`); tests of other ratios count all of it,
-which is conservative where positives are few.
+scored by a model that was fitted to it. The influence of rows of U on each other's scores adds to the variance: half of
+the share of noise in h, according to simulations (`experiments/studies/type_one.py`); tests of other ratios count all
+of it, which is conservative where positives are few.
 
-The label-shift test asks whether the target is a mixture of the positives and the population at all, by the residual
+The label-shift test decides whether the target is a mixture of the positives and the population at all, by the residual
 (:mod:`priorshift.diagnosis.residuals`) of two kinds of features: a Gaussian kernel of the rows, which detects many
 kinds of drift, and cosines of the score's p-value, which detect a drift of few rows along the score. The smaller of
 their p-values is judged in the same resamples. The features hardly depend on the seed, and where the p-value is small
@@ -23,17 +23,16 @@ import numpy as np
 from scipy.special import stdtr
 
 from priorshift.arrays import Floats
-from priorshift.diagnosis.columns import ColumnShift, column_shifts
-from priorshift.diagnosis.parts import DiagnosisInput, TextReport
-from priorshift.diagnosis.residual_features import ResidualFeatures
+from priorshift.diagnosis.columns import ColumnShift, column_shifts, mean_over_repeats
+from priorshift.diagnosis.identification import DiagnosisInput, TextReport
 from priorshift.diagnosis.residuals import (
+    Gram,
     Residual,
+    ResidualFeatures,
     Samples,
-    Signs,
     WeightedSample,
     inverse_noise,
     random_signs,
-    rank_p_values,
     weighted_samples,
 )
 from priorshift.formatting import format_p
@@ -77,35 +76,28 @@ class ShiftTest(TextReport):
 
     @property
     def text(self) -> str:
-        """The sentences of this part, one line each, not wrap_lines."""
+        """Sentences of this part, a line for each topic, not wrapped."""
         if not self.separation > LEAST_SEPARATION:
             return "The positives can hardly be distinguished from the population, so a shift cannot be detected."
         interval = f"{100 * self.interval.confidence:g}% interval {self.interval.low:.2f} to {self.interval.high:.2f}"
-        return (
-            f"The share of negatives in the target is R = {self.ratio:.2f} times that in the source ({interval}). "
-            f"Test of no shift (R = 1): {format_p(self.p_value)}."
-        )
+        ratio = f"The share of negatives in the target is R = {self.ratio:.2f} times that in the source ({interval})."
+        return f"{ratio} Test of no shift (R = 1): {format_p(self.p_value)}."
 
 
 def shift_test(inputs: DiagnosisInput) -> ShiftTest:
     """Test R = 1 by the witness h that is best there: E_T h = E_U h."""
     fit = inputs.fit
     h = fit.witness.function(np.ones(1), fit.target.size)[:, 0]
-    _, U, T = weighted_samples(fit.witness.source, fit.target)
-    mean_T, mean_U = (
-        _MeanOfH.measure(sample, np.mean([function[b] for function, b in zip(h, bins, strict=True)], axis=0))
-        for sample, bins in ((T, mixture.bins(fit.p_values)), (U, fit.witness.population))
-    )
-    noise = 1 + fit.witness.noise_share(h) / 2
-    # A small target may by chance have no row of a rare class, and its own variance would be too small.
-    variances = _pooled_variances if mean_T.observations < _POOL_BELOW else _separate_variances
-    parts, freedom = variances(mean_T, mean_U, noise)
-    common, scale = min(len(mean_T.terms), len(mean_U.terms)), 1.0
-    for part, mean in zip(parts, (mean_T, mean_U), strict=True):
+    _, sample_U, sample_T = weighted_samples(fit.witness.source, fit.target)
+    T = _MeanOfH.measure(sample_T, mean_over_repeats(h, mixture.bins(fit.p_values)))
+    U = _MeanOfH.measure(sample_U, mean_over_repeats(h, fit.witness.population))
+    parts, freedom = _variances(T, U, 1 + fit.witness.noise_share(h) / 2)
+    common, scale = min(len(T.terms), len(U.terms)), 1.0
+    for part, mean in zip(parts, (T, U), strict=True):
         scale *= np.sqrt(part / mean.square_sum) if mean.square_sum > 0 else 0.0
-    covariance = float(mean_T.terms[:common] @ mean_U.terms[:common]) * scale
+    covariance = float(T.terms[:common] @ U.terms[:common]) * scale
     variance = max(sum(parts) - 2 * covariance, _LEAST_VARIANCE * sum(parts), 1e-300)
-    statistic, freedom = float((mean_T.value - mean_U.value) / np.sqrt(variance)), max(float(freedom), 1.0)
+    statistic, freedom = float((T.value - U.value) / np.sqrt(variance)), max(float(freedom), 1.0)
     p_value = min(1.0, 2 * float(stdtr(freedom, -abs(statistic))))
     low, high = fit.curve.quantiles(inputs.confidence) if fit.curve.is_known else (0.0, float("inf"))
     interval = Interval(low, high, inputs.confidence, "witness")
@@ -118,41 +110,32 @@ class _MeanOfH(NamedTuple):
     value: float
     terms: Floats  # contribution of each observation to the error of the mean
     square_sum: float  # of the terms
+    correction: float  # Bessel's, of the variance
+    observations: float
     spread: float  # variance of h among rows
     mass_squares: float  # Σ mass²
-    observations: float
     is_grouped: bool
+    design_effect: float  # factor by which groups enlarge the variance
 
     @classmethod
     def measure(cls, sample: WeightedSample, h: Floats) -> _MeanOfH:
-        mean = float(sample.mass @ h)
+        """Measure the mean of h, given for each row of a sample."""
+        mean, observations = float(sample.mass @ h), sample.size
         terms = np.asarray(np.bincount(sample.observation, sample.mass * (h - mean)), dtype=np.float64)
+        square_sum, correction = float(terms @ terms), observations / (observations - 1)
+        spread, squares = float(sample.mass @ (h - mean) ** 2), float(sample.mass @ sample.mass)
         is_grouped = len(np.unique(sample.observation)) < len(h)
-        spread = float(sample.mass @ (h - mean) ** 2)
-        squares = float(sample.mass @ sample.mass)
-        return cls(mean, terms, float(terms @ terms), spread, squares, sample.size, is_grouped)
-
-    @property
-    def correction(self) -> float:
-        """Bessel's correction of the variance."""
-        return self.observations / (self.observations - 1)
-
-    @property
-    def design_effect(self) -> float:
-        """Factor by which groups enlarge the variance."""
-        ungrouped = self.spread * self.mass_squares
-        return self.correction * self.square_sum / ungrouped if self.is_grouped and ungrouped > 0 else 1.0
+        effect = correction * square_sum / (spread * squares) if is_grouped and spread * squares > 0 else 1.0
+        return cls(mean, terms, square_sum, correction, observations, spread, squares, is_grouped, effect)
 
 
-def _separate_variances(T: _MeanOfH, U: _MeanOfH, noise: float) -> tuple[tuple[float, float], float]:
-    """Return the variance of each mean from its own rows, and Satterthwaite's degrees of freedom."""
-    parts = T.square_sum * T.correction, U.square_sum * U.correction * noise
-    each = sum(part**2 / (mean.observations - 1) for part, mean in zip(parts, (T, U), strict=True))
-    return parts, sum(parts) ** 2 / max(each, 1e-300)
-
-
-def _pooled_variances(T: _MeanOfH, U: _MeanOfH, noise: float) -> tuple[tuple[float, float], float]:
-    """Return the variances from the pooled spread; groups of T count as at least as variable as those of U."""
+def _variances(T: _MeanOfH, U: _MeanOfH, noise: float) -> tuple[tuple[float, float], float]:
+    """Return the variances of both means, and the degrees of freedom of their difference."""
+    if T.observations >= _POOL_BELOW:  # each from its own rows, with Satterthwaite's degrees of freedom
+        parts = T.square_sum * T.correction, U.square_sum * U.correction * noise
+        each = sum(part**2 / (mean.observations - 1) for part, mean in zip(parts, (T, U), strict=True))
+        return parts, sum(parts) ** 2 / max(each, 1e-300)
+    # A small target may by chance have no row of a rare class, and its own variance would be too small.
     rows = 1 / T.mass_squares, 1 / U.mass_squares
     spread = (rows[0] * T.spread + rows[1] * U.spread) / max(sum(rows) - 2, 1.0)
     effect = max(T.design_effect, U.design_effect) if T.is_grouped else T.design_effect
@@ -197,7 +180,7 @@ class LabelShiftTest(TextReport):
 
     @property
     def text(self) -> str:
-        """The sentences of this part, one line each, not wrap_lines."""
+        """Sentences of this part, a line for each topic, not wrapped."""
         if self.reason:
             return f"Label shift cannot be tested: {self.reason}"
         both = f"rows {format_p(self.kernel.p_value)}, scores {format_p(self.score.p_value)}"
@@ -227,24 +210,23 @@ def label_shift_test(
     samples = weighted_samples(inputs.source, inputs.fit.target)
     for name, sample in zip(("positive", "unlabelled", "target"), samples, strict=True):
         if sample.size < _LEAST_OBSERVATIONS - 1e-9:
+            size, needed = f"{sample.size:.1f} observations", f"at least {_LEAST_OBSERVATIONS:.0f} are needed"
+            reason = f"the effective size of the {name} sample is {size}, but {needed}."
             none, nan = ResidualTest(), _NAN
-            reason = (
-                f"the effective size of the {name} sample is {sample.size:.1f} observations, but at least "
-                f"{_LEAST_OBSERVATIONS:.0f} are needed."
-            )
             return LabelShiftTest(nan, nan, none, none, nan, nan, nan, (), (), resamples, reason)
     with one_blas_thread():
         features = ResidualFeatures.fit(inputs)
-        test = _test_residuals(inputs, features, samples, random_signs(samples, resamples, inputs.rng))
+        test = _test_residuals(inputs, features, samples, resamples)
         if test.p_value <= retest_below and retest_resamples > resamples:
-            test = _test_residuals(inputs, features, samples, random_signs(samples, retest_resamples, inputs.rng))
+            test = _test_residuals(inputs, features, samples, retest_resamples)
     return test
 
 
 def _test_residuals(
-    inputs: DiagnosisInput, features: ResidualFeatures, samples: Samples, signs: Signs
+    inputs: DiagnosisInput, features: ResidualFeatures, samples: Samples, resamples: int
 ) -> LabelShiftTest:
-    kernel_means, score_means, column_means = features.resample(samples, signs)
+    """Test the residuals of all kinds of features in the same resamples."""
+    kernel_means, score_means, column_means = features.resample(samples, random_signs(samples, resamples, inputs.rng))
     kernel = Residual.fit(*kernel_means)
     ratio = inputs.fit.test.ratio
     ratio = min(max(ratio, 0.0), _LARGEST_RATIO) if np.isfinite(ratio) else 1.0
@@ -263,8 +245,11 @@ def _test_residuals(
     if p_values:
         smallest = np.min(p_values, axis=0)
         smaller, p_value, reason = float(smallest[0]), float((smallest <= smallest[0]).mean()), ""
-    squared = kernel.squared_distance(_LARGEST_RATIO)
-    squared_separation = float(kernel.a @ kernel.a - kernel.noise.aa)  # unbiased
+    # without noise: the squared distance of T from the line P–U, and of U from P
+    M, N = Gram.from_vectors(kernel.b, kernel.a), kernel.noise
+    signal = Gram(M.bb - N.bb, M.ab - N.ab, M.aa - N.aa)
+    nearest = np.clip(signal.ab / signal.aa, 0.0, _LARGEST_RATIO) if signal.aa > 0 else 0.0
+    squared = float(signal.residual_square(nearest))
     return LabelShiftTest(
         statistic=smaller,
         p_value=p_value,
@@ -272,12 +257,18 @@ def _test_residuals(
         score=tests[1],
         violation=float(np.sqrt(max(squared, 0.0))),
         violation_squared=squared,
-        separation=float(np.sqrt(max(squared_separation, 0.0))),
+        separation=float(np.sqrt(max(float(kernel.a @ kernel.a - N.aa), 0.0))),
         columns=columns,
         rows=_rows_in_excess(features, kernel, samples[2].mass),
-        resamples=len(signs),
+        resamples=resamples,
         reason=reason,
     )
+
+
+def rank_p_values(statistics: Floats) -> Floats:
+    """Return for each statistic the share of all, itself included, that are at least as large."""
+    ranked = np.sort(statistics)
+    return np.asarray((len(ranked) - np.searchsorted(ranked, statistics, side="left")) / len(ranked))
 
 
 def _rows_in_excess(features: ResidualFeatures, kernel: Residual, mass: Floats) -> tuple[int, ...]:

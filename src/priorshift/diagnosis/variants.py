@@ -10,26 +10,22 @@ scores: a p-value is an increasing function of the score, ties included, so rows
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
-from typing import Any
 
 import numpy as np
 from sklearn.linear_model import RidgeClassifier
 
-from priorshift.arrays import Floats, Index, Mask
+from priorshift.arrays import Floats, Index
 from priorshift.diagnosis.columns import Column
-from priorshift.diagnosis.parts import DiagnosisInput
+from priorshift.diagnosis.identification import DiagnosisInput
 from priorshift.embedding.gram import SourceEmbedding, ratio, separation
 from priorshift.embedding.samples import EmbeddedSample
-from priorshift.formatting import format_fixed
 from priorshift.inference import intervals
 from priorshift.inference.confidence_curve import ConfidenceCurve, FiellerCurve, TabulatedCurve
 from priorshift.kernels import Gaussian, bandwidth_from_gamma
-from priorshift.problem import Source, Target
-from priorshift.result_tables import to_plain
 from priorshift.scores import mixture
 from priorshift.scores.mixture import p_values
 from priorshift.scores.ratio_test import RatioTest
@@ -48,6 +44,9 @@ _DISTANCE_ROWS = 500  # whose shift is measured
 _NO_SEPARATION = 1e-12  # relative to the kernel: what rounding leaves of a separation that is zero
 
 
+_NAN = float("nan")
+
+
 @dataclass(frozen=True)
 class Variant:
     """An estimate with one thing changed."""
@@ -58,46 +57,30 @@ class Variant:
     low: float
     high: float
     moved: float = 0.0  # π̂′ minus that of the first variant of its kind
-    error: float = float("nan")  # standard error of the difference; NaN where it is not due to chance
+    error: float = _NAN  # standard error of the difference; NaN where it is not due to chance
 
     @property
     def is_clear(self) -> bool:
         """Whether the difference is more than chance: under label shift both estimate the same."""
         return bool(abs(self.moved) > _CLEAR * self.error)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values for JSON."""
-        return to_plain(vars(self))
-
-    def cells(self) -> tuple[str, ...]:
-        """Return the cells of a table: name, π̂′, its interval, and the difference."""
-        if np.isnan(self.value):
-            return self.name, "none", "", ""
-        moved = format_fixed(self.moved, 3, "+") + (f" ± {self.error:.3f}" if np.isfinite(self.error) else "")
-        return self.name, f"{self.value:.3f}", f"{self.low:.3f} to {self.high:.3f}", moved
-
 
 def _variant(
     inputs: DiagnosisInput,
     name: str,
     ratio: float,
-    curve: ConfidenceCurve,
+    curve: ConfidenceCurve | None,
     reference: Variant | None = None,
     influence: Floats | None = None,
 ) -> Variant:
-    """Return a variant compared with `reference`; `influence` is the difference of what each observation does to R̂."""
+    """Return a variant compared with `reference`; `influence` is the difference of their influences on R̂."""
+    if curve is None or not (reference is None or np.isfinite(ratio)):
+        return Variant(name, _NAN, _NAN, 0.0, 1.0, _NAN)
     value, low, high = inputs.target_prior(ratio, curve)
-    if reference is None:
-        return Variant(name, ratio, value, low, high)
-    error = float("nan")
-    if influence is not None:
-        error = (1 - inputs.fit.estimate.source_prior) * float(np.sqrt(influence @ influence))
-    return Variant(name, ratio, value, low, high, value - reference.value, error)
-
-
-def _no_estimate(name: str) -> Variant:
-    nan = float("nan")
-    return Variant(name, nan, nan, 0.0, 1.0, nan)
+    moved = 0.0 if reference is None else value - reference.value
+    negatives = 1 - inputs.fit.estimate.source_prior
+    error = _NAN if influence is None else negatives * float(np.sqrt(influence @ influence))
+    return Variant(name, ratio, value, low, high, moved, error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +97,8 @@ class Projection:
 class Subsample:
     """Rows of P, U and T, drawn at random where there are many."""
 
-    samples: tuple[EmbeddedSample, EmbeddedSample, EmbeddedSample]  # with one numbering of observations
-    features: int  # columns in use; those that one column was encoded by count as one
+    samples: Sequence[EmbeddedSample]  # P, U and T, with one numbering of observations
+    features: int  # columns in use; columns that one column was encoded by count as one
     observations: int  # of the source, whose numbers are below this
 
     @classmethod
@@ -126,20 +109,14 @@ class Subsample:
         most = max(int(_MOST_ROWS * min(1.0, (_MANY_COLUMNS / width) ** 0.5)), _LEAST_ROWS)
         whole = SourceEmbedding.from_source(source, Gaussian(1.0))  # only its samples are used
 
-        def draw(sample: EmbeddedSample) -> EmbeddedSample:
+        samples = []
+        for sample in (whole.positive, whole.unlabeled, whole.sample(inputs.fit.target)):
             if len(sample) <= most:
-                return sample
+                samples.append(sample)
+                continue
             drawn = sample.take(np.sort(inputs.rng.choice(len(sample), most, replace=False)))
-            return EmbeddedSample(drawn.rows, drawn.mass / drawn.mass.sum(), drawn.observation)
-
-        P, U, T = (draw(sample) for sample in (whole.positive, whole.unlabeled, whole.sample(inputs.fit.target)))
-        return cls((P, U, T), source.scaling.features, whole.observations)
-
-    @property
-    def sizes(self) -> tuple[int, int, int]:
-        """Rows of P, U and T."""
-        P, U, T = self.samples
-        return len(P), len(U), len(T)
+            samples.append(replace(drawn, mass=drawn.mass / drawn.mass.sum()))
+        return cls(samples, source.scaling.features, whole.observations)
 
     @cached_property
     def whole(self) -> Projection | None:
@@ -148,8 +125,12 @@ class Subsample:
 
     def project(self, factor: float = 1.0, without: Index | None = None) -> Projection | None:
         """Estimate R with `factor` times the default bandwidth or without columns; None where P is like U."""
-        P, U, T = self.samples if without is None else (_without_columns(s, without) for s in self.samples)
-        kernel = self._kernel(factor, self.features if without is None else self.features - 1)
+        (P, U, T), features = self.samples, self.features
+        if without is not None:
+            scale, features = P.rows.factor.copy(), features - 1
+            scale[without] = 0.0
+            P, U, T = (replace(sample, rows=replace(sample.rows, factor=scale)) for sample in self.samples)
+        kernel = Gaussian(factor * bandwidth_from_gamma(1 / max(features, 1)))
         embeddings = SourceEmbedding(kernel, P, U, 0, self.observations, "float64").embed(T)
         D = float(separation(embeddings.gram))
         if not _NO_SEPARATION * float(np.nanmax(np.abs(embeddings.gram))) < D:
@@ -163,53 +144,38 @@ class Subsample:
         """Return ‖μ_T′ − μ_T‖ without the rows' own noise, where T′ is T with `shift` added to each scaled row."""
         T = self.samples[2]
         T = T.take(np.arange(0, len(T), 1 + len(T) // _DISTANCE_ROWS))
-        rows, kernel = T.rows[:], self._kernel(1.0, self.features)
-        there = kernel(rows, rows + shift)
-        here = kernel(rows, rows)
+        rows, kernel = T.rows[:], Gaussian(bandwidth_from_gamma(1 / max(self.features, 1)))
+        change = kernel(rows, rows) - kernel(rows, rows + shift)
         pairs = T.mass[:, None] * T.mass * (T.observation[:, None] != T.observation)
         total = float(pairs.sum())
         if not total > 0:
-            return float("nan")
-        return float(np.sqrt(max(2 * float((pairs * (here - there)).sum()) / total, 0.0)))
-
-    @staticmethod
-    def _kernel(factor: float, features: int) -> Gaussian:
-        return Gaussian(factor * bandwidth_from_gamma(1 / max(features, 1)))
+            return _NAN
+        return float(np.sqrt(max(2 * float((pairs * change).sum()) / total, 0.0)))
 
 
-def _without_columns(sample: EmbeddedSample, columns: Index) -> EmbeddedSample:
-    factor = sample.rows.factor.copy()
-    factor[columns] = 0.0
-    return EmbeddedSample(replace(sample.rows, factor=factor), sample.mass, sample.observation)
-
-
-def bandwidth_variants(inputs: DiagnosisInput, subsample: Subsample) -> tuple[Variant, ...]:
-    """Estimate R by projection with the default bandwidth, which comes first, and with others."""
-    others = ((f"{words} the default bandwidth", subsample.project(factor)) for factor, words in _FACTORS.items())
-    return _projection_variants(inputs, "the default bandwidth", subsample.whole, others)
-
-
-def column_variants(inputs: DiagnosisInput, subsample: Subsample, columns: Sequence[Column]) -> tuple[Variant, ...]:
-    """Estimate R by projection with all columns, which comes first, and without each; nothing for a single column."""
-    if subsample.whole is None or subsample.features < 2:
-        return ()
-    others = ((f"without {column.name}", subsample.project(without=column.numbers)) for column in columns)
-    return _projection_variants(inputs, "all columns", subsample.whole, others)
-
-
-def _projection_variants(
-    inputs: DiagnosisInput, name: str, whole: Projection | None, others: Iterator[tuple[str, Projection | None]]
-) -> tuple[Variant, ...]:
+def projection_variants(
+    inputs: DiagnosisInput, subsample: Subsample, columns: Sequence[Column]
+) -> tuple[tuple[Variant, ...], tuple[Variant, ...]]:
+    """Estimate R by projection with the default bandwidth and others, and with all columns and without each."""
+    whole = subsample.whole
     if whole is None:
-        return (_no_estimate(name),)
-    variants = [_variant(inputs, name, whole.ratio, whole.curve)]
-    for other_name, other in others:
-        if other is None:
-            variants.append(_no_estimate(other_name))
-        else:
-            influence = other.influence - whole.influence
-            variants.append(_variant(inputs, other_name, other.ratio, other.curve, variants[0], influence))
-    return tuple(variants)
+        return (_variant(inputs, "the default bandwidth", _NAN, None),), ()
+    bandwidths = {f"{words} the default bandwidth": subsample.project(factor) for factor, words in _FACTORS.items()}
+    without = [
+        (f"without {column.name}", subsample.project(without=column.numbers))
+        for column in (columns if subsample.features > 1 else ())
+    ]
+    kinds = []
+    for name, others in (("the default bandwidth", [*bandwidths.items()]), ("all columns", without)):
+        variants = [_variant(inputs, name, whole.ratio, whole.curve)]
+        for other_name, other in others:
+            if other is None:
+                variants.append(_variant(inputs, other_name, _NAN, None))
+            else:
+                influence = other.influence - whole.influence
+                variants.append(_variant(inputs, other_name, other.ratio, other.curve, variants[0], influence))
+        kinds.append(tuple(variants))
+    return kinds[0], kinds[1] if subsample.features > 1 else ()
 
 
 def score_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
@@ -223,19 +189,14 @@ def score_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
     scored = ScoredSource.fit(source, model, _REPEATS, _FOLDS, inputs.rng)
     witness = Witness.from_scores(scored, source.without_rows(), *scored.mixture)
     linear_p_values = scored.target_p_values(target)
-    test = witness.test(linear_p_values, target)
-    name = "a linear score"
-    if not np.isfinite(test.ratio):
-        return own, _no_estimate(name)
-    linear = witness.influence(test.ratio, linear_p_values, target)
-    fitted = fit.witness.influence(inputs.ratio, fit.p_values, target)
-    by_observation = np.bincount(target.observation, linear.target - fitted.target)
-    influence = np.concatenate([linear.source - fitted.source, by_observation])
-    return own, _variant(inputs, name, test.ratio, _curve(test), own, influence)
-
-
-def _curve(test: RatioTest) -> TabulatedCurve:
-    return TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
+    test, influence = witness.test(linear_p_values, target), None
+    if np.isfinite(test.ratio):
+        linear = witness.influence(test.ratio, linear_p_values, target)
+        fitted = fit.witness.influence(inputs.ratio, fit.p_values, target)
+        by_observation = np.bincount(target.observation, linear.target - fitted.target)
+        influence = np.concatenate([linear.source - fitted.source, by_observation])
+    curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
+    return own, _variant(inputs, "a linear score", test.ratio, curve, own, influence)
 
 
 def row_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
@@ -263,10 +224,11 @@ def row_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
             left_out = (none, order[:count]) if sample == "target" else (order[:count], none)
             test = retest_without(inputs, *left_out)
             name = f"without the {count} most influential {sample} rows" if count > 1 else f"without one {sample} row"
-            if test is None or not np.isfinite(test.ratio):
-                variants.append(_no_estimate(name))
-            else:
-                variants.append(_variant(inputs, name, test.ratio, _curve(test), whole))
+            if test is None:
+                variants.append(_variant(inputs, name, _NAN, None))
+                continue
+            curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
+            variants.append(_variant(inputs, name, test.ratio, curve, whole))
     return tuple(variants)
 
 
@@ -277,57 +239,43 @@ def retest_without(inputs: DiagnosisInput, of_source: Index, of_target: Index) -
     stay = ~np.isin(source.observation, of_source)
     stay_T = ~(np.isin(target.observation, of_target) | np.isin(target.of_source, of_source))
     in_P, in_U = stay[source.positive], stay[source.population]
-    remaining = (
-        source.observation[source.positive[in_P]],
-        source.observation[source.population[in_U]],
-        target.observation[stay_T],
-    )
+    samples = source.positive[in_P], source.population[in_U]
+    remaining = *(source.observation[rows] for rows in samples), target.observation[stay_T]
     if any(len(np.unique(observations)) < _LEAST_OBSERVATIONS for observations in remaining):
         return None
-    less, less_T = _remaining_source(source, stay), _remaining_target(target, stay_T, source, stay)
+    # the source that remains; its table stays as it is, since it is not used
+    number, at_P, at_U = (np.cumsum(rows) - 1 for rows in (stay, in_P, in_U))
+    shared = source.shared[in_P[source.shared[:, 0]] & in_U[source.shared[:, 1]]]
+    left, renumbered = np.unique(source.observation[stay], return_inverse=True)
+    less = replace(
+        source,
+        labeled=source.labeled[stay],
+        positive=number[samples[0]],
+        population=number[samples[1]],
+        shared=np.stack([at_P[shared[:, 0]], at_U[shared[:, 1]]], axis=1),
+        weights=None if source.weights is None else source.weights[stay],
+        groups=None if source.groups is None else source.groups[stay],
+        observation=renumbered.reshape(-1),
+        copies=source.copies[stay],
+    )
+    new_number = np.full(int(source.observation.max()) + 2, -1)  # the last is that of rows that are not in the source
+    new_number[left] = np.arange(len(left))
+    less_T = replace(
+        target,
+        rows=replace(target.rows, index=np.flatnonzero(stay_T)),
+        weights=None if target.weights is None else target.weights[stay_T],
+        observation=np.unique(target.observation[stay_T], return_inverse=True)[1].reshape(-1),
+        of_source=new_number[target.of_source[stay_T]],
+        copies=target.copies[stay_T],
+        groups=None if target.groups is None else target.groups[stay_T],
+        audit=None,
+    )
     own = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
     (m, n), mass = less.effective_sizes, None if scored.positive_mass is None else less.positive_mass
     p_U = np.stack([p_values(p[in_P], u[in_U], mass, m) for p, u in zip(own, scored.p_values, strict=True)])
     p_T = np.stack([p_values(p[in_P], v[stay_T], mass, m) for p, v in zip(own, inputs.fit.p_values, strict=True)])
-    repetitions = tuple(
-        replace(r, positive=r.positive[in_P], population=r.population[in_U]) for r in scored.repetitions
-    )
+    old = scored.repetitions
+    repetitions = tuple(replace(r, positive=r.positive[in_P], population=r.population[in_U]) for r in old)
     counts = np.stack([mixture.histogram(v, n * less.population_mass) for v in p_U])
     rescored = ScoredSource(scored.prepare, repetitions, p_U, counts, less.sizes, scored.seed, mass, m, scored.spread)
     return Witness.from_scores(rescored, less, *scored.mixture).test(p_T, less_T)
-
-
-def _remaining_source(source: Source, stay: Mask) -> Source:
-    """Return the source without some observations; its table is left as it is, since it is not used."""
-    number = np.cumsum(stay) - 1
-    in_P, in_U = stay[source.positive], stay[source.population]
-    shared = source.shared[in_P[source.shared[:, 0]] & in_U[source.shared[:, 1]]]
-    at_P, at_U = np.cumsum(in_P) - 1, np.cumsum(in_U) - 1
-    return replace(
-        source,
-        labeled=source.labeled[stay],
-        positive=number[source.positive[in_P]],
-        population=number[source.population[in_U]],
-        shared=np.stack([at_P[shared[:, 0]], at_U[shared[:, 1]]], axis=1),
-        weights=None if source.weights is None else source.weights[stay],
-        groups=None if source.groups is None else source.groups[stay],
-        observation=np.unique(source.observation[stay], return_inverse=True)[1].reshape(-1),
-        copies=source.copies[stay],
-    )
-
-
-def _remaining_target(target: Target, stay: Mask, source: Source, stay_source: Mask) -> Target:
-    """Return the target without some observations, with the numbers of the remaining source."""
-    number = np.full(int(source.observation.max()) + 2, -1)  # the last is that of rows that are not in the source
-    remaining = np.unique(source.observation[stay_source])
-    number[remaining] = np.arange(len(remaining))
-    return replace(
-        target,
-        rows=replace(target.rows, index=np.flatnonzero(stay)),
-        weights=None if target.weights is None else target.weights[stay],
-        observation=np.unique(target.observation[stay], return_inverse=True)[1].reshape(-1),
-        of_source=number[target.of_source[stay]],
-        copies=target.copies[stay],
-        groups=None if target.groups is None else target.groups[stay],
-        audit=None,
-    )

@@ -1,13 +1,14 @@
 """May this number be published? One answer with its reasons, the most serious first, and what to do next.
 
-Next steps start with what stands in the way of the number (classes that cannot be separated, a source prior that
-contradicts the tables, columns that drifted), then what leaves it open (the source prior, few positives), then what
-would make it more precise. Audited labels answer all of these, since they need no label shift.
+Next steps start with what forbids the number (classes that cannot be separated, a source prior that contradicts the
+tables, columns that drifted), then what leaves it open (the source prior, few positives), then what would make it more
+precise. Audited labels help with all of these, since they need no label shift.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,22 +16,16 @@ import numpy as np
 
 from priorshift.audit import audit_size
 from priorshift.diagnosis.columns import Driver
-from priorshift.diagnosis.identification import Identification, format_range
-from priorshift.diagnosis.parts import TextReport
+from priorshift.diagnosis.identification import Identification, TextReport, format_range
 from priorshift.diagnosis.planning import Planning
 from priorshift.diagnosis.sensitivity import Sensitivity
 from priorshift.diagnosis.shift_tests import LabelShiftTest, ShiftTest, numbered
-from priorshift.errors import (
-    ColumnWarning,
-    DuplicateRowsWarning,
-    InconsistentInputWarning,
-    InputError,
-    IntervalWarning,
-)
-from priorshift.formatting import decimals, format_fixed, format_p
+from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InconsistentInputWarning, InputError, IntervalWarning
+from priorshift.formatting import format_fixed, format_p
 from priorshift.io.labels import LEAST
 from priorshift.io.sample_checks import FEW_POSITIVES
 from priorshift.results import PriorEstimate
+from priorshift.scores.ratio_test import LEAST_SEPARATION
 from priorshift.warning_records import WarningRecord
 
 _FORBIDDING_WARNINGS = (InconsistentInputWarning,)  # a number whose tables have these must not be published
@@ -61,12 +56,9 @@ class Verdict(TextReport):
 
     @property
     def text(self) -> str:
-        """The sentences of this part, one line each, not wrap_lines."""
-        answer = {
-            "yes": "Yes, with its interval: nothing in these tables contradicts it.",
-            "with care": "With care.",
-            "no": "No.",
-        }[self.answer]
+        """Sentences of this part, a line for each topic, not wrapped."""
+        yes = "Yes, with its interval: nothing in these tables contradicts it."
+        answer = yes if self.answer == "yes" else f"{self.answer.capitalize()}."
         lines = [f"May I publish this number? {answer}", *(f"- {reason}" for reason in self.reasons)]
         return "\n".join([*lines, self.note] if self.note else lines)
 
@@ -96,99 +88,69 @@ def judge(
         *(message for category, message in warnings if issubclass(category, _FORBIDDING_WARNINGS)),
     ]
     doubts: list[str] = []
-    if p <= DOUBTED:
+    if np.isnan(p):
+        doubts.append(f"Label shift could not be tested: {label_shift.reason}")
+    elif p <= DOUBTED:
         adjusted = format_p(p) + (f", adjusted for {targets} targets" if targets > 1 else "")
         violated, matters = _violated_label_shift(label_shift, parts.sensitivity, adjusted)
         (against if matters and p <= REFUTED else doubts).append(violated)
-    elif label_shift.clearly_moved_columns and not np.isnan(p):
-        names = listed([column.name for column in label_shift.clearly_moved_columns])
+    elif label_shift.clearly_moved_columns:
+        names = _quote_names([column.name for column in label_shift.clearly_moved_columns])
         doubts.append(f"{names} moved more than a change in prevalence explains, though all columns together did not.")
-    elif np.isnan(p):
-        doubts.append(f"Label shift could not be tested: {label_shift.reason}")
     if identification.level != "nothing":
         interval = estimate.interval
-        ends = f"{interval.low:.2f} to {interval.high:.2f}" if interval else ""
         if interval and interval.width > EMPTY_WIDTH:
-            against.append(f"The interval, {ends}, contains nearly every prior.")
-        doubts += [*_open_prior(identification), *_few_rows(estimate, identification)]
-        if interval is None:
-            doubts.append("The error of the estimate is not known, so there is no interval to publish with it.")
-        elif _WIDE < interval.width <= EMPTY_WIDTH:
-            doubts.append(f"The interval, {ends}, is too wide to say much.")
-        doubts += _sensitive_to_choices(estimate, parts.sensitivity)
+            against.append(f"The interval, {interval.low:.2f} to {interval.high:.2f}, contains nearly every prior.")
+        doubts += _doubts(estimate, identification, parts.sensitivity)
     answer: Answer = "no" if against else "with care" if doubts or noted else "yes"
-    note = _undetectable_drift(parts.sensitivity) if answer == "yes" else ""
+    move, note = parts.sensitivity.violation.half_width, ""
+    if answer == "yes" and move is not None and np.isfinite(move.shift):
+        shift = f"a shift of the target's rows by {move.shift:.2g} standard deviations towards the positives, or away"
+        consequence = f"{shift} from them, would move the estimate by half its interval"
+        note = f"A drift that imitates a change in prevalence cannot be detected: {consequence}."
     return Verdict(answer, tuple(dict.fromkeys((*against, *doubts, *noted))), note)
 
 
 def _not_credible(estimate: PriorEstimate, identification: Identification) -> Iterator[str]:
-    """Name what makes the number wrong whatever the tests say."""
+    """Return what makes the number wrong whatever the tests say."""
     if identification.level == "nothing":
         yield identification.text
     beyond = max(-estimate.raw, estimate.raw - 1)
     if beyond > _OUTSIDE_ERRORS * estimate.standard_error:
-        yield (
-            f"The raw estimate {format_fixed(estimate.raw, 3)} is outside [0, 1] by "
-            f"{beyond / estimate.standard_error:.0f} standard errors: the classes differ between source and target, "
-            "or the source prior is wrong."
-        )
+        far = f"outside [0, 1] by {beyond / estimate.standard_error:.0f} standard errors"
+        why = "The classes differ between source and target, or the source prior is wrong."
+        yield f"The raw estimate {format_fixed(estimate.raw, 3)} is {far}. {why}"
     if identification.contradicted and identification.level != "nothing":
+        prior, possible = identification.source_prior_text, format_range(identification.range_from_tables)
         yield (
-            f"The given source prior ({identification.source_prior_text}) contradicts the tables, by which it could be "
-            f"{format_range(identification.range_from_tables)}. Either it is wrong, or the labelled positives differ "
-            "from those of the population, or the scenario is the other one (case-control, censoring), or the two "
-            "source tables are swapped."
+            f"The given source prior ({prior}) contradicts the tables, by which it could be {possible}. Either it is "
+            "wrong, or the labelled positives are not typical, or the scenario is wrong, or source tables are swapped."
         )
 
 
-def _violated_label_shift(test: LabelShiftTest, sensitive: Sensitivity, p: str) -> tuple[str, bool]:
-    """Return what violates label shift, and whether it could move the estimate by half its interval."""
-    text = f"A change in prevalence does not explain the target ({p})"
-    if test.moved_columns:
-        text += f": {listed([column.name for column in test.moved_columns])} moved more than that"
-    negatives = 1 - sensitive.conclusion.source_prior
-    half = sensitive.conclusion.half_width * negatives
-    moved = test.violation / test.separation * negatives if test.separation > 0 else np.inf
-    if not np.isfinite(moved):
-        return f"{text}.", True
-    if moved == 0:  # detected in the scores alone
-        return f"{text}.", False
-    if moved >= 1:
-        return f"{text}. A violation as large as the detected one could move the estimate anywhere.", True
-    comparison = "more" if moved >= half else "less"
-    return (
-        f"{text}. A violation as large as the detected one could move the estimate by {moved:.3f}, {comparison} than "
-        f"half its interval ({half:.3f}).",
-        moved >= half,
-    )
-
-
-def _open_prior(identification: Identification) -> Iterator[str]:
+def _doubts(estimate: PriorEstimate, identification: Identification, sensitive: Sensitivity) -> Iterator[str]:
+    """Return reasons for care in an estimate that the tables determine at least up to the source prior."""
+    interval, positives, rows = estimate.interval, identification.effective_positives, estimate.sizes[2]
     if identification.level == "ratio":
-        low, high = identification.ratio_low, identification.ratio_high
-        digits = decimals(high - low)
+        between = f"{identification.target_low:.2f} and {identification.target_high:.2f}"
         yield (
-            "The tables do not determine the source prior, so the target prior is between "
-            f"{identification.target_low:.2f} and {identification.target_high:.2f}. They determine the ratio of "
-            f"negatives, {identification.ratio:.{digits}f} ({low:.{digits}f} to {high:.{digits}f}), which needs no "
-            "source prior."
+            f"The tables do not determine the source prior, so the target prior is between {between}. They determine "
+            f"the ratio of negatives, {identification.ratio_text}, which needs no source prior."
         )
-    if not identification.given and identification.disagreement > _DISAGREEMENT:
-        estimates = [f"{name} {value:.2f}" for name, value in identification.estimators.items() if name != "largest"]
-        yield f"Estimators of the source prior disagree: {', '.join(estimates)}."
-
-
-def _few_rows(estimate: PriorEstimate, identification: Identification) -> Iterator[str]:
-    positives, rows = identification.effective_positives, estimate.sizes[2]
+    estimates = {name: value for name, value in identification.estimators.items() if name != "largest"}
+    known = [value for value in estimates.values() if np.isfinite(value)]
+    if not identification.given and known and max(known) - min(known) > _DISAGREEMENT:
+        values = ", ".join(f"{name} {value:.2f}" for name, value in estimates.items())
+        yield f"Estimators of the source prior disagree: {values}."
     if positives < FEW_POSITIVES:
         yield f"Treat this estimate as a guess: it rests on {positives:.0f} positives. Label at least {FEW_POSITIVES}."
     if rows < _FEW_ROWS:
         yield f"Treat this estimate as a guess: the target has {rows} rows. Collect at least {_FEW_ROWS}."
-
-
-def _sensitive_to_choices(estimate: PriorEstimate, sensitive: Sensitivity) -> Iterator[str]:
-    """Name the choice that moves the estimate most, if by more than chance and by more than half the interval."""
-    half = estimate.interval.width / 2 if estimate.interval is not None else 0.0
+    if interval is None:
+        yield "The error of the estimate is not known, so there is no interval to publish with it."
+    elif _WIDE < interval.width <= EMPTY_WIDTH:
+        yield f"The interval, {interval.low:.2f} to {interval.high:.2f}, is too wide to say much."
+    half = interval.width / 2 if interval is not None else 0.0
     moved = [variant for variant in sensitive.variants if variant.is_clear and abs(variant.moved) > half]
     if moved:
         worst = max(moved, key=lambda variant: abs(variant.moved))
@@ -197,22 +159,25 @@ def _sensitive_to_choices(estimate: PriorEstimate, sensitive: Sensitivity) -> It
         yield f"The estimate changes by {change} {how}, which is more than chance and more than half its interval."
 
 
-def _undetectable_drift(sensitive: Sensitivity) -> str:
-    move = sensitive.violation.half_width
-    if move is None or not np.isfinite(move.shift):
-        return ""
-    return (
-        "A drift that imitates a change in prevalence cannot be detected: a shift of the target's rows by "
-        f"{move.shift:.2g} standard deviations towards the positives, or away from them, would move the estimate by "
-        "half its interval."
-    )
+def _violated_label_shift(test: LabelShiftTest, sensitive: Sensitivity, p: str) -> tuple[str, bool]:
+    """Return what violates label shift, and whether it could move the estimate by half its interval."""
+    text = f"A change in prevalence does not explain the target ({p})"
+    if test.moved_columns:
+        text += f": {_quote_names([column.name for column in test.moved_columns])} moved more than that"
+    negatives = 1 - sensitive.conclusion.source_prior
+    half = sensitive.conclusion.half_width * negatives
+    moved = test.violation / test.separation * negatives if test.separation > 0 else np.inf
+    if not 0 < moved < np.inf:  # 0 where it was detected in the scores alone
+        return f"{text}.", moved != 0
+    how_far = f"by {moved:.3f}, {'more' if moved >= half else 'less'} than half its interval ({half:.3f})"
+    how_far = "anywhere" if moved >= 1 else how_far
+    return f"{text}. A violation as large as the detected one could move the estimate {how_far}.", moved >= min(half, 1)
 
 
-def listed(names: list[str]) -> str:
+def _quote_names(names: Sequence[str]) -> str:
     """Quote at most three names for a sentence."""
-    shown = [repr(name) for name in names[:3]]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(map(repr, names[:3])) + more
 
 
 def next_steps(verdict: Verdict, parts: DiagnosisParts) -> tuple[str, ...]:
@@ -223,112 +188,89 @@ def next_steps(verdict: Verdict, parts: DiagnosisParts) -> tuple[str, ...]:
         *[f"Before anything else: {reason}" for reason in verdict.reasons if "--drop" in reason][:1],
         *_check_source(identification),
         *_check_columns(parts.label_shift_test),
-        *_label_positives(identification),
-        *_find_source_prior(identification, planning),
-        *_audit_target(verdict, parts),
-        *([planning.next_step] if planning.reason is None and verdict.answer != "no" else []),
     ]
+    effective = identification.effective_positives
+    if effective < FEW_POSITIVES:
+        more = int(np.ceil(FEW_POSITIVES - effective - 1e-9))  # 11.999… of 20 lack 8
+        steps.append(f"Label at least {more} more positives: the estimate rests on {effective:.0f}.")
+    steps += [*_find_source_prior(identification, planning), *_audit_target(verdict, parts)]
+    if planning.reason is None and verdict.answer != "no":
+        steps.append(planning.next_step)
     return tuple(dict.fromkeys(steps))[:_MOST_STEPS]
 
 
 def _what_to_publish(verdict: Verdict, identification: Identification) -> Iterator[str]:
+    """Recommend which numbers to publish."""
     if verdict.answer == "yes":
         given = f"the source prior {identification.source_prior:.3g}"
         prior = given if identification.given else "a source prior that was estimated from the tables"
         yield f"Publish the estimate with its interval, and state that it assumes label shift and {prior}."
     elif verdict.answer == "with care" and identification.level == "ratio":
-        yield (
-            f"If you publish now, publish the range {identification.target_low:.2f} to "
-            f"{identification.target_high:.2f}, or the ratio of negatives {identification.ratio:.2f}, rather than one "
-            "number."
-        )
+        ends = f"{identification.target_low:.2f} to {identification.target_high:.2f}"
+        yield f"If you publish now, publish the range {ends} or the ratio of negatives {identification.ratio:.2f}."
     elif verdict.answer == "with care":
         yield "If you publish now, publish the interval rather than one number, with the reasons for care."
 
 
 def _check_source(identification: Identification) -> Iterator[str]:
-    if identification.level == "nothing" and identification.separation < _SWAPPED:
+    """Recommend checks of the source tables and of the given source prior."""
+    separation = identification.separation
+    if identification.level == "nothing" and separation < _SWAPPED:
         yield "Check whether positives and unlabelled rows are swapped: they differ in the wrong direction."
     elif identification.level == "nothing":
-        yield (
-            "Add columns that distinguish the positives from the population, or label more positives: the separation "
-            f"by {identification.positives} positives is {max(identification.separation, 0.0):.1f} standard errors, "
-            "and 1.6 are needed."
-        )
+        errors = f"{max(separation, 0.0):.1f} standard errors, and {LEAST_SEPARATION:.1f} are needed"
+        yield f"Add columns that distinguish the positives, or label more of them: their separation is {errors}."
     elif identification.contradicted:
-        yield (
-            f"Check the source prior {identification.source_prior_text}, which could be "
-            f"{format_range(identification.range_from_tables)} by the tables: does it refer to the population that the "
-            "unlabelled rows are a sample of?"
-        )
-        yield (
-            "Check the scenario: if the unlabelled rows are those left after some positives were labelled, it is "
-            '"censoring".'
-        )
+        possible = f"which could be {format_range(identification.range_from_tables)} by the tables"
+        question = "does it refer to the population that the unlabelled rows are a sample of?"
+        yield f"Check the source prior {identification.source_prior_text}, {possible}: {question}"
+        yield 'Check the scenario: if the unlabelled rows are those left after some were labelled, use "censoring".'
 
 
 def _check_columns(test: LabelShiftTest) -> Iterator[str]:
+    """Recommend checks of the columns and rows that contradict label shift."""
     rejected = test.p_value <= DOUBTED
     moved = [column.name for column in (test.moved_columns if rejected else test.clearly_moved_columns)]
     if moved:
         subject = "it was" if len(moved) == 1 else "they were"
-        yield (
-            f"Check {listed(moved)}: find out whether {subject} measured in the target as in the source. Correct the "
-            "measurement, or leave out what cannot be compared, and repeat the diagnosis."
-        )
+        names, question = _quote_names(moved), f"find out whether {subject} measured in the target as in the source"
+        yield f"Check {names}: {question}. Correct or leave out what cannot be compared, and repeat the diagnosis."
     elif rejected and test.rows:
         yield f"Check {numbered(test.rows[:5])}: the source has hardly any similar rows."
     elif test.reason:
         yield f"Add rows, so that label shift can be tested: {test.reason}"
 
 
-def _label_positives(identification: Identification) -> Iterator[str]:
-    if identification.effective_positives < FEW_POSITIVES:
-        more = int(np.ceil(FEW_POSITIVES - identification.effective_positives - 1e-9))  # up to rounding
-        effective = f"{identification.effective_positives:.0f}"
-        yield f"Label at least {more} more positives: the estimate rests on {effective}."
-
-
 def _find_source_prior(identification: Identification, planning: Planning) -> Iterator[str]:
+    """Recommend a survey or an audit of the source where most of the variance comes from the source prior."""
     if identification.level == "nothing" or not identification.variance_from_prior > _MOST_VARIANCE:
         return
-    step = (
-        "Find the source prior from elsewhere, such as a survey or a register: "
-        f"{identification.variance_from_prior:.0%} of the estimate's variance comes from it"
-    )
+    share = f"{identification.variance_from_prior:.0%} of the estimate's variance comes from it"
+    step = f"Find the source prior from elsewhere, such as a survey or a register: {share}"
     labels = min(_AUDIT_LABELS, planning.sizes["unlabeled"])
     width = planning.predict_audit(unlabeled=labels) if labels >= LEAST else float("nan")
     if width < (1 - _LEAST_GAIN) * planning.expected_width:
-        step += (
-            f". Or audit {labels} unlabelled rows, drawn at random (audit=, --audit-column): the expected width of the "
-            f"interval is then {width:.2g} instead of {planning.expected_width:.2g}"
-        )
+        gain = f"the expected width of the interval is then {width:.2g} instead of {planning.expected_width:.2g}"
+        step += f". Or audit {labels} unlabelled rows, drawn at random (audit=, --audit-column): {gain}"
     yield f"{step}."
 
 
 def _audit_target(verdict: Verdict, parts: DiagnosisParts) -> Iterator[str]:
     """Recommend an audit of target rows: alone where the tables cannot be trusted, else combined with them."""
-    estimate, planning = parts.estimate, parts.planning
-    rows = planning.sizes["target"]
+    estimate, planning, rows = parts.estimate, parts.planning, parts.planning.sizes["target"]
     if "target" in estimate.details.get("audit", {}) or rows < LEAST:
         return
     how = "random rows of the target and pass them as an audit (audit=, --audit-column)"
     if verdict.answer == "no" or parts.label_shift_test.p_value <= DOUBTED:
         known = np.isfinite(estimate.value) and parts.identification.level != "nothing"
         share = min(max(estimate.value if known else 0.5, 0.02), 0.98)
-        try:
+        with suppress(InputError):  # raised where the target has too few rows
             labels = audit_size(_AUDIT_WIDTH, share, rows=rows, confidence=planning.confidence)
-        except InputError:  # the target has too few rows
-            return
-        yield (
-            f"Look up the classes of about {labels} {how}: alone, without any of these "
-            f"assumptions, they give an interval of width {_AUDIT_WIDTH:g}."
-        )
+            gain = f"without any of these assumptions they give an interval of width {_AUDIT_WIDTH:g}"
+            yield f"Look up the classes of about {labels} {how}: {gain}."
         return
     labels = min(_AUDIT_LABELS, rows)
     now, then = planning.expected_width, planning.predict_audit(target=labels)
     if then < (1 - _LEAST_GAIN) * now:
-        yield (
-            f"Look up the classes of {labels} {how}: the expected width of the interval is then "
-            f"{then:.2g} instead of {now:.2g}, and label shift is checked by them."
-        )
+        gain = f"the expected width of the interval is then {then:.2g} instead of {now:.2g}"
+        yield f"Look up the classes of {labels} {how}: {gain}, and label shift is checked by them."

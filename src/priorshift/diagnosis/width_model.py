@@ -67,12 +67,6 @@ class WidthModel:
         p, u, v = (float(factor) for factor in factors)
         return cls(density, max(ratio, 0.0), (m, n, t), observations, noise, (p, u, v))
 
-    def noise_at(self, sizes: Sizes) -> float:
-        """Return q with other sizes."""
-        (m, n, _), (m0, n0, _) = sizes, self.sizes
-        odds = self.noise / (1 - self.noise) * (1 / m + 1 / n) / (1 / m0 + 1 / n0)
-        return odds / (1 + odds)
-
     def parts(self, r: Floats, sizes: Sizes) -> Floats:
         """Return what P, U and T contribute to the variance of (N − rD)/D of the witness h_r, a row for each."""
         return self._parts(r, sizes, self._moments(r, sizes), self.ratio)
@@ -110,9 +104,8 @@ class WidthModel:
         weighted = f * h
         bins = h.shape[2]
         of_P, of_U = h.mean(axis=2), weighted.mean(axis=2)
-        return np.stack(
-            [of_P, of_U, np.einsum("ijk,ijk->ij", h, h) / bins, np.einsum("ijk,ijk->ij", weighted, h) / bins]
-        )
+        squares = [np.einsum("ijk,ijk->ij", x, h) / bins for x in (h, weighted)]
+        return np.stack([of_P, of_U, *squares])
 
     def _parts(self, r: Floats, sizes: Sizes, moments: Floats, ratio: float) -> Floats:
         """Return the parts of the variance if R is `ratio`."""
@@ -123,7 +116,9 @@ class WidthModel:
             return np.asarray((squares - ((1 - at) * of_P + at * of_U) ** 2).mean(axis=0))
 
         var_T = np.maximum(variance(ratio), variance(r))  # as in the test
-        q = self.noise_at(sizes)
+        m0, n0, _ = self.sizes
+        odds = self.noise / (1 - self.noise) * (1 / m + 1 / n) / (1 / m0 + 1 / n0)
+        q = odds / (1 + odds)
         squared = np.maximum((of_U - of_P).mean(axis=0), 1e-150) ** 2
         parts = np.stack([(1 + q) * (1 - r) ** 2 * variance(0.0) / m, (1 + q) * r**2 * variance(1.0) / n, var_T / t])
         return np.asarray(np.maximum(parts / squared, 0.0) * np.array(self.factors)[:, None])

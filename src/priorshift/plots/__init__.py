@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priorshift.plots.display import BLUE, GREY, ORANGE, Display
+    from priorshift.plots.display import BLUE, GREY, ORANGE, Display, svg
     from priorshift.plots.functions import (
         displays_of,
         distance_curve,
@@ -17,29 +17,16 @@ if TYPE_CHECKING:
         objective,
         series,
     )
-    from priorshift.plots.svg_export import svg
 
-__all__ = [
-    "BLUE",
-    "GREY",
-    "ORANGE",
-    "Display",
-    "displays_of",
-    "distance_curve",
-    "label_shift",
-    "level_sets",
-    "mixture",
-    "objective",
-    "series",
-    "svg",
-]
-_MODULES = {"BLUE": "display", "GREY": "display", "ORANGE": "display", "Display": "display", "svg": "svg_export"}
+__all__ = ["BLUE", "GREY", "ORANGE", "Display", "displays_of", "distance_curve", "label_shift", "level_sets", "mixture",
+           "objective", "series", "svg"]  # fmt: skip
+_DISPLAY = ("BLUE", "GREY", "ORANGE", "Display", "svg")  # defined in that module, others in `functions`
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'functions')}"), name)
+    return getattr(import_module(f"{__name__}.{'display' if name in _DISPLAY else 'functions'}"), name)
 
 
 def __dir__() -> list[str]:

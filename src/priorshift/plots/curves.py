@@ -11,17 +11,7 @@ from numpy.typing import ArrayLike
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.methods.drpu import DRPU
-from priorshift.plots.display import (
-    BLUE,
-    GREY,
-    ORANGE,
-    Display,
-    band_style,
-    check_has,
-    format_prior,
-    interval_label,
-    legend_above,
-)
+from priorshift.plots.display import BLUE, GREY, ORANGE, Display, check_has, format_prior, interval_label
 from priorshift.results import Interval, PriorEstimate
 from priorshift.scores.level_sets import ShareCurve
 from priorshift.scores.scored_source import LevelSetEvidence
@@ -45,49 +35,41 @@ class ObjectiveDisplay(Display):
     def from_estimate(cls, estimate: PriorEstimate, *, truth: float | None = None) -> ObjectiveDisplay:
         check_has(estimate, "evidence", "an estimate", "estimate_prior")
         if np.isnan(estimate.raw):
-            raise InputError("there is no estimate to draw: the separation is not positive; see estimate.separation.")
+            raise InputError("There is no estimate to draw: the separation is not positive. See estimate.separation.")
         if not has_objective(estimate):
-            raise InputError(
-                f"{estimate.method} has no objective to draw; use plots.displays_of, which draws every method."
-            )
+            raise InputError(f"{estimate.method} has no objective to draw. Use plots.displays_of for every method.")
         gamma = np.linspace(min(0.0, estimate.raw), max(1.0, estimate.raw), 401)
         return cls(gamma, estimate.excess(gamma), estimate.value, estimate.interval, truth)
 
-    def _estimate_and_interval(self) -> tuple[str, str]:
-        if self.interval is None:
+    def _texts(self) -> tuple[str, str]:
+        """Return the estimate and its interval as text; the second is empty where there is no interval."""
+        ends = self.interval
+        if ends is None:
             return format_prior(self.value), ""
-        value, low, high = (
-            format_prior(v, self.interval.width) for v in (self.value, self.interval.low, self.interval.high)
-        )
-        return value, f"{low} to {high}"
+        value, low, high = (format_prior(v, ends.width) for v in (self.value, ends.low, ends.high))
+        return value, f"{interval_label(ends.confidence)} {low} to {high}"
 
     @property
     def description(self) -> str:
-        value, ends = self._estimate_and_interval()
-        text = f"The objective of TCPU is lowest at a target prior of {value}"
-        if self.interval is not None:
-            text += f"; its {interval_label(self.interval.confidence)} is {ends}"
-        return f"{text}." + ("" if self.truth is None else f" The truth is {self.truth:.3f}.")
+        value, ends = self._texts()
+        text = f"The objective of TCPU is lowest at a target prior of {value}{ends and f' ({ends})'}."
+        return text if self.truth is None else f"{text} The truth is {self.truth:.3f}."
 
     def draw(self, ax: Any) -> None:
         ax.plot(self.gamma, self.excess, color="black", linewidth=1.5)
-        value, ends = self._estimate_and_interval()
-        label = f"estimate {value}"
         if self.interval is not None:
-            label += f", {interval_label(self.interval.confidence)} {ends}"
-            ax.axvspan(self.interval.low, self.interval.high, **band_style(BLUE))
-        ax.axvline(self.value, color=BLUE, linewidth=1.5, label=label)
+            ax.axvspan(self.interval.low, self.interval.high, **self.band_style(BLUE))
+        label = ", ".join(filter(None, self._texts()))
+        ax.axvline(self.value, color=BLUE, linewidth=1.5, label=f"estimate {label}")
         if self.truth is not None:
             ax.axvline(self.truth, color=ORANGE, linewidth=1.5, linestyle="--", label=f"truth {self.truth:.3f}")
-        ax.set_xlim(self.gamma[0], self.gamma[-1])
-        ax.set_ylim(0, float(self.excess.max()) * 1.05 or 1.0)
-        ax.set_xlabel("target prior γ")
-        ax.set_ylabel("objective above its minimum")
-        legend_above(ax, 1)
+        ax.set(xlim=self.gamma[[0, -1]], ylim=(0, float(self.excess.max()) * 1.05 or 1.0))
+        ax.set(xlabel="target prior γ", ylabel="objective above its minimum")
+        self.legend(ax, 1)
 
 
 def has_objective(estimate: PriorEstimate) -> bool:
-    """Tell whether an estimate is the minimum of an objective."""
+    """Return whether an estimate is the minimum of an objective."""
     return bool(np.isfinite([estimate.raw, estimate.separation]).all() and estimate.evidence is None)
 
 
@@ -123,20 +105,17 @@ class DistanceDisplay(Display):
 
     def draw(self, ax: Any) -> None:
         ax.plot(self.prior, self.distance, color="black", linewidth=1.5, label="distance")
-        ax.set_xlabel("prior 1 − 1/λ")
-        ax.set_ylabel("distance d(λ) to the hull")
+        ax.set(xlabel="prior 1 − 1/λ", ylabel="distance d(λ) to the hull")
         right = ax.twinx()
         right.plot(self.prior, self.slope, color=GREY, linewidth=1.5, linestyle="-.", label="slope d′(λ)")
         for rule, slope in self.thresholds.items():
             colour, dash = (BLUE, "-") if rule == self.rule else (ORANGE, "--")
             right.axhline(slope, color=colour, linewidth=1, linestyle=dash, label=f"threshold of {rule}")
-        right.set_ylabel("slope")
-        right.set_ylim(0)
+        right.set(ylabel="slope", ylim=(0, None))
         ax.set_ylim(0)
         ax.axvline(self.value, color=BLUE, linewidth=1.5, linestyle=":", label=f"{self.rule}: {self.value:.3f}")
         lines = [*ax.get_lines(), *right.get_lines()]
-        ax.legend(lines, [line.get_label() for line in lines], loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2,
-                  frameon=False, fontsize="small")  # fmt: skip
+        self.legend(ax, handles=lines)
 
 
 @dataclass(eq=False, repr=False)
@@ -175,10 +154,9 @@ class LevelSetsDisplay(Display):
         """Draw the source, and the target where its rows or its estimate are given."""
         if isinstance(target, PriorEstimate):
             return cls.from_estimate(target)
-        source = estimator.share_curve()
-        least = estimator.least_share_
-        other = None if target is None else RatioOfShares.from_curve(estimator.share_curve(target), least)
-        return cls(RatioOfShares.from_curve(source, least), other, least)
+        curves = [estimator.share_curve(), *([] if target is None else [estimator.share_curve(target)])]
+        source, *others = (RatioOfShares.from_curve(curve, estimator.least_share_) for curve in curves)
+        return cls(source, others[0] if others else None, estimator.least_share_)
 
     @property
     def description(self) -> str:
@@ -197,16 +175,14 @@ class LevelSetsDisplay(Display):
                 ax.plot(curve.at, curve.prior, style, color=colour, label=f"{name} prior {curve.prior:.3f}")
         label = f"trusted above {self.least_share:.2f}"
         ax.axvline(self.least_share, color="black", linestyle=":", linewidth=1, label=label)
-        ax.set_xlim(0, 1)
-        ax.set_ylim(0, 1.05)
-        ax.set_xlabel("share of positives above the threshold")
-        ax.set_ylabel("share of the sample over it")
-        legend_above(ax, 2)
+        ax.set(xlim=(0, 1), ylim=(0, 1.05))
+        ax.set(xlabel="share of positives above the threshold", ylabel="share of the sample over it")
+        self.legend(ax, 2)
 
 
 def evidence_of(estimate: PriorEstimate, kind: type[Evidence], content: str, method: str) -> Evidence:
-    """Return what a picture of an estimate is drawn from, or refuse an estimate by another method."""
+    """Return what a picture of an estimate is drawn from, or raise InputError for another method."""
     check_has(estimate, "evidence", "an estimate", "estimate_prior")
     if isinstance(estimate.evidence, kind):
         return estimate.evidence
-    raise InputError(f"an estimate by {estimate.method} has no {content} to draw; pass one by {method}.")
+    raise InputError(f"An estimate by {estimate.method} has no {content} to draw. Pass one by {method}.")

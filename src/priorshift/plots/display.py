@@ -1,12 +1,16 @@
-"""Base class of all pictures, and what their drawing code shares."""
+"""Base class of all pictures, and their export as SVG for light or dark pages under a strict content policy."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
+import warnings
 from abc import ABC, abstractmethod
+from io import BytesIO
+from threading import Lock
 from typing import Any, ClassVar, Self
 
-from priorshift.errors import InputTypeError, MissingExtraError
+from priorshift.errors import InputError, InputTypeError, MissingExtraError
 from priorshift.formatting import decimals, format_fixed
 
 # Okabe and Ito's colours: distinct with every kind of colour vision, and visible on a white and on a dark page
@@ -14,6 +18,15 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7F7F7F"
 WIDTH = 5.2  # inches: letters of ten points can be read on a phone that is as wide as the picture
 _MAX_LETTERS = 26  # of a name
 _EMOJI_JOINER = "\u200d"
+_DRAWING = Lock()  # all threads share matplotlib's settings
+_SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "priorshift", "font.size": 10.0}
+_SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+_NAME = re.compile(r"[A-Za-z][\w-]*", re.ASCII)
+_REFERENCE = re.compile(r"url\(#([^)]+)\)")
+_LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_REMOVED = {f"{_SVG}metadata", f"{_SVG}style"}
+_BLACK = "#000000"
+_NO_MATPLOTLIB = 'Pictures need matplotlib; run pip install "priorshift[plot]".'
 
 
 class Display(ABC):
@@ -40,6 +53,8 @@ class Display(ABC):
     """
 
     title: ClassVar[str]
+    width: ClassVar[float] = WIDTH
+    height: ClassVar[float] = 3.2
     ax_: Any
     figure_: Any
 
@@ -54,7 +69,7 @@ class Display(ABC):
     @property
     def size(self) -> tuple[float, float]:
         """Default width and height in inches."""
-        return WIDTH, 3.2
+        return self.width, self.height
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the picture.
@@ -82,64 +97,52 @@ class Display(ABC):
     def draw(self, ax: Any) -> None:
         """Draw on Axes, without storing them."""
 
+    @staticmethod
+    def band_style(colour: str) -> dict[str, Any]:
+        """Return the style of a filled interval: light, with an edge that is visible on every page."""
+        return {"facecolor": (colour, 0.2), "edgecolor": colour, "linewidth": 0.6}
+
+    @staticmethod
+    def bars_size(bars: int, space: float) -> tuple[float, float]:
+        """Return width and height of a picture with named bars one below the other, and space for the axis."""
+        return WIDTH, space + 0.27 * max(bars, 2)
+
+    @staticmethod
+    def legend(ax: Any, columns: int = 2, **more: Any) -> None:
+        """Put the legend above the Axes, where it hides nothing."""
+        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, ncols=columns, fontsize="small",
+                  title_fontsize="small", alignment="left", **more)  # fmt: skip
+
 
 def pyplot() -> Any:
     """Import matplotlib.pyplot, or say how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise missing_matplotlib() from None
+        raise MissingExtraError(_NO_MATPLOTLIB) from None
     return plt
 
 
-def missing_matplotlib() -> MissingExtraError:
-    """Return the error to raise where matplotlib is not installed."""
-    return MissingExtraError('pictures need matplotlib; run pip install "priorshift[plot]".')
-
-
 def check_has(given: Any, attribute: str, expected: str, function: str) -> None:
-    """Refuse an object without the attribute that a picture is drawn from."""
+    """Raise InputTypeError for an object without the attribute that a picture is drawn from."""
     if not hasattr(given, attribute):
         raise InputTypeError(
-            f"{expected} is needed for this picture, but got {type(given).__name__}; pass the result of {function}."
+            f"This picture needs {expected}, but got {type(given).__name__}. Pass the result of {function}."
         )
-
-
-def legend_above(ax: Any, columns: int = 2, title: str | None = None) -> None:
-    """Put the legend above the Axes, where it hides nothing."""
-    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, ncols=columns, fontsize="small",
-              title=title, title_fontsize="small", alignment="left")  # fmt: skip
-
-
-def write_instead(ax: Any, text: str) -> None:
-    """Write a message in the middle of Axes that have nothing to draw."""
-    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", fontsize="small")
-
-
-def band_style(colour: str) -> dict[str, Any]:
-    """Return the style of a filled interval: light, with an edge that is visible on every page."""
-    return {"facecolor": (colour, 0.2), "edgecolor": colour, "linewidth": 0.6}
-
-
-def bars_size(bars: int, more: float = 0.9) -> tuple[float, float]:
-    """Return width and height of a picture with named bars one below the other."""
-    return WIDTH, more + 0.27 * max(bars, 2)
 
 
 def printable(name: object, letters: int | None = _MAX_LETTERS) -> str:
     """Shorten a name, and replace characters that are invisible or change the direction of text."""
     text = str(name)
     if letters is not None and len(text) > letters:
-        end = letters // 3  # names of one table often begin alike
+        end = letters // 3  # names in one table often begin with the same letters
         text = f"{text[: letters - 1 - end]}…{text[len(text) - end :]}"
 
-    def _printable(character: str) -> str:
-        if character.isspace():
-            return " "
+    visible = []
+    for character in text:
         is_control = unicodedata.category(character)[0] == "C" and character != _EMOJI_JOINER
-        return "�" if is_control else character
-
-    return "".join(map(_printable, text))
+        visible.append(" " if character.isspace() else "\ufffd" if is_control else character)
+    return "".join(visible)
 
 
 def tick_label(name: object, letters: int = _MAX_LETTERS) -> str:
@@ -155,3 +158,116 @@ def format_prior(value: float, width: float | None = None) -> str:
 def interval_label(confidence: float) -> str:
     """Name an interval by its confidence level, as in "95% interval"."""
     return f"{100 * confidence:g}% interval"
+
+
+def svg(display: Display, *, name: str) -> str:
+    """Write a picture as an SVG element for a page of HTML.
+
+    It takes the text colour, background and width of the page, contains its title and text alternative, and has no
+    style, no script and no identifier but those that start with `name`. The same numbers give the same text.
+
+    Parameters
+    ----------
+    display : Display
+        The picture.
+    name : str
+        Prefix of its identifiers: letters, digits, "-" and "_"; different for each picture of a page.
+
+    Returns
+    -------
+    str
+        One element.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=300, n_target=300, shared=False, random_state=0)
+    >>> display = ps.plots.displays_of(ps.TCPU(0.2).fit(s.X, s.y).estimate(s.target))["objective"]
+    >>> text = ps.plots.svg(display, name="objective")
+    >>> text[:4], '<title id="objective-title">Which target prior fits best</title>' in text
+    ('<svg', True)
+    """
+    if not isinstance(display, Display):
+        raise InputError(f"display is {type(display).__name__}, but must be a Display; see plots.displays_of.")
+    if not (isinstance(name, str) and _NAME.fullmatch(name)):
+        raise InputError(f"name is {name!r}, but must be a letter followed by letters, digits, '-' or '_'.")
+    from xml.etree import ElementTree  # slow to import
+
+    root = ElementTree.fromstring(_matplotlib_svg(display))
+    _clean(root)
+    _rename_identifiers(root, name)
+    view = root.attrib["viewBox"]
+    root.attrib.clear()
+    root.attrib.update({
+        "xmlns": "http://www.w3.org/2000/svg", "viewBox": view, "width": "100%", "role": "img",
+        "aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-desc",
+        "font-family": "system-ui, sans-serif", "fill": "currentColor", "stroke-linejoin": "round",
+    })  # fmt: skip
+    for place, (tag, text) in enumerate((("title", display.title), ("desc", display.description))):
+        element = ElementTree.Element(tag, {"id": f"{name}-{tag}"})
+        element.text = printable(text, letters=None)
+        root.insert(place, element)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _matplotlib_svg(display: Display) -> bytes:
+    """Draw with matplotlib's default settings, whatever the user has set."""
+    try:
+        from matplotlib import style
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError(_NO_MATPLOTLIB) from None
+    text = BytesIO()
+    with _DRAWING, style.context(["default", _SETTINGS]), warnings.catch_warnings():
+        # the page has other fonts, with more letters
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        warnings.filterwarnings("ignore", "Matplotlib currently does not support .* natively", UserWarning)
+        figure = Figure(figsize=display.size, layout="constrained")
+        display.draw(display.make_axes(figure))
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    return text.getvalue()
+
+
+def _clean(element: Any) -> None:
+    """Turn styles into attributes and black into the text colour, and remove what a page does not need."""
+    for child in list(element):
+        if child.tag in _REMOVED:
+            element.remove(child)
+            continue
+        _clean(child)
+        empty = child.tag in ("g", "defs") and not len(child)
+        if empty or (child.tag == "path" and not child.attrib.get("d")):  # drawn from NaN
+            element.remove(child)
+    element.tag = element.tag.removeprefix(_SVG)
+    style = element.attrib.pop("style", "")
+    for property_, _, value in (part.partition(":") for part in style.split(";") if part.strip()):
+        element.set(property_.strip(), value.strip())
+    if element.tag != "text":
+        element.text = None
+    element.tail = None
+    element.attrib.pop("font-family", None)
+    if _LINK in element.attrib:
+        element.set("href", element.attrib.pop(_LINK))
+    for key, value in element.attrib.items():
+        if key == "d":
+            value = " ".join(value.split())
+        element.set(key, _LONG_NUMBER.sub(lambda match: f"{float(match[0]):.2f}", value))
+        if key in ("fill", "stroke") and value == _BLACK:
+            element.set(key, "currentColor")
+
+
+def _rename_identifiers(root: Any, name: str) -> None:
+    """Keep only identifiers that are referred to, and start them with the name of the picture."""
+    used = {name for e in root.iter() for value in e.attrib.values() for name in _REFERENCE.findall(value)}
+    used |= {e.attrib["href"][1:] for e in root.iter() if "href" in e.attrib}
+    new: dict[str, str] = {}
+    for element in root.iter():
+        old = element.attrib.pop("id", None)
+        if old in used:
+            new.setdefault(old, f"{name}-{len(new)}")
+            element.set("id", new[old])
+    for element in root.iter():
+        for key, value in element.attrib.items():
+            element.set(key, _REFERENCE.sub(lambda match: f"url(#{new[match[1]]})", value))
+        if "href" in element.attrib:
+            element.set("href", f"#{new[element.attrib['href'][1:]]}")

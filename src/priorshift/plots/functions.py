@@ -30,15 +30,15 @@ class DiagnosisDisplay(Protocol):
     def from_diagnosis(self, diagnosis: Diagnosis) -> Display: ...
 
 
-_OVERVIEW: dict[str, DiagnosisDisplay] = {
+PARTS: dict[str, DiagnosisDisplay] = {
     "shift_test": ShiftDisplay,
     "label_shift_test": LabelShiftDisplay,
     "identification": IdentificationDisplay,
     "sensitivity": SensitivityDisplay,
     "variants": VariantsDisplay,
     "planning": PlanningDisplay,
+    "drivers": DriversDisplay,  # not in the overview
 }
-PARTS: dict[str, DiagnosisDisplay] = _OVERVIEW | {"drivers": DriversDisplay}
 
 
 def plot_diagnosis(diagnosis: Diagnosis, part: str | None, ax: Any = None) -> Any:
@@ -47,8 +47,8 @@ def plot_diagnosis(diagnosis: Diagnosis, part: str | None, ax: Any = None) -> An
         check_choice("part", part, tuple(PARTS))
         return PARTS[part].from_diagnosis(diagnosis).plot(ax).ax_
     axes = pyplot().subplots(3, 2, figsize=(13, 13), layout="constrained")[1].ravel()
-    for one, display in zip(axes, _OVERVIEW.values(), strict=True):
-        display.from_diagnosis(diagnosis).plot(one)
+    for ax, display in zip(axes, PARTS.values(), strict=False):
+        display.from_diagnosis(diagnosis).plot(ax)
     return axes[0]
 
 

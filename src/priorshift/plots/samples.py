@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +14,7 @@ from priorshift.io.readers import read_numeric_table
 from priorshift.io.tables import match_columns
 from priorshift.methods.witness_shift import WitnessShift
 from priorshift.plots.curves import evidence_of
-from priorshift.plots.display import BLUE, GREY, ORANGE, WIDTH, Display, format_prior, legend_above
+from priorshift.plots.display import BLUE, GREY, ORANGE, WIDTH, Display, format_prior
 from priorshift.results import PriorEstimate
 from priorshift.scores.mixture import density
 from priorshift.scores.scored_source import WitnessEvidence
@@ -37,16 +36,23 @@ class PlaneDisplay(Display):
     unlabeled: Floats
     target: Floats
     title: ClassVar[str] = "The rows of source and target"
+    width, height = 1.3 * WIDTH, 3.6
 
     @classmethod
     def from_samples(cls, positive: Any, unlabeled: Any, target: Any) -> PlaneDisplay:
-        """Find two coordinates for every row."""
-        tables = [
-            read_numeric_table(t, n) for t, n in ((unlabeled, "unlabeled"), (positive, "positive"), (target, "target"))
-        ]
-        samples = [table.values[:: max(1, len(table.values) // _POINTS)] for table in match_columns(tables)]
-        of_U, of_P, of_T = _plane(samples)
-        return cls(of_P, of_U, of_T)
+        """Compute two coordinates of every row: principal components, or with one feature a random height."""
+        given = (unlabeled, "unlabeled"), (positive, "positive"), (target, "target")
+        tables = match_columns([read_numeric_table(sample, name) for sample, name in given])
+        samples = [table.values[:: max(1, len(table.values) // _POINTS)] for table in tables]
+        reference, rng = samples[0], np.random.default_rng(0)
+        if reference.shape[1] == 1:
+            samples = [np.column_stack([sample, rng.random(len(sample))]) for sample in samples]
+        elif reference.shape[1] > 2:
+            centre, spread = reference.mean(axis=0), reference.std(axis=0)
+            spread = np.where(spread > 0, spread, 1.0)
+            axes = np.linalg.svd((reference - centre) / spread, full_matrices=False)[2][:2]
+            samples = [(sample - centre) / spread @ axes.T for sample in samples]
+        return cls(samples[1], samples[0], samples[2])
 
     @property
     def description(self) -> str:
@@ -54,10 +60,6 @@ class PlaneDisplay(Display):
             f"On the left the source, {len(self.positive)} labelled positives among {len(self.unlabeled)} unlabelled "
             f"rows; on the right {len(self.target)} rows of the target, on the same scale."
         )
-
-    @property
-    def size(self) -> tuple[float, float]:
-        return 1.3 * WIDTH, 3.6
 
     def make_axes(self, figure: Any) -> Any:
         return figure.subplots(1, 2, sharex=True, sharey=True)
@@ -67,24 +69,9 @@ class PlaneDisplay(Display):
         left.scatter(*self.unlabeled.T, s=8, color=GREY, alpha=0.6, label="unlabelled", linewidths=0)
         left.scatter(*self.positive.T, s=14, color=BLUE, marker="^", label="labelled positive", linewidths=0)
         right.scatter(*self.target.T, s=8, color=GREY, alpha=0.6, label="unlabelled", linewidths=0)
-        left.set_title("source")
-        right.set_title("target")
-        for one in ax:
-            one.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), frameon=False, ncols=2)
-
-
-def _plane(samples: Sequence[Any]) -> list[Any]:
-    """Map rows to two principal components of the first sample; one feature gets a random height."""
-    reference = samples[0]
-    if reference.shape[1] == 2:
-        return list(samples)
-    rng = np.random.default_rng(0)
-    if reference.shape[1] == 1:
-        return [np.column_stack([sample, rng.random(len(sample))]) for sample in samples]
-    centre, spread = reference.mean(axis=0), reference.std(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
-    axes = np.linalg.svd((reference - centre) / spread, full_matrices=False)[2][:2]
-    return [(sample - centre) / spread @ axes.T for sample in samples]
+        for side, name in zip(ax, ("source", "target"), strict=True):
+            side.set_title(name)
+            side.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), frameon=False, ncols=2)
 
 
 @dataclass(eq=False, repr=False)
@@ -98,6 +85,7 @@ class ScoresDisplay(Display):
     explained: Floats | None  # (1−R)·P + R·U, the target under label shift; None where R is not known
     is_rank: bool = False  # whether the score is its rank among the positives, as in samples of counts
     title: ClassVar[str] = "Who looks like the positives"
+    height = 4.0
 
     @classmethod
     def from_estimate(cls, estimate: PriorEstimate) -> ScoresDisplay:
@@ -136,10 +124,6 @@ class ScoresDisplay(Display):
         expected = format_percent(share) if share > _ZERO_SHARE else "none"
         return f"{text} If only the share of positives had changed, {expected} of the target would be there."
 
-    @property
-    def size(self) -> tuple[float, float]:
-        return WIDTH, 4.0
-
     def draw(self, ax: Any) -> None:
         samples = (
             ("labelled positives", self.positive, ORANGE),
@@ -160,10 +144,9 @@ class ScoresDisplay(Display):
         if self.explained is not None:
             ax.stairs(base + self.explained / tallest, self.edges, baseline=None, color="black", linestyle=":",
                       linewidth=1.5, label="expected if only the prior changed")  # fmt: skip
-            legend_above(ax, 1)
+            self.legend(ax, 1)
         ax.axvline(line, color="black", linestyle="--", linewidth=0.8)
-        ax.set_xlim(self.edges[0], self.edges[-1])
-        ax.set_ylim(base, _ROW_HEIGHT)
+        ax.set(xlim=(self.edges[0], self.edges[-1]), ylim=(base, _ROW_HEIGHT))
         ax.set_yticks([])
         ax.spines[["left", "right", "top"]].set_visible(False)
         score = "rank among the positives" if self.is_rank else "score"
@@ -176,8 +159,8 @@ def _shares_above(sample: Floats) -> Floats:
 
 def _shares(counts: Floats) -> Floats:
     """Return shares of p-values in wide bins, over all repetitions; noise may have left counts below 0."""
-    held = np.maximum(counts.sum(axis=0).reshape(_BARS, -1).sum(axis=1), 0.0)
-    return np.asarray(held / held.sum())
+    totals = np.maximum(counts.sum(axis=0).reshape(_BARS, -1).sum(axis=1), 0.0)
+    return np.asarray(totals / totals.sum())
 
 
 @dataclass(eq=False, repr=False)
@@ -223,7 +206,7 @@ class MixtureDisplay(Display):
         )
         if self.target_prior is not None and np.isfinite(self.target_prior):
             text += f"; the target levels off at {format_prior(self.target_prior)}"
-        return f"{text}. These levels vary by chance and are no bounds. The source prior in use is {self.in_use:.3g}."
+        return f"{text}. These levels vary by chance and are not bounds. The source prior in use is {self.in_use:.3g}."
 
     def draw(self, ax: Any) -> None:
         samples = [("source", GREY, "--", self.source, self.source_prior)]
@@ -236,9 +219,7 @@ class MixtureDisplay(Display):
             label = f"{name}: {level}"
             ax.plot(at, prior + (1 - prior) * self.negatives, dash, color=colour, linewidth=1.5, label=label)
             ax.axhline(prior, color=colour, linestyle=":", linewidth=1)
-        ax.set_xlim(0, 1)
         beyond = [heights[int(_NEAR_ZERO * len(heights)) :].max() for _, _, _, heights, _ in samples]
-        ax.set_ylim(0, np.clip(1.5 * max(beyond), *_MIXTURE_TOPS))
-        ax.set_xlabel("p-value among the positives")
-        ax.set_ylabel("density")
-        legend_above(ax, 1, f"source prior in use {self.in_use:.3g}")
+        ax.set(xlim=(0, 1), ylim=(0, np.clip(1.5 * max(beyond), *_MIXTURE_TOPS)))
+        ax.set(xlabel="p-value among the positives", ylabel="density")
+        self.legend(ax, 1, title=f"source prior in use {self.in_use:.3g}")

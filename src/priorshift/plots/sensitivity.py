@@ -9,21 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from priorshift.arrays import Floats
-from priorshift.plots.display import (
-    BLUE,
-    GREY,
-    ORANGE,
-    Display,
-    band_style,
-    bars_size,
-    check_has,
-    format_prior,
-    interval_label,
-    legend_above,
-    printable,
-    tick_label,
-    write_instead,
-)
+from priorshift.plots.display import BLUE, GREY, ORANGE, Display, format_prior, interval_label, printable, tick_label
 
 if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
@@ -48,7 +34,6 @@ class IdentificationDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> IdentificationDisplay:
-        check_has(diagnosis, "identification", "a diagnosis", "diagnose")
         known = diagnosis.identification
         given = (known.source_prior, known.source_prior_range) if known.given else (None, None)
         return cls(known.range_from_tables, dict(known.estimators), *given)
@@ -69,7 +54,7 @@ class IdentificationDisplay(Display):
 
     @property
     def size(self) -> tuple[float, float]:
-        return bars_size(1 + len(self.estimators), 1.2)
+        return self.bars_size(1 + len(self.estimators), 1.2)
 
     def draw(self, ax: Any) -> None:
         names = ["the tables", *(_ESTIMATOR_NAMES.get(name, name) for name in self.estimators)]
@@ -77,14 +62,12 @@ class IdentificationDisplay(Display):
         ax.hlines(at[0], *self.range_from_tables, color=BLUE, linewidth=3, label="95% range from the tables")
         ax.plot(list(self.estimators.values()), at[1:], "o", color=BLUE)
         if self.source_prior is not None and self.given_range is not None:
-            ax.axvspan(*self.given_range, **band_style(ORANGE))
+            ax.axvspan(*self.given_range, **self.band_style(ORANGE))
             label = f"given: {self.source_prior:.3g}"
             ax.axvline(self.source_prior, color=ORANGE, linestyle="--", linewidth=1.5, label=label)
         ax.set_yticks(at, names)
-        ax.set_xlim(0, 1)
-        ax.set_ylim(-0.6, len(names) - 0.4)
-        ax.set_xlabel("source prior")
-        legend_above(ax, 1)
+        ax.set(xlim=(0, 1), ylim=(-0.6, len(names) - 0.4), xlabel="source prior")
+        self.legend(ax, 1)
 
 
 @dataclass(eq=False, repr=False)
@@ -102,7 +85,6 @@ class SensitivityDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> SensitivityDisplay:
-        check_has(diagnosis, "sensitivity", "a diagnosis", "diagnose")
         points, conclusion = diagnosis.sensitivity.source_priors, diagnosis.sensitivity.conclusion
         names = ("source_prior", "value", "low", "high")
         priors, values, low, high = (np.array([getattr(p, name) for p in points]) for name in names)
@@ -121,28 +103,24 @@ class SensitivityDisplay(Display):
         (first, last), (low, high) = self.source_priors[[0, -1]], self.values[[0, -1]]
         is_up, is_down = low <= middle <= high, low >= middle >= high
         change = "does not change" if is_up and is_down else "rises" if is_up else "falls" if is_down else "changes"
-        text = (
-            f"The target prior {change} with the assumed source prior: {format_prior(low, middle)} at {first:.2g}, "
-            f"{format_prior(middle)} at {self.in_use:.3g} (in use), {format_prior(high, middle)} at {last:.2g}."
-        )
+        ends = [f"{format_prior(end, middle)} at {prior:.2g}" for end, prior in ((low, first), (high, last))]
+        points = f"{ends[0]}, {format_prior(middle)} at {self.in_use:.3g} (in use), {ends[1]}"
+        text = f"The target prior {change} with the assumed source prior: {points}."
         return text if self.threshold is None else f"{text} The threshold is {self.threshold:g}."
 
     def draw(self, ax: Any) -> None:
         if self.is_empty:
-            write_instead(ax, self.description)
+            ax.text(0.5, 0.5, self.description, transform=ax.transAxes, ha="center", va="center", fontsize="small")
         label = interval_label(self.confidence)
-        ax.fill_between(self.source_priors, self.low, self.high, **band_style(BLUE), label=label)
+        ax.fill_between(self.source_priors, self.low, self.high, **self.band_style(BLUE), label=label)
         ax.plot(self.source_priors, self.values, color=BLUE, linewidth=1.5, label="target prior")
         ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="no shift")
         ax.axvline(self.in_use, color=ORANGE, linestyle="-.", linewidth=1.5, label=f"in use: {self.in_use:.3g}")
         if self.threshold is not None:
             label = f"threshold: {self.threshold:g}"
             ax.axhline(self.threshold, color="black", linestyle=":", linewidth=1.5, label=label)
-        ax.set_xlim(0, 1)
-        ax.set_ylim(0, 1)
-        ax.set_xlabel("assumed source prior")
-        ax.set_ylabel("target prior")
-        legend_above(ax, 3)
+        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="assumed source prior", ylabel="target prior")
+        self.legend(ax, 3)
 
 
 @dataclass(eq=False, repr=False)
@@ -159,12 +137,11 @@ class VariantsDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> VariantsDisplay:
-        check_has(diagnosis, "sensitivity", "a diagnosis", "diagnose")
-        found = diagnosis.sensitivity
-        variants = [v for kind in (found.scores, found.rows, found.bandwidths, found.columns) for v in kind]
+        part = diagnosis.sensitivity
+        variants = [v for kind in (part.scores, part.rows, part.bandwidths, part.columns) for v in kind]
         value, low, high = (np.array([getattr(v, name) for v in variants]) for name in ("value", "low", "high"))
         is_significant, names = tuple(v.is_clear for v in variants), tuple(v.name for v in variants)
-        return cls(names, value, low, high, is_significant, (found.conclusion.low, found.conclusion.high))
+        return cls(names, value, low, high, is_significant, (part.conclusion.low, part.conclusion.high))
 
     @property
     def description(self) -> str:
@@ -174,19 +151,17 @@ class VariantsDisplay(Display):
         width = self.interval[1] - self.interval[0]
         least, most, low, high = (format_prior(one, width) for one in (known.min(), known.max(), *self.interval))
         pairs = zip(self.names, self.is_significant, strict=True)
-        marked = [printable(name, _VARIANT_LETTERS) for name, is_marked in pairs if is_marked]
-        return (
-            f"With one choice changed, the estimate is between {least} and {most} in {len(known)} "
-            f"variants; its interval is {low} to {high}. More than chance: {', '.join(marked) or 'none'}."
-        )
+        marked = ", ".join(printable(name, _VARIANT_LETTERS) for name, is_marked in pairs if is_marked) or "none"
+        values = f"between {least} and {most} in {len(known)} variants; its interval is {low} to {high}"
+        return f"With one choice changed, the estimate is {values}. More than chance: {marked}."
 
     @property
     def size(self) -> tuple[float, float]:
-        return bars_size(len(self.names), 1.4)
+        return self.bars_size(len(self.names), 1.4)
 
     def draw(self, ax: Any) -> None:
         at, marked = np.arange(len(self.names))[::-1], np.array(self.is_significant, dtype=bool)
-        ax.axvspan(*self.interval, **band_style(BLUE), label="interval of the estimate")
+        ax.axvspan(*self.interval, **self.band_style(BLUE), label="interval of the estimate")
         ax.hlines(at, self.low, self.high, color=GREY, linewidth=1.5)
         ax.plot(self.values[~marked], at[~marked], "o", color=BLUE, markersize=5, label="with one choice changed")
         if marked.any():
@@ -194,7 +169,7 @@ class VariantsDisplay(Display):
         short = [_INFLUENTIAL_ROWS.sub(r"without \1 \2", name) for name in self.names]
         ax.set_yticks(at, [tick_label(name, _VARIANT_LETTERS) for name in short], fontsize="small")
         ax.set_xlabel("target prior")
-        legend_above(ax, 1)
+        self.legend(ax, 1)
 
 
 @dataclass(eq=False, repr=False)
@@ -208,7 +183,6 @@ class PlanningDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> PlanningDisplay:
-        check_has(diagnosis, "planning", "a diagnosis", "diagnose")
         plan = diagnosis.planning
 
         def _width(factor: float, names: tuple[str, ...]) -> float:
@@ -227,24 +201,17 @@ class PlanningDisplay(Display):
         if self.is_empty:
             return "Nothing can be planned from these tables."
         now = float(np.interp(1.0, self.factors, self.together))
-        alone = [
-            f"{self.widths[name][-1]:.3g}{' wide' * (k == 0)} for {label}"
-            for k, (name, label) in enumerate(_SAMPLES.items())
-        ]
-        return (
-            f"The interval is expected to be {now:.3g} wide. With {self.factors[-1]:g} times the rows it would be "
-            f"{', '.join(alone)}, and {self.together[-1]:.3g} for all three."
-        )
+        alone = ", ".join(f"{self.widths[name][-1]:.3g} for {label}" for name, label in _SAMPLES.items())
+        then = f"With {self.factors[-1]:g} times the rows its width would be {alone}"
+        return f"The interval is expected to be {now:.3g} wide. {then}, and {self.together[-1]:.3g} for all three."
 
     def draw(self, ax: Any) -> None:
         if self.is_empty:
-            write_instead(ax, self.description)
+            ax.text(0.5, 0.5, self.description, transform=ax.transAxes, ha="center", va="center", fontsize="small")
         for name, (style, colour) in _STYLES.items():
             ax.plot(self.factors, self.widths[name], style, color=colour, markersize=4, label=_SAMPLES[name])
         ax.plot(self.factors, self.together, "k--", label="all three")
         ax.set_xscale("log", base=2)
         ax.set_xticks(self.factors, [f"× {k:g}" for k in self.factors])
-        ax.set_ylim(0)
-        ax.set_xlabel("rows")
-        ax.set_ylabel("width of the interval")
-        legend_above(ax)
+        ax.set(ylim=(0, None), xlabel="rows", ylabel="width of the interval")
+        self.legend(ax)

@@ -8,20 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from priorshift.formatting import format_fixed, format_p, format_percent
-from priorshift.plots.display import (
-    BLUE,
-    GREY,
-    ORANGE,
-    WIDTH,
-    Display,
-    bars_size,
-    check_has,
-    format_prior,
-    interval_label,
-    legend_above,
-    printable,
-    tick_label,
-)
+from priorshift.plots.display import BLUE, GREY, ORANGE, Display, format_prior, interval_label, printable, tick_label
 from priorshift.results import Interval
 
 if TYPE_CHECKING:
@@ -40,10 +27,10 @@ class ShiftDisplay(Display):
     interval: Interval  # of R; its upper end can be infinite
     p_value: float  # of the hypothesis of no shift
     title: ClassVar[str] = "Has the share changed"
+    height = 1.6
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> ShiftDisplay:
-        check_has(diagnosis, "shift_test", "a diagnosis", "diagnose")
         test = diagnosis.shift_test
         return cls(test.ratio, test.interval, test.p_value)
 
@@ -51,22 +38,15 @@ class ShiftDisplay(Display):
     def description(self) -> str:
         if not np.isfinite(self.ratio):
             return "The ratio of negatives in target and source cannot be estimated from these tables."
-        ratio, low, high = (format_prior(v, self.interval.width) for v in (self.ratio, *self._ends))
+        ends = self.interval
+        ratio, low, high = (format_prior(v, ends.width) for v in (self.ratio, ends.low, ends.high))
         return (
             f"The share of negatives in the target, divided by that in the source, is {ratio} "
             f"({interval_label(self.interval.confidence)} {low} to {high}); 1 means no shift."
         )
 
-    @property
-    def _ends(self) -> tuple[float, float]:
-        return self.interval.low, self.interval.high
-
-    @property
-    def size(self) -> tuple[float, float]:
-        return WIDTH, 1.6
-
     def draw(self, ax: Any) -> None:
-        low, high = self._ends
+        low, high = self.interval.low, self.interval.high
         right = max(end for end in (low, high, self.ratio, 1.0) if np.isfinite(end)) * 1.15 + 0.05
         ax.axvline(1.0, color=GREY, linestyle="--", linewidth=1.5, label="no shift")
         label = interval_label(self.interval.confidence)
@@ -76,7 +56,7 @@ class ShiftDisplay(Display):
         ax.set_xlim(min(0.0, 1.15 * self.ratio) if np.isfinite(self.ratio) else 0.0, right)
         ax.set_yticks([])
         ax.set_xlabel("R, share of negatives in target over source")
-        legend_above(ax, 3)
+        self.legend(ax, 3)
 
 
 @dataclass(eq=False, repr=False)
@@ -91,7 +71,6 @@ class LabelShiftDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> LabelShiftDisplay:
-        check_has(diagnosis, "label_shift_test", "a diagnosis", "diagnose")
         test = diagnosis.label_shift_test
         columns = test.columns[:_MAX_COLUMNS]
         moved = tuple(column.moved for column in columns)
@@ -99,22 +78,23 @@ class LabelShiftDisplay(Display):
 
     @property
     def description(self) -> str:
-        moves = [
-            f"{printable(name)} {format_fixed(moved, 2, '+')}"
-            for name, moved in zip(self.names, self.moved, strict=True)
-        ]
+        names = [printable(name) for name in self.names]
+        moves = [f"{name} {format_fixed(moved, 2, '+')}" for name, moved in zip(names, self.moved, strict=True)]
         more = f" and {len(moves) - _MAX_MOVES} more" if len(moves) > _MAX_MOVES else ""
-        marked = [printable(name) for name, marked in zip(self.names, self.is_significant, strict=True) if marked]
-        tested = f"{format_p(self.p_value)}" if np.isfinite(self.p_value) else "not tested"
+        marked = [name for name, marked in zip(names, self.is_significant, strict=True) if marked]
         return (
             "Changes of column means that a change of the prior does not explain, in standard deviations: "
             f"{', '.join(moves[:_MAX_MOVES]) or 'none'}{more}. More than chance: {', '.join(marked) or 'none'}. "
-            f"Test of label shift: {tested}."
+            f"Test of label shift: {self._p_text}."
         )
 
     @property
+    def _p_text(self) -> str:
+        return format_p(self.p_value) if np.isfinite(self.p_value) else "not tested"
+
+    @property
     def size(self) -> tuple[float, float]:
-        return bars_size(len(self.names), 1.2)
+        return self.bars_size(len(self.names), 1.2)
 
     def draw(self, ax: Any) -> None:
         at, marked = np.arange(len(self.names)), self.is_significant[::-1]
@@ -125,9 +105,8 @@ class LabelShiftDisplay(Display):
         ax.axvline(0.0, color="black", linewidth=1)
         ax.set_yticks(at, [tick_label(name) for name in self.names[::-1]])
         ax.set_xlabel("change in standard deviations")
-        tested = format_p(self.p_value) if np.isfinite(self.p_value) else "not tested"
         more = "; hatched: more than chance" if any(marked) else ""
-        ax.set_title(f"label shift: {tested}{more}", fontsize="small", loc="left")
+        ax.set_title(f"label shift: {self._p_text}{more}", fontsize="small", loc="left")
 
 
 @dataclass(eq=False, repr=False)
@@ -141,27 +120,25 @@ class DriversDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> DriversDisplay:
-        check_has(diagnosis, "drivers", "a diagnosis", "diagnose")
         drivers = diagnosis.drivers[:_MAX_COLUMNS]
-        names = tuple(d.name if d.level is None else f"{d.name} ({d.level})" for d in drivers)
-        return cls(names, tuple(d.importance for d in drivers), tuple(d.difference for d in drivers))
+        names = (d.name if d.level is None else f"{d.name} ({d.level})" for d in drivers)
+        return cls(tuple(names), tuple(d.importance for d in drivers), tuple(d.difference for d in drivers))
 
     @property
     def description(self) -> str:
         if not self.names:
             return "No column distinguishes the positives from the population."
-        parts: list[str] = []
-        columns = list(zip(self.names, self.importance, self.difference, strict=True))
-        for name, share, difference in columns[:_MAX_DRIVERS]:
-            unit = "" if parts else " standard deviations"
-            where = ("higher" if difference > 0 else "lower") + ("" if parts else " among positives")
-            parts.append(f"{printable(name)} {format_percent(share)} ({where}, by {abs(difference):.2f}{unit})")
+        columns = [
+            f"{printable(name)} {format_percent(share)} ({format_fixed(difference, 2, '+')})"
+            for name, share, difference in zip(self.names, self.importance, self.difference, strict=True)
+        ]
         more = f" and {len(columns) - _MAX_DRIVERS} more" if len(columns) > _MAX_DRIVERS else ""
-        return f"Share of the score by column: {', '.join(parts)}{more}."
+        what = "Share of the score by column (positives minus population, in standard deviations)"
+        return f"{what}: {', '.join(columns[:_MAX_DRIVERS])}{more}."
 
     @property
     def size(self) -> tuple[float, float]:
-        return bars_size(len(self.names), 1.2)
+        return self.bars_size(len(self.names), 1.2)
 
     def draw(self, ax: Any) -> None:
         at, higher = np.arange(len(self.names))[::-1], np.array(self.difference) > 0
@@ -174,7 +151,6 @@ class DriversDisplay(Display):
                 ax.barh(at[rows], importance[rows], color=colour, hatch=hatch, edgecolor="black", linewidth=0.6,
                         label=label)  # fmt: skip
         ax.set_yticks(at, [tick_label(name) for name in self.names])
-        ax.set_xlim(0)
-        ax.set_xlabel("share of the score, in %")
+        ax.set(xlim=(0, None), xlabel="share of the score, in %")
         if self.names:
-            legend_above(ax, 1)
+            self.legend(ax, 1)

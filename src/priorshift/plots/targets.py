@@ -12,16 +12,7 @@ from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.formatting import decimals
 from priorshift.io.targets import are_iso_dates
-from priorshift.plots.display import (
-    BLUE,
-    ORANGE,
-    Display,
-    check_has,
-    interval_label,
-    legend_above,
-    printable,
-    tick_label,
-)
+from priorshift.plots.display import BLUE, ORANGE, Display, check_has, interval_label, printable, tick_label
 from priorshift.results import PriorEstimate
 
 _MAX_TICKS = 12
@@ -50,10 +41,10 @@ class SeriesDisplay(Display):
     ) -> SeriesDisplay:
         """Take the numbers of several estimates, and the true priors of targets where they are known."""
         check_has(estimates, "items", "a mapping of names to estimates", "estimate_priors")
-        for _, one in estimates.items():
-            check_has(one, "interval", "a mapping of names to estimates", "estimate_priors")
+        for estimate in estimates.values():
+            check_has(estimate, "interval", "a mapping of names to estimates", "estimate_priors")
         if not estimates:
-            raise InputError("there is no estimate to draw; pass one or more, by their targets' names.")
+            raise InputError("There is no estimate to draw. Pass one or more, by their targets' names.")
         names = sorted(estimates) if are_iso_dates(list(estimates)) else list(estimates)
         intervals = [estimates[name].interval for name in names]
         ends = np.array([(np.nan, np.nan) if i is None else (i.low, i.high) for i in intervals])
@@ -63,7 +54,7 @@ class SeriesDisplay(Display):
         values = np.array([estimates[name].value for name in names])
         unknown = sorted(set(truth or ()) - set(names))
         if unknown:
-            raise InputError(f"truth has {unknown[0]!r}, which is not a target; use names of estimated targets.")
+            raise InputError(f"truth has {unknown[0]!r}, which is not a target. Use names of estimated targets.")
         true = None if truth is None else np.array([float(truth.get(name, np.nan)) for name in names])
         by = getattr(estimates, "by", None) or "target"
         return cls(tuple(names), values, ends, band, confidence, by, true)
@@ -75,16 +66,14 @@ class SeriesDisplay(Display):
 
     @property
     def description(self) -> str:
-        parts, digits = [], self._digits
+        widths = np.append(np.diff(self.ends)[:, 0], self.values if np.isnan(self.ends).all() else [])
+        digits, parts = max((decimals(width) for width in widths if np.isfinite(width)), default=3), []
         for name, value, (low, high) in list(zip(self.names, self.values, self.ends, strict=True))[:_MAX_LISTED]:
             ends = f" ({low:.{digits}f} to {high:.{digits}f})" if np.isfinite(low) else ""
             parts.append(printable(name) + (f" {value:.{digits}f}{ends}" if np.isfinite(value) else " none"))
-        text = "Target prior of each target"
-        if np.isfinite(self.confidence):
-            text += f", with its {interval_label(self.confidence)}"
-        text += f": {', '.join(parts)}"
-        if len(self.names) > _MAX_LISTED:
-            text += f" and {len(self.names) - _MAX_LISTED} more"
+        interval = f", with its {interval_label(self.confidence)}" if np.isfinite(self.confidence) else ""
+        more = f" and {len(self.names) - _MAX_LISTED} more" if len(self.names) > _MAX_LISTED else ""
+        text = f"Target prior of each target{interval}: {', '.join(parts)}{more}"
         known = self.values[np.isfinite(self.values)]
         if len(known) > 1:
             text += f". They lie between {known.min():.{digits}f} and {known.max():.{digits}f}"
@@ -92,19 +81,6 @@ class SeriesDisplay(Display):
             holds = (self.ends[:, 0] <= self.truth) & (self.truth <= self.ends[:, 1])
             text += f". {holds.sum()} of {np.isfinite(self.truth).sum()} intervals contain the truth"
         return f"{text}."
-
-    @property
-    def _digits(self) -> int:
-        widths = np.append(np.diff(self.ends)[:, 0], self.values if np.isnan(self.ends).all() else [])
-        return max((decimals(width) for width in widths if np.isfinite(width)), default=3)
-
-    @property
-    def _top(self) -> float:
-        """Upper end of the axis, lower where the class is rare."""
-        ends = self.ends if self.band is None else self.band
-        true = () if self.truth is None else self.truth
-        highest = float(np.nanmax([0.0, *self.values, *ends.ravel(), *true]))
-        return 1.0 if highest > _RARE or highest == 0 else 1.2 * highest
 
     def draw(self, ax: Any) -> None:
         at = np.array(self.names, dtype="datetime64[D]") if self.is_dated else np.arange(len(self.names))
@@ -130,7 +106,8 @@ class SeriesDisplay(Display):
         ax.set_xticks(at[::step], [tick_label(name, _SHORT_NAME) for name in names], **slanted)
         if not self.is_dated:
             ax.set_xlim(-0.5, len(self.names) - 0.5)
-        ax.set_xlabel(tick_label(self.by))
-        ax.set_ylabel("target prior")
-        ax.set_ylim(0, self._top)
-        legend_above(ax, 3)
+        ends = self.ends if self.band is None else self.band
+        highest = float(np.nanmax([0.0, *self.values, *ends.ravel(), *(() if self.truth is None else self.truth)]))
+        top = 1.0 if highest > _RARE or highest == 0 else 1.2 * highest  # lower where the class is rare
+        ax.set(xlabel=tick_label(self.by), ylabel="target prior", ylim=(0, top))
+        self.legend(ax, 3)

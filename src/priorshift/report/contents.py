@@ -1,44 +1,48 @@
-"""Contents of a page: the answer and its verdict, the status of each assumption, tables, pictures and provenance."""
+"""Contents of a page: verdict, status of each assumption, tables, pictures with text alternatives, and provenance."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from math import isfinite, isnan
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+from markupsafe import Markup
+
+from priorshift import plots
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.diagnosis.verdict import DOUBTED, REFUTED
 from priorshift.io.column_checks import ColumnUse
 from priorshift.io.targets import are_iso_dates
+from priorshift.plots.functions import PARTS
 from priorshift.prior_estimates import PriorEstimates
-from priorshift.report import pictures
 from priorshift.report.numbers import Numbers, is_informative
 from priorshift.results import PriorEstimate
 from priorshift.version import __version__
 
 _DENOMINATORS = (100, 1_000, 10_000, 100_000, 1_000_000)
 _MIN_COUNT, _MIN_WIDTH = 5, 3  # of a share and of an interval, in units of the denominator
+_MAX_PARTS = 40  # targets that are shown in full
+_LIMITS = {"most_columns": 500, "most_differences": 200}  # lines of a table
+_ALL_PAIRS = 5  # largest number of targets of which all pairs are compared
+_ANSWERS = {"no": 0, "with care": 1, "yes": 2}
+_LEFT, _WIDTH = 4.0, 92.0  # of the axis, in percent of the graphic
+_STEPS = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
+_MAX_TICKS = 6
+_MAX_PICTURES = 16  # of one page, to keep it small and fast to draw
+_ORDER = ("evidence", "scores", "label_shift_test", "sensitivity", "variants", "planning")  # most important first
 
 
-@dataclass(frozen=True)
-class Badge:
-    """A verdict as it is shown."""
-
-    tone: str  # "yes", "care", "no" or "open", for its colour
-    mark: str  # for those who do not see the colour
-    question: str
-    words: str
-
-
+# tone of a verdict, for its colour; a mark for those who do not see the colour; words
 BADGES = {
-    "yes": Badge("yes", "✓", "May I publish this number?", "Yes, with its interval"),
-    "with care": Badge("care", "!", "May I publish this number?", "With care"),
-    "no": Badge("no", "✕", "May I publish this number?", "No"),
-    "no estimate": Badge("no", "✕", "May I publish this number?", "No, the tables cannot answer this"),
-    "not judged": Badge("open", "?", "May I publish this number?", "Not checked yet"),
+    "yes": ("yes", "✓", "Yes, with its interval"),
+    "with care": ("care", "!", "With care"),
+    "no": ("no", "✕", "No"),
+    "no estimate": ("no", "✕", "No, the tables cannot answer this"),
+    "not judged": ("open", "?", "Not checked yet"),
 }
 
 
@@ -54,118 +58,173 @@ def denominator(estimate: PriorEstimate) -> int:
 Status = tuple[str, str]  # tone of a badge, and words
 
 
-def label_shift_status(found: Diagnosis, p_value: float) -> Status:
+def label_shift_status(diagnosis: Diagnosis, p_value: float) -> Status:
     """Return the status of label shift; the p-value is adjusted where there are several targets."""
     if isnan(p_value):
         return "care", "could not be tested"
     if p_value <= REFUTED:
         return "no", "rejected"
-    if p_value <= DOUBTED or found.label_shift_test.clearly_moved_columns:
+    if p_value <= DOUBTED or diagnosis.label_shift_test.clearly_moved_columns:
         return "care", "in doubt"
     return "yes", "not contradicted"
 
 
-def separation_status(found: Diagnosis) -> Status:
-    """Return the status of the separation of positives from the population."""
-    return ("no", "does not hold") if found.identification.level == "nothing" else ("yes", "holds")
-
-
-def prior_status(found: Diagnosis) -> Status:
+def prior_status(diagnosis: Diagnosis) -> Status:
     """Return what is known of the source prior."""
-    told = found.identification
-    if told.contradicted:
+    known = diagnosis.identification
+    if known.contradicted:
         return "no", "contradicted by the tables"
-    if told.level == "ratio" or (told.level == "nothing" and not told.given):
+    if known.level == "ratio" or (known.level == "nothing" and not known.given):
         return "care", "left open"
-    if told.level == "nothing":
+    if known.level == "nothing":
         return "open", "cannot be checked"
-    if not told.given:
+    if not known.given:
         return "yes", "identified by the tables"
-    low, high = (told.source_prior,) * 2 if told.source_prior_by == "given" else told.source_prior_range
-    if high < told.range_from_tables[0] or low > told.range_from_tables[1]:
+    low, high = (known.source_prior,) * 2 if known.source_prior_by == "given" else known.source_prior_range
+    if high < known.range_from_tables[0] or low > known.range_from_tables[1]:
         return "care", "not contradicted, but outside the range from the tables alone"
     return "yes", "agrees with the tables"
 
 
-def rows_status(found: Diagnosis) -> Status:
-    """Return whether random sampling was stated or is assumed."""
-    stated = {"weights", "groups", "shared", "scenario"} & set(found.settings)
-    return "open", "as you stated" if stated else "assumed"
+@dataclass(frozen=True)
+class IntervalGraphic:
+    """Positions on an axis of shares, in percent of the width; None for what is missing or lies outside."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    source: float | None  # source prior
+    ticks: tuple[tuple[float, str], ...]  # position and label
+
+    @classmethod
+    def from_estimate(cls, estimate: PriorEstimate) -> IntervalGraphic:
+        """Choose an axis from 0 to 1, or shorter where everything is near 0."""
+        ends = estimate.interval
+        values = (estimate.value, ends.high if ends else np.nan, estimate.source_prior)
+        most = max((value for value in values if value == value), default=1)
+        step = next((s for s in _STEPS if s * (_MAX_TICKS - 1) >= min(1.15 * most, 1.0)), _STEPS[-1])
+        top = 1.0 if most > 0.5 else min(step * (_MAX_TICKS - 1), 1.0)
+        step = 0.2 if top == 1.0 else step
+
+        def _at(value: float) -> float | None:
+            return round(_LEFT + _WIDTH * value / top, 3) if 0 <= value <= top else None
+
+        at_ticks = np.round(np.arange(0, top + step / 2, step), 6)
+        ticks = tuple((float(_at(tick) or _LEFT), f"{tick:g}") for tick in at_ticks if tick <= top)
+        low, high = (None, None) if ends is None else (_at(ends.low), _at(min(ends.high, top)))
+        value = _at(estimate.value) if is_informative(estimate) else None
+        return cls(value, low, high, _at(estimate.source_prior), ticks)
 
 
-_MAX_PARTS = 40  # targets that are shown in full
-_LIMITS = {"most_columns": 500, "most_differences": 200}  # lines of a table
-_ALL_PAIRS = 5  # largest number of targets of which all pairs are compared
-_ANSWERS = {"no": 0, "with care": 1, "yes": 2}
+class Picture(NamedTuple):
+    """A drawing with its text alternative."""
+
+    svg: Markup
+    description: str
+
+
+@dataclass
+class Pictures:
+    """Pictures of one target, or of several together; those that are None are not shown."""
+
+    evidence: list[Picture] = field(default_factory=list)  # what the estimate is based on
+    scores: Picture | None = None
+    label_shift_test: Picture | None = None
+    sensitivity: Picture | None = None
+    variants: Picture | None = None
+    planning: Picture | None = None
+    drivers: Picture | None = None
+    series: Picture | None = None
+
+
+def draw_estimate(estimate: PriorEstimate, name: str, targets: int = 1) -> Pictures:
+    """Draw an estimate on a page with several targets; `name` starts the identifiers."""
+    displays = list(plots.displays_of(estimate).values())[: _MAX_PICTURES // targets]
+    return Pictures(evidence=[_draw(display, f"{name}-evidence{k}") for k, display in enumerate(displays)])
+
+
+def draw_diagnosis(diagnosis: Diagnosis, name: str, targets: int = 1) -> Pictures:
+    """Draw a diagnosed target on a page with several targets; `name` starts the identifiers."""
+    displays, sensitive = plots.displays_of(diagnosis.estimate), diagnosis.sensitivity
+    scores = displays.pop("scores", None)
+    parts: dict[str, Any] = {"label_shift_test": diagnosis.label_shift_test.columns}
+    parts |= {"sensitivity": sensitive.source_priors, "variants": sensitive.variants}
+    parts["planning"] = diagnosis.planning.reason is None
+    pictures, shown = Pictures(), _ORDER[: _MAX_PICTURES // targets]
+    if "evidence" in shown:
+        pictures.evidence = [_draw(d, f"{name}-evidence{k}") for k, d in enumerate(displays.values())]
+    if "scores" in shown and scores:
+        pictures.scores = _draw(scores, f"{name}-scores")
+    for part, is_drawn in parts.items():
+        if part in shown and is_drawn:
+            setattr(pictures, part, _draw(PARTS[part].from_diagnosis(diagnosis), f"{name}-{part}"))
+    if targets == 1:
+        pictures.drivers = draw_drivers(diagnosis, name)
+    return pictures
+
+
+def draw_drivers(diagnosis: Diagnosis, name: str) -> Picture | None:
+    """Draw the columns that distinguish positives from the population, if there are any."""
+    return _draw(PARTS["drivers"].from_diagnosis(diagnosis), f"{name}-drivers") if diagnosis.drivers else None
+
+
+def _draw(display: plots.Display, name: str) -> Picture:
+    return Picture(Markup(plots.svg(display, name=name)), display.description)
 
 
 def contents(result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> tuple[str, dict[str, Any]]:
     """Return the name of the template of a result, and the values that it takes."""
     n = Numbers(result.to_dict())
-    common: dict[str, Any] = {"result": result, "n": n, "settings": {}, "call": None, "is_diagnosis": False}
+    common: dict[str, Any] = {"result": result, "n": n, "settings": {}, "call": None, "is_diagnosis": False, **_LIMITS}
     if isinstance(result, PriorEstimate):
-        template, own = "estimate", _of_estimate(result)
-    elif isinstance(result, Diagnosis):
-        template, own = "diagnosis", _of_diagnosis(result)
-    elif isinstance(result, PriorEstimates):
-        template, own = "estimates", _of_estimates(result, n)
-    else:
-        template, own = "diagnoses", _of_diagnoses(result, n)
-    return template, common | _LIMITS | own
+        return "estimate", common | _method(result) | {"pictures": draw_estimate(result, "e")}
+    if isinstance(result, Diagnosis):
+        return "diagnosis", common | _provenance(result, several=False) | {"pictures": draw_diagnosis(result, "d")}
+    if isinstance(result, PriorEstimates):
+        return "estimates", common | _of_estimates(result, n)
+    return "diagnoses", common | _of_diagnoses(result, n)
 
 
-def _of_estimate(estimate: PriorEstimate) -> dict[str, Any]:
-    return {
-        "method": estimate.method,
-        "pictures": pictures.draw_estimate(estimate, "e"),
-        "columns": _encoded_columns(estimate),
-    }
-
-
-def _of_diagnosis(found: Diagnosis) -> dict[str, Any]:
-    return _provenance(found, several=False) | {"pictures": pictures.draw_diagnosis(found, "d")}
+def _method(estimate: PriorEstimate) -> dict[str, Any]:
+    """Return the method of an estimate, and the columns that it says were encoded."""
+    columns: Mapping[str, Any] = estimate.details.get("columns", {})
+    uses = tuple(
+        ColumnUse(name, "left out" if c["kind"] == "left out" else "feature", c["kind"], c["became"], c["missing"])
+        for name, c in columns.items()
+    )
+    return {"method": estimate.method, "columns": uses}
 
 
 def _of_estimates(several: PriorEstimates, n: Numbers) -> dict[str, Any]:
-    first = next(iter(several.values()))
+    """Return the contents of estimates of several targets."""
     parts = [
-        _part(k, name, e, n, pictures.draw_estimate(e, f"e{k}", len(several)))
+        _part(k, name, e, n, draw_estimate(e, f"e{k}", len(several)))
         for k, (name, e) in enumerate(several.items())
         if k < _MAX_PARTS
     ]
-    return _differences(several) | {
-        "method": first.method,
-        "pictures": pictures.Pictures(series=pictures.draw_series(several)),
-        "parts": parts,
-        "columns": _encoded_columns(first),
-        **_range_of(list(several.values()), n),
-    }
+    common = _method(next(iter(several.values()))) | _compare(several) | _range_of(list(several.values()), n)
+    return common | {"pictures": _draw_series(several), "parts": parts}
 
 
 def _of_diagnoses(several: Diagnoses, n: Numbers) -> dict[str, Any]:
+    """Return the contents of diagnoses of several targets."""
     first = max(several.values(), key=lambda d: len(d.drivers))
     answers: list[str] = [d.verdict.answer for d in several.values()]
-    shown = _shown_in_full(answers)
-    parts = []
+    shown, parts = _shown_in_full(answers), []
     for k, (name, d) in enumerate(several.items()):
         if k in shown:
-            part = _part(k, name, d, n, pictures.draw_diagnosis(d, f"d{k}", len(several)))
+            part = _part(k, name, d, n, draw_diagnosis(d, f"d{k}", len(several)))
             p = part["n"].value("label_shift_adjusted_p_value")
             parts.append(part | {"p": float("nan") if p is None else p})
-    together = pictures.Pictures(
-        series=pictures.draw_series(several.estimates), drivers=pictures.draw_drivers(first, "d")
-    )
-    return (
-        _provenance(first, several=True)
-        | _differences(several.estimates)
-        | {
-            "pictures": together,
-            "parts": parts,
-            "first": first,
-            **_range_of([d.estimate for d in several.values()], n, "estimate"),
-            "counts": {answer: answers.count(answer) for answer in _ANSWERS},
-        }
-    )
+    common = _provenance(first, several=True) | _compare(several.estimates)
+    pictures, counts = _draw_series(several.estimates), {answer: answers.count(answer) for answer in _ANSWERS}
+    pictures.drivers = draw_drivers(first, "d")
+    ends = _range_of([d.estimate for d in several.values()], n, "estimate")
+    return common | ends | {"pictures": pictures, "parts": parts, "first": first, "counts": counts}
+
+
+def _draw_series(estimates: PriorEstimates) -> Pictures:
+    return Pictures(series=_draw(plots.displays_of(estimates)["series"], "series"))
 
 
 def _shown_in_full(answers: list[str]) -> set[int]:
@@ -178,36 +237,25 @@ def _shown_in_full(answers: list[str]) -> set[int]:
 
 def _range_of(estimates: list[PriorEstimate], n: Numbers, *steps: str) -> dict[str, Numbers | None]:
     """Return where the lowest and the highest informative estimate are."""
-    told = [(estimate.value, k) for k, estimate in enumerate(estimates) if is_informative(estimate)]
-    low, high = (min(told)[1], max(told)[1]) if told else (None, None)
-    return {
-        name: None if k is None else n.under("targets", f"#{k}", *steps) for name, k in (("low", low), ("high", high))
-    }
+    values = [(estimate.value, k) for k, estimate in enumerate(estimates) if is_informative(estimate)]
+    if not values:
+        return {"low": None, "high": None}
+    ends = {"low": min(values)[1], "high": max(values)[1]}
+    return {name: n.under("targets", f"#{k}", *steps) for name, k in ends.items()}
 
 
-def _part(k: int, name: str, result: PriorEstimate | Diagnosis, n: Numbers, shown: pictures.Pictures) -> dict[str, Any]:
+def _part(k: int, name: str, result: PriorEstimate | Diagnosis, n: Numbers, shown: Pictures) -> dict[str, Any]:
+    """Return what a template shows of the target number k."""
     return {"target": name, "d": result, "n": n.under("targets", f"#{k}"), "pictures": shown}
 
 
-def _provenance(found: Diagnosis, *, several: bool) -> dict[str, Any]:
-    return {
-        "method": found.estimate.method,
-        "settings": found.settings,
-        "call": python_call(found.settings, several=several),
-        "is_diagnosis": True,
-    }
+def _provenance(diagnosis: Diagnosis, *, several: bool) -> dict[str, Any]:
+    """Return the method, the settings, and the call that repeats the diagnosis."""
+    settings, call = diagnosis.settings, python_call(diagnosis.settings, several=several)
+    return {"method": diagnosis.estimate.method, "settings": settings, "call": call, "is_diagnosis": True}
 
 
-def _encoded_columns(estimate: PriorEstimate) -> tuple[ColumnUse, ...]:
-    """Return the columns that an estimate knows of: those that were encoded."""
-    told: Mapping[str, Any] = estimate.details.get("columns", {})
-    return tuple(
-        ColumnUse(name, "left out" if c["kind"] == "left out" else "feature", c["kind"], c["became"], c["missing"])
-        for name, c in told.items()
-    )
-
-
-def _differences(estimates: PriorEstimates) -> dict[str, Any]:
+def _compare(estimates: PriorEstimates) -> dict[str, Any]:
     """Compare all pairs where targets are few, else each target with the one before it."""
     if estimates.joint is None or len(estimates) < 2:
         return {"differences": (), "differences_title": ""}
@@ -224,9 +272,8 @@ _ESTIMATOR_SETTINGS = ("source_prior", "confidence", "random_state", "standardiz
 
 def versions() -> dict[str, str]:
     """Return the versions of the packages that computed a result."""
-    return {"priorshift": __version__, "Python": platform.python_version()} | {
-        name: version(name) for name in _PACKAGES
-    }
+    ours = {"priorshift": __version__, "Python": platform.python_version()}
+    return ours | {name: version(name) for name in _PACKAGES}
 
 
 def python_call(settings: dict[str, Any], *, several: bool) -> str:
@@ -234,8 +281,9 @@ def python_call(settings: dict[str, Any], *, several: bool) -> str:
     others = {name: value for name, value in settings.items() if name not in _CALL_SETTINGS}
     lines, call = ["import priorshift as ps"], {name: settings[name] for name in _CALL_SETTINGS if name in settings}
     if others:
-        own = {name: call.pop(name) for name in _ESTIMATOR_SETTINGS if name in call}
-        lines.append(f"estimator = ps.WitnessShift({_arguments(_ordered(own | others))})")
+        own = others | {name: call.pop(name) for name in _ESTIMATOR_SETTINGS if name in call}
+        ordered = sorted(own, key=lambda name: (name != "source_prior", name == "random_state"))
+        lines.append(f"estimator = ps.WitnessShift({_arguments({name: own[name] for name in ordered})})")
     if str(settings.get("source_prior", "")).startswith("scipy.stats."):
         lines.insert(0, "import scipy.stats")
     function, tables = ("diagnose_targets", "targets") if several else ("diagnose", "target")
@@ -255,22 +303,14 @@ def setting(value: Any, digits: int | None = None) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) and digits is not None else str(value)
 
 
-def _ordered(settings: dict[str, Any]) -> dict[str, Any]:
-    """Put the source prior first and the seed last."""
-    first = {name: settings[name] for name in ("source_prior",) if name in settings}
-    last = {name: settings[name] for name in ("random_state",) if name in settings}
-    return first | {name: value for name, value in settings.items() if name not in (first | last)} | last
-
-
 def _arguments(settings: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={_python_value(name, value)}" for name, value in settings.items())
-
-
-def _python_value(name: str, value: Any) -> str:
-    if name == "source_prior" and isinstance(value, list):
-        return repr(tuple(value))
-    if isinstance(value, dict):  # values that were passed are not kept
-        return "{" + ", ".join(f"{key!r}: …" for key in value) + "}"
-    if isinstance(value, str) and name in ("source_prior", "random_state", "model"):
-        return value  # what Python shows of an object
-    return repr(value)
+    """Write settings as arguments of a call."""
+    arguments = []
+    for name, value in settings.items():
+        text = repr(tuple(value) if name == "source_prior" and isinstance(value, list) else value)
+        if isinstance(value, dict):  # values that were passed are not stored
+            text = "{" + ", ".join(f"{key!r}: …" for key in value) + "}"
+        elif isinstance(value, str) and name in ("source_prior", "random_state", "model"):
+            text = value  # what Python shows of an object
+        arguments.append(f"{name}={text}")
+    return ", ".join(arguments)

@@ -29,7 +29,7 @@ _HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 
 
 def is_hidden(character: str) -> bool:
-    """Tell whether a character alone would be invisible, or would change the text around it."""
+    """Return whether a character alone would be invisible, or would change the text around it."""
     code = ord(character)
     is_no_character = (code & 0xFFFE) == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
     return code in _INVISIBLE or is_no_character or unicodedata.category(character) in _HIDDEN_CATEGORIES
@@ -37,20 +37,20 @@ def is_hidden(character: str) -> bool:
 
 def plain(text: Any) -> str:
     """Write user text without markup: hidden characters by their code, long text cut with its length."""
-    kept, length = _cut(str(text), _LONGEST, _SHOWN)
-    return "".join(f"[{_code(c)}]" if hidden else c for c, hidden in _characters(kept)) + length
+    shown, length = _cut(str(text), _LONGEST, _SHOWN)
+    return "".join(f"[{c}]" if hidden else c for c, hidden in _characters(shown)) + length
 
 
 def name(text: Any) -> Markup:
     """Write a name as HTML, isolated from the direction of the text around it."""
-    kept, length = _cut(str(text), _LONGEST, _SHOWN)
-    return Markup("<bdi>{}</bdi>{}").format(_visible(kept), length)
+    shown, length = _cut(str(text), _LONGEST, _SHOWN)
+    return Markup("<bdi>{}</bdi>{}").format(_visible(shown), length)
 
 
 def prose(text: Any) -> Markup:
     """Write a sentence of ours that may quote user text."""
-    kept, length = _cut(str(text), _LONGEST_PROSE, _LONGEST_PROSE)
-    return _visible(kept) + length
+    shown, length = _cut(str(text), _LONGEST_PROSE, _LONGEST_PROSE)
+    return _visible(shown) + length
 
 
 def code(text: Any) -> Markup:
@@ -62,22 +62,18 @@ def _cut(text: str, longest: int, shown: int) -> tuple[str, str]:
     return (text, "") if len(text) <= longest else (text[:shown], f"… ({len(text):,} characters)")
 
 
-def _code(character: str) -> str:
-    return f"U+{ord(character):04X}"
-
-
 def _visible(text: str) -> Markup:
     label = Markup('<span class="code">{}</span>')
-    return Markup("").join(label.format(_code(c)) if hidden else escape(c) for c, hidden in _characters(text))
+    return Markup("").join(label.format(c) if hidden else escape(c) for c, hidden in _characters(text))
 
 
 def _characters(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each character with whether to show its code; parts of emoji stay."""
+    """Yield each character, or its code if it is hidden, and whether it is; parts of emoji stay."""
     before = " "
     for character in text:
         behind_sign = before in _EMOJI_PARTS or unicodedata.category(before) in ("So", "Sk")
         named = is_hidden(character) and not (character in _EMOJI_PARTS and behind_sign)
-        yield character, named
+        yield f"U+{ord(character):04X}" if named else character, named
         before = " " if named else character
 
 
@@ -156,17 +152,13 @@ class Numbers:
         return _DATA.format(repr(value), f"{self.at}/{pointer}", write(value))
 
 
-def bare(value: float, digits: int = 3, sign: str = "") -> Markup:
-    """Write a number that is not in the dictionary of the result."""
-    return Markup('<data value="{}">{}</data>').format(repr(value), format_fixed(value, digits, sign))
-
-
-def bare_p(value: float) -> Markup:
-    """Write a p-value for a table that is not in the dictionary of the result."""
-    return Markup('<data value="{}">{}</data>').format(repr(value), format_p_cell(value, 4))
+def bare(value: float, *, is_p: bool = False) -> Markup:
+    """Write a difference, or a p-value, that is not in the dictionary of the result."""
+    shown = format_p_cell(value, 4) if is_p else format_fixed(value, 3, "+")
+    return Markup('<data value="{}">{}</data>').format(repr(value), shown)
 
 
 def is_informative(estimate: PriorEstimate) -> bool:
-    """Tell whether there is an estimate, and its interval does not allow every prior."""
+    """Return whether there is an estimate, and its interval does not contain nearly every prior."""
     empty = estimate.interval is not None and estimate.interval.width > EMPTY_WIDTH
     return isfinite(estimate.value) and estimate.status != "no estimate" and not empty

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 ENDINGS = (".html", ".htm")
-_TITLES = {False: "How common are positives in the target?", True: "How common are positives in the targets?"}
 
 
 def render(result: Any, *, title: str | None = None, command: str | None = None) -> str:
@@ -51,7 +50,7 @@ def render(result: Any, *, title: str | None = None, command: str | None = None)
     """
     if not isinstance(result, (PriorEstimate, PriorEstimates, Diagnosis, Diagnoses)):
         raise InputError(
-            f"a report needs an estimate or a diagnosis, but got {type(result).__name__}; pass the result of "
+            f"A report needs an estimate or a diagnosis, but got {type(result).__name__}. Pass the result of "
             "estimate_prior or diagnose."
         )
     environment = _environment()
@@ -60,8 +59,8 @@ def render(result: Any, *, title: str | None = None, command: str | None = None)
     template, shown = contents(result)
     several = isinstance(result, (PriorEstimates, Diagnoses))
     one_population = not several or getattr(result, "pooled", None) is not None  # also by strata of it
-    ours = _TITLES[not one_population]
-    named = {"title": title if title and title.strip() else ours, "command": command, "several": several}
+    default = f"How common are positives in the {'target' if one_population else 'targets'}?"
+    named = {"title": title if title and title.strip() else default, "command": command, "several": several}
     return environment.get_template(f"{template}.html").render(shown | named)
 
 
@@ -96,9 +95,9 @@ def write(result: Any, path: str | os.PathLike[str], *, title: str | None = None
 
 
 def check_ending(path: str | os.PathLike[str], what: str = "") -> None:
-    """Refuse a file name that does not end in .html or .htm; `what` names its option."""
+    """Raise InputError for a file name that does not end in .html or .htm; `what` names its option."""
     if Path(path).suffix.lower() not in ENDINGS:
-        raise InputError(f"{what} {path} must end in .html; rename it.".lstrip())
+        raise InputError(f"{what} {path} must end in .html. Rename it.".lstrip())
 
 
 def check_extra(what: str = "a report") -> None:
@@ -119,7 +118,6 @@ def _environment() -> Environment:
     from markupsafe import Markup
 
     from priorshift.report import contents, numbers
-    from priorshift.report.pictures import IntervalGraphic
 
     environment = Environment(
         loader=PackageLoader("priorshift.report"),
@@ -137,16 +135,11 @@ def _environment() -> Environment:
         "style_hash": f"sha256-{digest}",
         "versions": contents.versions(),
         "badges": contents.BADGES,
-        "denominator": contents.denominator,
         "is_informative": numbers.is_informative,
         "bare": numbers.bare,
-        "bare_p": numbers.bare_p,
-        "interval_graphic": IntervalGraphic.from_estimate,
+        "interval_graphic": contents.IntervalGraphic.from_estimate,
         "len": len,
         "str": str,
-        "label_shift_status": contents.label_shift_status,
-        "separation_status": contents.separation_status,
-        "prior_status": contents.prior_status,
-        "rows_status": contents.rows_status,
+        **{name: getattr(contents, name) for name in ("denominator", "label_shift_status", "prior_status")},
     }
     return environment

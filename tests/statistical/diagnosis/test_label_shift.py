@@ -16,27 +16,24 @@ from sklearn.linear_model import LogisticRegression
 from priorshift import simulate
 from priorshift.diagnosis import residuals
 from priorshift.diagnosis.columns import _normal_scores, _step_down_p_values, column_shifts
-from priorshift.diagnosis.parts import DiagnosisInput
-from priorshift.diagnosis.residual_features import (
+from priorshift.diagnosis.identification import DiagnosisInput
+from priorshift.diagnosis.residuals import (
     ColumnFeatures,
+    FeatureMean,
+    Gram,
     KernelFeatures,
+    Residual,
     ResidualFeatures,
+    WeightedSample,
     _fit_ridge,
     _sums_by_fold,
     cross_fit_kernel_score,
     evenly_spaced,
-)
-from priorshift.diagnosis.residuals import (
-    FeatureMean,
-    Gram,
-    Residual,
-    WeightedSample,
     random_signs,
-    rank_p_values,
     smallest_root,
     weighted_samples,
 )
-from priorshift.diagnosis.shift_tests import label_shift_test, numbered, shift_test
+from priorshift.diagnosis.shift_tests import label_shift_test, numbered, rank_p_values, shift_test
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.io.encode import encode_tables
 from priorshift.io.readers import read_table

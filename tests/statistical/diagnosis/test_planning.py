@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from priorshift.diagnosis.parts import DiagnosisInput
+from priorshift.diagnosis.identification import DiagnosisInput
 from priorshift.diagnosis.planning import planning
 from priorshift.diagnosis.width_model import WidthModel
 from priorshift.errors import InputError

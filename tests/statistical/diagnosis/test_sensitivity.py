@@ -12,16 +12,14 @@ from scipy.spatial.distance import cdist
 
 import priorshift as ps
 from priorshift.diagnosis.columns import Column, leading_columns
-from priorshift.diagnosis.parts import DiagnosisInput
-from priorshift.diagnosis.sensitivity import sensitivity
+from priorshift.diagnosis.identification import DiagnosisInput
+from priorshift.diagnosis.sensitivity import ShiftedRows, check_threshold, conclude, sensitivity, violation
 from priorshift.diagnosis.variants import (
     Subsample,
-    bandwidth_variants,
-    column_variants,
+    projection_variants,
     retest_without,
     row_variants,
 )
-from priorshift.diagnosis.violation import ShiftedRows, check_threshold, conclude, violation
 from priorshift.embedding.gram import SourceEmbedding, ratio, separation
 from priorshift.errors import InputError
 from priorshift.inference.confidence_curve import TabulatedCurve
@@ -201,15 +199,15 @@ def test_the_rows_that_are_left_out_are_those_that_move_the_ratio_most():
 def test_a_column_or_a_bandwidth_is_left_to_the_projection_that_has_it_so(plain):
     inputs = plain.inputs()
     subsample = Subsample.draw(inputs)
-    assert subsample.sizes == (300, 400, 350)
+    assert tuple(map(len, subsample.samples)) == (300, 400, 350)
     X, y, T = plain.source.table.values, plain.source.labeled.astype(int), plain.target.table.values
-    found = column_variants(inputs, subsample, [Column("column 1", np.array([1]))])
+    bandwidths, found = projection_variants(inputs, subsample, [Column("column 1", np.array([1]))])
     for variant, columns in zip(found, ([0, 1, 2], [0, 2]), strict=True):
         theirs = ps.KernelRatio().fit(X[:, columns], y).negative_ratio(T[:, columns])
         assert variant.ratio == pytest.approx(theirs.value, abs=1e-9)
         assert 1 - 0.7 * theirs.interval.high == pytest.approx(variant.low, abs=1e-6)
     rule = bandwidth_from_gamma(1 / 3)
-    for variant, factor in zip(bandwidth_variants(inputs, subsample), (1, 0.25, 0.5, 2, 4), strict=True):
+    for variant, factor in zip(bandwidths, (1, 0.25, 0.5, 2, 4), strict=True):
         theirs = ps.KernelRatio(bandwidth=factor * rule).fit(X, y).negative_ratio(T)
         assert variant.ratio == pytest.approx(theirs.value, abs=1e-9)
 
@@ -224,7 +222,7 @@ def test_the_error_of_a_difference_is_the_spread_of_differences():
         fit = SimpleNamespace(target=target, prior=PointPrior(0.3), estimate=SimpleNamespace(source_prior=0.3))
         inputs = DiagnosisInput(source, fit, rng=rng)
         subsample = Subsample.draw(inputs)
-        variant = column_variants(inputs, subsample, [Column("column 0", np.array([0]))])[1]
+        variant = projection_variants(inputs, subsample, [Column("column 0", np.array([0]))])[1][1]
         moved.append(0.7 * (subsample.whole.ratio - variant.ratio))
         errors.append(variant.error)
     assert np.mean(errors) == pytest.approx(np.std(moved), rel=0.25)  # a spread of 80 is known to 8 %

@@ -13,7 +13,6 @@ import priorshift as ps
 from priorshift import plots
 from priorshift.errors import InputError
 from priorshift.plots.curves import DistanceDisplay, LevelSetsDisplay, ObjectiveDisplay
-from priorshift.plots.functions import PARTS
 from priorshift.plots.samples import MixtureDisplay, ScoresDisplay
 from priorshift.plots.sensitivity import SensitivityDisplay
 from priorshift.plots.shift import DriversDisplay, LabelShiftDisplay
@@ -65,7 +64,7 @@ def test_label_shift_picture_is_drawn_on_given_axes_and_thins_large_samples():
 def test_nothing_to_draw_is_said():
     nan = float("nan")
     empty = ps.PriorEstimate(nan, nan, None, nan, 0.2, nan, 0.0, "TCPU", (2, 2, 2))
-    with pytest.raises(InputError, match=r"no estimate to draw"):
+    with pytest.raises(InputError, match="no estimate"):
         plots.objective(empty)
 
 
@@ -152,8 +151,8 @@ def test_an_estimate_is_drawn_without_scoring_its_rows_again(picture, drawn_by, 
 @pytest.mark.parametrize(
     ("picture", "message"),
     [
-        ("mixture", "an estimate by {} has no p-values to draw; pass one by WitnessShift"),
-        ("level_sets", "an estimate by {} has no level sets to draw; pass one by DRPU"),
+        ("mixture", "{} has no p-values .*WitnessShift"),
+        ("level_sets", "{} has no level sets .*DRPU"),
     ],
 )
 def test_an_estimate_of_another_method_is_refused(picture, message, drawn_by, estimate):
@@ -296,7 +295,7 @@ def test_a_series_says_its_numbers_and_stays_in_its_order(estimate):
     many = SeriesDisplay.from_estimates({f"hospital of the town {k}": second for k in range(40)}).plot()
     labels = [text.get_text() for text in many.ax_.get_xticklabels()]
     assert len(labels) == len(set(labels)) <= 12 and "and 34 more" in many.description
-    with pytest.raises(InputError, match=r"no estimate to draw"):
+    with pytest.raises(InputError, match="no estimate"):
         SeriesDisplay.from_estimates({})
 
 
@@ -324,10 +323,7 @@ def test_drivers_are_drawn_from_the_most_important_down():
     assert bars[11].get_hatch() != bars[10].get_hatch()  # higher and lower, told apart without colours
     labels = dict(zip(display.ax_.get_yticks(), [t.get_text() for t in display.ax_.get_yticklabels()], strict=True))
     assert labels[11] == "age" and labels[10] == "region (north)"
-    assert (
-        "age 60% (higher among positives, by 1.20 standard deviations), region (north) 30% (lower, by 0.40)"
-        in display.description
-    )
+    assert "age 60% (+1.20), region (north) 30% (−0.40)" in display.description
     assert "No column" in DriversDisplay((), (), ()).plot().description
 
 
@@ -380,13 +376,10 @@ def test_sensitivity_says_which_way_it_goes(values, turn):
 
 
 def test_what_is_of_another_kind_is_refused_in_a_sentence(estimate):
-    for display in PARTS.values():
-        with pytest.raises(InputError, match=r"diagnosis .*PriorEstimate"):
-            display.from_diagnosis(estimate)
     for display in (ScoresDisplay, MixtureDisplay, ObjectiveDisplay, LevelSetsDisplay, DistanceDisplay):
-        with pytest.raises(InputError, match=r"estimate .*NoneType"):
+        with pytest.raises(InputError, match=r"estimate.*NoneType"):
             display.from_estimate(None)
-    with pytest.raises(InputError, match=r"diagnosis .*NoneType"):
+    with pytest.raises(InputError, match=r"diagnosis.*NoneType"):
         plots.displays_of(None)
     for wrong in (estimate, {"a": 0.3}, [estimate]):
         with pytest.raises(InputError, match=r"mapping"):
