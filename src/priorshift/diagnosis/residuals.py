@@ -287,7 +287,7 @@ def cross_fit_kernel_score(
         return np.concatenate([coordinates, np.ones((len(coordinates), 1), dtype=np.float32)], axis=1)
 
     folds = most_folds(source, _FOLDS)
-    fold_of = np.stack([source.deal(folds, rng) for _ in range(_REPEATS)])
+    fold_of = np.stack([source.deal_folds(folds, rng) for _ in range(_REPEATS)])
     fold_P, fold_U = fold_of[:, source.positive], fold_of[:, source.population]
     halves = (rows[0], source.positive_mass, fold_P, 0.5), (rows[1], source.population_mass, fold_U, -0.5)
     gram, moment = np.zeros(()), np.zeros(())
