@@ -364,7 +364,7 @@ def test_what_needs_rows_is_said(sample, model, histograms):
     P, U, _ = histograms
     other = ScoreModel.fit(sample.positive, sample.unlabeled, random_state=5)
     cases = [
-        (lambda: P.merge(Histogram.from_sample(sample.target, model=other)), "were made by different score models"),
+        (lambda: P.merge(Histogram.from_sample(sample.target, model=other)), "different score models"),
         (lambda: ps.estimate_prior(P, U, Histogram.from_sample(sample.target, model=other)), "different score models"),
         (lambda: P.merge(3), "but got int"),
         (lambda: ps.estimate_prior(P, U, sample.target), "target is of type ndarray"),
