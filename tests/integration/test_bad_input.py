@@ -541,5 +541,5 @@ def test_bounds_need_all_pairs_of_rows():
 
     tcpu = ps.TCPU(0.2, pairs=500, random_state=0).fit(PROBLEM.X, PROBLEM.y)
     sampled = tcpu._kernel_fit.embed(tcpu.read_target(PROBLEM.target), tcpu.statistic, tcpu.pairs)
-    with pytest.raises(InputError, match=r"sample of pairs"):
+    with pytest.raises(InputError, match=r"all pairs of rows"):
         intervals.sharp_bound(sampled, 0.2, 0.95)

@@ -139,12 +139,12 @@ def _read_range(ends: Any) -> RangePrior:
 
 def _read_distribution(given: Any) -> DistributionPrior:
     if isinstance(given, (type, stats.rv_continuous, stats.rv_discrete)):
-        name = getattr(given, "name", None) or "a distribution"
+        name = getattr(given, "name", None) or "distribution"
         raise InputError(f"source_prior is scipy's {name} without parameters; pass {_EXAMPLE}.")
     try:
         mean, outside = float(given.mean()), float(1 - given.cdf(1.0) + given.cdf(np.nextafter(0.0, -1.0)))
     except (AttributeError, TypeError):
-        raise InputError(f"source_prior is a distribution without a mean or a cdf; pass {_EXAMPLE}.") from None
+        raise InputError(f"source_prior is not one distribution with a mean and a cdf; pass {_EXAMPLE}.") from None
     if not (0 < mean < 1 and outside <= _OUTSIDE):
         raise InputError(
             f"source_prior is a distribution with mean {mean:.3g} and {outside:.2g} of its mass outside [0, 1], but it "

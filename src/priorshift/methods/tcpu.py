@@ -306,8 +306,8 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         known = is_known(self.source_prior) and not isinstance(read_prior(self.source_prior), DistributionPrior)
         if not known and self.interval in intervals.BOUNDS:
             raise InputError(
-                f"interval={self.interval!r} needs a known source prior; pass source_prior as a number or a range, or "
-                "use interval='delta'."
+                f"interval={self.interval!r} needs a known source prior, not a distribution or an estimate; pass a "
+                "number or a range, or use interval='delta'."
             )
         if self.pairs is not None and self.interval not in ("delta", None):
             raise InputError(f"interval={self.interval!r} needs all pairs of rows; pass pairs=None.")

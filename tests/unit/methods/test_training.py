@@ -94,7 +94,7 @@ def test_divergence_and_devices_are_said():
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("hidden", 300, r"hidden is 300, but it must hold the sizes of the hidden layers"),
+        ("hidden", 300, r"hidden is 300, but it must be the sizes"),
         ("hidden", (0,), "a size in hidden is 0, but it must be a whole number of at least 1"),
         ("batch_size", 1, "batch_size is 1, but it must be a whole number of at least 2"),
         ("max_epochs", 0, "max_epochs is 0"),
@@ -103,7 +103,7 @@ def test_divergence_and_devices_are_said():
         ("weight_decay", -1.0, "weight_decay is -1.0, but it must lie between 0 and 1000"),
         ("learning_rate", np.nan, "learning_rate is nan, but it must be positive"),
         ("weight_decay", np.inf, "weight_decay is inf, but it must lie between 0 and 1000"),
-        ("device", 0, "device is 0, but it must be the name of a torch device"),
+        ("device", 0, "device is 0, but it must be a torch device"),
     ],
 )
 def test_settings_that_cannot_be_used(setting, value, message):

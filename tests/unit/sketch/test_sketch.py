@@ -588,7 +588,7 @@ def test_merge_takes_sketches():
         (ps.TCPU(), "cannot estimate the source prior"),
         (ps.TCPU(ps.KM2()), "cannot estimate the source prior"),
         (ps.TCPU(0.3, interval="bootstrap"), "interval='bootstrap' needs rows"),
-        (ps.TCPU(0.3, interval="sharp-bound"), "proved for kernels without negative values"),
+        (ps.TCPU(0.3, interval="sharp-bound"), "without negative values"),
         (ps.TCPU(0.3, pairs=100), "pairs=100 needs rows, which sketches do not have"),
         (ps.TCPU(0.3, embedding="exact"), "embedding='exact' needs rows"),
         (ps.TCPU(1.3), "source_prior is 1.3"),
