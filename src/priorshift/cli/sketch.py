@@ -19,8 +19,8 @@ from typing import Any
 from priorshift.cli.inputs import standard_input
 from priorshift.cli.output import check_writable, print_json
 from priorshift.errors import InputError
-from priorshift.io.chunks import refuse_twice
-from priorshift.io.header_fields import Fields
+from priorshift.io.chunks import check_distinct_files
+from priorshift.io.files import Fields
 from priorshift.sketch import Histogram, ScoreModel, Sketch, container, load
 from priorshift.sketch.private import release
 from priorshift.sketch.row_reader import open_chunks
@@ -83,7 +83,7 @@ def _merge(args: argparse.Namespace) -> Summary:
     for option, value in (("--like", args.like), ("--weight-column", args.weight_column)):
         if value is not None:
             raise InputError(f"{option} does not apply when sketches are merged; remove it.")
-    refuse_twice(args.files, _NAME)
+    check_distinct_files(args.files, _NAME)
     parts: list[Any] = [load(file) for file in args.files]
     for file, part in zip(args.files, parts, strict=True):
         if isinstance(part, ScoreModel):

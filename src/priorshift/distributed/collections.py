@@ -18,7 +18,7 @@ import numpy as np
 from priorshift.arrays import Index
 from priorshift.distributed.reduction import Outcome, compute, import_dask
 from priorshift.errors import InputError, InputTypeError
-from priorshift.io.chunks import Chunks, Skip, drawn, read_chunk
+from priorshift.io.chunks import Chunks, Skip, draw_rows, read_chunk
 from priorshift.io.readers import frame_of
 from priorshift.io.tables import ColumnSelection, Table, join_tables
 
@@ -191,18 +191,18 @@ class CollectionPart:
     def rows(self) -> int:
         return sum(self.counts)
 
-    def batches(self, skip: Skip) -> Iterator[Table]:
+    def chunks(self, skip: Skip) -> Iterator[Table]:
         """Yield the partitions one after the other, brought to this machine."""
         for outcome in self.parts.map(read_part, self.wanted):
             (table,) = compute([outcome], self.client)
-            if table is not None and not skip.whole(len(table)):
+            if table is not None and not skip.skips(len(table)):
                 yield skip.rest_of(table)
 
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
         """Draw rows from all partitions, in one graph; `spread` is not needed."""
         if not min(count, self.rows):
             return None, self.rows
-        rows, starts = drawn(self.rows, count, rng), np.cumsum([0, *self.counts[:-1]])
+        rows, starts = draw_rows(self.rows, count, rng), np.cumsum([0, *self.counts[:-1]])
         picked = np.split(rows, np.searchsorted(rows, starts[1:]))
         each = [own - start for own, start in zip(picked, starts, strict=True)]
         outcomes = self.parts.map(_pick, self.wanted, each=each)
@@ -219,9 +219,9 @@ def open_collection(
     optional: Sequence[str] = (),
     client: Any,
 ) -> Chunks:
-    """Open a collection or a table for reading in chunks; the columns are as in `Chunks.of`."""
+    """Open a collection or a table for reading in chunks; the columns are as in `Chunks.from_source`."""
     if not is_distributed(sample):
-        return Chunks.of(sample, name, extra=extra, drop=drop, optional=optional)
+        return Chunks.from_source(sample, name, extra=extra, drop=drop, optional=optional)
     wanted = ColumnSelection(tuple(extra), tuple(drop), tuple(optional))
     return Chunks(name, [CollectionPart(Parts.from_collection(sample, name), wanted, client)])
 

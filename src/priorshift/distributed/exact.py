@@ -26,7 +26,7 @@ from priorshift.distributed.reduction import Outcome, combine, compute, import_d
 from priorshift.embedding import tiles
 from priorshift.errors import InputError, PriorShiftWarning
 from priorshift.io.chunks import read_chunk
-from priorshift.io.encode import encode_tables
+from priorshift.io.column_checks import encode_tables
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import MetadataColumns
 from priorshift.io.scaling import Rows

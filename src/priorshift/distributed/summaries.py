@@ -203,5 +203,5 @@ def _sum_part(part: Any, name: str, design: Design, weights: str | None) -> Feat
 
 
 def _count_part(part: Any, name: str, model: ScoreModel, device: str, start: int = 0) -> Histogram:
-    chunks = Chunks.of(part, name, drop=model.reader.drop)
+    chunks = Chunks.from_source(part, name, drop=model.reader.drop)
     return Histogram.from_sample(chunks, model, device=device, start=start)

@@ -84,7 +84,7 @@ def open_streams(samples: Mapping[str, Any], drop: Sequence[str], weights: str |
     """Open samples for reading in chunks; a column of weights is set aside where it exists."""
     optional = [] if weights is None else [weights]
     dropped = [column for column in drop if column not in optional]
-    return {name: Chunks.of(sample, name, drop=dropped, optional=optional) for name, sample in samples.items()}
+    return {name: Chunks.from_source(sample, name, drop=dropped, optional=optional) for name, sample in samples.items()}
 
 
 def fit_model(estimator: WitnessShift, streams: Mapping[str, Chunks], drop: Sequence[str]) -> ScoreModel:

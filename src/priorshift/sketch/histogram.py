@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
-from priorshift.io.header_fields import Fields
+from priorshift.io.files import Fields
 from priorshift.progress import track_progress
 from priorshift.scores import mixture
 from priorshift.scores.counts import GROUPS, ScoreCounts
@@ -113,7 +113,7 @@ class Histogram(private.Summary):
         """
         if not isinstance(model, ScoreModel):
             raise InputError(f"model is of type {type(model).__name__}, but a ScoreModel is expected; fit one first.")
-        chunks = Chunks.of(sample, "sample", drop=model.reader.drop)
+        chunks = Chunks.from_source(sample, "sample", drop=model.reader.drop)
         chosen = choose_score_device(device, chunks.rows or 0)
         total = None if resume is None else resume.counted
         done = 0 if total is None else total.rows

@@ -19,8 +19,8 @@ from priorshift.embedding.moments import Weighted
 from priorshift.errors import ColumnWarning, InputError
 from priorshift.io.cells import is_missing
 from priorshift.io.chunks import Chunks
-from priorshift.io.encoding import TableEncoder, converted
-from priorshift.io.header_fields import Fields
+from priorshift.io.encoding import TableEncoder, convert_column
+from priorshift.io.files import Fields
 from priorshift.io.readers import read_table
 from priorshift.io.scaling import Scaling
 from priorshift.io.tables import LARGEST, ColumnSelection, Table, check_dropped, check_finite, match_columns
@@ -48,9 +48,9 @@ class RowReader:
         table = table.without(drop)
         check_dropped([table], drop)
         encoder = None
-        if not table.is_numeric:
+        if table.cells:
             encoder = TableEncoder().fit(table)
-            numbers = encoder.table(encoder.fitting(table))
+            numbers = encoder.encode_table(encoder.convert(table))
         else:
             numbers = table
         check_finite(numbers)
@@ -94,14 +94,14 @@ class RowReader:
     def _to_numbers(self, table: Table) -> Table:
         """Encode a table, with its columns in the order of the first one."""
         if self.encoder is not None:
-            mixed = self.encoder.fitting(table.as_cells(), _FIRST)
+            mixed = self.encoder.convert(table.as_cells(), _FIRST)
             self._check_missing(mixed)
-            return self.encoder.table(mixed)
-        if table.is_numeric:
+            return self.encoder.encode_table(mixed)
+        if not table.cells:
             return match_columns([Table(_FIRST, np.empty((0, self.width)), self.columns), table])[1]
         no_rows = tuple(np.empty(0) for _ in range(self.width))
         mixed = match_columns([Table(_FIRST, np.empty((0, 0)), self.columns, cells=no_rows), table])[1]
-        cells = tuple(converted(column, "number", mixed, k, _FIRST) for k, column in enumerate(mixed.cells))
+        cells = tuple(convert_column(column, "number", mixed, k, _FIRST) for k, column in enumerate(mixed.cells))
         self._check_missing(replace(mixed, cells=cells, native=None))
         return Table(mixed.name, np.column_stack(cells), mixed.columns, mixed.extra, mixed.dropped)
 
@@ -172,8 +172,8 @@ def weight_columns(streams: Mapping[str, Chunks], weights: str | None) -> dict[s
 def open_chunks(sample: Any, drop: Sequence[str], weights: Any, name: str = "the sample") -> Chunks:
     """Open a sample for reading in chunks, with its column of weights, if that is a name, set aside."""
     if not isinstance(weights, str):
-        return Chunks.of(sample, name, drop=drop)
-    return Chunks.of(sample, name, extra=[weights], drop=[column for column in drop if column != weights])
+        return Chunks.from_source(sample, name, drop=drop)
+    return Chunks.from_source(sample, name, extra=[weights], drop=[column for column in drop if column != weights])
 
 
 def weighted_rows(chunks: Chunks, reader: RowReader, weights: Any = None, skip: int = 0) -> Iterator[Weighted]:
@@ -203,8 +203,5 @@ def _weights_of_all(chunks: Chunks, weights: Any) -> Floats:
 
 def _weights_of_chunk(chunk: Table, weights: str, rows: int) -> Floats:
     if weights not in chunk.extra:
-        raise InputError(
-            f"{chunk.name} has no column {weights!r} set aside; pass extra=[{weights!r}] to Chunks.of, or the table "
-            "itself."
-        )
+        raise InputError(f"{chunk.name} has no column {weights!r}; pass extra=[{weights!r}] to Chunks.from_source.")
     return weights_of_part(chunk.extra[weights], rows, f"the column {weights!r} of {chunk.name}")

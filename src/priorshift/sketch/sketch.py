@@ -30,7 +30,7 @@ from priorshift.embedding.moments import FeatureMoments
 from priorshift.embedding.random_features import LEAST_FEATURES, RandomFeatures, check_features
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
-from priorshift.io.header_fields import Fields
+from priorshift.io.files import Fields
 from priorshift.io.parameters import check_choice, check_random_state, is_number
 from priorshift.io.tables import Table
 from priorshift.kernels import Gaussian, Laplace
