@@ -231,7 +231,7 @@ BAD_FILES = [
         "a,b,c\n1,2,3\n".encode("utf-16"),
         "is UTF-16 text, which Excel calls Unicode Text; save it as UTF-8",
     ),
-    ("target.csv", b"\xfe\xff" + "a,b,c\n1,2,3\n".encode("utf-16-be"), "is UTF-16 text; save it as UTF-8"),
+    ("target.csv", b"\xfe\xff" + "a,b,c\n1,2,3\n".encode("utf-16-be"), "is UTF-16 text"),
     ("target.csv", b"%PDF-1.7\n", "is a PDF document; pass a CSV or Parquet file"),
     ("target.txt", b"{\\rtf1\\ansi 1,2,3}", r"is a document of a word processor \(RTF\); save the table as CSV text"),
     ("target.csv", b"\n<!DOCTYPE html>\n<html></html>", "is a web page; download the table itself, as CSV or Parquet"),

@@ -7,7 +7,7 @@ not depend on where the rows are or how they are partitioned.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import isnan
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from priorshift.arrays import Index
 from priorshift.distributed.reduction import Outcome, compute, import_dask
 from priorshift.errors import InputError, InputTypeError
-from priorshift.io.chunks import Chunks, Skip, draw_rows, read_chunk
+from priorshift.io.chunks import Chunks, Part, Skip, draw_rows, read_chunk
 from priorshift.io.readers import frame_of
 from priorshift.io.tables import ColumnSelection, Table, join_tables
 
@@ -174,14 +174,12 @@ def _table_of_records(records: Any) -> Any:
 
 
 @dataclass
-class CollectionPart:
+class CollectionPart(Part):
     """All rows of a collection as one part of a sample that is read in chunks."""
 
     parts: Parts
     wanted: ColumnSelection
     client: Any = None
-    can_repeat: bool = field(default=True, init=False)
-    file: None = field(default=None, init=False)
 
     @cached_property
     def counts(self) -> list[int]:

@@ -6,32 +6,24 @@ import io
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 from priorshift.arrays import Index
 from priorshift.errors import InputError
-from priorshift.io.csv_text import (
-    CsvLayout,
-    Source,
-    check_header_of_numbers,
-    explain_errors,
-    find_decimal_mark,
-    open_text,
-    read_columns,
-    read_layout,
-    split_rows,
-)
+from priorshift.io import csv_text
+from priorshift.io.csv_text import CsvLayout, Source, explain_errors
 from priorshift.io.files import PARQUET, Piped, check_text, kind, text_or_parquet
 from priorshift.io.readers import frame_of, from_columns, iter_frames, read_table, row_groups
 from priorshift.io.tables import ColumnSelection, Table, check_columns, join_tables
 
+Drawn = tuple[Table | None, int]  # a sample of rows, and the number of rows that it is drawn from
 _LONGEST_CELL = 1000  # lines, after which a quotation mark is taken for one of inches
 _SPREAD = 256  # files, or row groups of files, that a sample of rows is drawn from
 
@@ -60,37 +52,33 @@ class Skip:
         return table.take(slice(begin, None)) if begin else table
 
 
-class Part(Protocol):
+class Part:
     """Rows that are read in chunks."""
+
+    can_repeat = True  # whether it can be read more than once
+    file: Path | None = None
 
     @property
     def rows(self) -> int | None:
         """The number of rows; None if it is not known before they are read."""
-
-    @property
-    def can_repeat(self) -> bool:
-        """Whether it can be read more than once."""
-
-    @property
-    def file(self) -> Path | None:
-        """The file that the rows are in, if any."""
+        return None
 
     def chunks(self, skip: Skip) -> Iterator[Table]:
         """Yield the rows in order, without those that are to be skipped."""
+        raise NotImplementedError
 
-    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
-        """Draw rows at random from at most `spread` pieces, and return them with the number of rows of the part."""
+    def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
+        """Draw rows at random, from at most `spread` pieces of the part."""
+        raise NotImplementedError
 
 
 @dataclass
-class TablePart:
+class TablePart(Part):
     """An array or a frame in memory, read slice by slice, so that it is never copied as a whole."""
 
     source: Any  # Table, array or frame
     name: str
     selection: ColumnSelection
-    can_repeat: bool = field(default=True, init=False)
-    file: Path | None = field(default=None, init=False)
 
     @property
     def rows(self) -> int:
@@ -106,7 +94,7 @@ class TablePart:
             if not skip.skips(end - begin):
                 yield skip.rest_of(self._read(slice(begin, end), _chunk_name(self.name, begin)))
 
-    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
+    def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
         if not min(count, self.rows):
             return None, self.rows
         return self._read(draw_rows(self.rows, count, rng), self.name), self.rows
@@ -139,13 +127,9 @@ def _draw_pieces(pieces: int, most: int, rng: np.random.Generator) -> Sequence[i
     return [int((k + rng.random()) * pieces / most) for k in range(most)]
 
 
-def _draw_from_all(
-    parts: Iterable[Part], count: int, rng: np.random.Generator, spread: int
-) -> tuple[Table | None, int]:
-    """Draw rows of several parts in one pass, about in proportion to their rows, and return them with all rows' number.
-
-    The rows drawn so far represent all parts so far, and some of them make way for rows of the next part.
-    """
+def _draw_from_all(parts: Iterable[Part], count: int, rng: np.random.Generator, spread: int) -> Drawn:
+    """Draw rows of several parts in one pass, about in proportion to their rows."""
+    # The rows drawn so far represent all parts so far, and some of them make way for rows of the next part.
     table: Table | None = None
     rows = size = 0
     for part in parts:
@@ -165,18 +149,20 @@ def _draw_from_all(
 
 
 @dataclass
-class TextPart:
+class TextPart(Part):
     """A file of CSV text, plain or gzipped."""
 
     source: Source
     name: str
     selection: ColumnSelection
-    rows: int | None = field(default=None, init=False)  # known once it was read to its end
-    can_repeat: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        self.file = self.source if isinstance(self.source, Path) else None
+        self._rows: int | None = None  # known once it was read to its end
 
     @property
-    def file(self) -> Path | None:
-        return self.source if isinstance(self.source, Path) else None
+    def rows(self) -> int | None:
+        return self._rows
 
     def chunks(self, skip: Skip) -> Iterator[Table]:
         done = 0
@@ -187,9 +173,9 @@ class TextPart:
                 rows = len(table)
                 yield skip.rest_of(table)
             done += rows
-        self.rows = done
+        self._rows = done
 
-    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
+    def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
         """Draw the rows with the smallest of as many random numbers as there are rows, in one pass."""
         keys, drawn, done = np.empty(0), np.empty(0, dtype=object), 0
         first_layout = None
@@ -200,7 +186,7 @@ class TextPart:
                 smallest = np.sort(np.argpartition(keys, count)[:count]) if count else np.empty(0, dtype=np.intp)
                 keys, drawn = keys[smallest], drawn[smallest]
             done, first_layout = done + len(records), first_layout or layout
-        self.rows = done
+        self._rows = done
         if first_layout is None or not len(drawn):
             return None, done
         try:
@@ -212,8 +198,8 @@ class TextPart:
 
     def _blocks(self) -> Iterator[tuple[list[str], CsvLayout]]:
         """Yield blocks of lines that begin and end with a row, always the same ones, and how they are read."""
-        with explain_errors(self.name), open_text(self.source) as file:
-            layout, first, start = read_layout(file, self.name, self.selection)
+        with explain_errors(self.name), csv_text.open_text(self.source) as file:
+            layout, first, start = csv_text.read_layout(file, self.name, self.selection)
             file.seek(start)
             rows, is_first = self.selection.chunk_rows(layout.width), True
             while lines := list(islice(file, rows)):
@@ -224,40 +210,42 @@ class TextPart:
                 if any(line.strip() or layout.separator in line for line in lines):
                     if is_first:
                         text, is_first = "".join(lines), False
-                        layout = replace(layout, mark=find_decimal_mark(text, layout))
+                        layout = replace(layout, mark=csv_text.find_decimal_mark(text, layout))
                         if layout.header is None:
-                            columns = read_columns(io.StringIO(text, newline=""), 0, layout)
-                            check_header_of_numbers(self.name, first, columns)
+                            columns = csv_text.read_columns(io.StringIO(text, newline=""), 0, layout)
+                            csv_text.check_header_of_numbers(self.name, first, columns)
                     yield lines, layout
                 layout = replace(layout, before=layout.before + len(lines))
 
     def _table(self, text: str, layout: CsvLayout, name: str) -> Table:
         with explain_errors(self.name):
-            columns = read_columns(io.StringIO(text, newline=""), 0, layout)
+            columns = csv_text.read_columns(io.StringIO(text, newline=""), 0, layout)
         return from_columns(name, layout, columns)
 
 
 def _records(lines: list[str], layout: CsvLayout) -> list[str]:
     """Return the text of each row, with its line end, without blank lines."""
     if any('"' in line for line in lines):
-        rows = [text for _, text in split_rows(lines, layout.separator)]
+        rows = [text for _, text in csv_text.split_rows(lines, layout.separator)]
     else:
         rows = [line for line in lines if line.strip() or layout.separator in line]
     return [row if row.endswith(("\n", "\r")) else f"{row}\n" for row in rows]
 
 
 @dataclass
-class ParquetPart:
+class ParquetPart(Part):
     """A Parquet file, whose row groups are read in chunks, or skipped without reading."""
 
-    file: Path
+    path: Path
     name: str
     selection: ColumnSelection
-    can_repeat: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        self.file = self.path
 
     @cached_property
     def _outline(self) -> tuple[list[str], list[int]]:
-        columns, groups = row_groups(self.file, self.name)
+        columns, groups = row_groups(self.path, self.name)
         check_columns(self.name, columns, self.selection.extra)
         return columns, groups
 
@@ -266,8 +254,7 @@ class ParquetPart:
         return sum(self._outline[1])
 
     def chunks(self, skip: Skip) -> Iterator[Table]:
-        groups, done = self._outline[1], 0
-        first = 0
+        groups, first, done = self._outline[1], 0, 0
         while first < len(groups) and skip.skips(groups[first]):
             done, first = done + groups[first], first + 1
         for frame in self._frames(range(first, len(groups))):
@@ -275,7 +262,7 @@ class ParquetPart:
                 yield skip.rest_of(self._read(frame, done))
             done += len(frame)
 
-    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
+    def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
         import pyarrow
 
         groups = _draw_pieces(len(self._outline[1]), spread, rng)
@@ -292,7 +279,7 @@ class ParquetPart:
 
     def _frames(self, groups: Sequence[int]) -> Iterator[Any]:
         columns = [column for column in self._outline[0] if column not in self.selection.drop]
-        return iter_frames(self.file, self.name, columns, groups, self.selection.chunk_rows(len(columns)))
+        return iter_frames(self.path, self.name, columns, groups, self.selection.chunk_rows(len(columns)))
 
     def _read(self, frame: Any, row: int) -> Table:
         table = read_chunk(frame, _chunk_name(self.name, row), self.selection)
@@ -300,27 +287,28 @@ class ParquetPart:
 
 
 @dataclass
-class StreamPart:
+class StreamPart(Part):
     """Tables of any kind, one after the other; an iterator of them can be read only once."""
 
     source: Iterable[Any]
     name: str
     selection: ColumnSelection
-    rows: int | None = field(default=None, init=False)
-    file: Path | None = field(default=None, init=False)
-    _drawn: list[Table] = field(default_factory=list, init=False)  # first tables of an iterator, not yet yielded
-    _is_read: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self.can_repeat = not isinstance(self.source, Iterator)
+        self.can_repeat, self._is_read = not isinstance(self.source, Iterator), False
+        self._drawn: list[Table] = []  # first tables of an iterator, not yet yielded
         self._rest = self._read()  # of an iterator
 
     def chunks(self, skip: Skip) -> Iterator[Table]:
-        for table in self._tables():
+        tables = self._read()
+        if not self.can_repeat:
+            self._check_unread()
+            tables, self._drawn, self._is_read = chain(self._drawn, self._rest), [], True
+        for table in tables:
             if not skip.skips(len(table)):
                 yield skip.rest_of(table)
 
-    def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
+    def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
         """Draw rows from all tables, or from the first tables of an iterator, which are kept until they are read."""
         if self.can_repeat:
             return _draw_from_all((TablePart(t, t.name, self.selection) for t in self._read()), count, rng, spread)
@@ -331,16 +319,6 @@ class StreamPart:
             return None, 0
         first = join_tables(self._drawn, self.name)
         return TablePart(first, self.name, self.selection).draw(count, rng, spread)
-
-    def _tables(self) -> Iterator[Table]:
-        if self.can_repeat:
-            yield from self._read()
-            return
-        self._check_unread()
-        self._is_read = True
-        while self._drawn:
-            yield self._drawn.pop(0)
-        yield from self._rest
 
     def _read(self) -> Iterator[Table]:
         for number, table in enumerate(self.source):
@@ -379,7 +357,7 @@ class Chunks:
     def rows(self) -> int | None:
         """The number of rows; None if it is not known before they are read."""
         known = [part.rows for part in self.parts]
-        return None if any(rows is None for rows in known) else sum(rows for rows in known if rows is not None)
+        return None if None in known else sum(filter(None, known))
 
     @property
     def can_repeat(self) -> bool:

@@ -66,26 +66,25 @@ def encode_tables(
     if encoder is None:
         for table in tables:
             check_numbers(table)
-    built_in = TableEncoder() if isinstance(encoder, str) and any(table.cells for table in tables) else None
-    if built_in is not None:
+    built_in = None
+    if isinstance(encoder, str) and any(table.cells for table in tables):
         matched = match_columns([table.as_cells() for table in tables])
-        built_in.fit(matched[0])
+        built_in = TableEncoder().fit(matched[0])
         checked = [built_in.convert(table) for table in matched]
-        encoded = [built_in.encode_table(table) for table in checked]
-        for table in encoded:
-            check_finite(table)
+        encoded = [check_finite(built_in.encode_table(table)) for table in checked]
     elif encoder is None or isinstance(encoder, str):
         encoded = checked = [replace(table, native=None) for table in match_columns(tables)]
     else:
         encoded = checked = _encode_by_transformer(match_columns([table.as_cells() for table in tables]), encoder)
+    kinds = [column.kind for column in built_in.summary_.columns] if built_in else ["number"] * encoded[0].width
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for k in range(2, len(tables)):
             samples = [checked[0], checked[1], checked[k]]
-            warn_of_columns(samples, built_in.kinds if built_in else None)
-            if built_in:
+            warn_of_columns(samples, kinds)
+            if built_in is not None:
                 warn_of_levels(samples, built_in)
-                warn_of_shares(samples, built_in.kinds)
+                warn_of_shares(samples, kinds)
             warn_of_samples(encoded[0], encoded[1], encoded[k])
     for message, category in dict.fromkeys((str(record.message), record.category) for record in caught):
         warn(message, category)  # once, though several targets may share it
@@ -110,10 +109,8 @@ def _encode_by_transformer(tables: Sequence[Table], encoder: Any) -> list[Table]
         try:
             read = read_numeric_table(numbers, f"the output of {name} for {table.name}")
         except InputError as error:
-            raise InputError(
-                f"{str(error).split(';')[0]}; an encoder must return a number for every cell: put another one after "
-                f"it, as in make_pipeline({name}(), SimpleImputer())."
-            ) from None
+            reason = str(error).split(";")[0]
+            raise InputError(f"{reason}; add a step to it, as in make_pipeline({name}(), SimpleImputer()).") from None
         if len(read) != len(table):
             raise InputError(f"the encoder {name} returned {len(read)} rows for the {len(table)} of {table.name}.")
         encoded.append(replace(read, extra=table.extra, dropped=table.dropped))
@@ -123,8 +120,7 @@ def _encode_by_transformer(tables: Sequence[Table], encoder: Any) -> list[Table]
         names = ()
     if len(names) == encoded[0].width == len(set(names)):
         encoded = [table if table.columns else replace(table, columns=names) for table in encoded]
-    pairs = zip(match_columns(encoded), tables, strict=True)
-    return [replace(numbers, name=table.name) for numbers, table in pairs]
+    return [replace(read, name=table.name) for read, table in zip(match_columns(encoded), tables, strict=True)]
 
 
 def _to_frame(table: Table) -> Any:
@@ -175,10 +171,9 @@ def _distance(column: Floats, value: float) -> float:
     return abs(float(value) - float(np.median(inner))) / spread if is_measurement else 0.0
 
 
-def warn_of_columns(tables: Sequence[Table], kinds: Sequence[str] | None = None) -> None:
+def warn_of_columns(tables: Sequence[Table], kinds: Sequence[str]) -> None:
     """Warn of columns of the unlabelled, positive and target rows that number rows or contradict label shift."""
-    for k in range(tables[0].width):
-        kind = kinds[k] if kinds else "number"
+    for k, kind in enumerate(kinds):
         problem = _find_problem(tables, k, kind) if kind in ("number", "date") else None
         if problem:
             where = tables[0].column(k)
@@ -240,37 +235,31 @@ def numbers_rows(samples: Sequence[Floats]) -> bool:
 def warn_of_levels(tables: Sequence[Table], encoder: TableEncoder) -> None:
     """Warn of levels and missing cells that the unlabelled sample, which the encoder is fitted on, lacks."""
     U, P, T = tables
-    for k, kind in enumerate(encoder.kinds):
-        if kind == "left out":
+    remedy = "check how the column was made, or drop it"
+    for k, column in enumerate(encoder.summary_.columns):
+        if column.kind == "left out":
             continue
         in_positive, in_target = (_count_unseen(table, encoder, k) for table in (P, T))
-        only_target = sorted(in_target.keys() - in_positive.keys())
-        level = max(only_target, key=in_target.__getitem__, default="")
+        level = max(sorted(in_target.keys() - in_positive), key=in_target.__getitem__, default="")
         rows = in_target[level]
         # without a shift, the chance that all rows of a level are in the target; any level may be the most common one
         if rows and len(in_target) * (len(T) / (len(U) + len(T))) ** rows < _CHANCE:
-            warn(
-                f"{rows} of {len(T)} rows ({rows / len(T):.1%}) of {T.name} have {level} in {T.column(k)}, and none of "
-                "the source has, which label shift does not allow; check how the column was made, or drop it.",
-                ColumnWarning,
-            )
+            share = f"{rows} of {len(T)} rows ({rows / len(T):.1%}) of {T.name} have {level} in {T.column(k)}"
+            warn(f"{share}, and none of the source has, which label shift does not allow; {remedy}.", ColumnWarning)
         level = max(sorted(in_positive), key=in_positive.__getitem__, default="")
         rows = in_positive[level]
         # the population must have it too, at π times the share of the positives that do
         if rows and (1 - _LEAST_PRIOR * rows / len(P)) ** len(U) < _CHANCE:
-            warn(
-                f"{rows} of {len(P)} rows ({rows / len(P):.1%}) of {P.name} have {level} in {P.column(k)}, but none of "
-                f"the {len(U)} of {U.name} has, though their population includes such positives; check how the column "
-                "was made, or drop it.",
-                ColumnWarning,
-            )
+            share = f"{rows} of {len(P)} rows ({rows / len(P):.1%}) of {P.name} have {level} in {P.column(k)}"
+            warn(f"{share}, but none of the {len(U)} rows of {U.name}; {remedy}.", ColumnWarning)
 
 
 def _count_unseen(table: Table, encoder: TableEncoder, k: int) -> Counter[str]:
     """Count the rows of each level of a table, described in words, that the encoder's sample lacks."""
-    if encoder.kinds[k] == "category":
-        return Counter("no value" if level is None else repr(level) for level in encoder.unseen(table, k))
-    missing = 0 if encoder.has_gaps(k) else int(is_missing(table.cells[k]).sum())
+    column = encoder.summary_.columns[k]
+    if column.kind == "category":
+        return Counter("no value" if level is None else repr(level) for level in column.levels.unseen(table.cells[k]))
+    missing = 0 if column.gaps else int(is_missing(table.cells[k]).sum())
     return Counter({"no value": missing} if missing else {})
 
 

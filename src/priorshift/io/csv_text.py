@@ -132,17 +132,10 @@ def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[Cs
         return CsvLayout(name, separator, None, len(cells), every, frozenset(), (), before=0), cells, 0
     check_columns(name, cells, selection.extra)
     drop, not_features = set(selection.drop), {*selection.extra, *selection.optional}
-    layout = CsvLayout(
-        name,
-        separator,
-        header=cells,
-        width=len(cells),
-        wanted=[k for k, cell in enumerate(cells) if cell not in drop],
-        text=frozenset(k for k, cell in enumerate(cells) if cell in not_features),
-        dropped=tuple(cell for cell in cells if cell in drop),
-        before=before + lines.line_num - 1,
-    )
-    return layout, cells, file.tell()
+    wanted = [k for k, cell in enumerate(cells) if cell not in drop]
+    text = frozenset(k for k, cell in enumerate(cells) if cell in not_features)
+    dropped, before = tuple(cell for cell in cells if cell in drop), before + lines.line_num - 1
+    return CsvLayout(name, separator, cells, len(cells), wanted, text, dropped, before), cells, file.tell()
 
 
 def _read_first_line(file: TextIO) -> tuple[str, str, int]:
@@ -289,10 +282,8 @@ def _read_cells(file: TextIO, layout: CsvLayout, wanted: list[int]) -> tuple[dic
             continue
         line = layout.before + reader.line_num
         if len(row) != layout.width:
-            raise InputError(
-                f"{layout.name} has {len(row)} cell{'s' * (len(row) != 1)} in line {line}, but {layout.width} in its "
-                "first line; correct the line (a missing cell, or a separator inside a value?)."
-            )
+            found = f"{len(row)} cell{'s' * (len(row) != 1)} in line {line}"
+            raise InputError(f"{layout.name} has {found}, but {layout.width} in its first line; correct the line.")
         rows.append(row)
         lines.append(line)
         if len(rows) == _BLOCK:
@@ -325,10 +316,8 @@ def _convert_cells(cells: dict[int, list[str]], lines: array[int], layout: CsvLa
         here, other = (points[0], commas[0]) if commas[0] == earlier else (commas[0], points[0])
         raise InputError(f"{layout.name} holds {here}, and {other}; use either decimal commas or decimal points.")
     if commas and not layout.mark and not any(reading.sure for reading in numbers.values()):
-        raise InputError(
-            f"{layout.name} holds {commas[0]}, which may be a decimal comma or a mark between thousands, and no other "
-            "cell tells which; write numbers with decimal points."
-        )
+        ambiguous = f"{commas[0]}, which may be a decimal comma or a mark between thousands"
+        raise InputError(f"{layout.name} holds {ambiguous}; write numbers with decimal points.")
     return {k: reading.column for k, reading in readings.items()}
 
 

@@ -59,6 +59,11 @@ class Levels:
         together = f" and {rare} rare one{'s' * (rare != 1)} together" * bool(rare)
         return f"{kept} level{'s' * (kept != 1)}{together}"
 
+    def unseen(self, cells: Cells) -> list[str | None]:
+        """Return the cells whose level the fitted sample lacks; None is a missing cell."""
+        known = {*self.kept, *self.rare}
+        return [cell for cell in cells if (_MISSING if cell is None else cell) not in known]
+
     def encode(self, cells: Cells) -> Floats:
         """Return the columns of 0 and 1."""
         place = {level: k for k, level in enumerate(self.kept)}
@@ -269,11 +274,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise InputError(f"no column of {sample.name} has a value; pass columns that have some.")
         for k, column in enumerate(columns):
             if column.kind == "left out":
-                warn(
-                    f"Left out {sample.column(k)}: it has no value in {sample.name}, which decides how columns are "
-                    "encoded; drop it, or find out why it is empty.",
-                    ColumnWarning,
-                )
+                warn(f"Left out {sample.column(k)}: it has no value in {sample.name}; drop or fill it.", ColumnWarning)
         self.summary_ = EncodingSummary(tuple(columns))
         return self
 
@@ -388,25 +389,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoder.summary_ = EncodingSummary(tuple(columns))
         return encoder
 
-    def unseen(self, table: Table, k: int) -> list[str | None]:
-        """Return the level of each row that has one the fitted sample lacks; None is a missing cell."""
-        levels = self.summary_.columns[k].levels
-        known = {*levels.kept, *levels.rare}
-        return [cell for cell in table.cells[k] if (_MISSING if cell is None else cell) not in known]
-
-    def has_gaps(self, k: int) -> bool:
-        """Return whether a column of numbers or dates had missing cells in the fitted sample."""
-        return self.summary_.columns[k].gaps
-
     @property
     def names(self) -> tuple[str, ...] | None:
         """Names of the fitted columns, if they have any."""
         return tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Kind of each fitted column."""
-        return tuple(column.kind for column in self.summary_.columns)
 
 
 def _check_repeats(cells: Cells, table: Table, k: int) -> None:
@@ -443,13 +429,11 @@ def convert_column(cells: Cells, kind: str, table: Table, k: int, first: str) ->
         cell = cells[row]
         value = read(cell) if isinstance(cell, str) else None
         if value is None:
-            expected, hint = "numbers" if kind == "number" else "dates such as 2024-03-31", ""
+            expected = "numbers" if kind == "number" else "dates such as 2024-03-31"
             if isinstance(cell, str) and cell.count(",") == 1 and as_number(cell.replace(",", ".")) is not None:
-                hint = ", with a decimal point"
-            raise InputError(
-                f"{table.name} holds {repr(cell) if isinstance(cell, str) else cell} in row {row} (counting from 0), "
-                f"{table.column(k)}, but {first} has {expected} there{hint}; correct or empty it, or drop the column."
-            )
+                expected += ", with a decimal point"
+            shown = f"{repr(cell) if isinstance(cell, str) else cell} in {table.place(int(row), k)}"
+            raise InputError(f"{table.name} holds {shown}, but {first} has {expected}; correct or empty the cell.")
         converted[row] = value
     return converted
 

@@ -29,14 +29,12 @@ _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # first bytes of Excel's files before 2007
 _PATIENCE = 2.0  # seconds until a pipe without a writer is given up
 
-# First bytes of files that are not tables, what they are, and what to do.
+# First bytes of files that are not tables, in lower case, what they are, and what to do.
 _NOT_TABLES = (
-    (b"\xff\xfe", "is UTF-16 text, which Excel calls Unicode Text", "save it as UTF-8"),
-    (b"\xfe\xff", "is UTF-16 text", "save it as UTF-8"),
-    (b"%PDF", "is a PDF document", "pass a CSV or Parquet file"),
+    ((b"\xff\xfe", b"\xfe\xff"), "is UTF-16 text, which Excel calls Unicode Text", "save it as UTF-8"),
+    (b"%pdf", "is a PDF document", "pass a CSV or Parquet file"),
     (b"{\\rtf", "is a document of a word processor (RTF)", "save the table as CSV text"),
-    (b"<!doctype", "is a web page", "download the table itself, as CSV or Parquet"),
-    (b"<html", "is a web page", "download the table itself, as CSV or Parquet"),
+    ((b"<!doctype", b"<html"), "is a web page", "download the table itself, as CSV or Parquet"),
     (b"<?xml", "is XML", "save the table as CSV text"),
     (b"version https://git-lfs", "is a pointer of Git LFS", "run git lfs pull to get the file itself"),
     (b"sep=", "begins with a line for Excel alone, sep=", "take that line out"),
@@ -103,7 +101,7 @@ def check_text(source: Source, name: str) -> Source:
         head = file.buffer.read(4096)
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     for mark, what, remedy in _NOT_TABLES:
-        if start.startswith(mark.lower()):
+        if start.startswith(mark):
             raise InputError(f"{name} {what}; {remedy}.")
     if head.startswith(b"PAR1"):
         raise InputError(f"{name} is a Parquet file, but a pipe is read as CSV text; pass the file's own path.")

@@ -30,9 +30,7 @@ _ALL_FEATURES = ColumnSelection()
 
 def read_numeric_table(source: Any, name: str, selection: ColumnSelection = _ALL_FEATURES) -> Table:
     """Read a table whose features must all be numbers."""
-    table = read_table(source, name, selection)
-    check_numbers(table)
-    return table
+    return check_numbers(read_table(source, name, selection))
 
 
 def read_table(source: Any, name: str, selection: ColumnSelection = _ALL_FEATURES) -> Table:
@@ -101,9 +99,7 @@ def _from_frame(source: Any, name: str, selection: ColumnSelection) -> Table:
         values = np.column_stack([column for column in numbers if column is not None])
         values = values if values.dtype.kind == "f" else values.astype(np.float64)
         if not np.isnan(values.min()):
-            table = Table(name, values, names, **more)
-            check_finite(table)
-            return table
+            return check_finite(Table(name, values, names, **more))
     cells = [cells_of_series(frame[c], f"column {c!r} of {name}") for c in names]
     return Table.from_cells(name, cells, names, **more)
 
@@ -146,9 +142,7 @@ def _from_array(source: Any, name: str) -> Table:
         elif array.dtype.kind not in "mM":
             numbers = _as_floats(array)
     if numbers is not None and not (numbers.dtype.kind == "f" and np.isnan(numbers.min())):
-        table = Table(name, numbers, native=array)
-        check_finite(table)
-        return table
+        return check_finite(Table(name, numbers, native=array))
     if array.dtype.kind in "US":  # numpy converts the numbers and None of a list to text
         array = as_array(source, name, object)
     if masked is not None:
@@ -196,10 +190,8 @@ def _check_array_like(source: Any, name: str) -> None:
         ((set, frozenset), "a set, whose rows have no order; pass a list of rows"),
     )
     if type(source).__module__.split(".")[0] in ("dask", "dask_expr"):  # must not be loaded into memory silently
-        raise InputTypeError(
-            f"{name} is a Dask {type(source).__name__}, but rows in memory are needed here; leave stream, encoder and "
-            "several targets out of estimate_prior, or call .compute() on it first."
-        )
+        what = f"a Dask {type(source).__name__}, but rows in memory are needed here"
+        raise InputTypeError(f"{name} is {what}; leave stream, encoder and several targets out, or .compute() it.")
     for types, what in refused:
         if isinstance(source, types):
             raise InputTypeError(f"{name} is {what}.")
@@ -208,20 +200,16 @@ def _check_array_like(source: Any, name: str) -> None:
     if isinstance(source[0], Mapping):
         raise InputTypeError(f"{name} is a list of mappings; pass pandas.DataFrame({name}).")
     if all(isinstance(one, os.PathLike) or (isinstance(one, str) and os.path.isfile(one)) for one in source):
-        raise InputError(
-            f"{name} is a list of files, such as {str(source[0])!r}, but a table is expected. Several files are "
-            "streamed: leave stream=False and encoder=None out, or pass one table."
-        )
+        what = f"a list of files, such as {str(source[0])!r}, but a table is expected"
+        raise InputError(f"{name} is {what}; pass one table, or leave out stream=False and encoder=None.")
 
 
 def _to_dense(matrix: Any, name: str) -> NDArray[Any]:
     """Return a sparse matrix as an array, if it fits."""
     gib = float(np.prod(matrix.shape, dtype=float)) * matrix.dtype.itemsize / 2**30
     if gib > _MAX_DENSE:
-        raise InputTypeError(
-            f"{name} is a sparse matrix of {' × '.join(map(str, matrix.shape))} cells, {gib:.3g} GiB when dense, but "
-            f"at most {_MAX_DENSE} GiB are allowed; reduce its columns first, for example by TruncatedSVD."
-        )
+        what = f"a sparse matrix of {' × '.join(map(str, matrix.shape))} cells, {gib:.3g} GiB when dense"
+        raise InputTypeError(f"{name} is {what}, but at most {_MAX_DENSE} GiB are allowed; reduce its columns first.")
     return np.asarray(matrix.toarray(order="C"))
 
 
@@ -271,9 +259,7 @@ def _from_parquet(path: Path, name: str, selection: ColumnSelection) -> Table:
     more: dict[str, Any] = {"extra": {c: _extra_column(series[c]) for c in extra}, "dropped": dropped}
     if values.size and np.isnan(values.min()):
         return Table.from_cells(name, [column.astype(np.float64) for column in values.T], names, **more)
-    table = Table(name, values, names, **more)
-    check_finite(table)
-    return table
+    return check_finite(Table(name, values, names, **more))
 
 
 def _parquet_numbers(file: Any, features: Sequence[str]) -> NDArray[Any] | None:
@@ -311,9 +297,8 @@ def text_sizes(path: Path, name: str, rows: int) -> Iterator[int]:
     with _open_parquet(path, name, _BUFFER) as file:
         fixed = (types.is_primitive, types.is_boolean, types.is_null)
         wanted = [field.name for field in file.schema_arrow if not any(check(field.type) for check in fixed)]
-        if wanted:
-            for block in file.iter_batches(rows, columns=wanted):
-                yield block.nbytes
+        for block in file.iter_batches(rows, columns=wanted) if wanted else ():
+            yield block.nbytes
 
 
 def iter_frames(path: Path, name: str, wanted: list[str], groups: Sequence[int], rows: int) -> Iterator[Any]:

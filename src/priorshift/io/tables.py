@@ -60,18 +60,13 @@ class Table:
         cls, name: str, cells: Sequence[Cells], columns: tuple[str, ...] | None = None, **more: Any
     ) -> Table:
         """Return a table of cells; one of numbers where every cell is a number."""
-        rows = len(cells[0]) if cells else 0
         if all(column.dtype.kind == "f" and not np.isnan(column).any() for column in cells):
-            table = cls(name, np.column_stack(cells) if cells else np.empty((rows, 0)), columns, **more)
-            check_finite(table)
-            return table
-        table = cls(name, np.empty((rows, 0)), columns, cells=tuple(cells), **more)
+            return check_finite(cls(name, np.column_stack(cells), columns, **more))
+        table = cls(name, np.empty((len(cells[0]), 0)), columns, cells=tuple(cells), **more)
         for number, column in enumerate(cells):
             if column.dtype.kind == "f" and (infinite := np.isinf(column)).any():
-                raise InputError(
-                    f"{name} contains infinity (inf) in row {infinite.argmax()} (counting from 0), "
-                    f"{table.column(number)}; replace it by a number or an empty cell."
-                )
+                where = table.place(int(infinite.argmax()), number)
+                raise InputError(f"{name} contains infinity (inf) in {where}; replace it by a number or an empty cell.")
         return table
 
     def __len__(self) -> int:
@@ -89,6 +84,10 @@ class Table:
     def column(self, number: int) -> str:
         """Return what messages call a feature."""
         return f"column {self.columns[number]!r}" if self.columns else f"column {number}"
+
+    def place(self, row: int, number: int) -> str:
+        """Return what messages call a cell."""
+        return f"row {row} (counting from 0), {self.column(number)}"
 
     def as_cells(self) -> Table:
         """Return the same table in the form that encoders take."""
@@ -153,18 +152,16 @@ def match_columns(tables: Sequence[Table]) -> list[Table]:
     expected = set(named.columns or ())
     matched = []
     for table in tables:
-        if table.columns and named.columns:
+        if table.columns and named.columns and table.columns != named.columns:
             place = {c: k for k, c in enumerate(table.columns)}
             missing = [c for c in named.columns if c not in place]
             unexpected = [c for c in table.columns if c not in expected]
             if missing or unexpected:
-                differences = [f"lacks {quoted(missing)}"] * bool(missing)
-                differences += [f"also has {quoted(unexpected)}"] * bool(unexpected)
-                difference = f"{table.name} {' and '.join(differences)}, compared with {named.name}"
-                raise InputError(f"{difference}; pass the same columns, or drop those that are not features.")
-            order = [place[c] for c in named.columns]
-            if order != list(range(len(order))):
-                table = table.select(order, named.columns)
+                lacks = [f"lacks {quoted(missing)}"] * bool(missing)
+                lacks += [f"also has {quoted(unexpected)}"] * bool(unexpected)
+                differs = f"{' and '.join(lacks)}, compared with {named.name}"
+                raise InputError(f"{table.name} {differs}; pass the same columns, or drop those that are not features.")
+            table = table.select([place[c] for c in named.columns], named.columns)
         if table.width != first.width:
             widths = f"{table.name} has {table.width} features but {first.name} has {first.width}"
             raise InputError(f"{widths}; pass the same columns in the same order.")
@@ -187,10 +184,8 @@ def check_columns(name: str, columns: Sequence[str], required: Iterable[str]) ->
     """Refuse columns without a name, repeated names, and a table that lacks a required column."""
     for column in columns:
         if not column or column.startswith("__index_level_"):
-            raise InputError(
-                f"{name} has a column named {column!r}, which looks like a data frame's row numbers; write the file "
-                "without its index (index=False), or name the column."
-            )
+            looks = f"a column named {column!r}, which looks like a data frame's row numbers"
+            raise InputError(f"{name} has {looks}; write the file without its index (index=False), or name the column.")
     repeated = sorted(column for column, times in Counter(columns).items() if times > 1)
     if repeated:
         raise InputError(f"{name} has more than one column named {quoted(repeated)}; give every column its own name.")
@@ -211,22 +206,21 @@ def empty_table_error(name: str, shape: tuple[int, ...]) -> InputError:
     return InputError(f"{name} has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; pass some {missing}.")
 
 
-def check_finite(table: Table) -> None:
-    """Refuse a table without rows or features, and numbers that are not finite or too large to be squared."""
+def check_finite(table: Table) -> Table:
+    """Return the table; refuse one without rows or features, or with numbers that cannot be squared."""
     name, values = table.name, table.values
     if not values.size:
         raise empty_table_error(name, values.shape)
     if values.dtype.kind != "f":
-        return
+        return table
     # The extremes show whether anything is wrong; only then is the cell searched for.
     with np.errstate(over="ignore", invalid="ignore"):
         largest = max(abs(float(values.min())), abs(float(values.max())))
     if largest <= LARGEST:
-        return
+        return table
     bad = ~np.isfinite(values) if not np.isfinite(largest) else np.abs(values) > LARGEST
     row, column = (int(k) for k in np.argwhere(bad)[0])
-    cell = values[row, column]
-    where = f"row {row} (counting from 0), {table.column(column)}"
+    cell, where = values[row, column], table.place(row, column)
     if np.isnan(cell):
         raise InputError(f"{name} contains NaN in {where}; fill in the missing value or leave the row out.")
     if np.isinf(cell):
@@ -234,18 +228,18 @@ def check_finite(table: Table) -> None:
     raise InputError(f"{name} holds {cell:.3g} in {where}, whose square overflows; rescale the column.")
 
 
-def check_numbers(table: Table) -> None:
-    """Refuse a table with a cell that is missing or is not a number."""
+def check_numbers(table: Table) -> Table:
+    """Return the table; refuse one with a cell that is missing or is not a number."""
     for number, cells in enumerate(table.cells):
-        missing = is_missing(cells)
-        wrong = missing
+        missing = wrong = is_missing(cells)
         if cells.dtype == object:
             wrong = np.array([cell is None or as_number(cell) is None for cell in cells], dtype=bool)
         if cells.dtype.kind == "f" and not wrong.any():
             continue
         row = int(wrong.argmax())  # the first row, where the text of every cell is a number, or all are dates
-        where = f"row {row} (counting from 0), {table.column(number)}"
+        where = table.place(row, number)
         if missing[row]:
             raise InputError(f"{table.name} contains NaN or an empty cell in {where}; fill it in or leave the row out.")
         shown = repr(str(cells[row]))
         raise InputError(f"{table.name} holds {shown} in {where}, but a number is expected; encode or drop the column.")
+    return table

@@ -31,7 +31,8 @@ def are_iso_dates(names: Sequence[str]) -> bool:
 
 def name_targets(targets: Any, *, in_shell: bool = False) -> dict[str, Any]:
     """Return several targets by their names: those of a mapping, of files, or numbers."""
-    if _is_frame(targets) or not isinstance(targets, (Mapping, list, tuple)):
+    is_frame = isinstance(targets, nw.DataFrame) or nw.dependencies.is_into_dataframe(targets)
+    if is_frame or not isinstance(targets, (Mapping, list, tuple)):
         raise InputError(
             f"targets is of type {type(targets).__name__}, but several tables are expected; pass a mapping of names to "
             "tables, a list of tables or files, or one table and by=, the name of its column with the targets."
@@ -76,10 +77,6 @@ def rows_by_value(table: Table, by: str) -> dict[str, Index]:
     elif are_iso_dates(ordered):
         ordered = sorted(rows)
     return {name: np.array(rows[name]) for name in ordered}
-
-
-def _is_frame(thing: Any) -> bool:
-    return isinstance(thing, nw.DataFrame) or bool(nw.dependencies.is_into_dataframe(thing))
 
 
 def frame_library(*things: Any) -> str | None:

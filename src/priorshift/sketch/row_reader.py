@@ -29,7 +29,6 @@ from priorshift.progress import track_progress
 from priorshift.warning_records import warn
 
 _FIRST = "the sample that fixed the columns"
-_QUANTITIES = ("number", "date")
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +107,8 @@ class RowReader:
     def _check_missing(self, table: Table) -> None:
         """Refuse missing numbers and dates in columns where the first sample had none, so that no fill is known."""
         for k, cells in enumerate(table.cells):
-            known = self.encoder is not None and (self.encoder.kinds[k] not in _QUANTITIES or self.encoder.has_gaps(k))
+            column = None if self.encoder is None else self.encoder.summary_.columns[k]
+            known = column is not None and (not column.is_quantity or column.gaps)
             if not known and (missing := is_missing(cells)).any():
                 raise InputError(
                     f"{table.name} has no value in row {missing.argmax()} (counting from 0), {table.column(k)}, but "
