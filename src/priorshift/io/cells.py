@@ -86,10 +86,7 @@ def is_missing(cells: Cells) -> NDArray[np.bool_]:
 
 def object_cells(cells: Iterable[Any]) -> Cells:
     """Return text and None as an array of objects."""
-    listed = list(cells)
-    array = np.empty(len(listed), dtype=object)
-    array[:] = listed
-    return array
+    return np.array(list(cells), dtype=object)
 
 
 def cells_of_array(column: Cells, where: str) -> Cells:

@@ -46,10 +46,9 @@ _ERRORS = 5  # standard errors of a share
 
 def check_encoder(encoder: Any) -> None:
     """Refuse an encoder that is neither "auto", None nor a transformer."""
-    if isinstance(encoder, str):
-        if encoder != "auto":
-            raise InputError(f"encoder is {encoder!r}, but it must be 'auto', None or a transformer.")
-    elif encoder is not None:
+    if isinstance(encoder, str) and encoder != "auto":
+        raise InputError(f"encoder is {encoder!r}, but it must be 'auto', None or a transformer.")
+    if encoder is not None and not isinstance(encoder, str):
         check_estimator("encoder", encoder, ("transform",), "'auto', None or a transformer")
 
 
@@ -64,8 +63,7 @@ def encode_tables(
     tables = [unlabeled, positive, *targets]  # the unlabelled sample decides the columns
     check_dropped(tables, drop)
     if encoder is None:
-        for table in tables:
-            check_numbers(table)
+        tables = [check_numbers(table) for table in tables]
     built_in = None
     if isinstance(encoder, str) and any(table.cells for table in tables):
         matched = match_columns([table.as_cells() for table in tables])
@@ -187,8 +185,7 @@ def _leave_out(table: Table, k: int) -> str:
 
 def _find_problem(tables: Sequence[Table], k: int, kind: str) -> str | None:
     """Return what is wrong with a column of numbers or dates, if anything."""
-    columns = [table.cells[k] if table.cells else table.values[:, k] for table in tables]
-    columns = [cells[~is_missing(cells)] for cells in columns]
+    columns = [t.cells[k][~is_missing(t.cells[k])] if t.cells else t.values[:, k] for t in tables]
     U, P, T = ((c.astype(np.int64) if c.dtype.kind == "M" else c).astype(np.float64) for c in columns)
     if min(len(U), len(T)) < _MIN_ROWS:
         return None
@@ -300,9 +297,8 @@ def is_beyond(unlabeled: Mask, positive: Mask, target: Mask) -> bool:
 
 def _share_error(rows: Mask) -> float:
     """Return the standard error of a share, which is positive even if no row or all rows have it."""
-    n = len(rows)
-    share = (rows.sum() + 1) / (n + 2)
-    return float(np.sqrt(share * (1 - share) / n))
+    share = (rows.sum() + 1) / (len(rows) + 2)
+    return float(np.sqrt(share * (1 - share) / len(rows)))
 
 
 def warn_of_samples(unlabeled: Table, positive: Table, target: Table) -> None:

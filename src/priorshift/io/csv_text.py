@@ -128,8 +128,7 @@ def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[Cs
     if all(_parse_number(cell) is not None and cell.lower() not in _WORDS for cell in cells):  # it is a row
         if selection.extra:
             raise InputError(f"{name} has no header, so no column {selection.extra[0]!r}; add a first line with names.")
-        every = list(range(len(cells)))
-        return CsvLayout(name, separator, None, len(cells), every, frozenset(), (), before=0), cells, 0
+        return CsvLayout(name, separator, None, len(cells), [*range(len(cells))], frozenset(), (), before=0), cells, 0
     check_columns(name, cells, selection.extra)
     drop, not_features = set(selection.drop), {*selection.extra, *selection.optional}
     wanted = [k for k, cell in enumerate(cells) if cell not in drop]

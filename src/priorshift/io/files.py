@@ -127,9 +127,7 @@ def read_pipe(path: str | Path, name: str) -> Piped:
         raise _unreadable(name, error) from None
     with os.fdopen(pipe, "rb", buffering=0) as file:
         until = time.monotonic() + _PATIENCE
-        while not (start := file.read(1 << 16)):  # None: there is a writer, which has not written anything yet
-            if start is None:
-                break
+        while (start := file.read(1 << 16)) == b"":  # None: there is a writer, which has not written anything yet
             if time.monotonic() > until:
                 raise InputError(f"{name} is a pipe that nobody writes into; start its writer, or pass a file.")
             time.sleep(0.01)

@@ -174,10 +174,8 @@ def check_dropped(tables: Sequence[Table], drop: Iterable[str]) -> None:
     dropped = {column for table in tables for column in table.dropped}
     for name in drop:
         if name not in dropped:
-            first = tables[0]
-            who = "no table has a" if len(tables) > 1 else f"{first.name} has no"
-            columns = quoted(first.columns or ("unnamed",))
-            raise InputError(f"{who} column {name!r} to drop; the columns of {first.name} are {columns}.")
+            first, columns = tables[0].name, quoted(tables[0].columns or ("unnamed",))
+            raise InputError(f"no table has a column {name!r} to drop; the columns of {first} are {columns}.")
 
 
 def check_columns(name: str, columns: Sequence[str], required: Iterable[str]) -> None:
