@@ -18,7 +18,7 @@ from experiments.accuracy import Answer, accuracy, answer
 from experiments.mixed_tables import CONFIRMED, DEVELOPED, MADE, sample
 from experiments.study import Line, Trial
 from experiments.text_tables import markdown_table
-from priorshift.io.encode import encode_tables
+from priorshift.io.column_checks import encode_tables
 from priorshift.io.readers import read_table
 from priorshift.io.tables import join_tables
 

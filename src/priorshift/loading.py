@@ -20,7 +20,7 @@ from priorshift.distributed.collections import is_distributed
 from priorshift.errors import InputError
 from priorshift.io.cells import as_text
 from priorshift.io.chunks import Chunks
-from priorshift.io.encode import check_encoder, encode_tables
+from priorshift.io.column_checks import check_encoder, encode_tables
 from priorshift.io.files import PARQUET, kind
 from priorshift.io.labels import read_labels
 from priorshift.io.readers import read_table

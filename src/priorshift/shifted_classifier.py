@@ -16,9 +16,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.adapt import TargetMetrics, check_target_prior, shifted_posterior, shifted_threshold, target_metrics
 from priorshift.base import PUClassifier, PUEstimator
-from priorshift.errors import DuplicateRowsWarning, InputError, OutOfRangeWarning
+from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InputError, OutOfRangeWarning
 from priorshift.formatting import format_short
-from priorshift.io.column_checks import FarValueWarning
 from priorshift.io.parameters import check_estimator, check_prior, seeded
 from priorshift.io.row_metadata import RowMetadata, metadata_arguments
 from priorshift.io.tables import Table
@@ -125,7 +124,7 @@ class ShiftedClassifier(PUClassifier):
         if self.random_state is not None:
             for part in (prior_estimator, classifier):
                 seeded(part, rng.integers(2**31))
-        with suppress_warnings(FarValueWarning, DuplicateRowsWarning):  # given for the source already
+        with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # given for the source already
             table, y = source.table, source.labeled.astype(int)
             if isinstance(prior_estimator, FrozenEstimator):
                 self.prior_estimator_ = prior_estimator.estimator
@@ -181,7 +180,7 @@ class ShiftedClassifier(PUClassifier):
         self._check_fit()
         target = self._target_layout(RowMetadata()).read(X_target)
         arguments = metadata_arguments(self.prior_estimator_, RowMetadata(audit, weights, groups))
-        with suppress_warnings(FarValueWarning):
+        with suppress_warnings(ColumnWarning):
             estimate = self.prior_estimator_.estimate(_rows_for(self.prior_estimator_, target.table), **arguments)
         return self._adapt_to_estimate(estimate, len(target))
 

@@ -1011,7 +1011,7 @@ def test_a_report_names_files_as_the_user_does(tmp_path, by):
     for name in ("report.html", "result.json"):
         text = (tmp_path / "results" / name).read_text(encoding="utf-8")
         assert str(tmp_path) not in text and "0123-" not in text
-        assert "also stand in my unlabeled.csv (old population)" in text
+        assert "are also in my unlabeled.csv (old population)" in text
 
 
 NO_OBJECTS = {

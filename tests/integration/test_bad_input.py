@@ -69,7 +69,7 @@ BAD_ARRAYS = [
     ([], "has 1 dimension, but rows and columns are expected"),
     (np.empty((0, 3)), r"has 0 row\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required; pass some rows"),
     (np.empty((4, 0)), r"has 0 feature\(s\) \(shape=\(4, 0\)\) while a minimum of 1 is required; pass some columns"),
-    ([[1, 2, 3], [4, 5]], "has rows of different lengths; pass a table with the same columns in every row"),
+    ([[1, 2, 3], [4, 5]], "has rows of different lengths"),
     ([["a", 2, 3], [4, 5, 6]], "holds 'a' in row 0 .*column 0, but a number is expected"),
     ([[None, 2, 3], [4, 5, 6]], "empty cell in row 0 .*column 0"),
     (np.zeros((3, 2)), "has 2 features but unlabeled has 3; pass the same columns in the same order"),
@@ -120,7 +120,7 @@ def frame_cases():
         (pd.DataFrame({"a": [], "b": []}, dtype=float), r"has 0 row\(s\)"),
         (
             scipy.sparse.csr_array((40_000, 10_000)),
-            "is a sparse matrix of 40000 × 10000 cells, 2.98 GiB when dense, but at most 1 GiB are made dense; reduce",
+            "is a sparse matrix of 40000 × 10000 cells, 2.98 GiB when dense, but at most 1 GiB are allowed",
         ),
     ]
 
@@ -182,13 +182,13 @@ BAD_FILES = [
     ("target.csv", b"", r"is empty; pass a file with a header and at least two rows"),
     ("target.csv", b"   \n\n", r"is empty; pass a file"),
     ("target.csv", b"a,b,c\n", "has a header but no rows; pass a file with at least two rows"),
-    ("target.csv", b"a,b,c\n1,2,3\n4,5\n", "has 2 cells in line 3, but 3 in its first line; mend the line"),
+    ("target.csv", b"a,b,c\n1,2,3\n4,5\n", "has 2 cells in line 3, but 3 in its first line"),
     ("target.csv", b"a,b,c\n1,2,3\n4,5,6,7\n", "has 4 cells in line 3, but 3 in its first line"),
     ("target.csv", b"a,b,c\n1,2,3\n4,x,6\n", "holds 'x' in row 1 .*column 'b', but a number is expected"),
     ("target.csv", b"a,b,c\n1,2,3\n4,,6\n", "empty cell in row 1 .*column 'b'"),
-    ("target.csv", b"1,2,3\n4,,6\n", "may be a header of numbers or a row"),
+    ("target.csv", b"1,2,3\n4,,6\n", "a header of numbers or a row"),
     ("target.csv", b"a,b,c\n1,2,3\n4,1_000,6\n", "holds '1_000' in row 1 .*column 'b'"),
-    ("target.csv", b"a,b,d\n1,2,3\n4,5,6\n", r"lacks 'c' and has 'd' besides, compared with --unlabeled"),
+    ("target.csv", b"a,b,d\n1,2,3\n4,5,6\n", r"lacks 'c' and also has 'd', compared with --unlabeled"),
     ("target.csv", b"a,b\n1,2\n4,5\n", "lacks 'c', compared with --unlabeled"),
     ("target.csv", b"a,b,b\n1,2,3\n4,5,6\n", "has more than one column named 'b'"),
     ("target.csv", b"a,b,c\n1,2,3\n4,\xff,6\n", "is not UTF-8 text; save it as UTF-8"),
@@ -200,17 +200,17 @@ BAD_FILES = [
     (
         "target.xlsx",
         b"PK",
-        "is a spreadsheet, which is not read; save the sheet as CSV .UTF-8., or pass the data frame",
+        "is a spreadsheet",
     ),
-    ("target.XLS", b"a;b\n1;2\n", "is a spreadsheet, which is not read"),
-    ("target.ods", b"", "is a spreadsheet, which is not read"),
-    ("target.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and more", "is a spreadsheet, which is not read"),
-    ("target.csv", zipped("xl/workbook.xml"), "is a spreadsheet, which is not read"),
-    ("target.txt", zipped("content.xml"), "is a spreadsheet, which is not read"),
+    ("target.XLS", b"a;b\n1;2\n", "is a spreadsheet"),
+    ("target.ods", b"", "is a spreadsheet"),
+    ("target.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and more", "is a spreadsheet"),
+    ("target.csv", zipped("xl/workbook.xml"), "is a spreadsheet"),
+    ("target.txt", zipped("content.xml"), "is a spreadsheet"),
     ("target.csv", zipped("t.csv"), "is a binary file, not text"),
     ("target.csv", b"PK\3\4 and then\0 nothing", "is a binary file, not text"),
-    ("target", b"a", "has a name without an ending, but .csv, .tsv, .txt and .parquet can be read"),
-    ("target.feather", b"ARROW1", "ends in '.feather', but .csv, .tsv, .txt and .parquet can be read"),
+    ("target", b"a", "has a name without an ending, but .csv"),
+    ("target.feather", b"ARROW1", "ends in '.feather', but .csv"),
     ("target.dta", b"<stata_dta>", "ends in '.dta', but"),
     ("target.sas7bdat", b"\0", "ends in '.sas7bdat', but"),
     ("target.sav", b"$FL2", "ends in '.sav', but"),
@@ -231,7 +231,7 @@ BAD_FILES = [
         "a,b,c\n1,2,3\n".encode("utf-16"),
         "is UTF-16 text, which Excel calls Unicode Text; save it as UTF-8",
     ),
-    ("target.csv", b"\xfe\xff" + "a,b,c\n1,2,3\n".encode("utf-16-be"), "is UTF-16 text; save it as UTF-8"),
+    ("target.csv", b"\xfe\xff" + "a,b,c\n1,2,3\n".encode("utf-16-be"), "is UTF-16 text"),
     ("target.csv", b"%PDF-1.7\n", "is a PDF document; pass a CSV or Parquet file"),
     ("target.txt", b"{\\rtf1\\ansi 1,2,3}", r"is a document of a word processor \(RTF\); save the table as CSV text"),
     ("target.csv", b"\n<!DOCTYPE html>\n<html></html>", "is a web page; download the table itself, as CSV or Parquet"),
@@ -239,19 +239,19 @@ BAD_FILES = [
     ("target.csv", b"<?xml version='1.0'?>", "is XML; save the table as CSV text"),
     ("target.csv", b"version https://git-lfs.github.com/spec/v1\noid\n", "is a pointer of Git LFS; run git lfs pull"),
     ("target.csv", b"\xef\xbb\xbfsep=;\na;b;c\n1;2;3\n", "begins with a line for Excel alone, sep=; take that line"),
-    ("target.csv", b"a;b;c\n1,5;2;3\n4;5.5;6\n", "decimal commas and decimal points in one file; write all numbers in"),
-    ("target.csv", b"a;b;c\n1.234,5;2;3\n4;5;6\n", "a number with a mark between thousands; write numbers without"),
+    ("target.csv", b"a;b;c\n1,5;2;3\n4;5.5;6\n", "either decimal commas or decimal points"),
+    ("target.csv", b"a;b;c\n1.234,5;2;3\n4;5;6\n", "marks between thousands"),
     ("target.csv", b"a;b;c\n1,234;2;3\n4;5;6\n", "which may be a decimal comma or a mark between thousands"),
     (
         "target.csv",
         b"1,2,3\n4.5,5,6\n1,2,3\n",
-        "begins with 1, 2, …, which may be a header of numbers or a row; give the",
+        "begins with 1, 2, …, a header of numbers or a row",
     ),
-    ("target.csv", b"2019,2020,2021\n4,5,6\n1,2,3\n", "begins with 2019, 2020, …, which may be a header of numbers"),
+    ("target.csv", b"2019,2020,2021\n4,5,6\n1,2,3\n", "begins with 2019, 2020, …, a header of numbers"),
     (
         "target.csv",
         b"2010,2020,2015\n4.5,5,6\n1,2,3\n",
-        "begins with 2010, 2020, …, .*, if it is a row, add a first line",
+        "begins with 2010, 2020, …, .* add a first line",
     ),
 ]
 
@@ -379,9 +379,7 @@ def test_a_header_of_numbers_is_not_taken_for_a_row(tmp_path, command):
 
     pd.DataFrame(PROBLEM.target).to_csv(tmp_path / "n.csv", index=False)
     good = write(tmp_path, {k: v for k, v in GOOD.items() if k != "target"})
-    command(
-        [*good, "--target", str(tmp_path / "n.csv")], "begins with 0, 1, …, which may be a header of numbers or a row"
-    )
+    command([*good, "--target", str(tmp_path / "n.csv")], "begins with 0, 1, …, a header of numbers or a row")
 
 
 @pytest.mark.parametrize(

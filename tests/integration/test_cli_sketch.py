@@ -44,13 +44,13 @@ def run(*arguments):
 
 def small_batches(monkeypatch, rows=50):
     """Chunks of a few rows, each of which is kept."""
-    usual = Chunks.of
+    usual = Chunks.from_source
     monkeypatch.setattr(histogram, "_MIN_ROWS", 1)
 
     def of(source, name, **settings):
-        return usual(source, name, **settings | {"rows_at_a_time": rows})
+        return usual(source, name, **settings | {"rows_per_chunk": rows})
 
-    monkeypatch.setattr(Chunks, "of", of)
+    monkeypatch.setattr(Chunks, "from_source", of)
     monkeypatch.setattr(command, "_SECONDS", 0.0)
 
 
@@ -206,8 +206,8 @@ from priorshift.cli import main
 from priorshift.cli import sketch as command
 from priorshift.io import chunks as batches
 command._SECONDS = 0.0
-usual = batches.Chunks.of.__func__
-batches.Chunks.of = classmethod(lambda cls, source, name, **more: usual(cls, source, name, **more | dict(rows_at_a_time=20)))
+usual = batches.Chunks.from_source.__func__
+batches.Chunks.from_source = classmethod(lambda cls, source, name, **more: usual(cls, source, name, **more | dict(rows_per_chunk=20)))
 keep = command.Checkpoint._save
 def slow(self, made):
     keep(self, made)

@@ -666,9 +666,9 @@ def frames(source, targets):
 
 def test_targets_that_cannot_be_told_apart_are_refused(source, targets, frames, tmp_path):
     X = targets["jan"]
-    refuse("targets is one thing, of type ndarray, but several tables are expected", *source, X)
-    refuse("targets is one thing, of type DataFrame, .* or one table and by= its column", *frames)
-    refuse("targets is one thing, of type str", *source, "jan.csv")
+    refuse("targets is of type ndarray, but several tables are expected", *source, X)
+    refuse("targets is of type DataFrame, .* or one table and by=", *frames)
+    refuse("targets is of type str", *source, "jan.csv")
     refuse("targets is empty, but at least one table is expected; pass some", *source, {})
     refuse("targets is empty", *source, [])
     refuse("by='month' names a column of one table, but targets holds 3; pass one table", *source, targets, by="month")

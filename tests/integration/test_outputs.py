@@ -152,7 +152,7 @@ def test_a_disk_that_is_full_is_a_sentence_about_the_file_that_was_named(option,
 
     monkeypatch.setattr(os, "replace", full)
     code, said = run(option, path)
-    assert code == 2 and f"{path} cannot be written (No space left on device); nothing was." in said
+    assert code == 2 and f"Cannot write {path}: No space left on device." in said
     assert path.read_text() == "kept"
     assert {p.name for p in tmp_path.iterdir()} == {path.name, "positive.csv", "unlabeled.csv", "target.csv"}
 

@@ -394,7 +394,7 @@ def test_a_file_is_written_whole_or_not_at_all(results, tmp_path):
     page.write_text("before")
     with pytest.raises(InputError, match=r"report needs"):
         report.write("a string", page)
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="Cannot write"):
         results["estimate"].report(tmp_path / "nowhere" / "page.html")
     assert page.read_text() == "before" and list(tmp_path.iterdir()) == [page]
     results["estimate"].report(page, title="A title", command="priorshift report …")

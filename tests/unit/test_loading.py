@@ -47,7 +47,7 @@ def load(options=None, **samples):
 def test_a_problem_says_what_its_samples_are(samples, files, monkeypatch):
     assert load(**samples).kind == load(**files).kind == "rows"
     assert load(**samples | {"target": iter([samples["target"]])}).kind == "chunks"
-    assert load(**samples | {"target": Chunks.of(samples["target"], "target")}).kind == "chunks"
+    assert load(**samples | {"target": Chunks.from_source(samples["target"], "target")}).kind == "chunks"
     assert load(**samples, options=InputOptions.from_arguments(stream=True)).kind == "chunks"
     sketch = Sketch.from_sample(samples["unlabeled"], features=16)
     assert load(**samples | {"unlabeled": sketch}).kind == "moments"

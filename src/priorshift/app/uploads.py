@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from priorshift.errors import InputError
-from priorshift.io.csv_text import open_text, refusing
+from priorshift.io.csv_text import explain_errors, open_text
 from priorshift.io.files import text_or_parquet
 from priorshift.io.readers import row_groups, text_sizes
 
@@ -60,7 +60,7 @@ class Limits:
     def check_file(self, path: Path, name: str) -> None:
         """Refuse a file that exceeds the limits, by its metadata or piece by piece, in little memory."""
         size = lines = 0
-        with refusing(name):
+        with explain_errors(name):
             text = text_or_parquet(path, name)
             if text is None:
                 columns, groups = row_groups(path, name)

@@ -18,8 +18,8 @@ from typing import Any
 from priorshift.cli.inputs import standard_input
 from priorshift.cli.output import check_writable, print_json, print_note
 from priorshift.errors import InputError
-from priorshift.io.chunks import refuse_twice
-from priorshift.io.header_fields import Fields
+from priorshift.io.chunks import check_distinct_files
+from priorshift.io.files import Fields
 from priorshift.sketch import Histogram, ScoreModel, Sketch, container, load
 from priorshift.sketch.design import open_chunks
 from priorshift.sketch.private import release
@@ -86,7 +86,7 @@ def _merge(args: argparse.Namespace) -> Summary:
     """Merge the sketches, or histograms, of parts of a sample, and save the result."""
     _refuse(args, _SETTINGS, "is a setting of the first sketch, but merged sketches have their own")
     _refuse(args, ("like", "weight_column"), "does not apply when sketches are merged")
-    refuse_twice(args.files, _NAME)
+    check_distinct_files(args.files, _NAME)
     parts: list[Any] = [load(file) for file in args.files]
     for file, part in zip(args.files, parts, strict=True):
         if isinstance(part, ScoreModel):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from math import isnan
-from typing import Any, ClassVar
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -23,7 +23,7 @@ import numpy as np
 from priorshift import threads
 from priorshift.arrays import Index
 from priorshift.errors import InputError, InputTypeError, MissingExtraError, PriorShiftWarning
-from priorshift.io.chunks import Skip, drawn, read_chunk
+from priorshift.io.chunks import Part, Skip, draw_rows, read_chunk
 from priorshift.io.readers import frame_of
 from priorshift.io.tables import ColumnSelection, Table, join_tables
 from priorshift.warning_records import WarningRecord, record_warnings, warn
@@ -115,15 +115,13 @@ def compute(outcomes: Iterable[Any], client: Any = None) -> list[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class Parts(Part):
     """The parts of one sample, in their order; together a part of a sample that is read in chunks."""
 
     name: str  # of the sample in messages
     collection: Any  # Dask DataFrame, Dask Array of whole rows, or list of Delayed or Future tables
     wanted: ColumnSelection  # columns that are read
     client: Any = None
-    can_repeat: ClassVar[bool] = True
-    file: ClassVar[None] = None
 
     @classmethod
     def from_collection(
@@ -190,18 +188,18 @@ class Parts:
         """The number of rows of all parts."""
         return sum(self.counts)
 
-    def batches(self, skip: Skip) -> Iterator[Table]:
+    def chunks(self, skip: Skip) -> Iterator[Table]:
         """Yield the parts one after the other, brought to this machine."""
         for outcome in self.map(read_part, self.wanted):
             (table,) = compute([outcome], self.client)
-            if table is not None and not skip.whole(len(table)):
+            if table is not None and not skip.skips(len(table)):
                 yield skip.rest_of(table)
 
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
         """Draw rows from all parts, in one graph; `spread` is not needed."""
         if not min(count, self.rows):
             return None, self.rows
-        rows, starts = drawn(self.rows, count, rng), np.cumsum([0, *self.counts[:-1]])
+        rows, starts = draw_rows(self.rows, count, rng), np.cumsum([0, *self.counts[:-1]])
         picked = np.split(rows, np.searchsorted(rows, starts[1:]))
         each = [own - start for own, start in zip(picked, starts, strict=True)]
         outcomes = self.map(_pick, self.wanted, each=each)

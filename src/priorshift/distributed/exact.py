@@ -24,7 +24,7 @@ from priorshift.arrays import Floats
 from priorshift.distributed.collections import Outcome, Parts, compute, delayed_combine, in_graph, read_part, tree
 from priorshift.embedding import tiles
 from priorshift.errors import InputError, PriorShiftWarning
-from priorshift.io.encode import encode_tables
+from priorshift.io.column_checks import encode_tables
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import MetadataColumns
 from priorshift.io.scaling import Rows

@@ -140,7 +140,7 @@ def open_streams(
         if is_distributed(sample):
             streams[name] = Chunks(name, [Parts.from_collection(sample, name, wanted, client)])
         else:
-            streams[name] = Chunks.of(sample, name, drop=dropped, optional=optional)
+            streams[name] = Chunks.from_source(sample, name, drop=dropped, optional=optional)
     return streams
 
 
@@ -234,7 +234,7 @@ def _summarize_all(streams: Mapping[str, Chunks], summarize: Summarize, *, by_pl
 
 def _summarize_part(part: Any, name: str, wanted: ColumnSelection, summarize: Summarize, start: int = 0) -> Any:
     """Summarise one part of a collection, on the worker that has it."""
-    chunks = Chunks.of(part, name, extra=wanted.extra, drop=wanted.drop, optional=wanted.optional)
+    chunks = Chunks.from_source(part, name, extra=wanted.extra, drop=wanted.drop, optional=wanted.optional)
     return summarize(chunks, start)
 
 

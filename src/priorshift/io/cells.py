@@ -1,8 +1,7 @@
 """Cells of tables: what counts as missing, and numbers, dates and text in one form.
 
 A column has one of three forms: floats with NaN, dates (datetime64[us], without a time zone) with NaT, or objects,
-which are text or None. Which form a column of the source has decides how it is encoded
-(:mod:`priorshift.io.encoding`).
+which are text or None. The form decides how the column is encoded (:mod:`priorshift.io.encoding`).
 """
 
 from __future__ import annotations
@@ -27,48 +26,43 @@ MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>
 _DAY = np.timedelta64(1, "D")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?$")
 _KINDS: tuple[tuple[str, Any], ...] = (
-    ("duration", (timedelta, time, np.timedelta64)),  # before numbers: numpy's is one too
+    ("duration", (timedelta, time, np.timedelta64)),  # before numbers: numpy's durations are numbers too
     ("date", (date, np.datetime64)),
     ("number", (bool, int, float, Decimal, np.number, np.bool_)),
     ("text", str),
 )
+_REMEDY = "but a cell must be a string, a number or a date; split it into several columns, or drop it."
 
 
 def is_missing_word(text: str) -> bool:
-    """Whether a text means that there is no value."""
+    """Return whether a text means that there is no value."""
     return text.strip().lower() in MISSING_WORDS
 
 
 def is_missing_value(value: Any) -> bool:
-    """Whether a value of a data frame or list is missing: None, NaN, NaT, NA or blank text; words are values there."""
+    """Return whether a value of a data frame or list is missing: None, NaN, NaT, NA or blank text."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or is_missing_word(str(value))
 
 
 def as_text(value: Any) -> str:
-    """Return a value as text, so that 7, 7.0 and "7" are one."""
+    """Return a value as text; 7, 7.0 and "7" give the same text."""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     return str(value).strip()
 
 
 def as_number(text: str) -> float | None:
-    """Return the finite number that a text is, if it is one."""
+    """Return the finite number in a text; None if it is not one."""
     with suppress(ValueError):
         number = float(text)
         return number if "_" not in text and np.isfinite(number) else None
     return None
 
 
-def as_numbers(cells: Cells) -> Floats | None:
-    """Return text cells as floats, if each that is not missing is a number."""
-    numbers = [np.nan if cell is None else as_number(cell) for cell in cells]
-    return None if None in numbers else np.array(numbers, dtype=np.float64)
-
-
 def as_date(text: str) -> np.datetime64 | None:
-    """Return the moment in UTC that an ISO 8601 text is, if it is one; without a zone it is taken as it is."""
+    """Return the moment in UTC of an ISO 8601 text, None if it is not one; without a time zone it is not converted."""
     if _ISO.match(text):
         with suppress(ValueError):
             return _as_moment(datetime.fromisoformat(text))
@@ -76,7 +70,7 @@ def as_date(text: str) -> np.datetime64 | None:
 
 
 def as_dates(cells: Cells) -> Cells | None:
-    """Return text cells as dates, if each that is not missing is one."""
+    """Return text cells as dates; None if one is neither a date nor missing."""
     dates = {cell: as_date(cell) for cell in set(cells.tolist()) - {None}}
     if None in dates.values():
         return None
@@ -92,14 +86,11 @@ def is_missing(cells: Cells) -> NDArray[np.bool_]:
 
 def object_cells(cells: Iterable[Any]) -> Cells:
     """Return text and None as an array of objects."""
-    listed = list(cells)
-    array = np.empty(len(listed), dtype=object)
-    array[:] = listed
-    return array
+    return np.array(list(cells), dtype=object)
 
 
 def cells_of_array(column: Cells, where: str) -> Cells:
-    """Return a column of an array in one of the three forms; `where` is what messages call it."""
+    """Return a column of an array in one of the three forms; `where` is its name in messages."""
     if column.dtype.kind in "biuf":
         return column.astype(np.float64)
     if column.dtype.kind == "M":
@@ -107,18 +98,17 @@ def cells_of_array(column: Cells, where: str) -> Cells:
     if column.dtype.kind == "m":
         return _as_days(column)
     cells = cells_of_values(column.tolist(), where)
-    numbers = as_numbers(cells) if cells.dtype == object else None
-    return cells if numbers is None or is_missing(numbers).all() else numbers
+    if cells.dtype != object or is_missing(cells).all():
+        return cells
+    numbers = [np.nan if cell is None else as_number(cell) for cell in cells]
+    return cells if None in numbers else np.array(numbers, dtype=np.float64)
 
 
 def cells_of_series(series: Any, where: str) -> Cells:
     """Return a column of a narwhals frame in one of the three forms."""
     kind = series.dtype
     if kind in (nw.List, nw.Array, nw.Struct, nw.Binary):
-        raise InputTypeError(
-            f"{where} holds cells of type {kind}, but a cell must be a string, a number or a date; make columns of its "
-            "parts, or drop it."
-        )
+        raise InputTypeError(f"{where} holds cells of type {kind}, {_REMEDY}")
     if kind in (nw.Date, nw.Datetime):
         if kind == nw.Date:
             series = series.cast(nw.Datetime("us"))
@@ -127,12 +117,13 @@ def cells_of_series(series: Any, where: str) -> Cells:
         return np.asarray(series.to_numpy()).astype("datetime64[us]")
     if kind == nw.Duration:
         return _as_days(np.asarray(series.to_numpy()))
-    missing = np.asarray(series.is_null().to_list(), dtype=bool)
-    if (kind.is_numeric() or kind == nw.Boolean) and kind not in (nw.Decimal, nw.Int128, nw.UInt128):
-        if not missing.any():
-            return np.asarray(series.to_numpy()).astype(np.float64)
-        return np.array([np.nan if no else v for v, no in zip(series.to_list(), missing, strict=True)], dtype=float)
+    missing = series.is_null().to_list()
+    is_plain = (kind.is_numeric() or kind == nw.Boolean) and kind not in (nw.Decimal, nw.Int128, nw.UInt128)
+    if is_plain and not any(missing):
+        return np.asarray(series.to_numpy()).astype(np.float64)
     values = [None if no else value for value, no in zip(series.to_list(), missing, strict=True)]
+    if is_plain:
+        return np.array(values, dtype=np.float64)
     if kind in (nw.Categorical, nw.Enum):
         return object_cells(None if value is None else as_text(value) for value in values)
     if kind == nw.String:  # strip each distinct text once
@@ -143,47 +134,41 @@ def cells_of_series(series: Any, where: str) -> Cells:
 
 def cells_of_values(values: Sequence[Any], where: str) -> Cells:
     """Return Python values in one of the three forms: all numbers, all dates, all durations (in days), or text."""
-    missing = [is_missing_value(value) for value in values]
-    present = [value for value, no in zip(values, missing, strict=True) if not no]
-    kinds = {_kind(value) for value in present}
+    cells = [None if is_missing_value(value) else value for value in values]
+    kinds: dict[str, Any] = {}  # with the first cell of each
+    for cell in cells:
+        if cell is not None:
+            kinds.setdefault(next((name for name, types in _KINDS if isinstance(cell, types)), "other"), cell)
     if "other" in kinds:
-        odd = next(value for value in present if _kind(value) == "other")
-        shown = repr(odd)
-        raise InputTypeError(
-            f"{where} holds {shown[:30]}{'…' * (len(shown) > 30)} (type {type(odd).__name__}), but a cell argument "
-            "must be a string, a number or a date; make columns of its parts, or drop it."
-        )
-    pairs = list(zip(values, missing, strict=True))
-    if kinds == {"number"}:
+        shown, of_type = repr(kinds["other"]), type(kinds["other"]).__name__
+        raise InputTypeError(f"{where} holds {shown[:30]}{'…' * (len(shown) > 30)} (type {of_type}), {_REMEDY}")
+    if list(kinds) == ["number"]:
         try:
-            return np.array([np.nan if no else float(v) for v, no in pairs], dtype=np.float64)
+            return np.array(cells, dtype=np.float64)
         except OverflowError:
             raise InputError(f"{where} holds a whole number too large for a float; rescale it.") from None
-    if kinds == {"date"}:
-        return np.array([_as_moment(None if no else v) for v, no in pairs], dtype="datetime64[us]")
-    if kinds == {"duration"}:
-        return np.array([np.nan if no else _in_days(v) for v, no in pairs], dtype=np.float64)
-    return object_cells(None if no else as_text(v) for v, no in pairs)
+    if list(kinds) == ["date"]:
+        return np.array([_as_moment(cell) for cell in cells], dtype="datetime64[us]")
+    if list(kinds) == ["duration"]:
+        return np.array([np.nan if cell is None else _in_days(cell) for cell in cells], dtype=np.float64)
+    return object_cells(None if cell is None else as_text(cell) for cell in cells)
 
 
 def join_cells(columns: Sequence[Cells]) -> Cells:
     """Return columns one below the other: in the form of those that hold a value, or as text where forms differ."""
     forms = {column.dtype.kind for column in columns if not is_missing(column).all()}
     form = forms.pop() if len(forms) == 1 else "O" if forms else "f"
-    return np.concatenate([_in_form(column, form) for column in columns])
-
-
-def _in_form(column: Cells, form: str) -> Cells:
-    if column.dtype.kind == form:
-        return column
-    if form != "O":  # the column has no value at all
-        return np.full(len(column), np.nan) if form == "f" else np.full(len(column), "NaT", dtype="datetime64[us]")
-    missing = is_missing(column)
-    return object_cells(None if no else as_text(cell) for cell, no in zip(column.tolist(), missing, strict=True))
-
-
-def _kind(value: Any) -> str:
-    return next((name for name, types in _KINDS if isinstance(value, types)), "other")
+    joined = []
+    for column in columns:
+        if column.dtype.kind == form:
+            joined.append(column)
+        elif form == "O":
+            pairs = zip(column.tolist(), is_missing(column), strict=True)
+            joined.append(object_cells(None if missing else as_text(cell) for cell, missing in pairs))
+        else:  # the column has no value at all
+            nothing = np.datetime64("NaT", "us") if form == "M" else np.nan
+            joined.append(np.full(len(column), nothing))
+    return np.concatenate(joined)
 
 
 def _as_days(column: Cells) -> Floats:

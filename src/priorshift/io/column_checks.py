@@ -1,176 +1,222 @@
-"""Checks of columns and samples before an estimate, and what was done with each column.
+"""Samples encoded as numbers, checks of their columns, and how each column was used.
 
-A few rows with a code for missing values, such as 9999, make up the whole spread of their column, so that a
-standardised column is zero for all others. Heavy tails do so too, but their largest values are not repeated and leave
-no gap.
-
-Label shift says that the target is made of the source's two classes in other proportions. What it cannot have, then, is
-a value that the source lacks; and a column that numbers the rows belongs to no class. None of these checks changes the
-estimate, and each is silent where chance could explain what it sees.
+Label shift means that the target is a mixture of the source's two classes in other proportions. So it cannot have a
+value that the source lacks, and a column that numbers the rows belongs to no class. None of the checks changes an
+estimate, and each is silent where chance could explain what it finds.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import clone
 
 from priorshift.arrays import Floats, Mask
-from priorshift.errors import ColumnWarning, InconsistentInputWarning
+from priorshift.errors import ColumnWarning, InconsistentInputWarning, InputError
 from priorshift.formatting import drop_hint
 from priorshift.io.cells import is_missing, is_missing_value
 from priorshift.io.encoding import TableEncoder
 from priorshift.io.observations import row_codes
+from priorshift.io.parameters import check_estimator
+from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import MetadataColumns
-from priorshift.io.tables import Table
+from priorshift.io.tables import Table, check_dropped, check_finite, check_numbers, match_columns
 from priorshift.warning_records import warn
 
+_SPREAD_RATIO = 10.0  # of a column with and without a far value
+_GAP = 10.0  # spreads between a far value and the next one
+_TAIL = 0.005  # of the other values at either end, which their spread ignores: another code may be among them
+_MIN_VALUES = 10  # distinct values of a measurement
+_SPREAD_ROWS = 20_000  # that a spread is computed from
+_CHANCE = 1e-4  # probability below which chance is ruled out
+_MOST = 0.5  # share of a sample
+_NEARLY_ALL = 0.95  # share of a sample
+_LEAST_PRIOR = 0.02  # assumed of a source
+_MIN_ROWS = 10  # of a sample that is checked
+_EXCESS = 0.2  # of a share
+_ERRORS = 5  # standard errors of a share
 
-class FarValueWarning(ColumnWarning):
-    """A value so far from all others of its column that it may be a code for a missing one."""
+
+def check_encoder(encoder: Any) -> None:
+    """Refuse an encoder that is neither "auto", None nor a transformer."""
+    if isinstance(encoder, str) and encoder != "auto":
+        raise InputError(f"encoder is {encoder!r}, but it must be 'auto', None or a transformer.")
+    if encoder is not None and not isinstance(encoder, str):
+        check_estimator("encoder", encoder, ("transform",), "'auto', None or a transformer")
 
 
-_FALLS = 10.0  # times that the spread is smaller without the value
-_GAP = 10.0  # spreads of the rest, between the value and the next one
-_TAIL = 0.005  # of the rest at either end, which its spread leaves out: another code may be among them
-_VALUES = 10  # that the rest has at least: below, a column is no measurement
-_ROWS = 20_000  # that a spread is taken from
+def encode_tables(
+    positive: Table, unlabeled: Table, targets: Sequence[Table], drop: Sequence[str], encoder: Any
+) -> tuple[Table, Table, list[Table]]:
+    """Return the samples as numbers, with the same columns in the same order, and warn of suspicious columns.
+
+    Tables of numbers stay as they are; others are encoded by a :class:`TableEncoder` ("auto"), by the user's
+    transformer, or are refused (None).
+    """
+    tables = [unlabeled, positive, *targets]  # the unlabelled sample decides the columns
+    check_dropped(tables, drop)
+    if encoder is None:
+        tables = [check_numbers(table) for table in tables]
+    built_in = None
+    if isinstance(encoder, str) and any(table.cells for table in tables):
+        matched = match_columns([table.as_cells() for table in tables])
+        built_in = TableEncoder().fit(matched[0])
+        checked = [built_in.convert(table) for table in matched]
+        encoded = [check_finite(built_in.encode_table(table)) for table in checked]
+    elif encoder is None or isinstance(encoder, str):
+        encoded = checked = [replace(table, native=None) for table in match_columns(tables)]
+    else:
+        encoded = checked = _encode_by_transformer(match_columns([table.as_cells() for table in tables]), encoder)
+    kinds = [column.kind for column in built_in.summary_.columns] if built_in else ["number"] * encoded[0].width
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for k in range(2, len(tables)):
+            samples = [checked[0], checked[1], checked[k]]
+            warn_of_columns(samples, kinds)
+            if built_in is not None:
+                warn_of_levels(samples, built_in)
+                warn_of_shares(samples, kinds)
+            warn_of_samples(encoded[0], encoded[1], encoded[k])
+    for message, category in dict.fromkeys((str(record.message), record.category) for record in caught):
+        warn(message, category)  # once, though several targets may share it
+    return encoded[1], encoded[0], encoded[2:]
+
+
+def _encode_by_transformer(tables: Sequence[Table], encoder: Any) -> list[Table]:
+    """Encode by a scikit-learn transformer, which is fitted on the unlabelled rows."""
+    fitted, name = clone(encoder), type(encoder).__name__
+    encoded: list[Table] = []
+    for table in tables:
+        frame = _to_frame(table)
+        try:
+            if not encoded:
+                fitted = fitted.fit(frame)
+            numbers = fitted.transform(frame)
+        except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
+            reason = str(error).split("\n")[0].rstrip(".")
+            raise InputError(f"the encoder {name} cannot take {table.name} ({reason}).") from error
+        if issparse(numbers):
+            numbers = numbers.toarray()  # type: ignore[attr-defined]
+        try:
+            read = read_numeric_table(numbers, f"the output of {name} for {table.name}")
+        except InputError as error:
+            reason = str(error).split(";")[0]
+            raise InputError(f"{reason}; add a step to it, as in make_pipeline({name}(), SimpleImputer()).") from None
+        if len(read) != len(table):
+            raise InputError(f"the encoder {name} returned {len(read)} rows for the {len(table)} of {table.name}.")
+        encoded.append(replace(read, extra=table.extra, dropped=table.dropped))
+    try:
+        names = tuple(str(column) for column in fitted.get_feature_names_out())
+    except (AttributeError, ValueError, NotImplementedError):
+        names = ()
+    if len(names) == encoded[0].width == len(set(names)):
+        encoded = [table if table.columns else replace(table, columns=names) for table in encoded]
+    return [replace(read, name=table.name) for read, table in zip(match_columns(encoded), tables, strict=True)]
+
+
+def _to_frame(table: Table) -> Any:
+    """Return the features as they were passed, or a data frame of what a file holds."""
+    if table.native is not None:
+        return table.native
+    columns = {table.label(k): cells for k, cells in enumerate(table.cells)}
+    with suppress(ImportError):
+        import pandas
+
+        return pandas.DataFrame(columns)
+    columns = {name: cells.tolist() if cells.dtype == object else cells for name, cells in columns.items()}
+    with suppress(ImportError):
+        import polars
+
+        return polars.DataFrame(columns)
+    raise InputError(f"an encoder needs {table.name} as a data frame; install pandas or polars, or use encoder='auto'.")
 
 
 def warn_of_far_values(table: Table) -> None:
-    """Name each column that holds such a value, the value, and in how many rows."""
+    """Warn of values so far from the rest of their column that they may be codes for missing values, such as 9999."""
     for number, column in enumerate(table.values.T):
         for value in (column.max(), column.min()) if len(column) else ():
             rows = int(np.count_nonzero(column == value))
-            distance = _distance(column, value, rows)
-            if distance:
+            # 999, −9999 and the like are suspicious even once; 0 and 1 are the ends of shares
+            is_whole = abs(value) >= 999 and float(value).is_integer()
+            is_code = rows == 1 and is_whole and set(str(int(abs(value)))) == {"9"}
+            is_repeated = 2 <= rows < len(column) / 2 and abs(value) > 1
+            if (is_code or is_repeated) and (distance := _distance(column, value)):
                 warn(
                     f"In {table.name}, {table.column(number)} holds {value:.10g} in {rows} row{'s'[: rows > 1]}, "
                     f"{distance:.0f} spreads from the rest; a code for a missing value? Leave these rows out, or "
                     "write what is known.",
-                    FarValueWarning,
+                    ColumnWarning,
                 )
 
 
-def _distance(column: Floats, value: float, rows: int) -> float:
-    """Of the column's end from the rest, in spreads of the rest; 0 where it does not stand out."""
-    repeated = 2 <= rows < len(column) / 2 and abs(value) > 1  # 0 and 1 are ends of shares
-    if not (repeated or (rows == 1 and _is_nines(value))):
-        return 0.0
+def _distance(column: Floats, value: float) -> float:
+    """Return the distance of an extreme value from the rest, in spreads of the rest; 0 if it is not far away."""
     rest = column[column != value].astype(np.float64)
-    next_one = rest.max() if value > rest[0] else rest.min()
-    some = np.sort(rest[:: max(1, len(rest) // _ROWS)])
+    next_value = rest.max() if value > rest[0] else rest.min()
+    some = np.sort(rest[:: max(1, len(rest) // _SPREAD_ROWS)])
     cut = int(_TAIL * len(some))
     inner = some[cut : len(some) - cut]
     spread = float(inner.std())
-    far = abs(float(value) - next_one) > _GAP * spread and float(column.std(dtype=np.float64)) > _FALLS * spread
-    measured = far and len(np.unique(inner)) >= _VALUES
-    return abs(float(value) - float(np.median(inner))) / spread if measured else 0.0
+    far = abs(float(value) - next_value) > _GAP * spread and column.std(dtype=np.float64) > _SPREAD_RATIO * spread
+    is_measurement = far and len(np.unique(inner)) >= _MIN_VALUES
+    return abs(float(value) - float(np.median(inner))) / spread if is_measurement else 0.0
 
 
-def _is_nines(value: float) -> bool:
-    """999, −9999 and the like, which even once is no measurement."""
-    return abs(value) >= 999 and float(value).is_integer() and set(str(int(abs(value)))) == {"9"}
+def warn_of_columns(tables: Sequence[Table], kinds: Sequence[str]) -> None:
+    """Warn of columns of the unlabelled, positive and target rows that number rows or contradict label shift."""
+    for k, kind in enumerate(kinds):
+        problem = _find_problem(tables, k, kind) if kind in ("number", "date") else None
+        if problem:
+            where = tables[0].column(k)
+            message = f"{where[0].upper()}{where[1:]} {problem}; {_leave_out(tables[0], k)}, or check how it was made."
+            warn(message, ColumnWarning)
 
 
-_CHANCE = 1e-4  # below which something is not put down to chance
-_MOST = 0.5  # share of a sample
-_ALL = 0.95  # but for a few
-_LEAST_PRIOR = 0.02  # that a source is credited with
-_FEW = 10  # rows of a sample, below which nothing is said of it
-_GROSS = 0.2  # excess of a share
-_ERRORS = 5  # standard errors of it
+def _leave_out(table: Table, k: int) -> str:
+    return f"leave it out {drop_hint(table.columns[k])}" if table.columns else "leave it out"
 
 
-def warn_of_columns(tables: Sequence[Table], kinds: Sequence[str] | None = None) -> None:
-    """Tell of columns of the unlabelled, positive and target sample that number rows or cannot be of one law.
-
-    Parameters
-    ----------
-    tables : sequence of three tables
-        Unlabelled, positive and target rows with the same columns.
-    kinds : sequence of str or None
-        What each column is; None: all are numbers.
-    """
-    for k in range(tables[0].width):
-        kind = kinds[k] if kinds else "number"
-        if kind in ("number", "date"):
-            U, P, T = (_column(table, k) for table in tables)
-            said = _trouble(U, P, T, kind)
-            if said:
-                where, out = tables[0].column(k), _way_out(tables[0], k)
-                warn(f"{where[0].upper()}{where[1:]} {said}; {out}, or check how it was made.", ColumnWarning)
-
-
-def _way_out(table: Table, k: int) -> str:
-    name = table.columns and table.columns[k]
-    return f"leave it out {drop_hint(name)}" if name else "leave it out"
-
-
-def _trouble(U: Floats, P: Floats, T: Floats, kind: str) -> str | None:
-    """What is wrong with a column, if anything."""
-    if min(len(U), len(T)) < _FEW:
+def _find_problem(tables: Sequence[Table], k: int, kind: str) -> str | None:
+    """Return what is wrong with a column of numbers or dates, if anything."""
+    columns = [t.cells[k][~is_missing(t.cells[k])] if t.cells else t.values[:, k] for t in tables]
+    U, P, T = ((c.astype(np.int64) if c.dtype.kind == "M" else c).astype(np.float64) for c in columns)
+    if min(len(U), len(T)) < _MIN_ROWS:
         return None
+
+    def show(value: float) -> str:
+        return str(np.datetime64(int(value), "us").astype("datetime64[D]")) if kind == "date" else f"{value:.6g}"
+
     if kind == "number" and numbers_rows([U, P, T]):
         return (
-            f"looks like an id: whole numbers, from {U.min():.12g} to {U.max():.12g}, of which no two rows of a sample "
-            "share one. It belongs to no class and spoils the estimate"
+            f"looks like an id: whole numbers, from {U.min():.12g} to {U.max():.12g}, that never repeat within a "
+            "sample. It belongs to no class and spoils the estimate"
         )
     source = np.concatenate([U, P])
     if T.min() > source.max() or T.max() < source.min():
-        ends = [_shown(end, kind) for end in (T.min(), T.max(), source.min(), source.max())]
         return (
-            f"runs from {ends[0]} to {ends[1]} in the target and from {ends[2]} to {ends[3]} in the source, without a "
-            "value in common, which label shift does not allow"
+            f"runs from {show(T.min())} to {show(T.max())} in the target and from {show(source.min())} to "
+            f"{show(source.max())} in the source, without a value in common, which label shift does not allow"
         )
     same = [float(np.mean(values == T[0])) for values in (U, P) if len(values)]
     if T.min() == T.max() and max(same) < _MOST:
         return (
-            f"is {_shown(T[0], kind)} in every row of the target but in only {same[0]:.1%} of the unlabelled source "
-            "rows, which label shift hardly allows"
+            f"is {show(T[0])} in every row of the target but in only {same[0]:.1%} of the unlabelled source rows, "
+            "which label shift hardly allows"
         )
     return None
 
 
-def _column(table: Table, k: int) -> Floats:
-    """The values that are there; dates in microseconds."""
-    cells = table.values[:, k] if table.is_numeric else table.cells[k]
-    if cells.dtype.kind == "M":
-        return cells[~np.isnat(cells)].astype(np.int64).astype(np.float64)
-    cells = cells.astype(np.float64)
-    return np.asarray(cells[~np.isnan(cells)])
-
-
-def _shown(value: float, kind: str) -> str:
-    return str(np.datetime64(int(value), "us").astype("datetime64[D]")) if kind == "date" else f"{value:.6g}"
-
-
 def numbers_rows(samples: Sequence[Floats]) -> bool:
-    """Whether a column counts rows: whole numbers that never repeat, in a range where chance would repeat them.
-
-    Of n independent draws from any distribution on r whole numbers, no two agree with a probability of at most about
-    exp(−n²/2r): the uniform one repeats least. Or they stand in order, which n values do by chance in 2 of n! cases.
-
-    Parameters
-    ----------
-    samples : sequence of ndarray
-        The column in each sample.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.io.column_checks import numbers_rows
-    >>> rng = np.random.default_rng(0)
-    >>> numbers_rows([rng.permutation(5000)[:500]]), numbers_rows([rng.integers(5000, size=500)])
-    (True, False)
-    """
+    """Return whether a column numbers rows: ordered whole numbers, or ones that chance would have repeated."""
+    # n independent draws from r whole numbers all differ with a probability of at most about exp(−n²/2r), since the
+    # uniform distribution repeats least; and n distinct values are in order by chance in 2 of n! cases.
     log_chance, ordered = 0.0, True
     for values in samples:
         if len(values) < 2:
@@ -184,184 +230,123 @@ def numbers_rows(samples: Sequence[Floats]) -> bool:
 
 
 def warn_of_levels(tables: Sequence[Table], encoder: TableEncoder) -> None:
-    """Tell of levels and missing cells that the unlabelled sample lacks.
-
-    Parameters
-    ----------
-    tables : sequence of three Table
-        Unlabelled, positive and target rows, in the encoder's form.
-    encoder : TableEncoder
-        Fitted on the first.
-    """
+    """Warn of levels and missing cells that the unlabelled sample, which the encoder is fitted on, lacks."""
     U, P, T = tables
-    for k, kind in enumerate(encoder.kinds):
-        if kind == "left out":
+    remedy = "check how the column was made, or drop it"
+    for k, column in enumerate(encoder.summary_.columns):
+        if column.kind == "left out":
             continue
-        of_positive, of_target = (_new_cells(table, encoder, k) for table in (P, T))
-        level, rows = _commonest([level for level in of_target if level not in set(of_positive)])
-        # without a shift, the chance that all rows of a level fall into the target; any of them may be the commonest
-        if rows and len(set(of_target)) * (len(T) / (len(U) + len(T))) ** rows < _CHANCE:
-            warn(
-                f"{rows} of {len(T)} rows ({rows / len(T):.1%}) of {T.name} have {level} in {T.column(k)}, and none of "
-                "the source has, which label shift does not allow; check how the column was made, or drop it.",
-                ColumnWarning,
-            )
-        level, rows = _commonest(of_positive)
+        in_positive, in_target = (_count_unseen(table, encoder, k) for table in (P, T))
+        level = max(sorted(in_target.keys() - in_positive), key=in_target.__getitem__, default="")
+        rows = in_target[level]
+        # without a shift, the chance that all rows of a level are in the target; any level may be the most common one
+        if rows and len(in_target) * (len(T) / (len(U) + len(T))) ** rows < _CHANCE:
+            share = f"{rows} of {len(T)} rows ({rows / len(T):.1%}) of {T.name} have {level} in {T.column(k)}"
+            warn(f"{share}, and none of the source has, which label shift does not allow; {remedy}.", ColumnWarning)
+        level = max(sorted(in_positive), key=in_positive.__getitem__, default="")
+        rows = in_positive[level]
         # the population must have it too, at π times the share of the positives that do
         if rows and (1 - _LEAST_PRIOR * rows / len(P)) ** len(U) < _CHANCE:
-            warn(
-                f"{rows} of {len(P)} rows ({rows / len(P):.1%}) of {P.name} have {level} in {P.column(k)}, but none of "
-                f"the {len(U)} of {U.name} has, a sample of a population that holds such positives; check how the "
-                "column was made, or drop it.",
-                ColumnWarning,
-            )
+            share = f"{rows} of {len(P)} rows ({rows / len(P):.1%}) of {P.name} have {level} in {P.column(k)}"
+            warn(f"{share}, but none of the {len(U)} rows of {U.name}; {remedy}.", ColumnWarning)
 
 
-def _new_cells(table: Table, encoder: TableEncoder, k: int) -> list[str]:
-    """What stands in rows of a table, in words, and not in the sample that the encoder was fitted on."""
-    if encoder.kinds[k] == "category":
-        return ["no value" if level is None else repr(level) for level in encoder.unseen(table, k)]
-    return ["no value"] * int(is_missing(table.cells[k]).sum()) * (not encoder.has_gaps(k))
-
-
-def _commonest(levels: Sequence[str]) -> tuple[str, int]:
-    if not levels:
-        return "", 0
-    names, counts = np.unique(np.array(levels, dtype=object), return_counts=True)
-    return str(names[counts.argmax()]), int(counts.max())
+def _count_unseen(table: Table, encoder: TableEncoder, k: int) -> Counter[str]:
+    """Count the rows of each level of a table, described in words, that the encoder's sample lacks."""
+    column = encoder.summary_.columns[k]
+    if column.kind == "category":
+        return Counter("no value" if level is None else repr(level) for level in column.levels.unseen(table.cells[k]))
+    missing = 0 if column.gaps else int(is_missing(table.cells[k]).sum())
+    return Counter({"no value": missing} if missing else {})
 
 
 def warn_of_shares(tables: Sequence[Table], kinds: Sequence[str]) -> None:
-    """Tell of a category that is constant in the target, and of missing cells, more than the source's classes allow.
-
-    Parameters
-    ----------
-    tables : sequence of three Table
-        Unlabelled, positive and target rows, in the encoder's form.
-    kinds : sequence of str
-        What each column is.
-    """
+    """Warn of missing cells and of a constant category in the target, beyond what the source's classes allow."""
     T = tables[2]
     for k, kind in enumerate(kinds):
-        if kind == "left out" or min(map(len, tables)) < _FEW:
+        if kind == "left out" or min(map(len, tables)) < _MIN_ROWS:
             continue
         columns = [table.cells[k] for table in tables]
-        said = [("no value", [is_missing(cells) for cells in columns])]
-        there = {cell for cell in columns[2] if cell is not None} if kind == "category" else set()
-        if len(there) == 1:
-            (level,) = there
-            said.append((repr(level), [cells == level for cells in columns]))
-        for what, rows in said:
-            shares = [float(found.mean()) for found in rows]
-            # what the source lacks altogether is told by `warn_of_levels`
+        suspects = [("no value", [is_missing(cells) for cells in columns])]
+        levels = {cell for cell in columns[2] if cell is not None} if kind == "category" else set()
+        if len(levels) == 1:
+            (level,) = levels
+            suspects.append((repr(level), [cells == level for cells in columns]))
+        for what, rows in suspects:
+            shares = [float(has.mean()) for has in rows]
+            # `warn_of_levels` covers what the source lacks altogether
             if max(shares[:2]) > 0 and is_beyond(*rows):
                 warn(
                     f"{shares[2]:.1%} of the rows of {T.name} have {what} in {T.column(k)}, but {shares[0]:.1%} of the "
                     f"unlabelled source rows and {shares[1]:.1%} of the positives, which label shift allows only "
-                    f"where most of the source is positive; {_way_out(T, k)}, or check how it was made.",
+                    f"where most of the source is positive; {_leave_out(T, k)}, or check how it was made.",
                     ColumnWarning,
                 )
 
 
 def is_beyond(unlabeled: Mask, positive: Mask, target: Mask) -> bool:
-    """Whether a share in the target is far beyond that of either class of the source, for any source prior up to 1/2.
-
-    Of the negatives the share is (u − πp)/(1 − π), at most max(u, 2u − p) for such π; the target's lies between the
-    classes.
-
-    Parameters
-    ----------
-    unlabeled, positive, target : ndarray of bool
-        Which rows of each sample have it.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.io.column_checks import is_beyond
-    >>> u, p = np.arange(200) < 60, np.arange(100) < 10
-    >>> is_beyond(u, p, np.arange(300) < 150), is_beyond(u, p, np.arange(300) < 290)
-    (False, True)
-    """
+    """Return whether a share in the target exceeds that of both source classes, for any source prior up to 1/2."""
+    # The share of the negatives is (u − πp)/(1 − π), at most max(u, 2u − p) for π ≤ 1/2.
     u, p, t = (float(rows.mean()) for rows in (unlabeled, positive, target))
-    of_u, of_p, of_t = (_error(rows) for rows in (unlabeled, positive, target))
+    error_u, error_p, error_t = map(_share_error, (unlabeled, positive, target))
     return all(
-        t - most > max(_GROSS, _ERRORS * float(np.hypot(error, of_t)))
-        for most, error in ((u, of_u), (p, of_p), (2 * u - p, float(np.hypot(2 * of_u, of_p))))
+        t - most > max(_EXCESS, _ERRORS * float(np.hypot(error, error_t)))
+        for most, error in ((u, error_u), (p, error_p), (2 * u - p, float(np.hypot(2 * error_u, error_p))))
     )
 
 
-def _error(rows: Mask) -> float:
-    """The standard error of a share, which is not 0 where no row has it or all do."""
-    n = len(rows)
-    share = (rows.sum() + 1) / (n + 2)
-    return float(np.sqrt(share * (1 - share) / n))
+def _share_error(rows: Mask) -> float:
+    """Return the standard error of a share, which is positive even if no row or all rows have it."""
+    share = (rows.sum() + 1) / (len(rows) + 2)
+    return float(np.sqrt(share * (1 - share) / len(rows)))
 
 
-def warn_of_samples(tables: Sequence[Table]) -> None:
-    """Tell of a target that is one of the source samples once more, or holds most of its rows.
-
-    Parameters
-    ----------
-    tables : sequence of three Table
-        Unlabelled, positive and target rows.
-    """
-    unlabeled, positive, target = tables
-    for other, share, words in (
+def warn_of_samples(unlabeled: Table, positive: Table, target: Table) -> None:
+    """Warn of a target that holds most rows of the unlabelled sample, or nearly all of the positives."""
+    for other, share, meaning in (
         (unlabeled, _MOST, "so both seem to be samples of one population"),
-        (positive, _ALL, "so the target seems to hold the labelled positives"),
+        (positive, _NEARLY_ALL, "so the target seems to hold the labelled positives"),
     ):
-        again = _found_again(other.values, target.values)
-        if again > share * len(target.values):
+        common = _count_common_rows(other.values, target.values)
+        if common > share * len(target.values):
             warn(
-                f"{again} of {len(target.values)} rows of {target.name} also stand in {other.name}, {words}; pass a "
-                "sample of the new one as target.",
+                f"{common} of {len(target.values)} rows of {target.name} are also in {other.name}, {meaning}; pass a "
+                "sample of the new population as target.",
                 InconsistentInputWarning,
             )
 
 
-def _found_again(X: Floats, T: Floats) -> int:
-    """Rows of T that stand in X too; 0 where they are few, or rows of X repeat themselves."""
+def _count_common_rows(X: Floats, T: Floats) -> int:
+    """Count the rows of T that are also in X; 0 where they are few, or where rows of X repeat."""
     if len(T) < 2:
         return 0
     if X.shape == T.shape and np.array_equal(np.sort(X, axis=0), np.sort(T, axis=0)):
         return len(T)
     if any(np.isin(T[:, k], X[:, k]).mean() <= _MOST for k in range(T.shape[1])):
-        return 0  # rows that differ in a column are others; this is cheaper to see
+        return 0  # a cheap test: most rows differ in this column alone
     codes = row_codes(np.concatenate([X, T]))
     if len(np.unique(codes[: len(X)])) < 0.9 * len(X):
         return 0  # discrete data
     return int(np.isin(codes[len(X) :], codes[: len(X)]).sum())
 
 
-_USES = {
-    "shared": ("id", "tells which rows are one observation"),
-    "groups": ("group", "tells which rows belong together"),
-    "weights": ("weight", "tells what each row stands for"),
-    "audit": ("audit", "tells the class of rows that were looked up"),
-}
-
-
 @dataclass(frozen=True)
 class ColumnUse:
-    """What was done with a column.
+    """How a column was used.
 
     Attributes
     ----------
     name : str
-        The column's, or its number where it has no name.
+        Name of the column, or its number if it has none.
     use : {"feature", "constant", "left out", "id", "group", "weight", "audit", "target", "label", "dropped"}
-        What it was used for. A constant column and one without a value are no features.
+        What it was used for. Constant columns and columns without a value are not features.
     kind : {"number", "category", "date", "text", "not read"}
         What it holds.
     became : str
-        What was made of it, in words.
+        How it was encoded or used, in words.
     missing : float
-        The share of cells without a value: of a feature among the unlabelled rows, of another column among the rows of
-        all tables that have it; NaN where it was not read.
+        Share of cells without a value: of a feature among the unlabelled rows, of another column among the rows of
+        all tables that have it; NaN if it was not read.
     """
 
     name: str
@@ -371,7 +356,7 @@ class ColumnUse:
     missing: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain numbers and text.
+        """Return plain numbers and text.
 
         Returns
         -------
@@ -383,54 +368,51 @@ class ColumnUse:
 def column_uses(
     positive: Table, unlabeled: Table, targets: Sequence[Table], stated: MetadataColumns, by: str | None = None
 ) -> tuple[ColumnUse, ...]:
-    """Return what is done with each column: features first, then what is known of rows, then what was dropped."""
+    """Return how each column is used: features first, then metadata of rows, then dropped columns."""
     tables = unlabeled, positive, *targets
-    return (*_features(unlabeled), *_row_columns(tables, stated, by), *_dropped(tables, by))
+    dropped = dict.fromkeys(name for table in tables for name in table.dropped if name != by)
+    not_read = [ColumnUse(name, "dropped", "not read", "nothing, as you asked", float("nan")) for name in dropped]
+    return (*_feature_uses(unlabeled), *_metadata_uses(tables, stated, by), *not_read)
 
 
-def _features(table: Table) -> Iterator[ColumnUse]:
-    flat = (table.values == table.values[:1]).all(axis=0) if len(table.values) else np.zeros(table.width, dtype=bool)
-    if table.origin is None:
-        for k in range(table.width):
-            name = table.columns[k] if table.columns else str(k)
-            yield _feature(name, "number", "itself", 0.0, bool(flat[k]))
-        return
-    for k, (name, column) in enumerate(table.origin.columns.items()):
-        own = table.origin.of == k
-        yield _feature(name, column["kind"], column["became"], column["missing"], bool(own.any() and flat[own].all()))
+def _feature_uses(table: Table) -> Iterator[ColumnUse]:
+    number: dict[str, Any] = {"kind": "number", "became": "itself", "missing": 0.0}
+    columns, column_of = {table.label(k): number for k in range(table.width)}, np.arange(table.width)
+    if table.origin is not None:
+        columns, column_of = table.origin.columns, table.origin.of
+    is_constant = (table.values == table.values[:1]).all(axis=0) & bool(len(table.values))
+    for k, (name, column) in enumerate(columns.items()):
+        own, missing = is_constant[column_of == k], column["missing"]
+        if column["kind"] == "left out":
+            yield ColumnUse(name, "left out", "not read", "nothing: it has no value in the unlabelled rows", missing)
+        elif own.size and own.all():
+            became = "nothing: it is the same in all unlabelled rows"
+            yield ColumnUse(name, "constant", column["kind"], became, missing)
+        else:
+            yield ColumnUse(name, "feature", column["kind"], column["became"], missing)
 
 
-def _feature(name: str, kind: str, became: str, missing: float, flat: bool) -> ColumnUse:
-    if kind == "left out":
-        return ColumnUse(name, "left out", "not read", "nothing: it has no value in the unlabelled rows", missing)
-    if flat:
-        return ColumnUse(name, "constant", kind, "nothing: it is the same in all unlabelled rows", missing)
-    return ColumnUse(name, "feature", kind, became, missing)
+_METADATA_USES = {
+    "shared": ("id", "identifies observations"),
+    "groups": ("group", "identifies groups of rows"),
+    "weights": ("weight", "weights the rows"),
+    "audit": ("audit", "holds the classes of audited rows"),
+}
 
 
-def _row_columns(tables: Sequence[Table], stated: MetadataColumns, by: str | None) -> Iterator[ColumnUse]:
+def _metadata_uses(tables: Sequence[Table], stated: MetadataColumns, by: str | None) -> Iterator[ColumnUse]:
     uses: dict[str, list[tuple[str, str]]] = {}
-    for part, use_and_words in _USES.items():
+    for part, use_and_words in _METADATA_USES.items():
         column = getattr(stated, part)
         if isinstance(column, str) and not (part == "shared" and column == "identical"):
             uses.setdefault(column, []).append(use_and_words)
     for name in dict.fromkeys(name for table in tables for name in table.extra):
-        use = uses.get(name) or [
-            ("target", "tells the targets apart") if name == by else ("label", "tells which rows are labelled positive")
-        ]
-        kind, missing = _kind_and_missing([table.extra[name] for table in tables if name in table.extra])
+        other = ("target", "names the target of each row") if name == by else ("label", "marks the labelled positives")
+        use = uses.get(name, [other])
+        columns = [table.extra[name] for table in tables if name in table.extra]
+        values = [value for column in columns for value in column.tolist()]
+        present = [value for value in values if not is_missing_value(value)]
+        is_date = any(column.dtype.kind == "M" for column in columns)
+        kind = "text" if any(type(value) is str for value in present) else "date" if is_date else "number"
+        missing = (len(values) - len(present)) / len(values) if values else 0.0
         yield ColumnUse(name, use[0][0], kind, ", and ".join(words for _, words in use), missing)
-
-
-def _dropped(tables: Sequence[Table], by: str | None) -> Iterator[ColumnUse]:
-    for name in dict.fromkeys(name for table in tables for name in table.dropped if name != by):
-        yield ColumnUse(name, "dropped", "not read", "nothing, as you asked", float("nan"))
-
-
-def _kind_and_missing(columns: Sequence[NDArray[Any]]) -> tuple[str, float]:
-    """What cells hold, and how many of them nothing."""
-    values = [value for column in columns for value in column.tolist()]
-    nothing = [is_missing_value(value) for value in values]
-    kinds = {type(value) for value, no in zip(values, nothing, strict=True) if not no}
-    kind = "text" if str in kinds else "date" if any(column.dtype.kind == "M" for column in columns) else "number"
-    return kind, float(np.mean(nothing)) if nothing else 0.0

@@ -7,7 +7,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import math
 import re
 import warnings
 import zlib
@@ -15,6 +14,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -27,22 +27,25 @@ from priorshift.io.tables import ColumnSelection, check_columns
 from priorshift.result_tables import csv_line, escape_formula, is_formula
 
 Column = NDArray[np.float64] | list[str] | list[str | None]
+Source = Path | bytes  # a file, or the content of a pipe, which can be read only once
 
+_GZIP = b"\x1f\x8b"
+_BLOCK = 4096  # rows that are turned into columns at a time
 _WORDS = {"true": 1.0, "false": 0.0}
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?P<mark>[.,'’ \u00a0\u202f])\d{3}((?P=mark)\d{3})*([.,]\d+)?")
-_EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: thousands where one writes English, less than two elsewhere
+_AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: thousands in English, less than two elsewhere
 
 
 @dataclass(frozen=True)
 class ColumnReading:
-    """A column of cells as numbers, or as text; and its first cell of every way to write, as row and text."""
+    """A column of cells as numbers or as text, and the first cell of each notation, as its row and its text."""
 
     column: Column
     comma: tuple[int, str] | None = None  # a number with a decimal comma
     point: tuple[int, str] | None = None  # a number with a decimal point
     thousands: tuple[int, str] | None = None  # a number with marks between thousands
-    other: tuple[int, str] | None = None  # no number in any way of writing
-    sure: bool = False  # a comma in it cannot stand between thousands
+    other: tuple[int, str] | None = None  # not a number in any notation
+    sure: bool = False  # whether one of its commas cannot be a mark between thousands
 
     @property
     def is_number(self) -> bool:
@@ -54,30 +57,26 @@ class ColumnReading:
         """Read the cells of a column: numbers and missing cells, or text."""
         text = "\n".join(cells)
         if "_" not in text:
-            with suppress(ValueError):  # all of them at once, if all are numbers
+            with suppress(ValueError):  # fast, where every cell is a number
                 plain = [cell.replace(",", ".") for cell in cells] if "," in text else cells
                 column = np.fromiter(map(float, plain), np.float64, len(cells))
-                if not ("," in text or "." in text):
-                    return cls(column)
                 return cls(
                     column,
                     comma=_first(cells, lambda cell: "," in cell) if "," in text else None,
                     point=_first(cells, lambda cell: "." in cell) if "." in text else None,
                     sure="," in text and _surely_decimal(cells),
                 )
-        values = {cell: _value(cell) for cell in dict.fromkeys(cells)}
-        number = {cell for cell, value in values.items() if value is not None}
+        values = {cell: _parse_number(cell) for cell in dict.fromkeys(cells)}
+        number = {cell for cell, value in values.items() if value is not None or is_missing_word(cell)}
         marked = {cell for cell in values if cell not in number and _THOUSANDS.fullmatch(cell.strip())}
         numeric = len(number) == len(values)
-        words = {cell: None if is_missing_word(cell) else cell.strip() for cell in values} if not numeric else {}
+        words = {} if numeric else {cell: None if is_missing_word(cell) else cell.strip() for cell in values}
         return cls(
-            np.fromiter(map(values.__getitem__, cells), np.float64, len(cells))
-            if numeric
-            else list(map(words.__getitem__, cells)),
+            np.array([values[cell] for cell in cells], np.float64) if numeric else [words[cell] for cell in cells],
             comma=_first(cells, lambda cell: "," in cell and cell in number),
             point=_first(cells, lambda cell: "." in cell and cell in number and not is_missing_word(cell)),
             thousands=_first(cells, marked.__contains__) if marked else None,
-            other=_first(cells, lambda cell: cell not in number and cell not in marked) if not numeric else None,
+            other=None if numeric else _first(cells, lambda cell: cell not in number and cell not in marked),
             sure=_surely_decimal(number),
         )
 
@@ -87,26 +86,15 @@ def _first(cells: Sequence[str], wanted: Callable[[str], bool]) -> tuple[int, st
 
 
 def _surely_decimal(numbers: Iterable[str]) -> bool:
-    return any("," in cell and not _EITHER.fullmatch(cell.strip()) for cell in numbers)
+    return any("," in cell and not _AMBIGUOUS.fullmatch(cell.strip()) for cell in numbers)
 
 
-def _value(cell: str) -> float | None:
-    """Return the number that a cell is, NaN if it is missing, None if it is something else."""
-    number = _by_comma(cell) if "," in cell else _number(cell)
-    return math.nan if number is None and is_missing_word(cell) else number
-
-
-def is_number(cell: str) -> bool:
-    """Whether a cell is a number, with a decimal point or a decimal comma; true and false are words."""
-    return (_number(cell) is not None and cell.lower() not in _WORDS) or _by_comma(cell) is not None
-
-
-def _by_comma(cell: str) -> float | None:
-    """A number with a decimal comma."""
-    return _number(cell.replace(",", ".")) if cell.count(",") == 1 and "." not in cell else None
-
-
-def _number(cell: str) -> float | None:
+def _parse_number(cell: str) -> float | None:
+    """Return the number in a cell, with a decimal point or a decimal comma, or a truth value; None otherwise."""
+    if "," in cell:
+        if cell.count(",") > 1 or "." in cell:
+            return None
+        cell = cell.replace(",", ".")
     try:
         return float(cell) if "_" not in cell else None
     except ValueError:
@@ -115,131 +103,89 @@ def _number(cell: str) -> float | None:
 
 @dataclass(frozen=True)
 class CsvLayout:
-    """What the first line tells, and what is wanted."""
+    """How the text is read, and which columns are read."""
 
-    name: str
+    name: str  # of the file in messages
     separator: str
     header: list[str] | None
-    width: int
-    drop: set[str]
-    text: set[str]
+    width: int  # cells of a line
+    wanted: list[int]  # positions of the columns that are read
+    text: frozenset[int]  # positions of the columns that are not features, which are read as text
+    dropped: tuple[str, ...]
     before: int  # lines before the rows
-    mark: str | None = None  # of decimals, where it is known before
-
-    @property
-    def wanted(self) -> list[int]:
-        return [k for k in range(self.width) if self.header is None or self.header[k] not in self.drop]
-
-    @property
-    def names(self) -> list[str] | None:
-        return None if self.header is None else [self.header[k] for k in self.wanted]
-
-    def is_text(self, k: int) -> bool:
-        return self.header is not None and self.header[k] in self.text
+    mark: str | None = None  # decimal mark, where it is known from earlier rows
 
     def column(self, k: int) -> str:
+        """Return what messages call a column."""
         return f"column {self.header[k]!r}" if self.header else f"column {k}"
 
 
-def read_layout(
-    file: TextIO,
-    name: str,
-    selection: ColumnSelection,
-) -> tuple[CsvLayout, list[str], int]:
-    """Read the first line: the layout, its cells, and where the rows begin."""
-    first, before = first_line(file)
-    start = file.tell()
-    separator = separator_of(first, next(filter(str.strip, iter(file.readline, "")), ""))
-    file.seek(start)
-    lines = csv.reader(_with(first, file), delimiter=separator, skipinitialspace=True)
+def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[CsvLayout, list[str], int]:
+    """Read the first line: the layout, its cells, and the position where the rows begin."""
+    first, separator, before = _read_first_line(file)
+    lines = csv.reader(chain([first], iter(file.readline, "")), delimiter=separator, skipinitialspace=True)
     cells = [cell.strip() for cell in next(lines)]
-    before += lines.line_num - 1
-    header = None if all(is_number(cell) for cell in cells) else cells
-    if header is None and selection.extra:
-        raise InputError(f"{name} has no header, so no column {selection.extra[0]!r}; add a first line with names.")
-    if header is not None:
-        check_columns(name, header, selection.extra)
-    start, before = (0, 0) if header is None else (file.tell(), before)
-    text = {*selection.extra, *selection.optional}
-    return CsvLayout(name, separator, header, len(cells), set(selection.drop), text, before), cells, start
+    if all(_parse_number(cell) is not None and cell.lower() not in _WORDS for cell in cells):  # it is a row
+        if selection.extra:
+            raise InputError(f"{name} has no header, so no column {selection.extra[0]!r}; add a first line with names.")
+        return CsvLayout(name, separator, None, len(cells), [*range(len(cells))], frozenset(), (), before=0), cells, 0
+    check_columns(name, cells, selection.extra)
+    drop, not_features = set(selection.drop), {*selection.extra, *selection.optional}
+    wanted = [k for k, cell in enumerate(cells) if cell not in drop]
+    text = frozenset(k for k, cell in enumerate(cells) if cell in not_features)
+    dropped, before = tuple(cell for cell in cells if cell in drop), before + lines.line_num - 1
+    return CsvLayout(name, separator, cells, len(cells), wanted, text, dropped, before), cells, file.tell()
 
 
-def refuse_header_of_numbers(name: str, cells: list[str], columns: list[Column]) -> None:
-    """Names such as 0, 1, 2 or 2019, 2020, which must not become an observation.
+def _read_first_line(file: TextIO) -> tuple[str, str, int]:
+    """Read the first line that is not blank: its text, its separator and its number."""
+    first, number = file.readline(), 1
+    while first and not first.strip():
+        first, number = file.readline(), number + 1
+    start = file.tell()
+    second = next(filter(str.strip, iter(file.readline, "")), "")
+    file.seek(start)
+    # The separator occurs equally often in two lines, outside quotes; a comma comes last: it may be a decimal mark.
+    bare = [re.sub(r"\s*([,;])\s*", r"\1", re.sub('"[^"]*"', "", line)) for line in (first, second) if line.strip()]
+    counts = {mark: [line.count(mark) for line in bare] for mark in "\t;,"}
+    equal = [mark for mark, count in counts.items() if min(count) == max(count) > 0]
+    return first, equal[0] if equal else max(",;\t", key=lambda mark: min(counts[mark])), number
 
-    Consecutive whole numbers or distinct years are taken for names, unless they may well be a row: two or three
-    numbers, not from 0 on, each within the range of the whole numbers below it.
-    """
+
+def check_header_of_numbers(name: str, cells: list[str], columns: list[Column]) -> None:
+    """Refuse a first line of numbers that are probably names: 0, 1, 2, or years."""
     if not all(re.fullmatch(r"\d{1,9}", cell) for cell in cells):
         return
     first = [int(cell) for cell in cells]
     consecutive = len(first) > 1 and first == list(range(first[0], first[0] + len(first)))
     years = len(set(first)) == len(first) and all(1900 <= number <= 2100 for number in first)
-    if not (consecutive or years):
-        return
-    if not (consecutive and (first[0] == 0 or len(first) > 3)) and all(map(_like_a_row, first, columns)):
+    surely_names = consecutive and (first[0] == 0 or len(first) > 3)
+    if not (consecutive or years) or (not surely_names and all(map(_may_be_in, first, columns))):
         return
     shown = ", ".join(cells[:2]) + ", …" * (len(cells) > 2 or first[0] == 0)
-    raise InputError(
-        f"{name} begins with {shown}, which may be a header of numbers or a row; give the columns names that are not "
-        "numbers, or, if it is a row, add a first line with names."
-    )
+    raise InputError(f"{name} begins with {shown}, a header of numbers or a row; add a first line with names.")
 
 
-def _like_a_row(first: int, column: Column) -> bool:
+def _may_be_in(first: int, column: Column) -> bool:
+    """Return whether a number is within the range of a column's whole numbers below the first line."""
     below = np.asarray(column[1:])
-    return bool(
-        below.dtype.kind == "f" and below.size and (below % 1 == 0).all() and below.min() <= first <= below.max()
-    )
+    is_whole = below.dtype.kind == "f" and below.size and (below % 1 == 0).all()
+    return bool(is_whole and below.min() <= first <= below.max())
 
 
-def first_line(file: TextIO) -> tuple[str, int]:
-    """The first line that is not blank, and its number."""
-    line, number = file.readline(), 1
-    while line and not line.strip():
-        line, number = file.readline(), number + 1
-    return line, number
-
-
-def _with(first: str, file: TextIO) -> Iterable[str]:
-    yield first
-    yield from iter(file.readline, "")
-
-
-def separator_of(first: str, second: str) -> str:
-    """The mark that stands equally often in two lines, outside quotes; a comma last, since it may be a decimal one."""
-    bare = [re.sub(r"\s*([,;])\s*", r"\1", re.sub('"[^"]*"', "", line)) for line in (first, second) if line.strip()]
-    counts = {mark: [line.count(mark) for line in bare] for mark in "\t;,"}
-    alike = [mark for mark, count in counts.items() if min(count) == max(count) > 0]
-    return alike[0] if alike else max(",;\t", key=lambda mark: min(counts[mark]))
-
-
-Source = Path | bytes  # a file, or what was read of something that can be read only once
-
-_GZIP = b"\x1f\x8b"
-_BLOCK = 4096  # rows that are turned into columns at a time
-
-
-def read_csv(
-    source: Source, name: str, selection: ColumnSelection
-) -> tuple[list[str] | None, list[str] | None, list[Column]]:
-    """Read the header, the names of the columns that are wanted, and those columns.
-
-    Extra columns are lists of text. Others are numbers, with NaN for missing cells, or, where a cell is neither a
-    number nor missing, lists of text with None for missing cells. A first line of numbers alone means that there is no
-    header.
-    """
-    with refusing(name), open_text(source) as file:
+def read_csv(source: Source, name: str, selection: ColumnSelection) -> tuple[CsvLayout, list[Column]]:
+    """Read the layout and the wanted columns: extra ones as text, others as numbers with NaN, or as text with None."""
+    with explain_errors(name), open_text(source) as file:
         layout, first, start = read_layout(file, name, selection)
-        columns = read_columns_of(file, start, layout)
+        columns = read_columns(file, start, layout)
         if layout.header is None:
-            refuse_header_of_numbers(name, first, columns)
-        return layout.header, layout.names, columns
+            check_header_of_numbers(name, first, columns)
+        return layout, columns
 
 
 @contextmanager
-def refusing(name: str) -> Iterator[None]:
-    """What is no text that can be read, said in a sentence."""
+def explain_errors(name: str) -> Iterator[None]:
+    """Raise an InputError for text that cannot be read."""
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile):
@@ -251,45 +197,58 @@ def refusing(name: str) -> Iterator[None]:
 
 
 def open_text(source: Source) -> TextIO:
-    """The text, without a byte order mark; what is gzipped is unpacked on the way, whatever its name."""
+    """Open the text without its byte order mark; gzipped content is decompressed, whatever the file is called."""
     raw: Any = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
     if raw.read(2) == _GZIP:
         if not isinstance(source, bytes):
-            raw.close()  # which gzip would leave open
+            raw.close()  # gzip would leave it open
         raw = gzip.GzipFile(fileobj=io.BytesIO(source)) if isinstance(source, bytes) else gzip.GzipFile(source)
     raw.seek(0)
     return io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
 
 
-def read_columns_of(file: TextIO, start: int, layout: CsvLayout) -> list[Column]:
-    """The wanted columns: all numbers at once if that can be, otherwise cell by cell."""
+def read_columns(file: TextIO, start: int, layout: CsvLayout) -> list[Column]:
+    """Read the wanted columns: all numbers at once where possible, otherwise cell by cell."""
     wanted = layout.wanted
-    numeric = [k for k in wanted if not layout.is_text(k)]
-    values = _numbers_at_once(file, start, layout, numeric) if numeric and layout.mark != "," else None
+    numeric = [k for k in wanted if k not in layout.text]
+    values = _load_numbers(file, start, layout, numeric) if numeric and layout.mark != "," else None
     if values is not None and len(numeric) == layout.width:
-        return [values[:, k] for k in range(layout.width)]
+        return list(values.T)
     file.seek(start)
-    others = wanted if values is None else [k for k in wanted if layout.is_text(k)]
-    cells, lines = _cells(file, layout, others)
+    cells, lines = _read_cells(file, layout, wanted if values is None else [k for k in wanted if k in layout.text])
     if values is not None and len(values) != len(lines):  # the two readers do not agree on what a row is
         file.seek(start)
-        cells, lines = _cells(file, layout, wanted)
+        cells, lines = _read_cells(file, layout, wanted)
         values = None
     if not lines:
         raise InputError(f"{layout.name} has a header but no rows; pass a file with at least two rows.")
-    text = {k: [cell.strip() for cell in column] for k, column in cells.items() if layout.is_text(k)}
+    text = {k: [cell.strip() for cell in column] for k, column in cells.items() if k in layout.text}
     text = _with_points(text, values, {k: cells[k] for k in numeric if k in cells}, layout.mark)
     if values is not None:
-        numbers: dict[int, Any] = {k: values[:, j] for j, k in enumerate(numeric)}
+        numbers: dict[int, Any] = dict(zip(numeric, values.T, strict=True))
     else:
-        numbers = _read_cells({k: cells.pop(k) for k in numeric}, lines, layout)
+        numbers = _convert_cells({k: cells.pop(k) for k in numeric}, lines, layout)
     return [text[k] if k in text else numbers[k] for k in wanted]
+
+
+def _load_numbers(file: TextIO, start: int, layout: CsvLayout, numeric: list[int]) -> NDArray[np.float64] | None:
+    """Read the numeric columns at once; None where a cell is not a plain number or a line has another width."""
+    file.seek(start)
+    use = None if len(numeric) == layout.width else numeric
+    try:
+        with warnings.catch_warnings(action="ignore"):  # loadtxt warns of a file without rows
+            values = np.loadtxt(file, delimiter=layout.separator, quotechar='"', comments=None, ndmin=2, usecols=use)
+    except UnicodeDecodeError:
+        raise
+    except ValueError:
+        return None
+    return values if len(values) and values.shape[1] == len(numeric) else None
 
 
 def _with_points(
     text: dict[int, list[str]], values: NDArray[np.float64] | None, others: dict[int, list[str]], mark: str | None
 ) -> dict[int, list[str]]:
-    """Columns set aside that are numbers, with points for decimal commas, where the file has these and no points."""
+    """Write the numbers of text columns with decimal points, where the file surely has decimal commas."""
     readings = {k: ColumnReading.from_cells(column) for k, column in text.items()}
     numbers = {k: reading for k, reading in readings.items() if reading.is_number}
     if not any(reading.comma for reading in numbers.values()):
@@ -304,23 +263,8 @@ def _with_points(
     return {k: [c.replace(",", ".") for c in column] if k in numbers else column for k, column in text.items()}
 
 
-def _numbers_at_once(file: TextIO, start: int, layout: CsvLayout, numeric: list[int]) -> NDArray[np.float64] | None:
-    """The numeric columns, or None if a cell is not a plain number or a line has another number of cells."""
-    file.seek(start)
-    every = len(numeric) == layout.width
-    try:
-        with warnings.catch_warnings(action="ignore"):  # loadtxt warns of a file without rows
-            values = np.loadtxt(file, delimiter=layout.separator, quotechar='"', comments=None, ndmin=2,
-                                usecols=None if every else numeric)  # fmt: skip
-    except ValueError as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise
-        return None
-    return values if len(values) and values.shape[1] == len(numeric) else None
-
-
-def _cells(file: TextIO, layout: CsvLayout, wanted: list[int]) -> tuple[dict[int, list[str]], array[int]]:
-    """The cells of some columns, and the line of each row; every row must be as wide as the first line."""
+def _read_cells(file: TextIO, layout: CsvLayout, wanted: list[int]) -> tuple[dict[int, list[str]], array[int]]:
+    """Read the cells of some columns and the line number of each row; every row must be as wide as the first line."""
     columns: dict[int, list[str]] = {k: [] for k in wanted}
     lines = array("q")
     rows: list[list[str]] = []
@@ -333,15 +277,12 @@ def _cells(file: TextIO, layout: CsvLayout, wanted: list[int]) -> tuple[dict[int
 
     reader = csv.reader(file, delimiter=layout.separator, skipinitialspace=True)
     for row in reader:
-        if is_blank(row):
+        if _is_blank(row):
             continue
         line = layout.before + reader.line_num
         if len(row) != layout.width:
-            cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
-            raise InputError(
-                f"{layout.name} has {cells} in line {line}, but {layout.width} in its first line; "
-                "mend the line (a missing cell, or a separator inside a value?)."
-            )
+            found = f"{len(row)} cell{'s' * (len(row) != 1)} in line {line}"
+            raise InputError(f"{layout.name} has {found}, but {layout.width} in its first line; correct the line.")
         rows.append(row)
         lines.append(line)
         if len(rows) == _BLOCK:
@@ -350,121 +291,90 @@ def _cells(file: TextIO, layout: CsvLayout, wanted: list[int]) -> tuple[dict[int
     return columns, lines
 
 
-def _read_cells(cells: dict[int, list[str]], lines: array[int], layout: CsvLayout) -> dict[int, Column]:
-    """Read columns of cells as numbers or as text, and refuse numbers that can be read in two ways."""
+def _is_blank(row: list[str]) -> bool:
+    return not row or (len(row) == 1 and not row[0].strip())
+
+
+def _convert_cells(cells: dict[int, list[str]], lines: array[int], layout: CsvLayout) -> dict[int, Column]:
+    """Convert columns of cells to numbers or text, and refuse numbers that can be read in two ways."""
     readings = {k: ColumnReading.from_cells(cells.pop(k)) for k in list(cells)}
 
-    def at(found: tuple[int, str], k: int) -> str:
-        return f"line {lines[found[0]]}, {layout.column(k)}"
+    def describe(cell: tuple[int, str], k: int) -> str:
+        return f"{cell[1].strip()!r} in line {lines[cell[0]]}, {layout.column(k)}"
 
     for k, reading in readings.items():
         if reading.thousands and not reading.other:
-            raise InputError(
-                f"{layout.name} holds {reading.thousands[1].strip()!r} in {at(reading.thousands, k)}, which looks like "
-                "a number with a mark between thousands; write numbers without such marks."
-            )
-    _refuse_two_decimal_marks({k: r for k, r in readings.items() if r.is_number}, layout, at)
+            shown = describe(reading.thousands, k)
+            raise InputError(f"{layout.name} holds {shown}, which seems to have marks between thousands; remove these.")
+    numbers = {k: reading for k, reading in readings.items() if reading.is_number}
+    earlier = "the other mark in earlier rows"
+    commas = [describe(reading.comma, k) for k, reading in numbers.items() if reading.comma]
+    points = [describe(reading.point, k) for k, reading in numbers.items() if reading.point]
+    commas, points = commas or [earlier] * (layout.mark == ","), points or [earlier] * (layout.mark == ".")
+    if commas and points:
+        here, other = (points[0], commas[0]) if commas[0] == earlier else (commas[0], points[0])
+        raise InputError(f"{layout.name} holds {here}, and {other}; use either decimal commas or decimal points.")
+    if commas and not layout.mark and not any(reading.sure for reading in numbers.values()):
+        ambiguous = f"{commas[0]}, which may be a decimal comma or a mark between thousands"
+        raise InputError(f"{layout.name} holds {ambiguous}; write numbers with decimal points.")
     return {k: reading.column for k, reading in readings.items()}
 
 
-def _refuse_two_decimal_marks(
-    numbers: dict[int, ColumnReading], layout: CsvLayout, at: Callable[[tuple[int, str], int], str]
-) -> None:
-    """Decimal commas beside decimal points, and commas of which no cell tells what they are."""
-
-    def first(mark: str) -> str | None:
-        found = ((reading.comma if mark == "," else reading.point, k) for k, reading in numbers.items())
-        return next((f"{cell[1].strip()!r} in {at(cell, k)}" for cell, k in found if cell), None)
-
-    comma, point = first(","), first(".")
-    before = "the other mark in rows before" if layout.mark else None
-    comma, point = comma or (before if layout.mark == "," else None), point or (before if layout.mark == "." else None)
-    if comma and point:
-        held, other = (comma, point) if comma != before else (point, comma)
-        raise InputError(
-            f"{layout.name} holds {held}, and {other}: decimal commas and decimal points in one file; "
-            "write all numbers in one way."
-        )
-    if comma and not layout.mark and not any(reading.sure for reading in numbers.values()):
-        raise InputError(
-            f"{layout.name} holds {comma}, which may be a decimal comma or a mark between thousands, and no other cell "
-            "tells which; write numbers with decimal points."
-        )
-
-
-def decimal_mark(text: str, layout: CsvLayout) -> str | None:
-    """The mark that surely stands before decimals in some rows; None where none does."""
-    cells, _ = _cells(io.StringIO(text, newline=""), layout, layout.wanted)
+def find_decimal_mark(text: str, layout: CsvLayout) -> str | None:
+    """Return the decimal mark that some rows surely have; None where they have none."""
+    cells, _ = _read_cells(io.StringIO(text, newline=""), layout, layout.wanted)
     readings = [reading for c in cells.values() if (reading := ColumnReading.from_cells(c)).is_number]
     if any(reading.point for reading in readings):
         return "."
     return "," if any(reading.sure for reading in readings) else None
 
 
+def split_rows(lines: Iterable[str], separator: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the cells of each row that is not blank, and the lines that it is written in."""
+    pending: list[str] = []
+
+    def feed() -> Iterator[str]:
+        for line in lines:
+            pending.append(line)
+            yield line
+
+    for row in csv.reader(feed(), delimiter=separator, skipinitialspace=True):
+        if not _is_blank(row):
+            yield row, "".join(pending)
+        pending.clear()
+
+
 def add_columns(
     source: Source, output: Path, columns: dict[str, Sequence[str]], *, packed: bool = False, safe: bool = False
 ) -> int:
-    """Write a copy of the text with more columns: a cell for each of its rows, in its dialect, gzipped if `packed`.
+    """Write a copy of the text with more columns, and return the number of cells left that look like formulas.
 
-    Its own lines are copied as they are, since whoever joins the copy on a column must find the same cells. For a
-    spreadsheet they may be made `safe`: an apostrophe before what it would take for a formula. Returned is the number
-    of cells that were left as such.
+    Its own lines are copied byte by byte, so that the copy can be joined on any column. With `safe`, cells that a
+    spreadsheet would compute get an apostrophe instead. The copy is gzipped if `packed`.
     """
     with open_text(source) as file:
-        first, _ = first_line(file)
-        separator = separator_of(first, next(filter(str.strip, iter(file.readline, "")), ""))
+        _, separator, _ = _read_first_line(file)
         file.seek(0)
-        rows, lines = _rows_and_lines(file, separator)
+        rows = list(split_rows(file, separator))
+    last, line = rows[-1]
+    further = io.StringIO(line.rstrip("\r\n") + separator, newline="")
+    if next(csv.reader(further, delimiter=separator, skipinitialspace=True)) != [*last, ""]:
+        rows[-1] = last, csv_line(last, separator)  # a quote that is never closed would swallow a further cell
     added: list[Sequence[str]] = list(zip(*columns.values(), strict=True))
     header = [(*columns,)] * (len(rows) - len(added))
-    if _by_commas(rows[len(header) :]):
-        added = [tuple(c.replace(".", ",") if is_number(c) else c for c in more) for more in added]
+    readings = [ColumnReading.from_cells(c) for c in zip(*(row for row, _ in rows[len(header) :]), strict=True)]
+    numbers = [reading for reading in readings if reading.is_number]
+    if any(reading.comma for reading in numbers) and not any(reading.point for reading in numbers):
+        added = [[c if _parse_number(c) is None else c.replace(".", ",") for c in cells] for cells in added]
     formulas, end = 0, "\n"
     opened: Any = gzip.open if packed else open
     with opened(output, "wt", encoding="utf-8", newline="") as file:
-        for row, line, more in zip(rows, lines, [*header, *added], strict=True):
+        for (row, line), cells in zip(rows, [*header, *added], strict=True):
             if safe:
                 line = csv_line([escape_formula(cell) for cell in row], separator)
             else:
                 formulas += sum(map(is_formula, row))
             text = line.rstrip("\r\n")
             end = line[len(text) :] or end  # the last line may have none
-            file.write(text + separator + csv_line(more, separator, end))
+            file.write(text + separator + csv_line(cells, separator, end))
     return formulas
-
-
-def _rows_and_lines(file: TextIO, separator: str) -> tuple[list[list[str]], list[str]]:
-    """Cells of all rows, and the lines that they stand in."""
-    rows, lines, taken = [], [], []
-
-    def kept() -> Iterator[str]:
-        for line in file:
-            taken.append(line)
-            yield line
-
-    for row in csv.reader(kept(), delimiter=separator, skipinitialspace=True):
-        if not is_blank(row):
-            rows.append(row)
-            lines.append("".join(taken))
-        taken.clear()
-    if lines and _is_open(lines[-1], rows[-1], separator):
-        lines[-1] = csv_line(rows[-1], separator)
-    return rows, lines
-
-
-def _is_open(line: str, row: list[str], separator: str) -> bool:
-    """Whether a quote in it is never closed, which would swallow a further cell."""
-    further = io.StringIO(line.rstrip("\r\n") + separator, newline="")
-    return next(csv.reader(further, delimiter=separator, skipinitialspace=True)) != [*row, ""]
-
-
-def _by_commas(rows: list[list[str]]) -> bool:
-    """Whether these rows are written with decimal commas."""
-    readings = [ColumnReading.from_cells(column) for column in zip(*rows, strict=True)]
-    numbers = [reading for reading in readings if reading.is_number]
-    return any(reading.comma for reading in numbers) and not any(reading.point for reading in numbers)
-
-
-def is_blank(row: list[str]) -> bool:
-    """Whether a line that was split into cells holds nothing."""
-    return not row or (len(row) == 1 and not row[0].strip())

@@ -6,7 +6,6 @@ stays one, with a further column where cells are missing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -15,118 +14,101 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from priorshift.arrays import Floats, Mask
+from priorshift.arrays import Floats
 from priorshift.errors import ColumnWarning, InputError
 from priorshift.formatting import drop_hint
-from priorshift.io.cells import Cells, as_date, as_dates, as_number, as_text, is_missing
-from priorshift.io.header_fields import Fields
+from priorshift.io.cells import Cells, as_date, as_dates, as_number, as_text, is_missing, object_cells
+from priorshift.io.files import Fields
 from priorshift.io.readers import read_table
 from priorshift.io.tables import LARGEST, Origin, Table, match_columns
 from priorshift.warning_records import warn
 
-MISSING = "(missing)"  # the level of a cell without value
-RARE = "(rare)"
+_MISSING = "(missing)"  # the level of a cell without a value
+_RARE = "(rare)"
+_DAY = np.timedelta64(1, "D")
+_YEAR = 365.2425  # days
+_FEW_LEVELS = 20  # always allowed
+_FEW_ROWS = 2  # of a text that hardly repeats
+_LONGEST_NAME = 60  # characters of a column's name in the summary line
+_PLURALS = {"number": "numbers", "category": "categories", "date": "dates", "left out": "left out"}
+_STORED = {"number": "median gaps", "date": "median gaps", "category": "kept rare", "left out": ""}  # of each kind
 
 
 @dataclass(frozen=True)
 class Levels:
-    """Levels with a column of their own, and rare ones, which share one with all that were never seen.
-
-    Where no level is rare there is no such column, and a level that was never seen is 0 everywhere.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from priorshift.io.encoding import Levels
-    >>> levels = Levels.of(np.array(["a", "b", "a", None], dtype=object), 2)
-    >>> levels
-    Levels(kept=('a',), rares=2, rare=('(missing)', 'b'))
-    >>> levels.encode(np.array(["a", "b", "new"], dtype=object))
-    array([[1., 0.],
-           [0., 1.],
-           [0., 1.]])
-    """
+    """Levels of a category with a column each; rare levels share one with unseen levels, if there are any."""
 
     kept: tuple[str, ...]
     rares: int
-    rare: tuple[str, ...] = ()  # their names, where they are known
+    rare: tuple[str, ...] = ()  # names of the rare levels; empty after `from_header`
 
     @classmethod
-    def of(cls, cells: Cells, least: int) -> Levels:
-        """From a column of text; a level of fewer than `least` rows is rare."""
-        levels, counts = np.unique(named(cells), return_counts=True)
-        rare = tuple(levels[counts < least].tolist())
-        return cls(tuple(levels[counts >= least].tolist()), len(rare), rare)
-
-    @property
-    def known(self) -> tuple[str, ...]:
-        """All that were seen, in the order of the alphabet."""
-        return tuple(sorted((*self.kept, *self.rare)))
+    def fit(cls, cells: Cells, min_frequency: int) -> Levels:
+        """Find the levels of a column of text; those with fewer than `min_frequency` rows are rare."""
+        levels, counts = np.unique(_name_missing(cells), return_counts=True)
+        rare = tuple(levels[counts < min_frequency].tolist())
+        return cls(tuple(levels[counts >= min_frequency].tolist()), len(rare), rare)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns."""
-        return (*self.kept, RARE) if self.rares else self.kept
+        """Names of the encoded columns."""
+        return (*self.kept, _RARE) if self.rares else self.kept
 
     def __str__(self) -> str:
         kept, rare = len(self.kept), self.rares
         together = f" and {rare} rare one{'s' * (rare != 1)} together" * bool(rare)
         return f"{kept} level{'s' * (kept != 1)}{together}"
 
-    def is_new(self, cells: Cells) -> Mask:
-        """Which cells of a column of text hold a level that was never seen."""
-        known = frozenset(self.known)
-        return np.array([level not in known for level in named(cells)], dtype=bool)
+    def unseen(self, cells: Cells) -> list[str | None]:
+        """Return the cells whose level the fitted sample lacks; None is a missing cell."""
+        known = {*self.kept, *self.rare}
+        return [cell for cell in cells if (_MISSING if cell is None else cell) not in known]
 
     def encode(self, cells: Cells) -> Floats:
-        """The columns of 0 and 1."""
+        """Return the columns of 0 and 1."""
         place = {level: k for k, level in enumerate(self.kept)}
         together = len(self.kept)
-        made = np.zeros((len(cells), together + 1))
-        made[np.arange(len(cells)), [place.get(level, together) for level in named(cells)]] = 1
-        return made[:, : len(self.names)]
+        columns = np.zeros((len(cells), together + 1))
+        columns[np.arange(len(cells)), [place.get(level, together) for level in _name_missing(cells)]] = 1
+        return columns[:, : len(self.names)]
 
 
-def named(cells: Cells) -> Cells:
-    """A column of text whose missing cells are a level like any other."""
-    return np.array([MISSING if cell is None else cell for cell in cells], dtype=object)
+def _name_missing(cells: Cells) -> Cells:
+    """Return a column of text whose missing cells are a level like any other."""
+    return np.array([_MISSING if cell is None else cell for cell in cells], dtype=object)
 
 
-_DAY = np.timedelta64(1, "D")
-_PLURALS = {"number": "numbers", "category": "categories", "date": "dates"}
-_STORED = {"number": "median gaps", "date": "median gaps", "category": "kept rare", "left out": ""}  # of each kind
-_LONGEST = 60  # characters of a name in the line
 _NO_LEVELS = Levels((), 0)
 
 
 @dataclass(frozen=True)
 class EncodedColumn:
-    """What was done with one column."""
+    """How one column is encoded."""
 
     name: str
     kind: str  # "number", "category", "date" or "left out"
     became: str
     missing: float  # share of the rows that it was fitted on
     median: float = 0.0  # of a number or a date, in days
-    gaps: bool = False  # whether one of them was missing
+    gaps: bool = False  # whether a number or a date was missing
     levels: Levels = _NO_LEVELS  # of a category
 
     @classmethod
-    def of(cls, name: str, cells: Cells, min_frequency: int) -> EncodedColumn:
-        """Decided by the cells of one sample."""
+    def fit(cls, name: str, cells: Cells, min_frequency: int) -> EncodedColumn:
+        """Decide by the cells of one sample how a column is encoded."""
         empty = is_missing(cells)
         missing = float(empty.mean())
         if empty.all():
             return cls(name, "left out", "nothing", missing)
         if cells.dtype == object:
-            levels = Levels.of(cells, min_frequency)
+            levels = Levels.fit(cells, min_frequency)
             return cls(name, "category", str(levels), missing, levels=levels)
         kind = "date" if cells.dtype.kind == "M" else "number"
-        median, gaps = float(np.nanmedian(in_days(cells))), bool(empty.any())
+        median, gaps = float(np.nanmedian(_in_days(cells))), bool(empty.any())
         became = "itself" if kind == "number" else "days, sine and cosine of the time of the year"
         if gaps:
-            day = np.datetime64(0, "D") + np.timedelta64(int(median), "D") if kind == "date" else None
-            became += f", median {f'{median:.4g}' if day is None else day} where missing; and whether it is missing"
+            shown = np.datetime64(int(median), "D") if kind == "date" else f"{median:.4g}"
+            became += f", median {shown} where missing; and whether it is missing"
         return cls(name, kind, became, missing, median, gaps)
 
     @property
@@ -135,39 +117,36 @@ class EncodedColumn:
         return self.kind in ("number", "date")
 
     def to_header(self) -> dict[str, Any]:
-        """All that encoding needs, in words and numbers, as JSON can hold them.
-
-        Names of rare levels are not among it: they change no number, and may tell of a single person.
-        """
-        made: dict[str, Any] = {"name": self.name, "kind": self.kind, "became": self.became, "missing": self.missing}
+        """Return what encoding needs as JSON values, without names of rare levels, which may identify a person."""
+        header: dict[str, Any] = {"name": self.name, "kind": self.kind, "became": self.became, "missing": self.missing}
         if self.is_quantity:
-            made |= {"median": self.median, "gaps": self.gaps}
+            header |= {"median": self.median, "gaps": self.gaps}
         if self.kind == "category":
-            made |= {"kept": list(self.levels.kept), "rare": self.levels.rares}
-        return made
+            header |= {"kept": list(self.levels.kept), "rare": self.levels.rares}
+        return header
 
     @classmethod
     def from_header(cls, header: Any) -> EncodedColumn:
-        """What `to_header` gave, checked, since it may be someone else's."""
+        """Read what `to_header` returned, perhaps in someone else's file; it is checked."""
         kind = header.get("kind") if isinstance(header, dict) else None
         known = kind if isinstance(kind, str) and kind in _STORED else "left out"  # which has the fewest fields
         fields = Fields(header, f"name kind became missing {_STORED[known]}", "an encoded column")
         if kind != known:
             raise fields.refused(f"its kind is {str(kind)[:40]!r}")
-        made = fields.text("name"), known, fields.text("became"), fields.number("missing", 0, 1)
+        column = cls(fields.text("name"), known, fields.text("became"), fields.number("missing", 0, 1))
         if known == "category":
             levels = Levels(fields.texts("kept"), fields.whole("rare"))
             if not levels.names:
                 raise fields.refused("it has no level")
-            return cls(*made, levels=levels)
+            return replace(column, levels=levels)
         if known == "left out":
-            return cls(*made)
-        return cls(*made, fields.number("median", -LARGEST, LARGEST), fields.flag("gaps"))
+            return column
+        return replace(column, median=fields.number("median", -LARGEST, LARGEST), gaps=fields.flag("gaps"))
 
 
 @dataclass(frozen=True)
 class EncodingSummary:
-    """What was done with each column; it prints as a table.
+    """How each column is encoded; it prints as a table.
 
     Examples
     --------
@@ -187,17 +166,18 @@ class EncodingSummary:
         return "\n".join("  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
     def line(self) -> str:
-        """One line: how many columns of each kind, with the names of all but the numbers."""
+        """Return one line: how many columns of each kind, with the names of all but the numbers."""
         parts = []
-        for kind in ("number", "category", "date", "left out"):
-            names = [_cut(c.name) for c in self.columns if c.kind == kind]
+        for kind, plural in _PLURALS.items():
+            names = [c.name for c in self.columns if c.kind == kind]
             if names:
-                told = f"{len(names)} {kind if len(names) == 1 else _PLURALS.get(kind, kind)}"
-                parts.append(told if kind == "number" else f"{told} ({', '.join(names)})")
+                short = (name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…" for name in names)
+                count = f"{len(names)} {kind if len(names) == 1 else plural}"
+                parts.append(count if kind == "number" else f"{count} ({', '.join(short)})")
         return ", ".join(parts)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Give plain words and numbers, by the names of the columns.
+        """Return kind, encoding and share of missing cells of each column, by its name.
 
         Returns
         -------
@@ -207,48 +187,38 @@ class EncodingSummary:
         return {c.name: {"kind": c.kind, "became": c.became, "missing": round(c.missing, 4)} for c in self.columns}
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
-
-
-def in_days(cells: Cells) -> Floats:
-    """Numbers as they are and dates in days, with NaN."""
+def _in_days(cells: Cells) -> Floats:
+    """Return numbers as they are and dates in days, with NaN."""
     if cells.dtype.kind != "M":
         return cells
     return np.where(np.isnat(cells), np.nan, (cells - np.datetime64(0, "us")) / _DAY).astype(np.float64)
 
 
-_FEW_LEVELS = 20  # which are never too many
-_HARDLY = 2  # rows that a text stands in
-_DAY = np.timedelta64(1, "D")
-_YEAR = 365.2425  # days
-
-
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Make numbers of a table with categories, dates and missing cells.
+    """Encode a table with categories, dates and missing cells as numbers.
 
-    What a column is, is decided by the sample that it is fitted on, the unlabelled source sample:
+    The sample that the encoder is fitted on, the unlabelled source sample, decides how each column is encoded:
 
-    - Numbers and truth values stay as they are. Where that sample has missing cells, they become its median, and a
-      column more says where.
-    - Text, categoricals and other objects become a column of 0 and 1 for each level; rare levels are one, together
-      with levels that were not there; a missing cell is a level like any other.
-    - Dates become days, and sine and cosine of the time of the year; a time zone is brought to UTC. Text is a date
-      where every cell is one as ISO 8601 writes it. Missing dates are as missing numbers.
+    - Numbers and truth values stay as they are. If that sample has missing cells, they become its median, and a
+      further column marks them.
+    - Text, categoricals and other objects become a column of 0 and 1 for each level. Rare levels share one column with
+      levels that the sample lacks. A missing cell is a level like any other.
+    - Dates become days, and sine and cosine of the time of the year; times with a zone are converted to UTC. Text is
+      read as dates if every cell is an ISO 8601 date. Missing dates are treated like missing numbers.
     - Durations and times of the day become days.
 
-    A column without any value is left out, with a warning. Text that most rows share with hardly another one is
-    refused: it is a name or an id rather than a category.
+    A column without any value is left out, with a warning. Text that hardly repeats is refused: it is a name or an id
+    rather than a category.
 
     Parameters
     ----------
     min_frequency : int
-        Rows of a level below which it is rare.
+        A level with fewer rows is rare. Default 10.
 
     Attributes
     ----------
     summary_ : EncodingSummary
-        What is done with each column.
+        How each column is encoded.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -270,7 +240,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.min_frequency = min_frequency
 
     def fit(self, table: Any, y: Any = None) -> Self:
-        """Decide what each column is.
+        """Decide how each column is encoded.
 
         Parameters
         ----------
@@ -284,32 +254,28 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Self
             The fitted encoder.
         """
-        whole = isinstance(self.min_frequency, (int, np.integer)) and not isinstance(self.min_frequency, bool)
-        if not (whole and self.min_frequency >= 1):
-            raise InputError(
-                f"min_frequency is {self.min_frequency!r}, but it must be a whole number of rows from 1 on, such as 10."
-            )
-        mixed = read_table(table, "the table").as_cells()
-        self.n_features_in_ = mixed.width
-        if mixed.columns:
-            self.feature_names_in_ = np.asarray(mixed.columns, dtype=object)
+        is_whole = isinstance(self.min_frequency, (int, np.integer)) and not isinstance(self.min_frequency, bool)
+        if not (is_whole and self.min_frequency >= 1):
+            raise InputError(f"min_frequency is {self.min_frequency!r}, but it must be a whole number from 1 on.")
+        sample = read_table(table, "the table").as_cells()
+        self.n_features_in_ = sample.width
+        if sample.columns:
+            self.feature_names_in_ = np.asarray(sample.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        cells = [_decided(column) for column in mixed.cells]
-        columns = [EncodedColumn.of(mixed.label(k), cells[k], self.min_frequency) for k in range(mixed.width)]
+        columns = []
+        for k, cells in enumerate(sample.cells):
+            dates = as_dates(cells) if cells.dtype == object and not is_missing(cells).all() else None
+            cells = cells if dates is None else dates
+            columns.append(EncodedColumn.fit(sample.label(k), cells, self.min_frequency))
+            if columns[-1].kind == "category":
+                _check_repeats(cells, sample, k)
         if all(column.kind == "left out" for column in columns):
-            raise InputError(f"no column of {mixed.name} has a value; pass columns that have some.")
+            raise InputError(f"no column of {sample.name} has a value; pass columns that have some.")
         for k, column in enumerate(columns):
             if column.kind == "left out":
-                warn(
-                    f"Left out {mixed.column(k)}: it has no value in {mixed.name}, which decides how columns are "
-                    "encoded; drop it, or find out why it is empty.",
-                    ColumnWarning,
-                )
-        for k, column in enumerate(columns):
-            if column.kind == "category":
-                self._check_levels(cells[k], mixed, k)
-        self._set_columns(columns)
+                warn(f"Left out {sample.column(k)}: it has no value in {sample.name}; drop or fill it.", ColumnWarning)
+        self.summary_ = EncodingSummary(tuple(columns))
         return self
 
     def transform(self, table: Any) -> Floats:
@@ -318,7 +284,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         table : data frame, array-like or path
-            Of any sample; columns are matched by name where there are names.
+            Any sample; columns are matched by name if they have names.
 
         Returns
         -------
@@ -326,10 +292,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Finite numbers.
         """
         check_is_fitted(self, "summary_")
-        return self.encode(self.fitting(read_table(table, "the table").as_cells(), "the fitted table"))
+        return self.encode(self.convert(read_table(table, "the table").as_cells(), "the fitted table"))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Name the columns that `transform` gives.
+        """Return the names of the columns that `transform` returns.
 
         Parameters
         ----------
@@ -341,59 +307,65 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray of object
         """
         check_is_fitted(self, "summary_")
-        names = [self._quantity_name(k) for k in self._quantities]
-        names += [f"{self._labels[k]} (missing)" for k in self._gaps]
-        names += [f"{self._labels[k]} ({part} of the year)" for k in self._dates for part in ("sine", "cosine")]
-        names += [f"{self._labels[k]} = {level}" for k in self._categories for level in self._levels[k].names]
-        return np.asarray(names, dtype=object)
+        return np.asarray([name for name, _ in self._encoded_columns()], dtype=object)
 
-    def fitting(self, table: Table, first: str = "the unlabelled source sample") -> Table:
-        """The table with every column in the form that it had when it was fitted, or a sentence about what is not.
+    def _encoded_columns(self) -> list[tuple[str, int]]:
+        """Return the name and the original position of each encoded column: quantities first, then 0 and 1."""
+        columns = list(enumerate(self.summary_.columns))
+        dates = [(k, c) for k, c in columns if c.kind == "date"]
+        encoded = [(f"{c.name} (days)" if c.kind == "date" else c.name, k) for k, c in columns if c.is_quantity]
+        encoded += [(f"{c.name} (missing)", k) for k, c in columns if c.gaps]
+        encoded += [(f"{c.name} ({part} of the year)", k) for k, c in dates for part in ("sine", "cosine")]
+        encoded += [(f"{c.name} = {level}", k) for k, c in columns for level in c.levels.names]
+        return encoded
 
-        `first` is what the sentence calls the sample that it was fitted on.
-        """
-        nothing = tuple(np.empty(0) for _ in range(self.n_features_in_))
-        table = match_columns([Table(first, np.empty((0, 0)), self.names, cells=nothing), table])[1]
+    def convert(self, table: Table, first: str = "the unlabelled source sample") -> Table:
+        """Return a table with every column in its fitted form; messages call the fitted sample `first`."""
+        no_rows = tuple(np.empty(0) for _ in range(self.n_features_in_))
+        table = match_columns([Table(first, np.empty((0, 0)), self.names, cells=no_rows), table])[1]
         cells = []
-        for k, (kind, column) in enumerate(zip(self._kinds, table.cells, strict=True)):
-            if kind == "category":
-                column = self._as_levels(column, k)
-            elif kind in ("number", "date"):
-                column = converted(column, kind, table, k, first)
-            cells.append(column)
+        for k, (column, found) in enumerate(zip(self.summary_.columns, table.cells, strict=True)):
+            if column.kind == "category":
+                cells.append(_as_levels(found, column.levels))
+            elif column.is_quantity:
+                cells.append(convert_column(found, column.kind, table, k, first))
+            else:
+                cells.append(found)
         return replace(table, cells=tuple(cells), native=None)
 
     def encode(self, table: Table) -> Floats:
-        """The numbers of a table whose columns have the fitted form."""
+        """Return the numbers of a table whose columns have the fitted form."""
+        columns = list(zip(self.summary_.columns, table.cells, strict=True))
+        quantities = [(column, cells) for column, cells in columns if column.is_quantity]
         parts = []
-        if self._quantities:
-            numbers = np.column_stack([in_days(table.cells[k]) for k in self._quantities])
+        if quantities:
+            numbers = np.column_stack([_in_days(cells) for _, cells in quantities])
             gaps = np.isnan(numbers)
-            parts.append(np.where(gaps, self._medians, numbers))
-            parts.append(gaps[:, [k in self._gaps for k in self._quantities]])
-        for k in self._dates:
-            angle = 2 * np.pi * _of_year(table.cells[k])
-            # a missing date lies in the middle
-            parts.append(np.nan_to_num(np.column_stack([np.sin(angle), np.cos(angle)]), nan=0.0))
-        parts += [self._levels[k].encode(table.cells[k]) for k in self._categories]
+            parts.append(np.where(gaps, [column.median for column, _ in quantities], numbers))
+            parts.append(gaps[:, [column.gaps for column, _ in quantities]])
+        for column, cells in columns:
+            if column.kind == "date":
+                angle = 2 * np.pi * _share_of_year(cells)
+                # a missing date lies in the middle
+                parts.append(np.nan_to_num(np.column_stack([np.sin(angle), np.cos(angle)]), nan=0.0))
+        parts += [column.levels.encode(cells) for column, cells in columns if column.kind == "category"]
         return np.column_stack(parts).astype(np.float64)
 
     @property
     def origin(self) -> Origin:
-        """Where the encoded columns come from."""
-        of = [*self._quantities, *self._gaps]
-        of += [k for k in self._dates for _ in range(2)]
-        of += [k for k in self._categories for _ in self._levels[k].names]
-        own = np.arange(len(of)) >= len(self._quantities)
-        return Origin(np.array(of, dtype=np.intp), own, self.summary_.to_dict(), self.summary_.line())
+        """Which original columns the encoded columns come from."""
+        column_of = np.array([k for _, k in self._encoded_columns()], dtype=np.intp)
+        quantities = sum(column.is_quantity for column in self.summary_.columns)
+        own_scale = np.arange(len(column_of)) >= quantities
+        return Origin(column_of, own_scale, self.summary_.to_dict(), self.summary_.line())
 
-    def table(self, table: Table) -> Table:
-        """The encoded table, which knows where its columns come from."""
+    def encode_table(self, table: Table) -> Table:
+        """Return a table whose columns have the fitted form as numbers, with their origin."""
         names = tuple(self.get_feature_names_out())
         return Table(table.name, self.encode(table), names, table.extra, table.dropped, self.origin)
 
     def to_header(self) -> dict[str, Any]:
-        """The fitted encoder in words and numbers, as JSON can hold them."""
+        """Return the fitted encoder as JSON values."""
         return {
             "min_frequency": int(self.min_frequency),
             "named": hasattr(self, "feature_names_in_"),
@@ -402,7 +374,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_header(cls, header: Any) -> Self:
-        """The encoder that gave a header, which is checked, since it may be someone else's."""
+        """Build the encoder that `to_header` stored, perhaps in someone else's file; the header is checked."""
         fields = Fields(header, "min_frequency named columns", "an encoding")
         columns = [EncodedColumn.from_header(column) for column in fields.parts("columns")]
         if all(column.kind == "left out" for column in columns):
@@ -410,120 +382,64 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names = [column.name for column in columns]
         if len(set(names)) < len(names):
             raise fields.refused("two columns have one name")
-        made = cls(min_frequency=fields.whole("min_frequency", 1))
-        made.n_features_in_ = len(columns)
+        encoder = cls(min_frequency=fields.whole("min_frequency", 1))
+        encoder.n_features_in_ = len(columns)
         if fields.flag("named"):
-            made.feature_names_in_ = np.asarray(names, dtype=object)
-        made._set_columns(columns)
-        return made
-
-    def _set_columns(self, columns: Sequence[EncodedColumn]) -> None:
-        self.summary_ = EncodingSummary(tuple(columns))
-        self._kinds = tuple(column.kind for column in columns)
-        self._labels = tuple(column.name for column in columns)
-        self._quantities = tuple(k for k, column in enumerate(columns) if column.is_quantity)
-        self._gaps = tuple(k for k, column in enumerate(columns) if column.gaps)
-        self._dates, self._categories = (_numbers_of(self._kinds, kind) for kind in ("date", "category"))
-        self._medians = np.array([columns[k].median for k in self._quantities])
-        self._levels = {k: columns[k].levels for k in self._categories}
-
-    def _check_levels(self, cells: Cells, table: Table, k: int) -> None:
-        """A column most of whose texts hardly repeat is no category."""
-        levels, counts = np.unique(named(cells), return_counts=True)
-        alone = counts[counts <= _HARDLY].sum() / len(cells)
-        if len(levels) > _FEW_LEVELS and alone > 0.5:
-            raise InputError(
-                f"{table.name} has {len(levels)} different texts in {table.column(k)}, such as {levels[0]!r}, and "
-                f"{alone:.0%} of its rows hold one that hardly another row has, so it is a name or an id rather than a "
-                f"category; drop the column{_named_drop(table, k)}, pass it as groups (--group-column) if it says "
-                "which rows belong together, join its texts to fewer, or pass an encoder that reads text, such as "
-                "skrub's TableVectorizer()."
-            )
-
-    def _as_levels(self, cells: Cells, k: int) -> Cells:
-        """Text, also of numbers and dates; a number that a file has made of a level such as 01 is that level again."""
-        if cells.dtype == object:
-            return cells
-        known = {as_number(level): level for level in self._levels[k].known}
-        made = np.empty(len(cells), dtype=object)
-        made[:] = [
-            None if missing else known.get(cell, as_text(cell)) if isinstance(cell, float) else str(cell)
-            for cell, missing in zip(cells.tolist(), is_missing(cells), strict=True)
-        ]
-        return made
-
-    def unseen(self, table: Table, k: int) -> list[str | None]:
-        """Of each row of a table whose level was not there when it was fitted, that level; None is a missing cell."""
-        new = named(table.cells[k])[self._levels[k].is_new(table.cells[k])]
-        return [None if level == MISSING else level for level in new]
-
-    def has_gaps(self, k: int) -> bool:
-        """Whether a column of numbers or dates had missing cells when it was fitted."""
-        return k in self._gaps
+            encoder.feature_names_in_ = np.asarray(names, dtype=object)
+        encoder.summary_ = EncodingSummary(tuple(columns))
+        return encoder
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Of the columns that it was fitted on, where they have names."""
+        """Names of the fitted columns, if they have any."""
         return tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """What each column is."""
-        return self._kinds
 
-    def _quantity_name(self, k: int) -> str:
-        return f"{self._labels[k]} (days)" if k in self._dates else self._labels[k]
-
-
-def _named_drop(table: Table, k: int) -> str:
-    return f" {drop_hint(table.columns[k])}" if table.columns else ""
-
-
-def _numbers_of(kinds: Sequence[str], wanted: str) -> tuple[int, ...]:
-    return tuple(k for k, kind in enumerate(kinds) if kind == wanted)
+def _check_repeats(cells: Cells, table: Table, k: int) -> None:
+    """Refuse a column most of whose texts hardly repeat."""
+    levels, counts = np.unique(_name_missing(cells), return_counts=True)
+    alone = counts[counts <= _FEW_ROWS].sum() / len(cells)
+    if len(levels) > _FEW_LEVELS and alone > 0.5:
+        hint = f" {drop_hint(table.columns[k])}" if table.columns else ""
+        raise InputError(
+            f"{table.name} has {len(levels)} different texts in {table.column(k)}, such as {levels[0]!r}, that hardly "
+            f"repeat, so it is an id rather than a category; drop the column{hint}, pass it as groups (--group-column) "
+            "if it identifies groups, or pass an encoder that reads text, such as skrub's TableVectorizer()."
+        )
 
 
-def _decided(cells: Cells) -> Cells:
-    """Text that is dates, as dates."""
-    if cells.dtype != object or is_missing(cells).all():
+def _as_levels(cells: Cells, levels: Levels) -> Cells:
+    """Return cells as text; a number that a file reader converted from a level such as 01 becomes that level again."""
+    if cells.dtype == object:
         return cells
-    dates = as_dates(cells)
-    return cells if dates is None else dates
+    known = {as_number(level): level for level in sorted((*levels.kept, *levels.rare))}
+    return object_cells(
+        None if missing else known.get(cell, as_text(cell)) if isinstance(cell, float) else str(cell)
+        for cell, missing in zip(cells.tolist(), is_missing(cells), strict=True)
+    )
 
 
-def converted(cells: Cells, kind: str, table: Table, k: int, first: str) -> Cells:
-    """A column of another sample in the form that it has in the first one: "number" or "date"."""
-    form = {"number": "f", "date": "M"}[kind]
-    missing = is_missing(cells)
-    if cells.dtype.kind == form:
+def convert_column(cells: Cells, kind: str, table: Table, k: int, first: str) -> Cells:
+    """Return a column as numbers or dates (`kind`), as the fitted sample, named `first`, has it."""
+    if cells.dtype.kind == {"number": "f", "date": "M"}[kind]:
         return cells
-    if missing.all():
-        return np.full(len(cells), np.nan if kind == "number" else np.datetime64("NaT", "us"))
-    read = as_number if kind == "number" else as_date
-    made = np.full(len(cells), np.nan) if kind == "number" else np.full(len(cells), "NaT", dtype="datetime64[us]")
-    for row in np.flatnonzero(~missing):
-        value = read(cells[row]) if isinstance(cells[row], str) else None
+    read, nothing = (as_number, np.nan) if kind == "number" else (as_date, np.datetime64("NaT", "us"))
+    converted = np.full(len(cells), nothing)
+    for row in np.flatnonzero(~is_missing(cells)):
+        cell = cells[row]
+        value = read(cell) if isinstance(cell, str) else None
         if value is None:
-            shown = repr(cells[row]) if isinstance(cells[row], str) else str(cells[row])
-            otherwise = "numbers" if kind == "number" else "dates such as 2024-03-31"
-            raise InputError(
-                f"{table.name} holds {shown} in row {row} (counting from 0), {table.column(k)}, but {first} "
-                f"has {otherwise} there{_decimal_comma(cells[row])}; write it so, leave the cell empty "
-                "if it is not known, or drop the column."
-            )
-        made[row] = value
-    return made
+            expected = "numbers" if kind == "number" else "dates such as 2024-03-31"
+            if isinstance(cell, str) and cell.count(",") == 1 and as_number(cell.replace(",", ".")) is not None:
+                expected += ", with a decimal point"
+            shown = f"{repr(cell) if isinstance(cell, str) else cell} in {table.place(int(row), k)}"
+            raise InputError(f"{table.name} holds {shown}, but {first} has {expected}; correct or empty the cell.")
+        converted[row] = value
+    return converted
 
 
-def _decimal_comma(cell: Any) -> str:
-    """A word on what it probably is."""
-    if isinstance(cell, str) and cell.count(",") == 1 and as_number(cell.replace(",", ".")) is not None:
-        return ", with a decimal point"
-    return ""
-
-
-def _of_year(cells: Cells) -> Floats:
-    """How much of its year has passed at a date, from 0 to 1; NaN where there is none."""
+def _share_of_year(cells: Cells) -> Floats:
+    """Return the share of its year that has passed at a date, from 0 to 1; NaN where it is missing."""
     begin = cells.astype("datetime64[Y]")
     passed = (cells - begin.astype("datetime64[us]")) / _DAY / _YEAR
     return np.where(np.isnat(cells), np.nan, passed).astype(np.float64)

@@ -1,37 +1,40 @@
-"""What a path names: CSV text, a Parquet file, a pipe, or something unreadable; and files written atomically."""
+"""Files: what a path names (CSV text, Parquet, a pipe, or something unreadable), files written atomically, and checked
+fields of what a file stores.
+"""
 
 from __future__ import annotations
 
-import gzip
+import math
 import os
 import shutil
 import stat
 import tempfile
 import time
 import zipfile
-import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from priorshift.arrays import Floats
 from priorshift.errors import InputError
-from priorshift.io.csv_text import Source, open_text
+from priorshift.io.csv_text import Source, explain_errors, open_text
 
 TEXT = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
 _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
-_PATIENCE = 2.0  # seconds until a pipe that nobody has opened for writing is given up
+_OLD_EXCEL = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # first bytes of Excel's files before 2007
+_PATIENCE = 2.0  # seconds until a pipe without a writer is given up
 
-# What a file begins with that is not a table, whatever its name, and what to do about it.
-_STRANGERS = (
-    (b"\xff\xfe", "is UTF-16 text, which Excel calls Unicode Text", "save it as UTF-8"),
-    (b"\xfe\xff", "is UTF-16 text", "save it as UTF-8"),
-    (b"%PDF", "is a PDF document", "pass a CSV or Parquet file"),
+# First bytes of files that are not tables, in lower case, what they are, and what to do.
+_NOT_TABLES = (
+    ((b"\xff\xfe", b"\xfe\xff"), "is UTF-16 text, which Excel calls Unicode Text", "save it as UTF-8"),
+    (b"%pdf", "is a PDF document", "pass a CSV or Parquet file"),
     (b"{\\rtf", "is a document of a word processor (RTF)", "save the table as CSV text"),
-    (b"<!doctype", "is a web page", "download the table itself, as CSV or Parquet"),
-    (b"<html", "is a web page", "download the table itself, as CSV or Parquet"),
+    ((b"<!doctype", b"<html"), "is a web page", "download the table itself, as CSV or Parquet"),
     (b"<?xml", "is XML", "save the table as CSV text"),
     (b"version https://git-lfs", "is a pointer of Git LFS", "run git lfs pull to get the file itself"),
     (b"sep=", "begins with a line for Excel alone, sep=", "take that line out"),
@@ -40,7 +43,7 @@ _STRANGERS = (
 
 @dataclass(frozen=True)
 class Piped:
-    """What was read of standard input or of a pipe, which can be read only once."""
+    """The content of standard input or of a pipe, which can be read only once."""
 
     name: str
     content: bytes
@@ -50,13 +53,15 @@ class Piped:
 
 
 def kind(path: str | Path) -> tuple[str, ...] | None:
-    """The endings of its kind, TEXT or PARQUET; None for a name that says neither."""
-    suffix = _suffix(Path(path))
-    return next((endings for endings in (TEXT, PARQUET) if suffix in endings), None)
+    """Return the suffixes of a file's kind, TEXT or PARQUET, by its name; None for other names."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if len(suffixes) > 1 and suffixes[-1] == ".gz" and suffixes[-2] in TEXT:
+        return TEXT
+    return next((group for group in (TEXT, PARQUET) if suffixes and suffixes[-1] in group), None)
 
 
 def text_or_parquet(path: Path, name: str) -> Source | None:
-    """CSV text that can be opened, or None for a Parquet file; everything else is refused."""
+    """Return CSV text that can be opened, or None for a Parquet file; refuse everything else."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -76,36 +81,27 @@ def text_or_parquet(path: Path, name: str) -> Source | None:
             head = file.read(4096)
     except OSError as error:
         raise _unreadable(name, error) from None
-    suffix, expected = _suffix(path), kind(path)
-    if suffix in _SPREADSHEETS or _is_spreadsheet(path, head):
-        raise InputError(
-            f"{name} is a spreadsheet, which is not read; save the sheet as CSV (UTF-8), or pass the data frame that "
-            "pandas.read_excel makes of it."
-        )
-    if expected == PARQUET:
-        if not head.startswith(b"PAR1"):
-            raise InputError(f"{name} is not a Parquet file, whatever its name says; rename it to what it is.")
-        return None
+    is_zip = head.startswith(b"PK\3\4")
+    if path.suffix.lower() in _SPREADSHEETS or head.startswith(_OLD_EXCEL) or (is_zip and _is_spreadsheet(path)):
+        raise InputError(f"{name} is a spreadsheet; save it as CSV (UTF-8), or pass what pandas.read_excel returns.")
+    expected, is_parquet = kind(path), head.startswith(b"PAR1")
     if expected is None:
         ending = f"ends in {path.suffix.lower()!r}" if path.suffix else "has a name without an ending"
-        raise InputError(
-            f"{name} {ending}, but .csv, .tsv, .txt and .parquet can be read, the texts also with .gz; convert it."
-        )
-    if head.startswith(b"PAR1"):
+        raise InputError(f"{name} {ending}, but .csv, .tsv, .txt (also with .gz) or .parquet is expected; convert it.")
+    if expected == PARQUET and not is_parquet:
+        raise InputError(f"{name} is not a Parquet file, whatever its name says; rename it to what it is.")
+    if expected == TEXT and is_parquet:
         raise InputError(f"{name} is a Parquet file with the name of a CSV file; rename it to .parquet.")
-    return check_text(path, name)
+    return None if is_parquet else check_text(path, name)
 
 
 def check_text(source: Source, name: str) -> Source:
-    """Refuse what begins like something other than CSV text."""
-    try:
-        with open_text(source) as file:
-            head = file.buffer.read(4096)
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InputError(f"{name} is a damaged gzip file; write it again.") from None
+    """Return the source, or refuse it if it begins like something other than CSV text."""
+    with explain_errors(name), open_text(source) as file:
+        head = file.buffer.read(4096)
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    for mark, what, remedy in _STRANGERS:
-        if start.startswith(mark.lower()):
+    for mark, what, remedy in _NOT_TABLES:
+        if start.startswith(mark):
             raise InputError(f"{name} {what}; {remedy}.")
     if head.startswith(b"PAR1"):
         raise InputError(f"{name} is a Parquet file, but a pipe is read as CSV text; pass the file's own path.")
@@ -117,23 +113,21 @@ def check_text(source: Source, name: str) -> Source:
 
 
 def is_pipe(source: Any) -> bool:
-    """Whether it is the path of a named pipe."""
+    """Return whether a source is the path of a named pipe."""
     with suppress(OSError, ValueError):
         return isinstance(source, (str, Path)) and Path(source).is_fifo()
     return False
 
 
 def read_pipe(path: str | Path, name: str) -> Piped:
-    """Everything that comes through a named pipe; one that nobody writes into is refused instead of waited for."""
+    """Read a named pipe to its end; refuse one without a writer instead of waiting for it."""
     try:
         pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
         raise _unreadable(name, error) from None
     with os.fdopen(pipe, "rb", buffering=0) as file:
         until = time.monotonic() + _PATIENCE
-        while not (start := file.read(1 << 16)):  # None: somebody writes, but nothing has come yet
-            if start is None:
-                break
+        while (start := file.read(1 << 16)) == b"":  # None: there is a writer, which has not written anything yet
             if time.monotonic() > until:
                 raise InputError(f"{name} is a pipe that nobody writes into; start its writer, or pass a file.")
             time.sleep(0.01)
@@ -141,19 +135,9 @@ def read_pipe(path: str | Path, name: str) -> Piped:
         return Piped(str(path), (start or b"") + file.readall())
 
 
-def _suffix(path: Path) -> str:
-    """The ending that tells the kind: of t.csv.gz it is .csv."""
-    endings = [ending.lower() for ending in path.suffixes[-2:]]
-    return endings[0] if len(endings) == 2 and endings[1] == ".gz" and endings[0] in TEXT else path.suffix.lower()
-
-
-def _is_spreadsheet(path: Path, head: bytes) -> bool:
-    if head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):  # Excel's files before 2007
-        return True
-    if not head.startswith(b"PK\3\4"):
-        return False
+def _is_spreadsheet(archive_path: Path) -> bool:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(archive_path) as archive:
             return any(name.startswith("xl/") or name == "content.xml" for name in archive.namelist())
     except (zipfile.BadZipFile, OSError):
         return False
@@ -165,18 +149,7 @@ def _unreadable(name: str, error: OSError) -> InputError:
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A draft beside the wanted file, which takes its place once it is complete; a link to it stays a link.
-
-    Parameters
-    ----------
-    path : str or path
-        Of the wanted file.
-
-    Yields
-    ------
-    Path
-        Of the draft.
-    """
+    """Yield the path of a draft, which replaces the file once it is complete; a link to the file stays a link."""
     try:
         file = Path(os.path.realpath(path))
         with tempfile.TemporaryDirectory(dir=file.parent) as folder:
@@ -185,5 +158,66 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
             if file.exists():
                 shutil.copymode(file, draft)
             os.replace(draft, file)
-    except OSError as error:  # whose own file name would be the draft's
-        raise InputError(f"{path} cannot be written ({error.strerror or error}); nothing was.") from None
+    except OSError as error:  # which names the draft
+        raise InputError(f"Cannot write {path}: {error.strerror or error}. No file was changed.") from None
+
+
+class Fields:
+    """A stored object with exactly these keys (separated by spaces), each checked when it is read."""
+
+    def __init__(self, source: Any, keys: str, what: str) -> None:
+        self.what = what  # the object's name in messages
+        expected = set(keys.split())
+        if not isinstance(source, dict) or source.keys() != expected:
+            got = sorted(map(str, source)) if isinstance(source, dict) else type(source).__name__
+            raise self.refused(f"it has {str(got)[:80]} where {sorted(expected)} is expected")
+        self.source: dict[str, Any] = source
+
+    def refused(self, why: str) -> InputError:
+        """Return the error for an object that is not as it was stored."""
+        return InputError(
+            f"what was stored of {self.what} is damaged or was changed ({why}); get the file again, or write it anew."
+        )
+
+    def is_none(self, key: str) -> bool:
+        return self.source[key] is None
+
+    def text(self, key: str) -> str:
+        return self._check(key, lambda v: isinstance(v, str), "a text")
+
+    def flag(self, key: str) -> bool:
+        return self._check(key, lambda v: isinstance(v, bool), "true or false")
+
+    def whole(self, key: str, least: int = 0, most: int = 2**63 - 1) -> int:
+        return self._check(key, lambda v: type(v) is int and least <= v <= most, f"a whole number from {least} on")
+
+    def number(self, key: str, least: float = -math.inf, most: float = math.inf) -> float:
+        span = "" if math.isinf(least) else f" from {least:g} on"
+        return float(self._check(key, lambda v: _is_number(v) and least <= v <= most, f"a finite number{span}"))
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        texts = self.parts(key)
+        if not all(isinstance(text, str) for text in texts) or len(set(texts)) < len(texts):
+            raise self.refused(f"{key!r} is not a list of distinct texts")
+        return tuple(texts)
+
+    def numbers(self, key: str, length: int) -> Floats:
+        numbers = self.parts(key)
+        if len(numbers) != length or not all(map(_is_number, numbers)):
+            raise self.refused(f"{key!r} is not a list of {length} finite numbers")
+        return np.array(numbers, dtype=np.float64)
+
+    def parts(self, key: str) -> list[Any]:
+        return self._check(key, lambda v: isinstance(v, list), "a list")
+
+    def _check(self, key: str, is_valid: Callable[[Any], bool], expected: str) -> Any:
+        value = self.source[key]
+        if not is_valid(value):
+            raise self.refused(f"{key!r} is not {expected}")
+        return value
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return type(value) is int and abs(value) < 2**53  # a larger one may not be what its text says

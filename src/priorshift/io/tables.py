@@ -22,29 +22,29 @@ _CELLS_PER_CHUNK = 1 << 22  # so that a table of many columns has fewer rows in 
 class ColumnSelection:
     """Which columns of a table are not features, and how many rows are read at a time when streaming."""
 
-    extra: tuple[str, ...] = ()  # kept apart from the features; must be there
-    drop: tuple[str, ...] = ()  # left out, where they are there
-    optional: tuple[str, ...] = ()  # kept apart, where they are there
+    extra: tuple[str, ...] = ()  # read, but not as features; every table must have them
+    drop: tuple[str, ...] = ()  # not read; a table need not have them
+    optional: tuple[str, ...] = ()  # as `extra`, but a table need not have them
     rows_per_chunk: int = 65_536
 
     def chunk_rows(self, width: int) -> int:
-        """Return how many rows of a table with so many columns are read at a time."""
+        """Return how many rows of a table with this number of columns are read at a time."""
         return max(1, min(self.rows_per_chunk, _CELLS_PER_CHUNK // max(width, 1)))
 
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """What the columns of an encoded table were made of."""
+    """Which original columns the columns of an encoded table come from."""
 
     of: NDArray[np.intp]  # the number of the original column that each column comes from
     own_scale: NDArray[np.bool_]  # whether a column has a scale of its own, such as the 0 or 1 of a level
-    columns: dict[str, Any] = field(default_factory=dict)  # what became of each column
+    columns: dict[str, Any] = field(default_factory=dict)  # how each original column was encoded
     line: str = ""  # the same in one line
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A named table: a matrix of finite numbers, or columns of cells that an encoder makes numbers of."""
+    """A named table: a matrix of finite numbers, or columns of cells that need an encoder."""
 
     name: str
     values: NDArray[Any]  # of shape (rows, features), or (rows, 0) where `cells` holds the features
@@ -60,27 +60,17 @@ class Table:
         cls, name: str, cells: Sequence[Cells], columns: tuple[str, ...] | None = None, **more: Any
     ) -> Table:
         """Return a table of cells; one of numbers where every cell is a number."""
-        rows = len(cells[0]) if cells else 0
         if all(column.dtype.kind == "f" and not np.isnan(column).any() for column in cells):
-            table = cls(name, np.column_stack(cells) if cells else np.empty((rows, 0)), columns, **more)
-            check_finite(table)
-            return table
-        table = cls(name, np.empty((rows, 0)), columns, cells=tuple(cells), **more)
+            return check_finite(cls(name, np.column_stack(cells), columns, **more))
+        table = cls(name, np.empty((len(cells[0]), 0)), columns, cells=tuple(cells), **more)
         for number, column in enumerate(cells):
-            if column.dtype.kind == "f" and np.isinf(column).any():
-                raise InputError(
-                    f"{name} contains infinity (inf) in row {int(np.isinf(column).argmax())} (counting from 0), "
-                    f"{table.column(number)}; replace it by a number, or leave the cell empty if it is not known."
-                )
+            if column.dtype.kind == "f" and (infinite := np.isinf(column)).any():
+                where = table.place(int(infinite.argmax()), number)
+                raise InputError(f"{name} contains infinity (inf) in {where}; replace it by a number or an empty cell.")
         return table
 
     def __len__(self) -> int:
         return len(self.values)
-
-    @property
-    def is_numeric(self) -> bool:
-        """Whether the features are numbers already."""
-        return not self.cells
 
     @property
     def width(self) -> int:
@@ -94,6 +84,10 @@ class Table:
     def column(self, number: int) -> str:
         """Return what messages call a feature."""
         return f"column {self.columns[number]!r}" if self.columns else f"column {number}"
+
+    def place(self, row: int, number: int) -> str:
+        """Return what messages call a cell."""
+        return f"row {row} (counting from 0), {self.column(number)}"
 
     def as_cells(self) -> Table:
         """Return the same table in the form that encoders take."""
@@ -113,22 +107,21 @@ class Table:
 
     def without(self, drop: Sequence[str]) -> Table:
         """Return the table without some columns, which it need not have."""
-        gone = tuple(column for column in self.columns or () if column in drop)
-        if not gone:
+        dropped = tuple(column for column in self.columns or () if column in drop)
+        if not dropped:
             return self
-        kept = [k for k, column in enumerate(self.columns or ()) if column not in gone]
-        selected = self.select(kept, tuple(self.label(k) for k in kept))
-        return replace(selected, dropped=(*self.dropped, *gone))
+        order = [k for k, column in enumerate(self.columns or ()) if column not in dropped]
+        selected = self.select(order, tuple(self.label(k) for k in order))
+        return replace(selected, dropped=(*self.dropped, *dropped))
 
     def take(self, rows: Any, name: str | None = None) -> Table:
         """Return some of the rows, under another name if one is given."""
         native = self.native
-        if native is not None:
-            if isinstance(native, np.ndarray):
-                native = native[rows]
-            else:
-                index = np.flatnonzero(rows) if isinstance(rows, np.ndarray) and rows.dtype.kind == "b" else rows
-                native = nw.to_native(nw.from_native(native, eager_only=True)[index])
+        if isinstance(native, np.ndarray):
+            native = native[rows]
+        elif native is not None:
+            index = np.flatnonzero(rows) if isinstance(rows, np.ndarray) and rows.dtype.kind == "b" else rows
+            native = nw.to_native(nw.from_native(native, eager_only=True)[index])
         return replace(
             self,
             name=self.name if name is None else name,
@@ -143,8 +136,8 @@ def join_tables(tables: Sequence[Table], name: str) -> Table:
     """Return all rows of tables with the same columns; a column that is numbers in one and text in another is text."""
     if len(tables) == 1:
         return replace(tables[0], name=name)
-    numeric = all(table.is_numeric for table in tables)
-    first, *_ = matched = match_columns(tables if numeric else [table.as_cells() for table in tables])
+    has_cells = any(table.cells for table in tables)
+    first, *_ = matched = match_columns([table.as_cells() for table in tables] if has_cells else tables)
     shared = [key for key in first.extra if all(key in table.extra for table in matched)]
     extra = {key: np.concatenate([table.extra[key] for table in matched]) for key in shared}
     values = np.concatenate([table.values for table in matched])
@@ -153,34 +146,25 @@ def join_tables(tables: Sequence[Table], name: str) -> Table:
 
 
 def match_columns(tables: Sequence[Table]) -> list[Table]:
-    """Return the tables with the columns of the first one that has names, in its order.
-
-    Columns are matched by name; a table without names is matched by position.
-    """
+    """Return the tables with their columns in the order of the first one that has names, which the others match."""
     first = tables[0]
     named = next((table for table in tables if table.columns), first)
     expected = set(named.columns or ())
     matched = []
     for table in tables:
-        if table.columns and named.columns:
+        if table.columns and named.columns and table.columns != named.columns:
             place = {c: k for k, c in enumerate(table.columns)}
             missing = [c for c in named.columns if c not in place]
             unexpected = [c for c in table.columns if c not in expected]
             if missing or unexpected:
-                differences = [f"lacks {quoted(missing)}"] * bool(missing)
-                differences += [f"has {quoted(unexpected)} besides"] * bool(unexpected)
-                raise InputError(
-                    f"{table.name} {' and '.join(differences)}, compared with {named.name}; pass the same columns "
-                    "(their order does not matter), or drop those that are not features."
-                )
-            order = [place[c] for c in named.columns]
-            if order != list(range(len(order))):
-                table = table.select(order, named.columns)
+                lacks = [f"lacks {quoted(missing)}"] * bool(missing)
+                lacks += [f"also has {quoted(unexpected)}"] * bool(unexpected)
+                differs = f"{' and '.join(lacks)}, compared with {named.name}"
+                raise InputError(f"{table.name} {differs}; pass the same columns, or drop those that are not features.")
+            table = table.select([place[c] for c in named.columns], named.columns)
         if table.width != first.width:
-            raise InputError(
-                f"{table.name} has {table.width} features but {first.name} has {first.width}; "
-                "pass the same columns in the same order."
-            )
+            widths = f"{table.name} has {table.width} features but {first.name} has {first.width}"
+            raise InputError(f"{widths}; pass the same columns in the same order.")
         matched.append(table)
     return matched
 
@@ -190,21 +174,16 @@ def check_dropped(tables: Sequence[Table], drop: Iterable[str]) -> None:
     dropped = {column for table in tables for column in table.dropped}
     for name in drop:
         if name not in dropped:
-            who = "no table has a" if len(tables) > 1 else f"{tables[0].name} has no"
-            raise InputError(
-                f"{who} column {name!r} to drop; the columns of {tables[0].name} are "
-                f"{quoted(tables[0].columns or ('unnamed',))}."
-            )
+            first, columns = tables[0].name, quoted(tables[0].columns or ("unnamed",))
+            raise InputError(f"no table has a column {name!r} to drop; the columns of {first} are {columns}.")
 
 
 def check_columns(name: str, columns: Sequence[str], required: Iterable[str]) -> None:
     """Refuse columns without a name, repeated names, and a table that lacks a required column."""
     for column in columns:
         if not column or column.startswith("__index_level_"):
-            raise InputError(
-                f"{name} has a column named {column!r}, which looks like a data frame's row numbers; write the file "
-                "without its index (index=False), or name the column."
-            )
+            looks = f"a column named {column!r}, which looks like a data frame's row numbers"
+            raise InputError(f"{name} has {looks}; write the file without its index (index=False), or name the column.")
     repeated = sorted(column for column, times in Counter(columns).items() if times > 1)
     if repeated:
         raise InputError(f"{name} has more than one column named {quoted(repeated)}; give every column its own name.")
@@ -219,54 +198,46 @@ def quoted(columns: Sequence[str]) -> str:
     return shown + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
 
 
-def check_shape(name: str, rows: int, features: int) -> None:
-    """Refuse a table without rows or features."""
-    for number, what, missing in ((features, "feature", "columns"), (rows, "row", "rows")):
-        if number == 0:
-            raise InputError(
-                f"{name} has 0 {what}(s) (shape={(rows, features)}) while a minimum of 1 is required; pass some "
-                f"{missing}."
-            )
+def empty_table_error(name: str, shape: tuple[int, ...]) -> InputError:
+    """Return the error for a table without rows or features."""
+    what, missing = ("row", "rows") if shape[1] else ("feature", "columns")
+    return InputError(f"{name} has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; pass some {missing}.")
 
 
-def check_finite(table: Table) -> None:
-    """Refuse a table without rows or features, and numbers that are not finite or too large to be squared."""
+def check_finite(table: Table) -> Table:
+    """Return the table; refuse one without rows or features, or with numbers that cannot be squared."""
     name, values = table.name, table.values
-    check_shape(name, *values.shape)
+    if not values.size:
+        raise empty_table_error(name, values.shape)
     if values.dtype.kind != "f":
-        return
-    # One number tells whether all is well; only if it is not, the culprit is looked for.
+        return table
+    # The extremes show whether anything is wrong; only then is the cell searched for.
     with np.errstate(over="ignore", invalid="ignore"):
         largest = max(abs(float(values.min())), abs(float(values.max())))
     if largest <= LARGEST:
-        return
+        return table
     bad = ~np.isfinite(values) if not np.isfinite(largest) else np.abs(values) > LARGEST
     row, column = (int(k) for k in np.argwhere(bad)[0])
-    cell = values[row, column]
-    where = f"row {row} (counting from 0), {table.column(column)}"
+    cell, where = values[row, column], table.place(row, column)
     if np.isnan(cell):
         raise InputError(f"{name} contains NaN in {where}; fill in the missing value or leave the row out.")
     if np.isinf(cell):
         raise InputError(f"{name} contains infinity (inf) in {where}; replace it by a number or leave the row out.")
-    raise InputError(
-        f"{name} holds {cell:.3g} in {where}, whose square overflows; rescale the column, for example by its unit."
-    )
+    raise InputError(f"{name} holds {cell:.3g} in {where}, whose square overflows; rescale the column.")
 
 
-def check_numbers(table: Table) -> None:
-    """Refuse a table with a cell that is missing or is not a number."""
+def check_numbers(table: Table) -> Table:
+    """Return the table; refuse one with a cell that is missing or is not a number."""
     for number, cells in enumerate(table.cells):
-        missing = is_missing(cells)
-        wrong = missing
+        missing = wrong = is_missing(cells)
         if cells.dtype == object:
             wrong = np.array([cell is None or as_number(cell) is None for cell in cells], dtype=bool)
         if cells.dtype.kind == "f" and not wrong.any():
             continue
         row = int(wrong.argmax())  # the first row, where the text of every cell is a number, or all are dates
-        where = f"row {row} (counting from 0), {table.column(number)}"
+        where = table.place(row, number)
         if missing[row]:
             raise InputError(f"{table.name} contains NaN or an empty cell in {where}; fill it in or leave the row out.")
-        raise InputError(
-            f"{table.name} holds {str(cells[row])!r} in {where}, but a number is expected; encode it as a number, or "
-            "drop the column."
-        )
+        shown = repr(str(cells[row]))
+        raise InputError(f"{table.name} holds {shown} in {where}, but a number is expected; encode or drop the column.")
+    return table

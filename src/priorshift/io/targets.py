@@ -19,22 +19,23 @@ _ISO = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 
 
 def target_name(value: Any) -> str:
-    """Return what a target is called: text as it is, 7.0 as "7", a date as 2024-01-31; empty for a missing value."""
+    """Return the name of a target: text as it is, 7.0 as "7", a date as 2024-01-31; empty for a missing value."""
     text = as_text(value)
     return "" if is_missing_word(text) else text.removesuffix(" 00:00:00")
 
 
 def are_iso_dates(names: Sequence[str]) -> bool:
-    """Whether all names are years, months or days as ISO writes them, of one kind."""
+    """Return whether all names are ISO years, all ISO months or all ISO days."""
     return bool(names) and all(_ISO.fullmatch(name) for name in names) and len({len(name) for name in names}) == 1
 
 
 def name_targets(targets: Any, *, in_shell: bool = False) -> dict[str, Any]:
     """Return several targets by their names: those of a mapping, of files, or numbers."""
-    if _is_frame(targets) or not isinstance(targets, (Mapping, list, tuple)):
+    is_frame = isinstance(targets, nw.DataFrame) or nw.dependencies.is_into_dataframe(targets)
+    if is_frame or not isinstance(targets, (Mapping, list, tuple)):
         raise InputError(
-            f"targets is one thing, of type {type(targets).__name__}, but several tables are expected; pass a mapping "
-            "of names to tables, a list of tables or files, or one table and by= its column that tells them apart."
+            f"targets is of type {type(targets).__name__}, but several tables are expected; pass a mapping of names to "
+            "tables, a list of tables or files, or one table and by=, the name of its column with the targets."
         )
     if not len(targets):
         raise InputError("targets is empty, but at least one table is expected; pass some.")
@@ -60,36 +61,30 @@ def _file_name(path: str | Path) -> str:
 
 
 def rows_by_value(table: Table, by: str) -> dict[str, Index]:
-    """Return the rows of each value of a column: numbers and dates rising, text in the order of its first row."""
+    """Return the rows of each value of a column: numbers and dates in order, text by its first row."""
     column = table.extra[by]
     values = column.astype("datetime64[us]").tolist() if column.dtype.kind == "M" else column.tolist()
     names = [target_name(value) for value in values]
     if "" in names:
-        raise InputError(
-            f"{table.name} has no value in row {names.index('')} (counting from 0), column {by!r}; fill it in or leave "
-            "the row out."
-        )
-    at: dict[str, list[int]] = {}
+        where = f"row {names.index('')} (counting from 0), column {by!r}"
+        raise InputError(f"{table.name} has no value in {where}; fill it in or leave the row out.")
+    rows: dict[str, list[int]] = {}
     for row, name in enumerate(names):
-        at.setdefault(name, []).append(row)
-    ordered = list(at)
-    if all(as_number(name) is not None for name in at):
-        ordered = sorted(at, key=float)
+        rows.setdefault(name, []).append(row)
+    ordered = list(rows)
+    if all(as_number(name) is not None for name in rows):
+        ordered = sorted(rows, key=float)
     elif are_iso_dates(ordered):
-        ordered = sorted(at)
-    return {name: np.array(at[name]) for name in ordered}
-
-
-def _is_frame(thing: Any) -> bool:
-    return isinstance(thing, nw.DataFrame) or bool(nw.dependencies.is_into_dataframe(thing))
+        ordered = sorted(rows)
+    return {name: np.array(rows[name]) for name in ordered}
 
 
 def frame_library(*things: Any) -> str | None:
-    """Return the library of the first data frame among them, "pandas" or "polars"; None where there is none."""
+    """Return the library of the first data frame, "pandas" or "polars"; None if there is none."""
     for thing in things:
-        several = list(thing.values()) if isinstance(thing, Mapping) else thing
-        one = several[0] if isinstance(several, (list, tuple)) and several else several
-        native = nw.to_native(one, pass_through=True)
+        tables = list(thing.values()) if isinstance(thing, Mapping) else thing
+        table = tables[0] if isinstance(tables, (list, tuple)) and tables else tables
+        native = nw.to_native(table, pass_through=True)
         if nw.dependencies.is_pandas_dataframe(native):
             return "pandas"
         if nw.dependencies.is_polars_dataframe(native):

@@ -39,8 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.errors import InputError
-from priorshift.io.files import atomic_write
-from priorshift.io.header_fields import Fields
+from priorshift.io.files import Fields, atomic_write
 from priorshift.version import __version__
 
 CHECKPOINT = "checkpoint"  # the kind of a file that holds a sketch or histogram of the first rows

@@ -22,8 +22,8 @@ from priorshift.embedding.random_features import LEAST_FEATURES, RandomFeatures,
 from priorshift.errors import ColumnWarning, InputError
 from priorshift.io.cells import is_missing
 from priorshift.io.chunks import Chunks
-from priorshift.io.encoding import TableEncoder, converted
-from priorshift.io.header_fields import Fields
+from priorshift.io.encoding import TableEncoder, convert_column
+from priorshift.io.files import Fields
 from priorshift.io.parameters import check_choice, check_settings, is_number
 from priorshift.io.readers import read_table
 from priorshift.io.scaling import Scaling
@@ -36,7 +36,6 @@ from priorshift.sketch.container import check_arrays
 from priorshift.warning_records import warn
 
 _FIRST = "the sample that fixed the columns"
-_QUANTITIES = ("number", "date")
 _DESIGN_ROWS = 65_536  # rows that fix a design: the error of a mean or a spread is then 0.4 % of the spread
 _KERNELS: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
 _RULES = ("dimension", "median")  # for the bandwidth
@@ -58,8 +57,8 @@ class RowReader:
         """Fix how rows are read, by some rows; `standardize` scales columns and leaves out constant ones."""
         table = table.without(drop)
         check_dropped([table], drop)
-        encoder = None if table.is_numeric else TableEncoder().fit(table)
-        numbers = table if encoder is None else encoder.table(encoder.fitting(table))
+        encoder = TableEncoder().fit(table) if table.cells else None
+        numbers = table if encoder is None else encoder.encode_table(encoder.convert(table))
         check_finite(numbers)
         scaling = Scaling.from_rows(numbers.values, np.arange(len(numbers.values)), standardize, numbers.origin)
         return cls(table.columns, table.width, tuple(drop), encoder, scaling)
@@ -92,21 +91,22 @@ class RowReader:
     def _to_numbers(self, table: Table) -> Table:
         """Encode a table, with its columns in the order of the first one."""
         if self.encoder is not None:
-            mixed = self.encoder.fitting(table.as_cells(), _FIRST)
+            mixed = self.encoder.convert(table.as_cells(), _FIRST)
             self._check_missing(mixed)
-            return self.encoder.table(mixed)
-        if table.is_numeric:
+            return self.encoder.encode_table(mixed)
+        if not table.cells:
             return match_columns([Table(_FIRST, np.empty((0, self.width)), self.columns), table])[1]
         no_rows = tuple(np.empty(0) for _ in range(self.width))
         mixed = match_columns([Table(_FIRST, np.empty((0, 0)), self.columns, cells=no_rows), table])[1]
-        cells = tuple(converted(column, "number", mixed, k, _FIRST) for k, column in enumerate(mixed.cells))
+        cells = tuple(convert_column(column, "number", mixed, k, _FIRST) for k, column in enumerate(mixed.cells))
         self._check_missing(replace(mixed, cells=cells, native=None))
         return Table(mixed.name, np.column_stack(cells), mixed.columns, mixed.extra, mixed.dropped)
 
     def _check_missing(self, table: Table) -> None:
         """Refuse missing numbers and dates in columns where the first sample had none, so that no fill is known."""
         for k, cells in enumerate(table.cells):
-            known = self.encoder is not None and (self.encoder.kinds[k] not in _QUANTITIES or self.encoder.has_gaps(k))
+            column = None if self.encoder is None else self.encoder.summary_.columns[k]
+            known = column is not None and (not column.is_quantity or column.gaps)
             if not known and (missing := is_missing(cells)).any():
                 raise InputError(
                     f"{table.name} has no value in row {missing.argmax()} (counting from 0), {table.column(k)}, but "
@@ -267,8 +267,8 @@ def weight_columns(streams: Mapping[str, Chunks], weights: str | None) -> dict[s
 def open_chunks(sample: Any, drop: Sequence[str], weights: Any, name: str = "the sample") -> Chunks:
     """Open a sample for reading in chunks, with its column of weights, if that is a name, set aside."""
     if not isinstance(weights, str):
-        return Chunks.of(sample, name, drop=drop)
-    return Chunks.of(sample, name, extra=[weights], drop=[column for column in drop if column != weights])
+        return Chunks.from_source(sample, name, drop=drop)
+    return Chunks.from_source(sample, name, extra=[weights], drop=[column for column in drop if column != weights])
 
 
 def weighted_rows(chunks: Chunks, reader: RowReader, weights: Any = None, skip: int = 0) -> Iterator[Weighted]:

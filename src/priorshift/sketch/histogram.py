@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
-from priorshift.io.header_fields import Fields
+from priorshift.io.files import Fields
 from priorshift.io.sample_checks import check_sizes
 from priorshift.methods.witness_shift import WitnessShift
 from priorshift.progress import track_progress
@@ -109,7 +109,7 @@ class Histogram(private.Summary):
             Histogram of all rows so far.
         """
         check_model(model)
-        chunks = Chunks.of(sample, "sample", drop=model.reader.drop)
+        chunks = Chunks.from_source(sample, "sample", drop=model.reader.drop)
         chosen = choose_score_device(device, chunks.rows or 0)
         total = None if resume is None else resume.counted
         done = 0 if total is None else total.rows

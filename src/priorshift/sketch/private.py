@@ -31,7 +31,7 @@ from scipy.special import log_ndtr, ndtri
 from priorshift.arrays import Floats
 from priorshift.embedding.moments import FeatureMoments
 from priorshift.errors import InputError, PrivacyWarning
-from priorshift.io.header_fields import Fields
+from priorshift.io.files import Fields
 from priorshift.io.parameters import check_settings, is_number
 from priorshift.scores.counts import GROUPS, ScoreCounts
 from priorshift.sketch.container import Saveable

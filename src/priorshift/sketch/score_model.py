@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
 from priorshift.io.chunks import Chunks
-from priorshift.io.header_fields import Fields
+from priorshift.io.files import Fields
 from priorshift.io.observations import repeats_by_chance
 from priorshift.io.parameters import check_settings
 from priorshift.io.sample_checks import check_distinct_samples, check_sizes, warn_of_copies
@@ -230,7 +230,7 @@ def _read_source(
 ) -> tuple[RowReader, Floats, Floats]:
     """Draw rows of both samples; return how rows are read, and the positive and unlabelled rows as numbers."""
     tables = [
-        Chunks.of(sample, name, drop=drop).sample(settings.fit_rows, rng).without(drop)
+        Chunks.from_source(sample, name, drop=drop).sample(settings.fit_rows, rng).without(drop)
         for sample, name in ((unlabeled, "unlabeled"), (positive, "positive"))
     ]
     check_dropped(tables, drop)

@@ -35,7 +35,7 @@ from priorshift.embedding.random_features import kernel_details
 from priorshift.errors import InconsistentInputWarning, InputError
 from priorshift.inference.prior_knowledge import read_prior
 from priorshift.io.chunks import Chunks
-from priorshift.io.header_fields import Fields
+from priorshift.io.files import Fields
 from priorshift.io.parameters import is_known
 from priorshift.io.sample_checks import check_sizes
 from priorshift.io.weights import check_effective_size

@@ -35,7 +35,7 @@ from priorshift.diagnosis.residuals import (
 )
 from priorshift.diagnosis.shift_tests import label_shift_test, numbered, rank_p_values, shift_test
 from priorshift.inference.confidence_curve import TabulatedCurve
-from priorshift.io.encode import encode_tables
+from priorshift.io.column_checks import encode_tables
 from priorshift.io.readers import read_table
 from priorshift.io.tables import Table
 from priorshift.methods.witness_shift import TargetFit

@@ -71,7 +71,7 @@ def all_forms(frame, folder):
         "a reader of record batches": pa.Table.from_pandas(frame, preserve_index=False).to_reader(max_chunksize=90),
         "pandas in chunks": pd.read_csv(io.StringIO(frame.to_csv(index=False)), chunksize=90),
         "a pipe": Piped("-", frame.to_csv(index=False).encode()),
-        "batches": Chunks.of(frame, "target", extra=["w"], rows_at_a_time=64),
+        "batches": Chunks.from_source(frame, "target", extra=["w"], rows_per_chunk=64),
     }
 
 
@@ -95,7 +95,7 @@ ONCE = ["a generator", "a reader of record batches", "pandas in chunks"]
 def as_frame(tables):
     """What tables hold, whichever kind they are."""
     table = join_tables(list(tables), "all")
-    cells = table.values.T if table.is_numeric else table.cells
+    cells = table.values.T if not table.cells else table.cells
     made = dict(zip(table.columns, cells, strict=True))
     return pd.DataFrame(made | {name: column.astype(float) for name, column in table.extra.items()})
 
@@ -104,9 +104,9 @@ def as_frame(tables):
 @pytest.mark.parametrize("mixed", [False, True])
 def test_batches_hold_the_rows_of_the_sample_in_order(form, mixed, frame, tmp_path):
     frame = frame if mixed else frame.drop(columns="level")
-    batches = Chunks.of(all_forms(frame, tmp_path)[form], "target", extra=["w"], rows_at_a_time=64)
+    batches = Chunks.from_source(all_forms(frame, tmp_path)[form], "target", extra=["w"], rows_per_chunk=64)
     read = list(batches)
-    assert all((batch.is_numeric != mixed) for batch in read)
+    assert all(bool(batch.cells) == mixed for batch in read)
     assert all(1 <= len(batch) <= 64 for batch in read)
     pd.testing.assert_frame_equal(as_frame(read), frame[[c for c in frame if c != "w"] + ["w"]])
 
@@ -118,20 +118,20 @@ def test_reading_goes_on_from_any_row(form, numbers, tmp_path):
     for start in (0, 1, 63, 64, 170, 171, 510, 999, 1000, 5000):
         if form in ONCE and start:
             source = {form: (piece for piece in [numbers])}
-        batches = Chunks.of(source[form], "target", extra=["w"], rows_at_a_time=64)
+        batches = Chunks.from_source(source[form], "target", extra=["w"], rows_per_chunk=64)
         reads[start] = list(batches.after(start))
         rows = np.concatenate([np.empty(0), *(batch.values[:, 0] for batch in reads[start])])
         np.testing.assert_array_equal(rows, np.arange(start, ROWS))
     if form not in ONCE:  # from the end of a batch on they are the batches that they were
         begins = np.cumsum([0, *(len(batch) for batch in reads[0])])
-        again = list(Chunks.of(source[form], "target", extra=["w"], rows_at_a_time=64).after(int(begins[3])))
+        again = list(Chunks.from_source(source[form], "target", extra=["w"], rows_per_chunk=64).after(int(begins[3])))
         assert [len(batch) for batch in again] == [len(batch) for batch in reads[0][3:]]
         assert [batch.name for batch in again] == [batch.name for batch in reads[0][3:]]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_sample_of_all_rows_is_all_rows(form, frame, tmp_path):
-    batches = Chunks.of(all_forms(frame, tmp_path)[form], "target", extra=["w"], rows_at_a_time=64)
+    batches = Chunks.from_source(all_forms(frame, tmp_path)[form], "target", extra=["w"], rows_per_chunk=64)
     pd.testing.assert_frame_equal(
         as_frame([batches.sample(5000, np.random.default_rng(0))]), frame[["row", "x", "level", "w"]]
     )
@@ -143,9 +143,9 @@ def test_a_sample_of_all_rows_is_all_rows(form, frame, tmp_path):
 def test_a_sample_is_spread_over_all_rows_and_the_same_for_a_seed(form, numbers, tmp_path):
     """The mean of the row numbers, of 60 samples of 100: off by four standard errors of simple random samples."""
     source = all_forms(numbers, tmp_path)[form]
-    batches = Chunks.of(source, "target", drop=["x", "w"], rows_at_a_time=64)
+    batches = Chunks.from_source(source, "target", drop=["x", "w"], rows_per_chunk=64)
     if form == "batches":
-        batches = Chunks.of(Chunks.of(numbers, "target", drop=["x", "w"]), "target")
+        batches = Chunks.from_source(Chunks.from_source(numbers, "target", drop=["x", "w"]), "target")
     rng = np.random.default_rng(0)
     drawn = [batches.sample(100, rng).values[:, 0] for _ in range(60)]
     assert all(len(np.unique(rows)) == 100 for rows in drawn)
@@ -167,7 +167,7 @@ def test_many_row_groups_and_many_files_are_drawn_from_evenly(tmp_path, monkeypa
     for k in range(40):
         frame.iloc[100 * k : 100 * (k + 1)].to_parquet(tmp_path / "parts" / f"{k:03}.parquet", row_group_size=20)
     for source in (tmp_path / "t.parquet", tmp_path / "parts"):
-        rows = Chunks.of(source, "target").sample(100, np.random.default_rng(1)).values[:, 0]
+        rows = Chunks.from_source(source, "target").sample(100, np.random.default_rng(1)).values[:, 0]
         assert len(rows) == 100
         assert len(np.unique(rows // 20)) == 8  # pieces of 20 rows that were read
         assert (np.bincount((rows // 500).astype(int), minlength=8) > 0).all()
@@ -175,7 +175,7 @@ def test_many_row_groups_and_many_files_are_drawn_from_evenly(tmp_path, monkeypa
 
 def test_a_sample_of_a_generator_is_of_its_first_tables_which_are_read_all_the_same():
     tables = (np.arange(100 * k, 100 * (k + 1), dtype=float)[:, None] for k in range(10))
-    batches = Chunks.of(tables, "target")
+    batches = Chunks.from_source(tables, "target")
     rows = batches.sample(150, np.random.default_rng(0)).values[:, 0]
     assert len(np.unique(rows)) == 150 and rows.max() < 200 and (rows >= 100).any()
     np.testing.assert_array_equal(np.concatenate([b.values[:, 0] for b in batches]), np.arange(1000))
@@ -187,17 +187,17 @@ def test_a_sample_of_a_generator_is_of_its_first_tables_which_are_read_all_the_s
 
 def test_rows_are_counted_where_that_is_cheap(numbers, tmp_path):
     forms = all_forms(numbers, tmp_path)
-    known = {form: Chunks.of(source, "target").rows for form, source in forms.items()}
+    known = {form: Chunks.from_source(source, "target").rows for form, source in forms.items()}
     unknown = {"CSV", "TSV, gzipped", "a list of files", *ONCE, "an iterable", "a pipe"}
     assert known == {form: None if form in unknown else ROWS for form in forms}
-    batches = Chunks.of(forms["CSV"], "target")
+    batches = Chunks.from_source(forms["CSV"], "target")
     batches.sample(5, np.random.default_rng(0))
     assert batches.rows == ROWS
 
 
 def test_only_iterators_cannot_be_read_again(numbers, tmp_path):
     for form, source in all_forms(numbers, tmp_path).items():
-        batches = Chunks.of(source, "target")
+        batches = Chunks.from_source(source, "target")
         assert batches.can_repeat == (form not in ONCE)
         if batches.can_repeat:
             assert sum(map(len, batches)) == sum(map(len, batches)) == ROWS
@@ -205,8 +205,8 @@ def test_only_iterators_cannot_be_read_again(numbers, tmp_path):
 
 def test_wide_tables_come_in_batches_of_fewer_rows(monkeypatch):
     monkeypatch.setattr("priorshift.io.tables._CELLS_PER_CHUNK", 100)
-    assert [len(batch) for batch in Chunks.of(np.zeros((25, 10)), "target")] == [10, 10, 5]
-    assert [len(batch) for batch in Chunks.of(np.zeros((2, 1000)), "target")] == [1, 1]
+    assert [len(batch) for batch in Chunks.from_source(np.zeros((25, 10)), "target")] == [10, 10, 5]
+    assert [len(batch) for batch in Chunks.from_source(np.zeros((2, 1000)), "target")] == [1, 1]
 
 
 def write(path, text):
@@ -219,7 +219,7 @@ def write(path, text):
 def test_quoted_cells_with_line_breaks_never_fall_apart(rows, end, tmp_path):
     lines = [f'{k},"one{end}two, ""{k}""",{k / 2}' for k in range(20)]
     path = write(tmp_path / "t.csv", end.join(["id,text,x", "", *lines[:9], "", *lines[9:]]))
-    batches = Chunks.of(path, "target", rows_at_a_time=rows)
+    batches = Chunks.from_source(path, "target", rows_per_chunk=rows)
     whole = read_table(path, "target")
     for found in (list(batches), [batches.sample(100, np.random.default_rng(0))]):
         made = join_tables(found, "all")
@@ -230,27 +230,27 @@ def test_quoted_cells_with_line_breaks_never_fall_apart(rows, end, tmp_path):
 
 def test_a_quotation_mark_for_inches_is_no_quotation(tmp_path):
     path = write(tmp_path / "t.csv", "size,x\n" + "".join(f'{k}" pipe,{k}\n' for k in range(5000)))
-    read = join_tables(list(Chunks.of(path, "target", rows_at_a_time=3)), "all")
+    read = join_tables(list(Chunks.from_source(path, "target", rows_per_chunk=3)), "all")
     np.testing.assert_array_equal(read.cells[1], np.arange(5000.0))
     lone = write(tmp_path / "u.csv", 'size,x\n3" pipe,0\n' + "".join(f"{k},{k}\n" for k in range(1, 5000)))
-    batches = list(Chunks.of(lone, "target", rows_at_a_time=100))
+    batches = list(Chunks.from_source(lone, "target", rows_per_chunk=100))
     assert max(map(len, batches)) <= 1100 and sum(map(len, batches)) == 5000
 
 
 def test_empty_cells_between_tabs_are_a_row_and_blank_lines_are_none(tmp_path):
     path = write(tmp_path / "t.tsv", "a\tb\n1\t2\n\t\n\n3\t4\n  \n5\t6")
-    read = join_tables(list(Chunks.of(path, "target", rows_at_a_time=2)), "all")
+    read = join_tables(list(Chunks.from_source(path, "target", rows_per_chunk=2)), "all")
     np.testing.assert_array_equal(read.cells[0], [1, np.nan, 3, 5])
     np.testing.assert_array_equal(
-        join_tables(list(Chunks.of(path, "target", rows_at_a_time=2).after(2)), "all").values, [[3, 4], [5, 6]]
+        join_tables(list(Chunks.from_source(path, "target", rows_per_chunk=2).after(2)), "all").values, [[3, 4], [5, 6]]
     )
 
 
 def test_a_column_that_is_text_in_one_block_and_numbers_in_another_is_text_in_the_sample(tmp_path):
     codes = ["01"] * 50 + ["A1"] * 50
     path = write(tmp_path / "t.csv", "code,x\n" + "".join(f"{code},{k}\n" for k, code in enumerate(codes)))
-    batches = Chunks.of(path, "target", rows_at_a_time=25)
-    assert {batch.cells[0].dtype.kind if (not batch.is_numeric) else "numbers" for batch in batches} == {
+    batches = Chunks.from_source(path, "target", rows_per_chunk=25)
+    assert {batch.cells[0].dtype.kind if batch.cells else "numbers" for batch in batches} == {
         "numbers",
         "O",
     }
@@ -259,23 +259,27 @@ def test_a_column_that_is_text_in_one_block_and_numbers_in_another_is_text_in_th
 
 def test_decimal_commas_are_known_from_the_first_block_on(tmp_path):
     path = write(tmp_path / "t.csv", "a;w\n1,5;0,25\n1,25;2\n" + "1,234;1,234\n" * 10)
-    read = list(Chunks.of(path, "target", extra=["w"], rows_at_a_time=2))
+    read = list(Chunks.from_source(path, "target", extra=["w"], rows_per_chunk=2))
     np.testing.assert_array_equal(join_tables(read, "all").values[:, 0], [1.5, 1.25] + [1.234] * 10)
     assert join_tables(read, "all").extra["w"].tolist() == ["0.25", "2"] + ["1.234"] * 10
     with pytest.raises(InputError, match=r"'3\.5' in line 5, column 'a'"):
-        list(Chunks.of(write(tmp_path / "u.csv", "a;b\n1,5;1\n2,5;1\n1;1\n3.5;2\n"), "target", rows_at_a_time=2))
+        list(
+            Chunks.from_source(write(tmp_path / "u.csv", "a;b\n1,5;1\n2,5;1\n1;1\n3.5;2\n"), "target", rows_per_chunk=2)
+        )
     with pytest.raises(InputError, match=r"'3,5' in line 5, column 'a'"):
-        list(Chunks.of(write(tmp_path / "v.csv", "a;b\n1.5;1\n2.5;1\n1;1\n3,5;2\n"), "target", rows_at_a_time=2))
+        list(
+            Chunks.from_source(write(tmp_path / "v.csv", "a;b\n1.5;1\n2.5;1\n1;1\n3,5;2\n"), "target", rows_per_chunk=2)
+        )
 
 
 def test_what_is_wrong_in_a_file_is_said_with_its_line(tmp_path):
     path = write(tmp_path / "t.csv", "a,b\n" + "1,2\n" * 100 + "1,2,3\n" + "1,2\n" * 100)
     for look in (list, lambda batches: batches.sample(1000, np.random.default_rng(0))):
         with pytest.raises(InputError, match=r"t\.csv.*line 102"):
-            look(Chunks.of(path, "target", rows_at_a_time=10))
+            look(Chunks.from_source(path, "target", rows_per_chunk=10))
     path = write(tmp_path / "u.csv", "a,b\n" + "1,2\n" * 15 + "1,inf\n")
     with pytest.raises(InputError, match=r"u\.csv.*row 10.*inf.*row 5"):
-        list(Chunks.of(path, "target", rows_at_a_time=10))
+        list(Chunks.from_source(path, "target", rows_per_chunk=10))
 
 
 @pytest.mark.parametrize(
@@ -310,7 +314,7 @@ def test_what_cannot_be_read_is_refused_with_a_sentence(make, sentence, tmp_path
     write(tmp_path / "head.csv", "a,b\n")
     for look in (list, lambda batches: batches.sample(10, np.random.default_rng(0))):
         with pytest.raises(InputError, match=sentence):
-            look(Chunks.of(make(tmp_path), "target"))
+            look(Chunks.from_source(make(tmp_path), "target"))
 
 
 def test_columns_to_set_aside_must_be_there_and_optional_ones_need_not(numbers, tmp_path):
@@ -318,12 +322,14 @@ def test_columns_to_set_aside_must_be_there_and_optional_ones_need_not(numbers, 
         if form == "batches":
             continue
         with pytest.raises(InputError, match=r"column 'weight'"):
-            list(Chunks.of(source, "target", extra=["weight"]))
+            list(Chunks.from_source(source, "target", extra=["weight"]))
     for form, source in all_forms(
         numbers, tmp_path / "again" if (tmp_path / "again").mkdir() is None else None
     ).items():
         if form != "batches":
-            (first, *_) = Chunks.of(source, "target", optional=["w", "v"], drop=["row", "u"], rows_at_a_time=64)
+            (first, *_) = Chunks.from_source(
+                source, "target", optional=["w", "v"], drop=["row", "u"], rows_per_chunk=64
+            )
             assert first.columns == ("x",) and list(first.extra) == ["w"] and first.dropped == ("row",)
 
 
@@ -341,7 +347,7 @@ def test_a_damaged_row_group_is_told_where_it_is_read(tmp_path):
     path.write_bytes(content)
     good = []
     with pytest.raises(InputError, match=r"t\.parquet.*damaged"):
-        good.extend(Chunks.of(path, "target"))
+        good.extend(Chunks.from_source(path, "target"))
     assert len(good) == 2  # which row groups come before it
 
 
@@ -369,7 +375,7 @@ import numpy as np
 from priorshift.io.chunks import Chunks
 def megabytes(): return int(open("/proc/self/statm").read().split()[1]) * 4096 / 2**20
 for path in ({str(small)!r}, {str(large)!r}):
-    batches = Chunks.of(path, "target", rows_at_a_time=10_000)
+    batches = Chunks.from_source(path, "target", rows_per_chunk=10_000)
     rows, most = 0, 0
     for batch in batches:
         rows, most = rows + len(batch.values), max(most, megabytes())
@@ -385,7 +391,7 @@ def test_text_that_arrow_keeps_as_views_is_drawn_from_and_read(tmp_path):
     words = ["a", "b", None, "c"] * 50
     table = pa.table({"x": np.arange(200.0), "c": pa.array(words, pa.string_view())})
     pq.write_table(table, tmp_path / "t.parquet")
-    batches = Chunks.of(tmp_path / "t.parquet", "target")
+    batches = Chunks.from_source(tmp_path / "t.parquet", "target")
     drawn = batches.sample(20, np.random.default_rng(0))
     assert [words[int(x)] for x in drawn.cells[0]] == drawn.cells[1].tolist()
     assert [cell for batch in batches for cell in batch.cells[1]] == words
@@ -395,14 +401,14 @@ def test_a_column_of_nothing_is_one_without_values_whatever_a_file_calls_it(tmp_
     frame = pd.DataFrame({"x": [1.0, 2.0], "c": [None, None]})
     frame.to_parquet(tmp_path / "t.parquet")
     assert pq.read_schema(tmp_path / "t.parquet").field("c").type == pa.null()
-    [batch] = Chunks.of(tmp_path / "t.parquet", "target")
+    [batch] = Chunks.from_source(tmp_path / "t.parquet", "target")
     assert batch.cells[1].tolist() == [None, None]
 
 
 def test_decimals_of_many_digits_are_numbers(tmp_path):
     cells = pa.array([Decimal("1.5"), None, Decimal("-2.25")], pa.decimal256(60, 2))
     pq.write_table(pa.table({"x": cells}), tmp_path / "t.parquet")
-    [batch] = Chunks.of(tmp_path / "t.parquet", "target")
+    [batch] = Chunks.from_source(tmp_path / "t.parquet", "target")
     np.testing.assert_array_equal(batch.cells[0], [1.5, np.nan, -2.25])
 
 
@@ -419,4 +425,4 @@ def test_decimals_of_many_digits_are_numbers(tmp_path):
 )
 def test_what_comes_through_a_pipe_and_is_no_text_is_refused(content, said):
     with pytest.raises(InputError, match=rf"the sample \(standard input\) {said}"):
-        list(Chunks.of(Piped("standard input", content), "the sample"))
+        list(Chunks.from_source(Piped("standard input", content), "the sample"))

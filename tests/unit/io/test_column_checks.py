@@ -9,8 +9,7 @@ import pytest
 import priorshift as ps
 from priorshift.cli import main
 from priorshift.errors import ColumnWarning, InconsistentInputWarning, PriorShiftWarning
-from priorshift.io.column_checks import is_beyond, numbers_rows
-from priorshift.io.encode import encode_tables
+from priorshift.io.column_checks import encode_tables, is_beyond, numbers_rows
 from priorshift.io.readers import read_table
 from priorshift.problem import Source
 from priorshift.scores.scored_source import ScoredSource, inclusion, warn_if_swapped
@@ -193,9 +192,7 @@ def test_a_target_that_is_the_unlabelled_sample_is_told(tmp_path, capsys):
     P, U, T = three(rng)
     for same in (U, U.sample(frac=1, random_state=0), pd.concat([U[:200], T[:50]])):
         (told,) = said(P, U, same)
-        assert told.category is InconsistentInputWarning and "rows of target also stand in unlabeled" in str(
-            told.message
-        )
+        assert told.category is InconsistentInputWarning and "rows of target are also in unlabeled" in str(told.message)
     discrete = [table[["count", "rare"]] for table in (P, U, T)]
     assert not said(*discrete)  # equal rows by chance
     for name, table in (("p", P), ("u", U)):

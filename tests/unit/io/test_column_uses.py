@@ -60,7 +60,7 @@ def test_an_id_may_be_a_group_too(samples):
     positive, unlabeled, target = (table[["age", "patient"]] for table in samples)
     (_, column) = uses_of(positive, unlabeled, target, shared="patient", groups="patient")
     assert column.use == "id"
-    assert column.became == "tells which rows are one observation, and tells which rows belong together"
+    assert column.became == "identifies observations, and identifies groups of rows"
 
 
 def test_numbers_without_names_have_their_places(samples):

@@ -17,8 +17,9 @@ NAN = float("nan")
 
 def mixed(text, **more):
     """Header and columns of a text, with missing cells and text allowed."""
-    header, names, columns = read_csv(text.encode(), "t", ColumnSelection(**more))
-    return header, dict(zip(names or range(len(columns)), columns, strict=True))
+    layout, columns = read_csv(text.encode(), "t", ColumnSelection(**more))
+    names = [layout.header[k] for k in layout.wanted] if layout.header else range(len(columns))
+    return layout.header, dict(zip(names, columns, strict=True))
 
 
 def test_a_mixed_table_has_columns_of_numbers_with_nan_and_of_text_with_none():
@@ -55,7 +56,7 @@ def test_columns_set_aside_stay_text_and_dropped_ones_are_not_read():
 @pytest.mark.parametrize("feature", ["1,5", "2"])
 def test_numbers_set_aside_are_written_with_points_where_the_file_has_decimal_commas(feature):
     text = f"w;who;x\n1,0;a,b;{feature}\n0,25;c;3\n"
-    _, _, (w, who, x) = read_csv(text.encode(), "t", ColumnSelection(extra=["w", "who"]))
+    _, (w, who, x) = read_csv(text.encode(), "t", ColumnSelection(extra=["w", "who"]))
     assert w == ["1.0", "0.25"] and who == ["a,b", "c"]
     np.testing.assert_array_equal(x, [float(feature.replace(",", ".")), 3])
     # beside decimal points, or where commas may stand between thousands, nothing is guessed
@@ -117,16 +118,17 @@ def test_decimal_commas_are_read_and_written(separator, end, packed, tmp_path):
     text = ("\ufeff" + end.join(separator.join(line) for line in lines) + end).encode()
     path.write_bytes(gzip.compress(text) if packed else text)
     wanted = [[1.5, 2], [-0.25, 1000], [3, 0.1]]
-    table = read_csv(path, "t", ColumnSelection(extra=["who"]))
-    np.testing.assert_array_equal(np.column_stack(table[2][::2]), wanted)
-    assert table[2][1] == ["Ann", "Bob, Eve", ""]
+    _, columns = read_csv(path, "t", ColumnSelection(extra=["who"]))
+    np.testing.assert_array_equal(np.column_stack(columns[::2]), wanted)
+    assert columns[1] == ["Ann", "Bob, Eve", ""]
     add_columns(path, output, {"p": ["0.125", "1", "1e-05"], "note": ["x.y", "", "z"]}, packed=packed)
     written = output.read_bytes()
-    again = read_csv(gzip.decompress(written) if packed else written, "t", ColumnSelection(extra=["who", "note"]))
-    assert again[0] == ["a", "who", "b", "p", "note"]
-    np.testing.assert_array_equal(np.column_stack(again[2][:4:2]), wanted)
-    np.testing.assert_array_equal(again[2][3], [0.125, 1, 1e-5])
-    assert again[2][4] == ["x.y", "", "z"]
+    text = gzip.decompress(written) if packed else written
+    layout, columns = read_csv(text, "t", ColumnSelection(extra=["who", "note"]))
+    assert layout.header == ["a", "who", "b", "p", "note"]
+    np.testing.assert_array_equal(np.column_stack(columns[:4:2]), wanted)
+    np.testing.assert_array_equal(columns[3], [0.125, 1, 1e-5])
+    assert columns[4] == ["x.y", "", "z"]
     assert b"0,125" in (gzip.decompress(written) if packed else written)
 
 
@@ -152,23 +154,23 @@ def test_decimal_commas_without_a_header_are_rows():
 BAD_NUMBERS = [
     (
         "a;b\n1,5;2\n2.5;3\n",
-        r"t holds '1,5' in line 2, column 'a', and '2.5' in line 3, column 'a': decimal commas and",
+        r"'1,5' in line 2, column 'a', and '2.5' in line 3, column 'a'; .*decimal commas",
     ),
-    ("a;b\n1,5;2.25\n2;3\n", r"and '2.25' in line 2, column 'b': decimal commas and decimal points in one file; write"),
+    ("a;b\n1,5;2.25\n2;3\n", r"'2.25' in line 2, column 'b'; .*decimal commas"),
     (
         "a;b\n1.234,5;2\n2;3\n",
-        "holds '1.234,5' in line 2, column 'a', which looks like a number with a mark between th",
+        "'1.234,5' in line 2, column 'a', .*thousands",
     ),
-    ('a,b\n1,2\n"1,234.5",3\n', "holds '1,234.5' in line 3, column 'a', which looks like a number with a mark between"),
+    ('a,b\n1,2\n"1,234.5",3\n', "'1,234.5' in line 3, column 'a', .*thousands"),
     (
         "a;b\n1,5;2\n1 234 567;3\n",
-        "holds '1 234 567' in line 3, column 'a', which looks like .*; write numbers without",
+        "'1 234 567' in line 3, column 'a', .*thousands",
     ),
     (
         "a;b\n1,234;2\n2;3\n",
         "holds '1,234' in line 2, column 'a', which may be a decimal comma or a mark between thous",
     ),
-    ('a,b\n"12,500",2\n2,3\n', "holds '12,500' in line 2, .* no other cell tells which; write numbers with decimal po"),
+    ('a,b\n"12,500",2\n2,3\n', "holds '12,500' in line 2, .*decimal comma"),
 ]
 
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 import priorshift as ps
 from priorshift.cli import main
 from priorshift.errors import ColumnWarning, InputError
-from priorshift.io.encode import encode_tables
+from priorshift.io.column_checks import encode_tables
 from priorshift.io.readers import read_table
 from priorshift.io.scaling import Scaling
 from priorshift.io.tables import ColumnSelection, Table
@@ -430,12 +430,12 @@ def test_columns_without_a_value_are_left_out():
 
 BAD_CELLS = [
     ("x", "tall", r"target holds 'tall' in row 3 \(counting from 0\), column 'x', but the unlabelled source sample has "
-     "numbers there; write it so"),
-    ("x", "3,5", "holds '3,5' in row 3 .* has numbers there, with a decimal point; write it so"),
+     "numbers"),
+    ("x", "3,5", "holds '3,5' in row 3 .* has numbers, with a decimal point"),
     ("x", "1_000", "holds '1_000' in row 3"),
     ("x", "inf", "holds 'inf' in row 3"),
     ("x", pd.Timestamp("2024-01-01"), "holds '2024-01-01 00:00:00' in row 3 .*, column 'x'"),
-    ("d", "2024-13-45", "holds '2024-13-45' in row 3 .*, column 'd', .* has dates such as 2024-03-31 there"),
+    ("d", "2024-13-45", "holds '2024-13-45' in row 3 .*, column 'd', .* has dates such as 2024-03-31"),
     ("d", "31.12.2024", "holds '31.12.2024' in row 3"),
     ("d", "soon", "holds 'soon' in row 3"),
     ("d", 20240101, "holds '20240101' in row 3"),
@@ -472,8 +472,7 @@ def test_cells_that_do_not_fit_are_refused(column, value, message):
         (["a", "b"], "has 1 dimension, but rows and columns are expected"),
         (np.array([[10**400, "a"], [1, "b"]], dtype=object), "column 0 of .* too large for a float"),
         (pd.DataFrame({"a": [f"name {k}" for k in range(50)]}),
-         "has 50 different texts in column 'a', such as 'name 0', and 100% of its rows hold one that hardly another row has.*; drop the column "
-         r"\(drop=\['a'\], --drop a\), pass it as groups \(--group-column\) if .*, or pass an encoder that reads text, such as skrub's TableVectorizer\(\)"),
+         r"50 different texts in column 'a', such as 'name 0'.*\(drop=\['a'\], --drop a\).*--group-column"),
         ("nowhere.csv", "does not exist; check the path"),
     ],
 )  # fmt: skip

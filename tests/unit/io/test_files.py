@@ -115,7 +115,7 @@ def test_two_tables_cannot_come_through_standard_input(files, answer, stdin):
     [
         (b"", "--target (standard input) is empty; pass a file with a header and at least two rows"),
         (b"PAR1...", "is a Parquet file, but a pipe is read as CSV text; pass the file's own path"),
-        (b"a,b,c\n1,2\n", "--target (standard input) has 2 cells in line 2, but 3 in its first line; mend the line"),
+        (b"a,b,c\n1,2\n", "--target (standard input) has 2 cells in line 2, but 3 in its first line"),
         ("a,b,c\n1,2,3\n".encode("utf-16"), "--target (standard input) is UTF-16 text"),
         (gzip.compress(b"a,b,c\n1,2,3\n" * 9, mtime=0)[:20], "--target (standard input) is a damaged gzip file"),
     ],
@@ -202,7 +202,7 @@ def test_a_first_line_that_may_be_a_row_is_one(text, tmp_path):
 def test_adapt_scores_no_header(files, answer, tmp_path):
     np.savetxt(tmp_path / "n.csv", SAMPLE.target, delimiter=",", header="1,2,3", comments="")
     named = files | {"--target": str(tmp_path / "n.csv"), "--output": str(tmp_path / "o.csv")}
-    assert "begins with 1, 2, …, which may be a header" in answer(named | {"--classifier": "logistic"}, "adapt")
+    assert "begins with 1, 2, …, a header of numbers" in answer(named | {"--classifier": "logistic"}, "adapt")
     assert not (tmp_path / "o.csv").exists()
 
 

@@ -60,7 +60,7 @@ def test_mixed_tables_are_encoded_and_scaled_as_the_in_memory_door_does():
     first, other = mixed_frame(rng, 400), mixed_frame(rng, 100, "abcxy")
     reader = RowReader.fit(read_table(first, "source"))
     encoder = TableEncoder().fit(first)
-    encoded = encoder.table(encoder.fitting(read_table(first, "source")))
+    encoded = encoder.encode_table(encoder.convert(read_table(first, "source")))
     scaling = Scaling.from_rows(encoded.values, np.arange(400), True, encoded.origin)
     expected = scaling.rows(encoder.transform(other))[np.arange(100)][:, scaling.factor != 0]
     np.testing.assert_array_equal(reader(other, "target"), expected)

@@ -385,7 +385,7 @@ def test_a_file_takes_the_place_of_another_whole_or_not_at_all(path, tmp_path, m
     assert os.listdir(tmp_path) == ["a.sketch"]
     container.write(path, "sketch", {}, {})
     assert container.read(path, ["sketch"]).arrays == {}
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="Cannot write"):
         container.write(tmp_path / "nowhere" / "a", "sketch", {}, {})
 
 

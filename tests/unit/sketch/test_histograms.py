@@ -440,7 +440,7 @@ def test_a_column_to_drop_may_stand_in_any_table(sample, method):
         tables[k]["id"] = np.arange(len(tables[k]))
         tables[-k]["other"] = "a"
         assert ends(ps.estimate_prior(*tables, drop=["id", "other"], **how)) == ends(expected)
-        as_batches = [Chunks.of(table, name) for table, name in zip(tables, "put", strict=True)]
+        as_batches = [Chunks.from_source(table, name) for table, name in zip(tables, "put", strict=True)]
         assert ends(ps.estimate_prior(*as_batches, drop=["id", "other"], **how)) == ends(expected)
         streamed = *tables[:2], iter([tables[2]])
         assert ends(ps.estimate_prior(*streamed, drop=["id", "other"], **how)) == ends(expected)

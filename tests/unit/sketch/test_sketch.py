@@ -201,7 +201,7 @@ def test_every_way_to_pass_rows_gives_the_same_sums(tmp_path):
         "frame": table,
         "csv": tmp_path / "t.csv",
         "parquet": str(tmp_path / "t.parquet"),
-        "batches": Chunks.of(table, "t", extra=["w"], rows_at_a_time=30),
+        "batches": Chunks.from_source(table, "t", extra=["w"], rows_per_chunk=30),
         "generator": (table[k : k + 50] for k in range(0, len(table), 50)),
         "list": [table[:70], table[70:]],
         "another order": table[["c", "w", "b", "a"]],
@@ -574,7 +574,7 @@ def test_streams_have_weights_in_a_column():
         Sketch.from_sample(iter([S.target]), like=FIRST, weights=np.ones(200))
     named = Sketch.from_sample(frame(S.unlabeled), features=32)
     with pytest.raises(InputError, match=r"column 'w'"):
-        Sketch.from_sample(Chunks.of(frame(S.target), "t"), like=named, weights="w")
+        Sketch.from_sample(Chunks.from_source(frame(S.target), "t"), like=named, weights="w")
 
 
 def test_merge_takes_sketches():
