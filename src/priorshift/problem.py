@@ -313,12 +313,6 @@ class Source:
         columns = Table("the fitted source", np.empty((0, self.table.width)), self.table.columns)
         return replace(self, table=columns, audit=None, metadata=NO_METADATA, groups=groups)
 
-    positive_mass = property(lambda self: self.P.mass)
-    population_mass = property(lambda self: self.U.mass)
-    effective_positives = property(lambda self: self.P.observations)
-    effective_population = property(lambda self: self.U.observations)
-    effective_sizes = property(lambda self: (self.P.size, self.U.size))
-
     @property
     def is_even(self) -> bool:
         """Whether each row has the same weight, and is its own observation apart from shared rows."""

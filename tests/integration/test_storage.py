@@ -257,5 +257,5 @@ def test_a_source_without_rows_still_says_what_is_one_observation():
     kept = source.without_rows()
     np.testing.assert_array_equal(kept.observation, source.observation)
     assert len(np.unique(kept.observation)) < len(Y)  # some are shared
-    assert kept.effective_positives == source.effective_positives and kept.sizes == source.sizes
+    assert kept.P.observations == source.P.observations and kept.sizes == source.sizes
     assert kept.table.values.size == 0

@@ -162,7 +162,7 @@ def drivers(source: Source, witness: Witness) -> tuple[Driver, ...]:
     """Return at most ten columns that contribute most to the score, the most important first."""
     step = max(1, len(source.population) // FIT_ROWS)
     U, P = (source.rows[rows] for rows in (source.population, source.positive))
-    mass_P, mass = source.positive_mass, source.population_mass
+    mass_P, mass = source.P.mass, source.U.mass
     mean = mass @ U
     spread = np.sqrt(mass @ (U - mean) ** 2)
     used = np.flatnonzero((source.scaling.factor != 0) & (spread > 0))

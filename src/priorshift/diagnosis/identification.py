@@ -175,7 +175,7 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
         separation=test.separation,
         overlap=from_tables.overlap_,
         positives=len(source.positive),
-        effective_positives=source.effective_positives,
+        effective_positives=source.P.observations,
         source_prior=estimate.source_prior,
         source_prior_by=estimate.source_prior_by,
         source_prior_range=(low, high),

@@ -227,8 +227,8 @@ def _relative_spread(witness: Witness) -> Callable[[float, float], float]:
     It is computed at several multiples, and interpolated on logarithmic scales. More rows of one sample alone count as
     fewer of both: 1/g = α/p + (1−α)/u with p times the positives and u times the others.
     """
-    source, (m, n) = witness.source, witness.source.effective_sizes
-    counts = PopulationCounts.from_p_values(witness.scored.p_values, round(m), m, n * source.population_mass)
+    source, (m, n) = witness.source, (witness.source.P.size, witness.source.U.size)
+    counts = PopulationCounts.from_p_values(witness.scored.p_values, round(m), m, n * source.U.mass)
     both = [(times, times) for times in _ROW_FACTORS]
     spreads = expected_spreads(counts, prior_posterior(counts)[0], [*both, (_ROW_FACTORS[-1], 1.0)])
     now = spreads[_ROW_FACTORS.index(1.0)]
@@ -261,7 +261,7 @@ def planning(inputs: DiagnosisInput) -> Planning:
     from_rows = inputs.prior_from_rows and isinstance(prior, DistributionPrior)
     explained = []  # share of the labels' variance that the predictions explain, as if these were calibrated
     for p_values, ratio, mass in (
-        (scored.p_values, 1.0, witness.source.population_mass),
+        (scored.p_values, 1.0, witness.source.U.mass),
         (fit.p_values, max(inputs.ratio, 0.0), target.mass),
     ):
         posterior = scored.predicted(p_values, ratio)

@@ -77,8 +77,8 @@ def weighted_samples(source: Source, target: Target) -> Samples:
     number = source.observation
     of_target = np.where(target.of_source >= 0, target.of_source, target.observation + int(number.max()) + 1)
     return (
-        WeightedSample(source.positive_mass, number[source.positive]),
-        WeightedSample(source.population_mass, number[source.population]),
+        WeightedSample(source.P.mass, number[source.positive]),
+        WeightedSample(source.U.mass, number[source.population]),
         WeightedSample(target.mass, of_target),
     )
 
@@ -249,7 +249,7 @@ class ColumnFeatures:
     @classmethod
     def fit(cls, source: Source, population: Floats) -> ColumnFeatures:
         """Measure the columns in the scaled rows of U."""
-        origin, mass, knots = source.table.origin, source.population_mass, {}
+        origin, mass, knots = source.table.origin, source.U.mass, {}
         centred = population - mass @ population
         spread = np.where(source.scaling.factor != 0, np.sqrt(mass @ centred**2), 0.0)
         used = np.flatnonzero(spread != 0)
@@ -289,7 +289,7 @@ def cross_fit_kernel_score(
     folds = most_folds(source, _FOLDS)
     fold_of = np.stack([source.deal_folds(folds, rng) for _ in range(_REPEATS)])
     fold_P, fold_U = fold_of[:, source.positive], fold_of[:, source.population]
-    halves = (rows[0], source.positive_mass, fold_P, 0.5), (rows[1], source.population_mass, fold_U, -0.5)
+    halves = (rows[0], source.P.mass, fold_P, 0.5), (rows[1], source.U.mass, fold_U, -0.5)
     gram, moment = np.zeros(()), np.zeros(())
     for sample, mass, fold, half in halves:
         taken = evenly_spaced(len(sample), FIT_ROWS)

@@ -170,7 +170,7 @@ class ShiftedRows:
         fit, witness, target = self.inputs.fit, self.inputs.fit.witness, self.inputs.fit.target
         goal = max(ratio + change, 0.0)
         h = witness.function(np.array([goal]), target.size)[:, 0]
-        D = float(mean_over_repeats(h, witness.population) @ witness.source.population_mass)
+        D = float(mean_over_repeats(h, witness.population) @ witness.source.U.mass)
         N = float(mean_over_repeats(h, mixture.bins(fit.p_values)) @ target.mass)
         wanted = goal * D - N
         if not (D > 0 and wanted != 0 and slope != 0):

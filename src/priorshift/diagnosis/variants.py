@@ -271,11 +271,11 @@ def retest_without(inputs: DiagnosisInput, of_source: Index, of_target: Index) -
         audit=None,
     )
     own = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
-    (m, n), mass = less.effective_sizes, None if scored.positive_mass is None else less.positive_mass
+    (m, n), mass = (less.P.size, less.U.size), None if scored.positive_mass is None else less.P.mass
     p_U = np.stack([p_values(p[in_P], u[in_U], mass, m) for p, u in zip(own, scored.p_values, strict=True)])
     p_T = np.stack([p_values(p[in_P], v[stay_T], mass, m) for p, v in zip(own, inputs.fit.p_values, strict=True)])
     old = scored.repetitions
     repetitions = tuple(replace(r, positive=r.positive[in_P], population=r.population[in_U]) for r in old)
-    counts = np.stack([mixture.histogram(v, n * less.population_mass) for v in p_U])
+    counts = np.stack([mixture.histogram(v, n * less.U.mass) for v in p_U])
     rescored = ScoredSource(scored.prepare, repetitions, p_U, counts, less.sizes, scored.seed, mass, m, scored.spread)
     return Witness.from_scores(rescored, less, *scored.mixture).test(p_T, less_T)

@@ -51,9 +51,9 @@ class WidthModel:
         parts = witness.variance_parts(fit.test.ratio, fit.p_values, target)
         density = 1 / witness.density_ratio
         density = density / density.mean(axis=1, keepdims=True)
-        (m, n), t = source.effective_sizes, target.size
+        m, n, t = source.P.size, source.U.size, target.size
         total = np.bincount(target.observation, target.mass)
-        observations = source.effective_positives, source.effective_population, float(1 / (total @ total))
+        observations = source.P.observations, source.U.observations, float(1 / (total @ total))
         noise = min(max(parts.noise, 0.0), _MOST_NOISE)
         bins = cls(density, max(fit.test.ratio, 0.0), (m, n, t), observations, noise)
         predicted = bins.parts(np.array([bins.ratio]), (m, n, t))[:, 0]

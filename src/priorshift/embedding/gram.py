@@ -131,7 +131,7 @@ class SourceEmbedding:
         """Take P and U from a source."""
         positive, population = (
             EmbeddedSample(replace(source.rows, index=rows), mass, source.observation[rows])
-            for rows, mass in ((source.positive, source.positive_mass), (source.population, source.population_mass))
+            for rows, mass in ((source.positive, source.P.mass), (source.population, source.U.mass))
         )
         observations = int(source.observation.max()) + 1
         return cls(kernel, positive, population, len(source.shared), observations, precision, device)

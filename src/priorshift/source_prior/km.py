@@ -215,7 +215,7 @@ class KM2(PUEstimator):
             )
         sample = sample.subsample(most, rng)
         m = int(np.count_nonzero(sample.p))
-        if min(m, source.effective_positives) < 5:
+        if min(m, source.P.observations) < 5:
             warn(
                 f"{name} has only {m} {'' if m < 5 else 'dependent '}positive rows; treat the prior as a guess, and "
                 "collect at least 5 that are independent.",

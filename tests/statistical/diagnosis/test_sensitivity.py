@@ -131,8 +131,8 @@ def slowly_without(c, of_source, of_target, **known):
     groups = None if c.target.groups is None else c.target.groups[stay_T]
     weights = None if c.target.weights is None else c.target.weights[stay_T]
     target = source.layout.read(c.target.table.values[stay_T], weights=weights, groups=groups)
-    scored, (m, _) = c.witness.scored, source.effective_sizes
-    mass = source.positive_mass
+    scored, (m, _) = c.witness.scored, (source.P.size, source.U.size)
+    mass = source.P.mass
     own = None if scored.positive_mass is None else mass
     in_P, in_U = stay[c.source.positive], stay[c.source.population]
 

@@ -32,11 +32,11 @@ from priorshift.scores.witness import Witness
 def of_scores(positive, population, source, **law):
     """A witness of given scores, shape (repeats, rows)."""
     repetitions = [SimpleNamespace(positive=p, models=(None, None)) for p in positive]
-    mass = source.positive_mass
-    mass = None if np.ptp(mass) < 1e-12 and len(mass) == round(source.effective_sizes[0]) else mass
+    mass = source.P.mass
+    mass = None if np.ptp(mass) < 1e-12 and len(mass) == round(source.P.size) else mass
 
     def ranks(p, scores):
-        return p_values(p, scores, mass, source.effective_sizes[0])
+        return p_values(p, scores, mass, source.P.size)
 
     values = np.stack([ranks(p, u) for p, u in zip(positive, population, strict=True)])
     scored = SimpleNamespace(repetitions=repetitions, p_values=values, positive_mass=mass, ranks=ranks)
@@ -88,7 +88,7 @@ def test_no_function_of_a_row_has_a_smaller_variance(m, n, t, monkeypatch):
 
 def slow(made, source, values, target, r):
     """N − rD, its variance, D, degrees of freedom and D's number of standard errors, row by row."""
-    mass_P, mass_U, mass_T = (list(x) for x in (source.positive_mass, source.population_mass, target.mass))
+    mass_P, mass_U, mass_T = (list(x) for x in (source.P.mass, source.U.mass, target.mass))
     copies_P, copies_U = source.copies[source.positive], source.copies[source.population]
     m, n, t = (
         1 / sum(c * w**2 for c, w in zip(copies, mass, strict=True))
@@ -243,7 +243,7 @@ def scored_problem(kind):
     elif kind == "copies":
         X = np.repeat(rng.normal(size=(11, 2)), 5, axis=0)
         source = Source.from_labels(X, np.arange(55) < m, scenario="case-control", standardize=False)
-        assert source.effective_sizes == pytest.approx((3, 8))
+        assert (source.P.size, source.U.size) == pytest.approx((3, 8))
         observation = linked(t, np.array([[0, 1], [1, 2], [5, 9]]))
         target = target_of(t, observation=observation, copies=np.bincount(observation)[observation])
     elif kind == "weights":
