@@ -18,9 +18,8 @@ from priorshift.errors import ApproximationWarning, InputError
 from priorshift.inference.joint import JointRatios, Members, RatioInfluence, largest_normal, pooled
 from priorshift.io.parameters import check_estimator
 from priorshift.io.row_metadata import Columns, metadata_arguments
-from priorshift.io.sample_checks import check_sizes
+from priorshift.io.sample_size import check_sizes, effective_size
 from priorshift.io.targets import rows_by_value, target_name
-from priorshift.io.weights import effective_size
 from priorshift.loading import InputOptions, load_problem
 from priorshift.methods import registry
 from priorshift.methods.tcpu import TCPU
@@ -217,8 +216,10 @@ def make_estimator(method: Any, settings: Mapping[str, Any]) -> Any:
             raise InputError(f"{name} was passed together with an estimator as method; set it in the estimator.")
         return clone(method)
     chosen = registry.choose(method)
-    for name in chosen.missing(settings):
-        raise InputError(f"method={chosen.name!r} uses no {name}; leave it out.")
+    options = chosen.options
+    for name in settings:
+        if name not in options:
+            raise InputError(f"method={chosen.name!r} uses no {name}; leave it out.")
     return chosen.estimator(**settings)
 
 

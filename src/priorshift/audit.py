@@ -35,7 +35,7 @@ from priorshift.arrays import Floats, Index
 from priorshift.errors import InputError
 from priorshift.io.labels import LEAST, Audit, read_audit
 from priorshift.io.parameters import check_count, check_number, check_prior, check_settings
-from priorshift.io.weights import effective_size, read_weights
+from priorshift.io.sample_size import effective_size, read_weights
 from priorshift.results import Interval
 
 __all__ = ["audit_size", "audited_share"]

@@ -20,6 +20,7 @@ from priorshift.inference.prior_knowledge import PointPrior, read_prior
 from priorshift.io.parameters import check_settings, is_known
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import RowMetadata
+from priorshift.io.sample_size import warn_of_copies, warn_of_few_groups
 from priorshift.problem import Problem, Sample, Source, SourceLayout, Target
 from priorshift.progress import show_progress
 from priorshift.results import PriorEstimate
@@ -127,7 +128,9 @@ class PUEstimator(BaseEstimator, ABC):
         self._check_parameters()
         if source.scenario != self.scenario:
             raise InputError(f"the source was read under {source.scenario!r}, but scenario is {self.scenario!r}.")
-        source.warn_of_rows()
+        warn_of_copies(source.copies, "source rows")
+        if source.groups is not None:
+            warn_of_few_groups(source.U.observations, "unlabelled sample")
         self._forget()
         self.classes_ = source.classes
         self.n_features_in_ = source.table.values.shape[1]

@@ -16,20 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from priorshift.distributed.collections import is_distributed
 from priorshift.errors import InputError
 from priorshift.io.cells import as_text
 from priorshift.io.chunks import Chunks
 from priorshift.io.column_checks import check_encoder, encode_tables
-from priorshift.io.files import PARQUET, kind
+from priorshift.io.files import PARQUET, is_saved, kind
 from priorshift.io.labels import read_labels
-from priorshift.io.readers import read_table
+from priorshift.io.readers import frame_library, is_distributed, read_table
 from priorshift.io.row_metadata import Columns, MetadataColumns
-from priorshift.io.sample_checks import check_sizes
+from priorshift.io.sample_size import check_sizes
 from priorshift.io.tables import Table
-from priorshift.io.targets import frame_library, name_targets, rows_by_value
+from priorshift.io.targets import name_targets, rows_by_value
 from priorshift.problem import Kind, Problem, Sample
-from priorshift.sketch import container
 from priorshift.sketch.container import load
 from priorshift.sketch.histogram import Histogram
 from priorshift.sketch.score_model import ScoreModel
@@ -52,11 +50,8 @@ class InputOptions:
     stream: bool | None = None  # None streams what is too large for memory
     by: str | None = None
     stratify: str | None = None
-    in_shell: bool = False  # whether messages name samples and parameters as the shell does
-    prefix: str = field(init=False)  # what messages put before the role of a sample
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "prefix", "--" if self.in_shell else "")
+    in_shell: bool = False  # whether messages name parameters as the shell does
+    prefix: str = ""  # of the roles of samples in messages, "--" in the shell
 
     @classmethod
     def from_arguments(
@@ -73,6 +68,8 @@ class InputOptions:
         options = cls(
             MetadataColumns(shared, audit, weights, groups), (drop,) if isinstance(drop, str) else tuple(drop), **others
         )
+        if options.in_shell:
+            options = replace(options, prefix="--")
         if options.stream is not None and not isinstance(options.stream, bool):
             raise InputError(f"stream is {options.stream!r}, but it must be True, False or None.")
         for name, column in (("by", options.by), ("stratify", options.stratify)):
@@ -132,7 +129,7 @@ def _open(data: Any, name: str) -> Sample:
     """Return a summary, or a file of one, as a sample; anything else is rows that have not been read yet."""
     if isinstance(data, (str, Path)) and len(str(data)) < 4096 and "\0" not in str(data) and not os.path.exists(data):
         raise InputError(f"{name} ({data}) does not exist; check the path.")
-    opened = load(data) if container.is_saved(data) else data
+    opened = load(data) if is_saved(data) else data
     if isinstance(opened, ScoreModel):
         raise InputError(f"{name} is a score model, but a sample is expected; count one by it, and pass its histogram.")
     kinds: tuple[tuple[type, Kind], ...] = ((Histogram, "counts"), (Sketch, "moments"))

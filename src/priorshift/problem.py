@@ -30,16 +30,17 @@ from priorshift.io.observations import (
 )
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import NO_METADATA, MetadataColumns, RowMetadata, join_source_metadata
-from priorshift.io.sample_checks import (
+from priorshift.io.sample_size import (
+    RowMass,
     check_distinct_samples,
     check_observations,
     check_sizes,
+    check_weights,
     warn_of_copies,
     warn_of_few_groups,
 )
 from priorshift.io.scaling import Rows, Scaling
 from priorshift.io.tables import Table, match_columns
-from priorshift.io.weights import RowMass, check_weights
 from priorshift.warning_records import warn
 
 Kind = Literal["rows", "chunks", "counts", "moments"]
@@ -209,7 +210,9 @@ class Source:
         """Build the source of a problem; its rows are the positives and then the unlabelled rows."""
         P, U = positive.data, unlabeled.data
         check_distinct_samples(P.values, U.values)
-        metadata = join_source_metadata(positive.metadata, unlabeled.metadata, (len(P), len(U)))
+        metadata = NO_METADATA
+        if not (positive.metadata is NO_METADATA and unlabeled.metadata is NO_METADATA):
+            metadata = join_source_metadata(positive.metadata, unlabeled.metadata, (len(P), len(U)))
         values = np.concatenate([P.values, U.values])
         table = Table("the positive and unlabeled rows", values, U.columns, origin=U.origin)
         labeled = np.repeat([True, False], [len(P), len(U)])
@@ -340,12 +343,6 @@ class Source:
                     f"be split into {folds} folds with both; add rows, or check which rows are shared."
                 )
         return fold
-
-    def warn_of_rows(self) -> None:
-        """Warn of copies and of few groups, which affect standard errors."""
-        warn_of_copies(self.copies, "source rows")
-        if self.groups is not None:
-            warn_of_few_groups(self.U.observations, "unlabelled sample")
 
     def warn_of_unstated_sharing(self) -> None:
         """Warn if most positives are also unlabelled rows, in data without repetitions, and the user did not say so."""

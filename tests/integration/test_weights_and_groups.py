@@ -17,7 +17,7 @@ import priorshift as ps
 from priorshift.audit import Audit, audited_share
 from priorshift.cli import main
 from priorshift.errors import DuplicateRowsWarning, InputError, IntervalWarning
-from priorshift.io.weights import design_effect, effective_size, read_weights
+from priorshift.io.sample_size import design_effect, effective_size, read_weights
 from priorshift.problem import Source
 from priorshift.scores.calibration import calibrate
 

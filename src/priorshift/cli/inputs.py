@@ -30,7 +30,7 @@ def make_estimator(args: argparse.Namespace, optional: tuple[str, ...] = ()) -> 
     """Return the estimator; settings that it does not have are refused, unless they are `optional`."""
     settings = estimator_settings(args)
     method = methods.choose(args.method)
-    for name in method.missing(settings):
+    for name in [name for name in settings if name not in method.options]:
         if name not in optional:
             option = f"--{name.replace('_', '-')}"
             if args.method != "auto":

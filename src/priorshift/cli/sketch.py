@@ -19,7 +19,7 @@ from priorshift.cli.inputs import standard_input
 from priorshift.cli.output import check_writable, print_json, print_note
 from priorshift.errors import InputError
 from priorshift.io.chunks import check_distinct_files
-from priorshift.io.files import Fields
+from priorshift.io.files import Fields, is_saved
 from priorshift.sketch import Histogram, ScoreModel, Sketch, container, load
 from priorshift.sketch.design import open_chunks
 from priorshift.sketch.private import release
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
     if not args.files:
         raise InputError("name the files of a sample, or pass --positive and --unlabeled to fit a score model.")
     check_writable("--output", f"{args.output}.part", [*args.files, args.like])
-    saved = [file for file in args.files if container.is_saved(file)]
+    saved = [file for file in args.files if is_saved(file)]
     if saved and len(saved) < len(args.files):
         raise InputError(f"{saved[0]} is a sketch and other files are tables; pass sketches only, or tables only.")
     summary = _merge(args) if saved else _summarize(args)

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.diagnosis.identification import DiagnosisInput
+from priorshift.io.sample_size import effective_size
 from priorshift.io.scaling import Rows
-from priorshift.io.weights import effective_size
 from priorshift.problem import Source, Target
 from priorshift.scores import mixture
 from priorshift.scores.cross_fitting import FIT_ROWS, Repetition, Ridge, most_folds

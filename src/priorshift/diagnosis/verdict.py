@@ -23,7 +23,7 @@ from priorshift.diagnosis.shift_tests import LabelShiftTest, ShiftTest, numbered
 from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InconsistentInputWarning, InputError, IntervalWarning
 from priorshift.formatting import format_fixed, format_p
 from priorshift.io.labels import LEAST
-from priorshift.io.sample_checks import FEW_POSITIVES
+from priorshift.io.sample_size import FEW_POSITIVES
 from priorshift.results import PriorEstimate
 from priorshift.scores.ratio_test import LEAST_SEPARATION
 from priorshift.warning_records import WarningRecord

@@ -24,7 +24,7 @@ from priorshift import threads
 from priorshift.arrays import Index
 from priorshift.errors import InputError, InputTypeError, MissingExtraError, PriorShiftWarning
 from priorshift.io.chunks import Part, Skip, draw_rows, read_chunk
-from priorshift.io.readers import frame_of
+from priorshift.io.readers import frame_of, is_distributed, kind_of
 from priorshift.io.tables import ColumnSelection, Table, join_tables
 from priorshift.warning_records import WarningRecord, record_warnings, warn
 
@@ -240,21 +240,6 @@ class Parts(Part):
 def in_graph(thing: Any) -> Any:
     """Put an object into the graph once, so that a scheduler can send it again when a worker is lost."""
     return import_dask().delayed(thing, pure=False, traverse=False)
-
-
-def is_distributed(sample: Any) -> bool:
-    """Whether a sample is a Dask collection, or a list of Delayed or Future tables."""
-    first = sample[0] if isinstance(sample, (list, tuple)) and sample else sample
-    return bool(kind_of(first))
-
-
-def kind_of(thing: Any) -> str:
-    """Return the name of a Dask class; empty for anything else. (A Delayed has every attribute, so none is tested.)"""
-    if type(thing).__module__.startswith("distributed."):
-        return "Future"
-    names = [base.__name__ for base in type(thing).__mro__ if base.__module__.split(".")[0] in ("dask", "dask_expr")]
-    known = ("Array", "DataFrame", "Bag", "Delayed")
-    return next((name for name in names if name in known), f"dask {names[0]}" if names else "")
 
 
 def _outcome(table: Any, how: tuple[Any, ...], number: int, *own: Any) -> Outcome:

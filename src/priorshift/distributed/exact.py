@@ -27,9 +27,9 @@ from priorshift.errors import InputError, PriorShiftWarning
 from priorshift.io.column_checks import encode_tables
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import MetadataColumns
+from priorshift.io.sample_size import read_weights
 from priorshift.io.scaling import Rows
 from priorshift.io.tables import ColumnSelection, Table, join_tables, match_columns
-from priorshift.io.weights import read_weights
 from priorshift.kernels import Kernel
 from priorshift.methods.tcpu import TCPU
 from priorshift.problem import Problem, Sample

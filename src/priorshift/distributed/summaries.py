@@ -14,11 +14,12 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from priorshift.distributed.collections import Parts, compute, is_distributed, tree
+from priorshift.distributed.collections import Parts, compute, tree
 from priorshift.distributed.exact import estimate_exactly
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
 from priorshift.io.parameters import is_known
+from priorshift.io.readers import is_distributed
 from priorshift.io.tables import ColumnSelection
 from priorshift.methods.tcpu import TCPU
 from priorshift.methods.witness_shift import WitnessShift

@@ -32,8 +32,8 @@ from priorshift.arrays import Floats, Index
 from priorshift.embedding import P, U
 from priorshift.embedding.random_features import RandomFeatures, feature_mean, feature_values
 from priorshift.embedding.tiles import DOUBLE, kernel_sums
+from priorshift.io.sample_size import effective_size
 from priorshift.io.scaling import Rows
-from priorshift.io.weights import effective_size
 from priorshift.kernels import Gaussian, Kernel, Laplace
 
 _PAIR_CELLS = 2**19  # numbers in the rows that are paired at a time: 4 MB

@@ -26,8 +26,8 @@ from priorshift.embedding.tiles import kernel_sums
 from priorshift.errors import InputError
 from priorshift.hull.hull import Hull
 from priorshift.io.observations import row_codes
+from priorshift.io.sample_size import effective_size
 from priorshift.io.scaling import Rows
-from priorshift.io.weights import effective_size
 from priorshift.kernels import Gaussian
 from priorshift.problem import Source
 

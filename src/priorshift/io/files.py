@@ -24,6 +24,7 @@ from priorshift.errors import InputError
 from priorshift.io.csv_text import Source, explain_errors, open_text
 
 TEXT = (".csv", ".tsv", ".txt")
+MAGIC = b"priorshift file\n"  # first bytes of a saved sketch, histogram or score model
 PARQUET = (".parquet", ".pq")
 _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # first bytes of Excel's files before 2007
@@ -221,3 +222,14 @@ def _is_number(value: Any) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return type(value) is int and abs(value) < 2**53  # a larger one may not be what its text says
+
+
+def is_saved(path: Any) -> bool:
+    """Return whether this is the path of a file that begins like a saved sketch, histogram or score model."""
+    try:
+        if not (isinstance(path, (str, os.PathLike)) and Path(path).is_file()):
+            return False
+        with Path(path).open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except (OSError, ValueError):
+        return False

@@ -313,3 +313,31 @@ def iter_frames(path: Path, name: str, wanted: list[str], groups: Sequence[int],
                     if str(field.type) == "string_view":  # of which arrow cannot pick rows
                         table = table.set_column(k, field.name, table.column(k).cast(pyarrow.large_string()))
                 yield table
+
+
+def is_distributed(sample: Any) -> bool:
+    """Whether a sample is a Dask collection, or a list of Delayed or Future tables."""
+    first = sample[0] if isinstance(sample, (list, tuple)) and sample else sample
+    return bool(kind_of(first))
+
+
+def kind_of(thing: Any) -> str:
+    """Return the name of a Dask class; empty for anything else. (A Delayed has every attribute, so none is tested.)"""
+    if type(thing).__module__.startswith("distributed."):
+        return "Future"
+    names = [base.__name__ for base in type(thing).__mro__ if base.__module__.split(".")[0] in ("dask", "dask_expr")]
+    known = ("Array", "DataFrame", "Bag", "Delayed")
+    return next((name for name in names if name in known), f"dask {names[0]}" if names else "")
+
+
+def frame_library(*things: Any) -> str | None:
+    """Return the library of the first data frame, "pandas" or "polars"; None if there is none."""
+    for thing in things:
+        tables = list(thing.values()) if isinstance(thing, Mapping) else thing
+        table = tables[0] if isinstance(tables, (list, tuple)) and tables else tables
+        native = nw.to_native(table, pass_through=True)
+        if nw.dependencies.is_pandas_dataframe(native):
+            return "pandas"
+        if nw.dependencies.is_polars_dataframe(native):
+            return "polars"
+    return None

@@ -19,8 +19,8 @@ from priorshift.errors import InputError
 from priorshift.io.labels import read_classes
 from priorshift.io.observations import comparable_ids, read_groups
 from priorshift.io.parameters import check_per_row
+from priorshift.io.sample_size import read_weights
 from priorshift.io.tables import ColumnSelection, Table
-from priorshift.io.weights import read_weights
 
 _SAMPLES = {
     "audit": ("unlabeled", "target"),
@@ -82,8 +82,6 @@ def join_source_metadata(positive: RowMetadata, unlabeled: RowMetadata, sizes: t
     If only one of the two has weights, rows of the other have weight 1; if only one has groups, each row of the other
     is its own group.
     """
-    if positive is NO_METADATA and unlabeled is NO_METADATA:
-        return NO_METADATA
     defaults: dict[str, Callable[[int, int], NDArray[Any]]] = {
         "audit": lambda _, rows: np.full(rows, np.nan),
         "weights": lambda _, rows: np.ones(rows),

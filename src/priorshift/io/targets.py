@@ -77,16 +77,3 @@ def rows_by_value(table: Table, by: str) -> dict[str, Index]:
     elif are_iso_dates(ordered):
         ordered = sorted(rows)
     return {name: np.array(rows[name]) for name in ordered}
-
-
-def frame_library(*things: Any) -> str | None:
-    """Return the library of the first data frame, "pandas" or "polars"; None if there is none."""
-    for thing in things:
-        tables = list(thing.values()) if isinstance(thing, Mapping) else thing
-        table = tables[0] if isinstance(tables, (list, tuple)) and tables else tables
-        native = nw.to_native(table, pass_through=True)
-        if nw.dependencies.is_pandas_dataframe(native):
-            return "pandas"
-        if nw.dependencies.is_polars_dataframe(native):
-            return "polars"
-    return None

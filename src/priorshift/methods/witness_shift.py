@@ -24,7 +24,7 @@ from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.joint import GroupInfluence, RatioInfluence
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, read_prior
 from priorshift.io.parameters import is_known
-from priorshift.io.sample_checks import FEW_POSITIVES, warn_of_few_positives
+from priorshift.io.sample_size import FEW_POSITIVES, warn_of_few_positives
 from priorshift.problem import Source, Target
 from priorshift.progress import track_progress
 from priorshift.results import Interval, NegativeRatio, PriorEstimate
@@ -349,7 +349,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
     def _conclude(self, tested: _TestedTarget) -> tuple[PriorEstimate, PriorKnowledge]:
         """Combine R, π and an audit of the target; return the estimate and what is known of π without the target."""
         test, curve, prior = tested.test, tested.curve, self._prior_in_use()
-        refined = self._refine_prior(prior, tested)
+        refined = self._refine_prior(prior, tested) if prior.estimated else prior.knowledge
         if prior.estimated and tested.audit is None:
             prior.estimated.warn_of_error()
         status = self._status(tested, prior.knowledge)
@@ -397,10 +397,10 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
 
     def _prior_in_use(self) -> _PriorInUse:
         """Return the source prior as it is set now, combined with an audit of unlabelled rows."""
-        estimated = self._prior_from_fit()
+        estimated = None if is_known(self.source_prior) else self._prior_from_fit()
         if estimated is not None:
-            is_known = estimated.influence is not None or estimated.distribution is not None
-            return _PriorInUse(estimated.knowledge(), estimated.name, estimated, estimated.audited, is_known)
+            error_is_known = estimated.influence is not None or estimated.distribution is not None
+            return _PriorInUse(estimated.knowledge(), estimated.name, estimated, estimated.audited, error_is_known)
         if self._audit is None:
             known = read_prior(self.source_prior)
             return _PriorInUse(known, known.by)

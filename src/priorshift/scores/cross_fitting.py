@@ -302,7 +302,11 @@ class _RidgeFit:
                 inside = repeat.fold[sample.rows] == k
                 part.append((self.features(repeat.X[sample.rows[inside]]), sample.mass[inside], sample.label))
             self.parts.append(part)
-            grams.append(np.sum([abs(label) * _gram(F, mass) for F, mass, label in part], axis=0))
+            products = [  # equal masses are multiplied once
+                mass[0] * (F.T @ F) if len(mass) and np.ptp(mass) == 0 else F.T @ (mass[:, None] * F)
+                for F, mass, _ in part
+            ]
+            grams.append(np.sum([abs(p[2]) * product for p, product in zip(part, products, strict=True)], axis=0))
             moments.append(np.sum([label * (mass @ F) for F, mass, label in part], axis=0))
         self.grams, self.moments = np.stack(grams), np.stack(moments)
 
@@ -316,13 +320,6 @@ class _RidgeFit:
             beta = cho_solve(cho_factor(A, check_finite=False), moment - its_moment)
             models.append(Ridge.from_coefficients(self.features, beta))
         return models
-
-
-def _gram(F: Floats, mass: Floats) -> Floats:
-    """Return the weighted Gram matrix of features."""
-    if len(mass) and np.ptp(mass) == 0:
-        return np.asarray(mass[0] * (F.T @ F))
-    return np.asarray(F.T @ (mass[:, None] * F))
 
 
 def _fit_classifier(

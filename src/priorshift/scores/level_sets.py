@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats, Index
-from priorshift.io.weights import design_effect, effective_size
+from priorshift.io.sample_size import design_effect, effective_size
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,12 +39,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.errors import InputError
-from priorshift.io.files import Fields, atomic_write
+from priorshift.io.files import MAGIC, Fields, atomic_write
 from priorshift.version import __version__
 
 CHECKPOINT = "checkpoint"  # the kind of a file that holds a sketch or histogram of the first rows
 
-_MAGIC = b"priorshift file\n"
 _FORMAT = 1
 _LENGTH_BYTES = 8  # of the header's length
 _CHECKSUM_BYTES = 32
@@ -169,7 +168,7 @@ def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], array
     about = {"format": _FORMAT, "kind": kind, "priorshift": __version__, "header": header, "arrays": listed}
     text = json.dumps(about, allow_nan=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # the arrays begin at a multiple of 8
-    parts: list[bytes | memoryview] = [_MAGIC, len(text).to_bytes(_LENGTH_BYTES, "little"), text]
+    parts: list[bytes | memoryview] = [MAGIC, len(text).to_bytes(_LENGTH_BYTES, "little"), text]
     parts += [_as_bytes(array) for array in stored.values()]
     digest = hashlib.sha256()
     with atomic_write(path) as draft, draft.open("wb") as file:
@@ -194,17 +193,6 @@ def read(path: str | os.PathLike[str], kinds: Sequence[str]) -> Contents:
         raise InputError(f"{path} cannot be read ({error.strerror or error}); check its permissions.") from None
 
 
-def is_saved(path: Any) -> bool:
-    """Whether this is the path of a file that begins like one of ours (`read` checks the rest)."""
-    try:
-        if not (isinstance(path, (str, os.PathLike)) and Path(path).is_file()):
-            return False
-        with Path(path).open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
-    except (OSError, ValueError):
-        return False
-
-
 def _to_stored(array: NDArray[Any], name: str) -> NDArray[Any]:
     numbers = np.asarray(array)
     stored = np.ascontiguousarray(numbers.astype("<f8" if numbers.dtype.kind == "f" else "<i8", casting="safe"))
@@ -224,13 +212,13 @@ def _is_finite(array: NDArray[Any]) -> bool:
 
 def _read_header(file: BinaryIO, size: int, name: str) -> dict[str, Any]:
     """Read the header, after checking the checksum of the whole file block by block."""
-    begin = file.read(len(_MAGIC))
-    if begin != _MAGIC:
+    begin = file.read(len(MAGIC))
+    if begin != MAGIC:
         what = "is not a file that priorshift saved" if begin else "is empty"
         table = ": it is a Parquet file" if begin.startswith(b"PAR1") else ""
         raise InputError(f"{name} {what}{table}; pass a file that save() or priorshift sketch wrote.")
     length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
-    start = len(_MAGIC) + _LENGTH_BYTES
+    start = len(MAGIC) + _LENGTH_BYTES
     if size < start + _CHECKSUM_BYTES or length > size - start - _CHECKSUM_BYTES:
         raise _damaged(name, "it is shorter than it says")
     _check_checksum(file, size, name)

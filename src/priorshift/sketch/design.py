@@ -26,9 +26,9 @@ from priorshift.io.encoding import TableEncoder, convert_column
 from priorshift.io.files import Fields
 from priorshift.io.parameters import check_choice, check_settings, is_number
 from priorshift.io.readers import read_table
+from priorshift.io.sample_size import weights_of_part
 from priorshift.io.scaling import Scaling
 from priorshift.io.tables import LARGEST, ColumnSelection, Table, check_dropped, check_finite, match_columns
-from priorshift.io.weights import weights_of_part
 from priorshift.kernels import Gaussian, Laplace
 from priorshift.kernels.kernel import make_kernel
 from priorshift.progress import track_progress

@@ -15,7 +15,7 @@ from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
 from priorshift.io.files import Fields
-from priorshift.io.sample_checks import check_sizes
+from priorshift.io.sample_size import check_sizes
 from priorshift.methods.witness_shift import WitnessShift
 from priorshift.progress import track_progress
 from priorshift.results import PriorEstimate

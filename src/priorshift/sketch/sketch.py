@@ -37,8 +37,7 @@ from priorshift.inference.prior_knowledge import read_prior
 from priorshift.io.chunks import Chunks
 from priorshift.io.files import Fields
 from priorshift.io.parameters import is_known
-from priorshift.io.sample_checks import check_sizes
-from priorshift.io.weights import check_effective_size
+from priorshift.io.sample_size import check_effective_size, check_sizes
 from priorshift.methods.tcpu import TCPU
 from priorshift.progress import show_progress
 from priorshift.results import PriorEstimate

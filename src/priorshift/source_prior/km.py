@@ -23,7 +23,7 @@ from priorshift.errors import ApproximationWarning, FewPositivesWarning, InputEr
 from priorshift.hull.hull import Hull, NearestPoint
 from priorshift.hull.points import RIDGE, HullSample, RowInfluence, build_hull, group_similar_rows, search_bandwidth
 from priorshift.io.parameters import check_bandwidth
-from priorshift.io.weights import effective_size
+from priorshift.io.sample_size import effective_size
 from priorshift.problem import Source
 from priorshift.progress import track_progress
 from priorshift.warning_records import warn

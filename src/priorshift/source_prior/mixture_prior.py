@@ -18,7 +18,7 @@ from priorshift.inference.audit_combination import (
     warn_of_source_audit,
 )
 from priorshift.inference.prior_knowledge import PiecewiseUniform
-from priorshift.io.sample_checks import FEW_POSITIVES, warn_of_few_positives
+from priorshift.io.sample_size import FEW_POSITIVES, warn_of_few_positives
 from priorshift.problem import Source, Target
 from priorshift.progress import track_progress
 from priorshift.scores.cross_fitting import FIT_ROWS, check_model

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from priorshift.errors import InputError
+from priorshift.io.files import is_saved
 from priorshift.sketch import container
 
 HEADER = {"rows": 12, "names": ["a", "é", "\ud800"], "nested": {"share": 0.1, "none": None, "yes": True}}
@@ -329,7 +330,7 @@ def test_another_kind_and_a_newer_format_are_called_that(path):
 )
 def test_other_files_are_refused(content, sentence, tmp_path):
     assert sentence in refusal(tmp_path / "x", content)
-    assert not container.is_saved(tmp_path / "x")
+    assert not is_saved(tmp_path / "x")
 
 
 def test_what_is_no_file_is_refused(tmp_path):
@@ -340,12 +341,12 @@ def test_what_is_no_file_is_refused(tmp_path):
     ):  # fmt: skip
         with pytest.raises(InputError, match=sentence):
             container.read(path, ["sketch"])
-        assert not container.is_saved(path)
+        assert not is_saved(path)
 
 
 def test_our_files_are_known_by_how_they_begin(path):
-    assert container.is_saved(path) and container.is_saved(str(path))
-    assert not any(container.is_saved(other) for other in (None, 3, [[1.0]], np.zeros((2, 2)), b"x"))
+    assert is_saved(path) and is_saved(str(path))
+    assert not any(is_saved(other) for other in (None, 3, [[1.0]], np.zeros((2, 2)), b"x"))
 
 
 def test_whatever_is_changed_a_file_with_a_fitting_checksum_is_refused_or_holds_finite_numbers(path):

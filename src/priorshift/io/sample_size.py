@@ -1,4 +1,4 @@
-"""Sample weights, and the effective sample size of weighted, repeated and grouped rows.
+"""Sample weights, effective sample sizes, and checks that samples are large enough.
 
 With weights a mean is Σ w x/Σ w, and the effective sample size is (Σ w)²/Σ w² (Kish 1965). Copies of a row count as one
 row. Rows of one group each count, but they are one observation.
@@ -12,11 +12,13 @@ from typing import Any, Self
 import numpy as np
 
 from priorshift.arrays import Floats, Index
-from priorshift.errors import InputError
+from priorshift.errors import DuplicateRowsWarning, FewPositivesWarning, InputError, IntervalWarning
 from priorshift.io.parameters import check_per_row
+from priorshift.warning_records import warn
 
 _WIDEST = 1e9  # ratio of the largest to the smallest weight
 _EXTREME = 1e70  # sums of squares of weights above it, or below its inverse, may overflow
+FEW_POSITIVES = 20  # positives, or groups, below which an estimate is a guess
 _LEAST_SIZE = 2.0  # smallest effective sample size
 
 
@@ -108,3 +110,61 @@ class RowMass:
     def design_effect(self, values: Floats) -> float:
         """Return the factor by which groups increase the variance of the mean of these values; at least 1."""
         return design_effect(self.mass * (values - self.mass @ values), self.observation, self.copies)
+
+
+def check_sizes(**rows: int) -> None:
+    """Refuse a sample of fewer than two rows."""
+    for name, size in rows.items():
+        if size < 2:
+            raise InputError(f"{name} has {size} row{'s' * (size != 1)}, but at least 2 are needed; add rows.")
+
+
+def check_distinct_samples(positive: Floats, unlabeled: Floats) -> None:
+    """Refuse one table as both samples of the source."""
+    if positive.shape == unlabeled.shape and np.array_equal(positive, unlabeled):
+        raise InputError(
+            f"positive and unlabeled are the same {len(positive)} rows; pass the labelled positives and a sample of "
+            "the whole population."
+        )
+
+
+def check_observations(name: str, rows: int, observation: Index) -> None:
+    """Refuse a sample of a single observation."""
+    if (observation == observation[0]).all():
+        raise InputError(
+            f"the {rows} rows of {name} are one observation (copies of one row, or one group), but at least 2 are "
+            "needed; add rows, or check the groups."
+        )
+
+
+def warn_of_few_positives(rows: int, effective_size: float) -> None:
+    """Warn that an estimate is based on few positives."""
+    if effective_size < FEW_POSITIVES:
+        effective = f", whose effective sample size is {effective_size:.0f}" if effective_size < rows - 0.5 else ""
+        warn(
+            f"The estimate rests on {rows} positive rows{effective}. Treat it as a guess, even though the interval is "
+            f"wide, or label at least {FEW_POSITIVES}.",
+            FewPositivesWarning,
+        )
+
+
+def warn_of_copies(
+    copies: Index, rows: str, then: str = "they count as one observation. Remove them, unless they are intended."
+) -> None:
+    """Warn how many of these rows are copies of others; `copies` is the number of copies of each row."""
+    repeated = round(float((1 - 1 / copies).sum()))
+    if repeated:
+        warn(
+            f"{repeated} of {len(copies)} {rows} are copies of others, in columns that do not repeat by chance; {then}",
+            DuplicateRowsWarning,
+        )
+
+
+def warn_of_few_groups(groups: float, name: str) -> None:
+    """Warn that an interval is based on few groups."""
+    if groups < FEW_POSITIVES:
+        warn(
+            f"The effective number of groups in the {name} is {groups:.1f}; with fewer than {FEW_POSITIVES} an "
+            "interval covers less often than its confidence level. Treat it as rough, or use smaller groups.",
+            IntervalWarning,
+        )
