@@ -255,7 +255,7 @@ def audit_size(
     if not 0 < width < 1:
         raise InputError(f"width is {width!r}, but it must lie between 0 and 1; pass the width of the interval.")
     if not 0 <= explained <= 1:
-        raise InputError(f"explained is {explained!r}, but it is a part of the variance, from 0 to 1.")
+        raise InputError(f"explained is {explained!r}, but it must be a share of the variance, from 0 to 1.")
     n = float("inf") if rows is None else check_count("rows", rows, LEAST)
     few, most = LEAST - 1, LEAST
     while (wide := _width(share, most, n, explained, confidence)) > width:

@@ -58,5 +58,5 @@ def test_a_message_is_sentences_without_dialect(where):
 @pytest.mark.parametrize("where", MESSAGES)
 def test_a_message_says_what_to_do_or_what_is_expected(where):
     text = MESSAGES[where]
-    has_remedy = re.search(r"[;:.?] \S|must|expected|\{\}\.?$", text)
+    has_remedy = re.search(r"[;:.?] \S|must|expected|needed|\b(use|pass|choose|name)\b|\{\}\.?$", text, re.IGNORECASE)
     assert has_remedy, "a message names a remedy, or what is expected"

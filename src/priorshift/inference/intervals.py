@@ -238,7 +238,9 @@ def required_sample_size(
     delta = (1 - check_number("confidence", confidence)) / 3
     if not 0 < delta <= _LARGEST_DELTA:
         least = 1 - 3 * _LARGEST_DELTA
-        raise InputError(f"confidence is {confidence!r}, but Theorem 1 holds only from {least:.3f} to below 1.")
+        raise InputError(
+            f"confidence is {confidence!r}, but Theorem 1 holds only from {least:.3f} to below 1; pass one."
+        )
     return ceil(16 * kernel_bound * log(1 / delta) * (1 + accuracy) ** 2 / (accuracy**2 * separation))
 
 

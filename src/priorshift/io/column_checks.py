@@ -101,7 +101,9 @@ def _encode_by_transformer(tables: Sequence[Table], encoder: Any) -> list[Table]
             numbers = fitted.transform(frame)
         except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
             reason = str(error).split("\n")[0].rstrip(".")
-            raise InputError(f"the encoder {name} cannot take {table.name} ({reason}).") from error
+            raise InputError(
+                f"the encoder {name} cannot encode {table.name} ({reason}); change one of them."
+            ) from error
         if issparse(numbers):
             numbers = numbers.toarray()  # type: ignore[attr-defined]
         try:

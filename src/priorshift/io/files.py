@@ -90,7 +90,7 @@ def text_or_parquet(path: Path, name: str) -> Source | None:
         ending = f"ends in {path.suffix.lower()!r}" if path.suffix else "has a name without an ending"
         raise InputError(f"{name} {ending}, but .csv, .tsv, .txt (also with .gz) or .parquet is expected; convert it.")
     if expected == PARQUET and not is_parquet:
-        raise InputError(f"{name} is not a Parquet file, whatever its name says; rename it to what it is.")
+        raise InputError(f"{name} is named as a Parquet file, but is not one; rename it.")
     if expected == TEXT and is_parquet:
         raise InputError(f"{name} is a Parquet file with the name of a CSV file; rename it to .parquet.")
     return None if is_parquet else check_text(path, name)
