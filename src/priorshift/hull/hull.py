@@ -236,8 +236,7 @@ class Hull:
         """Compute the allowed gap; without a tolerance, the one that leaves 1 − 1/λ exact to about 1e-4."""
         squared = max(squared, 0.0)
         if not tolerance:
-            slope = inner / sqrt(squared) if squared > 0 else 0.0
-            tolerance = 1e-8
+            slope, tolerance = inner / sqrt(squared) if squared > 0 else 0.0, 1e-8
             if slope > 0:  # an error of the slope is divided by d″
                 bend = max(curvature - slope**2, 0.0) / sqrt(squared)
                 tolerance = min(1e-3, max(1e-4 * bend * ratio**2 / slope, 1e-8))
@@ -246,13 +245,13 @@ class Hull:
     def _nearest_point(
         self, ratio: float, v: Floats, derivative: Floats, curvature: float, tolerance: float | None
     ) -> NearestPoint:
+        """Return the point with weights v, its distance and slope, and whether its gap is within the tolerance."""
         g, squared, inner = self._gradient(ratio, v)
         slack = self._slack(ratio, squared, inner, curvature, tolerance)
         distance = sqrt(max(squared, 0.0))
         slope = inner / distance if distance > 0 else 0.0
-        gap = float(g @ v - g.min())
-        v = np.maximum(v, 0.0)
-        return NearestPoint(ratio, v, derivative, distance, slope, curvature, gap <= 1.01 * slack)
+        converged = float(g @ v - g.min()) <= 1.01 * slack
+        return NearestPoint(ratio, np.maximum(v, 0.0), derivative, distance, slope, curvature, converged)
 
 
 class _Face:

@@ -10,9 +10,10 @@ from scipy import stats
 from priorshift.arrays import Floats, Index
 from priorshift.base import TargetPriorEstimator
 from priorshift.errors import ColumnWarning, DuplicateRowsWarning, EstimatedPriorWarning
+from priorshift.io.parameters import check_bandwidth
 from priorshift.problem import Source, Target
 from priorshift.results import Interval, PriorEstimate
-from priorshift.source_prior.km import KM2, check_km_bandwidth
+from priorshift.source_prior.km import KM2
 from priorshift.warning_records import suppress_warnings, warn
 
 
@@ -132,4 +133,5 @@ class KM2LS(TargetPriorEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_km_bandwidth(self.bandwidth)
+        if not (isinstance(self.bandwidth, str) and self.bandwidth == "search"):
+            check_bandwidth(self.bandwidth, "'search'")

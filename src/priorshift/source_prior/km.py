@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -169,7 +169,11 @@ class KM2(PUEstimator):
             track_progress(type(self).__name__, 4) as step,
         ):
             step()
-            self.bandwidth_ = self._find_bandwidth(rows, sample, rng)
+            if isinstance(self.bandwidth, str):
+                some = replace(sample, rows=np.arange(len(rows))).subsample(_SEARCH_ROWS if many else len(rows), rng)
+                self.bandwidth_ = search_bandwidth(rows[some.rows], some.p, some.u, unbiased=many)
+            else:
+                self.bandwidth_ = float(self.bandwidth)
             step()
             group = None
             if many:
@@ -223,13 +227,6 @@ class KM2(PUEstimator):
             )
         return sample
 
-    def _find_bandwidth(self, rows: Floats, sample: HullSample, rng: np.random.Generator) -> float:
-        if not isinstance(self.bandwidth, str):
-            return float(self.bandwidth)
-        many = len(rows) > self.max_rows
-        some = replace(sample, rows=np.arange(len(rows))).subsample(_SEARCH_ROWS if many else len(rows), rng)
-        return search_bandwidth(rows[some.rows], some.p, some.u, unbiased=many)
-
     def _reduce_features(self, rows: Floats) -> Floats:
         """Return the principal components of all rows, where there are more features than `components`."""
         self.components_ = None
@@ -269,7 +266,8 @@ class KM2(PUEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_km_bandwidth(self.bandwidth)
+        if not (isinstance(self.bandwidth, str) and self.bandwidth == "search"):
+            check_bandwidth(self.bandwidth, "'search'")
 
 
 class KM1(KM2):
@@ -322,9 +320,3 @@ def _influence(hull: Hull, end: NearestPoint, on_threshold: Floats, rows: RowInf
     slope = (rows.on_mean(residual, 1.0, -1.0) + rows.on_mean(orthogonal, *u)) / end.distance
     slope -= end.slope * rows.on_mean(residual, *u) / end.distance**2
     return np.asarray((on_threshold - slope) / bend / end.ratio**2)
-
-
-def check_km_bandwidth(bandwidth: Any) -> None:
-    """Raise InputError for what is neither "search" nor a bandwidth."""
-    if not (isinstance(bandwidth, str) and bandwidth == "search"):
-        check_bandwidth(bandwidth, "'search'")
