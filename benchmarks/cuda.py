@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 import priorshift as ps
-from priorshift.embedding.fused import fused_sums
+from priorshift.embedding.triton_sums import fused_sums
 
 RESULTS = Path(__file__).parent / "results" / "cuda.jsonl"
 _EXPONENTIALS = 16  # a clock and multiprocessor

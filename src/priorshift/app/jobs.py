@@ -17,7 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from priorshift import report
 from priorshift.app.settings import ROLES, Settings, translate_message, with_file_names
 from priorshift.app.uploads import Limits
-from priorshift.decisions import check_names, decide, fit_to_problem, logistic, write_decided_table
+from priorshift.decision_files import check_names, decide, fit_to_problem, logistic, write_decided_table
 from priorshift.diagnosis.diagnose import diagnose_all_targets, diagnose_target, problem_columns
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.diagnosis.verdict import TABLE_WARNINGS

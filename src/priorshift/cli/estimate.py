@@ -18,7 +18,7 @@ from priorshift.cli.inputs import (
     make_estimator,
     read_problem,
 )
-from priorshift.decisions import check_names, decide, fit_to_problem, logistic, write_decided_table
+from priorshift.decision_files import check_names, decide, fit_to_problem, logistic, write_decided_table
 from priorshift.diagnosis.diagnose import diagnose_all_targets, diagnose_target
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.diagnosis.verdict import TABLE_WARNINGS

@@ -1,6 +1,6 @@
 """Choice of the device, and exact sums over kernel matrices on a GPU.
 
-The Gaussian kernel has a fused GPU kernel (:mod:`priorshift.embedding.fused`), whose sums are exact to six digits.
+The Gaussian kernel has a fused GPU kernel (:mod:`priorshift.embedding.triton_sums`), whose sums are exact to six digits.
 Other kernels, and rows so far out that two half-precision numbers are not accurate enough, use plain tiles in double
 precision.
 """
@@ -177,7 +177,7 @@ def _to_device(torch: Any, rows: Rows, device: str) -> Any:
 
 def _gaussian(torch: Any, kernel: Gaussian, x: Any, y: Any, v: Any, w: Any) -> tuple[Any, Any]:
     """Sum with the fused GPU kernel where rows are near the centre, and with tiles where they are far from it."""
-    from priorshift.embedding.fused import fused_sums
+    from priorshift.embedding.triton_sums import fused_sums
 
     scale = np.sqrt(_LOG2_E) / kernel.bandwidth
 

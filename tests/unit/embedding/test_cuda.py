@@ -157,14 +157,14 @@ def test_rows_that_are_far_out_and_narrow_kernels(spread):
 
 @gpu
 def test_several_chunks_and_the_same_answer_each_time(monkeypatch):
-    from priorshift.embedding import fused
+    from priorshift.embedding import triton_sums
 
     rng = np.random.default_rng(0)
     X, Y = rows(5000, 10, rng), rows(3000, 10, rng)
     whole = gpu_kernel_sums(Gaussian(2.0), X, Y)
     again = gpu_kernel_sums(Gaussian(2.0), X, Y)
     assert all((a == b).all() for a, b in zip(whole, again, strict=True))
-    monkeypatch.setattr(fused, "_CHUNKS", ((0, 1024),))
+    monkeypatch.setattr(triton_sums, "_CHUNKS", ((0, 1024),))
     for one, other in zip(gpu_kernel_sums(Gaussian(2.0), X, Y), whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
     np.testing.assert_allclose(gpu_kernel_sums(Gaussian(2.0), X)[0], kernel_sums(Gaussian(2.0), X)[0], rtol=1e-6)
