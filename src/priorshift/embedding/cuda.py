@@ -1,6 +1,6 @@
 """Choice of the device, and exact sums over kernel matrices on a GPU.
 
-The Gaussian kernel has a fused GPU kernel (:mod:`priorshift.embedding.triton_sums`), whose sums are exact to six digits.
+The Gaussian kernel has a fused GPU kernel (:mod:`priorshift.embedding.triton_sums`), exact to six digits.
 Other kernels, and rows so far out that two half-precision numbers are not accurate enough, use plain tiles in double
 precision.
 """
