@@ -433,7 +433,7 @@ def test_warnings_name_their_targets_and_are_said_once(source, targets):
     assert all(one.filename == __file__ for one in caught)
     with pytest.warns(EstimatedPriorWarning) as caught:
         ps.estimate_priors(*source, targets, method="tcpu", random_state=0)
-    assert len(caught) == 1 and str(caught[0].message).startswith("The source prior")
+    assert len(caught) == 1 and str(caught[0].message).startswith("The interval")
 
 
 def test_nothing_of_the_callers_is_changed(source, targets):
