@@ -2,8 +2,8 @@
 
     python benchmarks/compare_trees.py OLD/src NEW/src [--repeats 3]
 
-Each tree runs in its own process, one thread, old and new in turns; the smallest CPU time of each call counts. The first
-call of each kind is not counted, so that imports are not.
+Each tree runs in its own process, one thread, old and new in turns; the smallest CPU time of each call counts. The
+first call of each kind is not counted, so that imports are not.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from pathlib import Path
 import numpy as np
 import priorshift as ps
 warnings.simplefilter("ignore")
-def sample(rows, dimension=10):
-    return ps.simulate.gaussian(0.2, 0.5, n_source=rows, n_target=rows // 2, dimension=dimension, shared=False, random_state=1)
+def sample(rows):
+    return ps.simulate.gaussian(0.2, 0.5, n_source=rows, n_target=rows // 2, shared=False, random_state=1)
 small, large = sample(6000), sample(60000)
 three = lambda s: (s.positive, s.unlabeled, s.target)
+few = [x[:500] for x in three(small)]
 folder = Path(tempfile.mkdtemp())
 files = []
 for name, rows in zip(("p", "u", "t"), three(small)):
@@ -35,7 +36,7 @@ calls = {
     "default, π unknown, 90,000 rows": lambda: ps.estimate_prior(*three(large), random_state=0),
     "TCPU, π given, 9,000 rows": lambda: ps.estimate_prior(*three(small), method="tcpu", source_prior=0.2),
     "KM2, 2,000 rows": lambda: ps.KM2(max_rows=2000, random_state=0).fit(small.X, small.y),
-    "diagnose, π given, 1,500 rows": lambda: ps.diagnose(*(x[:500] for x in three(small)), source_prior=0.2, random_state=0),
+    "diagnose, π given, 1,500 rows": lambda: ps.diagnose(*few, source_prior=0.2, random_state=0),
     "streaming, π given, 9,000 rows": lambda: ps.estimate_prior(*files, source_prior=0.2, stream=True, random_state=0),
 }
 times = {}
