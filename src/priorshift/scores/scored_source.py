@@ -274,7 +274,7 @@ def warn_if_swapped(scored: ScoredSource) -> None:
     if shares.looks_swapped:
         warn(
             f"Positives and unlabelled rows look swapped: at least {shares.reverse:.1%} of the positives look like "
-            f"unlabelled rows, but at most {shares.upper:.1%} of the unlabelled rows look like positives, although their "
-            "population contains them. Check which table is which.",
+            f"unlabelled rows, but at most {shares.upper:.1%} of the unlabelled rows look like positives, although "
+            "their population contains them. Check which table is which.",
             InconsistentInputWarning,
         )

@@ -120,7 +120,7 @@ class Witness:
         return np.asarray(self._positive_means(repeated).mean(axis=(0, 2)))
 
     def noise_share(self, h: Floats) -> float:
-        """Return the share of the scores' noise in the variance in U of a function h of the bins, shape (repeats, bins)."""
+        """Return the share of noise of the scores in the variance in U of a function h, shape (repeats, bins)."""
         mass, n = self.source.U.mass, self.source.U.size
         values = _average(h[:, None], self.population)
         variance = ((values * values) @ mass - (values @ mass) ** 2) * unbiased(n)
@@ -153,7 +153,7 @@ class Witness:
         return VarianceParts(inflation * from_P, inflation * from_U, from_T, V / float(D) ** 2, inflation - 1)
 
     def _sample(self, p_values: Floats, target: Target) -> _RowSample:
-        """Return the bins of a target's rows, and the matrices that sum over observations, for all tests of the target."""
+        """Return a target's bins, and the matrices that sum over observations, which all of its tests use."""
         source, with_source = self.source, None
         rows = np.flatnonzero(target.of_source >= 0)  # rows that belong to an observation of the source; −1 means none
         if len(rows):
