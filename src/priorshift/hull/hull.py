@@ -85,8 +85,8 @@ class Hull:
         nearest = self._pivot(ratio, free, tolerance)
         return nearest if nearest is not None else self._descend(ratio, free, tolerance)
 
-    def find_slope(self, slope: float, *, most: float = 100.0, tolerance: float | None = None) -> NearestPoint:
-        """Find the λ between 1 and `most` at which d′ passes `slope`; `most` where it never does.
+    def find_slope(self, slope: float, *, largest: float = 100.0, tolerance: float | None = None) -> NearestPoint:
+        """Find the λ between 1 and `largest` at which d′ passes `slope`; `largest` where it never does.
 
         Coarse to fine: v is first restricted to fixed random subsets of the points, each search starting from the last
         one's λ and face; then to the points of lowest gradient, until no other point has a lower one. Without a
@@ -99,7 +99,7 @@ class Hull:
             points = np.sort(order[:size])
             if size < _COARSEST or not v[points].any():  # too few points, or no face to start from
                 continue
-            part = self.restrict(points).find_slope_from(ratio, v[points] > 0, slope, most, _COARSE_GAP)
+            part = self.restrict(points).find_slope_from(ratio, v[points] > 0, slope, largest, _COARSE_GAP)
             ratio, v = part.ratio, np.zeros(N)
             v[points] = part.weights
         for _ in range(_ROUNDS if N >= 9 * _COARSEST else 0):
@@ -108,44 +108,42 @@ class Hull:
                 break
             gradient, _, _ = self._gradient(ratio, v)
             points = np.union1d(np.argpartition(gradient, size)[:size], np.flatnonzero(v))
-            part = self.restrict(points).find_slope_from(ratio, v[points] > 0, slope, most, tolerance)
+            part = self.restrict(points).find_slope_from(ratio, v[points] > 0, slope, largest, tolerance)
             ratio, v, derivative = part.ratio, np.zeros(N), np.zeros(N)
             v[points], derivative[points] = part.weights, part.derivative
             nearest = self._nearest_point(ratio, v, derivative, part.curvature, tolerance)
             if nearest.converged:  # no other point has a lower gradient
                 return nearest
             v = nearest.weights
-        return self.find_slope_from(ratio, v > 0, slope, most, tolerance)
+        return self.find_slope_from(ratio, v > 0, slope, largest, tolerance)
 
     def find_slope_from(
-        self, ratio: float, free: Mask, slope: float, most: float, tolerance: float | None
+        self, ratio: float, free: Mask, slope: float, largest: float, tolerance: float | None
     ) -> NearestPoint:
-        """Find the λ up to `most` at which d′ passes `slope`, starting from λ = `ratio` and the face of the points `free`."""
-        nearest = self._pivot(ratio, free, tolerance, slope, most)
+        """Find the λ up to `largest` at which d′ passes `slope`, starting from λ = `ratio` and the face `free`."""
+        nearest = self._pivot(ratio, free, tolerance, slope, largest)
         if nearest is not None:
             return nearest
         # pivoting cycles: whole solves at a few λ, each chosen by the face's closed form
-        low, high = 1.0, most  # bracket of λ; d′ grows with λ
+        low, high = 1.0, largest  # bracket of λ; d′ grows with λ
         nearest = self._descend(ratio, free, tolerance or 1e-5)
         for _ in range(60):
-            at = nearest.ratio
+            at, distance = nearest.ratio, nearest.distance
             low, high = (at, high) if nearest.slope < slope else (low, at)
-            guess = _next_ratio(
-                at, slope, nearest.distance**2, nearest.slope * nearest.distance, nearest.curvature, most
-            )
+            guess = _next_ratio(at, slope, distance**2, nearest.slope * distance, nearest.curvature, largest)
             if not low < guess < high:  # bisect λ − 1 on a logarithmic scale
-                guess = min(1 + sqrt(max(low - 1, 1e-4) * (high - 1)), most)
+                guess = min(1 + sqrt(max(low - 1, 1e-4) * (high - 1)), largest)
             if abs(guess - at) <= 1e-4 * at**2:  # an error of 1e-4 in π = 1 − 1/λ
                 break
             nearest = self._descend(guess, nearest.weights > 0, tolerance or 1e-5)
         return nearest
 
     def _pivot(
-        self, ratio: float, free: Mask, tolerance: float | None, slope: float | None = None, most: float = inf
+        self, ratio: float, free: Mask, tolerance: float | None, slope: float | None = None, largest: float = inf
     ) -> NearestPoint | None:
         """Find the nearest point by block principal pivoting; None if it cycles.
 
-        Where a `slope` is given, each pass also moves λ towards d′ = slope, up to `most`. `free` is the face at first.
+        Where a `slope` is given, each pass also moves λ towards d′ = slope, up to `largest`. `free` is the first face.
         """
         fewest, patience = inf, _PATIENCE
         faces = FaceSolver(self.K, self.right)
@@ -159,7 +157,7 @@ class Hull:
                 # d² and ⟨a, w⟩ at this λ, from their polynomials on the face
                 (i0, i1), (s0, s1, s2) = face.inner, face.squared
                 squared, inner = max(s0 + ratio * (s1 + ratio * s2), 0.0), i0 + ratio * i1
-                new_ratio = _next_ratio(ratio, slope, squared, inner, face.curvature, most)
+                new_ratio = _next_ratio(ratio, slope, squared, inner, face.curvature, largest)
                 ratio_step, ratio = new_ratio - ratio, new_ratio
             v = ratio * face.v1 + face.v0
             g, squared, inner = self._gradient(ratio, v)
@@ -297,10 +295,10 @@ def _best_line(Z: Floats, s: Floats) -> tuple[Floats, Floats]:
     return Z[:, 0] - s[0] / s[2] * Z[:, 2], Z[:, 1] - (s[1] - 1) / s[2] * Z[:, 2]
 
 
-def _next_ratio(ratio: float, slope: float, squared: float, inner: float, curvature: float, most: float) -> float:
+def _next_ratio(ratio: float, slope: float, squared: float, inner: float, curvature: float, largest: float) -> float:
     """Find the λ near `ratio` with d′ = `slope`, where d²(λ+h) = squared + 2h·inner + h²·curvature.
 
-    λ − 1 changes at most about threefold in a step, and λ stays below `most` and away from 1.
+    λ − 1 changes at most about threefold in a step, and λ stays below `largest` and away from 1.
     """
     new = inf  # where the face's slope never reaches `slope`
     if curvature > slope**2:
@@ -308,7 +306,7 @@ def _next_ratio(ratio: float, slope: float, squared: float, inner: float, curvat
         lowest = max(squared - inner**2 / curvature, 0.0)
         new = ratio + (slope * sqrt(lowest / (1 - slope**2 / curvature)) - inner) / curvature
     excess = max(ratio - 1, _LEAST_STEP)  # λ − 1
-    return min(1 + min(max(new - 1, 0.3 * excess, _LEAST_STEP), 3 * excess), most)
+    return min(1 + min(max(new - 1, 0.3 * excess, _LEAST_STEP), 3 * excess), largest)
 
 
 def _symmetric_product(K: Floats, v: Floats) -> Floats:

@@ -140,8 +140,8 @@ class AuditedPrior:
 def combine_with_audit(distribution: Any, sample: SampleAudit, *, from_rows: bool) -> AuditedPrior:
     """Combine a distribution of the share of positives in the population with an audit.
 
-    `distribution` has ``cdf`` and ``ppf``, or is None; `from_rows` means that it was estimated from the same rows. Their
-    noise is then taken out of it and added back at the end (see the module).
+    `distribution` has ``cdf`` and ``ppf``, or is None; `from_rows` means that it was estimated from the same rows.
+    Their noise is then taken out of it and added back at the end (see the module).
     """
     c = sample.known  # share of rows known to be positive; the audit is of the others
     if distribution is None:
