@@ -55,8 +55,10 @@ class Hull:
     """
 
     def __init__(self, K: Floats, p: Floats, a: Floats, at_rows: Floats | None = None) -> None:
+        """Compute the products Ka, Kp and the norms that all searches use."""
         self.K, self.p, self.a, self.at_rows = K, p, a, at_rows
         Ka, Kp = K @ a, K @ p
+        # right-hand sides of the systems on faces, shape (N, 3)
         self.right = np.stack([Ka, Kp, np.ones(len(K))], axis=1)
         self.aa, self.ap, self.pp = float(a @ Ka), float(a @ Kp), float(p @ Kp)
         self.separation = sqrt(max(self.aa, 0.0))  # ‖a‖, the slope that d(λ) approaches
@@ -66,21 +68,25 @@ class Hull:
     def restrict(self, points: Index) -> Hull:
         """Return the hull of some of the points; u(λ) stays the same."""
         part = copy(self)
+        # a and p are not weights on these points; only the products of `right` are valid
         part.K, part.right, part.contains_line = self.K[np.ix_(points, points)], self.right[points], False
         return part
 
     def values(self, weights: Floats) -> Floats:
-        """Compute ⟨f, φ(x)⟩ at all rows, with f a combination of the points."""
+        """Compute ⟨f, φ(x)⟩ at all rows, with f the combination of the points with these weights."""
         return _symmetric_product(self.K, weights) if self.at_rows is None else self.at_rows @ weights
 
     def project(self, ratio: float, *, tolerance: float = 2e-4, start: Mask | None = None) -> NearestPoint:
-        """Find the nearest point of the hull to u(`ratio`), with a gap of at most tolerance·d² and rounding."""
+        """Find the nearest point of the hull to u(`ratio`), with a gap of at most tolerance·d² and rounding.
+
+        `start` is the set of points with which the search begins; by default those on which μ_U has weight.
+        """
         free = self.first if start is None else start
         nearest = self._pivot(ratio, free, tolerance)
         return nearest if nearest is not None else self._descend(ratio, free, tolerance)
 
-    def find_slope(self, slope: float, *, most: float = 100.0, tolerance: float | None = None) -> NearestPoint:
-        """Find the λ between 1 and `most` at which d′ passes `slope`; `most` where it never does.
+    def find_slope(self, slope: float, *, largest: float = 100.0, tolerance: float | None = None) -> NearestPoint:
+        """Find the λ between 1 and `largest` at which d′ passes `slope`; `largest` where it never does.
 
         Coarse to fine: v is first restricted to fixed random subsets of the points, each search starting from the last
         one's λ and face; then to the points of lowest gradient, until no other point has a lower one. Without a
@@ -91,50 +97,54 @@ class Hull:
         order = np.random.default_rng(0).permutation(N)  # any order will do
         for size in (N // 27, N // 9):
             points = np.sort(order[:size])
-            if size < _COARSEST or not v[points].any():
+            if size < _COARSEST or not v[points].any():  # too few points, or no face to start from
                 continue
-            part = self.restrict(points).find_slope_from(ratio, v[points] > 0, slope, most, _COARSE_GAP)
+            part = self.restrict(points).find_slope_from(ratio, v[points] > 0, slope, largest, _COARSE_GAP)
             ratio, v = part.ratio, np.zeros(N)
             v[points] = part.weights
         for _ in range(_ROUNDS if N >= 9 * _COARSEST else 0):
             size = max(N // 4, 2 * int(np.count_nonzero(v)))
-            if 2 * size > N:
+            if 2 * size > N:  # restricting the search would not pay
                 break
             gradient, _, _ = self._gradient(ratio, v)
             points = np.union1d(np.argpartition(gradient, size)[:size], np.flatnonzero(v))
-            part = self.restrict(points).find_slope_from(ratio, v[points] > 0, slope, most, tolerance)
+            part = self.restrict(points).find_slope_from(ratio, v[points] > 0, slope, largest, tolerance)
             ratio, v, derivative = part.ratio, np.zeros(N), np.zeros(N)
             v[points], derivative[points] = part.weights, part.derivative
             nearest = self._nearest_point(ratio, v, derivative, part.curvature, tolerance)
             if nearest.converged:  # no other point has a lower gradient
                 return nearest
             v = nearest.weights
-        return self.find_slope_from(ratio, v > 0, slope, most, tolerance)
+        return self.find_slope_from(ratio, v > 0, slope, largest, tolerance)
 
     def find_slope_from(
-        self, ratio: float, free: Mask, slope: float, most: float, tolerance: float | None
+        self, ratio: float, free: Mask, slope: float, largest: float, tolerance: float | None
     ) -> NearestPoint:
-        """Find the λ up to `most` at which d′ passes `slope`, starting from a λ and a face."""
-        nearest = self._pivot(ratio, free, tolerance, slope, most)
+        """Find the λ up to `largest` at which d′ passes `slope`, starting from λ = `ratio` and the face `free`."""
+        nearest = self._pivot(ratio, free, tolerance, slope, largest)
         if nearest is not None:
             return nearest
         # pivoting cycles: whole solves at a few λ, each chosen by the face's closed form
-        low, high = 1.0, most
-        at = self._descend(ratio, free, tolerance or 1e-5)
+        low, high = 1.0, largest  # bracket of λ; d′ grows with λ
+        nearest = self._descend(ratio, free, tolerance or 1e-5)
         for _ in range(60):
-            low, high = (at.ratio, high) if at.slope < slope else (low, at.ratio)
-            guess = _next_ratio(at.ratio, slope, at.distance**2, at.slope * at.distance, at.curvature, most)
-            if not low < guess < high:
-                guess = min(1 + sqrt(max(low - 1, 1e-4) * (high - 1)), most)
-            if abs(guess - at.ratio) <= 1e-4 * at.ratio**2:
+            at, distance = nearest.ratio, nearest.distance
+            low, high = (at, high) if nearest.slope < slope else (low, at)
+            guess = _next_ratio(at, slope, distance**2, nearest.slope * distance, nearest.curvature, largest)
+            if not low < guess < high:  # bisect λ − 1 on a logarithmic scale
+                guess = min(1 + sqrt(max(low - 1, 1e-4) * (high - 1)), largest)
+            if abs(guess - at) <= 1e-4 * at**2:  # an error of 1e-4 in π = 1 − 1/λ
                 break
-            at = self._descend(guess, at.weights > 0, tolerance or 1e-5)
-        return at
+            nearest = self._descend(guess, nearest.weights > 0, tolerance or 1e-5)
+        return nearest
 
     def _pivot(
-        self, ratio: float, free: Mask, tolerance: float | None, slope: float | None = None, most: float = inf
+        self, ratio: float, free: Mask, tolerance: float | None, slope: float | None = None, largest: float = inf
     ) -> NearestPoint | None:
-        """Do block principal pivoting, with λ moving along where a slope is given; None if it cycles."""
+        """Find the nearest point by block principal pivoting; None if it cycles.
+
+        Where a `slope` is given, each pass also moves λ towards d′ = slope, up to `largest`. `free` is the first face.
+        """
         fewest, patience = inf, _PATIENCE
         faces = FaceSolver(self.K, self.right)
         for _ in range(_PASSES):
@@ -142,88 +152,95 @@ class Hull:
             if Z is None:
                 return None
             face = _Face(self, Z)
-            moved = 0.0
+            ratio_step = 0.0
             if slope is not None:
+                # d² and ⟨a, w⟩ at this λ, from their polynomials on the face
                 (i0, i1), (s0, s1, s2) = face.inner, face.squared
                 squared, inner = max(s0 + ratio * (s1 + ratio * s2), 0.0), i0 + ratio * i1
-                new = _next_ratio(ratio, slope, squared, inner, face.curvature, most)
-                moved, ratio = new - ratio, new
+                new_ratio = _next_ratio(ratio, slope, squared, inner, face.curvature, largest)
+                ratio_step, ratio = new_ratio - ratio, new_ratio
             v = ratio * face.v1 + face.v0
             g, squared, inner = self._gradient(ratio, v)
             slack = self._slack(ratio, squared, inner, face.curvature, tolerance)
-            wrong = np.where(free, v <= 0, g < g[free].mean() - slack / 2)
-            count = int(np.count_nonzero(wrong))
-            if not count and abs(moved) <= 1e-4 * ratio**2:
+            # optimal: weights are positive on the face, and no point outside has a lower gradient
+            infeasible = np.where(free, v <= 0, g < g[free].mean() - slack / 2)
+            count = int(np.count_nonzero(infeasible))
+            if not count and abs(ratio_step) <= 1e-4 * ratio**2:
                 return self._nearest_point(ratio, v, face.v1, face.curvature, tolerance)
+            # patience ends after _PATIENCE passes without fewer infeasible points than ever before
             patience = _PATIENCE if count < fewest else patience - bool(count)
             if not patience:
                 return None
-            fewest, free = min(fewest, count), free ^ wrong
+            fewest, free = min(fewest, count), free ^ infeasible
         return None
 
     def _descend(self, ratio: float, free: Mask, tolerance: float) -> NearestPoint:
-        """Run an active-set method that moves many points at once; d never grows, so it ends."""
+        """Find the nearest point by an active-set method that adds many points at once; d never grows, so it ends.
+
+        It starts from equal weights on the points `free`.
+        """
         faces = FaceSolver(self.K, self.right)
-        bulk = most = max(1, len(self.K) // 20)
+        added = most_added = max(1, len(self.K) // 20)  # points to add at a time
         v = free / np.count_nonzero(free)
         g, squared, _ = self._gradient(ratio, v)
         for _ in range(_DESCENTS):
-            level = float(g @ v)
+            level = float(g @ v)  # the gradient of all points on the face, if v is the best point of it
             if level - g.min() <= tolerance * max(squared, 0.0) + _ROUNDING * self.aa:
                 break
             free = v > 0
             lower = np.flatnonzero(~free & (g < level))
             wider = free.copy()
-            wider[lower[np.argsort(g[lower])[:bulk]]] = True
-            moved = self._settle(faces, ratio, v, wider, squared)
-            if moved is not None:
-                v, g, squared = moved
-                bulk = min(2 * bulk, most)
-            elif bulk == 1:
+            wider[lower[np.argsort(g[lower])[:added]]] = True  # with the points of lowest gradient
+            nearer = self._minimize_on_face(faces, ratio, v, wider, squared)
+            if nearer is not None:
+                v, g, squared = nearer
+                added = min(2 * added, most_added)
+            elif added == 1:
                 break  # rounding prevents further progress
             else:
-                bulk = max(1, bulk // 4)
+                added = max(1, added // 4)
         Z = faces.solve(v > 0)
-        if Z is None:
+        if Z is None:  # a singular face has no closed form: a derivative of 0 and the largest curvature
             return self._nearest_point(ratio, v, np.zeros(len(v)), self.aa, tolerance)
         face = _Face(self, Z)
         return self._nearest_point(ratio, v, face.v1, face.curvature, tolerance)
 
-    def _settle(
+    def _minimize_on_face(
         self, faces: FaceSolver, ratio: float, v: Floats, free: Mask, squared: float
     ) -> tuple[Floats, Floats, float] | None:
-        """Find the best point of the face `free`, or of a face of it, if it is nearer than v.
+        """Find the best point of the face `free`, or of a face of it, if it is nearer than v, whose d² is `squared`.
 
-        Negative weights are dropped in bulk; where that does not help, one step at a time with a ratio test.
+        Returns its weights, gradient and d², or None. Negative weights are dropped all at once; where that does not
+        help (`careful`), one step at a time with a ratio test.
         """
         for careful in (False, True):
-            at, on = v, free.copy()
+            weights, face = v, free.copy()
             for _ in range(2 * len(v) if careful else 20):
-                Z = faces.solve(on) if on.any() else None
+                Z = faces.solve(face) if face.any() else None
                 if Z is None:
                     break
-                z1, z0 = _best_line(Z, Z.sum(axis=0))
-                z = ratio * z1 + z0
-                below = on & (z <= 0)
-                if not below.any():
-                    at = z
+                v1, v0 = _best_line(Z, Z.sum(axis=0))
+                best = ratio * v1 + v0
+                leaving = face & (best <= 0)
+                if not leaving.any():
+                    weights = best
                     break
-                if careful:  # as far towards z as no weight turns negative; those that reach zero leave
-                    reach = float(np.min(at[below] / (at[below] - z[below])))
-                    at = np.where(on, at + reach * (z - at), 0.0)
-                    below &= at <= 1e-14
-                    at = np.where(below, 0.0, np.maximum(at, 0.0))
-                on &= ~below
-            if at.min() < 0 or at is v:
+                if careful:  # as far towards the best point as no weight turns negative; those that reach zero leave
+                    step = float(np.min(weights[leaving] / (weights[leaving] - best[leaving])))
+                    weights = np.where(face, weights + step * (best - weights), 0.0)
+                    leaving &= weights <= 1e-14
+                    weights = np.where(leaving, 0.0, np.maximum(weights, 0.0))
+                face &= ~leaving
+            if weights.min() < 0 or weights is v:  # nothing was found
                 continue
-            at = at / at.sum()
-            g, new, _ = self._gradient(ratio, at)
-            if new < squared:
-                return at, g, new
+            weights = weights / weights.sum()
+            g, new_squared, _ = self._gradient(ratio, weights)
+            if new_squared < squared:
+                return weights, g, new_squared
         return None
 
     def _gradient(self, ratio: float, v: Floats) -> tuple[Floats, float, float]:
-        """Compute g = K(v − u) at the points, d² and ⟨a, w⟩."""
+        """Compute the gradient g = K(v − u) of ½d² at the points, d² and ⟨a, w⟩, with w = u − v and u = λa + p."""
         Ka, Kp = self.right[:, 0], self.right[:, 1]
         g = _symmetric_product(self.K, v) - ratio * Ka - Kp
         inner = ratio * self.aa + self.ap - float(v @ Ka)
@@ -233,13 +250,16 @@ class Hull:
         return g, norm - float(v @ (ratio * Ka + Kp)) + float(v @ g), inner
 
     def _slack(self, ratio: float, squared: float, inner: float, curvature: float, tolerance: float | None) -> float:
-        """Compute the allowed gap; without a tolerance, the one that leaves 1 − 1/λ exact to about 1e-4."""
+        """Compute the allowed gap of ½d²; without a tolerance, the one that leaves 1 − 1/λ exact to about 1e-4.
+
+        `squared` is d² and `inner` is ⟨a, w⟩, so that the slope d′ is inner/d.
+        """
         squared = max(squared, 0.0)
         if not tolerance:
             slope, tolerance = inner / sqrt(squared) if squared > 0 else 0.0, 1e-8
             if slope > 0:  # an error of the slope is divided by d″
-                bend = max(curvature - slope**2, 0.0) / sqrt(squared)
-                tolerance = min(1e-3, max(1e-4 * bend * ratio**2 / slope, 1e-8))
+                second = max(curvature - slope**2, 0.0) / sqrt(squared)  # d″
+                tolerance = min(1e-3, max(1e-4 * second * ratio**2 / slope, 1e-8))
         return tolerance * squared + _ROUNDING * self.aa
 
     def _nearest_point(
@@ -258,6 +278,7 @@ class _Face:
     """The best point of a face (not necessarily inside it) as a function of λ, from Z = K_FF⁻¹[Ka, Kp, 1]_F."""
 
     def __init__(self, hull: Hull, Z: Floats) -> None:
+        """Compute the weights λ·v1 + v0 and the coefficients of ⟨a, w⟩ and of d², lowest power of λ first."""
         s = Z.sum(axis=0)
         self.v1, self.v0 = _best_line(Z, s)
         # c·v with c = Ku = λKa + Kp is a polynomial of λ, and so is η; on the face Kv = c − η, so d² = u·c − v·c − η
@@ -274,21 +295,22 @@ def _best_line(Z: Floats, s: Floats) -> tuple[Floats, Floats]:
     return Z[:, 0] - s[0] / s[2] * Z[:, 2], Z[:, 1] - (s[1] - 1) / s[2] * Z[:, 2]
 
 
-def _next_ratio(ratio: float, slope: float, squared: float, inner: float, curvature: float, most: float) -> float:
+def _next_ratio(ratio: float, slope: float, squared: float, inner: float, curvature: float, largest: float) -> float:
     """Find the λ near `ratio` with d′ = `slope`, where d²(λ+h) = squared + 2h·inner + h²·curvature.
 
-    λ − 1 changes at most about threefold in a step, and λ stays below `most` and away from 1.
+    λ − 1 changes at most about threefold in a step, and λ stays below `largest` and away from 1.
     """
-    new = inf
+    new = inf  # where the face's slope never reaches `slope`
     if curvature > slope**2:
+        # d² = lowest + (inner + h·curvature)²/curvature; solve d′ = slope for h
         lowest = max(squared - inner**2 / curvature, 0.0)
         new = ratio + (slope * sqrt(lowest / (1 - slope**2 / curvature)) - inner) / curvature
-    beyond = max(ratio - 1, _LEAST_STEP)
-    return min(1 + min(max(new - 1, 0.3 * beyond, _LEAST_STEP), 3 * beyond), most)
+    excess = max(ratio - 1, _LEAST_STEP)  # λ − 1
+    return min(1 + min(max(new - 1, 0.3 * excess, _LEAST_STEP), 3 * excess), largest)
 
 
 def _symmetric_product(K: Floats, v: Floats) -> Floats:
-    """Compute K v for a symmetric K from the rows where v is not zero, if these are few; else read half of K."""
+    """Compute K v for a symmetric K: from the rows where v is not zero, if these are few, or else from half of K."""
     F = np.flatnonzero(v)
     return np.asarray(v[F] @ K[F] if 3 * len(F) < len(v) else blas.dsymv(1.0, K.T, v))
 
@@ -301,11 +323,12 @@ class FaceSolver:
     """
 
     def __init__(self, K: Floats, right: Floats) -> None:
+        """Store K and the right-hand sides, shape (N, columns); nothing is factorised yet."""
         self.K, self.right = K, right
         self.F: Index = np.empty(0, dtype=np.intp)  # the factorised face; empty before the first
 
     def solve(self, free: Mask) -> Floats | None:
-        """Compute Z of the shape of `right`, zero outside the face; None where the face is singular."""
+        """Compute Z of the shape of `right`, zero outside the face `free`; None where the face is singular."""
         Z = self._solve_bordered(free) if len(self.F) else None
         if Z is None and self._factorize(free):
             Z = self._solve_bordered(free)
@@ -322,16 +345,21 @@ class FaceSolver:
             block[diagonal, diagonal] += ridge
             L, failed = lapack.dpotrf(block, lower=1, clean=0, overwrite_a=1)
             if not failed:
+                # `inside` is the face as a mask, `place` the position of each of its points in F, t = L⁻¹ right_F
                 self.F, self.L, self.inside, self.place = F, L, free.copy(), np.cumsum(free) - 1
                 self.t = _solve_lower(L, self.right[F])
                 self.column: dict[int, int] = {}  # column of W of each bordering row
-                self.W = np.empty((len(F), 0), order="F")
-                self.gram = np.empty((0, 0))
+                self.W = np.empty((len(F), 0), order="F")  # L⁻¹ times the bordering columns
+                self.gram = np.empty((0, 0))  # WᵀW
                 return True
         return False
 
     def _solve_bordered(self, free: Mask) -> Floats | None:
-        """Compute Z through the border; None where a new factor is cheaper, or the border is singular."""
+        """Compute Z by bordering the factorised face; None where a new factor is cheaper, or the border is singular.
+
+        A point that was added borders K_FF with its column of K, one that was removed with a unit vector, which makes
+        its weight zero. The Schur complement of the border is S = (K of the added points, else 0) − WᵀW.
+        """
         added, removed = np.flatnonzero(free & ~self.inside), np.flatnonzero(self.inside & ~free)
         border = [*added.tolist(), *removed.tolist()]
         new = np.array([i for i in border if i not in self.column], dtype=np.intp)
@@ -343,13 +371,13 @@ class FaceSolver:
         if not border:
             Z[self.F] = _solve_lower(self.L, self.t, trans="T")
             return Z
-        use = np.array([self.column[i] for i in border])
+        columns = np.array([self.column[i] for i in border])
         k = len(added)
-        S = -self.gram[np.ix_(use, use)]
+        S = -self.gram[np.ix_(columns, columns)]
         S[:k, :k] += self.K[np.ix_(added, added)]
-        right = np.zeros((len(use), self.right.shape[1]))
+        right = np.zeros((len(columns), self.right.shape[1]))
         right[:k] = self.right[added]
-        W = self.W[:, use]
+        W = self.W[:, columns]
         _, _, y, failed = lapack.dsysv(S, right - W.T @ self.t, lower=1)
         if failed:
             return None
@@ -359,13 +387,13 @@ class FaceSolver:
         return Z
 
     def _extend_border(self, new: Index) -> None:
-        """Add columns to the border."""
+        """Add the columns of new points to W: unit vectors for points inside the face, columns of K for others."""
         border = np.zeros((len(self.F), len(new)), order="F")
-        leaving = self.inside[new]
+        leaving = self.inside[new]  # whether each is removed from the face, not added to it
         border[self.place[new[leaving]], np.flatnonzero(leaving)] = 1.0
         border[:, ~leaving] = self.K[np.ix_(self.F, new[~leaving])]
-        fresh = _solve_lower(self.L, border)
-        cross = self.W.T @ fresh
-        self.gram = np.block([[self.gram, cross], [cross.T, fresh.T @ fresh]])
+        new_W = _solve_lower(self.L, border)
+        cross = self.W.T @ new_W
+        self.gram = np.block([[self.gram, cross], [cross.T, new_W.T @ new_W]])
         self.column |= {int(i): self.W.shape[1] + k for k, i in enumerate(new)}
-        self.W = np.asfortranarray(np.concatenate([self.W, fresh], axis=1))
+        self.W = np.asfortranarray(np.concatenate([self.W, new_W], axis=1))

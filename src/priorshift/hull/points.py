@@ -34,9 +34,9 @@ from priorshift.problem import Source
 _SCORED = 500  # rows of each sample that decide how much a row looks like a positive
 _FEWER = 10  # one group in so many is of labelled rows, which the mean of the negatives has no weight on
 _ROWS, _COLUMNS = 2048, 64  # about this much of the kernel matrix is computed at a time, to fit a core's cache
-_WIDTHS = np.logspace(-1, 1, 5)  # of the median distance
+_WIDTHS = np.logspace(-1, 1, 5)  # bandwidths that are tried, in units of the median distance
 _BLOCK, _WIDE = 128, 1024  # rows and columns of a tile, which a core's own cache holds
-_SORTED = 600  # rows up to which all pairs are sorted; with more, this many bracket the median
+_SORTED = 600  # rows up to which all pairs are sorted; with more, so many rows give limits around the median
 _BRACKET = np.linspace(0.42, 0.58, 9)  # quantiles that bracket it: four standard errors on each side
 _MOST = 4000  # rows that the median distance is computed from at most
 _TYPICAL = 100  # rows that give a typical distance
@@ -50,7 +50,7 @@ RIDGE = 1e-8  # makes faces with repeated rows solvable; 1e-7 to 1e-11 move a pr
 
 @dataclass(frozen=True, eq=False)
 class HullSample:
-    """Some rows of a source, with their masses in μ_P and in μ_U."""
+    """Rows of a source, with their masses in the means μ_P and μ_U."""
 
     rows: Index  # numbers of the rows in the source
     labeled: Mask  # whether each is a labelled positive
@@ -66,8 +66,8 @@ class HullSample:
         copied = np.flatnonzero(source.copies > 1)
         if len(copied):
             # labelled and unlabelled copies stay apart: P and U only share rows that are stated to be shared
-            sets = 2 * row_codes(source.table.values[copied]) + source.labeled[copied]
-            _, first, code = np.unique(sets, return_index=True, return_inverse=True)
+            copy_sets = 2 * row_codes(source.table.values[copied]) + source.labeled[copied]
+            _, first, code = np.unique(copy_sets, return_index=True, return_inverse=True)
             for mass in (p, u):
                 total = np.bincount(code.reshape(-1), mass[copied])
                 mass[copied] = 0.0
@@ -75,27 +75,28 @@ class HullSample:
             rows = np.setdiff1d(rows, np.delete(copied, first))
         return cls(rows, source.labeled[rows], _normalize(p[rows]), _normalize(u[rows]))
 
-    def take(self, at: Index) -> HullSample:
-        """Select rows by their position."""
-        return HullSample(self.rows[at], self.labeled[at], self.p[at], self.u[at])
+    def take(self, index: Index) -> HullSample:
+        """Select rows by their position in this sample."""
+        return HullSample(self.rows[index], self.labeled[index], self.p[index], self.u[index])
 
-    def subsample(self, most: int, rng: np.random.Generator) -> HullSample:
-        """Draw at most `most` rows, up to half of them labelled."""
-        if len(self.rows) <= most:
+    def subsample(self, count: int, rng: np.random.Generator) -> HullSample:
+        """Draw `count` rows at random, up to half of them labelled; all rows, if there are not more."""
+        if len(self.rows) <= count:
             return self
         parts = np.flatnonzero(self.labeled), np.flatnonzero(~self.labeled)
-        positives = min(len(parts[0]), max(most // 2, most - len(parts[1])))
-        counts = positives, most - positives
-        at = np.concatenate([rng.permutation(part)[:count] for part, count in zip(parts, counts, strict=True)])
-        # a row represents others of its kind: under censoring, labelled rows are part of the population
-        others = np.repeat([len(part) / count for part, count in zip(parts, counts, strict=True)], counts)
-        order = np.argsort(at)
-        some, others = self.take(at[order]), others[order]
-        return HullSample(some.rows, some.labeled, _normalize(some.p * others), _normalize(some.u * others))
+        # half of the rows, or more if there are too few unlabelled ones
+        positives = min(len(parts[0]), max(count // 2, count - len(parts[1])))
+        sizes = positives, count - positives
+        index = np.concatenate([rng.permutation(part)[:size] for part, size in zip(parts, sizes, strict=True)])
+        # inverse sampling fractions: under censoring, labelled rows are part of the population too
+        weights = np.repeat([len(part) / size for part, size in zip(parts, sizes, strict=True)], sizes)
+        order = np.argsort(index)
+        drawn, weights = self.take(index[order]), weights[order]
+        return HullSample(drawn.rows, drawn.labeled, _normalize(drawn.p * weights), _normalize(drawn.u * weights))
 
 
 def _normalize(counts: Floats) -> Floats:
-    """Scale to the sum 1; dividing by the largest first keeps 1/n exact."""
+    """Scale masses to the sum 1; dividing by the largest first keeps 1/n exact."""
     relative = counts / counts.max()
     return np.asarray(relative / relative.sum())
 
@@ -104,25 +105,30 @@ class RowInfluence:
     """Influence of each row on inner products with μ_P and μ_U; `observation` numbers the rows' observations."""
 
     def __init__(self, sample: HullSample, observation: Index) -> None:
+        """Compute the variance correction √(n/(n−1)) of U and of P."""
         self.masses = sample.u, sample.p
-        # each sample has its own factor n/(n−1) of a variance
+        # n is the effective number of observations of each sample
         sizes = [effective_size(mass, observation) for mass in self.masses]
         self.corrections = [np.sqrt(n / max(n - 1, 1)) for n in sizes]
 
     def on_mean(self, f: Floats, of_population: float, of_positives: float) -> Floats:
-        """Compute it for ⟨f, of_population·μ_U + of_positives·μ_P⟩, with f the values ⟨f, φ(x)⟩ at all rows."""
-        (u, p), (on_U, on_P) = self.masses, self.corrections
-        total = (of_population * on_U) * u * (f - u @ f)  # a row of U moves ⟨f, μ_U⟩ by mass·(f(x) − mean over U)
-        total += (of_positives * on_P) * p * (f - p @ f)
-        return np.asarray(total)
+        """Return each row's influence on ⟨f, of_population·μ_U + of_positives·μ_P⟩; `f` holds ⟨f, φ(x)⟩ at all rows."""
+        (u, p), (correction_U, correction_P) = self.masses, self.corrections
+        # the influence of a row of U on ⟨f, μ_U⟩ is mass·(f(x) − mean over U)
+        influence = (of_population * correction_U) * u * (f - u @ f)
+        influence += (of_positives * correction_P) * p * (f - p @ f)
+        return np.asarray(influence)
 
 
 def group_similar_rows(
     rows: Floats, sample: HullSample, bandwidth: float, count: int, rng: np.random.Generator
 ) -> Index:
-    """Assign rows to at most `count` groups of labelled or of unlabelled rows."""
+    """Return the group of each row: at most `count` groups, each of labelled or of unlabelled rows.
+
+    The rows of each kind are sorted by how much they look like positives and cut into groups of nearly equal size.
+    """
     means = [_mean_at(rows, mass, bandwidth, rng) for mass in (sample.p, sample.u)]
-    score = means[0] / (means[0] + means[1] + 1e-300)
+    score = means[0] / (means[0] + means[1] + 1e-300)  # how much a row looks like a positive, 0 to 1
     group, first = np.empty(len(rows), dtype=np.intp), 0
     for mask, parts in ((sample.labeled, max(1, count // _FEWER)), (~sample.labeled, count - count // _FEWER)):
         members = np.flatnonzero(mask)
@@ -133,24 +139,25 @@ def group_similar_rows(
 
 
 def _mean_at(rows: Floats, mass: Floats, bandwidth: float, rng: np.random.Generator) -> Floats:
-    """Estimate ⟨μ, φ(x)⟩ at all rows from some of the rows that μ is the mean of."""
-    some = np.sort(rng.permutation(np.flatnonzero(mass))[:_SCORED])
+    """Estimate ⟨μ, φ(x)⟩ at all rows x from a random sample of the rows with mass in μ."""
+    drawn = np.sort(rng.permutation(np.flatnonzero(mass))[:_SCORED])
     zero, one = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
-    weights = mass[some] / mass[some].mean()
-    all_rows, those = Rows(rows, zero, one), Rows(rows, zero, one, some)
-    return kernel_sums(Gaussian(bandwidth), all_rows, those, weights=(None, weights))[0] / len(some)
+    weights = mass[drawn] / mass[drawn].mean()
+    all_rows, drawn_rows = Rows(rows, zero, one), Rows(rows, zero, one, drawn)  # centre 0 and scale 1: not scaled
+    return kernel_sums(Gaussian(bandwidth), all_rows, drawn_rows, weights=(None, weights))[0] / len(drawn)
 
 
 def build_hull(rows: Floats, p: Floats, u: Floats, group: Index | None, bandwidth: float) -> Hull:
     """Build the hull of the rows, or of the means of their groups, with μ_P and μ_U in it.
 
-    `group` holds the increasing group numbers of the rows; within a group, p and u are proportional.
+    `p` and `u` are the masses of the rows in μ_P and μ_U. `group` holds the group number of each row, in increasing
+    order; within a group, p and u are proportional. None makes each row a point.
     """
     if group is None:
         return Hull(gram_matrix(rows, bandwidth), p, u - p)
-    first = np.searchsorted(group, np.arange(group[-1] + 2))
+    first = np.searchsorted(group, np.arange(group[-1] + 2))  # first row of each group, and the end of the last
     mass = p + u
-    share = mass / np.add.reduceat(mass, first[:-1])[group]
+    share = mass / np.add.reduceat(mass, first[:-1])[group]  # of each row in its group
     means = sparse.csr_array((share, np.arange(len(group)), first))  # shape (groups, rows)
     at_rows = _kernel_means(rows, means, bandwidth)
     K = np.asarray(means @ at_rows)
@@ -160,19 +167,22 @@ def build_hull(rows: Floats, p: Floats, u: Floats, group: Index | None, bandwidt
 
 
 def _kernel_means(rows: Floats, means: sparse.csr_array, bandwidth: float) -> Floats:
-    """Compute ⟨φ(x), mean of a group⟩, shape (rows, groups), from some groups and some rows at a time."""
+    """Compute ⟨φ(x), mean of a group⟩, shape (rows, groups), in blocks of groups and rows.
+
+    `means` has shape (groups, rows); its line for a group holds the shares of its rows, which are consecutive.
+    """
     blocks, first = KernelBlocks(rows, bandwidth), means.indptr
     count, n = means.shape
-    step = max(1, _ROWS * count // n)
+    step = max(1, _ROWS * count // n)  # groups in a block, about _ROWS rows
     values = np.empty((n, count))
     for k in range(0, count, step):
         groups = slice(k, min(k + step, count))
-        at = slice(int(first[groups.start]), int(first[groups.stop]))
-        part = means[groups, at]
+        members = slice(int(first[groups.start]), int(first[groups.stop]))  # rows of these groups
+        shares = means[groups, members]
         for start in range(0, n, _COLUMNS):
-            to = slice(start, min(start + _COLUMNS, n))
-            kernel = blocks.fill(at, to, np.empty((at.stop - at.start, to.stop - start)))
-            values[to, groups] = (part @ kernel).T
+            columns = slice(start, min(start + _COLUMNS, n))
+            kernel = blocks.fill(members, columns, np.empty((members.stop - members.start, columns.stop - start)))
+            values[columns, groups] = (shares @ kernel).T
     return values
 
 
@@ -180,18 +190,20 @@ class KernelBlocks:
     """The Gaussian kernel matrix of all rows, computed block by block on demand."""
 
     def __init__(self, rows: Floats, bandwidth: float) -> None:
+        """Prepare factors with k(x, y) = 2^(left·right): the exponent is x·y − ‖x‖²/2 − ‖y‖²/2 of scaled rows."""
         self.rows, self.kernel = rows, Gaussian(bandwidth)
         scaled = rows * (np.sqrt(_LOG2_E) / bandwidth)
         half = np.einsum("ij,ij->i", scaled, scaled) / 2
+        # far from the origin the sum loses digits, so the kernel computes its blocks itself
         self.factors = None if half.max() > _FAR else _with_norms(scaled, scaled, -half)
 
-    def fill(self, at: slice, to: slice, block: Floats) -> Floats:
-        """Fill a block with the kernel of the rows `at` and the rows `to`, and return it."""
+    def fill(self, rows: slice, columns: slice, block: Floats) -> Floats:
+        """Fill `block` with the kernel matrix at these rows and columns, both of which number the rows; return it."""
         if self.factors is not None:
             left, right = self.factors
-            return np.asarray(np.exp2(np.dot(left[at], right[:, to], out=block), out=block))
-        A, B = (self.kernel.strip(self.rows[part], block.dtype) for part in (at, to))
-        if self.kernel.tile(A, B, block):
+            return np.asarray(np.exp2(np.dot(left[rows], right[:, columns], out=block), out=block))
+        A, B = (self.kernel.strip(self.rows[part], block.dtype) for part in (rows, columns))
+        if self.kernel.tile(A, B, block):  # True where the values still lack the weights of the rows
             block *= A.weights[:, None]
             block *= B.weights
         return block
@@ -201,21 +213,21 @@ def gram_matrix(rows: Floats, bandwidth: float) -> Floats:
     """Compute the Gaussian kernel matrix of all rows, with a ridge on its diagonal."""
     blocks = KernelBlocks(rows, bandwidth)
     K = np.empty((len(rows), len(rows)))
-    for at in range(0, len(rows), _BLOCK):
-        part = slice(at, at + _BLOCK)
-        blocks.fill(part, slice(None), K[part])
-    K.flat[:: len(K) + 1] = 1 + RIDGE
+    for start in range(0, len(rows), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        blocks.fill(block, slice(None), K[block])
+    K.flat[:: len(K) + 1] = 1 + RIDGE  # the diagonal
     return K
 
 
 def _with_norms(X: Floats, Y: Floats, norms: Floats) -> tuple[Floats, Floats]:
-    """Return two matrices whose product is x·y + norm(x) + norm(y)."""
+    """Return two matrices whose product has the entries x·y + norm(x) + norm(y), for rows x of X and y of Y."""
     one = np.ones(len(norms))
     return np.column_stack([X, norms, one]), np.asfortranarray(np.column_stack([Y, one, norms])).T
 
 
 def search_bandwidth(rows: Floats, p: Floats, u: Floats, *, unbiased: bool = False) -> float:
-    """Find the bandwidth, of five multiples of the median distance, under which ‖μ_U − μ_P‖ is largest.
+    """Return the bandwidth, one of five multiples of the median distance, under which ‖μ_U − μ_P‖ is largest.
 
     `p` and `u` are the masses of the rows in the means. With few rows the noise of the means favours a narrow kernel;
     `unbiased` leaves out the pairs of a row with itself.
@@ -228,8 +240,8 @@ def search_bandwidth(rows: Floats, p: Floats, u: Floats, *, unbiased: bool = Fal
     scaled = rows / middle
     if unbiased:
         weights = np.stack([p, u], axis=1)
-        themselves = weights.T @ weights
-        products = (mean_products(scaled, weights, _WIDTHS) - themselves) / (1 - themselves)
+        diagonal = weights.T @ weights  # pairs of a row with itself, whose kernel is 1
+        products = (mean_products(scaled, weights, _WIDTHS) - diagonal) / (1 - diagonal)
         separations = products[:, 0, 0] + products[:, 1, 1] - 2 * products[:, 0, 1]
     else:
         separations = mean_products(scaled, (u - p)[:, None], _WIDTHS)[:, 0, 0]
@@ -238,70 +250,76 @@ def search_bandwidth(rows: Floats, p: Floats, u: Floats, *, unbiased: bool = Fal
 
 def median_distance(rows: Floats) -> float:
     """Compute the median of the n × n matrix of distances of at most 4000 rows, with the n zeros on its diagonal."""
-    rows = _spread(rows, _MOST)
+    rows = _evenly_spaced(rows, _MOST)
     n = len(rows)
-    middle = [(n * n - 1) // 2, n * n // 2]  # the same where n² is odd
-    if n > _SORTED and (entries := _entries(rows, middle)) is not None:
+    middle = [(n * n - 1) // 2, n * n // 2]  # ranks of the two middle entries; the same where n² is odd
+    if n > _SORTED and (entries := _middle_entries(rows, middle)) is not None:
         return float(np.sqrt(entries).mean())
     pairs = pdist(rows, "sqeuclidean")
+    # the n zeros come first, then each pair twice: the entry of rank k is the pair of rank (k − n) // 2
     pairs.partition([max(k - n, 0) // 2 for k in middle])
     return float(np.mean([np.sqrt(pairs[(k - n) // 2]) if k >= n else 0.0 for k in middle]))
 
 
-def _entries(rows: Floats, ranks: list[int]) -> Floats | None:
-    """Find entries of the matrix of squared distances by their ranks, near the middle and to seven digits.
+def _middle_entries(rows: Floats, ranks: list[int]) -> Floats | None:
+    """Find the entries of the matrix of squared distances with these ranks, near the middle, to seven digits.
 
-    Some rows give limits around them: entries below are counted, and only those between two limits are sorted.
-    None where the entries are not between the limits, or zero.
+    A subsample gives limits around them: entries below each limit are counted, and only those between two neighbouring
+    limits are sorted. None where the wanted entries are not between the limits, or a limit is zero.
     """
-    limits = np.quantile(pdist(_spread(rows, _SORTED), "sqeuclidean"), _BRACKET).clip(0, _LARGEST).astype(np.float32)
+    sample = pdist(_evenly_spaced(rows, _SORTED), "sqeuclidean")
+    limits = np.quantile(sample, _BRACKET).clip(0, _LARGEST).astype(np.float32)
     below = np.zeros(len(limits), dtype=np.intp)
     for _, _, values, times in _squared_distances(rows):
         below += times * np.array([np.count_nonzero(values < limit) for limit in limits])
-    cell = int(np.searchsorted(below, ranks[0], side="right"))
+    cell = int(np.searchsorted(below, ranks[0], side="right"))  # the first limit above the entry
     if not 0 < cell < len(limits) or limits[0] == 0:
         return None
     low, high = limits[cell - 1], limits[cell]
     between = [np.repeat(v[(v >= low) & (v < high)], times) for _, _, v, times in _squared_distances(rows)]
     candidates = np.concatenate(between)
-    places = [rank - int(below[cell - 1]) for rank in ranks]
-    if places[-1] >= len(candidates):
+    positions = [rank - int(below[cell - 1]) for rank in ranks]
+    if positions[-1] >= len(candidates):  # the second one is beyond the next limit
         return None
-    return np.asarray(np.partition(candidates, places)[places], dtype=float)
+    return np.asarray(np.partition(candidates, positions)[positions], dtype=float)
 
 
 def mean_products(rows: Floats, weights: Floats, widths: Floats) -> Floats:
-    """Compute inner products of Σ wᵢφ(xᵢ), for the columns w of the weights, under each bandwidth, to six digits."""
+    """Compute inner products of the means Σ wᵢφ(xᵢ), one for each column w of the weights, to six digits.
+
+    Returns shape (bandwidths, columns, columns), for the bandwidths `widths`.
+    """
     sums = np.zeros((len(widths), weights.shape[1], weights.shape[1]))
-    factors = (-_LOG2_E / 2 / widths**2).astype(np.float32)
-    short = weights.astype(np.float32)
+    factors = (-_LOG2_E / 2 / widths**2).astype(np.float32)  # exp(−d²/2w²) = 2^(factor·d²)
+    single = weights.astype(np.float32)
     buffer = np.empty((_BLOCK, _WIDE), dtype=np.float32)
     for at, to, squared, times in _squared_distances(rows):
         kernel = buffer.reshape(-1)[: squared.size].reshape(squared.shape)
         for k, factor in enumerate(factors):
             np.multiply(squared, factor, out=kernel)
             np.exp2(np.maximum(kernel, _NOTHING, out=kernel), out=kernel)
-            sums[k] += times * (weights[at].T @ (kernel @ short[to]))
-    return np.asarray((sums + sums.transpose(0, 2, 1)) / 2)  # what is right of the diagonal, and its mirror image
+            sums[k] += times * (weights[at].T @ (kernel @ single[to]))
+    return np.asarray((sums + sums.transpose(0, 2, 1)) / 2)  # tiles right of the diagonal, and their mirror images
 
 
 def _squared_distances(rows: Floats) -> Iterator[tuple[slice, slice, NDArray[np.float32], int]]:
-    """Yield the upper half of the matrix, tile by tile: its rows, columns, values and how often it counts.
+    """Yield tiles of the upper half of the matrix: rows, columns, values, and how often the tile counts.
 
-    First comes the square on the diagonal, then what is right of it, which counts for its mirror image too.
+    For each block of rows the square on the diagonal comes first and counts once; the tiles to the right of it count
+    twice, for their mirror images too.
     """
     norms = np.einsum("ij,ij->i", rows, rows)
-    typical = float(np.median(pdist(_spread(rows, _TYPICAL), "sqeuclidean")))
+    typical = float(np.median(pdist(_evenly_spaced(rows, _TYPICAL), "sqeuclidean")))
     left, right = _with_norms(-2 * rows, rows, norms)
-    n, far = len(rows), norms.max() > _DIGITS * typical
+    n, far = len(rows), norms.max() > _DIGITS * typical  # far from the origin, ‖x‖² + ‖y‖² − 2x·y loses digits
     for first in range(0, n, _BLOCK):
         at = slice(first, min(first + _BLOCK, n))
         for to in (at, *(slice(k, min(k + _WIDE, n)) for k in range(at.stop, n, _WIDE))):
             squared = cdist(rows[at], rows[to], "sqeuclidean") if far else np.dot(left[at], right[:, to])
-            short = np.clip(squared, 0.0, _LARGEST, out=squared).astype(np.float32)
-            yield at, to, short, 1 if to is at else 2
+            single = np.clip(squared, 0.0, _LARGEST, out=squared).astype(np.float32)
+            yield at, to, single, 1 if to is at else 2
 
 
-def _spread(rows: Floats, most: int) -> Floats:
-    """Select at most `most` rows, evenly spread."""
-    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(int)]
+def _evenly_spaced(rows: Floats, count: int) -> Floats:
+    """Select at most `count` rows, evenly spaced."""
+    return rows if len(rows) <= count else rows[np.linspace(0, len(rows) - 1, count).astype(int)]

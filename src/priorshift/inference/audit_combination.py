@@ -51,17 +51,21 @@ class SampleAudit:
 
     @classmethod
     def from_source(cls, source: Source, audit: Audit, predicted: Floats) -> SampleAudit:
-        """Evaluate the audit of a source with predictions for its population that were made without it."""
+        """Evaluate the audit of a source.
+
+        `predicted` are posteriors P(Y=1|x) of the rows of U, predicted without the audit.
+        """
         rows = source.unknown
-        among = np.isin(source.population, rows)
-        mass = source.U.mass[among]
-        share = audited_share(audit, predicted[among], source.observation[rows], mass)
+        is_unknown = np.isin(source.population, rows)
+        mass = source.U.mass[is_unknown]
+        share = audited_share(audit, predicted[is_unknown], source.observation[rows], mass)
+        # the design effect of U alone, [1]; that of P is not needed
         observations = source.U.size / source.design_effects(np.zeros(len(source.positive)), predicted)[1]
         return cls(share, observations, 1 - float(mass.sum()))
 
     @classmethod
     def from_target(cls, target: Target, audit: Audit, predicted: Floats) -> SampleAudit:
-        """Evaluate the audit of a target with predictions that were made without it."""
+        """Evaluate the audit of a target; `predicted` are posteriors of its rows, predicted without the audit."""
         share = audited_share(audit, predicted, target.observation, target.mass)
         return cls(share, target.size / target.design_effect(predicted))
 
@@ -73,6 +77,7 @@ class SampleAudit:
     @property
     def of_rows(self) -> AuditedShare:
         """Share φ among the rows of the sample, without their sampling noise."""
+        # 1/K_φ = 1/K − 1/n, at least the reciprocal of the largest K_φ
         noise = max(1 / self.share.labels - 1 / self.share.rows[1], 1 / (_MOST_LABELS * self.share.rows[1]))
         return replace(self.share, labels=1 / noise)
 
@@ -80,8 +85,8 @@ class SampleAudit:
     def of_population(self) -> AuditedShare:
         """Share in the population among rows of unknown class, with the noise of the known share."""
         K, c = self.share.labels, self.known
-        theta = (K * self.share.value + 0.5) / (K + 1)
-        noise = c * (1 - theta) / ((1 - c) * theta * self.observations)  # of c, over θ(1−θ)
+        theta = (K * self.share.value + 0.5) / (K + 1)  # posterior mean under Jeffreys' prior
+        noise = c * (1 - theta) / ((1 - c) * theta * self.observations)  # variance of c, relative to θ(1−θ)
         return replace(self.share, labels=1 / (1 / K + noise))
 
 
@@ -101,7 +106,7 @@ class AuditedPrior:
         return self.before is None or not self.agrees
 
     def by(self, method: str) -> str:
-        """Name the basis of the distribution; `method` gave the one before the audit."""
+        """Return the name of the distribution's basis; `method` estimated the distribution before the audit."""
         return "audit" if self.alone else f"{method} and audit"
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,7 +121,10 @@ class AuditedPrior:
         }
 
     def warn_of_contradiction(self, what: str, origin: str, reason: str) -> None:
-        """Warn if the audit contradicts the distribution before it, which came from `origin`."""
+        """Warn if the audit contradicts the distribution before it.
+
+        `what` is the name of the prior, `origin` the basis of the distribution, and `reason` a possible cause.
+        """
         if self.agrees or self.before is None:
             return
         (k, n), (mean, low, high) = self.sample.share.rows, self.before
@@ -132,9 +140,10 @@ class AuditedPrior:
 def combine_with_audit(distribution: Any, sample: SampleAudit, *, from_rows: bool) -> AuditedPrior:
     """Combine a distribution of the share of positives in the population with an audit.
 
-    `distribution` has ``cdf`` and ``ppf``, or is None; `from_rows` means that it was estimated from the sample.
+    `distribution` has ``cdf`` and ``ppf``, or is None; `from_rows` means that it was estimated from the same rows.
+    Their noise is then taken out of it and added back at the end (see the module).
     """
-    c = sample.known
+    c = sample.known  # share of rows known to be positive; the audit is of the others
     if distribution is None:
         return AuditedPrior(_from_audit_alone(sample), sample, None, True)
     tabulated = _tabulate(distribution)
@@ -146,13 +155,15 @@ def combine_with_audit(distribution: Any, sample: SampleAudit, *, from_rows: boo
         spread = max(tabulated.std(), 1e-9)
         rows = max(sample.observations, mean * (1 - mean) / spread**2)
         scale = max(np.sqrt(max(1 - mean * (1 - mean) / rows / spread**2, 0.0)), _LEAST_SCALE)
+    # tails of the narrowed distribution, converted to the share φ among rows of unknown class
     inner = np.clip((mean + scale * (tabulated.ppf([_TAIL, 1 - _TAIL]) - mean) - c) / (1 - c), 0.0, 1.0)
     a, b = _beta(share)
     edges = _edges(inner, betaincinv(a, b, [_TAIL, 1 - _TAIL]))
+    # narrowed towards its mean by `scale`, at the share c + (1−c)φ of all rows
     narrowed_cdf = tabulated.cdf(mean + (c + (1 - c) * edges - mean) / scale)
     narrowed = PiecewiseUniform.from_cdf(narrowed_cdf, edges)  # of φ, among rows of unknown class
-    above = float(narrowed.probabilities @ betainc(a, b, narrowed.middles))
-    if 2 * min(above, 1 - above) < _LEVEL:  # the two-sided p-value of their difference
+    above = float(narrowed.probabilities @ betainc(a, b, narrowed.middles))  # P(distribution above audit)
+    if 2 * min(above, 1 - above) < _LEVEL:  # two-sided p-value: they contradict each other
         return AuditedPrior(_from_audit_alone(sample), sample, before, False)
     if from_rows:
         jeffreys = np.diff(betainc(0.5, 0.5, edges))
@@ -163,21 +174,25 @@ def combine_with_audit(distribution: Any, sample: SampleAudit, *, from_rows: boo
 
 
 def _from_audit_alone(sample: SampleAudit) -> PiecewiseUniform:
-    """Multiply Jeffreys' prior with the likelihood of φ, and add the noise of the rows."""
+    """Return the distribution of the population's share from the audit under Jeffreys' prior, with the rows' noise."""
     a, b = _beta(sample.of_rows)
     edges = _edges(betaincinv(a, b, [_TAIL, 1 - _TAIL]))
     return _to_population(PiecewiseUniform.from_cdf(betainc(a, b, edges), edges), sample.known, sample.observations)
 
 
 def _to_population(of_rows: PiecewiseUniform, known: float, rows: float) -> PiecewiseUniform:
-    """Convert φ among rows of unknown class to the share in the population that all rows are a sample of."""
+    """Convert the distribution of φ among rows of unknown class to that of the share in the population.
+
+    `known` is the share of rows known to be positive; `rows` is the number of rows, a sample of the population, whose
+    noise is added, or infinite for none.
+    """
     edges = known + (1 - known) * of_rows.edges
     if not np.isfinite(rows):
         outer = np.unique(np.concatenate([[0.0], edges, [1.0]]))
         return PiecewiseUniform(edges, of_rows.probabilities).on(outer)
-    counts = of_rows.probabilities > 1e-12
-    phi, weight = ((edges[1:] + edges[:-1]) / 2)[counts], of_rows.probabilities[counts]
-    a, b = rows * phi + 0.5, rows * (1 - phi) + 0.5
+    is_likely = of_rows.probabilities > 1e-12
+    phi, weight = ((edges[1:] + edges[:-1]) / 2)[is_likely], of_rows.probabilities[is_likely]
+    a, b = rows * phi + 0.5, rows * (1 - phi) + 0.5  # the beta distribution of the population's share, given φ
     low, high = betaincinv(a[0], b[0], _TAIL), betaincinv(a[-1], b[-1], 1 - _TAIL)
     fine = _edges((low, high))
     return PiecewiseUniform.from_cdf(betainc(a, b, fine[:, None]) @ (weight / weight.sum()), fine)
@@ -188,7 +203,7 @@ def _tabulate(distribution: Any) -> PiecewiseUniform:
     if isinstance(distribution, PiecewiseUniform):
         return distribution.on(np.union1d(distribution.edges, _edges(distribution.ppf([_TAIL, 1 - _TAIL]))))
     levels = np.concatenate([np.geomspace(_TAIL, 0.01, 20), np.linspace(0.01, 0.99, _STEPS)])
-    levels = np.concatenate([levels, 1 - levels[19::-1]])
+    levels = np.concatenate([levels, 1 - levels[19::-1]])  # and the same tail at the upper end
     edges = np.unique(np.concatenate([[0.0, 1.0], np.clip(distribution.ppf(levels), 0.0, 1.0)]))
     return PiecewiseUniform.from_cdf(np.asarray(distribution.cdf(edges), dtype=float), edges)
 
@@ -200,7 +215,7 @@ def _edges(*ranges: Any) -> Floats:
 
 
 def _beta(share: AuditedShare) -> tuple[float, float]:
-    """Return the parameters of the beta posterior under Jeffreys' prior."""
+    """Return a and b of the posterior Beta(a, b) of an audited share under Jeffreys' prior."""
     return share.labels * share.value + 0.5, share.labels * (1 - share.value) + 0.5
 
 
@@ -215,13 +230,16 @@ def check_prior_uncertain(prior: PriorKnowledge) -> DistributionPrior:
 
 
 def warn_of_source_audit(audited: AuditedPrior, origin: str) -> None:
-    """Warn where an audit of the source contradicts the source prior without it."""
+    """Warn where an audit of the source contradicts the source prior without it, which came from `origin`."""
     reason = "that is wrong, or the labelled positives do not look like those among the unlabelled rows"
     audited.warn_of_contradiction("source prior", origin, reason)
 
 
 def combine_target_audit(sample: SampleAudit, curve: TabulatedCurve, prior: PriorKnowledge | None) -> AuditedPrior:
-    """Combine an audit of the target with the estimate of π′, and warn where they contradict each other."""
+    """Combine an audit of the target with the estimate of π′, and warn where they contradict each other.
+
+    `curve` is the confidence distribution of R; without a `prior` for π only the audit is used.
+    """
     audited = combine_with_audit(target_prior_distribution(curve, prior) if prior else None, sample, from_rows=True)
     reason = f"the classes do not look the same in source and target, or the source prior ({prior}) is wrong"
     audited.warn_of_contradiction("target prior", "the tables", reason)
@@ -230,7 +248,7 @@ def combine_target_audit(sample: SampleAudit, curve: TabulatedCurve, prior: Prio
 
 def target_prior_distribution(curve: TabulatedCurve, prior: PriorKnowledge) -> PiecewiseUniform:
     """Compute the confidence distribution of π′ from that of R; a range of π counts as uniform."""
-    points: tuple[Any, ...] = (prior.value,)
+    points: tuple[Any, ...] = (prior.value,)  # values of π, and their weights where these differ
     if isinstance(prior, DistributionPrior):
         points = prior.points
     elif isinstance(prior, RangePrior):

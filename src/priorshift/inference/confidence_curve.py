@@ -15,11 +15,12 @@ from scipy.special import ndtr, ndtri, stdtr
 from priorshift.arrays import Floats
 
 _ANY_RATIO = 1e100  # above every ratio, and its square is finite
-_LEAST_TAIL = 1e-300  # smallest tail probability of a test
+_LEAST_TAIL = 1e-300  # smallest tail probability of a test, so that its normal quantile is finite
+_LEAST_FACTOR = 1e-12  # smallest 1 − π, so that it can be divided by
 
 
 class ConfidenceCurve(ABC):
-    """The confidence that R ≤ r, for every r from 0 on: that with which a test rejects all larger R."""
+    """The confidence that R ≤ r, for every r ≥ 0: the confidence with which a test rejects all larger R."""
 
     @property
     @abstractmethod
@@ -27,24 +28,29 @@ class ConfidenceCurve(ABC):
         """Whether the error of R is known."""
 
     @abstractmethod
-    def __call__(self, r: ArrayLike, keep: ArrayLike = 1.0, most: float = _ANY_RATIO) -> Floats:
-        """Compute the confidence that keep·R ≤ r, where keep·R lies in [0, most].
+    def __call__(self, r: ArrayLike, factor: ArrayLike = 1.0, largest: float = _ANY_RATIO) -> Floats:
+        """Compute the confidence that factor·R ≤ r, where factor·R is known to lie in [0, largest].
 
-        An estimate outside that range counts as the nearer end, as in :func:`priorshift.inference.intervals.delta`.
+        With the factor 1 − π and the largest value 1 that is the confidence that π′ ≥ 1 − r. An estimate outside
+        [0, largest] counts as the nearer end, as in :func:`priorshift.inference.intervals.delta`.
         """
 
     def interval(
         self, source_prior: ArrayLike, confidence: float, weights: Floats | None = None
     ) -> tuple[float, float]:
-        """Compute the two quantiles of π′ = 1 − (1−π)R, inside [0, 1]."""
+        """Compute the interval of π′ = 1 − (1−π)R in [0, 1] between its two quantiles.
+
+        `source_prior` is π, or several values of it that are averaged with `weights`. [0, 1] if the error is unknown.
+        """
         if not self.is_known:
             return 0.0, 1.0
-        keep, tail = 1 - np.asarray(source_prior, dtype=float), (1 - confidence) / 2
+        factor, tail = 1 - np.asarray(source_prior, dtype=float), (1 - confidence) / 2
 
         def excess(target: float, level: float) -> float:
-            """Compute the confidence that π′ is at least `target`, less a level."""
-            return float(np.average(self(1 - target, keep, 1.0), weights=weights)) - level
+            """Compute the confidence that π′ ≥ `target`, less a level; it falls in `target`."""
+            return float(np.average(self(1 - target, factor, largest=1.0), weights=weights)) - level
 
+        # an end of [0, 1] where the confidence there does not reach the level
         low = float(brentq(excess, 0.0, 1.0, (1 - tail,))) if excess(0.0, 1 - tail) > 0 else 0.0
         high = float(brentq(excess, 0.0, 1.0, (tail,))) if excess(1.0, tail) < 0 else 1.0
         return low, high
@@ -69,19 +75,21 @@ class FiellerCurve(ConfidenceCurve):
         """Whether the estimate and its variances are finite."""
         return bool(np.isfinite(astuple(self)[:-1]).all() and not np.isnan(self.freedom))
 
-    def __call__(self, r: ArrayLike, keep: ArrayLike = 1.0, most: float = _ANY_RATIO) -> Floats:
-        r, keep = np.asarray(r, dtype=float), np.asarray(keep, dtype=float)
-        estimate = np.clip(keep * self.ratio, 0.0, most)
+    def __call__(self, r: ArrayLike, factor: ArrayLike = 1.0, largest: float = _ANY_RATIO) -> Floats:
+        """Compute the confidence that factor·R ≤ r, where factor·R is known to lie in [0, largest]."""
+        r, factor = np.asarray(r, dtype=float), np.asarray(factor, dtype=float)
+        estimate = np.clip(factor * self.ratio, 0.0, largest)
 
         def t(x: Floats | float) -> Floats:
-            variance = keep**2 * self.variance - 2 * keep * x * self.covariance + x * x * self.denominator_variance
+            """Compute the statistic of the test of factor·R = x; 0 at the estimate, even without any variance."""
+            variance = factor**2 * self.variance - 2 * factor * x * self.covariance + x * x * self.denominator_variance
             spread = np.sqrt(np.maximum(variance, 0.0))
             with np.errstate(divide="ignore", invalid="ignore"):
                 return np.where(x == estimate, 0.0, (x - estimate) / spread)
 
-        # t has one turning point at most; beyond it, where the test would accept again, the curve stays level
-        level = np.clip(t(np.clip(r, 0.0, most)), t(0.0), t(most))
-        return np.where(r < 0, 0.0, stdtr(self.freedom, level))
+        # t has one turning point at most; beyond it, where the test would accept again, the curve is flat
+        statistic = np.clip(t(np.clip(r, 0.0, largest)), t(0.0), t(largest))
+        return np.where(r < 0, 0.0, stdtr(self.freedom, statistic))
 
 
 @dataclass(eq=False)
@@ -89,70 +97,84 @@ class TabulatedCurve(ConfidenceCurve):
     """The curve of tests at many r, interpolated between them."""
 
     ratios: Floats  # r, increasing from 0
-    level: Floats  # normal quantile of the confidence that R ≤ r
+    level: Floats  # normal quantile Φ⁻¹ of the confidence that R ≤ r; not decreasing
     is_known: bool = field(init=False, default=False)  # whether all levels are finite
     _interpolated: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        """Interpolate the levels, if they are finite."""
         self.is_known = bool(np.isfinite(self.level).all())
         self._interpolated = PchipInterpolator(self.ratios, self.level) if self.is_known else None
 
     @classmethod
     def from_tests(cls, ratios: Floats, statistic: Floats, freedom: Floats) -> TabulatedCurve:
-        """Build the curve from Student's tests of each r; it is flat where the statistic does not decrease."""
-        nearer = stdtr(freedom, -np.abs(statistic))  # the tail that does not cancel
-        tail = ndtri(np.maximum(nearer, _LEAST_TAIL))
-        return cls(ratios, np.maximum.accumulate(np.where(statistic > 0, tail, -tail)))
+        """Build the curve from Student's tests of each r; it is flat where the statistic does not decrease.
 
-    def __call__(self, r: ArrayLike, keep: ArrayLike = 1.0, most: float = _ANY_RATIO) -> Floats:
-        r, kept = np.asarray(r, dtype=float), np.maximum(np.asarray(keep, dtype=float), 1e-12)
-        last = self._interpolated(np.clip(most / kept, 0.0, self.ratios[-1]))
-        level = self._interpolated(np.clip(np.clip(r, 0.0, most) / kept, 0.0, self.ratios[-1]))
-        beyond = np.maximum(self.level[0], 0.0) + np.minimum(last, 0.0)  # an estimate outside counts as the nearer end
-        return np.where(r < 0, 0.0, ndtr(level - beyond))
+        A large statistic means that R > r, so the level at r has the opposite sign.
+        """
+        tail = stdtr(freedom, -np.abs(statistic))  # the smaller of the two tails, which keeps its digits
+        quantile = ndtri(np.maximum(tail, _LEAST_TAIL))
+        return cls(ratios, np.maximum.accumulate(np.where(statistic > 0, quantile, -quantile)))
+
+    def __call__(self, r: ArrayLike, factor: ArrayLike = 1.0, largest: float = _ANY_RATIO) -> Floats:
+        """Compute the confidence that factor·R ≤ r, where factor·R is known to lie in [0, largest]."""
+        r, factor = np.asarray(r, dtype=float), np.maximum(np.asarray(factor, dtype=float), _LEAST_FACTOR)
+        level_at_largest = self._interpolated(np.clip(largest / factor, 0.0, self.ratios[-1]))
+        level = self._interpolated(np.clip(np.clip(r, 0.0, largest) / factor, 0.0, self.ratios[-1]))
+        # the estimate is where the level is 0. If it lies below 0 or above `largest`, levels are shifted so that it
+        # is at that end
+        shift = np.maximum(self.level[0], 0.0) + np.minimum(level_at_largest, 0.0)
+        return np.where(r < 0, 0.0, ndtr(level - shift))
 
     def quantiles(self, confidence: float) -> tuple[float, float]:
         """Compute the interval of R; the upper end is infinite where no ratio is rejected as too large."""
         z = float(ndtri((1 + confidence) / 2))
-        beyond = max(float(self.level[0]), 0.0)
+        shift = max(float(self.level[0]), 0.0)  # an estimate below 0 counts as 0
 
         def crossing(level: float) -> float:
-            return float(brentq(lambda r: float(self._interpolated(r)) - beyond - level, 0.0, self.ratios[-1]))
+            """Find the r at which the shifted curve reaches a level."""
+            return float(brentq(lambda r: float(self._interpolated(r)) - shift - level, 0.0, self.ratios[-1]))
 
-        low = crossing(-z) if self.level[0] - beyond < -z and self.level[-1] - beyond > -z else 0.0
-        high = crossing(z) if self.level[-1] - beyond > z else float("inf")
+        low = crossing(-z) if self.level[0] - shift < -z and self.level[-1] - shift > -z else 0.0
+        high = crossing(z) if self.level[-1] - shift > z else float("inf")
         return low, high
 
     def mean(self, source_prior: ArrayLike, weights: Floats | None = None) -> float:
         """Compute the mean of π′ = 1 − (1−π)R in [0, 1] under the confidence distribution.
 
-        Where R is well known that is 1 − (1−π)R̂; where it is not, the middle of what is left, not an end of it.
+        Where R is well known that is 1 − (1−π)R̂; where it is not, the middle of the possible range, not an end of it.
+        `source_prior` is π, or several values of it that are averaged with `weights`.
         """
-        keep = np.maximum(1 - np.atleast_1d(np.asarray(source_prior, dtype=float)), 1e-12)[:, None]
-        r = np.minimum(np.append(self.ratios, _ANY_RATIO), 1 / keep)
+        factor = np.maximum(1 - np.atleast_1d(np.asarray(source_prior, dtype=float)), _LEAST_FACTOR)[:, None]
+        r = np.minimum(np.append(self.ratios, _ANY_RATIO), 1 / factor)  # up to 1/(1−π), where π′ = 0
         level, mass = self._masses(r)
-        middles = 1 - keep * (r[:, 1:] + r[:, :-1]) / 2
+        middles = 1 - factor * (r[:, 1:] + r[:, :-1]) / 2  # π′ between neighbours
         total = mass.sum(axis=1)
         # a flat curve is uninformative, unless it is flat because tail probabilities underflow
         is_informative = (level[:, 0] < level[:, -1]) | (np.abs(level[:, 0]) >= -ndtri(_LEAST_TAIL))
+        # where R has no confidence at all in the range, π′ is the nearer end
         nearest = np.where(is_informative, np.where(level[:, 0] > 0, 1.0, 0.0), 0.5)
         inside = np.where(total > 0, (mass * middles).sum(axis=1) / np.where(total > 0, total, 1.0), nearest)
         return float(np.average(inside, weights=weights))
 
     def probabilities(self, edges: Floats, source_prior: ArrayLike, weights: Floats | None = None) -> Floats:
-        """Compute the confidence that π′ lies in each of several steps of [0, 1]; the sum is 1."""
-        keep = np.maximum(1 - np.atleast_1d(np.asarray(source_prior, dtype=float)), 1e-12)[:, None]
-        level, mass = self._masses((1 - edges[::-1]) / keep)
+        """Compute the confidence that π′ lies in each step between neighbouring `edges` of [0, 1]; the sum is 1.
+
+        `source_prior` is π, or several values of it that are averaged with `weights`.
+        """
+        factor = np.maximum(1 - np.atleast_1d(np.asarray(source_prior, dtype=float)), _LEAST_FACTOR)[:, None]
+        level, mass = self._masses((1 - edges[::-1]) / factor)  # R = (1 − π′)/(1 − π), which falls in π′
         mass = mass[:, ::-1]
         total = mass.sum(axis=1, keepdims=True)
+        # where R has no confidence at all in the range, π′ is in the nearer end step
         nearest = np.zeros(mass.shape[1])
         nearest[-1 if level[0, 0] > 0 else 0] = 1.0
         inside = np.where(total > 0, mass / np.where(total > 0, total, 1.0), nearest)
         return np.asarray(np.average(inside, axis=0, weights=weights))
 
     def _masses(self, r: Floats) -> tuple[Floats, Floats]:
-        """Compute the levels at increasing r, and the normal probabilities between neighbours."""
+        """Compute the levels at r, increasing along the last axis, and the normal probabilities between neighbours."""
         level = np.asarray(self._interpolated(np.clip(r, 0.0, self.ratios[-1])))
         low, high = level[..., :-1], level[..., 1:]
-        is_upper = low > 0  # the difference of upper tails, where lower ones would cancel
+        is_upper = low > 0  # then upper tails are subtracted, since lower ones are near 1 and would lose digits
         return level, ndtr(np.where(is_upper, -low, high)) - ndtr(np.where(is_upper, -high, low))

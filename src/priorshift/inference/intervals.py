@@ -38,34 +38,36 @@ _D = np.outer(_a, _a)
 
 
 def _variances(embeddings: Embeddings, source_prior: float) -> tuple[float, float, float]:
-    """Compute Var(N̂), Cov(N̂, D), Var(D), with N̂ = (1−π)N and the error of π in it, where π is an estimate."""
-    keep, N = 1 - source_prior, float(numerator(embeddings.gram))
+    """Compute Var(M), Cov(M, D) and Var(D) of M = (1−π)N, with the error of π where it is an estimate from the rows."""
+    factor, N = 1 - source_prior, float(numerator(embeddings.gram))
     n, d = embeddings.variance(_N)[0], embeddings.variance(_D)[0]
-    c = (n + d - embeddings.variance(_N - _D)[0]) / 2
+    c = (n + d - embeddings.variance(_N - _D)[0]) / 2  # Cov(N, D), from Var(N − D)
+    # Cov(N, π) and Cov(D, π); dM = (1−π)dN − N dπ
     n_prior, d_prior = (float((A * embeddings.prior_covariance).sum()) for A in (_N, _D))
-    with_prior = keep**2 * n - 2 * keep * N * n_prior + N**2 * embeddings.prior_variance
-    return with_prior, keep * c - N * d_prior, d
+    variance = factor**2 * n - 2 * factor * N * n_prior + N**2 * embeddings.prior_variance
+    return variance, factor * c - N * d_prior, d
 
 
 def standard_error(embeddings: Embeddings, source_prior: float) -> float:
     """Compute the standard error of the raw estimate, √Var((1−π)N − (1−π′)D)/D."""
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
     n, c, d = _variances(embeddings, source_prior)
-    kept = (1 - source_prior) * N / D
-    return sqrt(max(n - 2 * kept * c + kept**2 * d, 0.0)) / abs(D)
+    negatives = (1 - source_prior) * N / D  # estimate of 1 − π′
+    return sqrt(max(n - 2 * negatives * c + negatives**2 * d, 0.0)) / abs(D)
 
 
 def ratio(embeddings: Embeddings, confidence: float) -> tuple[float, Interval]:
     """Compute the standard error √Var(N − RD)/D of R, and Fieller's interval, whose upper end can be infinite."""
-    low, high, _ = _fieller(embeddings, 0.0, confidence, _ANY_RATIO)
+    # with π = 0, (1−π)R is R itself
+    low, high, _ = _fieller(embeddings, source_prior=0.0, confidence=confidence, largest=_ANY_RATIO)
     interval = Interval(low, high if high < _ANY_RATIO else float("inf"), confidence, "delta")
-    return standard_error(embeddings, 0.0), interval
+    return standard_error(embeddings, source_prior=0.0), interval
 
 
 def curve(embeddings: Embeddings) -> FiellerCurve:
-    """Compute the confidence distribution of R = N/D, whose two-sided test is that of `delta`."""
+    """Compute the confidence distribution of R = N/D, by the test that `delta` inverts."""
     R = float(numerator(embeddings.gram)) / float(separation(embeddings.gram))
-    n, c, d = (variance / separation(embeddings.gram) ** 2 for variance in _variances(embeddings, 0.0))
+    n, c, d = (variance / separation(embeddings.gram) ** 2 for variance in _variances(embeddings, source_prior=0.0))
     return FiellerCurve(R, float(n), float(c), float(d), _freedom(embeddings))
 
 
@@ -74,16 +76,16 @@ def curve_with_prior(embeddings: Embeddings, source_prior: float) -> FiellerCurv
 
     Its interval of π′ at this π is that of `delta`.
     """
-    D, keep = float(separation(embeddings.gram)), 1 - source_prior
+    D, factor = float(separation(embeddings.gram)), 1 - source_prior
     n, c, d = (variance / D / D for variance in _variances(embeddings, source_prior))
     R = float(numerator(embeddings.gram)) / D
-    return FiellerCurve(R, n / keep**2, c / keep, d, _freedom(embeddings))
+    return FiellerCurve(R, n / factor**2, c / factor, d, _freedom(embeddings))  # from (1−π)R to R
 
 
 def ratio_influence(embeddings: Embeddings) -> tuple[Floats, Floats, Floats]:
     """Compute the influence of each row of P, U and T on R = N/D, scaled so that squares add up to variances."""
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
-    on_P, on_U, on_T = embeddings.row_influence((_N - N / D * _D) / D)
+    on_P, on_U, on_T = embeddings.row_influence((_N - N / D * _D) / D)  # dR = (dN − R dD)/D
     return on_P, on_U, on_T
 
 
@@ -97,36 +99,39 @@ def delta(embeddings: Embeddings, source_prior: float, confidence: float) -> tup
 
     Also returns whether any π′ in [0, 1] passes the test.
 
-    π′ is kept when S² ≤ q² Var(S), with S = (1−π)N − (1−π′)D and q Student's quantile with Satterthwaite's
+    π′ passes the test when S² ≤ q² Var(S), with S = (1−π)N − (1−π′)D and q Student's quantile with Satterthwaite's
     degrees of freedom. Var(S) includes the error of π where it is an estimate, and is taken at the π′ that is
     tested, so that a poorly known D widens the interval, up to [0, 1]. A raw estimate outside [0, 1] gets the
     interval of the nearer end, which is the wider one.
     """
-    low, high, plausible = _fieller(embeddings, source_prior, confidence, 1.0)
+    low, high, plausible = _fieller(embeddings, source_prior, confidence, largest=1.0)
     return Interval(_clip(1 - high), _clip(1 - low), confidence, "delta"), plausible
 
 
-def _fieller(embeddings: Embeddings, source_prior: float, confidence: float, most: float) -> tuple[float, float, bool]:
-    """Find the smallest and largest (1−π)R from 0 to `most` that pass the test, and whether any does.
+def _fieller(
+    embeddings: Embeddings, source_prior: float, confidence: float, largest: float
+) -> tuple[float, float, bool]:
+    """Find the lowest and highest (1−π)R in [0, largest] that pass the test of `delta`, and whether any passes.
 
     An estimate outside that range gets the interval of the nearer end.
     """
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
-    n, c, d = (variance / D / D for variance in _variances(embeddings, source_prior))  # of (1−π)N/D and so on
+    n, c, d = (variance / D / D for variance in _variances(embeddings, source_prior))  # relative to D²
     q = float(stats.t.ppf((1 + confidence) / 2, _freedom(embeddings)))
     if not np.isfinite([q, n, c, d]).all():
-        return 0.0, most, True
+        return 0.0, largest, True
 
-    def passing(negatives: float) -> tuple[float, float] | None:
-        return _where_not_positive(1 - q * q * d, -2 * (negatives - q * q * c), negatives**2 - q * q * n, most)
+    def accepted(estimate: float) -> tuple[float, float] | None:
+        """Find where (x − estimate)² ≤ q²(n − 2xc + x²d), the test of (1−π)R = x, for x in [0, largest]."""
+        return _where_not_positive(1 - q * q * d, -2 * (estimate - q * q * c), estimate**2 - q * q * n, largest)
 
-    negatives = (1 - source_prior) * N / D
-    ends = passing(negatives)
-    inside = float(min(max(negatives, 0.0), most))
-    plausible = ends is not None or inside == negatives
-    if inside != negatives:
-        ends = passing(inside)
-    low, high = ends if ends is not None else (inside, inside)  # no variance at all, up to rounding
+    negatives = (1 - source_prior) * N / D  # estimate of (1−π)R = 1 − π′
+    ends = accepted(negatives)
+    nearest = float(min(max(negatives, 0.0), largest))
+    plausible = ends is not None or nearest == negatives
+    if nearest != negatives:
+        ends = accepted(nearest)
+    low, high = ends if ends is not None else (nearest, nearest)  # no variance at all, up to rounding
     return low, high, plausible
 
 
@@ -145,10 +150,10 @@ def bootstrap(grams: NDArray[np.float64], source_prior: ArrayLike, confidence: f
     D = separation(grams)
     with np.errstate(invalid="ignore", divide="ignore"):
         draws = 1 - (1 - np.asarray(source_prior)) * numerator(grams) / D
-    known = np.isfinite(draws) & (D > 0)
+    has_estimate = np.isfinite(draws) & (D > 0)
     tail = (1 - confidence) / 2
-    low = np.quantile(np.where(known, draws, -1e300), tail, method="lower")
-    high = np.quantile(np.where(known, draws, 1e300), 1 - tail, method="higher")
+    low = np.quantile(np.where(has_estimate, draws, -1e300), tail, method="lower")
+    high = np.quantile(np.where(has_estimate, draws, 1e300), 1 - tail, method="higher")
     return Interval(min(_clip(low), value), max(_clip(high), value), confidence, "bootstrap")
 
 
@@ -162,8 +167,8 @@ def paper_bound(embeddings: Embeddings, source_prior: float, confidence: float) 
         least = 1 - 3 * _LARGEST_DELTA
         raise InputError(f"confidence is {confidence:g}, but Theorem 2 needs {least:.3f}; use interval='sharp-bound'.")
     raw, length = _plug_in(embeddings, source_prior, "paper-bound")
-    half = 4 * sqrt(embeddings.kernel.bound / min(embeddings.sizes) * log(1 / delta)) / length
-    return _bounded(raw - half, raw + half, half, confidence, "paper-bound", embeddings)
+    half_width = 4 * sqrt(embeddings.kernel.bound / min(embeddings.sizes) * log(1 / delta)) / length
+    return _bound_interval(raw - half_width, raw + half_width, half_width, confidence, "paper-bound", embeddings)
 
 
 def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float) -> Interval:
@@ -173,7 +178,8 @@ def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float) 
     errors of the three means. For a kernel with values in [0, M], one use of McDiarmid's inequality on F
     gives F ≤ √(MV)(1 + √log(1/δ)) with probability 1 − δ and
     V = (1−π′)²/n + (1−π)²/n′ + (π′−π)²/m. Where P and U share rows they are not independent, and the bounds
-    of the three means, each with probability 1 − δ/3, are added instead. Every π′ that satisfies its own bound is kept.
+    of the three means, each with probability 1 − δ/3, are added instead. The interval contains every π′ that satisfies
+    its own bound.
     """
     raw, length = _plug_in(embeddings, source_prior, "sharp-bound")
     pi, delta = source_prior, 1 - confidence
@@ -183,20 +189,23 @@ def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float) 
         factor = sqrt(scale) * (1 + sqrt(log(3 / delta)))
 
         def bound(t: float) -> float:
+            """Compute the largest error of the estimate if π′ = t."""
             return factor * ((1 - t) / sqrt(n) + (1 - pi) / sqrt(n_target) + abs(t - pi) / sqrt(m))
 
         ends = _where_piecewise_not_positive(lambda t: abs(raw - t) - bound(t), (pi, raw))
     else:
         s = scale * (1 + sqrt(log(1 / delta))) ** 2
+        # (raw − t)² ≤ s·V(t) is quadratic in t
         constant = raw**2 - s * (1 / n + (1 - pi) ** 2 / n_target + pi**2 / m)
         ends = _where_not_positive(1 - s * (1 / n + 1 / m), -2 * (raw - s * (1 / n + pi / m)), constant, 1.0)
 
         def bound(t: float) -> float:
+            """Compute the largest error of the estimate if π′ = t."""
             return sqrt(s * ((1 - t) ** 2 / n + (1 - pi) ** 2 / n_target + (t - pi) ** 2 / m))
 
     nearest = _clip(raw)
     low, high = ends if ends is not None else (nearest, nearest)
-    return _bounded(low, high, bound(nearest), confidence, "sharp-bound", embeddings)
+    return _bound_interval(low, high, bound(nearest), confidence, "sharp-bound", embeddings)
 
 
 def required_sample_size(
@@ -220,7 +229,7 @@ def required_sample_size(
     Returns
     -------
     int
-        The smallest such number of rows.
+        The smallest number of rows that guarantees the accuracy.
 
     Examples
     --------
@@ -258,32 +267,36 @@ def check_bound_applies(method: str, kernel: Kernel, is_iid: bool) -> None:
 
 
 def _plug_in(embeddings: Embeddings, source_prior: float, method: str) -> tuple[float, float]:
-    """Compute the plug-in estimate and ‖a‖, for which the bounds hold."""
+    """Compute the plug-in estimate of π′ and ‖a‖, for which the bounds hold; raise InputError where none applies."""
     check_bound_applies(method, embeddings.kernel, embeddings.is_iid)
     D = float(separation(embeddings.plug_in))
-    if np.isnan(D):
+    if np.isnan(D):  # the plug-in Gram matrix was not computed
         raise InputError(f"interval={method!r} needs all pairs of rows; leave pairs=None or use interval='delta'.")
     return 1 - (1 - source_prior) * float(numerator(embeddings.plug_in)) / D, sqrt(D)
 
 
-def _bounded(low: float, high: float, half: float, confidence: float, method: str, embeddings: Embeddings) -> Interval:
+def _bound_interval(
+    low: float, high: float, half_width: float, confidence: float, method: str, embeddings: Embeddings
+) -> Interval:
+    """Return the interval clipped to [0, 1], and warn where it is all of [0, 1]."""
     if low <= 0 and high >= 1:
         m, n, n_target = embeddings.sizes
         warn(
             f"The {method} is vacuous: with {m} positive, {n} unlabeled and {n_target} target rows it allows an error "
-            f"of {half:.2g}, so every prior in [0, 1]; use interval='delta', or collect more rows.",
+            f"of {half_width:.2g}, so every prior in [0, 1]; use interval='delta', or collect more rows.",
             IntervalWarning,
         )
     return Interval(_clip(low), _clip(high), confidence, method)
 
 
 def _clip(x: float) -> float:
+    """Limit a number to [0, 1]."""
     return float(min(max(x, 0.0), 1.0))
 
 
-def _where_not_positive(a: float, b: float, c: float, most: float) -> tuple[float, float] | None:
-    """Find the smallest and largest x in [0, most] with ax² + bx + c ≤ 0; None if there is none."""
-    candidates = [0.0, most]
+def _where_not_positive(a: float, b: float, c: float, largest: float) -> tuple[float, float] | None:
+    """Find the smallest and largest x in [0, largest] with ax² + bx + c ≤ 0; None if there is none."""
+    candidates = [0.0, largest]  # and the roots: between neighbours the sign does not change
     discriminant = b * b - 4 * a * c
     if a == 0:
         candidates += [-c / b] if b else []
@@ -291,7 +304,7 @@ def _where_not_positive(a: float, b: float, c: float, most: float) -> tuple[floa
         # the sum that does not cancel; the other root from their product c/a
         s = -(b + np.copysign(sqrt(discriminant), b)) / 2
         candidates += [s / a] + ([c / s] if s else [])
-    inside = sorted(x for x in candidates if 0.0 <= x <= most)
+    inside = sorted(x for x in candidates if 0.0 <= x <= largest)
     pieces = [(x, y) for x, y in pairwise(inside) if a * ((x + y) / 2) ** 2 + b * (x + y) / 2 + c <= 0]
     return (pieces[0][0], pieces[-1][1]) if pieces else None
 
@@ -299,7 +312,7 @@ def _where_not_positive(a: float, b: float, c: float, most: float) -> tuple[floa
 def _where_piecewise_not_positive(f: Callable[[float], float], bends: tuple[float, ...]) -> tuple[float, float] | None:
     """Find the smallest and largest t in [0, 1] with f(t) ≤ 0, for an f that is linear between its bends."""
     knots = sorted({0.0, 1.0, *(t for t in bends if 0 < t < 1)})
-    ends = []
+    ends = []  # knots with f ≤ 0, and roots
     for s, t in pairwise(knots):
         at_s, at_t = f(s), f(t)
         ends += [x for x, y in ((s, at_s), (t, at_t)) if y <= 0]

@@ -57,8 +57,8 @@ class GroupInfluence:
     @classmethod
     def from_rows(cls, groups: NDArray[Any], influence: Floats) -> GroupInfluence:
         """Add up the influence of rows over their groups."""
-        names, at = np.unique(groups, return_inverse=True)
-        return cls(names, np.bincount(at.reshape(-1), influence).astype(float))
+        names, code = np.unique(groups, return_inverse=True)
+        return cls(names, np.bincount(code.reshape(-1), influence).astype(float))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +106,7 @@ class EqualityTest:
     p_value: float
 
     def __str__(self) -> str:
+        """Return the result as one line."""
         p = format_p(self.p_value, digits=3)
         return f"equal priors: χ² = {self.statistic:.1f} on {self.freedom} degrees of freedom, {p}"
 
@@ -126,28 +127,32 @@ class JointRatios:
 
     @classmethod
     def from_influences(cls, parts: Sequence[RatioInfluence], source_prior: float) -> JointRatios:
-        """Combine targets whose rows are independent, except for common groups."""
-        common, of_prior = np.stack([part.source for part in parts]), parts[0].of_prior
+        """Combine targets of one source, whose own rows are independent, except for groups in several targets.
+
+        What is known of π, and the influence on its estimate, are the same in all parts.
+        """
+        source, on_prior = np.stack([part.source for part in parts]), parts[0].of_prior
         numbers = np.array([(part.ratio, part.freedom, part.own_variance, part.observations) for part in parts])
         ratios, freedom, own_variance, observations = numbers.T.copy()
         return cls(
             ratios=ratios,
-            covariance=common @ common.T + np.diag(own_variance) + _common_groups(parts),
+            covariance=source @ source.T + np.diag(own_variance) + _common_groups(parts),
             freedom=freedom,
             prior=parts[0].prior,
             source_prior=source_prior,
-            prior_covariance=np.zeros(len(parts)) if of_prior is None else common @ of_prior,
-            prior_variance=0.0 if of_prior is None else float(of_prior @ of_prior),
+            prior_covariance=np.zeros(len(parts)) if on_prior is None else source @ on_prior,
+            prior_variance=0.0 if on_prior is None else float(on_prior @ on_prior),
             own_variance=own_variance,
             observations=observations,
         )
 
     def raw_covariance(self, source_prior: float) -> Floats:
         """Compute the covariance of the raw estimates 1 − (1−π)R̂_k, with the error of π where it has one."""
-        keep, R, c = 1 - source_prior, self.ratios, self.prior_covariance
-        spread = self.prior_variance + self.prior.error**2
+        factor, R, c = 1 - source_prior, self.ratios, self.prior_covariance
+        prior_variance = self.prior_variance + self.prior.error**2
         cross = np.outer(R, c) + np.outer(c, R)
-        return np.asarray(keep**2 * self.covariance - keep * cross + spread * np.outer(R, R))
+        # from dπ′_k = R_k dπ − (1−π) dR_k
+        return np.asarray(factor**2 * self.covariance - factor * cross + prior_variance * np.outer(R, R))
 
     def single_confidence(self, confidence: float) -> float:
         """Compute the confidence level of each interval at which all hold at once with the given confidence.
@@ -160,16 +165,20 @@ class JointRatios:
         return max(float(2 * ndtr(critical) - 1), confidence)
 
     def difference(self, first: int, second: int, confidence: float) -> tuple[float, Interval, float, float]:
-        """Return estimate, interval, standard error and p-value of the difference between two targets."""
+        """Return estimate, interval, standard error and p-value of π′_second − π′_first = (1−π)(R_first − R_second).
+
+        `first` and `second` are numbers of targets. The p-value is of R_first = R_second, which needs no π.
+        """
         gap = float(self.ratios[first] - self.ratios[second])
         C, c = self.covariance, self.prior_covariance
         variance = max(float(C[first, first] + C[second, second] - 2 * C[first, second]), 0.0)
-        with_prior = float(c[first] - c[second])
+        gap_prior_covariance = float(c[first] - c[second])  # covariance of the gap with the estimate of π
         freedom = float(min(self.freedom[first], self.freedom[second]))
 
         def error(pi: float) -> float:
-            keep = 1 - pi
-            square = keep**2 * variance - 2 * keep * gap * with_prior + gap**2 * self.prior_variance
+            """Return the standard error of (1−π)·gap at π = `pi`."""
+            factor = 1 - pi
+            square = factor**2 * variance - 2 * factor * gap * gap_prior_covariance + gap**2 * self.prior_variance
             return sqrt(max(square, 0.0))
 
         estimate = (1 - self.source_prior) * gap
@@ -181,6 +190,7 @@ class JointRatios:
             low = min((1 - pi) * gap - t * error(pi) for pi in ends)
             high = max((1 - pi) * gap + t * error(pi) for pi in ends)
         low, high = (float(np.clip(end, -1, 1)) for end in (min(low, estimate), max(high, estimate)))
+        # without any variance, equal ratios have the p-value 1 and others 0
         z = abs(gap) / sqrt(variance) if variance > 0 else float(np.where(gap == 0, 0.0, np.inf))
         total = float(np.hypot(error(self.source_prior), gap * self.prior.error))
         return estimate, Interval(low, high, confidence, "joint"), total, float(2 * stdtr(freedom, -z))
@@ -194,24 +204,27 @@ class JointRatios:
         """
         own = self.own_variance
         if np.isfinite(self.observations).all():
-            others = self.observations - 1
-            row_variance = float(others @ (self.observations * own)) / float(others.sum())
+            freedoms = self.observations - 1
+            row_variance = float(freedoms @ (self.observations * own)) / float(freedoms.sum())  # pooled
             own = row_variance / self.observations
         inverse = pinvh(self.covariance + np.diag(own - self.own_variance))
         weights = inverse.sum(axis=0)
-        rest = self.ratios - (weights @ self.ratios) / weights.sum()
-        statistic, freedom = max(float(rest @ inverse @ rest), 0.0), len(rest) - 1
+        residual = self.ratios - (weights @ self.ratios) / weights.sum()  # from the best common R
+        statistic, freedom = max(float(residual @ inverse @ residual), 0.0), len(residual) - 1
         total = float((self.observations - 1).sum())
         p = fdtrc(freedom, total, statistic / freedom) if np.isfinite(total) else chdtrc(freedom, statistic)
         return EqualityTest(statistic, freedom, float(p))
 
 
 def largest_normal(covariance: Floats, confidence: float) -> float:
-    """Compute the quantile of the largest of several normal errors, each in units of its standard deviation."""
+    """Compute the `confidence` quantile of max |z_k|, z normal with the correlation of this covariance.
+
+    From 2¹⁶ random vectors with a fixed seed.
+    """
     spread = np.sqrt(np.diag(covariance))
     spread = np.where(spread > 0, spread, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(spread, spread))
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))  # root·rootᵀ is the correlation matrix
     rng = np.random.default_rng(0)
     blocks = (rng.standard_normal((_BLOCK, len(root))) for _ in range(_DRAWS // _BLOCK))
     largest = np.concatenate([np.abs(z @ root.T).max(axis=1) for z in blocks])
@@ -219,21 +232,21 @@ def largest_normal(covariance: Floats, confidence: float) -> float:
 
 
 def _common_groups(parts: Sequence[RatioInfluence]) -> Floats:
-    """Compute the covariance of targets that comes from groups in two of them."""
+    """Compute the covariance of the R̂_k from groups that are in two targets, shape (targets, targets); diagonal 0."""
     grouped = [(k, part.own) for k, part in enumerate(parts) if part.own is not None]
     if len(grouped) < 2:
         return np.zeros((len(parts), len(parts)))
-    names, at = np.unique(np.concatenate([own.groups for _, own in grouped]), return_inverse=True)
+    names, code = np.unique(np.concatenate([own.groups for _, own in grouped]), return_inverse=True)
     target = np.repeat([k for k, _ in grouped], [len(own.groups) for _, own in grouped])
     values = np.concatenate([own.influence for _, own in grouped])
-    matrix = csr_array((values, (target, at.reshape(-1))), shape=(len(parts), len(names)))
-    covariance = (matrix @ matrix.T).toarray()
-    np.fill_diagonal(covariance, 0.0)
+    influence = csr_array((values, (target, code.reshape(-1))), shape=(len(parts), len(names)))
+    covariance = (influence @ influence.T).toarray()
+    np.fill_diagonal(covariance, 0.0)  # a target's own variance is already known
     return np.asarray(covariance)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values for multiple testing by Holm's rule (1979)."""
+    """Adjust p-values for multiple testing by Holm's rule (1979): the k-th smallest of n is multiplied by n − k + 1."""
     p = np.asarray(p_values, dtype=float)
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(len(p))
@@ -244,19 +257,25 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def _scaled_interval(
     gap: float, error: float, freedom: float, prior: DistributionPrior, confidence: float
 ) -> tuple[float, float]:
-    """Compute quantiles of (1−π)(R_k − R_l), where π follows its distribution and the other factor Student's."""
+    """Compute the two quantiles of (1−π)(R_k − R_l) in [−1, 1].
+
+    π follows its distribution; R_k − R_l follows Student's with centre `gap` and standard error `error`.
+    """
     values, weights = prior.points
-    keep = np.maximum(1 - values, 1e-12)
+    factor = np.maximum(1 - values, 1e-12)
 
     def quantile(level: float) -> float:
-        def below(x: float) -> float:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                t = np.where(x == keep * gap, 0.0, (x / keep - gap) / error)
+        """Return the x at which the distribution function reaches `level`, or the nearer of −1 and 1."""
+
+        def excess(x: float) -> float:
+            """Return the probability of at most x, less the level."""
+            with np.errstate(divide="ignore", invalid="ignore"):  # the error can be 0
+                t = np.where(x == factor * gap, 0.0, (x / factor - gap) / error)
             return float(np.average(stdtr(freedom, t), weights=weights)) - level
 
-        if below(-1.0) >= 0:
+        if excess(-1.0) >= 0:
             return -1.0
-        return 1.0 if below(1.0) <= 0 else float(brentq(below, -1.0, 1.0))
+        return 1.0 if excess(1.0) <= 0 else float(brentq(excess, -1.0, 1.0))
 
     return quantile((1 - confidence) / 2), quantile((1 + confidence) / 2)
 
@@ -270,7 +289,7 @@ class Members:
     observation: Index | None = None  # number of each name in `source` in the fit; None where it is not known
 
 
-_Stratum = tuple[PriorEstimate, RatioInfluence | None]
+_Stratum = tuple[PriorEstimate, RatioInfluence | None]  # None where the method has no influences
 
 
 def pooled(
@@ -291,29 +310,31 @@ def pooled(
     sizes = np.array([estimate.sizes for estimate in estimates])
     w, values = shares, np.array([estimate.value for estimate in estimates])
     value = float(w @ values)
-    between = float(w @ (values - value) ** 2) / rows
+    between = float(w @ (values - value) ** 2) / rows  # variance from the sampled shares of the strata
     strata = list(zip(estimates, influences, strict=True))
-    spread = np.array(  # the error of π′ that comes from the spread of a given distribution of π
+    spread = np.array(  # the error of each π′ that comes from the spread of a given distribution of π
         [
             part.ratio * part.prior.error if part is not None and estimate.source_prior_by == "distribution" else 0.0
             for estimate, part in strata
         ]
     )
+    # that error is common to all strata if they have one π; it is then taken out of each stratum and added once
     common = spread if common_prior else np.zeros(len(strata))
     correlation = _correlation(strata, members, spread - common) if members else np.eye(len(strata))
     errors = np.array([estimate.standard_error for estimate in estimates])
     errors = np.sqrt(np.maximum(errors**2 - common**2, 0.0))
-    more = between + float(w @ common) ** 2
+    added_variance = between + float(w @ common) ** 2
     interval = None
     if all(estimate.interval is not None for estimate in estimates):
-        low, high = _pooled_ends(strata, w, correlation, more, confidence, bool(common.any()))
+        low, high = _pooled_ends(strata, w, correlation, added_variance, confidence, bool(common.any()))
+        # a stratum without an estimate leaves everything open
         low, high = (min(low, value), max(high, value)) if np.isfinite(value) else (0.0, 1.0)
         interval = Interval(max(low, 0.0), min(high, 1.0), confidence, "strata")
     return PriorEstimate(
         value=value,
         raw=float(w @ [estimate.raw for estimate in estimates]),
         interval=interval,
-        standard_error=float(np.sqrt(_square(w * errors, correlation) + more)),
+        standard_error=float(np.sqrt(_square(w * errors, correlation) + added_variance)),
         source_prior=np.nan,
         negative_ratio=np.nan,
         separation=np.nan,
@@ -325,17 +346,21 @@ def pooled(
 
 
 def _correlation(strata: Sequence[_Stratum], members: Sequence[Members], spread: Floats) -> Floats:
-    """Compute the correlation of the strata's errors; `spread` is the independent part of each."""
+    """Compute the correlation of the strata's errors, from observations that are in two strata.
+
+    `spread` is a part of each error that is independent of the others. Where influences are not known, strata with a
+    common observation have the correlation 1.
+    """
     count = len(strata)
     stratum = np.repeat(np.arange(count), [len(part.source) + len(part.target) for part in members])
     names, code = np.unique(np.concatenate([x for m in members for x in (m.source, m.target)]), return_inverse=True)
     contains = csr_array((np.ones(len(code)), (stratum, code.reshape(-1))), shape=(count, len(names)))
-    overlaps = (contains @ contains.T).toarray() > 0
+    overlaps = (contains @ contains.T).toarray() > 0  # whether two strata have a common name
     if not (overlaps & ~np.eye(count, dtype=bool)).any():
         return np.eye(count)
     influence = _influence_by_cluster(strata, members, names)
     covariance = (influence @ influence.T).toarray()
-    is_known = np.diag(covariance) > 0
+    is_known = np.diag(covariance) > 0  # strata whose influences are known
     error = np.sqrt(np.where(is_known, np.diag(covariance) + spread**2, 1.0))
     correlation = np.where(np.outer(is_known, is_known), covariance / np.outer(error, error), overlaps)
     np.fill_diagonal(correlation, 1.0)
@@ -343,49 +368,61 @@ def _correlation(strata: Sequence[_Stratum], members: Sequence[Members], spread:
 
 
 def _influence_by_cluster(strata: Sequence[_Stratum], members: Sequence[Members], names: NDArray[np.str_]) -> csr_array:
-    """Compute the influence of each cluster of observations on the estimate of each stratum; 0 if not known."""
+    """Compute the influence of each cluster on the estimate of each stratum, shape (strata, nodes); 0 if not known.
+
+    Nodes are the names, then the observations of each stratum's source. An observation and its names (ids and groups)
+    are linked; linked nodes are one cluster.
+    """
     links, nodes = [np.empty((0, 2), dtype=np.intp)], len(names)
-    at, values = [np.empty(0, dtype=np.intp)] * len(strata), [np.empty(0)] * len(strata)
+    # nodes with an influence on each stratum, and these influences
+    stratum_nodes, values = [np.empty(0, dtype=np.intp)] * len(strata), [np.empty(0)] * len(strata)
     for k, ((estimate, part), member) in enumerate(zip(strata, members, strict=True)):
         if part is None or member.observation is None or part.own is None:
             continue
-        # a prior that is given is independent of the stratum's rows
+        # without influences on an estimated prior the error is not known; a given prior is independent of the rows
         if estimate.source_prior_by not in ("given", "range", "distribution") and part.of_prior is None:
             continue
-        of_prior = 0.0 if part.of_prior is None else part.ratio * part.of_prior
-        keep = 1 - estimate.source_prior
+        # dπ′ = R dπ − (1−π) dR
+        through_prior = 0.0 if part.of_prior is None else part.ratio * part.of_prior
+        factor = 1 - estimate.source_prior
         links.append(np.stack([np.searchsorted(names, member.source), nodes + member.observation], axis=1))
         own = np.searchsorted(names, part.own.groups)
-        at[k] = np.concatenate([nodes + np.arange(len(part.source)), own])
-        values[k] = np.concatenate([of_prior - keep * part.source, -keep * part.own.influence])
+        stratum_nodes[k] = np.concatenate([nodes + np.arange(len(part.source)), own])
+        values[k] = np.concatenate([through_prior - factor * part.source, -factor * part.own.influence])
         nodes += len(part.source)
     cluster = linked(nodes, np.concatenate(links))
-    stratum = np.repeat(np.arange(len(strata)), [len(nodes_of_stratum) for nodes_of_stratum in at])
-    where = stratum, cluster[np.concatenate(at)]
-    return csr_array((np.concatenate(values), where), shape=(len(strata), nodes))
+    stratum = np.repeat(np.arange(len(strata)), [len(influenced) for influenced in stratum_nodes])
+    index = stratum, cluster[np.concatenate(stratum_nodes)]
+    return csr_array((np.concatenate(values), index), shape=(len(strata), nodes))
 
 
 def _square(distances: Floats, correlation: Floats) -> float:
+    """Return Σ_kl ρ_kl d_k d_l, at least 0."""
     return max(float(distances @ correlation @ distances), 0.0)
 
 
 def _pooled_ends(
-    strata: Sequence[_Stratum], w: Floats, correlation: Floats, more: float, confidence: float, at_mean: bool
+    strata: Sequence[_Stratum], w: Floats, correlation: Floats, added_variance: float, confidence: float, at_mean: bool
 ) -> tuple[float, float]:
-    """Compute the ends of the interval before they are clipped to [0, 1]; `more` is an additional variance."""
-    extra = float(ndtri((1 + confidence) / 2)) ** 2 * more
+    """Compute the ends of the pooled interval before they are clipped to [0, 1].
+
+    `w` are the weights of the strata, `added_variance` is not in their intervals, and `at_mean` means that these are
+    computed at the mean of a distribution of π.
+    """
+    extra = float(ndtri((1 + confidence) / 2)) ** 2 * added_variance
     lows, highs = [], []
-    for end in (0, 1):  # of ranges of π
-        given = np.array([_interval_given_prior(stratum, end, confidence, at_mean) for stratum in strata])
-        values = given[:, 0]
-        below, above = (_square(w * np.abs(values - given[:, side]), correlation) + extra for side in (1, 2))
+    for end in (0, 1):  # lower and upper ends of ranges of π, in all strata at once
+        # lines of estimate, lower end and upper end
+        intervals = np.array([_interval_given_prior(stratum, end, confidence, at_mean) for stratum in strata])
+        values = intervals[:, 0]
+        below, above = (_square(w * np.abs(values - intervals[:, side]), correlation) + extra for side in (1, 2))
         lows.append(float(w @ values) - below**0.5)
         highs.append(float(w @ values) + above**0.5)
     return min(lows), max(highs)
 
 
 def _interval_given_prior(stratum: _Stratum, end: int, confidence: float, at_mean: bool) -> tuple[float, float, float]:
-    """Return estimate and interval of a stratum, at one end of a range of π, or at the mean of its distribution."""
+    """Return estimate, lower and upper end of a stratum, at one end of a range of π, or at its distribution's mean."""
     estimate, part = stratum
     value, interval = estimate.value, estimate.interval
     if part is not None and isinstance(part.prior, RangePrior):

@@ -30,10 +30,11 @@ class PointPrior:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Where π lies."""
+        """Smallest and largest possible π."""
         return self.value, self.value
 
     def __str__(self) -> str:
+        """Return the value as text."""
         return f"{self.value:g}"
 
     def interval(self, curve: ConfidenceCurve, confidence: float) -> tuple[float, float]:
@@ -57,14 +58,15 @@ class RangePrior:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Where π lies."""
+        """Smallest and largest possible π."""
         return self.low, self.high
 
     def __str__(self) -> str:
+        """Return the range as text."""
         return f"{self.low:.3g} to {self.high:.3g}"
 
     def interval(self, curve: ConfidenceCurve, confidence: float) -> tuple[float, float]:
-        """Compute the interval of π′ that holds for every π: the union of those given π, which its ends decide."""
+        """Compute the interval of π′ that holds for every π of the range: the union of those at its two ends."""
         lows, highs = zip(*(curve.interval(pi, confidence) for pi in self.range), strict=True)
         return min(lows), max(highs)
 
@@ -83,7 +85,7 @@ class DistributionPrior:
 
     @cached_property
     def points(self) -> tuple[Floats, Floats]:
-        """Values of π and their probabilities, which discretise the distribution."""
+        """Values of π and their probabilities, which discretise the distribution; finer in its tails."""
         edges = (1 - np.cos(np.linspace(0, np.pi, _CELLS + 1))) / 2
         return self._quantiles((edges[1:] + edges[:-1]) / 2), np.diff(edges)
 
@@ -100,6 +102,7 @@ class DistributionPrior:
         return float(low), float(high)
 
     def __str__(self) -> str:
+        """Return mean and standard deviation as text."""
         return f"{self.value:.3g} ± {self.error:.2g}"
 
     def interval(self, curve: ConfidenceCurve, confidence: float) -> tuple[float, float]:
@@ -112,6 +115,7 @@ class DistributionPrior:
         return self._quantiles((rng.permutation(count) + 0.5) / count)
 
     def _quantiles(self, levels: Any) -> Floats:
+        """Return quantiles, clipped to [0, 1], where rounding may leave them outside."""
         return np.clip(np.asarray(self.distribution.ppf(levels), dtype=float), 0.0, 1.0)
 
 
@@ -128,21 +132,24 @@ def read_prior(source_prior: Any) -> PriorKnowledge:
 
 
 def _read_range(ends: Any) -> RangePrior:
+    """Read two increasing numbers from 0 to 1; (0, 0) and (1, 1) are refused, since both classes must occur."""
     if len(ends) == 2 and all(is_number(end) for end in ends) and 0 <= ends[0] <= ends[1] <= 1:
-        known = RangePrior(float(ends[0]), float(ends[1]))
-        if 0 < known.value < 1:
-            return known
+        prior = RangePrior(float(ends[0]), float(ends[1]))
+        if 0 < prior.value < 1:
+            return prior
     raise InputError(
         f"source_prior is {ends!r}, but a range must be two increasing numbers from 0 to 1, such as (0.1, 0.2)."
     )
 
 
-def _read_distribution(given: Any) -> DistributionPrior:
-    if isinstance(given, (type, stats.rv_continuous, stats.rv_discrete)):
-        name = getattr(given, "name", None) or "distribution"
+def _read_distribution(distribution: Any) -> DistributionPrior:
+    """Check that a distribution has parameters (is frozen) and lies inside [0, 1]."""
+    if isinstance(distribution, (type, stats.rv_continuous, stats.rv_discrete)):  # not frozen
+        name = getattr(distribution, "name", None) or "distribution"
         raise InputError(f"source_prior is scipy's {name} without parameters; pass {_EXAMPLE}.")
     try:
-        mean, outside = float(given.mean()), float(1 - given.cdf(1.0) + given.cdf(np.nextafter(0.0, -1.0)))
+        below = distribution.cdf(np.nextafter(0.0, -1.0))  # just below 0, since 0 itself is allowed
+        mean, outside = float(distribution.mean()), float(1 - distribution.cdf(1.0) + below)
     except (AttributeError, TypeError):
         raise InputError(f"source_prior is not one distribution with a mean and a cdf; pass {_EXAMPLE}.") from None
     if not (0 < mean < 1 and outside <= _OUTSIDE):
@@ -150,11 +157,11 @@ def _read_distribution(given: Any) -> DistributionPrior:
             f"source_prior is a distribution with mean {mean:.3g} and {outside:.2g} of its mass outside [0, 1], but it "
             f"must lie inside; pass {_EXAMPLE}."
         )
-    return DistributionPrior(given)
+    return DistributionPrior(distribution)
 
 
 def survey_prior(positives: int, rows: int) -> Any:
-    """Return the distribution of a share of which a survey found `positives` among `rows`, by Jeffreys' prior."""
+    """Return the posterior of a share under Jeffreys' prior, if a survey found `positives` among `rows`."""
     return stats.beta(positives + 0.5, rows - positives + 0.5)
 
 
@@ -176,30 +183,31 @@ class PiecewiseUniform:
 
     def std(self) -> float:
         """Compute the standard deviation."""
-        within = np.diff(self.edges) ** 2 / 12
+        within = np.diff(self.edges) ** 2 / 12  # variance inside each step, which is uniform
         return float(np.sqrt(self.probabilities @ ((self.middles - self.mean()) ** 2 + within)))
 
     def cdf(self, share: ArrayLike) -> Floats:
-        """Compute the cumulative distribution function."""
+        """Compute the cumulative distribution function at shares in [0, 1]."""
         return np.asarray(np.interp(np.asarray(share, dtype=float), self.edges, self._cumulative))
 
     def ppf(self, level: ArrayLike) -> Floats:
-        """Compute quantiles."""
-        cumulative, steps = self._cumulative, self.probabilities > 0  # a step of no probability has no quantile in it
+        """Compute quantiles; a step of probability 0 has none in it."""
+        cumulative, possible = self._cumulative, self.probabilities > 0
         level = np.asarray(level, dtype=float)
-        k = np.flatnonzero(steps)[np.minimum(np.searchsorted(cumulative[1:][steps], level), steps.sum() - 1)]
+        # the first possible step whose upper end reaches the level; the last one where rounding leaves none
+        k = np.flatnonzero(possible)[np.minimum(np.searchsorted(cumulative[1:][possible], level), possible.sum() - 1)]
         within = np.clip((level - cumulative[k]) / (cumulative[k + 1] - cumulative[k]), 0.0, 1.0)
         return np.asarray(self.edges[k] + within * (self.edges[k + 1] - self.edges[k]))
 
     def times(self, log_likelihood: Floats) -> PiecewiseUniform:
-        """Apply Bayes' rule with the log-likelihood at the midpoints, up to a constant."""
-        with np.errstate(divide="ignore"):
+        """Return the posterior by Bayes' rule, given the log-likelihood at the midpoints, up to a constant."""
+        with np.errstate(divide="ignore"):  # the log of a probability 0 is −∞, which stays 0
             log = np.log(self.probabilities) + log_likelihood
         weight = np.exp(log - log.max())
         return PiecewiseUniform(self.edges, weight / weight.sum())
 
     def on(self, edges: Floats) -> PiecewiseUniform:
-        """Return the same distribution on other steps."""
+        """Return the same distribution on other steps, between these edges."""
         return PiecewiseUniform.from_cdf(self.cdf(edges), edges)
 
     @classmethod
@@ -210,4 +218,5 @@ class PiecewiseUniform:
 
     @property
     def _cumulative(self) -> Floats:
+        """Distribution function at the edges, from 0 to 1."""
         return np.append(0.0, np.cumsum(self.probabilities) / self.probabilities.sum())

@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from priorshift.arrays import Floats
 
-_RIDGE = 1e-3  # of a²/2 against the sum over rows: keeps a finite where the samples do not overlap
+_RIDGE = 1e-3  # weight of the penalty a²/2 in the sum over rows: keeps a finite where the samples do not overlap
 
 
 def calibrate(
@@ -25,7 +25,9 @@ def calibrate(
     positive_weights: Floats | float = 1.0,
     unlabeled_weights: Floats | float = 1.0,
 ) -> tuple[float, float]:
-    """Find a ≥ 0 and b that make σ(a·score + b) a probability in the population.
+    """Return a ≥ 0 and b, so that σ(a·score + b) is P(Y=1|score) in a population of the given `prior`.
+
+    The first two arguments are scores of held-out rows.
 
     Examples
     --------
@@ -40,19 +42,21 @@ def calibrate(
     """
     w_p, w_u = np.broadcast_to(positive_weights, positive.shape), np.broadcast_to(unlabeled_weights, unlabeled.shape)
     w = np.concatenate([w_p, w_u])
+    # scores are standardised, so that the optimiser starts near the solution; the last line undoes it
     centre, spread = float(unlabeled.mean()), float(unlabeled.std()) or 1.0
     s_p, s_u = (positive - centre) / spread, (unlabeled - centre) / spread
-    both = np.concatenate([s_p, s_u])
-    ratio = float(w_p.sum()) / (float(w_u.sum()) * prior)
+    s = np.concatenate([s_p, s_u])
+    ratio = float(w_p.sum()) / (float(w_u.sum()) * prior)  # ρ = m/(nπ)
 
     def loss(ab: Floats) -> tuple[float, Floats]:
-        """−Σ_P log p + Σ log(1 + ρp), up to a constant, and its slope."""
-        z, z_p = ab[0] * both + ab[1], ab[0] * s_p + ab[1]
+        """Return the mean of −Σ_P log p + Σ log(1 + ρp) + penalty, up to a constant, and its gradient in (a, b)."""
+        z, z_p = ab[0] * s + ab[1], ab[0] * s_p + ab[1]
         p = expit(z)
         value = w @ np.log1p(ratio * p) + w_p @ np.logaddexp(0, -z_p) + _RIDGE / 2 * ab[0] ** 2
-        pull, push = w * ratio * p * (1 - p) / (1 + ratio * p), w_p * expit(-z_p)
-        slope = np.array([pull @ both - push @ s_p + _RIDGE * ab[0], pull.sum() - push.sum()])
-        return float(value) / len(both), slope / len(both)
+        # derivatives of the two sums with respect to z = a·score + b
+        d_all, d_p = w * ratio * p * (1 - p) / (1 + ratio * p), w_p * expit(-z_p)
+        gradient = np.array([d_all @ s - d_p @ s_p + _RIDGE * ab[0], d_all.sum() - d_p.sum()])
+        return float(value) / len(s), gradient / len(s)
 
     start = np.array([1.0, np.log(prior / (1 - prior))])
     options = {"maxiter": 1000, "ftol": 1e-14, "gtol": 1e-9}

@@ -36,11 +36,12 @@ from priorshift.scores.ratio_test import (
 )
 
 _BLOCK = 2**20  # rows whose pairs of bins are counted at a time
-# first bins of groups of bins, to whose counts private releases add noise: narrow near 0, where negatives lie. The
-# noise of a sum grows with their number, and nine groups are nearly as precise as all bins (docs/sharing.md)
+# first bin of each group of bins. Private releases add noise to the counts of groups, not of bins: the noise of a sum
+# grows with their number, and nine groups, narrow near 0, where negatives lie, are nearly as precise as all bins
+# (docs/sharing.md)
 STARTS = np.array([0, 1, 2, 4, 8, 16, 32, 64, 128])
 GROUPS = len(STARTS)
-_WIDTHS = np.diff([*STARTS, mixture.BINS])
+_WIDTHS = np.diff([*STARTS, mixture.BINS])  # bins in each group
 _LARGEST_NOISE = 10.0  # in standard deviations
 _ROUNDING = 1e-9  # relative rounding error of a sum of noisy counts
 _LEAST_VARIANCE = 1e-9  # of a function of noisy counts, whose variance can come out negative
@@ -58,80 +59,89 @@ class ScoreCounts:
 
     @classmethod
     def from_p_values(cls, values: Floats, ranked: int) -> ScoreCounts:
-        """Count p-values of shape (repeats, rows), which are ranks among `ranked` positives."""
+        """Count p-values of shape (repeats, rows) in bins, in pairs of bins, and in the posterior's bins.
+
+        `ranked` is the number of positives among which the p-values are ranks.
+        """
         return cls.from_bins(mixture.bins(values), posterior_counts(values, ranked, np.ones(values.shape[1])))
 
     @classmethod
     def from_bins(cls, bins: NDArray[np.intp], levels: Floats | None = None) -> ScoreCounts:
-        """Count bins of p-values."""
+        """Count rows by their bins, shape (repeats, rows); `levels` are the counts in the posterior's bins."""
         repeats, rows = bins.shape
         counts = np.stack([np.bincount(b, minlength=mixture.BINS) for b in bins]).astype(float)
         pairs = np.zeros((repeats * (repeats - 1) // 2, mixture.BINS**2))
-        for at in range(0, rows, _BLOCK):
-            some = bins[:, at : at + _BLOCK]
-            for number, (j, k) in enumerate(combinations(range(repeats), 2)):
-                pairs[number] += np.bincount(some[j] * mixture.BINS + some[k], minlength=mixture.BINS**2)
+        for start in range(0, rows, _BLOCK):
+            block = bins[:, start : start + _BLOCK]
+            for pair, (j, k) in enumerate(combinations(range(repeats), 2)):
+                # bins b and c in repetitions j and k are counted as the number b·BINS + c
+                pairs[pair] += np.bincount(block[j] * mixture.BINS + block[k], minlength=mixture.BINS**2)
         levels = np.empty((repeats, 0)) if levels is None else levels
         return cls(rows, counts, pairs.reshape(-1, mixture.BINS, mixture.BINS), levels)
 
     @classmethod
     def from_groups(cls, rows: int, grouped: Floats, noise: float) -> ScoreCounts:
-        """Spread noisy counts of groups, shape (repeats, groups), over their bins."""
+        """Spread noisy counts of groups, shape (repeats, groups), evenly over the bins of each group."""
         counts = np.repeat(grouped / _WIDTHS, _WIDTHS, axis=1)
         return cls(rows, counts, None, np.empty((len(grouped), 0)), noise)
 
     @property
     def grouped(self) -> Floats:
-        """Return the number of rows in each group of bins."""
+        """Number of rows in each group of bins, shape (repeats, groups)."""
         return np.add.reduceat(self.counts, STARTS, axis=1)
 
     @property
     def adds_up(self) -> bool:
-        """Whether all counts sum to the number of rows, and none is negative by more than noise can explain."""
+        """Whether all counts agree with the number of rows and with each other, and none is impossibly negative.
+
+        `noise` is the standard deviation of the noise that was added to each group of bins; 0 for exact counts.
+        """
         if self.noise:
             grouped = self.grouped
-            off = np.abs(grouped.sum(axis=1) - self.rows)
+            excess = np.abs(grouped.sum(axis=1) - self.rows)  # rounding error: noise is drawn with the sum 0
             not_negative = (grouped > -_LARGEST_NOISE * self.noise).all()
-            return bool(not_negative and (off < _ROUNDING * (self.rows + self.noise)).all())
+            return bool(not_negative and (excess < _ROUNDING * (self.rows + self.noise)).all())
+        # every table of counts, one line for each repetition or pair of repetitions: each line counts all rows
         parts = [self.counts, self.levels, *([] if self.pairs is None else [self.pairs.reshape(len(self.pairs), -1)])]
         if any((part < 0).any() or not np.allclose(part.sum(axis=1), self.rows, rtol=1e-12) for part in parts):
             return False
-        of_two = combinations(range(len(self.counts)), 2)
+        # the table of repetitions j and k has the counts of j and of k as its margins
+        index_pairs = combinations(range(len(self.counts)), 2)
         return self.pairs is None or all(
             np.array_equal(n.sum(axis=1), self.counts[j]) and np.array_equal(n.sum(axis=0), self.counts[k])
-            for (j, k), n in zip(of_two, self.pairs, strict=True)
+            for (j, k), n in zip(index_pairs, self.pairs, strict=True)
         )
 
     def merge(self, other: ScoreCounts) -> ScoreCounts:
-        """Add the counts of another sample."""
+        """Return the counts of both samples together; if one is noisy, the sum has no pairs and no levels."""
         same_levels = self.noise or other.noise or self.levels.shape == other.levels.shape
         if self.counts.shape != other.counts.shape or not same_levels:
             raise InputError("counts of different scores cannot be added; count both samples by one model.")
         pairs = None if self.pairs is None or other.pairs is None else self.pairs + other.pairs
-        rows, noise = self.rows + other.rows, float(np.hypot(self.noise, other.noise))
+        rows, noise = self.rows + other.rows, float(np.hypot(self.noise, other.noise))  # variances add up
         if noise:
             return ScoreCounts.from_groups(rows, self.grouped + other.grouped, noise)
         return ScoreCounts(rows, self.counts + other.counts, pairs, self.levels + other.levels)
 
     def moments(self, h: Floats) -> WitnessMoments:
-        """Return the moments of functions of the bins, shape (repeats, functions, bins)."""
+        """Return the moments of functions h of the bins, shape (repeats, functions, bins)."""
         share = self.counts[:, :, None] / self.rows
         means = (h @ share)[:, :, 0]
-        each = np.mean((h**2 @ share)[:, :, 0] - means**2, axis=0)
-        mean, variance = means.mean(axis=0), each
+        variance_each = np.mean((h**2 @ share)[:, :, 0] - means**2, axis=0)
+        mean, variance = means.mean(axis=0), variance_each
         if self.pairs is not None:
             # variance of the mean over repetitions: the covariances of each pair, and the variances once
-            of_two = combinations(range(len(h)), 2)
-            both = [
+            index_pairs = combinations(range(len(h)), 2)
+            covariances = [
                 np.einsum("rb,rb->r", h[j] @ n, h[k]) / self.rows - means[j] * means[k]
-                for (j, k), n in zip(of_two, self.pairs, strict=True)
+                for (j, k), n in zip(index_pairs, self.pairs, strict=True)
             ]
-            variance = (each * len(h) + 2 * sum(both, np.zeros_like(each))) / len(h) ** 2
+            variance = (variance_each * len(h) + 2 * sum(covariances, np.zeros_like(mean))) / len(h) ** 2
         least = _LEAST_VARIANCE if self.noise else 0.0
         variance = np.maximum(variance, least)
-        # the noise of each repetition adds up to 0, so the mean of h over the groups does not matter
+        # variance of the mean due to noise, which sums to 0 in a repetition: so h enters less its mean over groups
         added = self.noise**2 * h[:, :, STARTS].var(axis=2).sum(axis=0) * GROUPS / (len(h) * self.rows) ** 2
-        return WitnessMoments(mean, variance + mean**2, variance, np.maximum(each, least), added)
+        return WitnessMoments(mean, variance + mean**2, variance, np.maximum(variance_each, least), added)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,50 +161,54 @@ class CountWitness:
         return bool(self.positive.noise or self.population.noise)
 
     def test(self, target: ScoreCounts) -> RatioTest:
-        """Test every ratio."""
+        """Test every ratio R for a target."""
         return RatioTest.run(lambda ratios: self._try_ratios(ratios, target))
 
     def _try_ratios(self, r: Floats, target: ScoreCounts) -> TriedRatios:
+        """Test the ratios r, each by its best function h, centred so that E_P h = 0."""
         h = best_function(self.density_ratio, r, (self.positive.rows, self.population.rows, target.rows))
-        if self.is_noisy or target.noise:
+        if self.is_noisy or target.noise:  # noisy counts are known by groups only, so h is averaged in each group
             h = np.repeat(np.add.reduceat(h, STARTS, axis=2) / _WIDTHS, _WIDTHS, axis=2)
         P = self.positive
-        by_law = P.rows == self.ranked  # if the ranked positives are all of P, the distribution of ranks is known
-        h -= mean_over_ranks(h, P.rows) if by_law else np.einsum("krb,kb->kr", h, P.counts / P.rows)[:, :, None]
-        return try_ratios(r, h, self.density_ratio, _CountMeans(self, h, target, by_law), self.folds)
+        exact_ranks = P.rows == self.ranked  # if P is the positives that are ranked, the distribution of ranks is known
+        h -= mean_over_ranks(h, P.rows) if exact_ranks else np.einsum("krb,kb->kr", h, P.counts / P.rows)[:, :, None]
+        return try_ratios(r, h, self.density_ratio, _CountMeans(self, h, target, exact_ranks), self.folds)
 
 
 class _CountMeans(WitnessMeans):
     """Means of functions h by counts, and their errors."""
 
-    def __init__(self, witness: CountWitness, h: Floats, target: ScoreCounts, by_law: bool) -> None:
+    def __init__(self, witness: CountWitness, h: Floats, target: ScoreCounts, exact_ranks: bool) -> None:
+        """Compute means of h; `exact_ranks` means that E_P h is known from the distribution of ranks, without noise."""
         P, U = witness.positive, witness.population
         self.sizes = self.observations = P.rows, U.rows, target.rows
         self.repeats = 1 if U.pairs is None else len(h)
         self.positive, self.population, self._target = P.moments(h), U.moments(h), target.moments(h)
         self.target_mean, self.target_added = self._target.mean, self._target.added
-        if by_law:
+        if exact_ranks:
             self.positive = replace(self.positive, added=0.0)
         self._censored = witness.censored
-        if self._censored:  # U contains the noise of P
+        if self._censored:  # U contains the rows of P, and their noise
             self.added_covariance = self.positive.added * P.rows / U.rows
 
     def variances(self, wider_P: Floats, wider_U: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the variances of E_P h, E_U h and E_T h, the first two times the factors `wider_P` and `wider_U`."""
         P, U, (m, n, t) = self.positive, self.population, self.sizes
         self._var_P = wider_P * P.variance * unbiased(m) / m
         self._var_U = wider_U * U.variance * unbiased(n) / n
         self._covariance = np.zeros_like(self._var_P)
-        if self._censored:  # the sum over P of what a row does to E_U h and to E_P h
+        if self._censored:  # rows of P are also in U: the sum over P of the influences on E_U h and on E_P h
             self._covariance = np.sqrt(wider_U * wider_P * unbiased(n) * unbiased(m)) * P.variance / n
         return self._var_P, self._var_U, self._target.variance * unbiased(t) / t
 
     def source_variance(self, u: Floats, p: Floats) -> Floats:
+        """Return the variance of u·E_U h + p·E_P h."""
         return np.asarray(u**2 * self._var_U + p**2 * self._var_P + 2 * u * p * self._covariance)
 
 
 @dataclass(frozen=True, eq=False)
 class SourceCounts:
-    """P and U as counts."""
+    """Counts of the p-values of P and of the unlabelled rows."""
 
     positive: ScoreCounts
     unlabeled: ScoreCounts
@@ -205,12 +219,12 @@ class SourceCounts:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Labelled and unlabelled rows."""
+        """Numbers of labelled and unlabelled rows."""
         return self.positive.rows, self.unlabeled.rows
 
     @cached_property
     def population(self) -> ScoreCounts:
-        """Counts of U."""
+        """Counts of the population sample U: unlabelled rows, and under censoring labelled rows too."""
         return self.unlabeled.merge(self.positive) if self.scenario == "censoring" else self.unlabeled
 
     @cached_property
@@ -227,7 +241,8 @@ class SourceCounts:
         U, m = self.population, float(self.ranked)
         if not U.noise:
             return PopulationCounts(U.levels, self.ranked, m)
-        # the mean over repetitions, whose noise is smaller; bins begin between ranks, and some hold none
+        # edges of the groups, moved to the next rank: p-values are (rank + ½)/(ranked + 1). Groups without ranks are
+        # left out, and counts are averaged over repetitions, which reduces their noise
         ranks = np.ceil(np.array([*STARTS, mixture.BINS]) / mixture.BINS * (self.ranked + 1) - 0.5)
         edges = tuple((np.unique(ranks) / (self.ranked + 1)).tolist())
         counts = U.grouped.mean(axis=0, keepdims=True)[:, np.diff(ranks) > 0]

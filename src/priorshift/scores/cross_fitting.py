@@ -33,7 +33,7 @@ from priorshift.io.parameters import check_estimator, seeded
 from priorshift.problem import Source
 from priorshift.threads import map_in_threads
 
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # of the golden ratio, as in splitmix64
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # constants of the hash function splitmix64
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _DISTINCT = 0.5  # share of distinct rows below which most rows are copies
 
@@ -41,7 +41,7 @@ Codes = NDArray[np.uint64]
 
 
 def content_codes(rows: Floats) -> Codes:
-    """Return a number for each row that depends on its values alone."""
+    """Return a 64-bit hash of each row's values."""
     bits = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # + 0.0 makes −0.0 and 0.0 equal
     code = np.zeros(len(rows), dtype=np.uint64)
     with np.errstate(over="ignore"):
@@ -51,17 +51,17 @@ def content_codes(rows: Floats) -> Codes:
 
 
 def place_codes(start: int, count: int) -> Codes:
-    """Return a number for each row by its position in the sample, for samples of mostly copies."""
+    """Return hashes of `count` positions from `start` on, for samples of mostly copies, whose values are equal."""
     return _mixed(np.arange(start, start + count, dtype=np.uint64))
 
 
 def mostly_copies(codes: Codes) -> bool:
-    """Return whether most rows are copies of others."""
+    """Return whether most rows, given their hashes, are copies of others."""
     return len(np.unique(codes)) < _DISTINCT * len(codes)
 
 
 def fold_of(codes: Codes, folds: int, seed: int) -> Index:
-    """Return the fold of each row, a different assignment for each seed."""
+    """Return the fold of each row from its hash; another seed gives another assignment."""
     with np.errstate(over="ignore"):
         return np.asarray(_mixed(codes ^ _mixed(np.uint64(seed))) % np.uint64(folds), dtype=np.intp)
 
@@ -69,7 +69,7 @@ def fold_of(codes: Codes, folds: int, seed: int) -> Index:
 def _mixed(code: Codes | np.uint64) -> Codes:
     """Mix the bits, so that each bit of the input affects every bit of the output."""
     with np.errstate(over="ignore"):
-        code = np.asarray(code, dtype=np.uint64) + _ODD
+        code = np.asarray(code, dtype=np.uint64) + _ODD  # splitmix64
         code = (code ^ (code >> np.uint64(30))) * _MIX[0]
         code = (code ^ (code >> np.uint64(27))) * _MIX[1]
         return np.asarray(code ^ (code >> np.uint64(31)))
@@ -82,18 +82,19 @@ _BLOCK = 512  # rows whose features are in memory together
 class Features:
     """Random Fourier features: cosine and sine of random projections, and a constant."""
 
-    frequencies: Floats
+    frequencies: Floats  # shape (columns, frequencies)
 
     def __call__(self, rows: Floats) -> Floats:
+        """Return cosines, sines and the constant 1, shape (rows, 2·frequencies + 1)."""
         D = self.frequencies.shape[1]
         features = np.ones((len(rows), 2 * D + 1))
         for k in range(0, len(rows), _BLOCK):
-            at = slice(k, min(k + _BLOCK, len(rows)))
+            block = slice(k, min(k + _BLOCK, len(rows)))
             # with t = tan(a/2), cos a = 2/(1+t²) − 1 and sin a = 2t/(1+t²): one slow function in place of two
-            t = np.tan(rows[at] @ (self.frequencies / 2))
-            twice = (2 / np.sqrt(D)) / (1 + t * t)
-            np.subtract(twice, 1 / np.sqrt(D), out=features[at, :D])
-            np.multiply(twice, t, out=features[at, D : 2 * D])
+            t = np.tan(rows[block] @ (self.frequencies / 2))
+            scaled = (2 / np.sqrt(D)) / (1 + t * t)  # both are scaled by 1/√D, so that their squares add up to 1
+            np.subtract(scaled, 1 / np.sqrt(D), out=features[block, :D])
+            np.multiply(scaled, t, out=features[block, D : 2 * D])
         return features
 
 
@@ -112,24 +113,25 @@ class Ridge:
 
     @classmethod
     def from_coefficients(cls, features: Features, beta: Floats) -> Ridge:
-        """Combine the coefficients of each frequency to an amplitude and a phase."""
+        """Combine the two coefficients of each frequency to an amplitude r and a phase φ."""
         D = features.frequencies.shape[1]
         cosine, sine = beta[:D] / np.sqrt(D), beta[D : 2 * D] / np.sqrt(D)
         r = np.hypot(cosine, sine)
         return cls(beta, features.frequencies / 2, np.arctan2(sine, cosine) / 2, 2 * r, float(beta[-1] - r.sum()))
 
     def __call__(self, rows: Floats) -> Floats:
+        """Return the score Σ 2r/(1 + tan²((ω·x − φ)/2)) + constant of each row."""
         scores = np.empty(len(rows))
         buffer = np.empty((min(_BLOCK, len(rows)), len(self.twice)))  # allocated once, since allocation is slow
         for k in range(0, len(rows), _BLOCK):
-            at = slice(k, min(k + _BLOCK, len(rows)))
-            t = np.matmul(rows[at], self.half, out=buffer[: at.stop - at.start])
+            block = slice(k, min(k + _BLOCK, len(rows)))
+            t = np.matmul(rows[block], self.half, out=buffer[: block.stop - block.start])
             t -= self.phase
             np.tan(t, out=t)
             t *= t
             t += 1
             np.divide(self.twice, t, out=t)
-            scores[at] = t.sum(axis=1) + self.constant
+            scores[block] = t.sum(axis=1) + self.constant
         return scores
 
 
@@ -138,14 +140,14 @@ _GPU_BLOCK = 2**18  # rows whose features are in memory together
 
 
 def choose_score_device(device: str, rows: int) -> str:
-    """Return the torch device that scores rows, or "cpu"; "auto" is a GPU if there is one and there are many rows."""
+    """Return the device for `rows` rows, "cpu" or a torch device; "auto" is a GPU if there is one and rows are many."""
     if device == "cpu" or (device == "auto" and rows < _MANY):
         return "cpu"
     return resolve_device(device, worthwhile=True)
 
 
 def gpu_scores(rows: Floats, fold: Index, models: Sequence[Ridge], device: str = "cuda") -> Floats:
-    """Score each row by the model of its fold, on a GPU; all models have the same frequencies."""
+    """Score each row by the model of its fold, as Ridge does, on a GPU; all models have the same frequencies."""
     torch = import_cuda(device)
 
     parameters = (
@@ -157,16 +159,16 @@ def gpu_scores(rows: Floats, fold: Index, models: Sequence[Ridge], device: str =
     half, phase, twice, constant = (torch.as_tensor(array, device=device) for array in parameters)
     scores = np.empty(len(rows))
     for k in range(0, len(rows), _GPU_BLOCK):
-        at = slice(k, k + _GPU_BLOCK)
-        of = torch.as_tensor(fold[at], device=device)
-        t = torch.tan(torch.as_tensor(rows[at], dtype=torch.float64, device=device) @ half - phase[of])
-        scores[at] = ((twice[of] / (1 + t * t)).sum(dim=1) + constant[of]).cpu().numpy()
+        block = slice(k, k + _GPU_BLOCK)
+        model = torch.as_tensor(fold[block], device=device)  # number of each row's model
+        t = torch.tan(torch.as_tensor(rows[block], dtype=torch.float64, device=device) @ half - phase[model])
+        scores[block] = ((twice[model] / (1 + t * t)).sum(dim=1) + constant[model]).cpu().numpy()
     return scores
 
 
 FIT_ROWS = 20_000  # rows of P, and of U, to which the model is fitted
 _FREQUENCIES = 100
-_SCALES = (0.1, 0.3, 0.5, 1.0)  # values of c
+_SCALES = (0.1, 0.3, 0.5, 1.0)  # values of c that are tried
 _RIDGES = (1e-3, 1e-2, 1e-1)
 _SCORES = ("decision_function", "predict_proba", "predict")  # methods of a model, in order of preference
 
@@ -186,15 +188,20 @@ class Repetition:
     def score(cls, X: Floats, source: Source, fold: Index, models: Sequence[Model]) -> Repetition:
         """Score the rows of the source by the models of their folds."""
         P, U = source.positive, source.population
-        of_U = scores_by_fold(X[U], fold[U], models)
+        scores_U = scores_by_fold(X[U], fold[U], models)
         # under censoring every row is in U; a row that is scored twice could differ by rounding, and ties would break
-        of_P = of_U[P] if source.scenario == "censoring" else scores_by_fold(X[P], fold[P], models)
+        scores_P = scores_U[P] if source.scenario == "censoring" else scores_by_fold(X[P], fold[P], models)
+        # rows of one observation are in the same fold
         fold_of_observation = np.empty(int(source.observation.max()) + 1, dtype=np.intp)
         fold_of_observation[source.observation] = fold
-        return cls(of_P, of_U, tuple(models), fold_of_observation)
+        return cls(scores_P, scores_U, tuple(models), fold_of_observation)
 
     def assign_folds(self, of_source: Index, rng: np.random.Generator) -> Index:
-        """Return the model of each row of a target: at random, unless its group is an observation of the source."""
+        """Return the fold whose model scores each row of a target: at random, unless the row belongs to the source.
+
+        `of_source` is the observation of the source that a row belongs to, such as its patient; −1 for none. Such a row
+        is scored by the model that was fitted without that observation.
+        """
         fold = rng.permutation(np.arange(len(of_source)) % len(self.models))
         known = of_source >= 0
         fold[known] = self.fold[of_source[known]]
@@ -202,7 +209,7 @@ class Repetition:
 
 
 def scores_by_fold(rows: Floats, fold: Index, models: Sequence[Model], device: str = "cpu") -> Floats:
-    """Score each row by the model of its fold."""
+    """Return the score of each row by the model of its fold, which was fitted without it; a GPU needs ridge models."""
     ridges = [model for model in models if isinstance(model, Ridge)]
     if device != "cpu" and len(ridges) == len(models):
         return gpu_scores(rows, fold, ridges, device)
@@ -224,20 +231,24 @@ def cross_fit(
     fit_rows: int = FIT_ROWS,
     deal: Callable[[int], Index] | None = None,
 ) -> tuple[Repetition, ...]:
-    """Fit and score `repeats` times, with one tuning of the ridge regression; `deal` assigns rows to folds."""
+    """Fit and score the source `repeats` times; return the scores and models of each repetition.
+
+    `model` is a scikit-learn classifier, or None for the ridge regression, which is tuned in the first repetition only.
+    It is fitted to at most `fit_rows` rows of P and of U. `deal(folds)` assigns rows to folds; at random by default.
+    """
     folds = most_folds(source, folds)
     deal = deal or (lambda folds: source.deal_folds(folds, rng))
     if model is not None:
         return tuple(_fit_classifier(rows, source, model, deal(folds), folds, rng) for _ in range(repeats))
     drawn = [(deal(folds), rng.normal(size=(rows.shape[1], _FREQUENCIES))) for _ in range(repeats)]
-    samples = []
+    samples = []  # labels are 1 for P and −1 for U, times the weight of one half
     for index, mass, label in ((source.positive, source.P.mass, 0.5), (source.population, source.U.mass, -0.5)):
         if len(index) > fit_rows:
             subsample = np.sort(rng.choice(len(index), fit_rows, replace=False))
             index, mass = index[subsample], mass[subsample] / mass[subsample].sum()
         samples.append(_FitSample(index, mass, label))
     first, *others = (_Repeat(rows, samples, fold, folds, frequencies) for fold, frequencies in drawn)
-    error, scale, ridge = min(map_in_threads(first.tune, _SCALES, len(rows)))
+    error, scale, ridge = min(map_in_threads(first.tune, _SCALES, len(rows)))  # the smallest error
     if error == np.inf:
         raise InputError("the score cannot be fitted because its error is not a number; rescale the features.")
     return tuple(
@@ -250,10 +261,10 @@ def cross_fit(
 
 
 def most_folds(source: Source, folds: int) -> int:
-    """Return the number of folds, or that of observations if it is smaller."""
+    """Return `folds`, or the number of observations with positives, or of others (at least 2), if that is smaller."""
     observation = source.observation
     positives = len(np.unique(observation[source.positive]))
-    others = len(np.setdiff1d(observation, observation[source.positive]))
+    others = len(np.setdiff1d(observation, observation[source.positive]))  # observations without a positive
     return min(folds, positives, max(others, 2))
 
 
@@ -277,22 +288,23 @@ class _Repeat:
     frequencies: Floats  # for c = 1/2 and one column, shape (columns, frequencies)
 
     def tune(self, scale: float) -> tuple[float, float, float]:
-        """Return the smallest cross-validated error over the ridges, the scale and the best ridge."""
+        """Return the smallest cross-validated error at this scale c, the scale, and the ridge with that error."""
         fit = _RidgeFit(self, scale)
         results = []
         for ridge in _RIDGES:
-            error = 0.0  # squared error with equal weights of P and U
-            for model, part in zip(fit.models(ridge), fit.parts, strict=True):
-                for F, mass, label in part:
+            error = 0.0  # mean squared error of held-out rows, with equal weights of P and U
+            for model, held_out in zip(fit.models(ridge), fit.parts, strict=True):
+                for F, mass, label in held_out:  # the label is ±1 times the sample's weight ½, so its sign is the class
                     error += float(mass @ (F @ model.beta - np.sign(label)) ** 2)
             results.append((error if np.isfinite(error) else np.inf, scale, ridge))
-        return min(results)
+        return min(results)  # the error comes first, so it decides
 
 
 class _RidgeFit:
     """Ridge regression at one scale: features of each fold, their Gram matrices and their moments with the label."""
 
     def __init__(self, repeat: _Repeat, scale: float) -> None:
+        """Compute features and sums of each fold for the kernel exp(−scale·‖x−y‖²/columns)."""
         self.features = Features(repeat.frequencies * np.sqrt(2 * scale / repeat.X.shape[1]))
         self.parts: list[list[tuple[Floats, Floats, float]]] = []  # features, masses and label of P and U in each fold
         grams, moments = [], []
@@ -302,22 +314,23 @@ class _RidgeFit:
                 inside = repeat.fold[sample.rows] == k
                 part.append((self.features(repeat.X[sample.rows[inside]]), sample.mass[inside], sample.label))
             self.parts.append(part)
-            products = [  # equal masses are multiplied once
+            products = [  # Σ mass·ffᵀ of P and of U; equal masses are multiplied once
                 mass[0] * (F.T @ F) if len(mass) and np.ptp(mass) == 0 else F.T @ (mass[:, None] * F)
                 for F, mass, _ in part
             ]
+            # |label| is the weight ½ of either sample
             grams.append(np.sum([abs(p[2]) * product for p, product in zip(part, products, strict=True)], axis=0))
             moments.append(np.sum([label * (mass @ F) for F, mass, label in part], axis=0))
         self.grams, self.moments = np.stack(grams), np.stack(moments)
 
     def models(self, ridge: float) -> list[Ridge]:
-        """Fit the model of each fold to the other folds."""
+        """Return the model of each fold, fitted to the other folds: β = (Gram + ridge·I)⁻¹ moment, without the fold."""
         gram, moment, folds = self.grams.sum(axis=0), self.moments.sum(axis=0), len(self.parts)
         models = []
-        for left_out, its_moment in zip(self.grams, self.moments, strict=True):
-            A = gram - left_out
+        for fold_gram, fold_moment in zip(self.grams, self.moments, strict=True):
+            A = gram - fold_gram
             A[np.diag_indices_from(A)] += ridge * (1 - 1 / folds)
-            beta = cho_solve(cho_factor(A, check_finite=False), moment - its_moment)
+            beta = cho_solve(cho_factor(A, check_finite=False), moment - fold_moment)
             models.append(Ridge.from_coefficients(self.features, beta))
         return models
 
@@ -325,7 +338,7 @@ class _RidgeFit:
 def _fit_classifier(
     X: Floats, source: Source, model: Any, fold: Index, folds: int, rng: np.random.Generator
 ) -> Repetition:
-    """Fit a scikit-learn model that distinguishes labelled (1) from population rows (0)."""
+    """Cross-fit a scikit-learn model that distinguishes labelled (1) from population rows (0), and score the source."""
     models: list[Any] = []
     takes_weights = has_fit_parameter(model, "sample_weight")  # a model that does not is less precise, but valid
     for k in range(folds):
@@ -337,7 +350,7 @@ def _fit_classifier(
 
 
 def check_model(model: Any) -> None:
-    """Refuse an object that is not an estimator with scores."""
+    """Raise InputError unless `model` is an estimator with a method that gives scores."""
     score = next((name for name in _SCORES if hasattr(model, name)), _SCORES[-1])
     check_estimator("model", model, (score,), "None or an estimator")
 
@@ -349,12 +362,13 @@ class ModelScore:
     model: Any
 
     def __call__(self, rows: Floats) -> Floats:
-        if not len(rows):
+        """Return the score of each row by the first method of `_SCORES` that the model has."""
+        if not len(rows):  # most models refuse an empty table
             return np.empty(0)
         name = next(name for name in _SCORES if hasattr(self.model, name))
         scores = np.asarray(getattr(self.model, name)(rows), dtype=np.float64)
         if name == "predict_proba" and scores.shape == (len(rows), 2):
-            scores = scores[:, 1]
+            scores = scores[:, 1]  # the probability of class 1, labelled
         if scores.shape != (len(rows),) or not np.isfinite(scores).all():
             raise InputError(
                 f"{type(self.model).__name__} gave scores of shape {scores.shape} for {len(rows)} rows, or some that "

@@ -22,9 +22,9 @@ class SampleScores:
     """Scores of a sample, with the mass and the observation of each row."""
 
     values: Floats
-    mass: Floats  # as in RowMass, and so are the next two
-    observation: Index
-    copies: Index
+    mass: Floats  # share of each row in the sample; the sum is 1
+    observation: Index  # number of the independent observation that each row belongs to
+    copies: Index  # number of copies of each row, itself included
 
     @classmethod
     def from_rows(cls, values: Floats) -> SampleScores:
@@ -38,16 +38,16 @@ class SampleScores:
         return effective_size(self.mass, self.observation)
 
     def effective_size(self, threshold: float) -> float:
-        """Return the effective number of rows for the share at or above a threshold."""
+        """Return the effective sample size for the share of scores at or above a threshold."""
         above = self.values >= threshold
-        influence = self.mass * (above - self.mass @ above)
-        distinct = 1 / (self.copies @ self.mass**2)
+        influence = self.mass * (above - self.mass @ above)  # of each row on the share
+        distinct = 1 / (self.copies @ self.mass**2)  # effective number of rows, where copies count once
         return float(distinct) / design_effect(influence, self.observation, self.copies)
 
 
 @dataclass(frozen=True)
 class LevelSet:
-    """Level set: its threshold, and its shares of the positives and of the population."""
+    """Set of rows with a score at or above a threshold: its shares of the positives and of the population."""
 
     threshold: float
     positive: float
@@ -87,9 +87,10 @@ class ShareCurve:
         threshold = np.unique(positive.values)
 
         def counts(sample: SampleScores) -> Floats:
-            at = np.searchsorted(threshold, sample.values, side="right")
-            weights = sample.mass / sample.mass.max()
-            return np.bincount(at, weights, len(threshold) + 1)[::-1].astype(np.float64)
+            """Return weighted counts between thresholds, from above the highest down to below the lowest."""
+            interval = np.searchsorted(threshold, sample.values, side="right")
+            weights = sample.mass / sample.mass.max()  # so that equal masses give exact integers
+            return np.bincount(interval, weights, len(threshold) + 1)[::-1].astype(np.float64)
 
         return cls(threshold[::-1], counts(positive), counts(population))
 
@@ -111,12 +112,13 @@ class ShareCurve:
     def standard_error(
         self, least: float, sizes: tuple[float, float], replicates: int, rng: np.random.Generator
     ) -> float:
-        """Bootstrap the standard error of the smallest ratio, for samples of these effective sizes.
+        """Return the bootstrap standard error of the smallest ratio, for effective `sizes` of P and of the population.
 
         Resampling scores is a multinomial draw of how many lie between thresholds.
         """
 
         def resample(counts: Floats, rows: float) -> Floats:
+            """Return shares above each threshold in bootstrap samples of `rows` rows, one line for each sample."""
             return _shares(rng.multinomial(max(round(rows), 1), counts / counts.sum(), size=replicates))
 
         positive, population = resample(self.positive_counts, sizes[0]), resample(self.population_counts, sizes[1])
@@ -124,7 +126,9 @@ class ShareCurve:
 
 
 def margin(m: float) -> float:
-    """Return ε of m positives, √(4·log(em/2)/m) + √(log(2m)/(2m)), which exceeds 1 for m ≤ 27.
+    """Return the margin ε = √(4·log(em/2)/m) + √(log(2m)/(2m)) of m positives, which exceeds 1 for m ≤ 27.
+
+    Level sets with a share of positives of at most ε are too small for their ratio to be trusted.
 
     Examples
     --------
@@ -136,10 +140,12 @@ def margin(m: float) -> float:
 
 
 def _shares(counts: NDArray[Any]) -> Floats:
-    total = np.cumsum(counts, axis=-1)
+    """Return the share at or above each threshold from counts between thresholds, highest first."""
+    total = np.cumsum(counts, axis=-1)  # the last count is below all thresholds, so the last total is that of all rows
     return np.asarray(total[..., :-1] / total[..., -1:])
 
 
 def _ratios(positive: Floats, population: Floats, least: float) -> Floats:
+    """Return population over positive shares; infinite where the positive share is not above `least`."""
     trusted = positive > least
     return np.where(trusted, population / np.where(trusted, positive, 1.0), np.inf)

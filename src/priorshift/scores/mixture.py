@@ -27,62 +27,63 @@ def p_values(
     *,
     in_order: bool = False,
 ) -> Floats:
-    """Return (rank + ½)/(m + 1) of each score among those of the positives; ties count half.
+    """Return the p-value (rank + ½)/(m + 1) of each score, its rank among the scores of m positives; ties count half.
 
     If positives have a `mass`, which sums to 1, m is their effective `size`, and a rank is m times the mass below.
-    Positives that are `in_order` are not sorted again.
+    `in_order` means that the positives are already sorted; it is for positives without a mass.
     """
     if mass is None:
         ranked, m = positive if in_order else np.sort(positive), float(len(positive))
     else:
         order = np.argsort(positive, kind="stable")
         ranked, m = positive[order], len(positive) if size is None else size
-    first = np.searchsorted(ranked, scores, "left")  # positives below
+    first = np.searchsorted(ranked, scores, "left")  # number of positives below each score
+    # few scores are tied, so only they are searched again; −1 avoids an index beyond the last positive
     tied = np.flatnonzero(ranked[np.minimum(first, len(ranked) - 1)] == scores)
-    end = first.copy()  # positives not above
+    end = first.copy()  # number of positives not above each score
     end[tied] = np.searchsorted(ranked, scores[tied], "right")
     if mass is None:
         below = (first + end) / 2
     else:
-        up_to = m * np.concatenate([[0.0], np.cumsum(mass[order])])
-        below = (up_to[first] + up_to[end]) / 2
+        cumulative = m * np.concatenate([[0.0], np.cumsum(mass[order])])
+        below = (cumulative[first] + cumulative[end]) / 2
     return np.asarray((below + 0.5) / (m + 1))
 
 
 BINS = 200
-_ORDERS = np.array([3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256])
+_ORDERS = np.array([3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256])  # k of the components Beta(1, k)
 _EDGES = np.linspace(0, 1, BINS + 1)
-_BETA = BINS * np.diff(1 - (1 - _EDGES[:, None]) ** _ORDERS, axis=0)  # mean density in each bin
+_BETA = BINS * np.diff(1 - (1 - _EDGES[:, None]) ** _ORDERS, axis=0)  # mean density, shape (bins, components)
 ITERATIONS = 400
-_LEAST = 1e-12
+_LEAST = 1e-12  # smallest density g, so that no bin has probability 0
 _ENDS = (1e-4, 1 - 1e-4)  # range of π, since EM cannot leave 0 and 1
 
 
 def bins(values: Floats) -> NDArray[np.intp]:
-    """Return the bin of each p-value."""
+    """Return the bin of each p-value, 0 to BINS − 1."""
     return np.minimum((values * BINS).astype(np.intp), BINS - 1)
 
 
 def histogram(values: Floats, weights: NDArray[Any] | None = None) -> Floats:
-    """Count p-values in the bins."""
+    """Count p-values in the bins, weighted if weights are given."""
     return np.bincount(bins(values), weights, BINS).astype(float)
 
 
 def density(weights: Floats) -> Floats:
-    """Return g in each bin."""
+    """Return the density g = Σ w_k Beta(1, k) of negatives in each bin, for weights w of shape (…, components)."""
     return np.asarray(weights @ _BETA.T)
 
 
 def fit_one(counts: Floats, iterations: int = ITERATIONS) -> tuple[Floats, Floats]:
-    """Fit π and w to each histogram."""
+    """Fit π and w to each histogram, shape (…, bins), by EM; return π, shape (…), and w, shape (…, components)."""
     shape, n = counts.shape[:-1], counts.sum(axis=-1)
     pi, w = np.full(shape, 0.5), np.full((*shape, len(_ORDERS)), 1 / len(_ORDERS))
     for _ in range(iterations):
         mixed = np.maximum(density(w), _LEAST) * (1 - pi)[..., None]
         mixed += pi[..., None]
         share = counts / mixed
-        mass = w * (share @ _BETA)
+        mass = w * (share @ _BETA)  # expected number of rows of each component, up to the factor 1 − π
         total = mass.sum(axis=-1, keepdims=True)
         w = np.where(total > 0, mass / np.where(total > 0, total, 1.0), w)  # unchanged if no negatives are left
-        pi = np.clip(pi * share.sum(axis=-1) / n, *_ENDS)
+        pi = np.clip(pi * share.sum(axis=-1) / n, *_ENDS)  # expected share of positives, whose density is 1
     return pi, w

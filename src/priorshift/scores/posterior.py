@@ -51,35 +51,39 @@ class _Shapes:
 
     @property
     def widths(self) -> Floats:
+        """Widths of the bins."""
         return np.diff(self.edges)
 
 
 @lru_cache(maxsize=4)
-def _shapes(ranked: int, wanted: tuple[float, ...] | None = None) -> _Shapes:
-    edges = np.unique(np.round((_EDGES if wanted is None else np.array(wanted)) * (ranked + 1))) / (ranked + 1)
+def _shapes(ranked: int, bin_edges: tuple[float, ...] | None = None) -> _Shapes:
+    """Tabulate g of all models in bins of p-values, whose edges are rounded to lie between ranks among `ranked`."""
+    edges = np.unique(np.round((_EDGES if bin_edges is None else np.array(bin_edges)) * (ranked + 1))) / (ranked + 1)
     z, widths = ndtri(edges), np.diff(edges)
 
     def density(distance: float, log_spread: float) -> Floats:
+        """Return the mean density in each bin of p-values Φ(z) with z ~ N(−distance, s²)."""
         return np.asarray(np.diff(ndtr((z + distance) / np.exp(log_spread))) / widths)
 
-    of_distance = np.gradient(_DISTANCES) * np.minimum(_DISTANCES, 1.0)
-    of_distance /= of_distance.sum()
-    of_spread = stats.norm.pdf(_LOG_SPREADS, scale=0.1)
+    # prior probabilities of the tabulated d and log s
+    distance_prior = np.gradient(_DISTANCES) * np.minimum(_DISTANCES, 1.0)
+    distance_prior /= distance_prior.sum()
+    spread_prior = stats.norm.pdf(_LOG_SPREADS, scale=0.1)
     g, prior, overlap = [], [], []
-    for d, p in zip(_DISTANCES, of_distance, strict=True):
-        for log_s, q in zip(_LOG_SPREADS, of_spread / of_spread.sum(), strict=True):
+    for d, p in zip(_DISTANCES, distance_prior, strict=True):  # one normal: half of the prior
+        for log_s, q in zip(_LOG_SPREADS, spread_prior / spread_prior.sum(), strict=True):
             g.append(density(d, log_s))
             prior.append(p * q / 2)
             overlap.append(ndtr(-d / np.hypot(1, np.exp(log_s))))
-    one = len(g)
-    for i, far in enumerate(_DISTANCES):
+    one_normal = len(g)  # number of models with one normal
+    for i, far in enumerate(_DISTANCES):  # two normals: the other half
         for j, near in enumerate(_DISTANCES[:i]):
             for share in _SHARES:
                 g.append(share * density(far, 0.0) + (1 - share) * density(near, 0.0))
-                prior.append(of_distance[i] * of_distance[j])
+                prior.append(distance_prior[i] * distance_prior[j])
                 overlap.append(share * ndtr(-far / np.sqrt(2)) + (1 - share) * ndtr(-near / np.sqrt(2)))
     weights = np.array(prior)
-    weights[one:] /= 2 * weights[one:].sum()
+    weights[one_normal:] /= 2 * weights[one_normal:].sum()
     return _Shapes(edges, np.array(g), np.log(weights), np.array(overlap))
 
 
@@ -95,11 +99,12 @@ class PopulationCounts:
 
     @classmethod
     def from_p_values(cls, values: Floats, ranked: int, m: float, weights: Floats) -> PopulationCounts:
-        """Count p-values of shape (repeats, rows), weighted by rows."""
+        """Count p-values of shape (repeats, rows), with one weight for each row."""
         return cls(posterior_counts(values, ranked, weights), ranked, m)
 
     @property
     def shapes(self) -> _Shapes:
+        """Models of g in the bins of the counts."""
         return _shapes(self.ranked, self.edges)
 
 
@@ -112,70 +117,83 @@ class TargetEvidence:
     """
 
     def __init__(self, source: PopulationCounts, posterior: PiecewiseUniform) -> None:
+        """Weight the models by the population, at quantiles of the posterior of π; unlikely models are left out."""
         shapes = source.shapes
         self.source = source
         self.priors = np.unique(posterior.ppf(_LEVELS))
-        self.both = source.counts + source.m * shapes.widths
+        self.both = source.counts + source.m * shapes.widths  # rows of U and P in each bin; P is uniform
         n = source.counts.sum(axis=1).mean()
         r = _mixed(self.priors, shapes.density)
         log = np.log(r) @ source.counts.T - np.log(source.m + n * r) @ self.both.T + shapes.log_prior[:, None]
         weights = np.exp(log - log.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
-        used = weights.max(axis=(0, 2)) > _LEAST_WEIGHT
+        used = weights.max(axis=(0, 2)) > _LEAST_WEIGHT  # axes: priors, models, repetitions
         self.density = shapes.density[used]
         # without the normalisation of the population's likelihood, which that of all three samples replaces
-        self.log_weights = np.log(np.maximum(weights[:, used], 1e-300)) + np.log(self._sources()) @ self.both.T
+        self.log_weights = np.log(np.maximum(weights[:, used], 1e-300)) + np.log(self._pu_density()) @ self.both.T
 
     def log_likelihood(self, counts: Floats, ratio: float, shares: Floats) -> Floats:
-        """Return the log-likelihood of each π given a target's `posterior_counts` and R, averaged over repetitions."""
+        """Return the log-likelihood of each π in `shares`, averaged over repetitions.
+
+        `counts` are the `posterior_counts` of a target, `ratio` is R. It is interpolated between the tabulated priors.
+        """
         q = _mixed(np.clip(1 - (1 - self.priors) * ratio, 1e-4, 1.0), self.density)
         size = counts.sum(axis=1).mean()
-        log = np.log(q) @ counts.T - np.log(self._sources() + size * q) @ (self.both + counts).T + self.log_weights
-        most = log.max(axis=1, keepdims=True)
-        given = (most + np.log(np.exp(log - most).sum(axis=1, keepdims=True))).mean(axis=(1, 2))
-        return np.asarray(np.interp(shares, self.priors, given))
+        log = np.log(q) @ counts.T - np.log(self._pu_density() + size * q) @ (self.both + counts).T + self.log_weights
+        # the log of the sum over models (axis 1), relative to the largest term so that nothing underflows
+        largest = log.max(axis=1, keepdims=True)
+        at_priors = (largest + np.log(np.exp(log - largest).sum(axis=1, keepdims=True))).mean(axis=(1, 2))
+        return np.asarray(np.interp(shares, self.priors, at_priors))
 
-    def _sources(self) -> Floats:
-        """Return m + nr for each π and model; not stored, because it is large."""
+    def _pu_density(self) -> Floats:
+        """Return the density m + nr of P and U for each π and model; not stored, because it is large."""
         n = self.source.counts.sum(axis=1).mean()
         return np.asarray(self.source.m + n * _mixed(self.priors, self.density))
 
 
 def prior_posterior(source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
-    """Return the posterior of π, and the mean overlap 1 − AUC, averaged over repetitions."""
+    """Return the posterior of π, and the mean overlap 1 − AUC, averaged over repetitions.
+
+    Steps of π are refined where the posterior has probability, until it spreads over at least `_RESOLVED` steps.
+    """
     edges, resolved = _COARSE, False
     for _ in range(_ZOOMS):
-        low, high = _on(edges, source)[0].ppf([_OUTER, 1 - _OUTER])
+        low, high = _posterior_on_steps(edges, source)[0].ppf([_OUTER, 1 - _OUTER])
         first, last = np.searchsorted(edges, low, "right") - 1, np.searchsorted(edges, high)
         resolved = last - first >= _RESOLVED
-        if not resolved:  # too few steps to locate the ends
+        if not resolved:  # too few steps to locate the ends, so one more on each side
             low, high = edges[max(first - 1, 0)], edges[min(last + 1, len(edges) - 1)]
         edges = np.unique(np.concatenate([[0.0], np.linspace(low, high, _FINE_STEPS + 1), [1.0]]))
         if resolved:
             break
-    return _on(edges, source)
+    return _posterior_on_steps(edges, source)
 
 
 def posterior_levels(ranked: int) -> int:
-    """Return the number of bins for ranks among `ranked` positives."""
+    """Return the number of bins of `posterior_counts` for p-values that are ranks among `ranked` positives."""
     return len(_shapes(ranked).widths)
 
 
 def posterior_counts(values: Floats, ranked: int, weights: Floats) -> Floats:
-    """Count p-values of shape (repeats, rows), ranks among `ranked` positives, in the bins of the models."""
+    """Count p-values of shape (repeats, rows) in the bins of the models, with one weight for each row.
+
+    The p-values are ranks among `ranked` positives. Returns shape (repeats, bins).
+    """
     inner = _shapes(ranked).edges[1:-1]
     return np.stack([np.bincount(np.searchsorted(inner, v, "right"), weights, len(inner) + 1) for v in values])
 
 
 def _mixed(priors: Floats, density: Floats) -> Floats:
-    """Return π + (1−π)g, shape (priors, models, bins)."""
+    """Return the density r = π + (1−π)g of p-values, shape (priors, models, bins)."""
     return np.maximum(priors[:, None, None] + (1 - priors)[:, None, None] * density, 1e-12)
 
 
 def expected_spreads(
     source: PopulationCounts, posterior: PiecewiseUniform, times: Sequence[tuple[float, float]]
 ) -> Floats:
-    """Return the expected standard deviation of π's posterior if positives and population are multiplied by `times`.
+    """Return the expected standard deviations of π's posterior if the samples were larger.
+
+    Each pair in `times` is a factor for the number of positives and one for that of rows of the population.
 
     Priors and models are drawn from the posterior, each as the truth that further rows follow; the spreads of the
     posteriors given the expected counts are averaged.
@@ -185,9 +203,10 @@ def expected_spreads(
     edges = np.linspace(low, high, _EXPECTED_STEPS + 1)
     middles = (edges[1:] + edges[:-1]) / 2
     weight = _masses(edges, source).mean(axis=2)
+    # truths are evenly spaced quantiles of the joint posterior of π and the model, in flattened order
     taken = np.searchsorted(np.cumsum(weight) / weight.sum(), (np.arange(_TRUTHS) + 0.5) / _TRUTHS)
-    of_prior, of_model = np.unravel_index(np.minimum(taken, weight.size - 1), weight.shape)
-    truth = _mixed(middles[of_prior], shapes.density)[np.arange(_TRUTHS), of_model] * shapes.widths
+    prior_index, model_index = np.unravel_index(np.minimum(taken, weight.size - 1), weight.shape)
+    truth = _mixed(middles[prior_index], shapes.density)[np.arange(_TRUTHS), model_index] * shapes.widths
     spreads = []
     for positives, population in times:
         counts = population * n * truth / truth.sum(axis=1, keepdims=True)
@@ -197,8 +216,8 @@ def expected_spreads(
     return np.array(spreads)
 
 
-def _on(edges: Floats, source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
-    """Return the posterior on steps of π, and the mean overlap."""
+def _posterior_on_steps(edges: Floats, source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
+    """Return the posterior of π on steps between `edges`, and the posterior mean of the overlap."""
     mass = _masses(edges, source)
     overlap = float(source.shapes.overlap @ mass.sum(axis=0).mean(axis=1))
     return PiecewiseUniform(edges, mass.sum(axis=1).mean(axis=1)), overlap
@@ -209,15 +228,15 @@ def _masses(edges: Floats, source: PopulationCounts) -> Floats:
     counts, m, shapes = source.counts, source.m, source.shapes
     g, log_prior = shapes.density, shapes.log_prior
     n = counts.sum(axis=1).mean()
-    both = counts + m * shapes.widths
+    both = counts + m * shapes.widths  # rows of U and P in each bin; P is uniform
     priors = (edges[1:] + edges[:-1]) / 2
-    of_prior = np.diff(stats.beta.cdf(edges, 0.5, 0.5))
+    prior_mass = np.diff(stats.beta.cdf(edges, 0.5, 0.5))  # Jeffreys' prior
     log = np.empty((len(priors), len(g), len(counts)))
-    for k, (pi, weight) in enumerate(zip(priors, of_prior, strict=True)):
+    for k, (pi, weight) in enumerate(zip(priors, prior_mass, strict=True)):
         r = np.maximum(pi + (1 - pi) * g, 1e-12)
         if source.noise:
             likelihood = _noisy_log_likelihood(source, n * r)
-        else:
+        else:  # Σ n_b log r_b − Σ (n_b + m_b) log(m + n·r_b), for each model and repetition
             likelihood = np.log(r) @ counts.T - np.log(m + n * r) @ both.T
         log[k] = likelihood + (np.log(weight) + log_prior)[:, None]
     mass = np.exp(log - log.max(axis=(0, 1)))
@@ -225,7 +244,9 @@ def _masses(edges: Floats, source: PopulationCounts) -> Floats:
 
 
 def _noisy_log_likelihood(source: PopulationCounts, density: Floats) -> Floats:
-    """Return the log-likelihood of noisy counts, which are normal and can be negative, given n·r.
+    """Return the log-likelihood of noisy counts, which are normal and can be negative, shape (models, repeats).
+
+    `density` is n·r of each model in each bin.
 
     Without noise the variance of a count is nr·w(m + nr)/m, with w the bin's width: Poisson noise, and noise of the
     bin's edges, which are ranks among m positives. A normal distribution with that variance has the same score as the
@@ -233,5 +254,5 @@ def _noisy_log_likelihood(source: PopulationCounts, density: Floats) -> Floats:
     """
     expected = density * source.shapes.widths
     variance = expected * (source.m + density) / source.m + source.noise**2
-    off = source.counts[:, None, :] - expected
-    return np.asarray(-0.5 * (off**2 / variance + np.log(variance)).sum(axis=2).T)
+    residual = source.counts[:, None, :] - expected  # shape (repeats, models, bins)
+    return np.asarray(-0.5 * (residual**2 / variance + np.log(variance)).sum(axis=2).T)

@@ -58,12 +58,12 @@ class RatioTest:
 
     @classmethod
     def run(cls, try_ratios: Callable[[Floats], TriedRatios]) -> RatioTest:
-        """Test ratios on a coarse grid, and more of them around R̂."""
+        """Test ratios on a coarse grid, and then on a finer one around R̂; `try_ratios` tests given ratios."""
         coarse = try_ratios(_COARSE / (1 - _COARSE))
         test = coarse.result()
         error = float(np.interp(test.ratio, test.ratios, test.error)) if np.isfinite(test.ratio) else np.inf
         fine = test.ratio + error * _FINE if np.isfinite(error) else np.empty(0)
-        fine = np.setdiff1d(fine[fine > 0], test.ratios)
+        fine = np.setdiff1d(fine[fine > 0], test.ratios)  # new ones only
         return TriedRatios.join([coarse, try_ratios(fine)]).result() if len(fine) else test
 
 
@@ -83,20 +83,20 @@ class TriedRatios:
     @classmethod
     def join(cls, tried: list[TriedRatios]) -> TriedRatios:
         """Join the results of several sets of ratios, in the order of the ratios."""
-        order = np.argsort(np.concatenate([one.ratios for one in tried]), kind="stable")
+        order = np.argsort(np.concatenate([part.ratios for part in tried]), kind="stable")
         names = [field.name for field in fields(cls)]
-        return cls(*(np.concatenate([getattr(one, name) for one in tried], axis=-1)[..., order] for name in names))
+        return cls(*(np.concatenate([getattr(part, name) for part in tried], axis=-1)[..., order] for name in names))
 
     def result(self) -> RatioTest:
-        """Find R̂ and standardise the differences."""
+        """Return the test: R̂, where N − rD is zero, and the differences N − rD in units of their standard errors."""
         r, D = self.ratios, self.denominator
         ratio = _root(r, self.difference, D)
         is_finite = bool(np.isfinite(ratio))
-        at = min(max(ratio, 0.0), float(r[-1])) if is_finite else 1.0
+        nearest = min(max(ratio, 0.0), float(r[-1])) if is_finite else 1.0  # the ratio at which errors are interpolated
         spread = np.sqrt(self.variance)
-        error = np.where(D > 0, spread / np.where(D > 0, D, 1.0), np.inf)
-        ratio_error = float(np.interp(at, r, error)) if is_finite else float("nan")
-        separation = float(np.interp(at, r, self.separation))
+        error = np.where(D > 0, spread / np.where(D > 0, D, 1.0), np.inf)  # the inner `where` avoids a division by 0
+        ratio_error = float(np.interp(nearest, r, error)) if is_finite else float("nan")
+        separation = float(np.interp(nearest, r, self.separation))
         is_separable = bool(separation > LEAST_SEPARATION and is_finite)
         return RatioTest(r, self.difference / spread, error, self.freedom, ratio, ratio_error, separation, is_separable)
 
@@ -128,27 +128,33 @@ class WitnessMeans(ABC):
 
     @abstractmethod
     def variances(self, wider_P: Floats, wider_U: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the variances of the means in P, U and T, with those of h in P and U widened; must be called first."""
+        """Return the variances of the means in P, U and T; must be called before the methods below.
+
+        Variances of h in P and U are multiplied by the factors `wider_P` and `wider_U`, one for each function.
+        """
 
     @abstractmethod
     def source_variance(self, u: Floats, p: Floats) -> Floats:
         """Return the variance of u·E_U h + p·E_P h."""
 
     def with_shared_groups(self, r: Floats, variance: Floats, inflation: Floats) -> Floats:
-        """Return the variance of N − rD, corrected for groups that are in the source and in the target."""
+        """Return the `variance` of N − rD, corrected for groups that are in the source and in the target; none here."""
         return variance
 
 
 def try_ratios(r: Floats, h: Floats, density_ratio: Floats, means: WitnessMeans, folds: int) -> TriedRatios:
-    """Test ratios r by functions h of shape (repeats, ratios, bins), given their means in the three samples."""
+    """Test ratios r by functions h of shape (repeats, ratios, bins), given their means in P, U and T.
+
+    E_P h is 0, so N = E_T h and D = E_U h. `density_ratio` is ρ in each bin, shape (repeats, bins).
+    """
     P, U, target_mean = means.positive, means.population, means.target_mean
     _, n, t = means.sizes
     # the variance in T if R = r, since few rows of it may contain none of a rare class
-    supposed = (1 - r) * P.square + r * U.square - ((1 - r) * P.mean + r * U.mean) ** 2
+    expected_T = (1 - r) * P.square + r * U.square - ((1 - r) * P.mean + r * U.mean) ** 2
     noise = noise_share(U.each * unbiased(n), U.variance * unbiased(n), means.repeats, folds)
     # few rows may miss where h is large, or be equal by chance. The distribution of P's p-values is known, and that of
     # U's is the mixture's: observed variances are widened to what these distributions imply
-    f = 1 / density_ratio[:, None, :]
+    f = 1 / density_ratio[:, None, :]  # f_U, up to a factor
     f = f / f.sum(axis=2, keepdims=True)
     expected_P = h.var(axis=2).mean(axis=0)
     expected_U = ((f * h**2).sum(axis=2) - (f * h).sum(axis=2) ** 2).mean(axis=0)
@@ -158,18 +164,20 @@ def try_ratios(r: Floats, h: Floats, density_ratio: Floats, means: WitnessMeans,
     )
     var_P, var_U, var_T = means.variances(wider_P, wider_U)
 
-    floor = supposed / t  # without groups
+    floor = expected_T / t  # variance of the mean in T if R = r, without groups
     var_T = np.maximum(np.maximum(var_T, floor), floor * np.maximum(means.group_effect, 1.0))
     parts = np.stack([var_T, r**2 * var_U, (1 - r) ** 2 * var_P])
     inflation = 1 + noise
+    # V = Var(N − rD), N − rD = E_T h − r·E_U h − (1−r)·E_P h
     V = var_T + inflation * means.source_variance(r, 1 - r)
     if means.has_shared_groups:
         V = means.with_shared_groups(r, V, inflation)
     V = V + (means.target_added + r**2 * U.added + (1 - r) ** 2 * P.added + 2 * r * (1 - r) * means.added_covariance)
     # copies increase the error of D; that shared rows decrease it is not relied on
-    apart, one = var_U + var_P, np.ones_like(r)
-    var_D = inflation * np.maximum(means.source_variance(one, -one), apart) + U.added + P.added
+    independent, one = var_U + var_P, np.ones_like(r)
+    var_D = inflation * np.maximum(means.source_variance(one, -one), independent) + U.added + P.added
 
+    # Satterthwaite's rule; parts are of T, U and P, in the reverse order of the observations
     observations = np.array(means.observations[::-1], dtype=float)
     one_less = np.maximum(observations - 1, 1)[:, None]
     freedom = parts.sum(axis=0) ** 2 / np.maximum((parts**2 / one_less).sum(axis=0), 1e-300)
@@ -179,37 +187,44 @@ def try_ratios(r: Floats, h: Floats, density_ratio: Floats, means: WitnessMeans,
 
 
 def warn_not_separable(test: RatioTest, sizes: tuple[int, int], consequence: str) -> None:
-    """Warn that P and U, of these sizes, cannot be distinguished, and what follows for the estimate."""
+    """Warn that P and U cannot be distinguished; `sizes` are their rows, `consequence` completes "so …"."""
     m, n = sizes
-    apart = min(max(test.separation, -_LARGEST_SEPARATION), _LARGEST_SEPARATION)
+    separation = min(max(test.separation, -_LARGEST_SEPARATION), _LARGEST_SEPARATION)
     advice = "Add rows, or features that distinguish the classes"
-    if apart < -_SWAPPED:
+    if separation < -_SWAPPED:
         advice = "It has the wrong sign: check whether positives and unlabelled rows are swapped"
     warn(
-        f"The {m} positives cannot be distinguished from the {n} unlabelled rows (their separation is {apart:.1f} "
+        f"The {m} positives cannot be distinguished from the {n} unlabelled rows (their separation is {separation:.1f} "
         f"times its standard error), so {consequence}. {advice}.",
         WeakSeparationWarning,
     )
 
 
 def density_ratio(prior: Floats, weights: Floats, rows: float) -> Floats:
-    """Return ρ = 1/f_U in each bin, by π and w of the mixture in each repetition; `rows` is the effective size of U."""
+    """Return ρ = f_P/f_U = 1/f_U in each bin, shape (repeats, bins).
+
+    `prior` and `weights` are π and w of the mixture in each repetition; `rows` is the effective size of U.
+    """
     f = prior[:, None] + (1 - prior[:, None]) * mixture.density(weights)
     return np.asarray(1 / np.maximum(f, _LEAST_COUNT / rows))
 
 
 def best_function(density_ratio: Floats, ratios: Floats, sizes: tuple[float, float, float]) -> Floats:
-    """Return h_r in each bin for samples of these effective sizes, shape (repeats, ratios, bins), at most 1."""
+    """Return h_r in each bin for effective `sizes` of P, U and T, shape (repeats, ratios, bins), scaled to |h| ≤ 1."""
     rho, r = density_ratio[:, None, :], np.asarray(ratios, dtype=float)
     m, n, t = sizes
     c_T, c_P, c_U = 1 / t, ((1 - r) ** 2 / m)[:, None], (r**2 / n)[:, None]
+    # the formula of the module; f_T is not negative, whatever r is
     h = (1 - rho) / (c_T * np.maximum((1 - r)[:, None] * rho + r[:, None], 0) + c_P * rho + c_U)
     h /= np.abs(h).max(axis=(0, 2), keepdims=True)
     return np.asarray(h)
 
 
 def mean_over_ranks(h: Floats, positives: int) -> Floats:
-    """Return the mean of h over the ranks that a further positive can have among `positives`, in each repetition."""
+    """Return E_P h, the mean of h over all ranks that a new positive can have among `positives`, all equally likely.
+
+    `h` has shape (repeats, functions, bins); the means have shape (repeats, functions, 1).
+    """
     attainable = mixture.bins((np.arange(positives + 1) + 0.5) / (positives + 1))
     counts = np.bincount(attainable, minlength=mixture.BINS)
     return np.asarray((h @ counts)[:, :, None] / (positives + 1))
@@ -223,8 +238,9 @@ def noise_share(each: Floats, variance: Floats, repeats: int, folds: int) -> Flo
     fit's noise.
     """
     if repeats < 2:
-        return np.ones_like(variance)
-    between = np.maximum(each - variance, 0.0) * repeats / (repeats - 1)  # half of a difference's variance
+        return np.ones_like(variance)  # unknown, so the largest share
+    # half of the variance of the difference between two repetitions
+    between = np.maximum(each - variance, 0.0) * repeats / (repeats - 1)
     return np.asarray(np.minimum(between * (folds - 1) / np.maximum(variance, 1e-300), 1.0))
 
 
@@ -234,11 +250,14 @@ def unbiased(count: float) -> float:
 
 
 def _root(r: Floats, S: Floats, D: Floats) -> float:
-    """Return the r at which S = N − rD falls through zero; beyond the ends, N/D with the h of the nearer one."""
+    """Return the r at which S = N − rD falls through zero; beyond the first or last r, N/D with the h of that r.
+
+    NaN where D is not positive there.
+    """
     falls = np.flatnonzero((S[:-1] > 0) & (S[1:] <= 0) & (D[:-1] > 0) & (D[1:] > 0))
     if len(falls):
         k = falls[0]
-        ends = r[k : k + 2] + S[k : k + 2] / D[k : k + 2]  # R by the h of either end
+        ends = r[k : k + 2] + S[k : k + 2] / D[k : k + 2]  # N/D = r + S/D by the h of either neighbour
         weight = S[k] / (S[k] - S[k + 1])
         return float((1 - weight) * ends[0] + weight * ends[1])
     k = 0 if S[0] <= 0 else -1

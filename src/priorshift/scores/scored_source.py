@@ -39,6 +39,7 @@ class ScoreCells:
     @classmethod
     def from_scores(cls, positive: Floats, population: Floats) -> ScoreCells:
         """Choose cells for the range of both samples, without their tails."""
+        # quantiles of every k-th score, which is enough and fast
         tails = [np.quantile(s[:: 1 + len(s) // _TAIL_ROWS], _TAILS) for s in (positive, population)]
         low, high = float(np.min(tails)), float(np.max(tails))
         least = _EQUAL * (max(abs(low), abs(high)) or 1.0)
@@ -46,16 +47,17 @@ class ScoreCells:
             low, high = low - least, high + least
         width = (high - low) / _CELLS
         power = 10.0 ** np.floor(np.log10(width))
+        # the next round number of 1, 2, 2.5, 5 or 10 times a power of ten; 1 − 1e-12 forgives rounding
         step = float(_STEPS[np.searchsorted(_STEPS, width / power * (1 - 1e-12))] * power)
         first = int(np.floor(low / step))
         count = max(int(np.ceil(high / step)) - first, 1)
         return cls(first, step, count, np.asarray(step * np.arange(first, first + count + 1), dtype=np.float64))
 
     def shares(self, scores: Floats, mass: Floats | None = None) -> Floats:
-        """Return the share of a sample in each cell; mass None means equal masses."""
+        """Return the share of a sample in each cell, shape (count,); `mass` None means equal masses."""
         total = np.zeros(self.count)
-        for at in range(0, len(scores), _BLOCK):
-            block = slice(at, at + _BLOCK)
+        for start in range(0, len(scores), _BLOCK):
+            block = slice(start, start + _BLOCK)
             cell = np.clip(np.floor(scores[block] / self.step) - self.first, 0, self.count - 1).astype(np.intp)
             total += np.bincount(cell, None if mass is None else mass[block], self.count)
         return total / total.sum()
@@ -124,6 +126,7 @@ class Preparation:
         return cls(used, spread, _FAR / spread if encoded else _FAR)
 
     def __call__(self, rows: Floats) -> Floats:
+        """Return the used columns of the rows, scaled and clipped."""
         with np.errstate(over="ignore"):  # large values are clipped
             return np.asarray(np.clip(rows[:, self.used] / self.spread, -self.far, self.far))
 
@@ -171,9 +174,10 @@ class ScoredSource:
     def from_repetitions(
         cls, source: Source, prepare: Preparation, repetitions: tuple[Repetition, ...], seed: int
     ) -> ScoredSource:
-        """Compute p-values and distributions from scores."""
+        """Compute p-values of U among P, and the distributions of the scores, from each repetition's scores."""
         m, n, mass_P, mass_U = source.P.size, source.U.size, source.P.mass, source.U.mass
-        is_even = bool(np.ptp(mass_P) < 1e-9 * mass_P[0] and m > len(mass_P) - 0.5)  # then a rank is a count
+        # with equal masses and no copies a rank is a count of positives, which is faster
+        is_even = bool(np.ptp(mass_P) < 1e-9 * mass_P[0] and m > len(mass_P) - 0.5)
         mass = None if is_even else mass_P
         ranks = np.stack(
             map_in_threads(lambda r: p_values(r.positive, r.population, mass, m), repetitions, len(source.labeled))
@@ -195,13 +199,14 @@ class ScoredSource:
         return self.score(target).p_values
 
     def score(self, target: Target, device: str = "cpu") -> ScoredTarget:
-        """Score the rows of a target."""
+        """Score the rows of a target in each repetition; the seed is fixed, so a target always gets the same scores."""
         prepared, rng = self.prepare(target.rows[:]), np.random.default_rng(self.seed)
         folds = [r.assign_folds(target.of_source, rng) for r in self.repetitions]
         mass, source = None if target.is_even else target.mass, self.spread
         device = choose_score_device(device, len(target))
 
         def score_once(k: int) -> tuple[Floats, Floats]:
+            """Return p-values of the rows and shares of the scores' cells in repetition k."""
             repetition = self.repetitions[k]
             scores = scores_by_fold(prepared, folds[k], repetition.models, device)
             return self.ranks(repetition.positive, scores), source.cells.shares(scores, mass)
@@ -211,14 +216,17 @@ class ScoredSource:
         return ScoredTarget(np.stack(ranks), spread)
 
     def ranks(self, positive: Floats, scores: Floats) -> Floats:
-        """Return the p-values of scores in a repetition, given the scores of the positives."""
+        """Return the p-values of scores among the scores `positive` of the positives, in one repetition."""
         return p_values(positive, scores, self.positive_mass, self.positive_size)
 
     def predicted(self, values: Floats, ratio: float = 1.0) -> Floats:
-        """Return posteriors of rows with these p-values, averaged over repetitions; `ratio` is R of their sample."""
+        """Return P(Y=1 | p-value) of rows, averaged over repetitions.
+
+        `values` are p-values of shape (repeats, rows); `ratio` is R of their sample, 1 for the source.
+        """
         priors, weights = self.mixture
-        of_sample = np.clip(1 - (1 - priors) * ratio, *_PREDICTED)[:, None]
-        posterior = of_sample / (of_sample + (1 - of_sample) * mixture.density(weights))
+        pi = np.clip(1 - (1 - priors) * ratio, *_PREDICTED)[:, None]  # prior of the sample
+        posterior = pi / (pi + (1 - pi) * mixture.density(weights))  # in each bin; the density of positives is 1
         return np.asarray(np.mean([p[b] for p, b in zip(posterior, mixture.bins(values), strict=True)], axis=0))
 
 
@@ -230,14 +238,14 @@ _NEGLIGIBLE = 0.01  # share of U that looks like P
 class Inclusion(NamedTuple):
     """Shares of U that look like P, and of P that look like U."""
 
-    found: float  # share of U that looks like P, in the set with the smallest one
-    most: float  # upper confidence bound of that share
+    share: float  # share of U that looks like P, in the set with the smallest one
+    upper: float  # upper confidence bound of that share
     reverse: float  # lower confidence bound of the share of P that looks like U
 
     @property
     def looks_swapped(self) -> bool:
         """Whether nothing in U looks like P, while P contains more of U than U can contain of P."""
-        return self.found < _NEGLIGIBLE and self.reverse > self.most
+        return self.share < _NEGLIGIBLE and self.reverse > self.upper
 
 
 def inclusion(scored: ScoredSource) -> Inclusion:
@@ -249,22 +257,24 @@ def inclusion(scored: ScoredSource) -> Inclusion:
     include a given share of U. Counts are averaged over repetitions, since these have the same rows.
     """
     reverse = np.stack([p_values(-r.population, -r.positive) for r in scored.repetitions])
+    # k of n rows of U are above the 1 − share quantiles of P, and j of m rows of P below the share quantiles of U
     (k, n), (j, m) = (
         ((values[:, :, None] > 1 - _SHARES).sum(axis=1).mean(axis=0), values.shape[1])
         for values in (scored.p_values, reverse)
     )
-    most = stats.beta.ppf(_CONFIDENCE, k + 1, np.maximum(n - k, 1e-9)) / _SHARES
-    least = np.where(j > 0, stats.beta.ppf(1 - _CONFIDENCE, np.maximum(j, 1e-9), m - j + 1), 0.0) / _SHARES
-    return Inclusion(float((k / n / _SHARES).min()), float(most.min()), float(least.min()))
+    # Clopper and Pearson's bounds of the shares, over the shares of the other sample
+    upper = stats.beta.ppf(_CONFIDENCE, k + 1, np.maximum(n - k, 1e-9)) / _SHARES
+    lower = np.where(j > 0, stats.beta.ppf(1 - _CONFIDENCE, np.maximum(j, 1e-9), m - j + 1), 0.0) / _SHARES
+    return Inclusion(float((k / n / _SHARES).min()), float(upper.min()), float(lower.min()))
 
 
 def warn_if_swapped(scored: ScoredSource) -> None:
     """Warn if positives and unlabelled rows look swapped."""
-    found = inclusion(scored)
-    if found.looks_swapped:
+    shares = inclusion(scored)
+    if shares.looks_swapped:
         warn(
-            f"Positives and unlabelled rows look swapped: at least {found.reverse:.1%} of the positives look like "
-            f"unlabelled rows, but at most {found.most:.1%} of the unlabelled rows look like positives, although their "
-            "population contains them. Check which table is which.",
+            f"Positives and unlabelled rows look swapped: at least {shares.reverse:.1%} of the positives look like "
+            f"unlabelled rows, but at most {shares.upper:.1%} of the unlabelled rows look like positives, although "
+            "their population contains them. Check which table is which.",
             InconsistentInputWarning,
         )

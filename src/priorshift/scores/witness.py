@@ -72,12 +72,16 @@ class Witness:
     @classmethod
     def from_scores(cls, scored: ScoredSource, source: Source, prior: Floats, weights: Floats) -> Witness:
         """Build the witness from scores, and from π and w of the mixture in each repetition."""
+        # p-values of P among itself
         own = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
         ratio, folds = density_ratio(prior, weights, source.U.size), len(scored.repetitions[0].models)
         return cls(scored, source, ratio, mixture.bins(scored.p_values), mixture.bins(own), folds)
 
     def test(self, p_values: Floats, target: Target) -> RatioTest:
-        """Test every ratio for a target with p-values of shape (repeats, rows)."""
+        """Test every ratio for a target with p-values of shape (repeats, rows).
+
+        From counts, if rows are many and have equal weights and no groups, also none of the source.
+        """
         if self._counts is not None and target.is_even and not (target.of_source >= 0).any():
             return self._counts.test(ScoreCounts.from_bins(mixture.bins(p_values)))
         sample = self._sample(p_values, target)
@@ -95,13 +99,16 @@ class Witness:
         return CountWitness(self.density_ratio, P, U, P.rows, self.folds, censored=censored)
 
     def function(self, ratios: Floats, size: float) -> Floats:
-        """Return h_r in each bin, shape (repeats, ratios, bins), for a target of this effective size; E_P h is 0."""
+        """Return h_r in each bin, shape (repeats, ratios, bins), centred to E_P h = 0.
+
+        `size` is the effective size of the target, for which h_r is best.
+        """
         h = best_function(self.density_ratio, ratios, (self.source.P.size, self.source.U.size, size))
         h -= self._positive_means(h)
         return np.asarray(h)
 
     def _positive_means(self, h: Floats) -> Floats:
-        """Return the mean of h in P in each repetition: over all possible ranks, or over its rows if weighted."""
+        """Return E_P h in each repetition, shape (repeats, functions, 1): over all ranks, or over rows if weighted."""
         if self.scored.positive_mass is None:
             return mean_over_ranks(h, self.positive.shape[1])
         means = [h[k][:, b] @ self.source.P.mass for k, b in enumerate(self.positive)]
@@ -109,11 +116,11 @@ class Witness:
 
     def positive_mean(self, h: Floats) -> Floats:
         """Return the mean in P of functions of the bins, shape (functions, bins), over all repetitions."""
-        same = np.broadcast_to(h, (len(self.positive), *h.shape))
-        return np.asarray(self._positive_means(same).mean(axis=(0, 2)))
+        repeated = np.broadcast_to(h, (len(self.positive), *h.shape))
+        return np.asarray(self._positive_means(repeated).mean(axis=(0, 2)))
 
     def noise_share(self, h: Floats) -> float:
-        """Return the share of noise of the scores in the variance in U of a function, shape (repeats, bins)."""
+        """Return the share of noise of the scores in the variance in U of a function h, shape (repeats, bins)."""
         mass, n = self.source.U.mass, self.source.U.size
         values = _average(h[:, None], self.population)
         variance = ((values * values) @ mass - (values @ mass) ** 2) * unbiased(n)
@@ -121,14 +128,18 @@ class Witness:
         return float(noise_share(each, variance, len(h), self.folds)[0])
 
     def influence(self, ratio: float, p_values: Floats, target: Target) -> Influence:
-        """Return the influence of rows on the estimate `ratio`, with the function h that is best for it."""
-        r, sample = _tested(ratio), self._sample(p_values, target)
+        """Return the influence of rows on the estimate `ratio`, with the function h that is best for it.
+
+        R̂ = N/D, so its influence is that on N − rD = E_T h − r·E_U h − (1−r)·E_P h, over D.
+        """
+        r, sample = _clip_ratio(ratio), self._sample(p_values, target)
         h = self.function(r, target.size)
         means = RowMeans(self, h, sample)
         tried = try_ratios(r, h, self.density_ratio, means, self.folds)
-        second, D = np.sqrt(tried.inflation), tried.denominator[0]
-        source, own = means.source_influence(-second * r, -second * (1 - r)), means.of_T
-        if sample.with_source is not None:
+        # √inflation adds the noise of the scores to the source's influence
+        factor, D = np.sqrt(tried.inflation), tried.denominator[0]
+        source, own = means.source_influence(-factor * r, -factor * (1 - r)), means.of_T
+        if sample.with_source is not None:  # rows of the source's observations count there
             source = source + own @ sample.with_source.T
             own = np.where(target.of_source >= 0, 0.0, own)
         variance = max(float(tried.variance[0]) - float(_sum_of_squares(source)[0]), 0.0) / D**2
@@ -136,15 +147,15 @@ class Witness:
 
     def variance_parts(self, ratio: float, p_values: Floats, target: Target) -> VarianceParts:
         """Return the variance of the estimate `ratio` by samples, with the function h that is best for it."""
-        tried = self._try_ratios(_tested(ratio), self._sample(p_values, target))
-        V, D, second = float(tried.variance[0]), tried.denominator[0], float(tried.inflation[0])
+        tried = self._try_ratios(_clip_ratio(ratio), self._sample(p_values, target))
+        V, D, inflation = float(tried.variance[0]), tried.denominator[0], float(tried.inflation[0])
         from_T, from_U, from_P = (float(part) for part in tried.parts[:, 0] / D**2)
-        return VarianceParts(second * from_P, second * from_U, from_T, V / float(D) ** 2, second - 1)
+        return VarianceParts(inflation * from_P, inflation * from_U, from_T, V / float(D) ** 2, inflation - 1)
 
     def _sample(self, p_values: Floats, target: Target) -> _RowSample:
-        """Return what all tests of a target have in common."""
+        """Return a target's bins, and the matrices that sum over observations, which all of its tests use."""
         source, with_source = self.source, None
-        rows = np.flatnonzero(target.of_source >= 0)
+        rows = np.flatnonzero(target.of_source >= 0)  # rows that belong to an observation of the source; −1 means none
         if len(rows):
             shape = (int(source.observation.max()) + 1, len(target))
             with_source = csr_array((np.ones(len(rows)), (target.of_source[rows], rows)), shape=shape)
@@ -179,17 +190,23 @@ class RowMeans(WitnessMeans):
     """Means of functions h over rows, with the influence of each row: shape (functions, rows)."""
 
     def __init__(self, witness: Witness, h: Floats, sample: _RowSample) -> None:
+        """Compute means of h, and in `of_P`, `of_U`, `of_T` the values of h at rows, less their mean."""
         self.source, self.sample, self.repeats = witness.source, sample, len(h)
         self.sizes = witness.source.P.size, witness.source.U.size, sample.target.size
         self.observations, self.has_shared_groups = sample.observations, sample.with_source is not None
         self.of_P, self.of_U = _average(h, witness.positive), _average(h, witness.population)
         self.of_T = _average(h, sample.bins)
+        # these two centre of_P and of_U in place
         self.positive = _moments(self.of_P, h, witness.positive, self.source.P.mass)
         self.population = _moments(self.of_U, h, witness.population, self.source.U.mass)
         self.target_mean = self.of_T @ sample.target.mass
         self.of_T -= self.target_mean[:, None]
 
     def variances(self, wider_P: Floats, wider_U: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the variances of E_P h, E_U h and E_T h; `of_P`, `of_U`, `of_T` become influences, in place.
+
+        The influence of a row is mass·(h − E h), times √(n/(n−1)) and √`wider_P` or √`wider_U`.
+        """
         source, sample = self.source, self.sample
         self.of_P *= np.sqrt(wider_P)[:, None]
         self.of_U *= np.sqrt(wider_U)[:, None]
@@ -199,11 +216,12 @@ class RowMeans(WitnessMeans):
         groups = sample.source_groups
         self.var_P = _sum_of_squares(self.of_P, groups if groups is None else groups[:, source.positive])
         self.var_U = _sum_of_squares(self.of_U, groups if groups is None else groups[:, source.population])
-        if sample.target_groups is not None and source.groups is not None:
+        if sample.target_groups is not None and source.groups is not None:  # variance with groups over that without
             self.group_effect = self.var_U / np.maximum(_sum_of_squares(self.of_U), 1e-300)
         return self.var_P, self.var_U, _sum_of_squares(self.of_T, sample.target_groups)
 
     def source_variance(self, u: Floats, p: Floats) -> Floats:
+        """Return the variance of u·E_U h + p·E_P h; P and U are independent unless they share rows or groups."""
         if self.sample.source_groups is None and not len(self.source.shared):
             return np.asarray(u**2 * self.var_U + p**2 * self.var_P)
         return _sum_of_squares(self.source_influence(u, p))
@@ -217,18 +235,25 @@ class RowMeans(WitnessMeans):
         return influence if groups is None else np.asarray(influence @ groups.T)
 
     def with_shared_groups(self, r: Floats, variance: Floats, inflation: Floats) -> Floats:
-        of_source = self.of_T @ self.sample.with_source.T  # type: ignore[union-attr]
-        covariance = np.einsum("ij,ij->i", of_source, self.source_influence(r, 1 - r))
+        """Return the variance of N − rD, less twice the covariance of E_T h with r·E_U h + (1−r)·E_P h.
+
+        It comes from groups in both samples; a small share of the variance always remains.
+        """
+        by_observation = self.of_T @ self.sample.with_source.T  # type: ignore[union-attr]
+        covariance = np.einsum("ij,ij->i", by_observation, self.source_influence(r, 1 - r))
         return np.maximum(variance - 2 * np.sqrt(inflation) * covariance, _LEAST_LEFT * variance)
 
 
-def _tested(ratio: float) -> Floats:
-    """Return the ratio, limited to the range that is tested."""
+def _clip_ratio(ratio: float) -> Floats:
+    """Return the ratio, limited to the range that is tested, as an array of one."""
     return np.array([min(max(ratio, 0.0), LARGEST_RATIO)])
 
 
 def _average(h: Floats, bins: NDArray[np.intp]) -> Floats:
-    """Return h of each row, averaged over repetitions, shape (functions, rows)."""
+    """Return h of each row, averaged over repetitions, shape (functions, rows).
+
+    `h` has shape (repeats, functions, bins), `bins` (repeats, rows).
+    """
     total = h[0][:, bins[0]]
     for k in range(1, len(h)):
         total += h[k][:, bins[k]]
@@ -236,14 +261,14 @@ def _average(h: Floats, bins: NDArray[np.intp]) -> Floats:
 
 
 def _moments(values: Floats, h: Floats, bins: NDArray[np.intp], mass: Floats) -> WitnessMoments:
-    """Return the moments of h from its row values, which are then centred in place."""
+    """Return the moments of h in a sample from its `values` at rows, which are then centred in place."""
     mean, square = values @ mass, (values * values) @ mass
     values -= mean[:, None]
     return WitnessMoments(mean, square, (values * values) @ mass, _mean_variance(h, bins, mass))
 
 
 def _mean_variance(h: Floats, bins: NDArray[np.intp], mass: Floats) -> Floats:
-    """Return the variance of h in a repetition, averaged over repetitions."""
+    """Return the variance of h in one repetition, averaged over repetitions, shape (functions,)."""
     variances = []
     for k, b in enumerate(bins):
         values = h[k][:, b]
@@ -252,7 +277,7 @@ def _mean_variance(h: Floats, bins: NDArray[np.intp], mass: Floats) -> Floats:
 
 
 def _grouping(observation: Index) -> csr_array | None:
-    """Return a matrix that adds up the rows of each observation; None if each row is its own observation."""
+    """Return a matrix of shape (observations, rows) that adds up the rows of each observation; None if each has one."""
     count = int(observation.max()) + 1
     if count == len(observation):
         return None
@@ -261,6 +286,6 @@ def _grouping(observation: Index) -> csr_array | None:
 
 
 def _sum_of_squares(values: Floats, groups: csr_array | None = None) -> Floats:
-    """Return the sum of squares of each row of an array, after adding up the values of each group."""
+    """Return the sum of squares of each line of an array, after adding up the values of each group."""
     values = values if groups is None else values @ groups.T
     return np.asarray(np.einsum("ij,ij->i", values, values))

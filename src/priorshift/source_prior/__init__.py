@@ -40,22 +40,23 @@ class EstimatedPrior:
 
     @property
     def name(self) -> str:
-        """The class of the estimator, with its audit."""
+        """Name of the estimator's class, and of an audit that was combined with it."""
         name = type(self.estimator).__name__
         return name if self.audited is None else self.audited.by(name)
 
     def knowledge(self) -> PriorKnowledge:
-        """Return it as knowledge of π; a point where the estimator does not know its error."""
+        """Return the estimate as knowledge of π: a distribution, or a point where its error is unknown."""
         if self.distribution is not None:
             return DistributionPrior(self.distribution)
         error = sqrt(self.influence.variance) if self.influence is not None else 0.0
         if not error:
             return PointPrior(self.value)
+        # a normal distribution, truncated to [0, 1]
         return DistributionPrior(stats.truncnorm(-self.value / error, (1 - self.value) / error, self.value, error))
 
     def warn_of_error(self) -> None:
         """Warn of errors of π̂ that the interval does not include, or that prevent an interval."""
-        if self.distribution is not None:
+        if self.distribution is not None:  # which includes all errors
             return
         caveat = getattr(self.estimator, "caveat", "")
         estimate = f"the source prior {self.value:.3f} was estimated by {self.name}"
@@ -80,7 +81,7 @@ class SourcePriorMixin:
     """
 
     source_prior: Any
-    _settings: dict[str, Any]  # at fit
+    _settings: dict[str, Any]  # parameters at fit
     _estimated: EstimatedPrior | None  # None where the prior was known at fit
 
     @property
@@ -100,6 +101,7 @@ class SourcePriorMixin:
         return self._estimated.estimator if self._estimated and not is_known(self.source_prior) else None
 
     def _known_prior(self) -> PriorKnowledge:
+        """Return `source_prior` as knowledge of π; raise InputError if it is impossible."""
         return read_prior(self.source_prior)
 
     def _prior_from_fit(self) -> EstimatedPrior | None:
@@ -107,6 +109,7 @@ class SourcePriorMixin:
         if is_known(self.source_prior):
             return None
         before, now = self._settings["source_prior"], self.source_prior
+        # two estimators with the same parameters have the same repr
         if self._estimated is None or (now is not before and repr(now) != repr(before)):
             raise InputError(
                 f"source_prior was {read_prior(before) if is_known(before) else before} when {type(self).__name__} was "
@@ -116,7 +119,7 @@ class SourcePriorMixin:
 
 
 def estimate_source_prior(estimator: Any, source: Source, random_state: Any = None) -> EstimatedPrior:
-    """Fit an estimator of the prior (None is KM2) to the source's scaled rows."""
+    """Fit an estimator of the prior (None is KM2) to the source's scaled rows; return its estimate and its error."""
     if estimator is None:
         estimator = KM2(scenario=source.scenario, standardize=False, random_state=random_state)  # type: ignore[arg-type]
     else:
@@ -124,7 +127,7 @@ def estimate_source_prior(estimator: Any, source: Source, random_state: Any = No
         if random_state is not None and hasattr(estimator, "get_params"):
             seeded(estimator, random_state)
     check_scenario(estimator, source.scenario)
-    with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # given for the source already
+    with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # these were already given for the source
         estimator.fit(source.rows[:], source.labeled, **_fit_arguments(estimator, source))
     name, prior = type(estimator).__name__, getattr(estimator, "prior_", None)
     if not is_number(prior) or not 0 <= prior < 1:  # type: ignore[operator]
@@ -132,25 +135,29 @@ def estimate_source_prior(estimator: Any, source: Source, random_state: Any = No
             f"{name} has the prior_ {prior!r} after fit, but a number from 0 to below 1 is expected; pass another "
             "estimator or a known source_prior."
         )
-    given = getattr(estimator, "prior_influence_", None)
-    if given is None:
+    if getattr(estimator, "prior_influence_", None) is None:
         return EstimatedPrior(estimator, float(prior), None, getattr(estimator, "prior_distribution_", None))  # type: ignore[arg-type]
-    by_row = np.asarray(given, dtype=float)
+    return EstimatedPrior(estimator, float(prior), _read_influence(estimator, source))  # type: ignore[arg-type]
+
+
+def _read_influence(estimator: Any, source: Source) -> PriorInfluence | None:
+    """Read the `prior_influence_` of a fitted estimator, one number for each row; None where it is not finite."""
+    by_row = np.asarray(estimator.prior_influence_, dtype=float)
     if by_row.shape != source.labeled.shape:
         raise InputError(
-            f"{name} has a prior_influence_ of shape {by_row.shape}, but one number for each of {len(source.labeled)} "
-            "rows is expected."
+            f"{type(estimator).__name__} has a prior_influence_ of shape {by_row.shape}, but one number for each of "
+            f"{len(source.labeled)} rows is expected."
         )
-    influence, P, U = None, source.positive, source.population
-    if np.isfinite(by_row).all():
-        # under censoring a labelled row is in both samples, and its influence counts once, with the population's
-        on_P = by_row[P] if source.scenario == "case-control" else np.zeros(len(P))
-        influence = PriorInfluence(on_P, by_row[U], source.observation[P], source.observation[U])
-    return EstimatedPrior(estimator, float(prior), influence)  # type: ignore[arg-type]
+    if not np.isfinite(by_row).all():  # KM gives NaN where it found no prior, whose error is then unknown
+        return None
+    P, U = source.positive, source.population
+    # under censoring a labelled row is in both samples, and its influence counts once, with the population's
+    on_P = by_row[P] if source.scenario == "case-control" else np.zeros(len(P))
+    return PriorInfluence(on_P, by_row[U], source.observation[P], source.observation[U])
 
 
 def check_scenario(source_prior: Any, scenario: str) -> None:
-    """Raise InputError if an estimator of the prior has another scenario."""
+    """Raise InputError if an estimator of the prior has another `scenario` than the source."""
     own = getattr(source_prior, "scenario", scenario)
     if own != scenario:
         raise InputError(
@@ -160,7 +167,10 @@ def check_scenario(source_prior: Any, scenario: str) -> None:
 
 
 def _fit_arguments(estimator: Any, source: Source) -> dict[str, Any]:
-    """Return the metadata of rows that an estimator's fit takes, and warn where it takes no weights."""
+    """Return the row metadata of the source (shared rows, weights, groups) that the estimator's fit takes.
+
+    Warns where the source has weights but the estimator takes none.
+    """
     metadata = {"shared": source.shared_argument, "weights": source.weights, "groups": source.groups}
     arguments = {
         name: value

@@ -151,32 +151,35 @@ class KM2(PUEstimator):
             raise InputError("a prior of the curve lies outside [0, 1); pass numbers from 0 to below 1.")
         ratios = 1 / (1 - prior)
         distance, slope = np.zeros(len(ratios)), np.zeros(len(ratios))
-        start = None
+        start = None  # set of points with which each search begins: the result of the last one
         with threads.one_blas_thread():
             hull = build_hull(*self._problem, self.bandwidth_)
             for k in np.argsort(ratios):
                 if ratios[k] > 1:  # at 1 the point is μ_U itself: d = 0
-                    at = hull.project(ratios[k], start=start)
-                    distance[k], slope[k], start = at.distance, at.slope, at.weights > 0
+                    nearest = hull.project(ratios[k], start=start)
+                    distance[k], slope[k], start = nearest.distance, nearest.slope, nearest.weights > 0
         return DistanceCurve(ratios, distance, slope, self.thresholds_)
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        """Find the bandwidth, build the hull of the rows or of groups of them, and find the prior and its error."""
         sample = self._select_rows(source, rng)
         rows = self._reduce_features(source.scaling.rows(source.table.values, sample.rows)[:])
-        many = len(rows) > self.max_rows
+        is_grouped = len(rows) > self.max_rows
         with (
-            threads.one_blas_thread() if many or len(rows) <= _SMALL else nullcontext(),
+            threads.one_blas_thread() if is_grouped or len(rows) <= _SMALL else nullcontext(),
             track_progress(type(self).__name__, 4) as step,
         ):
             step()
             if isinstance(self.bandwidth, str):
-                some = replace(sample, rows=np.arange(len(rows))).subsample(_SEARCH_ROWS if many else len(rows), rng)
-                self.bandwidth_ = search_bandwidth(rows[some.rows], some.p, some.u, unbiased=many)
+                # `rows` is an array of the sample alone, so its rows are numbered anew
+                count = _SEARCH_ROWS if is_grouped else len(rows)
+                searched = replace(sample, rows=np.arange(len(rows))).subsample(count, rng)
+                self.bandwidth_ = search_bandwidth(rows[searched.rows], searched.p, searched.u, unbiased=is_grouped)
             else:
                 self.bandwidth_ = float(self.bandwidth)
             step()
             group = None
-            if many:
+            if is_grouped:  # rows are put in the order of their groups, as `build_hull` expects
                 group = group_similar_rows(rows, sample, self.bandwidth_, min(self.max_rows, _POINTS), rng)
                 order = np.argsort(group, kind="stable")
                 rows, sample, group = rows[order], sample.take(order), group[order]
@@ -186,38 +189,49 @@ class KM2(PUEstimator):
             influence = self._find_prior(hull, sample, RowInfluence(sample, source.observation[sample.rows]), step)
         self.prior_influence_ = np.zeros(len(source.labeled))
         self.prior_influence_[sample.rows] = influence
-        by_observation = np.bincount(source.observation, self.prior_influence_)
+        by_observation = np.bincount(source.observation, self.prior_influence_)  # rows of one observation move together
         self.standard_error_ = float(np.sqrt(by_observation @ by_observation))
 
-    def _find_prior(self, hull: Hull, sample: HullSample, rows: RowInfluence, step: Callable[[], None]) -> Floats:
-        """Find λ and the prior, warn where they are doubtful, and return the influence of each row on the prior."""
+    def _find_prior(
+        self, hull: Hull, sample: HullSample, row_influence: RowInfluence, step: Callable[[], None]
+    ) -> Floats:
+        """Find λ and the prior, warn where they are doubtful, and return the influence of each row on the prior.
+
+        The influence is NaN where no prior is found. `step` reports progress.
+        """
         m, n = effective_size(sample.p), effective_size(sample.u)
         start, largest = hull.project(_START), 1 / (1 - _LARGEST_PRIOR)
-        thresholds = _thresholds(hull, start, rows, min(m, n))
+        thresholds = _thresholds(hull, start, row_influence, min(m, n))
         self.separation_ = hull.separation
         self.thresholds_ = {rule: slope for rule, (slope, _) in thresholds.items()}
-        threshold, influence = thresholds[self.rule]
+        threshold, threshold_influence = thresholds[self.rule]
         step()
-        # More than the ridge alone, and a slope that is yet to grow: with few rows in many features, d is a line.
-        apart = hull.separation > max(_NO_SEPARATION, sqrt(2 * RIDGE) * float(np.linalg.norm(sample.u - sample.p)))
-        apart &= threshold < (1 - 1e-6) * hull.separation
-        end = hull.find_slope(threshold, most=largest) if apart else hull.project(largest)
-        is_found = apart and end.ratio < largest
+        # The separation must exceed what the ridge alone gives, and the slope must still have to grow: with few rows in
+        # many features, d is a line.
+        is_separable = hull.separation > max(
+            _NO_SEPARATION, sqrt(2 * RIDGE) * float(np.linalg.norm(sample.u - sample.p))
+        )
+        is_separable &= threshold < (1 - 1e-6) * hull.separation
+        end = hull.find_slope(threshold, largest=largest) if is_separable else hull.project(largest)
+        is_found = is_separable and end.ratio < largest
         self.ratio_, self.prior_ = end.ratio, 1 - 1 / end.ratio
         self.converged_ = start.converged and end.converged
+        # expected ‖μ_U − μ_P‖² of two samples of one population
         self._warn(sample, is_found, noise=float((1 - hull.K.mean()) * (1 / m + 1 / n)))
-        return _influence(hull, end, influence, rows) if is_found else np.full_like(influence, np.nan)
+        if not is_found:
+            return np.full_like(threshold_influence, np.nan)
+        return _prior_influence(hull, end, threshold_influence, row_influence)
 
     def _select_rows(self, source: Source, rng: np.random.Generator) -> HullSample:
-        """Return distinct rows of the source, and warn where they are a sample, or have few positives."""
-        sample, most, name = HullSample.from_source(source), max(_ROWS, 2 * self.max_rows), type(self).__name__
-        if len(sample.rows) > most:
+        """Return distinct rows of the source, and warn where they are a subsample, or have few positives."""
+        sample, limit, name = HullSample.from_source(source), max(_ROWS, 2 * self.max_rows), type(self).__name__
+        if len(sample.rows) > limit:
             warn(
-                f"{name} uses {most} of {len(sample.rows)} rows, drawn at random, since its time grows with their "
-                f"square; raise max_rows above {most // 2} to use more.",
+                f"{name} uses {limit} of {len(sample.rows)} rows, drawn at random, since its time grows with their "
+                f"square; raise max_rows above {limit // 2} to use more.",
                 ApproximationWarning,
             )
-        sample = sample.subsample(most, rng)
+        sample = sample.subsample(limit, rng)
         m = int(np.count_nonzero(sample.p))
         if min(m, source.P.observations) < 5:
             warn(
@@ -239,10 +253,14 @@ class KM2(PUEstimator):
             ApproximationWarning,
         )
         centred = rows - rows.mean(axis=0)
+        # right singular vectors are the principal axes
         return np.asarray(centred @ np.linalg.svd(centred, full_matrices=False)[2][: self.components].T)
 
     def _warn(self, sample: HullSample, is_found: bool, noise: float) -> None:
-        """Warn where P and U are not separable, or hardly, or the solver did not converge."""
+        """Warn where P and U are not separable, or hardly, or the solver did not converge.
+
+        `noise` is the expected squared distance of two samples of one population.
+        """
         name, m, n = type(self).__name__, np.count_nonzero(sample.p), np.count_nonzero(sample.u)
         rows = f"{m} positive rows and {n} rows of the population (distance {self.separation_:.2g}"
         if not is_found:
@@ -265,6 +283,7 @@ class KM2(PUEstimator):
             )
 
     def _check_parameters(self) -> None:
+        """Raise InputError for a bandwidth that is neither "search" nor a positive number."""
         super()._check_parameters()
         if not (isinstance(self.bandwidth, str) and self.bandwidth == "search"):
             check_bandwidth(self.bandwidth, "'search'")
@@ -290,33 +309,40 @@ class KM1(KM2):
     rule = "KM1"
 
 
-def _thresholds(hull: Hull, start: NearestPoint, rows: RowInfluence, size: float) -> dict[str, tuple[float, Floats]]:
-    """Compute the slope at which each rule takes d to have left zero, and the influence of each row on it.
+def _thresholds(
+    hull: Hull, start: NearestPoint, row_influence: RowInfluence, size: float
+) -> dict[str, tuple[float, Floats]]:
+    """Compute the slope at which each rule takes d to have left zero, and the influence of each row on that slope.
 
+    KM1: 1/√size. KM2: 0.8·d(1.05)/0.05 + 0.2·‖μ_U − μ_P‖, between the mean slope at the start and the largest slope.
     `start` is the nearest point at λ = 1.05, `size` the effective min(m, n).
     """
-    begin = np.zeros_like(rows.masses[0])
-    km1 = 1 / sqrt(size), begin
-    if start.distance > 1e-5 * hull.separation:  # else still inside the hull, up to rounding, where no row moves it
+    start_influence = np.zeros_like(row_influence.masses[0])  # of each row on d(1.05)
+    km1 = 1 / sqrt(size), start_influence  # depends on the sizes alone
+    if start.distance > 1e-5 * hull.separation:  # else inside the hull, up to rounding: d = 0, which no row changes
         residual = hull.values(_START * hull.a + hull.p - start.weights)
-        begin = rows.on_mean(residual, _START, 1 - _START) / start.distance
-    line = rows.on_mean(hull.values(hull.a), 1.0, -1.0) / max(hull.separation, 1e-300)
+        start_influence = row_influence.on_mean(residual, _START, 1 - _START) / start.distance
+    separation_influence = row_influence.on_mean(hull.values(hull.a), 1.0, -1.0) / max(hull.separation, 1e-300)
     slope = 0.8 * start.distance / (_START - 1) + 0.2 * hull.separation
-    km2 = slope, 0.8 / (_START - 1) * begin + 0.2 * line
+    km2 = slope, 0.8 / (_START - 1) * start_influence + 0.2 * separation_influence
     return {"KM1": km1 if km1[0] <= 0.9 * hull.separation else km2, "KM2": km2}
 
 
-def _influence(hull: Hull, end: NearestPoint, on_threshold: Floats, rows: RowInfluence) -> Floats:
-    """Compute the influence of each row on the prior from that on the threshold.
+def _prior_influence(hull: Hull, end: NearestPoint, threshold_influence: Floats, row_influence: RowInfluence) -> Floats:
+    """Compute the influence of each row on the prior from that on the threshold; NaN where the slope does not grow.
 
+    `end` is the nearest point at the λ at which the slope passes the threshold.
     On its face the distance is a smooth function of μ_U and μ_P. With δu and δa the changes of u and a,
     δ(d′) = (⟨δa, w⟩ + ⟨Πa, δu⟩)/d − d′⟨w, δu⟩/d², δλ = (δ(threshold) − δ(d′))/d″ and δπ = δλ/λ².
     """
-    bend = (end.curvature - end.slope**2) / max(end.distance, 1e-300)
+    second_derivative = (end.curvature - end.slope**2) / max(end.distance, 1e-300)  # d″
     if not (end.distance > 0 and end.curvature - end.slope**2 > 1e-9 * hull.aa):
-        return np.full_like(on_threshold, np.nan)
+        return np.full_like(threshold_influence, np.nan)
+    # w = u − v and Πa, at all rows
     residual, orthogonal = hull.values(end.ratio * hull.a + hull.p - end.weights), hull.values(hull.a - end.derivative)
-    u = end.ratio, 1 - end.ratio  # weights of μ_U and μ_P
-    slope = (rows.on_mean(residual, 1.0, -1.0) + rows.on_mean(orthogonal, *u)) / end.distance
-    slope -= end.slope * rows.on_mean(residual, *u) / end.distance**2
-    return np.asarray((on_threshold - slope) / bend / end.ratio**2)
+    u = end.ratio, 1 - end.ratio  # weights of μ_U and μ_P in u
+    slope_influence = (
+        row_influence.on_mean(residual, 1.0, -1.0) + row_influence.on_mean(orthogonal, *u)
+    ) / end.distance
+    slope_influence -= end.slope * row_influence.on_mean(residual, *u) / end.distance**2
+    return np.asarray((threshold_influence - slope_influence) / second_derivative / end.ratio**2)

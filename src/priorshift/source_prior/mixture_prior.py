@@ -30,8 +30,8 @@ from priorshift.warning_records import suppress_warnings, warn
 
 _OVERLAP = 0.1  # above which a warning gives the range of possible priors
 _OPEN = 0.9  # width above which an interval is uninformative
-_KM2_LIMIT = 0.4  # a prior up to which KM2 does not fall far below it
-_KM2_ERROR = 0.07  # scale of its error below the prior
+_KM2_LIMIT = 0.4  # largest prior for which KM2's estimate is rarely far below the prior
+_KM2_ERROR = 0.07  # scale of KM2's error below the prior
 _KM2_FAILS = 0.05  # probability that its estimate is near 0 whatever the prior is, as with few positives
 
 
@@ -117,7 +117,7 @@ class MixturePrior(PUEstimator):
     takes_weights = True
     scored_: ScoredSource
     audit_: AuditedPrior | None
-    _given: ScoredSource | None = None
+    _scored_before: ScoredSource | None = None  # scores that `fit_scores` passes to `_fit`
 
     def __init__(
         self,
@@ -145,49 +145,59 @@ class MixturePrior(PUEstimator):
         self.random_state = random_state
 
     def fit_scores(self, source: Source, scored: ScoredSource) -> Self:
-        """Fit the estimator to a source that was scored before."""
-        self._given = scored
+        """Fit the estimator to a source that was already scored."""
+        self._scored_before = scored
         try:
             return self.fit_source(source)
         finally:
-            self._given = None
+            self._scored_before = None
 
     def fit_counts(
         self, counts: PopulationCounts, law: tuple[Floats, Floats], km2_prior: float, sizes: tuple[int, int]
     ) -> Self:
-        """Fit the estimator to p-values that were counted; `law` is π and w of the largest mixture."""
+        """Fit the estimator to counts of p-values, without rows.
+
+        `law` is π and w of the largest mixture in each repetition, `sizes` the labelled and unlabelled rows.
+        """
         self._check_parameters()
         self._forget()
         self.km2_prior_ = km2_prior
-        self._conclude(counts, law)
+        self._compute_posterior(counts, law)
         self.few_positives_ = counts.m < FEW_POSITIVES
         self._warn(*sizes)
-        self._layout = None
+        self._layout = None  # marks a finished fit; without rows, the columns are not known
         return self
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        """Score the source, estimate KM2's prior, and compute the posterior of π from the counts of p-values."""
         with one_blas_thread(), track_progress("MixturePrior", 3) as step:
             step()
             settings = self.model, self.repeats, self.folds, rng, self.fit_rows
-            scored = self.scored_ = self._given or ScoredSource.fit(source, *settings)
+            scored = self.scored_ = self._scored_before or ScoredSource.fit(source, *settings)
             step()
             self.km2_prior_ = self.fit_km2(source, rng) if self.use_km2 else float("nan")
             step()
             predicted = scored.predicted(scored.p_values)
             on_P, on_U = 1.0, 1.0  # design effects of groups, for the mean of the predicted posteriors
-            if not source.is_even:
+            if not source.is_even:  # rows have weights, copies or groups
                 own = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
                 on_P, on_U = source.design_effects(scored.predicted(own), predicted)
-            m, mass = source.P.size, source.U.size / on_U * source.U.mass
-            counts = PopulationCounts.from_p_values(scored.p_values, round(m), m / on_P, mass)
+            # rows count as many as their effective number, so that the posterior is as wide as it should be
+            m, weights = source.P.size, source.U.size / on_U * source.U.mass
+            counts = PopulationCounts.from_p_values(scored.p_values, round(m), m / on_P, weights)
             audit = None if source.audit is None else SampleAudit.from_source(source, source.audit, predicted)
-            self._conclude(counts, scored.mixture, audit)
+            self._compute_posterior(counts, scored.mixture, audit)
         self.few_positives_ = source.P.observations < FEW_POSITIVES
         warn_of_few_positives(len(source.positive), source.P.observations)
         self._warn(*source.sizes)
 
-    def _conclude(self, counts: PopulationCounts, law: tuple[Floats, Floats], audit: SampleAudit | None = None) -> None:
-        """Compute the posterior of π from the counts, KM2's estimate and an audit."""
+    def _compute_posterior(
+        self, counts: PopulationCounts, law: tuple[Floats, Floats], audit: SampleAudit | None = None
+    ) -> None:
+        """Compute the posterior of π from the counts, KM2's estimate and an audit, and the attributes that it gives.
+
+        `law` is π and w of the largest mixture in each repetition.
+        """
         posterior, self.overlap_ = prior_posterior(counts)
         priors, self.weights_ = law
         self.mixture_prior_ = float(priors.mean())
@@ -208,14 +218,18 @@ class MixturePrior(PUEstimator):
     def update_with_target(
         self, distribution: PiecewiseUniform, values: Floats, target: Target, ratio: float
     ) -> PiecewiseUniform:
-        """Update a distribution of π with a target, as if R were known: the mean improves, the spread is too small."""
+        """Update a distribution of π with a target, as if R were known to be `ratio`.
+
+        `values` are the p-values of the target's rows, shape (repeats, rows). The mean improves, but the spread is too
+        small, since R has an error.
+        """
         check_is_fitted(self)
         size = target.size / target.design_effect(self.scored_.predicted(values, ratio))
         counts = posterior_counts(values, self._target_evidence.source.ranked, size * target.mass)
         return self.update_with_counts(distribution, counts, ratio)
 
     def update_with_counts(self, distribution: PiecewiseUniform, counts: Floats, ratio: float) -> PiecewiseUniform:
-        """Update a distribution of π with a target's `posterior_counts`."""
+        """Update a distribution of π with a target's `posterior_counts`, as if R were known to be `ratio`."""
         with one_blas_thread():
             return distribution.times(self._target_evidence.log_likelihood(counts, ratio, distribution.middles))
 
@@ -235,6 +249,7 @@ class MixturePrior(PUEstimator):
                 return float("nan")
 
     def _warn(self, m: int, n: int) -> None:
+        """Warn where the interval is uninformative or the classes overlap; m and n are labelled and unlabelled rows."""
         low, high = self.interval_
         if self.is_uninformative_:
             warn(
@@ -251,13 +266,18 @@ class MixturePrior(PUEstimator):
             )
 
     def _check_parameters(self) -> None:
+        """Raise InputError for a model that gives no scores."""
         super()._check_parameters()
         if self.model is not None:
             check_model(self.model)
 
 
 def _km2_log_likelihood(shares: Floats, km2: float) -> Floats:
-    """Compute the log-likelihood of KM2's estimate given each π: constant below the estimate, and above the limit."""
-    above = np.maximum(np.minimum(shares, _KM2_LIMIT) - km2, 0.0)
-    law = stats.t(4)
-    return np.asarray(np.log(law.pdf(above / _KM2_ERROR) / law.pdf(0.0) + _KM2_FAILS))
+    """Compute the log-likelihood of KM2's estimate `km2` given each π in `shares`.
+
+    It falls with the excess of π over the estimate, by Student's density; it is constant below the estimate and above
+    the limit. `_KM2_FAILS` keeps it from falling further, since KM2 may fail for any π.
+    """
+    excess = np.maximum(np.minimum(shares, _KM2_LIMIT) - km2, 0.0)
+    student = stats.t(4)
+    return np.asarray(np.log(student.pdf(excess / _KM2_ERROR) / student.pdf(0.0) + _KM2_FAILS))

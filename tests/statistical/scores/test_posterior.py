@@ -53,7 +53,7 @@ def test_posterior_is_that_of_a_loop_over_models_and_priors():
     m, edges = 25, np.array([0.0, 0.3, 0.9, 1.0])
     bins = np.unique(np.round(posterior._EDGES * (m + 1))) / (m + 1)  # whole ranks among 25
     counts = np.stack([np.histogram(v, bins)[0] for v in values]).astype(float)
-    found, overlap = posterior._on(edges, PopulationCounts(counts, m, m))
+    found, overlap = posterior._posterior_on_steps(edges, PopulationCounts(counts, m, m))
     of_prior = np.diff(stats.beta(0.5, 0.5).cdf(edges))
     of_steps, of_overlap, shapes = np.zeros(3), 0.0, [*models()]
     for count in counts:
