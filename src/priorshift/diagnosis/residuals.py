@@ -218,7 +218,7 @@ class KernelFeatures:
 
     @classmethod
     def fit(cls, samples: Sequence[Rows | Floats], prepare: Callable[[Floats], Floats]) -> KernelFeatures:
-        """Choose landmarks from P, U and T in even steps, and orthonormalise; `prepare` maps rows to the kernel's input."""
+        """Choose landmarks of P, U and T in even steps, and orthonormalise; `prepare` maps rows to the input."""
         total = sum(map(len, samples))
         chosen = [evenly_spaced(len(x), round(_LANDMARKS * len(x) / total)) for x in samples]
         landmarks = np.concatenate([prepare(x[rows]) for x, rows in zip(samples, chosen, strict=True)])
@@ -365,7 +365,7 @@ def _fit_ridge(gram: Floats, moment: Floats) -> Floats:
 
 
 def _held_out_scores(rows: Rows, fold: Index, features: Callable[[Floats], Singles], beta: Floats) -> Floats:
-    """Score each row by the model that was fitted without its fold; `fold` and the scores have shape (repeats, rows)."""
+    """Score each row by the model fitted without its fold; `fold` and the scores have shape (repeats, rows)."""
     scores, single = np.empty(fold.shape), beta.astype(np.float32)
     for first in range(0, len(rows), _BLOCK_ROWS):
         at = slice(first, first + _BLOCK_ROWS)
@@ -406,7 +406,7 @@ class ResidualFeatures:
         return cls(kernel, columns, cosines, positive_means, factor, rows, bins, prepare)
 
     def resample(self, samples: Samples, signs: Signs) -> tuple[FeatureMeans, FeatureMeans, FeatureMeans]:
-        """Return the means over P, U and T, with resamples, of the kernel's coordinates, the cosines and the columns."""
+        """Return the means over P, U and T, with resamples, of kernel coordinates, cosines and columns."""
         landmarks = len(self.kernel.landmarks)
         # features are in this order: kernel values at the landmarks, cosines of the score, columns
         of_score = slice(landmarks, landmarks + len(self.cosines))
