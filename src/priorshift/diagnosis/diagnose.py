@@ -26,10 +26,10 @@ from priorshift.progress import track_progress
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.warning_records import WarningRecord, WarningsByName, record_warnings
 
-# p-values of label shift that are computed again with more resamples: of one target, and of one of several
+# p-values of label shift below which it is tested again with more resamples: for one target, and for several
 _RETEST_ONE, _RETEST_SEVERAL = 0.1, 0.01
 _MORE_RESAMPLES, _MOST_RESAMPLES = 4999, 19_999
-_MOST_SIGNS = 10**8  # in memory
+_MOST_SIGNS = 10**8  # random signs in memory: resamples times rows
 
 
 def diagnose(
@@ -170,7 +170,7 @@ def diagnose_targets(
 
 
 def _make_estimator(method: Any, **settings: Any) -> WitnessShift:
-    """Return the default estimator with these settings, or the given one if it is a WitnessShift."""
+    """Return the default estimator with these settings, or `method` itself if it is a WitnessShift; refuse others."""
     estimator = make_estimator(method, settings)
     if isinstance(estimator, WitnessShift):
         return estimator
@@ -184,23 +184,23 @@ def _make_estimator(method: Any, **settings: Any) -> WitnessShift:
 def diagnose_target(
     problem: Problem, estimator: WitnessShift, *, threshold: float | None = None, records: Sequence[WarningRecord] = ()
 ) -> Diagnosis:
-    """Diagnose the only target of a problem; `records` are warnings that were issued while it was loaded."""
+    """Diagnose the only target of a problem; the verdict quotes `records`, warnings issued while it was loaded."""
     if problem.kind != "rows":
         raise InputError(
             "A diagnosis needs the rows of all samples, not sketches, histograms or streams. Pass tables that fit into "
             "memory, or estimate the prior alone."
         )
-    with record_warnings(*TABLE_WARNINGS, show=True) as more:
+    with record_warnings(*TABLE_WARNINGS, show=True) as fit_records:
         source = _FittedSource.fit(estimator, problem, threshold)
         parts, _ = source.diagnose(problem.target)
     settings, columns = run_settings(estimator, problem, threshold), problem_columns(problem)
-    return Diagnosis(**vars(parts), verdict=judge(parts, [*records, *more]), columns=columns, settings=settings)
+    return Diagnosis(**vars(parts), verdict=judge(parts, [*records, *fit_records]), columns=columns, settings=settings)
 
 
 def diagnose_all_targets(
     problem: Problem, estimator: WitnessShift, *, threshold: float | None = None, records: Sequence[WarningRecord] = ()
 ) -> Diagnoses:
-    """Diagnose all targets of a problem; `records` are warnings that were issued while it was loaded."""
+    """Diagnose all targets of a problem; verdicts quote `records`, warnings issued while it was loaded."""
     settings, columns = run_settings(estimator, problem, threshold), problem_columns(problem)
     with record_warnings(*TABLE_WARNINGS, show=True) as source_records:
         source = _FittedSource.fit(estimator, problem, threshold)
@@ -213,10 +213,10 @@ def diagnose_all_targets(
     p_values = holm_adjusted([diagnosed.label_shift_test.p_value for diagnosed in parts.values()])
     diagnoses = {}
     for (name, diagnosed), p_value in zip(parts.items(), p_values, strict=True):
-        # warnings from reading tables, except those that name another target
+        # warnings from reading tables, except those whose message names another target only
         own, others = f"target {name!r}", [f"target {other!r}" for other in parts if other != name]
-        about = [one for one in records if own in one[1] or not any(other in one[1] for other in others)]
-        verdict = judge(diagnosed, [*about, *source_records, *target_records[name]], p_value, len(parts))
+        relevant = [record for record in records if own in record[1] or not any(other in record[1] for other in others)]
+        verdict = judge(diagnosed, [*relevant, *source_records, *target_records[name]], p_value, len(parts))
         diagnoses[name] = Diagnosis(**vars(diagnosed), verdict=verdict, columns=columns, settings=settings)
     estimates = {name: diagnosed.estimate for name, diagnosed in parts.items()}
     compared = compare_targets(estimates, influences, estimator.confidence, problem.by)
@@ -231,13 +231,13 @@ def problem_columns(problem: Problem) -> tuple[ColumnUse, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _FittedSource:
-    """The fitted estimator with its source, which all targets have in common."""
+    """The fitted estimator and what else all targets of a problem have in common."""
 
     estimator: WitnessShift
     source: Source
     problem: Problem
-    threshold: float | None
-    drivers: tuple[Driver, ...]
+    threshold: float | None  # target prior that conclusions refer to; None for the source prior
+    drivers: tuple[Driver, ...]  # columns that distinguish positives from the population
 
     @classmethod
     def fit(cls, estimator: WitnessShift, problem: Problem, threshold: float | None) -> _FittedSource:
@@ -248,13 +248,13 @@ class _FittedSource:
         return cls(fitted, source, problem, threshold, drivers(source, fitted.witness))
 
     def diagnose(self, target: Sample, targets: int = 1) -> tuple[DiagnosisParts, TargetFit]:
-        """Compute the parts of the diagnosis of a target, one of several, from its fit."""
+        """Return the parts of the diagnosis of a target, one of `targets`, and its fit."""
         estimator, rng = self.estimator, np.random.default_rng(self.estimator.scored_.seed)
         fit = estimator.fit_target(estimator.target_of(target))
-        fit = replace(fit, estimate=with_columns(self.problem, fit.estimate))  # says how columns were used
-        from_rows = isinstance(estimator.prior_estimator_, MixturePrior)
-        inputs = DiagnosisInput(self.source, fit, estimator.confidence, self.threshold, from_rows, rng)
-        # More resamples of a small p-value make it depend less on the seed, and let it stay small when adjusted.
+        fit = replace(fit, estimate=with_columns(self.problem, fit.estimate))  # records how columns were used
+        prior_from_rows = isinstance(estimator.prior_estimator_, MixturePrior)
+        inputs = DiagnosisInput(self.source, fit, estimator.confidence, self.threshold, prior_from_rows, rng)
+        # With more resamples a small p-value depends less on the seed, and can stay small when it is adjusted.
         below, more = _RETEST_ONE, min(_MORE_RESAMPLES, _MOST_SIGNS // (len(self.source.labeled) + len(fit.target)))
         if targets > 1:
             below, more = _RETEST_SEVERAL, min(max(targets * RESAMPLES, more), _MOST_RESAMPLES)
@@ -283,12 +283,12 @@ def run_settings(estimator: WitnessShift, problem: Problem, threshold: float | N
     tables = [sample.data for sample in (problem.unlabeled, problem.positive, *problem.targets.values())]
     dropped = list(dict.fromkeys(column for table in tables for column in table.dropped if column != problem.by))
     stated = {name: getattr(problem.columns, name) for name in ("shared", "audit", "weights", "groups")}
-    more = {**stated, "drop": dropped or None, "threshold": threshold, "by": problem.by}
-    return settings | {name: _plain_setting(value) for name, value in more.items() if value is not None}
+    stated |= {"drop": dropped or None, "threshold": threshold, "by": problem.by}
+    return settings | {name: _plain_setting(value) for name, value in stated.items() if value is not None}
 
 
 def _plain_setting(value: Any) -> Any:
-    """Convert a setting to plain values for JSON; an object becomes what Python shows of it."""
+    """Convert a setting to plain values for JSON; an object becomes its repr, or the call that created it."""
     if isinstance(value, Mapping):  # columns that were passed as values
         return {name: "values" for name in value}
     if isinstance(value, (list, tuple)):
@@ -300,7 +300,7 @@ def _plain_setting(value: Any) -> Any:
     if isinstance(value, np.random.Generator):
         return "a Generator"
     distribution = getattr(value, "dist", None)
-    if distribution is not None and hasattr(distribution, "name"):  # frozen, its own repr is an address
+    if distribution is not None and hasattr(distribution, "name"):  # of scipy, whose repr is an address
         arguments = [*map(repr, value.args), *(f"{name}={number!r}" for name, number in value.kwds.items())]
         return f"scipy.stats.{distribution.name}({', '.join(arguments)})"
     return repr(value)

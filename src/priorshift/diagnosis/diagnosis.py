@@ -122,6 +122,7 @@ class Diagnosis(DiagnosisParts):
         write(self, path, title=title, command=command)
 
     def __str__(self) -> str:
+        """Return the page: verdict, estimate, a section for each question, and what to do next."""
         parts = [str(self.verdict), str(self.estimate)]
         for name, question in _QUESTIONS.items():
             text = self.planning.composition if name == "planning" else getattr(self, name).text
@@ -201,6 +202,7 @@ class Diagnoses(TargetResults[Diagnosis]):
             all targets have in common: "columns", "settings" and "drivers".
         """
         estimates, targets = self.estimates.to_dict(), {}
+        # drivers are empty for targets without an estimate, so take those of a target that has them
         common = max((_source_parts(d) for d in self.values()), key=lambda part: len(part["drivers"]), default={})
         for (name, d), row in zip(self.items(), self.records(), strict=True):
             own = {key: part for key, part in d.to_dict().items() if key not in common}
@@ -209,6 +211,7 @@ class Diagnoses(TargetResults[Diagnosis]):
         return {"by": self.by, "targets": targets, "equality": estimates["equality"], **common}
 
     def _table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        """Return the header and the cells of the printed table, a row for each target."""
         header = (self.by or "target", "publish?", "estimate", "interval", "no shift: p", "label shift: p")
         rows = []
         for row in self.records():
@@ -221,13 +224,14 @@ class Diagnoses(TargetResults[Diagnosis]):
         return header, rows
 
     def __str__(self) -> str:
+        """Return the table, and below it the main reason of each verdict."""
         lines = [super().__str__(), "p-values are adjusted for the number of targets (Holm)."]
         lines += [wrap_lines(f"{name}: {d.verdict.reasons[0]}") for name, d in self.items() if d.verdict.reasons]
         return "\n".join(lines)
 
 
 def _source_parts(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Return what is the same for all targets of one source."""
+    """Return the parts of a diagnosis that depend on the source alone, as plain values for JSON."""
     return {
         "drivers": [driver.to_dict() for driver in diagnosis.drivers],
         "columns": [column.to_dict() for column in diagnosis.columns],
@@ -236,7 +240,7 @@ def _source_parts(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def holm_adjusted(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values by Holm's rule, except those that are NaN."""
+    """Adjust p-values by Holm's rule; those that are NaN stay and do not count."""
     adjusted = np.array(p_values, dtype=float)
     known = np.isfinite(adjusted)
     adjusted[known] = holm(adjusted[known].tolist())

@@ -23,7 +23,7 @@ from priorshift.result_tables import to_plain
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.warning_records import suppress_warnings
 
-_KM2_ROWS = 1000  # for an estimate that only serves for comparison
+_KM2_ROWS = 1000  # largest number of rows of an estimate that only serves for comparison
 _TAIL = 0.005  # of the distribution of π from the tables alone, beyond which a given π contradicts them
 _MOST_SHARE = 0.5  # of the variance of π̂′: if more comes from π, the tables determine R alone
 _NARROW = 0.1  # width of the interval of π′ that is narrow enough, wherever it comes from
@@ -45,23 +45,23 @@ class DiagnosisInput:
 
     @property
     def ratio(self) -> float:
-        """R̂; NaN where the positives cannot be distinguished from the population, so that R̂ says nothing."""
+        """The estimate of R; NaN where the positives cannot be distinguished from the population."""
         return self.fit.test.ratio if self.fit.is_separable else float("nan")
 
     def target_prior(self, ratio: float, curve: ConfidenceCurve) -> tuple[float, float, float]:
-        """Return π̂′ and the ends of its interval for another estimate of R; NaN, 0 and 1 where there is none."""
+        """Return π̂′ and its interval, from an estimate of R with its curve; NaN, 0 and 1 where there is none."""
         if not (np.isfinite(ratio) and curve.is_known):
             return float("nan"), 0.0, 1.0
         prior, source_prior = self.fit.prior, self.fit.estimate.source_prior
         if not isinstance(curve, TabulatedCurve):
             value = min(max(1 - (1 - source_prior) * ratio, 0.0), 1.0)
-        elif isinstance(prior, DistributionPrior):
+        elif isinstance(prior, DistributionPrior):  # moved so that its mean is the source prior in use
             points, weights = prior.points
             value = curve.mean(np.clip(points + (source_prior - prior.value), 0.0, 1.0), weights)
         else:
             value = curve.mean(source_prior)
         low, high = prior.interval(curve, self.confidence)
-        return value, min(low, value), max(high, value)
+        return value, min(low, value), max(high, value)  # the interval contains the estimate
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ class TextReport(ABC):
         """Sentences of this part, a line for each topic, not wrapped."""
 
     def __str__(self) -> str:
+        """Return the text, wrapped."""
         return wrap_lines(self.text)
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,13 +116,13 @@ class Identification(TextReport):
 
     @property
     def source_prior_text(self) -> str:
-        """The given π, or its range."""
+        """The source prior as text: the value that was given, or its range."""
         is_point = self.source_prior_by == "given"
         return f"{self.source_prior:.3g}" if is_point else format_range(self.source_prior_range)
 
     @property
     def ratio_text(self) -> str:
-        """R̂ with its interval."""
+        """The estimate of R with its interval as text, as in "0.51 (0.46 to 0.57)"."""
         digits = decimals(self.ratio_high - self.ratio_low)
         return f"{self.ratio:.{digits}f} ({self.ratio_low:.{digits}f} to {self.ratio_high:.{digits}f})"
 
@@ -146,14 +147,15 @@ class Identification(TextReport):
 
 
 def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
-    """Determine what the tables say about π and π′."""
+    """Determine what the tables identify: π′, the ratio R alone, or nothing."""
     fit, source, estimate = inputs.fit, inputs.source, inputs.fit.estimate
     prior, test, interval = fit.prior, fit.test, estimate.interval
-    from_tables, others = _prior_from_tables(estimator, source)
+    from_tables, other_estimates = _prior_from_tables(estimator, source)
     low, high = (float(end) for end in prior.range)
+    # standard errors of π̂′ = 1 − (1−π)R̂ that come from R̂ and from π
     ratio_error = test.ratio_error * (1 - prior.value)
     prior_error = test.ratio * prior.error if np.isfinite(test.ratio) else 0.0
-    if not isinstance(prior, PointPrior) and prior.error == 0:  # a range, as a uniform distribution
+    if not isinstance(prior, PointPrior) and prior.error == 0:  # a range counts as a uniform distribution
         prior_error = test.ratio * (high - low) / np.sqrt(12)
     total = ratio_error**2 + prior_error**2
     share = float(prior_error**2 / total) if np.isfinite(total) and total > 0 else 0.0
@@ -163,7 +165,7 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
         level = "nothing"
     elif interval is None or (share > _MOST_SHARE and target_high - target_low > _NARROW):
         level = "ratio"
-    least, most = (float(end) for end in from_tables.prior_distribution_.ppf([_TAIL, 1 - _TAIL]))
+    smallest, largest = (float(end) for end in from_tables.prior_distribution_.ppf([_TAIL, 1 - _TAIL]))
     ratio_low, ratio_high = fit.curve.quantiles(inputs.confidence) if fit.is_separable else (0.0, float("inf"))
     estimates = {
         "MixturePrior": from_tables.prior_,
@@ -180,8 +182,8 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
         source_prior_by=estimate.source_prior_by,
         source_prior_range=(low, high),
         range_from_tables=from_tables.interval_,
-        estimators=estimates | others,
-        contradicted=bool(estimate.source_prior_by in _GIVEN and (high < least or low > most)),
+        estimators=estimates | other_estimates,
+        contradicted=bool(estimate.source_prior_by in _GIVEN and (high < smallest or low > largest)),
         variance_from_prior=share,
         ratio=test.ratio,
         ratio_low=ratio_low,
@@ -198,13 +200,13 @@ def format_range(ends: tuple[float, float]) -> str:
 
 
 def _prior_from_tables(estimator: WitnessShift, source: Source) -> tuple[MixturePrior, dict[str, float]]:
-    """Return MixturePrior fitted to the tables alone, and the estimate of another estimator of π if one was used."""
+    """Return MixturePrior fitted to the tables alone, and the estimate of π by another estimator if one was used."""
     used = estimator.prior_estimator_
     if isinstance(used, MixturePrior) and used.scored_ is estimator.scored_ and used.audit_ is None:
         return used, {}
     names = ("model", "repeats", "folds", "scenario", "standardize", "random_state")
     settings = {name: getattr(estimator, name) for name in names}
-    with suppress_warnings(PriorShiftWarning):  # π is known from elsewhere
+    with suppress_warnings(PriorShiftWarning):  # its warnings do not concern the π in use
         fitted = MixturePrior(**settings, max_rows=_KM2_ROWS).fit_scores(replace(source, audit=None), estimator.scored_)
     is_other = used is not None and not isinstance(used, MixturePrior)
     return fitted, {type(used).__name__: estimator.source_prior_} if is_other else {}

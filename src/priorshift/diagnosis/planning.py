@@ -36,15 +36,15 @@ from priorshift.scores.witness import Witness
 
 SAMPLES = ("positive", "unlabeled", "target")
 _NAMES = {"positive": "labelled positives", "unlabeled": "unlabelled rows", "target": "target rows"}
-_MOST_TIMES = 1e4  # the pilot's rows, beyond which a width counts as unreachable
-_CELLS = 60  # of a distribution of π, of equal angle
-_ROW_FACTORS = (0.25, 1.0, 4.0, 16.0, 64.0)  # at which the posterior of π is computed
+_MOST_TIMES = 1e4  # multiple of the pilot's rows beyond which a width counts as unreachable
+_CELLS = 60  # points by which a distribution of π is approximated
+_ROW_FACTORS = (0.25, 1.0, 4.0, 16.0, 64.0)  # multiples of the rows at which the posterior of π is computed
 _NEGLIGIBLE = 0.05  # share of the width that doubling a sample must save to be recommended
 
 
 @dataclass(frozen=True)
 class Required(TextReport):
-    """What an interval of a wanted width needs; each number of rows is enough by itself."""
+    """Numbers of rows or labels that an interval of a wanted width needs; each is enough by itself."""
 
     width: float  # wanted
     positive: int | None  # rows of this sample where the others stay as they are; None where no number is enough
@@ -62,8 +62,8 @@ class Required(TextReport):
         if self.audited_source is not None:
             needed["audited unlabelled rows"] = self.audited_source
         options = {name: "not reachable" if rows is None else f"{rows:,}" for name, rows in needed.items()}
-        together = "not reachable" if self.all is None else " + ".join(f"{size:,}" for size in self.all)
-        options["all three in proportion"] = together
+        in_proportion = "not reachable" if self.all is None else " + ".join(f"{size:,}" for size in self.all)
+        options["all three in proportion"] = in_proportion
         return f"A width of {self.width:g} needs one of: {'; '.join(f'{k}: {v}' for k, v in options.items())}."
 
 
@@ -76,19 +76,19 @@ class Planning(TextReport):
     sizes: dict[str, int]  # rows of the three samples
     confidence: float
     reason: str | None = None  # why nothing can be planned
-    _pilot: _Pilot | None = field(default=None, repr=False)
+    _pilot: _Pilot | None = field(default=None, repr=False)  # predicts widths; None where nothing can be planned
 
     def predict(self, *, positive: int | None = None, unlabeled: int | None = None, target: int | None = None) -> float:
         """Return the expected width with other numbers of rows; NaN where nothing can be planned."""
-        times = []
+        multiples = []  # of the rows of each sample
         for name, rows in zip(SAMPLES, (positive, unlabeled, target), strict=True):
             if rows is not None and not (is_number(rows) and 2 <= rows < np.inf):
                 raise InputError(f"{name} is {rows!r}, but must be a number of rows, 2 or more. Change it or omit it.")
-            times.append(1.0 if rows is None else rows / self.sizes[name])
-        return float("nan") if self._pilot is None else self._pilot.width(*times)
+            multiples.append(1.0 if rows is None else rows / self.sizes[name])
+        return float("nan") if self._pilot is None else self._pilot.width(*multiples)
 
     def required(self, width: float) -> Required:
-        """Return the numbers of rows, including those that there are, that an interval of this width needs."""
+        """Return the total numbers of rows that an interval of this width needs, including the present ones."""
         if not (is_number(width) and 0 < width < 1):
             raise InputError(f"width is {width!r}, but must be between 0 and 1. Pass the width of the interval.")
         pilot = self._pilot
@@ -96,11 +96,15 @@ class Planning(TextReport):
             return Required(float(width), None, None, None, None, None, None)
         rows = [self.sizes[name] for name in SAMPLES]
 
-        def needed(*grown: int) -> tuple[int, ...] | None:
-            """Return the rows of the samples with these numbers, if they alone grow in proportion."""
-            least = 2 / min(rows[k] for k in grown)
-            times = _smallest_factor(lambda x: pilot.width(*(x if k in grown else 1.0 for k in range(3))), width, least)
-            return None if times is None else tuple(max(ceil(times * rows[k] - 1e-9), 2) for k in grown)
+        def needed(*enlarged: int) -> tuple[int, ...] | None:
+            """Return the rows needed of some samples (0, 1, 2 for P, U, T), if they alone grow, in proportion."""
+
+            def width_at(factor: float) -> float:
+                return pilot.width(*(factor if k in enlarged else 1.0 for k in range(3)))
+
+            factor = _smallest_factor(width_at, width, 2 / min(rows[k] for k in enlarged))
+            # 1e-9 undoes rounding errors; a sample has at least two rows
+            return None if factor is None else tuple(max(ceil(factor * rows[k] - 1e-9), 2) for k in enlarged)
 
         positive, unlabeled, target = ((needed(k) or (None,))[0] for k in range(3))
         audited_target = _fewest_labels(pilot.width_with_target_audit, width, pilot.target_rows)
@@ -120,12 +124,12 @@ class Planning(TextReport):
     @cached_property
     def doubled(self) -> dict[str, float]:
         """The expected width if one sample had twice as many rows, and if all had."""
-        one = {name: self.predict(**{name: 2 * self.sizes[name]}) for name in SAMPLES}
-        return one | {"all": self.predict(**{name: 2 * self.sizes[name] for name in SAMPLES})}
+        single = {name: self.predict(**{name: 2 * self.sizes[name]}) for name in SAMPLES}
+        return single | {"all": self.predict(**{name: 2 * self.sizes[name] for name in SAMPLES})}
 
     @property
     def expected_width(self) -> float:
-        """The expected width of samples like these, with which predictions are compared."""
+        """The expected width with the present numbers of rows, with which predictions are compared."""
         return self.predict()
 
     @property
@@ -133,17 +137,18 @@ class Planning(TextReport):
         """Which sample to enlarge first, and the width that it would give."""
         if self._pilot is None:
             return f"No sample size can be planned: {self.reason}"
-        now, best = self.expected_width, min(SAMPLES, key=lambda name: self.doubled[name])
-        then, prior = self.doubled[best], self.components["source_prior"]
-        open_prior = f"{prior:.0%} of the variance comes from the source prior"
-        if now - then < _NEGLIGIBLE * now:
-            if prior <= 0.5:
+        present, best = self.expected_width, min(SAMPLES, key=lambda name: self.doubled[name])
+        doubled, prior_share = self.doubled[best], self.components["source_prior"]
+        open_prior = f"{prior_share:.0%} of the variance comes from the source prior"
+        if present - doubled < _NEGLIGIBLE * present:
+            if prior_share <= 0.5:
                 return "More rows of one sample alone hardly help. Enlarge all three samples, or audit target rows."
             return f"More rows hardly help: {open_prior}. A survey, or an audit of unlabelled or target rows, does."
-        size, gain = self.sizes[best], f"the expected width of the interval is {then:.3g} instead of {now:.3g}"
+        size, gain = self.sizes[best], f"the expected width of the interval is {doubled:.3g} instead of {present:.3g}"
         step = f"Add {_NAMES[best]} first: with twice as many ({size:,} to {2 * size:,}) {gain}."
-        if prior <= 0.5:
+        if prior_share <= 0.5:
             return step
+        # the effect of more rows on an estimated source prior is extrapolated
         rough = "" if self._pilot.relative_spread is None else " (how much more rows reduce it is a rough guess)"
         return f"{step} But {open_prior}{rough}, which an audit or a survey reduces."
 
@@ -170,42 +175,46 @@ class Planning(TextReport):
 
 @dataclass(frozen=True, eq=False)
 class _Pilot:
-    """Predicts widths at other sizes, which are multiples of the pilot's."""
+    """The present samples as a pilot study, which predicts widths at multiples of its sizes."""
 
     model: WidthModel
     curve: TabulatedCurve
     prior: PriorKnowledge
-    relative_spread: Callable[[float, float], float] | None  # of π with other rows, where π is estimated from them
-    explained: Sequence[float]  # share of the labels' variance in U and T that predictions explain
-    source_rows: float
+    # spread of π at multiples of the rows of P and U, relative to the present; None unless π is estimated from the rows
+    relative_spread: Callable[[float, float], float] | None
+    explained: Sequence[float]  # share of the labels' variance in U and T that the scores explain
+    source_rows: float  # of U
     target_rows: int
     confidence: float
 
     def width(self, positive: float, unlabeled: float, target: float) -> float:
-        """Return the expected width with multiples of the rows of P, U and T."""
+        """Return the expected width with these multiples of the rows of P, U and T."""
         m, n, t = self.model.sizes
-        factor = 1.0 if self.relative_spread is None else self.relative_spread(positive, unlabeled)
-        return self._width((m * positive, n * unlabeled, t * target), self.prior, factor)
+        spread_factor = 1.0 if self.relative_spread is None else self.relative_spread(positive, unlabeled)
+        return self._width((m * positive, n * unlabeled, t * target), self.prior, spread_factor)
 
-    def _width(self, sizes: Sizes, prior: PriorKnowledge, factor: float = 1.0) -> float:
-        """Return the expected width if the spread of π about its mean were `factor` times that of `prior`."""
+    def _width(self, sizes: Sizes, prior: PriorKnowledge, spread_factor: float = 1.0) -> float:
+        """Return the expected width if the spread of π about its mean were `spread_factor` times that of `prior`."""
         if isinstance(prior, DistributionPrior):
+            # quantiles at levels of equal angle, which are dense in both tails
             edges = (1 - np.cos(np.linspace(0, np.pi, _CELLS + 1))) / 2
             points = np.asarray(prior.distribution.ppf((edges[1:] + edges[:-1]) / 2), dtype=float)
-            points = np.clip(prior.value + factor * (points - prior.value), 0.0, 1.0)
+            points = np.clip(prior.value + spread_factor * (points - prior.value), 0.0, 1.0)
             return self.model.width(sizes, [(points, np.diff(edges))], self.confidence)
+        # a value, or a range by its two ends
         ends = [(np.array([pi]), np.ones(1)) for pi in sorted(set(prior.range))]
         return self.model.width(sizes, ends, self.confidence)
 
     @cached_property
     def _target_belief(self) -> PiecewiseUniform:
+        """The distribution of π′ before any audit."""
         return target_prior_distribution(self.curve, self.prior)
 
     def width_with_target_audit(self, k: int) -> float:
         """Return the expected width if k rows of the target were audited."""
         belief = self._target_belief
-        share = expected_audit(min(max(belief.mean(), 1e-6), 1 - 1e-6), k, self.target_rows, self.explained[1])
-        audited = combine_with_audit(belief, SampleAudit(share, self.model.sizes[2]), from_rows=True).distribution
+        audit = expected_audit(min(max(belief.mean(), 1e-6), 1 - 1e-6), k, self.target_rows, self.explained[1])
+        audited = combine_with_audit(belief, SampleAudit(audit, self.model.sizes[2]), from_rows=True).distribution
         low, high = audited.ppf([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
         return float(high - low)
 
@@ -215,9 +224,9 @@ class _Pilot:
         if isinstance(prior, PointPrior):
             return self._width(self.model.sizes, prior)
         belief = prior.distribution if isinstance(prior, DistributionPrior) else None  # labels replace a range
-        share = expected_audit(min(max(prior.value, 1e-6), 1 - 1e-6), k, self.source_rows, self.explained[0])
-        sample = SampleAudit(share, self.model.sizes[1])
-        audited = combine_with_audit(belief, sample, from_rows=self.relative_spread is not None).distribution
+        audit = expected_audit(min(max(prior.value, 1e-6), 1 - 1e-6), k, self.source_rows, self.explained[0])
+        sample_audit = SampleAudit(audit, self.model.sizes[1])
+        audited = combine_with_audit(belief, sample_audit, from_rows=self.relative_spread is not None).distribution
         return self._width(self.model.sizes, DistributionPrior(audited))
 
 
@@ -229,26 +238,29 @@ def _relative_spread(witness: Witness) -> Callable[[float, float], float]:
     """
     source, (m, n) = witness.source, (witness.source.P.size, witness.source.U.size)
     counts = PopulationCounts.from_p_values(witness.scored.p_values, round(m), m, n * source.U.mass)
-    both = [(times, times) for times in _ROW_FACTORS]
-    spreads = expected_spreads(counts, prior_posterior(counts)[0], [*both, (_ROW_FACTORS[-1], 1.0)])
-    now = spreads[_ROW_FACTORS.index(1.0)]
-    if not now > 0:
+    # both samples multiplied by the same factor; last, the positives alone
+    multiples = [*((factor, factor) for factor in _ROW_FACTORS), (_ROW_FACTORS[-1], 1.0)]
+    spreads = expected_spreads(counts, prior_posterior(counts)[0], multiples)
+    present = spreads[_ROW_FACTORS.index(1.0)]
+    if not present > 0:  # also where it is NaN
         return lambda positives, population: 1.0
-    x, y = np.log(_ROW_FACTORS), np.log(np.maximum(np.minimum.accumulate(spreads[:-1] / now), 1e-6))
-    equivalent = float(np.exp(np.interp(-np.log(min(spreads[-1] / now, 1.0)), -y, x)))
+    x, y = np.log(_ROW_FACTORS), np.log(np.maximum(np.minimum.accumulate(spreads[:-1] / present), 1e-6))
+    # factor g of both samples with the spread that more positives alone give; with p = 64 and u = 1 it determines α
+    equivalent = float(np.exp(np.interp(-np.log(min(spreads[-1] / present, 1.0)), -y, x)))
     alpha = min(max((1 - 1 / max(equivalent, 1.0)) / (1 - 1 / _ROW_FACTORS[-1]), 0.0), 1.0)
 
     def spread(positives: float, population: float) -> float:
-        at = np.log(1 / (alpha / positives + (1 - alpha) / population))
-        if at > x[-1]:
-            return float(np.exp(y[-1] + (at - x[-1]) * (y[-1] - y[-2]) / (x[-1] - x[-2])))
-        return float(np.exp(np.interp(at, x, y)))
+        """Return the relative spread at multiples of the rows of P and U, extrapolated linearly in logarithms."""
+        log_factor = np.log(1 / (alpha / positives + (1 - alpha) / population))
+        if log_factor > x[-1]:
+            return float(np.exp(y[-1] + (log_factor - x[-1]) * (y[-1] - y[-2]) / (x[-1] - x[-2])))
+        return float(np.exp(np.interp(log_factor, x, y)))
 
     return spread
 
 
 def planning(inputs: DiagnosisInput) -> Planning:
-    """Predict widths of the interval from the samples as a pilot study."""
+    """Plan sample sizes with the present samples as a pilot study: the width, its components, and predictions."""
     fit, prior, witness, target = inputs.fit, inputs.fit.prior, inputs.fit.witness, inputs.fit.target
     scored, names = witness.scored, (*SAMPLES, "source_prior")
     sizes = dict(zip(SAMPLES, (*scored.sizes, len(target)), strict=True))
@@ -259,7 +271,7 @@ def planning(inputs: DiagnosisInput) -> Planning:
     value = fit.curve.mean(*(prior.points if isinstance(prior, DistributionPrior) else (prior.value,)))
     model = WidthModel.fit(fit, (1 - value) / (1 - prior.value))
     from_rows = inputs.prior_from_rows and isinstance(prior, DistributionPrior)
-    explained = []  # share of the labels' variance that the predictions explain, as if these were calibrated
+    explained = []  # in U and T, the share of the labels' variance that posteriors explain, if they are calibrated
     for p_values, ratio, mass in (
         (scored.p_values, 1.0, witness.source.U.mass),
         (fit.p_values, max(inputs.ratio, 0.0), target.mass),
@@ -280,7 +292,10 @@ def planning(inputs: DiagnosisInput) -> Planning:
 
 
 def _smallest_factor(width_at: Callable[[float], float], width: float, least: float) -> float | None:
-    """Return the smallest multiple of the rows that gives the width, to a thousandth; None where it is too large."""
+    """Return the smallest multiple of the rows, from `least` on, with at most this width; None where it is too large.
+
+    It is found to a thousandth; `width_at` decreases.
+    """
     low, high = min(least, 1.0), 1.0
     if width_at(high) > width:
         while width_at(high) > width:
@@ -296,15 +311,15 @@ def _smallest_factor(width_at: Callable[[float], float], width: float, least: fl
 
 
 def _fewest_labels(width_at: Callable[[int], float], width: float, rows: int) -> int | None:
-    """Return the fewest labels that give the width; None where those of all rows do not."""
-    few, most = LEAST - 1, LEAST
+    """Return the smallest number of audited rows that gives the width, to 1%; None where all `rows` are too few."""
+    too_few, enough = LEAST - 1, LEAST
     if rows < LEAST:
         return None
-    while width_at(most) > width:
-        if most >= rows:
+    while width_at(enough) > width:
+        if enough >= rows:
             return None
-        few, most = most, min(2 * most, rows)
-    while most - few > max(1, few // 100):
-        k = (few + most) // 2
-        few, most = (k, most) if width_at(k) > width else (few, k)
-    return most
+        too_few, enough = enough, min(2 * enough, rows)
+    while enough - too_few > max(1, too_few // 100):
+        k = (too_few + enough) // 2
+        too_few, enough = (k, enough) if width_at(k) > width else (too_few, k)
+    return enough

@@ -40,8 +40,8 @@ from priorshift.scores.witness import Witness
 Signs = NDArray[np.int8]  # shape (resamples, observations)
 Singles = NDArray[np.float32]
 _BLOCK_VALUES = 2**22  # signs and features in memory at a time
-_LARGEST_RATIO = 1e3  # of either sign
-_CLEAR_DIRECTION = 3.0  # times its noise that ‖a‖² must exceed before the direction of a is trusted
+_LARGEST_RATIO = 1e3  # bound on |r|
+_CLEAR_DIRECTION = 3.0  # multiple of its noise that ‖a‖² must exceed before the direction of a is trusted
 _TINY = 1e-300
 _KERNEL_SCALES = (0.3, 1.0)  # c of the kernels exp(−c‖x−y‖²/p); 1 is TCPU's
 _LANDMARKS = 256
@@ -49,18 +49,18 @@ _SHORTEST_AXIS = 1e-6  # of the longest: in single precision a shorter one is ro
 _SCORE_COSINES = 5  # of the p-value
 _RANK_COSINES = (2, 3, 4)  # of the rank in a column, besides its value
 _CLIP = 8.0  # standard deviations
-_KNOTS = 1000  # of a distribution function
-_REPEATS, _FOLDS, _SCORE_AXES = 20, 5, 64  # of the score
-_RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0)
+_KNOTS = 1000  # values by which the distribution function of a column is stored
+_REPEATS, _FOLDS, _SCORE_AXES = 20, 5, 64  # cross-fitting of the score, and axes of the kernel that it uses
+_RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0)  # penalties that the score chooses from
 _BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedSample:
-    """The mass of each row of a sample, and the number of its observation, common to all samples."""
+    """The masses of the rows of a sample, and the observations that they belong to."""
 
-    mass: Floats
-    observation: Index
+    mass: Floats  # of each row; the sum is 1
+    observation: Index  # number of each row's observation, the same numbering in all samples
 
     @property
     def size(self) -> float:
@@ -73,18 +73,22 @@ Samples = Sequence[WeightedSample]  # P, U and T
 
 
 def weighted_samples(source: Source, target: Target) -> Samples:
-    """Return P, U and T; a row of the target whose group is in the source is an observation of the source."""
+    """Return P, U and T with one numbering of observations.
+
+    A row of the target whose group is in the source has the number of the source's observation.
+    """
     number = source.observation
-    of_target = np.where(target.of_source >= 0, target.of_source, target.observation + int(number.max()) + 1)
+    # `of_source` is -1 for rows that are not in the source
+    number_T = np.where(target.of_source >= 0, target.of_source, target.observation + int(number.max()) + 1)
     return (
         WeightedSample(source.P.mass, number[source.positive]),
         WeightedSample(source.U.mass, number[source.population]),
-        WeightedSample(target.mass, of_target),
+        WeightedSample(target.mass, number_T),
     )
 
 
 def random_signs(samples: Samples, resamples: int, rng: np.random.Generator) -> Signs:
-    """Draw a sign for each observation in each resample."""
+    """Draw a sign, -1 or 1, for each observation in each resample; shape (resamples, observations)."""
     observations = 1 + max(int(sample.observation.max()) for sample in samples)
     signs = rng.integers(0, 2, size=(resamples, observations), dtype=np.int8)
     signs *= 2
@@ -102,7 +106,7 @@ class FeatureMean:
 
     @classmethod
     def resample(cls, sample: WeightedSample, signs: Signs, features: Callable[[slice], Floats]) -> FeatureMean:
-        """Compute the mean and its resampled errors by blocks of rows; `features` returns those of some rows."""
+        """Compute the mean and its resampled errors by blocks; `features` returns the features of a slice of rows."""
         value: Any = 0.0
         noise: Any = 0.0
         sign_sums = np.zeros(len(signs))
@@ -115,7 +119,7 @@ class FeatureMean:
             value = value + mass @ phi
             noise = noise + (weights @ phi.astype(np.float32)).astype(np.float64)
             sign_sums += weights.sum(axis=1)
-        size = sample.size
+        size = sample.size  # the factor below is Bessel's correction
         return cls(value, (noise - sign_sums[:, None] * value) * np.sqrt(size / (size - 1)), size)
 
     def select(self, features: Any, scale: Floats | float = 1.0) -> FeatureMean:
@@ -134,7 +138,7 @@ def inverse_noise(means: FeatureMeans, ratio: float) -> Floats:
 
 
 class Gram(NamedTuple):
-    """⟨b, b⟩, ⟨a, b⟩ and ⟨a, a⟩, each a number or an array over resamples."""
+    """Inner products ⟨b, b⟩, ⟨a, b⟩ and ⟨a, a⟩, each a number or an array over resamples."""
 
     bb: Any
     ab: Any
@@ -151,12 +155,17 @@ class Gram(NamedTuple):
 
 
 def smallest_root(M: Gram, N: Gram) -> tuple[Any, Any]:
-    """Return λ and its r; a negative r is replaced by 0, unless a is mostly noise and may have any direction."""
+    """Return the smallest root λ of det(M − λN) = 0, and its ratio r, for Gram matrices of (b, a) and of their noise.
+
+    A negative r is impossible and replaced by 0, with its λ, unless a is mostly noise and may have any direction.
+    """
+    # the determinant is the quadratic Aλ² − Bλ + C
     A = max(N.bb * N.aa - N.ab**2, _TINY)
     B = M.bb * N.aa + M.aa * N.bb - 2 * M.ab * N.ab
     C = np.maximum(M.bb * M.aa - M.ab**2, 0.0)
-    # of the two forms of the smaller root, the one without cancellation
+    # the smaller root, in the form without cancellation
     root = 2 * C / np.maximum(B + np.sqrt(np.maximum(B * B - 4 * A * C, 0.0)), _TINY)
+    # r minimises ‖b − r·a‖² − λ·E‖noise of (b − r·a)‖²
     r = np.clip((M.ab - root * N.ab) / np.maximum(M.aa - root * N.aa, _TINY), -_LARGEST_RATIO, _LARGEST_RATIO)
     negative = (r < 0) & (M.aa > _CLEAR_DIRECTION * N.aa)
     return np.where(negative, M.bb / max(N.bb, _TINY), root), np.where(negative, 0.0, r)
@@ -164,12 +173,12 @@ def smallest_root(M: Gram, N: Gram) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Residual:
-    """The residual of some features, with the ratio that minimises it."""
+    """The residual b − R̂·a of some features, with the ratio R̂ that minimises λ."""
 
     b: Floats  # E_T φ − E_P φ
     a: Floats  # E_U φ − E_P φ
     noise_b: Floats  # errors of b, shape (resamples, features)
-    noise_a: Floats
+    noise_a: Floats  # errors of a
     noise: Gram  # of the errors of b and a, the mean over resamples
     statistic: float  # λ
     ratio: float  # R̂
@@ -177,20 +186,22 @@ class Residual:
 
     @classmethod
     def fit(cls, positive: FeatureMean, unlabeled: FeatureMean, target: FeatureMean) -> Residual:
-        """Estimate the ratio, and a under the null hypothesis."""
+        """Estimate the ratio, and a under the null hypothesis of label shift, from the feature means of P, U and T."""
         b, a = target.value - positive.value, unlabeled.value - positive.value
         noise_b, noise_a = target.noise - positive.noise, unlabeled.noise - positive.noise
         N = Gram(*(float(np.mean(x)) for x in Gram.from_vectors(noise_b, noise_a)))
         statistic, ratio = smallest_root(Gram.from_vectors(b, a), N)
         R = float(ratio)
+        # a given b = R·a: its regression on the residual e, whose noise is correlated with that of a
         e, variance, covariance = b - R * a, max(float(N.residual_square(R)), _TINY), N.ab - R * N.aa
         nearest = a - covariance / variance * e
+        # shrunk so that its squared length has no noise: the share of signal in it
         signal = 1 - (N.aa - covariance**2 / variance) / max(float(nearest @ nearest), _TINY)
         null_a = nearest * np.sqrt(max(signal, 0.0))
         return cls(b, a, noise_b, noise_a, N, float(statistic), R, null_a)
 
     def null_statistics(self) -> Floats | None:
-        """Return λ of every resample under label shift; None where there is no noise to compare with."""
+        """Return λ of each resample under label shift, b = R̂·a plus noise; None where there is no noise."""
         if not (np.isfinite(self.statistic) and self.noise.residual_square(self.ratio) > _TINY):
             return None
         M = Gram.from_vectors(self.ratio * self.null_a + self.noise_b, self.null_a + self.noise_a)
@@ -207,31 +218,34 @@ class KernelFeatures:
 
     @classmethod
     def fit(cls, samples: Sequence[Rows | Floats], prepare: Callable[[Floats], Floats]) -> KernelFeatures:
-        """Choose landmarks in even steps, and orthonormalise."""
+        """Choose landmarks of P, U and T in even steps, and orthonormalise; `prepare` maps rows to the input."""
         total = sum(map(len, samples))
-        shares = [evenly_spaced(len(x), round(_LANDMARKS * len(x) / total)) for x in samples]
-        landmarks = np.concatenate([prepare(x[rows]) for x, rows in zip(samples, shares, strict=True)])
-        length, axes = np.linalg.eigh(_mean_kernel(landmarks, landmarks).astype(np.float64))
-        long = np.flatnonzero(length > _SHORTEST_AXIS * length[-1])[::-1]
-        return cls(landmarks, axes[:, long] / np.sqrt(length[long]))
+        chosen = [evenly_spaced(len(x), round(_LANDMARKS * len(x) / total)) for x in samples]
+        landmarks = np.concatenate([prepare(x[rows]) for x, rows in zip(samples, chosen, strict=True)])
+        eigenvalues, axes = np.linalg.eigh(_mean_kernel(landmarks, landmarks).astype(np.float64))  # ascending
+        long = np.flatnonzero(eigenvalues > _SHORTEST_AXIS * eigenvalues[-1])[::-1]
+        return cls(landmarks, axes[:, long] / np.sqrt(eigenvalues[long]))
 
     def coordinates(self, prepared: Floats, axes: int | None = None) -> Singles:
-        """Return the orthonormal coordinates of rows, on the longest `axes` if given."""
+        """Return the orthonormal coordinates of prepared rows, on the longest `axes` if given."""
         return np.asarray(_mean_kernel(prepared, self.landmarks) @ self.axes[:, :axes].astype(np.float32))
 
 
 def evenly_spaced(rows: int, most: int) -> Index:
-    """Return positions of at most `most` rows, at least one, in even steps."""
+    """Return the positions of at most `most` of the rows, and at least one, in even steps."""
     count = min(rows, max(most, 1))
     return np.asarray((np.arange(count) + 0.5) * rows / count, dtype=np.intp)
 
 
 def _mean_kernel(X: Floats, Y: Floats) -> Singles:
-    """Compute in single precision: label shift holds for every function of a row, a rounded one too."""
+    """Return the mean over scales c of the kernels exp(−c‖x−y‖²/p), for all pairs of rows x of X and y of Y.
+
+    Single precision is enough: label shift holds for every function of a row, a rounded one too.
+    """
     x, y = X.astype(np.float32), Y.astype(np.float32)
     squares = np.einsum("ij,ij->i", x, x)[:, None] + np.einsum("ij,ij->i", y, y)
     squares -= 2 * x @ y.T
-    squares = np.maximum(squares, 0) / -x.shape[1]
+    squares = np.maximum(squares, 0) / -x.shape[1]  # −‖x−y‖²/p
     total = sum(np.exp(np.float32(scale) * squares) for scale in _KERNEL_SCALES)
     return np.asarray(total / np.float32(len(_KERNEL_SCALES)))
 
@@ -240,61 +254,68 @@ def _mean_kernel(X: Floats, Y: Floats) -> Singles:
 class ColumnFeatures:
     """For each column its value in standard deviations of U, and cosines of its rank in U."""
 
-    column: Index  # of each feature, the number of the user's column
-    is_value: Mask  # of each feature, whether it is a value or the level of a category, and not a cosine
-    encoded: Index  # of each feature, the number of the encoded column
+    column: Index  # number of the user's column, for each feature
+    is_value: Mask  # whether a feature is a value or the level of a category, and not a cosine
+    encoded: Index  # number of the encoded column, for each feature
     spread: Floats  # standard deviation of each encoded column in U; 0 where it is not used
-    knots: dict[int, Floats]  # sorted values of equal mass of each encoded column that has ranks
+    knots: dict[int, Floats]  # quantiles in U of each encoded column that has ranks, at levels in even steps
 
     @classmethod
     def fit(cls, source: Source, population: Floats) -> ColumnFeatures:
-        """Measure the columns in the scaled rows of U."""
+        """Compute spreads and quantiles of the columns from `population`, the scaled rows of U."""
         origin, mass, knots = source.table.origin, source.U.mass, {}
         centred = population - mass @ population
         spread = np.where(source.scaling.factor != 0, np.sqrt(mass @ centred**2), 0.0)
         used = np.flatnonzero(spread != 0)
         middles = (np.arange(_KNOTS) + 0.5) / _KNOTS
-        for k in used if origin is None else used[~origin.own_scale[used]]:
+        for k in used if origin is None else used[~origin.own_scale[used]]:  # levels of categories have no ranks
             order = np.argsort(population[:, k], kind="stable")
             knots[int(k)] = population[order, k]
             if len(order) > _KNOTS or np.ptp(mass) != 0:
                 cumulative = np.cumsum(mass[order]) - mass[order] / 2
                 knots[int(k)] = knots[int(k)][np.minimum(np.searchsorted(cumulative, middles), len(order) - 1)]
-        features = np.where(np.isin(used, list(knots)), 1 + len(_RANK_COSINES), 1)
+        features = np.where(np.isin(used, list(knots)), 1 + len(_RANK_COSINES), 1)  # number of each column
         encoded = np.repeat(used, features)
-        is_value = np.diff(encoded, prepend=-1) != 0
+        is_value = np.diff(encoded, prepend=-1) != 0  # the first feature of a column is its value
         return cls(encoded if origin is None else origin.of[encoded], is_value, encoded, spread, knots)
 
     def __call__(self, rows: Floats) -> Floats:
+        """Return the features of scaled rows, shape (rows, features): the value of each column, then its cosines."""
         features: list[Floats] = []
         for k in np.flatnonzero(self.spread != 0):
             features.append(np.clip(rows[:, k] / self.spread[k], -_CLIP, _CLIP))
             knots = self.knots.get(int(k))
             if knots is not None:
-                below = np.searchsorted(knots, rows[:, k], "left") + np.searchsorted(knots, rows[:, k], "right")
-                features += [np.cos(np.pi * order * below / (2 * len(knots))) for order in _RANK_COSINES]
+                # twice the mid-rank among the knots, so that ties count half
+                rank = np.searchsorted(knots, rows[:, k], "left") + np.searchsorted(knots, rows[:, k], "right")
+                features += [np.cos(np.pi * order * rank / (2 * len(knots))) for order in _RANK_COSINES]
         return np.stack(features, axis=1)
 
 
 def cross_fit_kernel_score(
     inputs: DiagnosisInput, rows: Sequence[Rows], kernel: KernelFeatures
 ) -> tuple[Witness, Floats]:
-    """Score P, U and T by ridge regression on the longest axes; return the witness and the target's p-values."""
+    """Score P, U and T by cross-fitted ridge regression of "in P" on the kernel's longest axes.
+
+    `rows` are the scaled rows of P, U and T. Return the witness of these scores, and the p-values of the target.
+    """
     source, target, scored, rng = inputs.source, inputs.fit.target, inputs.fit.witness.scored, inputs.rng
 
     def features(x: Floats) -> Singles:
+        """Return the coordinates of rows on the longest axes, and a constant 1 for the intercept."""
         coordinates = kernel.coordinates(scored.prepare(x), _SCORE_AXES)
         return np.concatenate([coordinates, np.ones((len(coordinates), 1), dtype=np.float32)], axis=1)
 
     folds = most_folds(source, _FOLDS)
     fold_of = np.stack([source.deal_folds(folds, rng) for _ in range(_REPEATS)])
     fold_P, fold_U = fold_of[:, source.positive], fold_of[:, source.population]
+    # P and U have half of the mass each, with labels 1 and −1
     halves = (rows[0], source.P.mass, fold_P, 0.5), (rows[1], source.U.mass, fold_U, -0.5)
     gram, moment = np.zeros(()), np.zeros(())
-    for sample, mass, fold, half in halves:
+    for sample, mass, fold, signed_mass in halves:
         taken = evenly_spaced(len(sample), FIT_ROWS)
         grams, means = _sums_by_fold(features(sample[taken]), mass[taken] / mass[taken].sum(), fold[:, taken], folds)
-        gram, moment = gram + abs(half) * grams, moment + half * means
+        gram, moment = gram + abs(signed_mass) * grams, moment + signed_mass * means
     beta = _fit_ridge(gram, moment)
     P, U = (_held_out_scores(sample, fold, features, beta) for sample, _, fold, _ in halves)
     repetitions = []
@@ -304,30 +325,36 @@ def cross_fit_kernel_score(
         models = tuple(partial(np.inner, coefficients) for coefficients in beta[k])
         repetitions.append(Repetition(P[k], U[k], models, fold_of_observation))
     rescored = ScoredSource.from_repetitions(source, scored.prepare, tuple(repetitions), scored.seed)
-    fold_T = np.stack([one.assign_folds(target.of_source, rng) for one in repetitions])
+    fold_T = np.stack([repetition.assign_folds(target.of_source, rng) for repetition in repetitions])
     T = _held_out_scores(rows[2], fold_T, features, beta)
-    p_values = np.stack([rescored.ranks(one.positive, scores) for one, scores in zip(repetitions, T, strict=True)])
+    p_values = np.stack([rescored.ranks(r.positive, scores) for r, scores in zip(repetitions, T, strict=True)])
     return Witness.from_scores(rescored, source.without_rows(), *rescored.mixture), p_values
 
 
 def _sums_by_fold(F: Singles, mass: Floats, fold: Index, folds: int) -> tuple[Floats, Floats]:
-    """Return Gram matrices and means of the features in each fold of each repetition."""
+    """Return weighted Gram matrices and sums of the features F in each fold of each repetition.
+
+    `fold` has shape (repeats, rows); the results have shapes (repeats, folds, features, features) and without the last.
+    """
     width, single_mass = F.shape[1], mass.astype(np.float32)
     gram, moment = np.empty((len(fold), folds, width, width)), np.empty((len(fold), folds, width))
     for k, fold_of_row in enumerate(fold):
         for j in range(folds):
             inside = np.flatnonzero(fold_of_row == j)
-            own = F[inside]
-            weighted = own * single_mass[inside, None]
-            gram[k, j], moment[k, j] = weighted.T @ own, weighted.sum(axis=0)
+            in_fold = F[inside]
+            weighted = in_fold * single_mass[inside, None]
+            gram[k, j], moment[k, j] = weighted.T @ in_fold, weighted.sum(axis=0)
     return gram, moment
 
 
 def _fit_ridge(gram: Floats, moment: Floats) -> Floats:
-    """Return the coefficients for each fold, fitted to the other folds, shape (repeats, folds, features)."""
+    """Return the coefficients for each fold, fitted to the other folds, shape (repeats, folds, features).
+
+    `gram` and `moment` are the sums by fold of features × features and of label × features.
+    """
     others, other_moment = gram.sum(axis=1, keepdims=True) - gram, moment.sum(axis=1, keepdims=True) - moment
     largest, best = -np.inf, moment
-    for ridge in _RIDGES:  # the correlation of label and score chooses it, since only the order of scores counts
+    for ridge in _RIDGES:  # chosen by the held-out correlation of label and score: only the order of scores matters
         ridged = others + ridge * (1 - 1 / gram.shape[1]) * np.eye(gram.shape[-1])
         beta = np.linalg.solve(ridged, other_moment[..., None])[..., 0]
         square = float(np.sum((gram @ beta[..., None])[..., 0] * beta))
@@ -338,7 +365,7 @@ def _fit_ridge(gram: Floats, moment: Floats) -> Floats:
 
 
 def _held_out_scores(rows: Rows, fold: Index, features: Callable[[Floats], Singles], beta: Floats) -> Floats:
-    """Score each row by the model of its fold, shape (repeats, rows)."""
+    """Score each row by the model fitted without its fold; `fold` and the scores have shape (repeats, rows)."""
     scores, single = np.empty(fold.shape), beta.astype(np.float32)
     for first in range(0, len(rows), _BLOCK_ROWS):
         at = slice(first, first + _BLOCK_ROWS)
@@ -354,7 +381,7 @@ class ResidualFeatures:
     kernel: KernelFeatures
     columns: ColumnFeatures
     cosines: Floats  # functions of the p-value, shape (cosines, bins)
-    cosine_means: Floats  # in P, where they are known exactly, since p-values are ranks
+    cosine_means: Floats  # means of the cosines in P, which are known exactly, since p-values are ranks in P
     variance_factor: float  # by which the noise of the scores enlarges the variance of cosine means in P and U
     rows: Sequence[Rows]  # of P, U and T, scaled
     bins: Sequence[Index]  # of the p-values of P, U and T, shape (repeats, rows)
@@ -362,7 +389,7 @@ class ResidualFeatures:
 
     @classmethod
     def fit(cls, inputs: DiagnosisInput) -> ResidualFeatures:
-        """Fit the kernel and the columns, and a score that depends little on the seed unless the user has a model."""
+        """Fit the kernel features and the columns, and a score of their own unless the user has passed a model."""
         source, fit = inputs.source, inputs.fit
         witness, p_values, prepare = fit.witness, fit.p_values, fit.witness.scored.prepare
         P, U = (source.scaling.rows(source.table.values, index) for index in (source.positive, source.population))
@@ -370,17 +397,18 @@ class ResidualFeatures:
         kernel = KernelFeatures.fit(rows, prepare)
         if isinstance(witness.scored.repetitions[0].models[0], Ridge):
             witness, p_values = cross_fit_kernel_score(inputs, rows, kernel)
-        middle = (np.arange(mixture.BINS) + 0.5) / mixture.BINS
-        cosines = np.asarray(np.cos(np.pi * np.outer(np.arange(1, _SCORE_COSINES + 1), middle)))
-        # of the first cosine, a conservative choice: noise moves rows along the score, and slow functions see it most
+        middles = (np.arange(mixture.BINS) + 0.5) / mixture.BINS
+        cosines = np.asarray(np.cos(np.pi * np.outer(np.arange(1, _SCORE_COSINES + 1), middles)))
+        # that of the first cosine, a conservative choice: noise of the scores affects slowly varying functions most
         factor = 1 + witness.noise_share(np.tile(cosines[0], (len(p_values), 1)))
         columns, positive_means = ColumnFeatures.fit(source, U[:]), witness.positive_mean(cosines)
         bins = witness.positive, witness.population, mixture.bins(p_values)
         return cls(kernel, columns, cosines, positive_means, factor, rows, bins, prepare)
 
     def resample(self, samples: Samples, signs: Signs) -> tuple[FeatureMeans, FeatureMeans, FeatureMeans]:
-        """Return the means over P, U and T of the kernel's coordinates, of the cosines and of the columns."""
+        """Return the means over P, U and T, with resamples, of kernel coordinates, cosines and columns."""
         landmarks = len(self.kernel.landmarks)
+        # features are in this order: kernel values at the landmarks, cosines of the score, columns
         of_score = slice(landmarks, landmarks + len(self.cosines))
         means = [FeatureMean.resample(sample, signs, partial(self._features, k)) for k, sample in enumerate(samples)]
         means[0].value[of_score] = self.cosine_means
@@ -392,7 +420,7 @@ class ResidualFeatures:
         return kernel, score, columns
 
     def _features(self, sample: int, at: slice) -> Floats:
-        """Return the features of some rows of P, U or T (0, 1 or 2)."""
+        """Return all features of the rows `at` of sample 0, 1 or 2 (P, U or T), shape (rows, features)."""
         block = self.rows[sample][at]
         cosines = np.mean([self.cosines[:, b[at]] for b in self.bins[sample]], axis=0).T
         kernel = _mean_kernel(self.prepare(block), self.kernel.landmarks)

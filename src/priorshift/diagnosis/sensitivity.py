@@ -35,9 +35,9 @@ from priorshift.threads import one_blas_thread
 
 _ASSUMED_PRIORS = np.array([0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
 _LARGEST_SHIFT = 4.0  # standard deviations
-_SEARCH_ROWS = 400  # that are shifted in the search for a root
-_STEPS = 12  # of a search
-_TOLERANCE = 0.02  # of the wanted change, at which the search ends
+_SEARCH_ROWS = 400  # target rows that are shifted in the search for a root
+_STEPS = 12  # largest number of steps of a search
+_TOLERANCE = 0.02  # share of the wanted change at which the search ends
 _NAN = float("nan")
 _DERIVED = ("ratio_interval", "half_width", "to_turn", "to_doubt")  # fields of a conclusion that JSON leaves out
 Side = Literal["above", "below", "open"]
@@ -56,12 +56,13 @@ class Conclusion:
     high: float
     source_prior: float
     confidence: float
-    ratio_interval: tuple[float, float]  # compared with `critical`; its upper end can be infinite
+    ratio_interval: tuple[float, float]  # of R, to compare with `critical`; its upper end can be infinite
     half_width: float  # half of the interval's width, as a difference of R
     to_turn: float | None  # change of R̂ that moves the estimate to `critical`; None where there is nothing to turn
     to_doubt: float | None  # change of R̂ that moves the interval to `critical`; None where the conclusion is open
 
     def __str__(self) -> str:
+        """Return the conclusion as a sentence."""
         compared = "the source prior" if self.threshold is None else f"{self.threshold:g}"
         if self.side == "open":
             return f"It is open whether the target prior is above or below {compared}."
@@ -73,11 +74,12 @@ def conclude(inputs: DiagnosisInput) -> Conclusion:
     R, t, confidence, pi = inputs.ratio, inputs.threshold, inputs.confidence, inputs.fit.estimate.source_prior
     value, low, high = inputs.target_prior(R, inputs.fit.curve)
     negatives = max(1 - pi, 1e-12)
+    # a target prior of t is R = (1−t)/(1−π); without a threshold, that of π is R = 1
     critical, ends = 1.0, inputs.fit.curve.quantiles(confidence)
     if t is not None:
         critical, ends = (1 - t) / negatives, ((1 - high) / negatives, (1 - low) / negatives)
     side: Side = "open"
-    if np.isfinite(R):
+    if np.isfinite(R):  # a smaller R is a larger target prior
         side = "above" if ends[1] < critical else "below" if ends[0] > critical else "open"
     half_width = (high - low) / 2 / (1 - pi)
     to_turn = critical - R if np.isfinite(R) and (t is not None or side != "open") else None
@@ -135,29 +137,29 @@ class ShiftedRows:
 
     inputs: DiagnosisInput
     spread: Floats  # standard deviation of each scaled column in U; 0 where it is not used or a category's
-    some: Target  # the rows that a search shifts
+    search_rows: Target  # target rows of equal mass that a search shifts
 
     @classmethod
     def choose(cls, inputs: DiagnosisInput) -> ShiftedRows:
-        """Choose the rows of a search, and measure the spread of the columns."""
+        """Choose the target rows of a search, and compute the spread of the columns in U."""
         source, target = inputs.source, inputs.fit.target
         rows = source.population[:: max(1, len(source.population) // FIT_ROWS)]
         spread = np.asarray(source.rows[rows].std(axis=0))
-        if source.table.origin is not None:
+        if source.table.origin is not None:  # levels of categories, which have their own scale, are not shifted
             spread = np.where(source.table.origin.own_scale, 0.0, spread)
-        # in even steps of mass along the p-values, so that these rows count the same
+        # rows in even steps of cumulative mass, sorted by p-value, so that all count the same
         order = np.argsort(inputs.fit.p_values.mean(axis=0), kind="stable")
         cumulative = np.cumsum(target.mass[order])
         count = min(len(target), _SEARCH_ROWS)
         taken = order[np.minimum(np.searchsorted(cumulative, (np.arange(count) + 0.5) / count), len(order) - 1)]
-        some = replace(
+        search_rows = replace(
             target, rows=replace(target.rows, index=taken), weights=None, groups=None, audit=None,
             observation=np.arange(count), of_source=target.of_source[taken], copies=np.ones(count, dtype=np.intp),
         )  # fmt: skip
-        return cls(inputs, spread, some)
+        return cls(inputs, spread, search_rows)
 
     def slopes(self, ratio: float) -> Floats:
-        """Return the change of E_T h by a shift of one standard deviation in each column, by regression."""
+        """Return the change of E_T h_r, r = `ratio`, per standard deviation of shift in each column, by regression."""
         target, fit = self.inputs.fit.target, self.inputs.fit
         h = mean_over_repeats(fit.witness.function(np.array([ratio]), target.size)[:, 0], mixture.bins(fit.p_values))
         step = max(1, len(h) // FIT_ROWS)
@@ -166,36 +168,45 @@ class ShiftedRows:
         return regression(X, h[::step], target.mass[::step] / target.mass[::step].sum())
 
     def root(self, ratio: float, change: float, direction: Floats, slope: float) -> float:
-        """Return the smallest |s|·`direction` that moves R̂ from `ratio` by `change`; NaN where 4 are not enough."""
+        """Return the shift s along `direction`, in standard deviations, that moves R̂ from `ratio` by `change`.
+
+        R̂ is r where E_T h_r = r·E_U h_r, so s solves that equation at r = `ratio` + `change`. `slope` is about the
+        derivative of E_T h in s, from which the search starts. NaN where 4 standard deviations are not enough.
+        """
         fit, witness, target = self.inputs.fit, self.inputs.fit.witness, self.inputs.fit.target
         goal = max(ratio + change, 0.0)
         h = witness.function(np.array([goal]), target.size)[:, 0]
-        D = float(mean_over_repeats(h, witness.population) @ witness.source.U.mass)
-        N = float(mean_over_repeats(h, mixture.bins(fit.p_values)) @ target.mass)
-        wanted = goal * D - N
-        if not (D > 0 and wanted != 0 and slope != 0):
+        D = float(mean_over_repeats(h, witness.population) @ witness.source.U.mass)  # E_U h
+        N = float(mean_over_repeats(h, mixture.bins(fit.p_values)) @ target.mass)  # E_T h
+        wanted = goal * D - N  # change of E_T h
+        if not (D > 0 and wanted != 0 and slope != 0):  # also where D is NaN
             return _NAN if wanted else 0.0
 
         def mean_of_h(s: float) -> float:
-            bins = mixture.bins(witness.scored.target_p_values(self.moved(self.some, s * direction)))
-            return float(self.some.mass @ mean_over_repeats(h, bins))
+            """Return the mean of h over the rows of the search, shifted by s."""
+            bins = mixture.bins(witness.scored.target_p_values(self.moved(self.search_rows, s * direction)))
+            return float(self.search_rows.mass @ mean_over_repeats(h, bins))
 
         start = mean_of_h(0.0)
         root = _NAN
-        for first in (wanted / slope, -wanted / slope):  # h need not be monotone
+        for first in (wanted / slope, -wanted / slope):  # h need not be monotone, so try both signs
             if not np.isfinite(root):
                 root = _find_root(lambda s: 1 - (mean_of_h(s) - start) / wanted, first)
         return root
 
     def moved(self, target: Target, shift: Floats) -> Target:
-        """Return the target with all rows shifted, in standard deviations."""
-        rows = target.rows
+        """Return the target with all rows shifted by `shift`, in standard deviations of each column."""
+        rows = target.rows  # scaled values are (raw − shift)·factor
         raw = shift * self.spread / np.where(rows.factor != 0, rows.factor, 1.0)
         return replace(target, rows=replace(rows, shift=rows.shift - raw))
 
 
 def _find_root(missing: Callable[[float], float], start: float) -> float:
-    """Return the root of a function that is 1 at 0, on the side of `start`; NaN where there is none nearby."""
+    """Return a root of `missing`, a function that is 1 at 0, on the side of `start`; NaN where none is found.
+
+    First `s` grows until the function is not positive, then regula falsi narrows the bracket from `inside`, where it is
+    positive, to `outside`, where it is negative.
+    """
     s = float(np.clip(start, -_LARGEST_SHIFT, _LARGEST_SHIFT))
     s = np.copysign(max(abs(s), 1e-6), s)
     inside, positive = 0.0, 1.0
@@ -203,12 +214,13 @@ def _find_root(missing: Callable[[float], float], start: float) -> float:
         value = missing(s)
         if value <= 0:
             break
+        # the largest shift is too small, or the function rises
         if abs(s) >= _LARGEST_SHIFT or (value > 1 + _TOLERANCE and abs(s) > abs(start)):
             return _NAN
         inside, positive = s, value
-        factor = min(max(1 / max(1 - value, 0.25), 1.25), 4.0)
+        factor = min(max(1 / max(1 - value, 0.25), 1.25), 4.0)  # the root of a line through (0, 1) and (s, value)
         s = float(np.clip(s * factor, -_LARGEST_SHIFT, _LARGEST_SHIFT))
-    else:
+    else:  # no sign change
         return _NAN
     outside, negative = s, value
     for _ in range(_STEPS):
@@ -226,15 +238,15 @@ def _find_root(missing: Callable[[float], float], start: float) -> float:
 def violation(
     conclusion: Conclusion, shifted: ShiftedRows, subsample: Subsample | None, columns: Sequence[Column]
 ) -> Violation:
-    """Measure how large a violation changes a conclusion; `columns` are also shifted one at a time."""
+    """Measure how large a violation of label shift changes a conclusion; `columns` are also shifted one at a time."""
     length = _NAN if subsample is None or subsample.whole is None else subsample.whole.length
     class_distance, R = length / (1 - conclusion.source_prior), conclusion.ratio
     if not np.isfinite(R):
         return Violation(None, None, None, (), class_distance)
+    # rows are shifted along the gradient of E_T h, in which it changes fastest
     slopes = np.where(shifted.spread > 0, shifted.slopes(max(R, 0.0)), 0.0)
     steepest = float(np.linalg.norm(slopes))
-    direction = -1.0 if conclusion.critical < R else 1.0
-    half_width = direction * conclusion.half_width
+    half_width = -conclusion.half_width if conclusion.critical < R else conclusion.half_width
     moves: dict[str, Move] = {}
     changes = ("to_doubt", conclusion.to_doubt), ("to_turn", conclusion.to_turn), ("half_width", half_width)
     for name, change in changes:
@@ -245,28 +257,29 @@ def violation(
         if np.isfinite(s):
             shift = s * slopes / steepest
             distance = _NAN if subsample is None else subsample.moved_distance(shift * shifted.spread)
-            if not moves:  # the decisive one
+            if not moves:  # the first is the decisive one; check it with all rows
                 target = shifted.moved(shifted.inputs.fit.target, shift)
                 witness = shifted.inputs.fit.witness
                 reached = witness.test(witness.scored.target_p_values(target), target).ratio - R
         moves[name] = Move(change, abs(change) * length, abs(s), distance, reached)
-    decisive, alone = next(iter(moves.values())), []
+    decisive, column_moves = next(iter(moves.values())), []
     for column in columns:
-        at = column.numbers[shifted.spread[column.numbers] > 0]
-        if len(at) == 1:
+        encoded = column.numbers[shifted.spread[column.numbers] > 0]
+        if len(encoded) == 1:  # a column that was encoded by several has no single shift
             unit = np.zeros_like(slopes)
-            unit[at] = 1.0
-            alone.append(ColumnMove(column.name, shifted.root(R, decisive.ratio, unit, float(slopes[at[0]]))))
-    alone.sort(key=lambda c: abs(c.deviations) if np.isfinite(c.deviations) else np.inf)
+            unit[encoded] = 1.0
+            deviations = shifted.root(R, decisive.ratio, unit, float(slopes[encoded[0]]))
+            column_moves.append(ColumnMove(column.name, deviations))
+    column_moves.sort(key=lambda c: abs(c.deviations) if np.isfinite(c.deviations) else np.inf)
     to_turn, to_doubt = moves.get("to_turn"), moves.get("to_doubt")
-    return Violation(to_turn, to_doubt, moves["half_width"], tuple(alone), class_distance)
+    return Violation(to_turn, to_doubt, moves["half_width"], tuple(column_moves), class_distance)
 
 
 @dataclass(frozen=True)
 class AssumedPrior:
-    """π̂′ and its interval if π were this."""
+    """The estimate π̂′ and its interval under an assumed source prior."""
 
-    source_prior: float
+    source_prior: float  # π
     value: float
     low: float
     high: float
@@ -290,7 +303,7 @@ class Sensitivity(TextReport):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        """All estimates with one thing changed, without those that they are compared with."""
+        """All estimates with one thing changed, without the references that they are compared with."""
         return tuple(v for kind in (self.bandwidths, self.scores, self.rows, self.columns) for v in kind[1:])
 
     def to_dict(self) -> dict[str, Any]:
@@ -307,7 +320,7 @@ class Sensitivity(TextReport):
             lines.append(f"The estimate would be {conclusion.threshold:g} {prior}.")
         lines += _violation_lines(self.violation)
         digits = decimals(conclusion.high - conclusion.low)
-        for kind, what in (
+        for kind, change in (  # the first of each kind is the reference
             (self.scores, "With a linear score"),
             (self.rows, "Without its most influential rows"),
             (self.bandwidths, "By projection with other bandwidths"),
@@ -316,14 +329,14 @@ class Sensitivity(TextReport):
             values = [variant.value for variant in kind[1:] if np.isfinite(variant.value)]
             if values:
                 between = " to ".join(f"{end:.{digits}f}" for end in sorted({min(values), max(values)}))
-                lines.append(f"{what} the target prior is {between} instead of {kind[0].value:.{digits}f}.")
+                lines.append(f"{change} the target prior is {between} instead of {kind[0].value:.{digits}f}.")
         clear = [variant.name for variant in self.variants if variant.is_clear]
         if clear:
             lines.append(f"These differ by more than chance, so label shift may not hold: {', '.join(clear)}.")
         return "\n".join([*lines, *self.reasons])
 
     def table(self) -> str:
-        """Return a table of all variants; each kind starts with the estimate that it is compared with."""
+        """Return a table of all variants as text; each kind starts with the reference that it is compared with."""
         rows = []
         for variant in (v for kind in (self.scores, self.rows, self.bandwidths, self.columns) for v in kind):
             cells = "none", "", ""
@@ -336,7 +349,7 @@ class Sensitivity(TextReport):
 
 
 def _violation_lines(violation: Violation) -> list[str]:
-    """Return sentences on the violations that change the conclusion."""
+    """Return sentences that say how large a violation of label shift changes the conclusion."""
     lines = []
     for move, consequence in (
         (violation.to_doubt, "The conclusion would be open"),
@@ -359,9 +372,9 @@ def _violation_lines(violation: Violation) -> list[str]:
 
 
 def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
-    """Measure what an estimate is sensitive to."""
+    """Measure how an estimate depends on the source prior, on choices, rows and columns, and on label shift."""
     conclusion, curve, R, t = conclude(inputs), inputs.fit.curve, inputs.ratio, inputs.threshold
-    reasons, assumed, turning, sure, subsample = [], [], None, None, None
+    reasons, assumed, turning_prior, sure_priors, subsample = [], [], None, None, None
     columns: tuple[Column, ...] = ()
     variants: tuple[tuple[Variant, ...], tuple[Variant, ...]] = (), ()
     with one_blas_thread():
@@ -376,10 +389,10 @@ def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
                 assumed.append(AssumedPrior(pi, curve.mean(pi), *curve.interval(pi, inputs.confidence)))
             if t is not None:  # π = 1 − (1−t)/R at R̂, and at the ends of the interval of R, as far as it is in [0, 1]
                 ratios = R, *curve.quantiles(inputs.confidence)
-                turning, *ends = (float(1 - (1 - t) / r) if r > 0 else -np.inf for r in ratios)
-                turning = turning if 0 <= turning <= 1 else None
-                within = max(min(ends), 0.0), min(max(ends), 1.0)
-                sure = within if within[0] < within[1] else None
+                prior, *ends = (float(1 - (1 - t) / r) if r > 0 else -np.inf for r in ratios)
+                turning_prior = prior if 0 <= prior <= 1 else None
+                low, high = max(min(ends), 0.0), min(max(ends), 1.0)
+                sure_priors = (low, high) if low < high else None
         else:
             reasons.append("There is no estimate of the ratio of negatives, so nothing could be left out or shifted.")
         if subsample is not None:
@@ -387,8 +400,8 @@ def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
         return Sensitivity(
             conclusion=conclusion,
             source_priors=tuple(assumed),
-            turning_prior=turning,
-            sure_priors=sure,
+            turning_prior=turning_prior,
+            sure_priors=sure_priors,
             bandwidths=variants[0],
             scores=score_variants(inputs),
             rows=row_variants(inputs),

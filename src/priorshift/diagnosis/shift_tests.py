@@ -42,9 +42,9 @@ from priorshift.scores.ratio_test import LEAST_SEPARATION
 from priorshift.threads import one_blas_thread
 
 RESAMPLES = 999
-_LEVEL, _STRICT_LEVEL = 0.05, 0.01
-_POOL_BELOW = 100  # observations of a target, below which the variance is pooled with that of U
-_LEAST_VARIANCE = 1e-3  # share that is left where groups of source and target cancel out
+_LEVEL, _STRICT_LEVEL = 0.05, 0.01  # of significance
+_POOL_BELOW = 100  # observations of a target below which the variance is pooled with that of U
+_LEAST_VARIANCE = 1e-3  # of a difference, as a share of the sum of variances, if common groups cancel out
 _LEAST_OBSERVATIONS = 5.0  # of a sample: four have only eight patterns of signs
 _SHOWN_ROWS = 10
 _BLOCK_ROWS = 4096
@@ -77,7 +77,7 @@ class ShiftTest(TextReport):
     @property
     def text(self) -> str:
         """Sentences of this part, a line for each topic, not wrapped."""
-        if not self.separation > LEAST_SEPARATION:
+        if not self.separation > LEAST_SEPARATION:  # also where it is NaN
             return "The positives can hardly be distinguished from the population, so a shift cannot be detected."
         interval = f"{100 * self.interval.confidence:g}% interval {self.interval.low:.2f} to {self.interval.high:.2f}"
         ratio = f"The share of negatives in the target is R = {self.ratio:.2f} times that in the source ({interval})."
@@ -85,13 +85,15 @@ class ShiftTest(TextReport):
 
 
 def shift_test(inputs: DiagnosisInput) -> ShiftTest:
-    """Test R = 1 by the witness h that is best there: E_T h = E_U h."""
+    """Test R = 1 with the witness h that is best at R = 1: under the hypothesis, E_T h = E_U h."""
     fit = inputs.fit
     h = fit.witness.function(np.ones(1), fit.target.size)[:, 0]
     _, sample_U, sample_T = weighted_samples(fit.witness.source, fit.target)
     T = _MeanOfH.measure(sample_T, mean_over_repeats(h, mixture.bins(fit.p_values)))
     U = _MeanOfH.measure(sample_U, mean_over_repeats(h, fit.witness.population))
     parts, freedom = _variances(T, U, 1 + fit.witness.noise_share(h) / 2)
+    # observations have the same numbers in both samples: those in both contribute to the covariance of the means,
+    # which is scaled as the variances are
     common, scale = min(len(T.terms), len(U.terms)), 1.0
     for part, mean in zip(parts, (T, U), strict=True):
         scale *= np.sqrt(part / mean.square_sum) if mean.square_sum > 0 else 0.0
@@ -105,21 +107,21 @@ def shift_test(inputs: DiagnosisInput) -> ShiftTest:
 
 
 class _MeanOfH(NamedTuple):
-    """The mean of h over a sample, and what its variance is computed from."""
+    """The mean of h over a sample, and quantities that its variance is computed from."""
 
     value: float
     terms: Floats  # contribution of each observation to the error of the mean
     square_sum: float  # of the terms
-    correction: float  # Bessel's, of the variance
-    observations: float
+    correction: float  # Bessel's factor of the variance
+    observations: float  # effective number
     spread: float  # variance of h among rows
     mass_squares: float  # Σ mass²
-    is_grouped: bool
+    is_grouped: bool  # whether some observations have several rows
     design_effect: float  # factor by which groups enlarge the variance
 
     @classmethod
     def measure(cls, sample: WeightedSample, h: Floats) -> _MeanOfH:
-        """Measure the mean of h, given for each row of a sample."""
+        """Compute the mean and its variance's parts from `h`, the values at the rows of a sample."""
         mean, observations = float(sample.mass @ h), sample.size
         terms = np.asarray(np.bincount(sample.observation, sample.mass * (h - mean)), dtype=np.float64)
         square_sum, correction = float(terms @ terms), observations / (observations - 1)
@@ -129,17 +131,21 @@ class _MeanOfH(NamedTuple):
         return cls(mean, terms, square_sum, correction, observations, spread, squares, is_grouped, effect)
 
 
-def _variances(T: _MeanOfH, U: _MeanOfH, noise: float) -> tuple[tuple[float, float], float]:
-    """Return the variances of both means, and the degrees of freedom of their difference."""
+def _variances(T: _MeanOfH, U: _MeanOfH, noise_factor: float) -> tuple[tuple[float, float], float]:
+    """Return the variances of both means, and the degrees of freedom of their difference.
+
+    `noise_factor` enlarges the variance of U, since its rows influence each other's scores.
+    """
     if T.observations >= _POOL_BELOW:  # each from its own rows, with Satterthwaite's degrees of freedom
-        parts = T.square_sum * T.correction, U.square_sum * U.correction * noise
-        each = sum(part**2 / (mean.observations - 1) for part, mean in zip(parts, (T, U), strict=True))
-        return parts, sum(parts) ** 2 / max(each, 1e-300)
+        parts = T.square_sum * T.correction, U.square_sum * U.correction * noise_factor
+        inverse_freedom = sum(part**2 / (mean.observations - 1) for part, mean in zip(parts, (T, U), strict=True))
+        return parts, sum(parts) ** 2 / max(inverse_freedom, 1e-300)
     # A small target may by chance have no row of a rare class, and its own variance would be too small.
+    # So the variance of rows is pooled over both samples, with their effective numbers of rows.
     rows = 1 / T.mass_squares, 1 / U.mass_squares
     spread = (rows[0] * T.spread + rows[1] * U.spread) / max(sum(rows) - 2, 1.0)
     effect = max(T.design_effect, U.design_effect) if T.is_grouped else T.design_effect
-    parts = spread * T.mass_squares * effect, spread * U.mass_squares * U.design_effect * noise
+    parts = spread * T.mass_squares * effect, spread * U.mass_squares * U.design_effect * noise_factor
     return parts, T.observations + U.observations - 2
 
 
@@ -149,7 +155,7 @@ class ResidualTest:
 
     statistic: float = _NAN  # λ: the squared residual over what noise contributes to it
     p_value: float = _NAN  # NaN where there is nothing to compare with
-    ratio: float = _NAN  # R̂ that minimises the residual
+    ratio: float = _NAN  # R̂ that minimises λ
 
 
 @dataclass(frozen=True)
@@ -183,10 +189,10 @@ class LabelShiftTest(TextReport):
         """Sentences of this part, a line for each topic, not wrapped."""
         if self.reason:
             return f"Label shift cannot be tested: {self.reason}"
-        both = f"rows {format_p(self.kernel.p_value)}, scores {format_p(self.score.p_value)}"
+        by_kind = f"rows {format_p(self.kernel.p_value)}, scores {format_p(self.score.p_value)}"
         rejected = self.p_value <= _LEVEL
         verdict = "Label shift does not hold" if rejected else "Label shift is not contradicted"
-        lines = [f"{verdict}: {format_p(self.p_value)} ({both})."]
+        lines = [f"{verdict}: {format_p(self.p_value)} ({by_kind})."]
         moved = self.moved_columns if rejected else self.clearly_moved_columns
         if moved:
             columns = "; ".join(map(str, moved[:5]))
@@ -197,7 +203,7 @@ class LabelShiftTest(TextReport):
 
 
 def numbered(rows: Sequence[int]) -> str:
-    """Name rows of the target by their numbers in a file, from 1."""
+    """Name rows of the target, given from 0 on, by their numbers in a file, from 1 on."""
     *others, last = (str(row + 1) for row in rows)
     names = f"rows {', '.join(others)} and {last}" if others else f"row {last}"
     return f"{names} of the target (counting from 1, without the header)"
@@ -209,11 +215,11 @@ def label_shift_test(
     """Test label shift; a p-value of at most `retest_below` is computed again with `retest_resamples`, if more."""
     samples = weighted_samples(inputs.source, inputs.fit.target)
     for name, sample in zip(("positive", "unlabelled", "target"), samples, strict=True):
-        if sample.size < _LEAST_OBSERVATIONS - 1e-9:
+        if sample.size < _LEAST_OBSERVATIONS - 1e-9:  # the size may have a rounding error
             size, needed = f"{sample.size:.1f} observations", f"at least {_LEAST_OBSERVATIONS:.0f} are needed"
             reason = f"the effective size of the {name} sample is {size}, but {needed}."
-            none, nan = ResidualTest(), _NAN
-            return LabelShiftTest(nan, nan, none, none, nan, nan, nan, (), (), resamples, reason)
+            untested, nan = ResidualTest(), _NAN
+            return LabelShiftTest(nan, nan, untested, untested, nan, nan, nan, (), (), resamples, reason)
     with one_blas_thread():
         features = ResidualFeatures.fit(inputs)
         test = _test_residuals(inputs, features, samples, resamples)
@@ -225,7 +231,7 @@ def label_shift_test(
 def _test_residuals(
     inputs: DiagnosisInput, features: ResidualFeatures, samples: Samples, resamples: int
 ) -> LabelShiftTest:
-    """Test the residuals of all kinds of features in the same resamples."""
+    """Test label shift by the residuals of kernel and score, and each column, all in the same resamples."""
     kernel_means, score_means, column_means = features.resample(samples, random_signs(samples, resamples, inputs.rng))
     kernel = Residual.fit(*kernel_means)
     ratio = inputs.fit.test.ratio
@@ -243,9 +249,10 @@ def _test_residuals(
         tests.append(ResidualTest(residual.statistic, float(p_values[-1][0]), residual.ratio))
     smaller, p_value, reason = _NAN, _NAN, "the rows of the samples do not vary, so there is nothing to compare."
     if p_values:
+        # the smaller p-value of the two tests, in the data (first) and in each resample; its rank is the p-value
         smallest = np.min(p_values, axis=0)
         smaller, p_value, reason = float(smallest[0]), float((smallest <= smallest[0]).mean()), ""
-    # without noise: the squared distance of T from the line P–U, and of U from P
+    # squared distances of T from the line P–U, and of U from P, less what noise contributes on average
     M, N = Gram.from_vectors(kernel.b, kernel.a), kernel.noise
     signal = Gram(M.bb - N.bb, M.ab - N.ab, M.aa - N.aa)
     nearest = np.clip(signal.ab / signal.aa, 0.0, _LARGEST_RATIO) if signal.aa > 0 else 0.0
@@ -266,18 +273,21 @@ def _test_residuals(
 
 
 def rank_p_values(statistics: Floats) -> Floats:
-    """Return for each statistic the share of all, itself included, that are at least as large."""
+    """Return the p-value of each statistic: the share of all, itself included, that are at least as large."""
     ranked = np.sort(statistics)
     return np.asarray((len(ranked) - np.searchsorted(ranked, statistics, side="left")) / len(ranked))
 
 
 def _rows_in_excess(features: ResidualFeatures, kernel: Residual, mass: Floats) -> tuple[int, ...]:
-    """Return rows of the target where the residual's witness is largest, without each row's own contribution."""
+    """Return at most ten rows of the target where it exceeds most what label shift explains.
+
+    The excess at a row is ⟨φ, e⟩ with the residual e, less the row's own contribution, mass·‖φ‖².
+    """
     e, rows = kernel.b - kernel.ratio * kernel.a, features.rows[2]
-    height = np.empty(len(rows))
+    excess = np.empty(len(rows))
     for first in range(0, len(rows), _BLOCK_ROWS):
         at = slice(first, first + _BLOCK_ROWS)
         phi = features.kernel.coordinates(features.prepare(rows[at]))
-        height[at] = phi @ e - mass[at] * np.einsum("ij,ij->i", phi, phi)
-    highest = np.argsort(-height, kind="stable")[:_SHOWN_ROWS]
-    return tuple(int(row) for row in highest if height[row] > 0)
+        excess[at] = phi @ e - mass[at] * np.einsum("ij,ij->i", phi, phi)
+    highest = np.argsort(-excess, kind="stable")[:_SHOWN_ROWS]
+    return tuple(int(row) for row in highest if excess[row] > 0)

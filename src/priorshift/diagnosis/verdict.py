@@ -30,19 +30,19 @@ from priorshift.warning_records import WarningRecord
 
 _FORBIDDING_WARNINGS = (InconsistentInputWarning,)  # a number whose tables have these must not be published
 TABLE_WARNINGS = (ColumnWarning, DuplicateRowsWarning, IntervalWarning, *_FORBIDDING_WARNINGS)  # that a verdict quotes
-DOUBTED = 0.05  # p-value of label shift below which it is in doubt
-REFUTED = 0.01  # and below which a violation that matters forbids the number
-EMPTY_WIDTH = 0.9  # of an interval that says nothing
-_WIDE = 0.5  # of an interval that says little
+DOUBTED = 0.05  # p-value of label shift up to which it is in doubt
+REFUTED = 0.01  # p-value up to which a violation that matters forbids the number
+EMPTY_WIDTH = 0.9  # width above which an interval says nothing
+_WIDE = 0.5  # width above which an interval says little
 _OUTSIDE_ERRORS = 3.0  # standard errors of a raw estimate outside [0, 1] that are more than chance
-_DISAGREEMENT = 0.15  # of estimators of π
-_FEW_ROWS = 30  # of a target
-_MOST_STEPS = 4
+_DISAGREEMENT = 0.15  # difference of two estimates of π that is reported
+_FEW_ROWS = 30  # of a target, below which an estimate is a guess
+_MOST_STEPS = 4  # recommendations
 _AUDIT_WIDTH = 0.2  # of the interval that an audit alone is to give
 _AUDIT_LABELS = 100  # to add to the tables
 _LEAST_GAIN = 0.05  # share of the width that labels must save to be recommended
 _SWAPPED = -5.0  # standard errors of a separation of the wrong sign
-_MOST_VARIANCE = 0.5  # share
+_MOST_VARIANCE = 0.5  # share of the variance that comes from π, above which π should be found from elsewhere
 Answer = Literal["yes", "with care", "no"]
 
 
@@ -79,10 +79,13 @@ class DiagnosisParts:
 def judge(
     parts: DiagnosisParts, warnings: Sequence[WarningRecord], p_value: float | None = None, targets: int = 1
 ) -> Verdict:
-    """Judge whether an estimate may be published; `p_value` of label shift is adjusted for several `targets`."""
+    """Judge whether an estimate may be published.
+
+    `warnings` are those of tables and fits; `p_value` is that of label shift, adjusted for the number of `targets`.
+    """
     estimate, identification, label_shift = parts.estimate, parts.identification, parts.label_shift_test
     p = label_shift.p_value if p_value is None else p_value
-    noted = [message for category, message in warnings if not issubclass(category, _FORBIDDING_WARNINGS)]
+    cautions = [message for category, message in warnings if not issubclass(category, _FORBIDDING_WARNINGS)]
     against = [
         *_not_credible(estimate, identification),
         *(message for category, message in warnings if issubclass(category, _FORBIDDING_WARNINGS)),
@@ -102,24 +105,24 @@ def judge(
         if interval and interval.width > EMPTY_WIDTH:
             against.append(f"The interval, {interval.low:.2f} to {interval.high:.2f}, contains nearly every prior.")
         doubts += _doubts(estimate, identification, parts.sensitivity)
-    answer: Answer = "no" if against else "with care" if doubts or noted else "yes"
+    answer: Answer = "no" if against else "with care" if doubts or cautions else "yes"
     move, note = parts.sensitivity.violation.half_width, ""
     if answer == "yes" and move is not None and np.isfinite(move.shift):
         shift = f"a shift of the target's rows by {move.shift:.2g} standard deviations towards the positives, or away"
         consequence = f"{shift} from them, would move the estimate by half its interval"
         note = f"A drift that imitates a change in prevalence cannot be detected: {consequence}."
-    return Verdict(answer, tuple(dict.fromkeys((*against, *doubts, *noted))), note)
+    return Verdict(answer, tuple(dict.fromkeys((*against, *doubts, *cautions))), note)
 
 
 def _not_credible(estimate: PriorEstimate, identification: Identification) -> Iterator[str]:
-    """Return what makes the number wrong whatever the tests say."""
+    """Yield reasons not to publish an estimate that hold whatever the tests say."""
     if identification.level == "nothing":
         yield identification.text
-    beyond = max(-estimate.raw, estimate.raw - 1)
-    if beyond > _OUTSIDE_ERRORS * estimate.standard_error:
-        far = f"outside [0, 1] by {beyond / estimate.standard_error:.0f} standard errors"
-        why = "The classes differ between source and target, or the source prior is wrong."
-        yield f"The raw estimate {format_fixed(estimate.raw, 3)} is {far}. {why}"
+    excess = max(-estimate.raw, estimate.raw - 1)  # beyond [0, 1], if positive
+    if excess > _OUTSIDE_ERRORS * estimate.standard_error:
+        position = f"outside [0, 1] by {excess / estimate.standard_error:.0f} standard errors"
+        cause = "The classes differ between source and target, or the source prior is wrong."
+        yield f"The raw estimate {format_fixed(estimate.raw, 3)} is {position}. {cause}"
     if identification.contradicted and identification.level != "nothing":
         prior, possible = identification.source_prior_text, format_range(identification.range_from_tables)
         yield (
@@ -128,8 +131,8 @@ def _not_credible(estimate: PriorEstimate, identification: Identification) -> It
         )
 
 
-def _doubts(estimate: PriorEstimate, identification: Identification, sensitive: Sensitivity) -> Iterator[str]:
-    """Return reasons for care in an estimate that the tables determine at least up to the source prior."""
+def _doubts(estimate: PriorEstimate, identification: Identification, sensitivity: Sensitivity) -> Iterator[str]:
+    """Yield reasons for care in an estimate that the tables determine, at least given the source prior."""
     interval, positives, rows = estimate.interval, identification.effective_positives, estimate.sizes[2]
     if identification.level == "ratio":
         between = f"{identification.target_low:.2f} and {identification.target_high:.2f}"
@@ -150,48 +153,53 @@ def _doubts(estimate: PriorEstimate, identification: Identification, sensitive: 
         yield "The error of the estimate is not known, so there is no interval to publish with it."
     elif _WIDE < interval.width <= EMPTY_WIDTH:
         yield f"The interval, {interval.low:.2f} to {interval.high:.2f}, is too wide to say much."
-    half = interval.width / 2 if interval is not None else 0.0
-    moved = [variant for variant in sensitive.variants if variant.is_clear and abs(variant.moved) > half]
-    if moved:
-        worst = max(moved, key=lambda variant: abs(variant.moved))
-        how = worst.name if worst.name.startswith("without") else f"with {worst.name}"
+    half_width = interval.width / 2 if interval is not None else 0.0
+    clear = [variant for variant in sensitivity.variants if variant.is_clear and abs(variant.moved) > half_width]
+    if clear:
+        worst = max(clear, key=lambda variant: abs(variant.moved))
+        changed = worst.name if worst.name.startswith("without") else f"with {worst.name}"
         change = format_fixed(worst.moved, 3, "+")
-        yield f"The estimate changes by {change} {how}, which is more than chance and more than half its interval."
+        yield f"The estimate changes by {change} {changed}, which is more than chance and more than half its interval."
 
 
-def _violated_label_shift(test: LabelShiftTest, sensitive: Sensitivity, p: str) -> tuple[str, bool]:
-    """Return what violates label shift, and whether it could move the estimate by half its interval."""
-    text = f"A change in prevalence does not explain the target ({p})"
+def _violated_label_shift(test: LabelShiftTest, sensitivity: Sensitivity, p_text: str) -> tuple[str, bool]:
+    """Describe a violation of label shift, and return whether it could move the estimate by half its interval.
+
+    A violation of size ‖e‖ moves R̂ at most by ‖e‖/‖μ_U − μ_P‖, and π̂′ by 1−π times that.
+    """
+    text = f"A change in prevalence does not explain the target ({p_text})"
     if test.moved_columns:
         text += f": {_quote_names([column.name for column in test.moved_columns])} moved more than that"
-    negatives = 1 - sensitive.conclusion.source_prior
-    half = sensitive.conclusion.half_width * negatives
-    moved = test.violation / test.separation * negatives if test.separation > 0 else np.inf
-    if not 0 < moved < np.inf:  # 0 where it was detected in the scores alone
-        return f"{text}.", moved != 0
-    how_far = f"by {moved:.3f}, {'more' if moved >= half else 'less'} than half its interval ({half:.3f})"
-    how_far = "anywhere" if moved >= 1 else how_far
-    return f"{text}. A violation as large as the detected one could move the estimate {how_far}.", moved >= min(half, 1)
+    negatives = 1 - sensitivity.conclusion.source_prior
+    half_width = sensitivity.conclusion.half_width * negatives
+    change = test.violation / test.separation * negatives if test.separation > 0 else np.inf
+    if not 0 < change < np.inf:  # 0 where the violation was detected in the scores alone; it can also be NaN
+        return f"{text}.", change != 0
+    compared = "more" if change >= half_width else "less"
+    extent = "anywhere" if change >= 1 else f"by {change:.3f}, {compared} than half its interval ({half_width:.3f})"
+    text += f". A violation as large as the detected one could move the estimate {extent}."
+    return text, change >= min(half_width, 1)
 
 
 def _quote_names(names: Sequence[str]) -> str:
-    """Quote at most three names for a sentence."""
+    """Quote at most three names for a sentence, and count the others."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(map(repr, names[:3])) + more
 
 
 def next_steps(verdict: Verdict, parts: DiagnosisParts) -> tuple[str, ...]:
-    """Return at most four recommendations, the most useful first, none that the verdict forbids."""
+    """Return at most four recommendations, the most useful first."""
     identification, planning = parts.identification, parts.planning
     steps = [
         *_what_to_publish(verdict, identification),
+        # a warning that recommends --drop, as of a column that reveals the label
         *[f"Before anything else: {reason}" for reason in verdict.reasons if "--drop" in reason][:1],
         *_check_source(identification),
         *_check_columns(parts.label_shift_test),
     ]
     effective = identification.effective_positives
     if effective < FEW_POSITIVES:
-        more = int(np.ceil(FEW_POSITIVES - effective - 1e-9))  # 11.999… of 20 lack 8
+        more = int(np.ceil(FEW_POSITIVES - effective - 1e-9))  # 1e-9 undoes rounding errors
         steps.append(f"Label at least {more} more positives: the estimate rests on {effective:.0f}.")
     steps += [*_find_source_prior(identification, planning), *_audit_target(verdict, parts)]
     if planning.reason is None and verdict.answer != "no":
@@ -200,10 +208,10 @@ def next_steps(verdict: Verdict, parts: DiagnosisParts) -> tuple[str, ...]:
 
 
 def _what_to_publish(verdict: Verdict, identification: Identification) -> Iterator[str]:
-    """Recommend which numbers to publish."""
+    """Yield a recommendation of which numbers to publish."""
     if verdict.answer == "yes":
-        given = f"the source prior {identification.source_prior:.3g}"
-        prior = given if identification.given else "a source prior that was estimated from the tables"
+        given_prior = f"the source prior {identification.source_prior:.3g}"
+        prior = given_prior if identification.given else "a source prior that was estimated from the tables"
         yield f"Publish the estimate with its interval, and state that it assumes label shift and {prior}."
     elif verdict.answer == "with care" and identification.level == "ratio":
         ends = f"{identification.target_low:.2f} to {identification.target_high:.2f}"
@@ -213,7 +221,7 @@ def _what_to_publish(verdict: Verdict, identification: Identification) -> Iterat
 
 
 def _check_source(identification: Identification) -> Iterator[str]:
-    """Recommend checks of the source tables and of the given source prior."""
+    """Yield recommended checks of the source tables and of the given source prior."""
     separation = identification.separation
     if identification.level == "nothing" and separation < _SWAPPED:
         yield "Check whether positives and unlabelled rows are swapped: they differ in the wrong direction."
@@ -228,7 +236,7 @@ def _check_source(identification: Identification) -> Iterator[str]:
 
 
 def _check_columns(test: LabelShiftTest) -> Iterator[str]:
-    """Recommend checks of the columns and rows that contradict label shift."""
+    """Yield recommended checks of the columns and rows that contradict label shift."""
     rejected = test.p_value <= DOUBTED
     moved = [column.name for column in (test.moved_columns if rejected else test.clearly_moved_columns)]
     if moved:
@@ -242,35 +250,35 @@ def _check_columns(test: LabelShiftTest) -> Iterator[str]:
 
 
 def _find_source_prior(identification: Identification, planning: Planning) -> Iterator[str]:
-    """Recommend a survey or an audit of the source where most of the variance comes from the source prior."""
-    if identification.level == "nothing" or not identification.variance_from_prior > _MOST_VARIANCE:
+    """Yield a recommendation of a survey or an audit of the source, if most of the variance comes from its prior."""
+    if identification.level == "nothing" or not identification.variance_from_prior > _MOST_VARIANCE:  # or NaN
         return
     share = f"{identification.variance_from_prior:.0%} of the estimate's variance comes from it"
     step = f"Find the source prior from elsewhere, such as a survey or a register: {share}"
     labels = min(_AUDIT_LABELS, planning.sizes["unlabeled"])
     width = planning.predict_audit(unlabeled=labels) if labels >= LEAST else float("nan")
-    if width < (1 - _LEAST_GAIN) * planning.expected_width:
+    if width < (1 - _LEAST_GAIN) * planning.expected_width:  # never where the width is NaN
         gain = f"the expected width of the interval is then {width:.2g} instead of {planning.expected_width:.2g}"
         step += f". Or audit {labels} unlabelled rows, drawn at random (audit=, --audit-column): {gain}"
     yield f"{step}."
 
 
 def _audit_target(verdict: Verdict, parts: DiagnosisParts) -> Iterator[str]:
-    """Recommend an audit of target rows: alone where the tables cannot be trusted, else combined with them."""
+    """Yield a recommendation to audit target rows: alone if the tables cannot be trusted, else combined with them."""
     estimate, planning, rows = parts.estimate, parts.planning, parts.planning.sizes["target"]
     if "target" in estimate.details.get("audit", {}) or rows < LEAST:
         return
-    how = "random rows of the target and pass them as an audit (audit=, --audit-column)"
+    action = "random rows of the target and pass them as an audit (audit=, --audit-column)"
     if verdict.answer == "no" or parts.label_shift_test.p_value <= DOUBTED:
         known = np.isfinite(estimate.value) and parts.identification.level != "nothing"
         share = min(max(estimate.value if known else 0.5, 0.02), 0.98)
         with suppress(InputError):  # raised where the target has too few rows
             labels = audit_size(_AUDIT_WIDTH, share, rows=rows, confidence=planning.confidence)
             gain = f"without any of these assumptions they give an interval of width {_AUDIT_WIDTH:g}"
-            yield f"Look up the classes of about {labels} {how}: {gain}."
+            yield f"Look up the classes of about {labels} {action}: {gain}."
         return
     labels = min(_AUDIT_LABELS, rows)
-    now, then = planning.expected_width, planning.predict_audit(target=labels)
-    if then < (1 - _LEAST_GAIN) * now:
-        gain = f"the expected width of the interval is then {then:.2g} instead of {now:.2g}"
-        yield f"Look up the classes of {labels} {how}: {gain}, and label shift is checked by them."
+    present, audited = planning.expected_width, planning.predict_audit(target=labels)
+    if audited < (1 - _LEAST_GAIN) * present:
+        gain = f"the expected width of the interval is then {audited:.2g} instead of {present:.2g}"
+        yield f"Look up the classes of {labels} {action}: {gain}, and label shift is checked by them."

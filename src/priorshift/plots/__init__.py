@@ -24,10 +24,12 @@ _DISPLAY = ("BLUE", "GREY", "ORANGE", "Display", "svg")  # defined in that modul
 
 
 def __getattr__(name: str) -> Any:
+    """Import the module that defines a public name when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{'display' if name in _DISPLAY else 'functions'}"), name)
 
 
 def __dir__() -> list[str]:
+    """Return the names of the module, with those that are not imported yet."""
     return sorted({*globals(), *__all__})

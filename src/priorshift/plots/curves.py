@@ -33,6 +33,7 @@ class ObjectiveDisplay(Display):
 
     @classmethod
     def from_estimate(cls, estimate: PriorEstimate, *, truth: float | None = None) -> ObjectiveDisplay:
+        """Evaluate TCPU's objective on a grid of target priors; `truth` is the true target prior, if known."""
         check_has(estimate, "evidence", "an estimate", "estimate_prior")
         if np.isnan(estimate.raw):
             raise InputError("There is no estimate to draw: the separation is not positive. See estimate.separation.")
@@ -43,19 +44,21 @@ class ObjectiveDisplay(Display):
 
     def _texts(self) -> tuple[str, str]:
         """Return the estimate and its interval as text; the second is empty where there is no interval."""
-        ends = self.interval
-        if ends is None:
+        interval = self.interval
+        if interval is None:
             return format_prior(self.value), ""
-        value, low, high = (format_prior(v, ends.width) for v in (self.value, ends.low, ends.high))
-        return value, f"{interval_label(ends.confidence)} {low} to {high}"
+        value, low, high = (format_prior(v, interval.width) for v in (self.value, interval.low, interval.high))
+        return value, f"{interval_label(interval.confidence)} {low} to {high}"
 
     @property
     def description(self) -> str:
-        value, ends = self._texts()
-        text = f"The objective of TCPU is lowest at a target prior of {value}{ends and f' ({ends})'}."
+        """Text alternative: what the picture shows, with its numbers."""
+        value, interval = self._texts()
+        text = f"The objective of TCPU is lowest at a target prior of {value}{interval and f' ({interval})'}."
         return text if self.truth is None else f"{text} The truth is {self.truth:.3f}."
 
     def draw(self, ax: Any) -> None:
+        """Draw the objective, the interval as a band, and the estimate and the truth as vertical lines."""
         ax.plot(self.gamma, self.excess, color="black", linewidth=1.5)
         if self.interval is not None:
             ax.axvspan(self.interval.low, self.interval.high, **self.band_style(BLUE))
@@ -69,7 +72,7 @@ class ObjectiveDisplay(Display):
 
 
 def has_objective(estimate: PriorEstimate) -> bool:
-    """Return whether an estimate is the minimum of an objective."""
+    """Return whether an estimate is the minimum of an objective, as those by TCPU are; others have evidence or no R."""
     return bool(np.isfinite([estimate.raw, estimate.separation]).all() and estimate.evidence is None)
 
 
@@ -77,25 +80,28 @@ def has_objective(estimate: PriorEstimate) -> bool:
 class DistanceDisplay(Display):
     """KM's distance d(λ) against the prior 1 − 1/λ, with its slope, the thresholds and the estimate."""
 
-    prior: Floats
-    distance: Floats  # to the hull of all rows
-    slope: Floats
+    prior: Floats  # 1 − 1/λ
+    distance: Floats  # d(λ), to the hull of all rows
+    slope: Floats  # d′(λ)
     thresholds: dict[str, float]  # slope at which each rule reads off its prior
-    rule: str  # in use
-    value: float
+    rule: str  # name of the rule in use
+    value: float  # estimate by that rule
     title: ClassVar[str] = "How many positives can be removed"
 
     @classmethod
     def from_estimate(cls, estimate: PriorEstimate) -> DistanceDisplay:
+        """Take the distance curve from an estimate whose source prior is by KM1 or KM2."""
         return cls.from_estimator(evidence_of(estimate, KM2, "distance curve", "KM2LS"))
 
     @classmethod
     def from_estimator(cls, km: KM2, *, prior: ArrayLike | None = None) -> DistanceDisplay:
+        """Compute the distance curve of a fitted KM1 or KM2 at some priors, by default around the estimate."""
         curve = km.curve(prior)
         return cls(curve.prior, curve.distance, curve.slope, dict(curve.thresholds), km.rule, km.prior_)
 
     @property
     def description(self) -> str:
+        """Text alternative: what the picture shows, with its numbers."""
         slopes = ", ".join(f"{slope:.3g} by {rule}" for rule, slope in self.thresholds.items())
         return (
             f"Distance between the sample without its positives and the hull of all rows, and its slope, for priors "
@@ -104,18 +110,18 @@ class DistanceDisplay(Display):
         )
 
     def draw(self, ax: Any) -> None:
+        """Draw the distance on the left axis, its slope and the thresholds on a second axis, and the estimate."""
         ax.plot(self.prior, self.distance, color="black", linewidth=1.5, label="distance")
         ax.set(xlabel="prior 1 − 1/λ", ylabel="distance d(λ) to the hull")
-        right = ax.twinx()
-        right.plot(self.prior, self.slope, color=GREY, linewidth=1.5, linestyle="-.", label="slope d′(λ)")
+        slope_ax = ax.twinx()
+        slope_ax.plot(self.prior, self.slope, color=GREY, linewidth=1.5, linestyle="-.", label="slope d′(λ)")
         for rule, slope in self.thresholds.items():
             colour, dash = (BLUE, "-") if rule == self.rule else (ORANGE, "--")
-            right.axhline(slope, color=colour, linewidth=1, linestyle=dash, label=f"threshold of {rule}")
-        right.set(ylabel="slope", ylim=(0, None))
+            slope_ax.axhline(slope, color=colour, linewidth=1, linestyle=dash, label=f"threshold of {rule}")
+        slope_ax.set(ylabel="slope", ylim=(0, None))
         ax.set_ylim(0)
         ax.axvline(self.value, color=BLUE, linewidth=1.5, linestyle=":", label=f"{self.rule}: {self.value:.3f}")
-        lines = [*ax.get_lines(), *right.get_lines()]
-        self.legend(ax, handles=lines)
+        self.legend(ax, handles=[*ax.get_lines(), *slope_ax.get_lines()])  # one legend for both axes
 
 
 @dataclass(eq=False, repr=False)
@@ -123,13 +129,13 @@ class RatioOfShares:
     """Share of a sample above each threshold, divided by that of the positives, and its lowest trusted point."""
 
     share: Floats  # of positives above each threshold
-    ratio: Floats
-    at: float
-    prior: float
+    ratio: Floats  # share of the sample over that of the positives
+    at: float  # share of positives at the lowest trusted point
+    prior: float  # ratio at that point
 
     @classmethod
     def from_curve(cls, curve: ShareCurve, least: float) -> RatioOfShares:
-        """Read off the prior where more than `least` of the positives lie above the threshold."""
+        """Read off the prior: the smallest ratio where at least the share `least` of the positives lie above."""
         best = curve.smallest(least)
         return cls(curve.positive, curve.population / curve.positive, best.positive, best.ratio)
 
@@ -145,13 +151,14 @@ class LevelSetsDisplay(Display):
 
     @classmethod
     def from_estimate(cls, estimate: PriorEstimate) -> LevelSetsDisplay:
+        """Take the level sets of source and target from an estimate by DRPU."""
         evidence = evidence_of(estimate, LevelSetEvidence, "level sets", "DRPU")
         source, target = (RatioOfShares.from_curve(c, evidence.least_share) for c in (evidence.source, evidence.target))
         return cls(source, target, evidence.least_share)
 
     @classmethod
     def from_estimator(cls, estimator: DRPU, target: Any = None) -> LevelSetsDisplay:
-        """Draw the source, and the target where its rows or its estimate are given."""
+        """Compute the curve of the source, and that of `target` if its rows or its estimate are given."""
         if isinstance(target, PriorEstimate):
             return cls.from_estimate(target)
         curves = [estimator.share_curve(), *([] if target is None else [estimator.share_curve(target)])]
@@ -160,6 +167,7 @@ class LevelSetsDisplay(Display):
 
     @property
     def description(self) -> str:
+        """Text alternative: what the picture shows, with its numbers."""
         text = (
             "Share of the sample divided by the share of positives above each threshold; its lowest point is the "
             f"prior: {self.source.prior:.3f} in the source"
@@ -169,6 +177,7 @@ class LevelSetsDisplay(Display):
         return f"{text}. Thresholds with at least {self.least_share:.2f} of the positives above them are trusted."
 
     def draw(self, ax: Any) -> None:
+        """Draw a curve with its lowest trusted point for each sample, and the smallest trusted share."""
         for name, colour, style, curve in (("source", GREY, "s--", self.source), ("target", BLUE, "o-", self.target)):
             if curve is not None:
                 ax.plot(curve.share, curve.ratio, style[1:], color=colour, linewidth=1.5)
@@ -181,7 +190,10 @@ class LevelSetsDisplay(Display):
 
 
 def evidence_of(estimate: PriorEstimate, kind: type[Evidence], content: str, method: str) -> Evidence:
-    """Return what a picture of an estimate is drawn from, or raise InputError for another method."""
+    """Return the evidence of an estimate if it is of this kind; otherwise raise InputError.
+
+    `content` and `method` say in the message what is missing, and which method has it.
+    """
     check_has(estimate, "evidence", "an estimate", "estimate_prior")
     if isinstance(estimate.evidence, kind):
         return estimate.evidence

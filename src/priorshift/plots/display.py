@@ -58,7 +58,8 @@ class Display(ABC):
     ax_: Any
     figure_: Any
 
-    def __repr__(self) -> str:  # a notebook shows it below the picture
+    def __repr__(self) -> str:
+        """Return a short text, which a notebook shows below the picture."""
         return f"<{type(self).__name__}: {self.title}>"
 
     @property
@@ -86,6 +87,7 @@ class Display(ABC):
         """
         self.ax_ = self.make_axes(pyplot().figure(figsize=self.size, layout="constrained")) if ax is None else ax
         self.draw(self.ax_)
+        # some pictures have a sequence of Axes
         self.figure_ = (self.ax_ if hasattr(self.ax_, "figure") else self.ax_[0]).figure
         return self
 
@@ -104,7 +106,7 @@ class Display(ABC):
 
     @staticmethod
     def bars_size(bars: int, space: float) -> tuple[float, float]:
-        """Return width and height of a picture with named bars one below the other, and space for the axis."""
+        """Return width and height in inches of a picture with horizontal bars, and `space` for axis and legend."""
         return WIDTH, space + 0.27 * max(bars, 2)
 
     @staticmethod
@@ -123,19 +125,22 @@ def pyplot() -> Any:
     return plt
 
 
-def check_has(given: Any, attribute: str, expected: str, function: str) -> None:
-    """Raise InputTypeError for an object without the attribute that a picture is drawn from."""
-    if not hasattr(given, attribute):
+def check_has(argument: Any, attribute: str, expected: str, function: str) -> None:
+    """Raise InputTypeError if an argument lacks the attribute that a picture is drawn from.
+
+    The message says what was `expected`, and which `function` returns it.
+    """
+    if not hasattr(argument, attribute):
         raise InputTypeError(
-            f"This picture needs {expected}, but got {type(given).__name__}. Pass the result of {function}."
+            f"This picture needs {expected}, but got {type(argument).__name__}. Pass the result of {function}."
         )
 
 
 def printable(name: object, letters: int | None = _MAX_LETTERS) -> str:
-    """Shorten a name, and replace characters that are invisible or change the direction of text."""
+    """Shorten a name to some letters, and replace characters that are invisible or change the direction of text."""
     text = str(name)
     if letters is not None and len(text) > letters:
-        end = letters // 3  # names in one table often begin with the same letters
+        end = letters // 3  # keep the end too: names in one table often begin with the same letters
         text = f"{text[: letters - 1 - end]}…{text[len(text) - end :]}"
 
     visible = []
@@ -151,7 +156,7 @@ def tick_label(name: object, letters: int = _MAX_LETTERS) -> str:
 
 
 def format_prior(value: float, width: float | None = None) -> str:
-    """Format a prior with as many digits as it needs, or as the width of its interval needs."""
+    """Format a prior with the decimals that its size requires, or the `width` of its interval if given."""
     return format_fixed(value, decimals(abs(value) if width is None else width))
 
 
@@ -211,32 +216,35 @@ def svg(display: Display, *, name: str) -> str:
 
 
 def _matplotlib_svg(display: Display) -> bytes:
-    """Draw with matplotlib's default settings, whatever the user has set."""
+    """Return a picture as matplotlib's SVG, drawn with its default settings whatever the user has set."""
     try:
         from matplotlib import style
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError(_NO_MATPLOTLIB) from None
-    text = BytesIO()
+    buffer = BytesIO()
     with _DRAWING, style.context(["default", _SETTINGS]), warnings.catch_warnings():
         # the page has other fonts, with more letters
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         warnings.filterwarnings("ignore", "Matplotlib currently does not support .* natively", UserWarning)
         figure = Figure(figsize=display.size, layout="constrained")
         display.draw(display.make_axes(figure))
-        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    return text.getvalue()
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    return buffer.getvalue()
 
 
 def _clean(element: Any) -> None:
-    """Turn styles into attributes and black into the text colour, and remove what a page does not need."""
+    """Clean an SVG element and its children in place for a page with a strict content policy.
+
+    Styles become attributes, black becomes the text colour, numbers are shortened, and empty elements are removed.
+    """
     for child in list(element):
         if child.tag in _REMOVED:
             element.remove(child)
             continue
         _clean(child)
         empty = child.tag in ("g", "defs") and not len(child)
-        if empty or (child.tag == "path" and not child.attrib.get("d")):  # drawn from NaN
+        if empty or (child.tag == "path" and not child.attrib.get("d")):  # a line through NaN has no points
             element.remove(child)
     element.tag = element.tag.removeprefix(_SVG)
     style = element.attrib.pop("style", "")
@@ -257,17 +265,17 @@ def _clean(element: Any) -> None:
 
 
 def _rename_identifiers(root: Any, name: str) -> None:
-    """Keep only identifiers that are referred to, and start them with the name of the picture."""
-    used = {name for e in root.iter() for value in e.attrib.values() for name in _REFERENCE.findall(value)}
+    """Remove identifiers that are not referred to, and rename the others to `name` and a number, in place."""
+    used = {key for e in root.iter() for value in e.attrib.values() for key in _REFERENCE.findall(value)}
     used |= {e.attrib["href"][1:] for e in root.iter() if "href" in e.attrib}
-    new: dict[str, str] = {}
+    renamed: dict[str, str] = {}
     for element in root.iter():
         old = element.attrib.pop("id", None)
         if old in used:
-            new.setdefault(old, f"{name}-{len(new)}")
-            element.set("id", new[old])
+            renamed.setdefault(old, f"{name}-{len(renamed)}")
+            element.set("id", renamed[old])
     for element in root.iter():
         for key, value in element.attrib.items():
-            element.set(key, _REFERENCE.sub(lambda match: f"url(#{new[match[1]]})", value))
+            element.set(key, _REFERENCE.sub(lambda match: f"url(#{renamed[match[1]]})", value))
         if "href" in element.attrib:
-            element.set("href", f"#{new[element.attrib['href'][1:]]}")
+            element.set("href", f"#{renamed[element.attrib['href'][1:]]}")

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 class DiagnosisDisplay(Protocol):
     """Class of the pictures of one part of a diagnosis."""
 
-    def from_diagnosis(self, diagnosis: Diagnosis) -> Display: ...
+    def from_diagnosis(self, diagnosis: Diagnosis) -> Display:
+        """Return the picture of this part."""
 
 
 PARTS: dict[str, DiagnosisDisplay] = {
@@ -42,12 +43,12 @@ PARTS: dict[str, DiagnosisDisplay] = {
 
 
 def plot_diagnosis(diagnosis: Diagnosis, part: str | None, ax: Any = None) -> Any:
-    """Draw one part of a diagnosis on Axes, or six parts in one figure, and return the (first) Axes."""
+    """Draw one part of a diagnosis on `ax`, or six parts in a new figure, and return the (first) Axes."""
     if part is not None:
         check_choice("part", part, tuple(PARTS))
         return PARTS[part].from_diagnosis(diagnosis).plot(ax).ax_
     axes = pyplot().subplots(3, 2, figsize=(13, 13), layout="constrained")[1].ravel()
-    for ax, display in zip(axes, PARTS.values(), strict=False):
+    for ax, display in zip(axes, PARTS.values(), strict=False):  # the seventh part is left out
         display.from_diagnosis(diagnosis).plot(ax)
     return axes[0]
 

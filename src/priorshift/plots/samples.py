@@ -21,8 +21,8 @@ from priorshift.scores.scored_source import WitnessEvidence
 
 _POINTS = 3000  # rows drawn of each sample; more make a file large, not clearer
 _BARS = 25  # of a histogram of p-values
-_MIXTURE_TOPS = (1.5, 4.0)  # least and most of the axis: near 0, where negatives lie, densities may be far above
-_NEAR_ZERO = 0.1  # p-values that the height of the axis ignores
+_MIXTURE_TOPS = (1.5, 4.0)  # bounds on the top of the axis: near 0, where negatives lie, densities may be far above
+_NEAR_ZERO = 0.1  # p-values below this do not count for the height of the axis
 _FAR_RIGHT = 0.8  # of the axis: beyond, labels are written on the left of the line
 _ZERO_SHARE = 0.0005  # rounds to 0.0%
 _ROW_HEIGHT = 1.35  # of one sample, in heights of the tallest cell
@@ -32,7 +32,7 @@ _ROW_HEIGHT = 1.35  # of one sample, in heights of the tallest cell
 class PlaneDisplay(Display):
     """Rows of the source and of the target side by side, in two coordinates."""
 
-    positive: Floats
+    positive: Floats  # two coordinates of each row, as in the next two
     unlabeled: Floats
     target: Floats
     title: ClassVar[str] = "The rows of source and target"
@@ -41,13 +41,13 @@ class PlaneDisplay(Display):
     @classmethod
     def from_samples(cls, positive: Any, unlabeled: Any, target: Any) -> PlaneDisplay:
         """Compute two coordinates of every row: principal components, or with one feature a random height."""
-        given = (unlabeled, "unlabeled"), (positive, "positive"), (target, "target")
-        tables = match_columns([read_numeric_table(sample, name) for sample, name in given])
+        named = (unlabeled, "unlabeled"), (positive, "positive"), (target, "target")
+        tables = match_columns([read_numeric_table(sample, name) for sample, name in named])
         samples = [table.values[:: max(1, len(table.values) // _POINTS)] for table in tables]
         reference, rng = samples[0], np.random.default_rng(0)
         if reference.shape[1] == 1:
             samples = [np.column_stack([sample, rng.random(len(sample))]) for sample in samples]
-        elif reference.shape[1] > 2:
+        elif reference.shape[1] > 2:  # principal components of the standardised unlabelled rows
             centre, spread = reference.mean(axis=0), reference.std(axis=0)
             spread = np.where(spread > 0, spread, 1.0)
             axes = np.linalg.svd((reference - centre) / spread, full_matrices=False)[2][:2]
@@ -56,15 +56,18 @@ class PlaneDisplay(Display):
 
     @property
     def description(self) -> str:
+        """Text alternative: what the picture shows, with its numbers."""
         return (
             f"On the left the source, {len(self.positive)} labelled positives among {len(self.unlabeled)} unlabelled "
             f"rows; on the right {len(self.target)} rows of the target, on the same scale."
         )
 
     def make_axes(self, figure: Any) -> Any:
+        """Add two Axes side by side, with common scales."""
         return figure.subplots(1, 2, sharex=True, sharey=True)
 
     def draw(self, ax: Any) -> None:
+        """Draw the source on the first of two Axes and the target on the second."""
         left, right = ax
         left.scatter(*self.unlabeled.T, s=8, color=GREY, alpha=0.6, label="unlabelled", linewidths=0)
         left.scatter(*self.positive.T, s=14, color=BLUE, marker="^", label="labelled positive", linewidths=0)
@@ -78,7 +81,7 @@ class PlaneDisplay(Display):
 class ScoresDisplay(Display):
     """Distributions of the score in the positives, the source population and the target, one below the other."""
 
-    edges: Floats  # of the cells of the score; the outermost cells hold what lies beyond
+    edges: Floats  # of the cells of the score; the outermost cells include all rows beyond them
     positive: Floats  # share of the sample in each cell
     population: Floats
     target: Floats
@@ -89,9 +92,11 @@ class ScoresDisplay(Display):
 
     @classmethod
     def from_estimate(cls, estimate: PriorEstimate) -> ScoresDisplay:
+        """Take the distributions of the score from an estimate by WitnessShift; without rows, those of p-values."""
         evidence = evidence_of(estimate, WitnessEvidence, "scores", "WitnessShift")
         scores = evidence.scores
         if scores is None:
+            # p-values are ranks among the positives, so that P is uniform
             U, T = _shares(evidence.source), _shares(evidence.target)
             edges, P = np.linspace(0, 1, len(U) + 1), np.full(len(U), 1 / len(U))
         else:
@@ -107,11 +112,12 @@ class ScoresDisplay(Display):
         return int(np.argmin(np.abs(_shares_above(self.positive)[1:-1] - 0.5))) + 1
 
     def share_above(self, sample: Floats) -> float:
-        """Return the share of a sample above the middle of the positives."""
+        """Return the share of a sample, given by its shares in the cells, above the middle of the positives."""
         return min(float(_shares_above(sample)[self.middle]), 1.0)
 
     @property
     def description(self) -> str:
+        """Text alternative: what the picture shows, with its numbers."""
         P, U, T = (format_percent(self.share_above(sample)) for sample in (self.positive, self.population, self.target))
         text = (
             "Three distributions of one score, from rows that look like the rest of the population on the left to rows "
@@ -125,6 +131,7 @@ class ScoresDisplay(Display):
         return f"{text} If only the share of positives had changed, {expected} of the target would be there."
 
     def draw(self, ax: Any) -> None:
+        """Draw a histogram for each sample, one below the other, with its share above the middle of the positives."""
         samples = (
             ("labelled positives", self.positive, ORANGE),
             ("source population", self.population, GREY),
@@ -134,14 +141,14 @@ class ScoresDisplay(Display):
         line = self.edges[self.middle]
         is_far = self.middle > _FAR_RIGHT * len(self.positive)
         side = {"ha": "right" if is_far else "left", "xytext": (-4 if is_far else 4, 3), "textcoords": "offset points"}
-        for below, (name, shares, colour) in enumerate(samples):
-            base = -_ROW_HEIGHT * below
+        for position, (name, shares, colour) in enumerate(samples):
+            base = -_ROW_HEIGHT * position
             ax.stairs(base + shares / tallest, self.edges, baseline=base, fill=True, facecolor=(colour, 0.3),
                       edgecolor=colour, linewidth=1.2)  # fmt: skip
             ax.axhline(base, color="black", linewidth=0.6)
             ax.annotate(name, (0.0, base + 1), (0, 3), ax.get_yaxis_transform(), "offset points")
             ax.annotate(f"{format_percent(self.share_above(shares))} →", (line, base + 1), **side)
-        if self.explained is not None:
+        if self.explained is not None:  # over the last sample, the target
             ax.stairs(base + self.explained / tallest, self.edges, baseline=None, color="black", linestyle=":",
                       linewidth=1.5, label="expected if only the prior changed")  # fmt: skip
             self.legend(ax, 1)
@@ -154,11 +161,12 @@ class ScoresDisplay(Display):
 
 
 def _shares_above(sample: Floats) -> Floats:
+    """Return the share of a sample above each edge of the cells, from 1 to 0, given its share in each cell."""
     return np.append(np.cumsum(sample[::-1])[::-1], 0.0)
 
 
 def _shares(counts: Floats) -> Floats:
-    """Return shares of p-values in wide bins, over all repetitions; noise may have left counts below 0."""
+    """Return shares of p-values in 25 wide bins, from counts (repeats × bins), which noise may have made negative."""
     totals = np.maximum(counts.sum(axis=0).reshape(_BARS, -1).sum(axis=1), 0.0)
     return np.asarray(totals / totals.sum())
 
@@ -174,14 +182,15 @@ class MixtureDisplay(Display):
     target: Floats | None
     negatives: Floats  # density g of the negatives, in finer bins
     source_prior: float  # where the mixture of the source levels off: the largest prior that the p-values allow
-    target_prior: float | None  # that follows from it; NaN where the ratio of negatives is not known
+    target_prior: float | None  # 1 − (1 − source prior)·R; NaN where R is not known
     in_use: float  # source prior of the estimate
     title: ClassVar[str] = "Positives and negatives in both samples"
 
     @classmethod
     def from_estimate(cls, estimate: PriorEstimate) -> MixtureDisplay:
+        """Take the p-values of source and target, and the mixture, from an estimate by WitnessShift."""
         evidence = evidence_of(estimate, WitnessEvidence, "p-values", "WitnessShift")
-        largest = float(evidence.priors.mean())
+        largest = float(evidence.priors.mean())  # over repetitions
         prior = float(np.clip(1 - (1 - largest) * estimate.negative_ratio, 0.0, 1.0))
         g = density(evidence.weights).mean(axis=0)
         source, target = _BARS * _shares(evidence.source), _BARS * _shares(evidence.target)
@@ -189,7 +198,7 @@ class MixtureDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: WitnessShift, target: Any = None) -> MixtureDisplay:
-        """Draw the source, and the target where its rows or its estimate are given."""
+        """Take the p-values of the source, and of `target` if its rows or its estimate are given."""
         check_is_fitted(estimator)
         if target is not None:
             return cls.from_estimate(target if isinstance(target, PriorEstimate) else estimator.estimate(target))
@@ -200,6 +209,7 @@ class MixtureDisplay(Display):
 
     @property
     def description(self) -> str:
+        """Text alternative: what the picture shows, with its numbers."""
         text = (
             "Rows that look like positives are spread evenly from left to right, negatives gather on the left. The "
             f"mixture that fits the source population best levels off at {format_prior(self.source_prior)}"
@@ -209,17 +219,19 @@ class MixtureDisplay(Display):
         return f"{text}. These levels vary by chance and are not bounds. The source prior in use is {self.in_use:.3g}."
 
     def draw(self, ax: Any) -> None:
+        """Draw the histograms of p-values, the fitted mixtures, and their priors as horizontal lines."""
         samples = [("source", GREY, "--", self.source, self.source_prior)]
         if self.target is not None and self.target_prior is not None:
             samples.append(("target", BLUE, "-", self.target, self.target_prior))
-        at = (np.arange(len(self.negatives)) + 0.5) / len(self.negatives)
+        middles = (np.arange(len(self.negatives)) + 0.5) / len(self.negatives)  # of the bins
         for name, colour, dash, heights, prior in samples:
             ax.stairs(heights, np.linspace(0, 1, len(heights) + 1), fill=True, color=colour, alpha=0.35)
             level = f"mixture prior {format_prior(prior)}" if np.isfinite(prior) else "no mixture prior"
             label = f"{name}: {level}"
-            ax.plot(at, prior + (1 - prior) * self.negatives, dash, color=colour, linewidth=1.5, label=label)
+            ax.plot(middles, prior + (1 - prior) * self.negatives, dash, color=colour, linewidth=1.5, label=label)
             ax.axhline(prior, color=colour, linestyle=":", linewidth=1)
-        beyond = [heights[int(_NEAR_ZERO * len(heights)) :].max() for _, _, _, heights, _ in samples]
-        ax.set(xlim=(0, 1), ylim=(0, np.clip(1.5 * max(beyond), *_MIXTURE_TOPS)))
+        # the top of the axis ignores the bars near 0, which may be far above
+        tallest = [heights[int(_NEAR_ZERO * len(heights)) :].max() for _, _, _, heights, _ in samples]
+        ax.set(xlim=(0, 1), ylim=(0, np.clip(1.5 * max(tallest), *_MIXTURE_TOPS)))
         ax.set(xlabel="p-value among the positives", ylabel="density")
         self.legend(ax, 1, title=f"source prior in use {self.in_use:.3g}")

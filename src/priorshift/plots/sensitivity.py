@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _ESTIMATOR_NAMES = {"largest": "largest possible"}
 _VARIANT_LETTERS = 36  # of what was changed, which names a column
 _INFLUENTIAL_ROWS = re.compile(r"without the (\d+) most influential (\w+ rows)")
-_FACTORS = (0.5, 1.0, 2.0, 4.0, 8.0)  # times the rows that there are
+_FACTORS = (0.5, 1.0, 2.0, 4.0, 8.0)  # multiples of the present rows
 _STYLES = {"positive": ("o-", ORANGE), "unlabeled": ("s:", GREY), "target": ("^-.", BLUE)}
 _SAMPLES = {"positive": "positives alone", "unlabeled": "unlabelled alone", "target": "target alone"}
 
@@ -28,18 +28,20 @@ class IdentificationDisplay(Display):
 
     range_from_tables: tuple[float, float]  # with 95% confidence
     estimators: dict[str, float]
-    source_prior: float | None  # as given
-    given_range: tuple[float, float] | None
+    source_prior: float | None  # given value, or the middle of the given range; None if estimated
+    given_range: tuple[float, float] | None  # equal ends for a single value; None if estimated
     title: ClassVar[str] = "What is known of the source prior"
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> IdentificationDisplay:
-        known = diagnosis.identification
-        given = (known.source_prior, known.source_prior_range) if known.given else (None, None)
-        return cls(known.range_from_tables, dict(known.estimators), *given)
+        """Take what is known of the source prior from a diagnosis."""
+        part = diagnosis.identification
+        given_prior = (part.source_prior, part.source_prior_range) if part.given else (None, None)
+        return cls(part.range_from_tables, dict(part.estimators), *given_prior)
 
     @property
     def description(self) -> str:
+        """Text alternative: what the picture shows, with its numbers."""
         least, most = self.range_from_tables
         low, high = (format_prior(end, most - least) for end in (least, most))
         sentences = [f"From the tables alone, the source prior could be {low} to {high}."]
@@ -54,18 +56,20 @@ class IdentificationDisplay(Display):
 
     @property
     def size(self) -> tuple[float, float]:
+        """Width and height in inches, which grow with the number of estimators."""
         return self.bars_size(1 + len(self.estimators), 1.2)
 
     def draw(self, ax: Any) -> None:
+        """Draw the range from the tables, a point for each estimator, and the given value with its range."""
         names = ["the tables", *(_ESTIMATOR_NAMES.get(name, name) for name in self.estimators)]
-        at = np.arange(len(names))[::-1]
-        ax.hlines(at[0], *self.range_from_tables, color=BLUE, linewidth=3, label="95% range from the tables")
-        ax.plot(list(self.estimators.values()), at[1:], "o", color=BLUE)
+        heights = np.arange(len(names))[::-1]
+        ax.hlines(heights[0], *self.range_from_tables, color=BLUE, linewidth=3, label="95% range from the tables")
+        ax.plot(list(self.estimators.values()), heights[1:], "o", color=BLUE)
         if self.source_prior is not None and self.given_range is not None:
             ax.axvspan(*self.given_range, **self.band_style(ORANGE))
             label = f"given: {self.source_prior:.3g}"
             ax.axvline(self.source_prior, color=ORANGE, linestyle="--", linewidth=1.5, label=label)
-        ax.set_yticks(at, names)
+        ax.set_yticks(heights, names)
         ax.set(xlim=(0, 1), ylim=(-0.6, len(names) - 0.4), xlabel="source prior")
         self.legend(ax, 1)
 
@@ -79,12 +83,13 @@ class SensitivityDisplay(Display):
     low: Floats
     high: Floats
     in_use: float  # source prior of the estimate
-    threshold: float | None  # that the target prior is compared with; None: the source prior
+    threshold: float | None  # that the target prior is compared with; None for the source prior
     confidence: float
     title: ClassVar[str] = "What if the source prior were different"
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> SensitivityDisplay:
+        """Take the estimates at assumed source priors from a diagnosis."""
         points, conclusion = diagnosis.sensitivity.source_priors, diagnosis.sensitivity.conclusion
         names = ("source_prior", "value", "low", "high")
         priors, values, low, high = (np.array([getattr(p, name) for p in points]) for name in names)
@@ -97,6 +102,7 @@ class SensitivityDisplay(Display):
 
     @property
     def description(self) -> str:
+        """Text alternative: what the picture shows, with its numbers."""
         if self.is_empty:
             return "The target prior cannot be estimated at any source prior."
         middle = float(np.interp(self.in_use, self.source_priors, self.values))
@@ -109,6 +115,7 @@ class SensitivityDisplay(Display):
         return text if self.threshold is None else f"{text} The threshold is {self.threshold:g}."
 
     def draw(self, ax: Any) -> None:
+        """Draw the target prior and its interval over assumed source priors, with the one in use and the threshold."""
         if self.is_empty:
             ax.text(0.5, 0.5, self.description, transform=ax.transAxes, ha="center", va="center", fontsize="small")
         label = interval_label(self.confidence)
@@ -137,6 +144,7 @@ class VariantsDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> VariantsDisplay:
+        """Take all variants of the estimate, with their references, from a diagnosis."""
         part = diagnosis.sensitivity
         variants = [v for kind in (part.scores, part.rows, part.bandwidths, part.columns) for v in kind]
         value, low, high = (np.array([getattr(v, name) for v in variants]) for name in ("value", "low", "high"))
@@ -145,11 +153,12 @@ class VariantsDisplay(Display):
 
     @property
     def description(self) -> str:
+        """Text alternative: what the picture shows, with its numbers."""
         known = self.values[np.isfinite(self.values)]
         if not len(known):
             return "There is no variant of the estimate to compare it with."
         width = self.interval[1] - self.interval[0]
-        least, most, low, high = (format_prior(one, width) for one in (known.min(), known.max(), *self.interval))
+        least, most, low, high = (format_prior(v, width) for v in (known.min(), known.max(), *self.interval))
         pairs = zip(self.names, self.is_significant, strict=True)
         marked = ", ".join(printable(name, _VARIANT_LETTERS) for name, is_marked in pairs if is_marked) or "none"
         values = f"between {least} and {most} in {len(known)} variants; its interval is {low} to {high}"
@@ -157,17 +166,19 @@ class VariantsDisplay(Display):
 
     @property
     def size(self) -> tuple[float, float]:
+        """Width and height in inches, which grow with the number of variants."""
         return self.bars_size(len(self.names), 1.4)
 
     def draw(self, ax: Any) -> None:
-        at, marked = np.arange(len(self.names))[::-1], np.array(self.is_significant, dtype=bool)
+        """Draw each variant with its interval on a row of its own, over the interval of the estimate."""
+        heights, marked = np.arange(len(self.names))[::-1], np.array(self.is_significant, dtype=bool)
         ax.axvspan(*self.interval, **self.band_style(BLUE), label="interval of the estimate")
-        ax.hlines(at, self.low, self.high, color=GREY, linewidth=1.5)
-        ax.plot(self.values[~marked], at[~marked], "o", color=BLUE, markersize=5, label="with one choice changed")
+        ax.hlines(heights, self.low, self.high, color=GREY, linewidth=1.5)
+        ax.plot(self.values[~marked], heights[~marked], "o", color=BLUE, markersize=5, label="with one choice changed")
         if marked.any():
-            ax.plot(self.values[marked], at[marked], "D", color=ORANGE, markersize=5, label="more than chance")
+            ax.plot(self.values[marked], heights[marked], "D", color=ORANGE, markersize=5, label="more than chance")
         short = [_INFLUENTIAL_ROWS.sub(r"without \1 \2", name) for name in self.names]
-        ax.set_yticks(at, [tick_label(name, _VARIANT_LETTERS) for name in short], fontsize="small")
+        ax.set_yticks(heights, [tick_label(name, _VARIANT_LETTERS) for name in short], fontsize="small")
         ax.set_xlabel("target prior")
         self.legend(ax, 1)
 
@@ -176,16 +187,18 @@ class VariantsDisplay(Display):
 class PlanningDisplay(Display):
     """Expected width of the interval with more rows of each sample, and of all three."""
 
-    factors: Floats  # times the rows that there are
+    factors: Floats  # multiples of the present rows
     widths: dict[str, Floats]  # with more rows of one sample alone; NaN where nothing can be planned
     together: Floats  # with more rows of all three
     title: ClassVar[str] = "What more rows would gain"
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> PlanningDisplay:
+        """Predict the width of the interval at several multiples of the sample sizes."""
         plan = diagnosis.planning
 
         def _width(factor: float, names: tuple[str, ...]) -> float:
+            """Return the expected width if the samples of these names had `factor` times their rows."""
             return plan.predict(**{name: max(2, round(factor * plan.sizes[name])) for name in names})
 
         widths = {name: np.array([_width(k, (name,)) for k in _FACTORS]) for name in _STYLES}
@@ -198,6 +211,7 @@ class PlanningDisplay(Display):
 
     @property
     def description(self) -> str:
+        """Text alternative: what the picture shows, with its numbers."""
         if self.is_empty:
             return "Nothing can be planned from these tables."
         now = float(np.interp(1.0, self.factors, self.together))
@@ -206,6 +220,7 @@ class PlanningDisplay(Display):
         return f"The interval is expected to be {now:.3g} wide. {then}, and {self.together[-1]:.3g} for all three."
 
     def draw(self, ax: Any) -> None:
+        """Draw the expected width over multiples of the rows: a line for each sample alone, and one for all three."""
         if self.is_empty:
             ax.text(0.5, 0.5, self.description, transform=ax.transAxes, ha="center", va="center", fontsize="small")
         for name, (style, colour) in _STYLES.items():

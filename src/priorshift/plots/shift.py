@@ -31,22 +31,26 @@ class ShiftDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> ShiftDisplay:
+        """Take the ratio of negatives and its interval from a diagnosis."""
         test = diagnosis.shift_test
         return cls(test.ratio, test.interval, test.p_value)
 
     @property
     def description(self) -> str:
+        """Text alternative: what the picture shows, with its numbers."""
         if not np.isfinite(self.ratio):
             return "The ratio of negatives in target and source cannot be estimated from these tables."
-        ends = self.interval
-        ratio, low, high = (format_prior(v, ends.width) for v in (self.ratio, ends.low, ends.high))
+        interval = self.interval
+        ratio, low, high = (format_prior(v, interval.width) for v in (self.ratio, interval.low, interval.high))
         return (
             f"The share of negatives in the target, divided by that in the source, is {ratio} "
-            f"({interval_label(self.interval.confidence)} {low} to {high}); 1 means no shift."
+            f"({interval_label(interval.confidence)} {low} to {high}); 1 means no shift."
         )
 
     def draw(self, ax: Any) -> None:
+        """Draw the ratio with its interval on a horizontal axis, and a line at 1."""
         low, high = self.interval.low, self.interval.high
+        # right end of the axis, beyond everything that is finite
         right = max(end for end in (low, high, self.ratio, 1.0) if np.isfinite(end)) * 1.15 + 0.05
         ax.axvline(1.0, color=GREY, linestyle="--", linewidth=1.5, label="no shift")
         label = interval_label(self.interval.confidence)
@@ -71,6 +75,7 @@ class LabelShiftDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> LabelShiftDisplay:
+        """Take the unexplained changes of at most twelve columns from a diagnosis."""
         test = diagnosis.label_shift_test
         columns = test.columns[:_MAX_COLUMNS]
         moved = tuple(column.moved for column in columns)
@@ -78,6 +83,7 @@ class LabelShiftDisplay(Display):
 
     @property
     def description(self) -> str:
+        """Text alternative: what the picture shows, with its numbers."""
         names = [printable(name) for name in self.names]
         moves = [f"{name} {format_fixed(moved, 2, '+')}" for name, moved in zip(names, self.moved, strict=True)]
         more = f" and {len(moves) - _MAX_MOVES} more" if len(moves) > _MAX_MOVES else ""
@@ -90,20 +96,23 @@ class LabelShiftDisplay(Display):
 
     @property
     def _p_text(self) -> str:
+        """The p-value of label shift as text."""
         return format_p(self.p_value) if np.isfinite(self.p_value) else "not tested"
 
     @property
     def size(self) -> tuple[float, float]:
+        """Width and height in inches, which grow with the number of columns."""
         return self.bars_size(len(self.names), 1.2)
 
     def draw(self, ax: Any) -> None:
-        at, marked = np.arange(len(self.names)), self.is_significant[::-1]
-        bars = ax.barh(at, self.moved[::-1], color=[ORANGE if is_marked else GREY for is_marked in marked])
+        """Draw a horizontal bar for each column, the most significant on top; significant ones are hatched."""
+        heights, marked = np.arange(len(self.names)), self.is_significant[::-1]
+        bars = ax.barh(heights, self.moved[::-1], color=[ORANGE if is_marked else GREY for is_marked in marked])
         for bar, is_marked in zip(bars, marked, strict=True):
             bar.set_hatch("////" if is_marked else None)
             bar.set_edgecolor("black" if is_marked else GREY)
         ax.axvline(0.0, color="black", linewidth=1)
-        ax.set_yticks(at, [tick_label(name) for name in self.names[::-1]])
+        ax.set_yticks(heights, [tick_label(name) for name in self.names[::-1]])
         ax.set_xlabel("change in standard deviations")
         more = "; hatched: more than chance" if any(marked) else ""
         ax.set_title(f"label shift: {self._p_text}{more}", fontsize="small", loc="left")
@@ -120,12 +129,14 @@ class DriversDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> DriversDisplay:
+        """Take at most twelve columns from a diagnosis."""
         drivers = diagnosis.drivers[:_MAX_COLUMNS]
         names = (d.name if d.level is None else f"{d.name} ({d.level})" for d in drivers)
         return cls(tuple(names), tuple(d.importance for d in drivers), tuple(d.difference for d in drivers))
 
     @property
     def description(self) -> str:
+        """Text alternative: what the picture shows, with its numbers."""
         if not self.names:
             return "No column distinguishes the positives from the population."
         columns = [
@@ -133,24 +144,26 @@ class DriversDisplay(Display):
             for name, share, difference in zip(self.names, self.importance, self.difference, strict=True)
         ]
         more = f" and {len(columns) - _MAX_DRIVERS} more" if len(columns) > _MAX_DRIVERS else ""
-        what = "Share of the score by column (positives minus population, in standard deviations)"
-        return f"{what}: {', '.join(columns[:_MAX_DRIVERS])}{more}."
+        heading = "Share of the score by column (positives minus population, in standard deviations)"
+        return f"{heading}: {', '.join(columns[:_MAX_DRIVERS])}{more}."
 
     @property
     def size(self) -> tuple[float, float]:
+        """Width and height in inches, which grow with the number of columns."""
         return self.bars_size(len(self.names), 1.2)
 
     def draw(self, ax: Any) -> None:
-        at, higher = np.arange(len(self.names))[::-1], np.array(self.difference) > 0
+        """Draw a horizontal bar for each column; hatched where the positives are lower."""
+        heights, higher = np.arange(len(self.names))[::-1], np.array(self.difference) > 0
         importance = 100 * np.array(self.importance)
-        for rows, colour, hatch, label in (
+        for chosen, colour, hatch, label in (
             (higher, BLUE, None, "higher among positives"),
             (~higher, GREY, "////", "lower among positives"),
         ):
-            if rows.any():
-                ax.barh(at[rows], importance[rows], color=colour, hatch=hatch, edgecolor="black", linewidth=0.6,
-                        label=label)  # fmt: skip
-        ax.set_yticks(at, [tick_label(name) for name in self.names])
+            if chosen.any():
+                ax.barh(heights[chosen], importance[chosen], color=colour, hatch=hatch, edgecolor="black",
+                        linewidth=0.6, label=label)  # fmt: skip
+        ax.set_yticks(heights, [tick_label(name) for name in self.names])
         ax.set(xlim=(0, None), xlabel="share of the score, in %")
         if self.names:
             self.legend(ax, 1)

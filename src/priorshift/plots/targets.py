@@ -18,7 +18,7 @@ from priorshift.results import PriorEstimate
 _MAX_TICKS = 12
 _MAX_TICK_LETTERS = 45  # of all tick labels that are written horizontally
 _SHORT_NAME = 16  # letters of a slanted tick label
-_RARE = 0.5  # priors up to which the axis does not reach to 1
+_RARE = 0.5  # priors up to this are drawn on an axis that ends below 1
 _MAX_LISTED = 6  # targets in the description
 
 
@@ -30,16 +30,16 @@ class SeriesDisplay(Display):
     values: Floats  # one per target
     ends: Floats  # of the intervals, one row per target; NaN where there is none
     band: Floats | None  # ends of the simultaneous intervals
-    confidence: float  # of both
+    confidence: float  # of intervals and band
     by: str = "target"  # column that distinguishes the targets
-    truth: Floats | None = None  # NaN where it is not known
+    truth: Floats | None = None  # true priors; NaN where they are not known
     title: ClassVar[str] = "The targets side by side"
 
     @classmethod
     def from_estimates(
         cls, estimates: Mapping[str, PriorEstimate], *, truth: Mapping[str, float] | None = None
     ) -> SeriesDisplay:
-        """Take the numbers of several estimates, and the true priors of targets where they are known."""
+        """Take the numbers of several estimates by target, and true priors by target where they are known."""
         check_has(estimates, "items", "a mapping of names to estimates", "estimate_priors")
         for estimate in estimates.values():
             check_has(estimate, "interval", "a mapping of names to estimates", "estimate_priors")
@@ -66,6 +66,8 @@ class SeriesDisplay(Display):
 
     @property
     def description(self) -> str:
+        """Text alternative: what the picture shows, with its numbers."""
+        # decimals that the narrowest interval requires; without intervals, the smallest value
         widths = np.append(np.diff(self.ends)[:, 0], self.values if np.isnan(self.ends).all() else [])
         digits, parts = max((decimals(width) for width in widths if np.isfinite(width)), default=3), []
         for name, value, (low, high) in list(zip(self.names, self.values, self.ends, strict=True))[:_MAX_LISTED]:
@@ -78,32 +80,33 @@ class SeriesDisplay(Display):
         if len(known) > 1:
             text += f". They lie between {known.min():.{digits}f} and {known.max():.{digits}f}"
         if self.truth is not None:
-            holds = (self.ends[:, 0] <= self.truth) & (self.truth <= self.ends[:, 1])
-            text += f". {holds.sum()} of {np.isfinite(self.truth).sum()} intervals contain the truth"
+            covered = (self.ends[:, 0] <= self.truth) & (self.truth <= self.ends[:, 1])
+            text += f". {covered.sum()} of {np.isfinite(self.truth).sum()} intervals contain the truth"
         return f"{text}."
 
     def draw(self, ax: Any) -> None:
-        at = np.array(self.names, dtype="datetime64[D]") if self.is_dated else np.arange(len(self.names))
+        """Draw the estimates, their intervals and the simultaneous band, on a time axis where the names are dates."""
+        positions = np.array(self.names, dtype="datetime64[D]") if self.is_dated else np.arange(len(self.names))
         if self.band is not None:
             label = f"all at once, {100 * self.confidence:g}%"
             if self.is_dated and len(self.names) > 1:
-                ax.fill_between(at, *self.band.T, facecolor=(BLUE, 0.15), edgecolor=BLUE, linestyle=":", linewidth=0.8,
-                                label=label)  # fmt: skip
+                ax.fill_between(positions, *self.band.T, facecolor=(BLUE, 0.15), edgecolor=BLUE, linestyle=":",
+                                linewidth=0.8, label=label)  # fmt: skip
             else:
-                ax.vlines(at, *self.band.T, color=BLUE, alpha=0.35, linewidth=8, label=label)
+                ax.vlines(positions, *self.band.T, color=BLUE, alpha=0.35, linewidth=8, label=label)
         known = np.isfinite(self.ends[:, 0])
         if known.any():
             label = interval_label(self.confidence)
-            ax.vlines(at[known], *self.ends[known].T, color=BLUE, linewidth=1.5, label=label)
+            ax.vlines(positions[known], *self.ends[known].T, color=BLUE, linewidth=1.5, label=label)
         style = "o-" if self.is_dated else "o"
-        ax.plot(at, self.values, style, color=BLUE, markersize=4, linewidth=1, label="estimate")
+        ax.plot(positions, self.values, style, color=BLUE, markersize=4, linewidth=1, label="estimate")
         if self.truth is not None:
-            ax.plot(at, self.truth, "x", color=ORANGE, markersize=6, label="truth")
+            ax.plot(positions, self.truth, "x", color=ORANGE, markersize=6, label="truth")
         step = 1 + (len(self.names) - 1) // _MAX_TICKS
         names = self.names[::step]
         is_crowded = sum(map(len, names)) > _MAX_TICK_LETTERS
         slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if is_crowded else {}
-        ax.set_xticks(at[::step], [tick_label(name, _SHORT_NAME) for name in names], **slanted)
+        ax.set_xticks(positions[::step], [tick_label(name, _SHORT_NAME) for name in names], **slanted)
         if not self.is_dated:
             ax.set_xlim(-0.5, len(self.names) - 0.5)
         ends = self.ends if self.band is None else self.band
