@@ -116,7 +116,7 @@ class MetadataColumns:
         object.__setattr__(self, "id_column", None if str(self.shared) == "identical" else self.shared)
 
     def check(self, drop: Sequence[str], **others: str | None) -> None:
-        """Refuse values of the wrong type, and a column with two uses (`others` are further ones); ids may be groups."""
+        """Refuse values of the wrong type, and a column with two uses (`others` has more uses); ids may be groups."""
         if self.shared is not None and not isinstance(self.shared, str):
             raise InputError(
                 f"shared is {type(self.shared).__name__}, but it must be None, 'identical' or the name of an id "
