@@ -188,8 +188,8 @@ def audited_share(
     mean, mean_k = float(mass @ f), float(mass_k @ f_k)
     weight = 0.0
     if f.std() > 1e-12 * np.abs(f).max() and 0 < share < 1:  # predictions and labels both vary
-        slope, noise = _slope(f_k, y, audited_cluster, float(f.var()) / 2)
-        weight = slope * max(0.0, 1 - noise / slope**2) if slope else 0.0
+        slope, slope_variance = _slope(f_k, y, audited_cluster, float(f.var()) / 2)
+        weight = slope * max(0.0, 1 - slope_variance / slope**2) if slope else 0.0
     raw = share - weight * (mean_k - mean)  # θ̂ = ȳ_k − λ(f̄_k − f̄_n)
     looked_up = mass[audit.index]
     # the audited positives and negatives are known to be in the sample
@@ -207,14 +207,15 @@ def audited_share(
     effect = _design_effect(influence, groups, independent)
     sizes = np.bincount(audited_cluster, mass_k)
     one_class = float(sizes @ sizes / (mass_k @ mass_k))  # the effect if all rows of a cluster were of one class
-    trust = _known(share, size_k)
-    cautious_effect = trust * effect + (1 - trust) * one_class
+    audit_part = _known(share, size_k)
+    # the four labels that the interval adds belong to clusters of one class
+    cautious_effect = audit_part * effect + (1 - audit_part) * one_class
     return AuditedShare(
         value=value,
         standard_error=sqrt(value * (1 - value) * effect / _effective_labels(size_k, size_n, explained)),
         weight=weight,
         explained=explained,
-        labels=_effective_labels(size_k, size_n, trust * explained) / cautious_effect,
+        labels=_effective_labels(size_k, size_n, audit_part * explained) / cautious_effect,
         rows=(k, n),
     )
 

@@ -60,13 +60,13 @@ def with_file_names(message: str, paths: Mapping[str, Path], names: Mapping[str,
 def translate_message(message: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
     """Rewrite a message of the library in the terms of the page; a single file is called "this file"."""
     # the target has a column more than the source: it may be what distinguishes several targets
-    is_target_column = message.startswith(f"target ({paths.get('target')}) ") and " besides, compared" in message
+    only_in_target = message.startswith(f"target ({paths.get('target')}) ") and " besides, compared" in message
     message = _OPTIONS.sub("", with_file_names(message, paths, names))
     for phrase, translation in PHRASES.items():
         message = message.replace(phrase, translation)
     message = _TWO_USES.sub(lambda match: f"is both {_USES[match[1]]} and {_USES[match[2]]};", message)
     message = _DROP.sub("leave out ", _PASS.sub("choose ", message)).replace(" drop it", " leave it out")
-    if is_target_column:
+    if only_in_target:
         message = f"{message.removesuffix('.')}{_BY}."
     return message if message.startswith(tuple(names.values())) else message[:1].upper() + message[1:]
 
