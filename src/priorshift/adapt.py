@@ -153,9 +153,10 @@ def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, 
         if not len(scores) or not np.isfinite(scores).all():
             raise InputError(f"{name} must hold at least one score, and only finite ones; leave out other rows.")
     recall, q = float((p > threshold).mean()), float((t > threshold).mean())
-    ranks = np.sort(t)
-    above = (np.searchsorted(ranks, p, "left") + np.searchsorted(ranks, p, "right")).mean() / (2 * len(t))
-    negatives = 1 - prior if prior < 1 else float("nan")
+    ordered = np.sort(t)
+    # P(score of a positive > score of a target row); ties count one half
+    exceeds = (np.searchsorted(ordered, p, "left") + np.searchsorted(ordered, p, "right")).mean() / (2 * len(t))
+    negatives = 1 - prior if prior < 1 else float("nan")  # rates of the negatives are NaN if there are none
     return TargetMetrics(
         target_prior=prior,
         decided_positive=q,
@@ -163,11 +164,12 @@ def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, 
         false_positive_rate=(q - prior * recall) / negatives,
         precision=prior * recall / q if q else float("nan"),
         accuracy=1 - prior - q + 2 * prior * recall,
-        auc=float(above - prior / 2) / negatives,
+        auc=float(exceeds - prior / 2) / negatives,
     )
 
 
 def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return values as an array of floats; `name` is the argument's name in messages."""
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -175,7 +177,7 @@ def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 
 def check_target_prior(prior: Any) -> float:
-    """Raise InputError unless the target prior is a number from 0 to 1."""
+    """Return the target prior as a float; refuse anything but a number from 0 to 1."""
     if not (is_number(prior) and 0 <= prior <= 1):
         raise InputError(f"target_prior is {prior!r}, but it must be a number from 0 to 1, such as 0.2.")
     return float(prior)

@@ -199,6 +199,7 @@ def estimate_priors(
                 "random_state": random_state, "standardize": standardize}  # fmt: skip
     if isinstance(source_prior, Mapping) and stratify is None:
         raise InputError("source_prior is a mapping of strata, but stratify is None; pass stratify, or one prior.")
+    # an estimator takes one prior; those of the strata are set later
     first = next(iter(source_prior.values()), None) if isinstance(source_prior, Mapping) else source_prior
     estimator = make_estimator(method, settings | {"source_prior": first})
     problem = load_problem(positive=positive, unlabeled=unlabeled, target=targets, several=True, options=options)
@@ -208,7 +209,7 @@ def estimate_priors(
 
 
 def make_estimator(method: Any, settings: Mapping[str, Any]) -> Any:
-    """Return a new, unfitted estimator: of a named method, or a clone of the one that is passed."""
+    """Return a new, unfitted estimator: of a named method with settings, or a clone of an estimator that is passed."""
     settings = {name: value for name, value in settings.items() if value is not None}
     if isinstance(method, type) or hasattr(method, "fit"):
         check_estimator("method", method, ("estimate",), "the name of a method or an estimator")
@@ -224,7 +225,7 @@ def make_estimator(method: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def estimate_target(problem: Problem, estimator: Any, *, is_auto: bool = False) -> PriorEstimate:
-    """Estimate the prior of the only target of a problem; `is_auto` if the user left the choice of method open."""
+    """Estimate the prior of the only target; `is_auto` if the user left the method open, so that it may be TCPU."""
     if problem.kind != "rows":
         return _estimate_from_summaries(problem, estimator, is_auto)
     fitted = fit_source(problem, estimator)
@@ -236,7 +237,7 @@ def estimate_target(problem: Problem, estimator: Any, *, is_auto: bool = False) 
 
 
 def _estimate_from_summaries(problem: Problem, estimator: Any, is_auto: bool) -> PriorEstimate:
-    """Estimate without rows in memory: from histograms, sketches or streams."""
+    """Estimate without rows in memory: from histograms ("counts"), sketches ("moments") or streams ("chunks")."""
     samples = {"positive": problem.positive.data, "unlabeled": problem.unlabeled.data, "target": problem.target.data}
     kinds = {sample.kind for sample in (problem.positive, problem.unlabeled, problem.target)}
     weights, drop = problem.columns.weights, problem.drop
@@ -272,7 +273,7 @@ def _tcpu_for_sketches(estimator: Any) -> TCPU:
 
 
 def fit_source(problem: Problem, estimator: Any) -> Any:
-    """Fit an estimator, of this library or of a user, to the source of a problem."""
+    """Fit an estimator to the source of a problem; a user's own estimator gets arrays instead of a Source."""
     if isinstance(estimator, PUEstimator):
         return estimator.fit_source(estimator.source_of(problem))
     source = Source.from_samples(problem.positive, problem.unlabeled, scenario="case-control", standardize=False)
@@ -281,13 +282,13 @@ def fit_source(problem: Problem, estimator: Any) -> Any:
 
 
 def _estimate_by_rows(fitted: Any, target: Sample) -> PriorEstimate:
-    """Estimate by a user's estimator, which takes arrays."""
+    """Estimate by a user's own estimator, which takes an array and metadata arguments."""
     estimate: PriorEstimate = fitted.estimate(target.data.values, **metadata_arguments(fitted, target.metadata))
     return estimate
 
 
 def _estimate_jointly(fitted: Any, target: Sample) -> tuple[PriorEstimate, RatioInfluence | None]:
-    """Estimate the prior of a target, and its influence function for comparisons with other targets."""
+    """Estimate the prior of a target; also return its influence function, None if the method has none."""
     if isinstance(fitted, TargetPriorEstimator):
         return fitted.estimate_jointly(fitted.target_of(target))
     return _estimate_by_rows(fitted, target), None
@@ -321,7 +322,7 @@ def compare_targets(
     confidence: float,
     by: str | None = None,
 ) -> PriorEstimates:
-    """Combine estimates of several targets of one source; without all influences there is no band and no difference."""
+    """Combine estimates of targets of one source; band and differences need the influence of every target."""
     known = [influence for influence in influences if influence is not None]
     if len(known) < len(influences):
         return PriorEstimates(estimates, by=by)
@@ -345,23 +346,24 @@ def estimate_strata(problem: Problem, estimator: Any, source_prior: Any = None) 
         estimates[stratum] = with_columns(problem, estimate)
         influences.append(influence)
         members.append(_members(fitted, part))
-        weighted = part.target.metadata.weights
-        weights.append(np.ones(len(part.target)) if weighted is None else weighted)
+        target_weights = part.target.metadata.weights
+        weights.append(np.ones(len(part.target)) if target_weights is None else target_weights)
     warnings.issue()
     confidence = next((e.interval.confidence for e in estimates.values() if e.interval is not None), float("nan"))
     shares, size = _stratum_shares(weights, [member.target for member in members])
-    common = not isinstance(source_prior, Mapping)
+    common = not isinstance(source_prior, Mapping)  # whether all strata have the same source prior
     whole = pooled([*estimates.values()], influences, confidence, shares, size, common_prior=common, members=members)
     known = [influence for influence in influences if influence is not None]
     band = None
     if len(known) == len(influences):
+        # the strata are independent: the largest of their standard normal errors has this confidence for each
         single = float(2 * ndtr(largest_normal(np.eye(len(known)), confidence)) - 1)
         band = _band(estimates, known, single, confidence)
     return PriorEstimates(estimates, band=band, by=problem.by, pooled=whole, frame=problem.frame)
 
 
 def _split_strata(problem: Problem) -> dict[str, Problem]:
-    """Split a problem by the column of its strata, each of which all samples must have."""
+    """Split a problem into one for each value of its column `by`; refuse a value that a sample lacks."""
     by = str(problem.by)
     samples = {"target": problem.target, "unlabeled": problem.unlabeled, "positive": problem.positive}
     rows = {role: rows_by_value(sample.data, by) for role, sample in samples.items()}
@@ -384,34 +386,34 @@ def _split_strata(problem: Problem) -> dict[str, Problem]:
 
 
 def _strata_priors(source_prior: Any, strata: Sequence[str]) -> dict[str, Any]:
-    """Return what is known of π in each stratum."""
+    """Return the source prior of each stratum, from one prior for all or a mapping by stratum."""
     if not isinstance(source_prior, Mapping):
         return dict.fromkeys(strata, source_prior)
-    given = {target_name(stratum): prior for stratum, prior in source_prior.items()}
-    missing, strange = [s for s in strata if s not in given], [s for s in given if s not in strata]
-    if missing or strange:
-        what = f"lacks {', '.join(map(repr, missing))}" if missing else f"has {', '.join(map(repr, strange))} besides"
+    by_name = {target_name(stratum): prior for stratum, prior in source_prior.items()}
+    missing, extra = [s for s in strata if s not in by_name], [s for s in by_name if s not in strata]
+    if missing or extra:
+        what = f"lacks {', '.join(map(repr, missing))}" if missing else f"has {', '.join(map(repr, extra))} besides"
         raise InputError(f"source_prior {what}; pass one prior for each stratum: {', '.join(map(repr, strata))}.")
-    return given
+    return by_name
 
 
 def _members(fitted: Any, stratum: Problem) -> Members:
-    """Return the groups and ids of a stratum's rows, and the observations of the source that they are."""
-    none = np.empty(0, dtype=str)
+    """Return the groups and ids of a stratum's rows, which link strata, and the source's observation of each row."""
+    no_names = np.empty(0, dtype=str)
     P, U = stratum.positive.metadata, stratum.unlabeled.metadata
-    groups = none if P.groups is None or U.groups is None else np.concatenate([P.groups, U.groups])
-    of_target = stratum.target.metadata.groups
+    groups = no_names if P.groups is None or U.groups is None else np.concatenate([P.groups, U.groups])
+    target_groups = stratum.target.metadata.groups
     layout = getattr(fitted, "_layout", None)
     names, observation = groups, None if layout is None or not len(groups) else layout.groups.find(groups)
     if P.ids is not None and U.ids is not None and stratum.columns.shared != stratum.columns.groups:
         ids = np.concatenate([P.ids, U.ids])
-        names = np.concatenate([names, np.char.add("id ", ids)])  # so that no group has the same name
+        names = np.concatenate([names, np.char.add("id ", ids)])  # the prefix distinguishes ids from groups
         observation = None if observation is None else np.tile(observation, 2)
-    return Members(names, none if of_target is None else of_target, observation)
+    return Members(names, no_names if target_groups is None else target_groups, observation)
 
 
 def _stratum_shares(weights: Sequence[Floats], groups: Sequence[NDArray[np.str_]]) -> tuple[Floats, float]:
-    """Return the share of each stratum in the target, and the effective sample size; empty groups are none."""
+    """Return the share of each stratum in the target, and the target's effective sample size; `groups` may be empty."""
     totals = np.array([w.sum() for w in weights])
     names = np.concatenate(groups)
     group = np.unique(names, return_inverse=True)[1].reshape(-1) if len(names) else None
@@ -421,7 +423,7 @@ def _stratum_shares(weights: Sequence[Floats], groups: Sequence[NDArray[np.str_]
 def _band(
     estimates: Mapping[str, PriorEstimate], influences: Sequence[RatioInfluence], single: float, confidence: float
 ) -> dict[str, Interval]:
-    """Return the interval of each estimate at the confidence `single`, so that all cover with `confidence`."""
+    """Return simultaneous intervals: each at the confidence `single`, so that all cover together with `confidence`."""
     band = {}
     for (name, estimate), influence in zip(estimates.items(), influences, strict=True):
         interval = influence.interval(single, estimate.value)

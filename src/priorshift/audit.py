@@ -178,8 +178,8 @@ def audited_share(
     w = np.ones(n) if weights is None else read_weights(weights, n)
     w_k = w[audit.index]
     groups = _groups(cluster, n)
-    of_audited = np.unique(groups[audit.index], return_inverse=True)[1].reshape(-1)
-    clusters = int(of_audited.max(initial=-1)) + 1
+    audited_cluster = np.unique(groups[audit.index], return_inverse=True)[1].reshape(-1)
+    clusters = int(audited_cluster.max(initial=-1)) + 1
     if clusters < LEAST:
         raise InputError(f"the audited rows are of {clusters} clusters, but at least {LEAST} are needed.")
     y = audit.positive.astype(float)
@@ -187,32 +187,35 @@ def audited_share(
     share, f_k = float(mass_k @ y), f[audit.index]
     mean, mean_k = float(mass @ f), float(mass_k @ f_k)
     weight = 0.0
-    if f.std() > 1e-12 * np.abs(f).max() and 0 < share < 1:
-        slope, noise = _slope(f_k, y, of_audited, float(f.var()) / 2)
-        weight = slope * max(0.0, 1 - noise / slope**2) if slope else 0.0
-    raw = share - weight * (mean_k - mean)
+    if f.std() > 1e-12 * np.abs(f).max() and 0 < share < 1:  # predictions and labels both vary
+        slope, slope_variance = _slope(f_k, y, audited_cluster, float(f.var()) / 2)
+        weight = slope * max(0.0, 1 - slope_variance / slope**2) if slope else 0.0
+    raw = share - weight * (mean_k - mean)  # θ̂ = ȳ_k − λ(f̄_k − f̄_n)
     looked_up = mass[audit.index]
+    # the audited positives and negatives are known to be in the sample
     value = min(max(raw, float(looked_up @ y)), 1 - float(looked_up @ (1 - y)))
 
     residual = (y - share) - weight * (f_k - mean_k)
     explained = max(0.0, 1 - float(mass_k @ residual**2) / (share * (1 - share))) if weight else 0.0
+    # influence of each row on θ̂: of all predictions, and of the audited labels
     influence = weight * mass * (f - mean)
     influence[audit.index] += mass_k * residual
     size_k, size_n = effective_size(w_k), effective_size(w)
-    # what it would be if rows were independent, and their weights had nothing to do with their classes
-    alone = float(mass_k @ residual**2) / size_k + weight**2 * float(mass @ (f - mean) ** 2) / size_n
-    alone += 2 * weight * float(mass_k @ ((f_k - mean) * residual)) / size_n
-    effect = _design_effect(influence, groups, alone)
-    sizes = np.bincount(of_audited, mass_k)
+    # the variance if rows were independent, and their weights had nothing to do with their classes
+    independent = float(mass_k @ residual**2) / size_k + weight**2 * float(mass @ (f - mean) ** 2) / size_n
+    independent += 2 * weight * float(mass_k @ ((f_k - mean) * residual)) / size_n
+    effect = _design_effect(influence, groups, independent)
+    sizes = np.bincount(audited_cluster, mass_k)
     one_class = float(sizes @ sizes / (mass_k @ mass_k))  # the effect if all rows of a cluster were of one class
-    known = _known(share, size_k)
-    careful = known * effect + (1 - known) * one_class
+    audit_part = _known(share, size_k)
+    # the four labels that the interval adds belong to clusters of one class
+    cautious_effect = audit_part * effect + (1 - audit_part) * one_class
     return AuditedShare(
         value=value,
         standard_error=sqrt(value * (1 - value) * effect / _effective_labels(size_k, size_n, explained)),
         weight=weight,
         explained=explained,
-        labels=_effective_labels(size_k, size_n, known * explained) / careful,
+        labels=_effective_labels(size_k, size_n, audit_part * explained) / cautious_effect,
         rows=(k, n),
     )
 
@@ -257,6 +260,7 @@ def audit_size(
     if not 0 <= explained <= 1:
         raise InputError(f"explained is {explained!r}, but it must be a share of the variance, from 0 to 1.")
     n = float("inf") if rows is None else check_count("rows", rows, LEAST)
+    # bisection for the smallest k: `few` labels are too few, `most` are enough once the first loop ends
     few, most = LEAST - 1, LEAST
     while (wide := _width(share, most, n, explained, confidence)) > width:
         if most == n:
@@ -269,7 +273,7 @@ def audit_size(
 
 
 def expected_audit(share: float, looked_up: float, rows: float, explained: float = 0.0) -> AuditedShare:
-    """Compute the expected result of an audit, for planning, if it finds the expected share."""
+    """Return the expected result of an audit of `looked_up` of `rows` rows, for planning, if it finds `share`."""
     spread = share * (1 - share)
     error = sqrt(spread / _effective_labels(looked_up, rows, explained))
     labels = _effective_labels(looked_up, rows, _known(share, looked_up) * explained)
@@ -277,6 +281,7 @@ def expected_audit(share: float, looked_up: float, rows: float, explained: float
 
 
 def _predictions(predicted: ArrayLike) -> Floats:
+    """Return predictions as a 1-D array of finite floats whose squares do not overflow."""
     try:
         f = np.asarray(predicted, dtype=float)
     except (TypeError, ValueError):
@@ -289,7 +294,7 @@ def _predictions(predicted: ArrayLike) -> Floats:
 
 
 def _groups(cluster: ArrayLike | None, n: int) -> Index:
-    """Number the clusters, and return the number of each row."""
+    """Return the number of each row's cluster, from 0 on; without clusters, each row is its own."""
     if cluster is None:
         return np.arange(n)
     ids = np.asarray(cluster)
@@ -298,56 +303,58 @@ def _groups(cluster: ArrayLike | None, n: int) -> Index:
     return np.asarray(np.unique(ids, return_inverse=True)[1].reshape(-1))
 
 
-def _slope(f: Floats, y: Floats, cluster: Index, spread: float) -> tuple[float, float]:
-    """Compute λ̂ = Cov(y, f)/Var(f), and its noise: the sum over clusters of its squared change when one is left out.
+def _slope(f: Floats, y: Floats, cluster: Index, min_variance: float) -> tuple[float, float]:
+    """Return λ̂ = Cov(y, f)/Var(f) and its jackknife variance, Σ(λ̂ without a cluster − λ̂)² over all clusters.
 
-    `spread` is a lower limit of Var(f).
+    `min_variance` is a lower limit of Var(f).
     """
     f, y = f - f.mean(), y - y.mean()
     size, f_sum, y_sum, ff, fy = (np.bincount(cluster, weights) for weights in (None, f, y, f * f, f * y))
-    rest = len(f) - size
-    without = fy.sum() - fy - f_sum * y_sum / rest
-    without /= np.maximum(ff.sum() - ff - f_sum**2 / rest, rest * spread)
-    slope = float(fy.sum() / max(ff.sum(), len(f) * spread))
-    return slope, float(((without - slope) ** 2).sum())
+    rest = len(f) - size  # rows outside each cluster
+    leave_one_out = fy.sum() - fy - f_sum * y_sum / rest
+    leave_one_out /= np.maximum(ff.sum() - ff - f_sum**2 / rest, rest * min_variance)
+    slope = float(fy.sum() / max(ff.sum(), len(f) * min_variance))
+    return slope, float(((leave_one_out - slope) ** 2).sum())
 
 
 def _design_effect(influence: Floats, groups: Index, independent: float) -> float:
-    """Compute the ratio of the variance to that of independent rows; at least 1, since less would be noise."""
-    together = np.bincount(groups, influence)
-    ratio = float(together @ together) / independent if independent > 0 else 1.0
-    return ratio if ratio > 1 + 1e-9 else 1.0
+    """Return the variance of summed influences, given groups, relative to `independent` rows; at least 1."""
+    group_sums = np.bincount(groups, influence)
+    ratio = float(group_sums @ group_sums) / independent if independent > 0 else 1.0
+    return ratio if ratio > 1 + 1e-9 else 1.0  # less is noise
 
 
 def _known(share: float, k: float) -> float:
-    """Compute the audit's part of a sum of squares with two positives and two negatives added."""
+    """Return the audit's share of Σ(y − ȳ)² after two positives and two negatives are added, which are unexplained."""
     spread = share * (1 - share)
     return k * spread / (k * spread + _UNEXPLAINED * (1 - 2 * spread))
 
 
 def _effective_labels(k: float, n: float, explained: float) -> float:
-    """Compute K."""
+    """Return K, 1/K = (1−r)/k + r/n: the number of labels that would be as precise without predictions."""
     return 1 / ((1 - explained) / k + explained / n)
 
 
 def _width(share: float, k: int, n: float, explained: float, confidence: float) -> float:
-    """Compute the width of the interval of an audit of k rows that finds the share."""
+    """Return the width of the interval of an audit of k of n rows that finds `share`."""
     low, high = _mid_p(share, _effective_labels(k, n, _known(share, k) * explained), confidence)
     return high - low
 
 
 def _mid_p(share: float, labels: float, confidence: float) -> tuple[float, float]:
-    """Find the smallest and largest p with α/2 ≤ P(X > x) + P(X = x)/2 ≤ 1 − α/2, X binomial, x = K·share."""
+    """Return the smallest and largest p with α/2 ≤ P(X > x) + P(X = x)/2 ≤ 1 − α/2, X binomial(K, p), x = K·share."""
     x, tail = share * labels, (1 - confidence) / 2
 
-    def above(p: float) -> float:
-        as_many = betainc(x, labels - x + 1, p) if x > 0 else 1.0
-        more = betainc(x + 1, labels - x, p) if x < labels else 0.0
-        return float(as_many + more) / 2
+    def mid_p(p: float) -> float:
+        """Return P(X > x) + P(X = x)/2; the incomplete beta function is P(X ≥ x), also for x that are not whole."""
+        at_least_x = betainc(x, labels - x + 1, p) if x > 0 else 1.0
+        above_x = betainc(x + 1, labels - x, p) if x < labels else 0.0
+        return float(at_least_x + above_x) / 2
 
-    def end(level: float, otherwise: float) -> float:
-        within = above(0.0) < level < above(1.0)
-        return float(brentq(lambda p: above(p) - level, 0.0, 1.0, xtol=1e-15)) if within else otherwise
+    def solve(level: float, fallback: float) -> float:
+        """Return the p at which the mid-P probability is `level`; `fallback` if there is none within [0, 1]."""
+        within = mid_p(0.0) < level < mid_p(1.0)
+        return float(brentq(lambda p: mid_p(p) - level, 0.0, 1.0, xtol=1e-15)) if within else fallback
 
-    low, high = end(tail, 0.0), end(1 - tail, 1.0)
+    low, high = solve(tail, 0.0), solve(1 - tail, 1.0)
     return min(low, share), max(high, share)

@@ -48,6 +48,7 @@ class PUEstimator(BaseEstimator, ABC):
     _version: str  # version of the library that fitted it
 
     def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: y is required and binary, and sparse input is accepted."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True  # converted to dense when it is read
@@ -55,6 +56,7 @@ class PUEstimator(BaseEstimator, ABC):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
+        """Return whether a fit has finished."""
         return hasattr(self, "_layout")
 
     def fit(
@@ -114,7 +116,7 @@ class PUEstimator(BaseEstimator, ABC):
         return self.fit_source(source)
 
     def source_of(self, problem: Problem) -> Source:
-        """Return the source of a problem as this estimator needs it, and warn of rows that may be shared."""
+        """Build the source of a problem for this estimator, and warn of rows that may be shared but are not stated."""
         source = Source.from_samples(
             problem.positive, problem.unlabeled, scenario=self.scenario, standardize=self.standardize
         )
@@ -144,6 +146,7 @@ class PUEstimator(BaseEstimator, ABC):
         return self
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a stored estimator, and warn if another version of the library fitted it."""
         super().__setstate__(state)
         fitted_by = state.get("_version", "an earlier version")
         if "_layout" in state and _generation(fitted_by) != _generation(__version__):
@@ -154,16 +157,16 @@ class PUEstimator(BaseEstimator, ABC):
             )
 
     def _forget(self) -> None:
-        """Delete an earlier fit, so that an interrupted fit leaves nothing that looks like one."""
+        """Delete the fitted attributes, so that an interrupted fit does not look like a finished one."""
         for name in [name for name in vars(self) if name == "_layout" or (name[0] != "_" and name[-1] == "_")]:
             delattr(self, name)
 
     def _seed(self, rng: np.random.Generator) -> Any:
-        """Return the seed of `estimate`: fixed at fit, so that it gives the same answer each time."""
+        """Return a seed for `estimate`, drawn at fit if there is none, so that it gives the same answer each time."""
         return int(rng.integers(2**62)) if self.random_state is None else self.random_state
 
     def _check_parameters(self) -> None:
-        """Check the settings by the rules of their names; methods add their own checks."""
+        """Check the settings by the rules for their names; methods override this to add checks."""
         settings = self.get_params(deep=False)
         check_settings(settings)
         if is_known(settings.get("source_prior")):
@@ -182,16 +185,16 @@ class PUEstimator(BaseEstimator, ABC):
             raise InputError(f"{type(self).__name__} takes no weights; leave them out, or use WitnessShift or TCPU.")
 
     def read_target(self, X_target: Any, audit: Any = None, weights: Any = None, groups: Any = None) -> Target:
-        """Read the rows of a target, and warn of suspicious ones."""
+        """Read a target as a user passes it, and warn of suspicious rows."""
         layout = self._target_layout(RowMetadata(audit=audit, weights=weights))
         return layout.read(X_target, audit=audit, weights=weights, groups=groups)
 
     def target_of(self, sample: Sample) -> Target:
-        """Return a sample of a problem as a target, and warn of suspicious rows."""
+        """Build a target from a sample of a problem, and warn of suspicious rows."""
         return self._target_layout(sample.metadata).target(sample.data, sample.metadata)
 
     def _target_layout(self, metadata: RowMetadata) -> SourceLayout:
-        """Return the layout of the source, after checking the fit and that the metadata can be used."""
+        """Return the layout for reading a target; refuse it without a valid fit, or if the metadata cannot be used."""
         self._check_fit()
         self._check_metadata(metadata)
         if self._layout is None:
@@ -201,24 +204,25 @@ class PUEstimator(BaseEstimator, ABC):
         return self._layout
 
     def _check_fit(self) -> None:
-        """Refuse an estimate without a fit, or with settings that need another fit."""
+        """Refuse to estimate without a fit, or if settings have changed since the fit."""
         if not hasattr(self, "_layout"):
             check_is_fitted(self)
         self._check_parameters()
-        now, before = self.get_params(), self._settings
-        for name in (name for name in before if name.split("__")[0] not in self.settings_of_estimate):
-            if name in now and now[name] is not before[name] and repr(now[name]) != repr(before[name]):
+        current, fitted = self.get_params(), self._settings
+        for name in (name for name in fitted if name.split("__")[0] not in self.settings_of_estimate):
+            if name in current and current[name] is not fitted[name] and repr(current[name]) != repr(fitted[name]):
                 raise InputError(
-                    f"{name} was {before[name]!r} when {type(self).__name__} was fitted and is {now[name]!r} now; fit "
-                    "again."
+                    f"{name} was {fitted[name]!r} when {type(self).__name__} was fitted and is {current[name]!r} now; "
+                    "fit again."
                 )
 
     @abstractmethod
-    def _fit(self, source: Source, rng: np.random.Generator) -> None: ...
+    def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        """Fit the method to a source, and set the fitted attributes."""
 
 
 def _generation(version: str) -> list[str]:
-    """Return the part of a version that must be the same for a stored fit: before 1.0 the second number too."""
+    """Return the part of a version that must match for a stored fit: "1" of 1.2.3, but "0.2" of 0.2.3."""
     major, *rest = version.split(".")
     return [major] if major != "0" else [major, *rest[:1]]
 
@@ -251,15 +255,17 @@ class TargetPriorEstimator(PUEstimator):
             return self._estimate(target)
 
     def estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
-        """Estimate the prior, and return its influence function for comparisons with other targets, if known."""
+        """Estimate the prior; also return its influence function, for comparing targets, or None if it is unknown."""
         with show_progress(self.verbose):
             return self._estimate_jointly(target)
 
     def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
+        """Return the estimate and its influence function; overridden by methods that know it."""
         return self._estimate(target), None
 
     @abstractmethod
-    def _estimate(self, target: Target) -> PriorEstimate: ...
+    def _estimate(self, target: Target) -> PriorEstimate:
+        """Estimate the prior of a target; implemented by each method."""
 
 
 class PUClassifier(ClassifierMixin, PUEstimator):
@@ -268,19 +274,20 @@ class PUClassifier(ClassifierMixin, PUEstimator):
     accepts_text_labels = True
 
     def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags of a binary classifier."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True  # 0 means unlabelled, so agreement with y is not the aim
         return tags
 
     def _read_rows(self, X: Any) -> Target:
-        """Read rows to predict, with the fitted columns in their order."""
+        """Read rows to predict, with columns in the order of the fit."""
         self._check_fit()
         table = read_numeric_table(X, "X")
-        given, fitted = table.width, self.n_features_in_
-        if given != fitted and not (table.columns and hasattr(self, "feature_names_in_")):
+        width, expected = table.width, self.n_features_in_
+        if width != expected and not (table.columns and hasattr(self, "feature_names_in_")):
             raise InputError(
-                f"X has {given} features, but {type(self).__name__} is expecting {fitted} features as input; pass the "
-                "same columns in the same order."
+                f"X has {width} features, but {type(self).__name__} is expecting {expected} features as input; pass "
+                "the same columns in the same order."
             )
         return self._target_layout(RowMetadata()).read_rows(table)

@@ -131,7 +131,7 @@ def load_images(name: str, features: str = "resnet18ft") -> Dataset:
 
 
 def most_common_class(classes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mark the most common of several classes as positive (the first of equals); of two, the larger value."""
+    """Return a mask of the positives: the larger of two values, else the most common class (the first of ties)."""
     values, counts = np.unique(classes, return_counts=True)
     if len(values) == 2:
         return np.asarray(classes == values[1])
@@ -139,15 +139,15 @@ def most_common_class(classes: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def not_collinear(X: Floats, limit: float = 0.95) -> NDArray[np.intp]:
-    """Find the columns that are not correlated by `limit` or more with an earlier one."""
+    """Return the columns whose correlation with every earlier column is below `limit`."""
     with np.errstate(invalid="ignore", divide="ignore"):  # constant columns have no correlation
         correlation = np.corrcoef(X, rowvar=False)
-    later = np.triu(correlation >= limit, 1).any(axis=0) if X.shape[1] > 1 else np.array([False])
-    return np.flatnonzero(~later)
+    is_redundant = np.triu(correlation >= limit, 1).any(axis=0) if X.shape[1] > 1 else np.array([False])
+    return np.flatnonzero(~is_redundant)
 
 
 def most_informative(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray[np.intp]:
-    """Find the `most` columns of highest mutual information with the class."""
+    """Return the sorted positions of the `most` columns with the highest mutual information with the class."""
     from sklearn.feature_selection import mutual_info_classif
 
     if X.shape[1] <= most:
@@ -157,20 +157,22 @@ def most_informative(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray
 
 
 def most_correlated(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray[np.intp]:
-    """Find the `most` columns of largest absolute correlation with the class."""
+    """Return the sorted positions of the `most` columns with the largest absolute correlation with the class."""
     centred, label = X - X.mean(axis=0), y - y.mean()
     spread = np.sqrt((centred**2).sum(axis=0))
+    # up to a factor common to all columns; constant columns have correlation 0
     correlation = np.abs(label @ centred) / np.where(spread > 0, spread, np.inf)
     return np.sort(np.argsort(-correlation, kind="stable")[:most])
 
 
 def positive_images(name: str, labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mark even digits, vehicles or clothes of the upper body as positive."""
+    """Return a mask of the positives: even digits, vehicles, or clothes of the upper body."""
     check_choice("name", name, IMAGES)
     return np.isin(labels, _POSITIVE[name])
 
 
 def _find(file: str) -> Path | None:
+    """Return the path of a file in the folder PRIORSHIFT_DATA; None if either does not exist."""
     folder = os.environ.get("PRIORSHIFT_DATA")
     if not folder:
         return None
@@ -181,6 +183,7 @@ def _find(file: str) -> Path | None:
 
 
 def _read(path: Path, keys: tuple[str, ...]) -> Any:
+    """Read some arrays of an .npz file; those whose names begin with X as floats."""
     try:
         stored = np.load(path, allow_pickle=False)
         return {key: stored[key].astype(float) if key.startswith("X") else stored[key] for key in keys}
@@ -191,6 +194,7 @@ def _read(path: Path, keys: tuple[str, ...]) -> Any:
 
 
 def _openml(name: str) -> tuple[Floats, NDArray[Any]]:
+    """Download a table from OpenML; return its features and its classes as integers."""
     from sklearn.datasets import fetch_openml
 
     try:
@@ -201,4 +205,5 @@ def _openml(name: str) -> tuple[Floats, NDArray[Any]]:
 
 
 def _not_found(name: str, file: str, online: str) -> str:
+    """Return the message for a data set that was not found; `online` is another way to get it."""
     return f"{name} was not found. Set PRIORSHIFT_DATA to a folder with {file}, or {online}, or use simulated data."

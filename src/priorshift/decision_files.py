@@ -21,11 +21,11 @@ from priorshift.io.tables import Table
 from priorshift.problem import Problem
 from priorshift.shifted_classifier import ShiftedClassifier
 
-COLUMNS = ("posterior", "decision")
+ADDED_COLUMNS = ("posterior", "decision")
 
 
 def logistic(*, scale: bool = True) -> Any:
-    """Return a logistic regression, the classifier that needs scikit-learn only; `scale` standardises columns."""
+    """Return an unfitted logistic regression; `scale` standardises the columns first."""
     return make_pipeline(StandardScaler(with_mean=scale, with_std=scale), LogisticRegression(max_iter=1000))
 
 
@@ -42,14 +42,14 @@ def fit_to_problem(shifted: ShiftedClassifier, problem: Problem) -> None:
 
 
 def decide(shifted: ShiftedClassifier, target: Table) -> tuple[Floats, Mask]:
-    """Return the posterior of each row, and whether it is decided positive, by an adapted classifier."""
+    """Return the posterior of each row of a target, and whether it is decided positive, by an adapted classifier."""
     return shifted.predict_proba(target)[:, 1], shifted.predict(target) == 1
 
 
 def check_names(target: Table, name: str) -> None:
-    """Refuse a target that already has one of the two columns; `name` is that of its file."""
+    """Refuse a target that already has a column "posterior" or "decision"; `name` is that of its file."""
     features = target.columns or () if target.origin is None else target.origin.columns
-    for column in COLUMNS:
+    for column in ADDED_COLUMNS:
         if column in (*features, *target.dropped, *target.extra):
             raise InputError(f"{name} has a column {column!r} already; rename it, since the output adds one.")
 
@@ -57,7 +57,7 @@ def check_names(target: Table, name: str) -> None:
 def write_decided_table(
     output: str | Path, target: str | Path | Piped, posterior: Floats, decision: Mask, *, safe: bool = False
 ) -> int:
-    """Write a copy of the target's file with the two columns, and return the number of cells that look like formulas.
+    """Write a copy of the target's file with posterior and decision; return how many cells look like formulas.
 
     The name of the output decides whether a Parquet file is copied as Parquet or as text. Where the posterior is NaN,
     cells of text are empty. `safe` escapes text that a spreadsheet would take for a formula.
@@ -73,16 +73,17 @@ def write_decided_table(
         posteriors, decisions = [f"{value:.6g}" for value in posterior], [str(int(value)) for value in decision]
         for row in np.flatnonzero(~np.isfinite(posterior)):
             posteriors[row] = decisions[row] = ""
-        cells: dict[str, Sequence[str]] = dict(zip(COLUMNS, (posteriors, decisions), strict=True))
+        cells: dict[str, Sequence[str]] = dict(zip(ADDED_COLUMNS, (posteriors, decisions), strict=True))
         return add_columns(text, draft, cells, packed=Path(output).suffix.lower() == ".gz", safe=safe)
 
 
 def _write_parquet(draft: Path, target: Path, columns: Sequence[Any]) -> None:
+    """Write a copy of the Parquet file `target` with the added columns to `draft`."""
     import pyarrow
     from pyarrow import parquet
 
     table: Any = parquet.read_table(target)
-    for name, column in zip(COLUMNS, columns, strict=True):
+    for name, column in zip(ADDED_COLUMNS, columns, strict=True):
         table = table.append_column(name, pyarrow.array(column))
     parquet.write_table(table, draft)
 
@@ -93,6 +94,6 @@ def _as_text(target: Path, text: Path) -> Path:
     from pyarrow import parquet, types
 
     table: Any = parquet.read_table(target)
-    odd = [field.name for field in table.schema if types.is_nested(field.type) or types.is_binary(field.type)]
-    pyarrow.csv.write_csv(table.drop_columns(odd), text)
+    unsupported = [field.name for field in table.schema if types.is_nested(field.type) or types.is_binary(field.type)]
+    pyarrow.csv.write_csv(table.drop_columns(unsupported), text)
     return text

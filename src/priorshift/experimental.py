@@ -18,6 +18,7 @@ _MODULES = {"kernel_sums": "priorshift.distributed.exact", "release": "priorshif
 
 
 def __getattr__(name: str) -> Any:
+    """Import an experimental name when it is first used (PEP 562)."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)

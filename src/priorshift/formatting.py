@@ -10,63 +10,64 @@ from math import floor, log10
 from textwrap import fill
 
 _MAX_DECIMALS = 12
-_SMALLEST_P = 1e-4  # in sentences
+_SMALLEST_P = 1e-4  # smallest p-value that sentences state
 _LINE_WIDTH = 100
 
 
 def decimals(width: float) -> int:
-    """Return the decimals that show the width of an interval, or a single share, with two digits; at least three."""
+    """Return how many decimals show two significant digits of an interval's width, or of a share; at least three."""
     if not 0 < width < 0.01:
         return 3
     return min(1 - floor(log10(width)), _MAX_DECIMALS)
 
 
 def range_decimals(low: float, high: float) -> int:
-    """Return the decimals that distinguish the ends of a range, with two digits of its width; at least two."""
+    """Return how many decimals distinguish the ends of a range: two significant digits of its width, at least two."""
     width = high - low
     return 2 if not 0 < width < 0.1 else min(1 - floor(log10(width)), _MAX_DECIMALS)
 
 
 def format_fixed(value: float, digits: int, sign: str = "") -> str:
-    """Write a number with fixed decimals; what rounds to 0 has no minus."""
+    """Format a number with fixed decimals and a typographic minus; what rounds to 0 has no minus. `sign` may be "+"."""
     return f"{value:{sign}z.{digits}f}".replace("-", "−")
 
 
 def format_short(value: float, digits: int = 2, sign: str = "") -> str:
-    """Write a number with some significant digits."""
+    """Format a number with `digits` significant digits; `sign` may be "+"."""
     text = f"{value:{sign}.{digits}g}"
     return f"−{text[1:]}" if text.startswith("-") else text
 
 
 def format_percent(share: float) -> str:
-    """Write a share as a percentage, with a decimal only below 1%."""
+    """Format a share as a percentage, with one decimal below 1%."""
     return f"{100 * share:.1f}%" if 0 < share < 0.0095 else f"{100 * share:.0f}%"
 
 
 def format_p(p: float, digits: int = 2) -> str:
-    """Write a p-value for a sentence, as in "p = 0.031"."""
+    """Format a p-value for a sentence, as in "p = 0.031"."""
     return f"p < {_SMALLEST_P:g}" if p < _SMALLEST_P else f"p = {p:.{digits}g}"
 
 
 def format_p_cell(p: float, digits: int = 3) -> str:
-    """Write a p-value for a table, without its letter."""
+    """Format a p-value for a table, as in "0.031" or "< 0.001"; "none" for NaN."""
     smallest = 10.0**-digits
+    # only NaN differs from itself
     return "none" if p != p else f"< {smallest:g}" if p < smallest else f"{p:.{digits}f}"
 
 
 def shell_option(option: str, value: str) -> str:
-    """Write an option and its value as they are typed in a shell."""
+    """Format an option and its value for a shell; a value that begins with "-" needs "="."""
     quoted = shlex.quote(value)
     return f"{option}={quoted}" if value.startswith("-") else f"{option} {quoted}"
 
 
 def drop_hint(column: str) -> str:
-    """Write how a column is left out, in Python and in the shell."""
+    """Format the options that drop a column, in Python and in the shell."""
     return f"(drop=[{column!r}], {shell_option('--drop', column)})"
 
 
 def wrap_lines(text: str, indent: str = "") -> str:
-    """Wrap each line, and indent what follows the first line of a list item ("- ")."""
+    """Wrap each line of a text; continuation lines of a list item ("- ") are indented further."""
     lines = []
     for line in text.splitlines():
         hang = indent + ("  " if line.startswith("- ") else "")

@@ -37,7 +37,7 @@ _SHELL_OPTIONS = {
     "shared": "--id-column (or --identical-rows)", "audit": "--audit-column", "groups": "--group-column",
     "stratify": "--stratify", "by": "--by", "encoder": "--encoder none",
 }  # fmt: skip
-LARGE = 2**30  # bytes of a file, or of its numbers in memory, from which on it is streamed
+LARGE = 2**30  # files of at least this many bytes, on disk or as numbers in memory, are streamed
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class InputOptions:
     by: str | None = None
     stratify: str | None = None
     in_shell: bool = False  # whether messages name parameters as the shell does
-    prefix: str = ""  # of the roles of samples in messages, "--" in the shell
+    prefix: str = ""  # put before the names of samples in messages, "--" in the shell
 
     @classmethod
     def from_arguments(
@@ -64,7 +64,7 @@ class InputOptions:
         drop: Sequence[str] = (),
         **others: Any,
     ) -> InputOptions:
-        """Check the arguments that all entry points share."""
+        """Check the arguments that all entry points share, and return them; `others` are fields of this class."""
         options = cls(
             MetadataColumns(shared, audit, weights, groups), (drop,) if isinstance(drop, str) else tuple(drop), **others
         )
@@ -80,7 +80,7 @@ class InputOptions:
         return options
 
     def check_streamed(self) -> None:
-        """Refuse options that need all rows in memory."""
+        """Refuse options that need all rows in memory, when samples are streamed or summarised."""
         no_stream = "--no-stream" if self.in_shell else "stream=False"
         needed = {name: getattr(self.columns, name) for name in ("shared", "audit", "groups")}
         needed |= {"stratify": self.stratify, "by": self.by, "encoder": None if self.encoder == "auto" else "encoder"}
@@ -111,7 +111,7 @@ def load_problem(
     several: bool = False,
     options: InputOptions,
 ) -> Problem:
-    """Load a problem from two source samples, or one labelled table, and one target, or several."""
+    """Load a problem from two source samples or one labelled table, and one target or, if `several`, more."""
     frame = frame_library(target, unlabeled, positive)
     if source is None and not several:
         samples = {"positive": positive, "unlabeled": unlabeled, "target": target}
@@ -126,24 +126,24 @@ def load_problem(
 
 
 def _open(data: Any, name: str) -> Sample:
-    """Return a summary, or a file of one, as a sample; anything else is rows that have not been read yet."""
+    """Return a sketch or histogram, or a file of one, as a sample; anything else is a sample of rows not read yet."""
     if isinstance(data, (str, Path)) and len(str(data)) < 4096 and "\0" not in str(data) and not os.path.exists(data):
         raise InputError(f"{name} ({data}) does not exist; check the path.")
     opened = load(data) if is_saved(data) else data
     if isinstance(opened, ScoreModel):
         raise InputError(f"{name} is a score model, but a sample is expected; count one by it, and pass its histogram.")
     kinds: tuple[tuple[type, Kind], ...] = ((Histogram, "counts"), (Sketch, "moments"))
-    return Sample(opened, next((kind for of, kind in kinds if isinstance(opened, of)), "chunks"))
+    return Sample(opened, next((kind for cls, kind in kinds if isinstance(opened, cls)), "chunks"))
 
 
 def needs_streaming(data: Any) -> bool:
-    """Return whether a sample can only be read in chunks, or is too large for memory."""
+    """Return whether a sample can be read only in chunks (a stream, several files), or is too large for memory."""
     if is_distributed(data):
         return True
     if isinstance(data, (Chunks, Iterator)):
         return not isinstance(data, IOBase)  # an open file is refused where rows are read
     if isinstance(data, (list, tuple)):
-        return bool(data) and all(isinstance(one, (str, Path)) for one in data)
+        return bool(data) and all(isinstance(item, (str, Path)) for item in data)
     try:
         path = Path(data) if isinstance(data, (str, Path)) else None
         if path is None or not path.exists():
@@ -156,23 +156,23 @@ def needs_streaming(data: Any) -> bool:
 
 
 def _decoded_size(path: Path) -> int:
-    """Return the size in bytes of a Parquet file's cells as numbers."""
+    """Return the bytes that a Parquet file's cells take as floats; 0 if the file cannot be read."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import read_metadata
     except ImportError:
         return 0
     try:
-        found = read_metadata(path)
+        metadata = read_metadata(path)
     except (ArrowException, OSError):  # reported when the file is read
         return 0
-    return int(8 * found.num_rows * found.num_columns)
+    return int(8 * metadata.num_rows * metadata.num_columns)
 
 
 def _load_rows(
     positive: Any, unlabeled: Any, target: Any, source: LabeledTable | None, several: bool, options: InputOptions
 ) -> Problem:
-    """Read the samples, encode them, and read the metadata of their rows."""
+    """Read all samples into memory, encode them as numbers, and read the metadata of their rows."""
     if several:
         _check_several(target, options)
     P, U = _read_source(positive, unlabeled, source, options)
@@ -198,7 +198,7 @@ def _load_rows(
 
 
 def _check_several(targets: Any, options: InputOptions) -> None:
-    """Refuse combinations that several targets or strata do not allow."""
+    """Refuse options that cannot be combined with several targets or with strata."""
     columns = options.columns
     if options.stratify is None:
         for name in ("audit", "weights", "groups"):
@@ -227,6 +227,7 @@ def _check_several(targets: Any, options: InputOptions) -> None:
 def _read_source(
     positive: Any, unlabeled: Any, source: LabeledTable | None, options: InputOptions
 ) -> tuple[Table, Table]:
+    """Read the positives and the unlabelled rows, from two tables or from one with a label column."""
     extra = [] if options.stratify is None else [options.stratify]
     drop = options.drop if options.by is None else (*options.drop, options.by)
     if source is None:
@@ -242,7 +243,7 @@ def _read_source(
 
 
 def _read_targets(target: Any, source: LabeledTable | None, several: bool, options: InputOptions) -> dict[str, Table]:
-    """Read the targets by their names; a single one, and one that `by` splits later, has an empty name."""
+    """Read the targets by name; a single table, also one that `by` or `stratify` splits later, has an empty name."""
     extra = [column for column in (options.by, options.stratify) if column is not None]
     drop = options.drop if source is None else (*options.drop, source.label_column)
     selection = options.columns.selection(drop, extra, is_target=True)
@@ -259,21 +260,21 @@ def _read_targets(target: Any, source: LabeledTable | None, several: bool, optio
 
 
 def _split_labeled(table: Table, source: LabeledTable, parameter: str) -> tuple[Table, Table]:
-    """Split a table by its label column into positives and unlabelled rows."""
+    """Split a table by its label column into positives and unlabelled rows; `parameter` is for messages."""
     labels, positive_label = table.extra[source.label_column], source.positive_label
     if positive_label is not None:
         labels, positive_label = np.array([_as_word(label) for label in labels.tolist()]), _as_word(positive_label)
     elif labels.dtype.kind in "OUT":
-        words = np.char.lower(labels.astype(str))
+        lower_case = np.char.lower(labels.astype(str))
         with suppress(ValueError):
-            labels = words == "true" if set(words) <= {"true", "false"} else words.astype(float)
+            labels = lower_case == "true" if set(lower_case) <= {"true", "false"} else lower_case.astype(float)
     name = f"column {source.label_column!r} of {table.name}"
     labeled, _ = read_labels(labels, len(labels), name, positive_label=positive_label, parameter=parameter)
     return table.take(labeled, f"positive ({table.name})"), table.take(~labeled, f"unlabeled ({table.name})")
 
 
 def _as_word(label: Any) -> str:
-    """Return a label as it is written in a shell: 1 and 1.0 are one."""
+    """Return a label as text for comparison with a shell argument: 1, 1.0 and "1" are equal."""
     text = as_text(label)
     with suppress(ValueError):
         return f"{float(text):.17g}"

@@ -84,10 +84,11 @@ class TargetResults(Mapping[str, Result]):
     frame: str | None = field(default=None, kw_only=True, repr=False)  # library of data frames for `to_frame`
 
     def __getitem__(self, name: Any) -> Result:
-        known = target_name(name)
-        if known not in self.results:
+        """Return the result of a target; its name may be a number or a date, as in the input."""
+        key = target_name(name)
+        if key not in self.results:
             raise KeyError(f"no target {name!r}; the targets are {_shown(list(self))}")
-        return self.results[known]
+        return self.results[key]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.results)
@@ -220,7 +221,7 @@ class PriorEstimates(TargetResults[PriorEstimate]):
         """
         joint = self._joint("differences")
         names = list(self)
-        places = {name: place for place, name in enumerate(names)}
+        position = {name: k for k, name in enumerate(names)}
         if consecutive and reference is not None:
             raise InputError("reference and consecutive exclude each other; pass one of them.")
         pairs = list(pairwise(names)) if consecutive else list(combinations(names, 2))
@@ -230,11 +231,11 @@ class PriorEstimates(TargetResults[PriorEstimate]):
             pairs = [(target_name(reference), name) for name in names if name != target_name(reference)]
         level = self.confidence if confidence is None else confidence
         check_settings({"confidence": level} if confidence is not None else {})
-        found = [joint.difference(places[first], places[second], level) for first, second in pairs]
-        adjusted = holm([p for *_, p in found])
+        compared = [joint.difference(position[first], position[second], level) for first, second in pairs]
+        holm_ps = holm([p for *_, p in compared])
         differences = [
-            Difference(first, second, estimate, interval, error, p, holms)
-            for (first, second), (estimate, interval, error, p), holms in zip(pairs, found, adjusted, strict=True)
+            Difference(first, second, estimate, interval, error, p, holm_p)
+            for (first, second), (estimate, interval, error, p), holm_p in zip(pairs, compared, holm_ps, strict=True)
         ]
         return Differences(tuple(differences), self.frame)
 
@@ -312,6 +313,7 @@ class PriorEstimates(TargetResults[PriorEstimate]):
         return plots.series(self, ax)
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Return the header and the cells of the printed table, with the whole target as last row, "all"."""
         header, rows = [self.by or "target", "rows", "estimate"], []
         has_intervals = np.isfinite(self.confidence)
         if has_intervals:
@@ -330,6 +332,7 @@ class PriorEstimates(TargetResults[PriorEstimate]):
         return header, rows
 
     def _joint(self, what: str) -> JointRatios:
+        """Return the joint error of the targets, or refuse what needs it, named by `what`."""
         if self.pooled is not None:
             raise InputError(
                 f"{what} need targets of one source, but each stratum has its own; compare their intervals."
@@ -347,5 +350,6 @@ class PriorEstimates(TargetResults[PriorEstimate]):
 
 
 def _shown(names: Sequence[str]) -> str:
+    """Return the first eight names in quotation marks, for a message."""
     shown = ", ".join(repr(name) for name in names[:8])
     return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -77,6 +77,7 @@ class Problem:
     kind: Kind = field(init=False)  # kind of the samples; if they differ, the one that decides which method is used
 
     def __post_init__(self) -> None:
+        """Set the kind of the samples; the later one in this order decides: rows, chunks, counts, moments."""
         kinds = [sample.kind for sample in (self.positive, self.unlabeled, *self.targets.values())]
         object.__setattr__(self, "kind", max(kinds, key=("rows", "chunks", "counts", "moments").index))
 
@@ -95,16 +96,17 @@ class Target:
     rows: Rows  # scaled
     weights: Floats | None
     observation: Index  # number of each row's observation: copies are one observation, and so is a group
-    of_source: Index  # the source's observation that a row's group is; -1 for none
+    of_source: Index  # number of the source's observation with the same group as the row; −1 for none
     copies: Index  # number of copies of each row, itself included
     groups: NDArray[Any] | None = None
     audit: Audit | None = None
-    mass: Floats = field(init=False)  # as in RowMass, and so are the next two
-    size: float = field(init=False)
-    observations: float = field(init=False)
+    mass: Floats = field(init=False)  # mass of each row in a mean; sums to 1 (as in RowMass)
+    size: float = field(init=False)  # effective sample size
+    observations: float = field(init=False)  # effective number of observations
     is_even: bool = field(init=False)  # whether each row has the same weight and is its own observation
 
     def __post_init__(self) -> None:
+        """Set the masses, the effective sizes, and whether all rows have the same weight."""
         own = RowMass.from_weights(self.weights, self.observation, self.copies)
         is_even = bool(self.weights is None and len(self.rows) == self.observation.max(initial=-1) + 1)
         for name, value in (("mass", own.mass), ("size", own.size), ("observations", own.observations)):
@@ -115,7 +117,7 @@ class Target:
         return len(self.rows)
 
     def design_effect(self, values: Floats) -> float:
-        """Return the factor by which groups increase the variance of the mean of these values."""
+        """Return the factor by which groups increase the variance of the mean of `values`, one per row."""
         if self.is_even:
             return 1.0
         return RowMass(self.mass, self.observation, self.copies, self.size, self.observations).design_effect(values)
@@ -131,33 +133,33 @@ class SourceLayout:
     groups: KnownGroups
 
     def read(self, X: Any, name: str = "target", **metadata: Any) -> Target:
-        """Read a target from what a user passes; each metadata has an entry for every row."""
+        """Read a target as a user passes it; `metadata` are arrays with an entry for each row."""
         table = read_numeric_table(X, name)
-        audit = metadata.pop("audit", None)
+        audit = metadata.pop("audit", None)  # read separately: messages call it "audit", not "the audit of target"
         read = RowMetadata.read(len(table), owner=name, **metadata)
         if audit is not None:
             read = replace(read, audit=RowMetadata.read(len(table), audit=audit).audit)
         return self.target(table, read, name)
 
     def read_rows(self, table: Table) -> Target:
-        """Return rows to be predicted as a target; there may be any number of them."""
+        """Return rows to be predicted as a target: any number of rows, each its own observation."""
         [_, table] = match_columns([self.columns, table])
         self.scaling.warn_of_left_out(table)
-        each, none = np.arange(len(table)), np.full(len(table), -1)
-        return Target(table, self.scaling.rows(table.values), None, each, none, np.ones(len(table), dtype=np.intp))
+        own, no_group, one = np.arange(len(table)), np.full(len(table), -1), np.ones(len(table), dtype=np.intp)
+        return Target(table, self.scaling.rows(table.values), None, observation=own, of_source=no_group, copies=one)
 
     def target(self, table: Table, metadata: RowMetadata, name: str = "target") -> Target:
-        """Return a table of numbers as a target, and warn of suspicious columns and rows."""
+        """Build a target from a table of numbers, and warn of suspicious columns and rows."""
         [_, table] = match_columns([self.columns, table])
         rows = len(table)
         check_sizes(**{name: rows})
         warn_of_far_values(table)
         self.scaling.warn_of_left_out(table)
         links, copies = NO_PAIRS, np.ones(rows, dtype=np.intp)
-        if not self.by_chance:
+        if not self.by_chance:  # equal rows are copies of one observation
             links = find_copies(table.values)
-            number = linked(rows, links)
-            copies = np.bincount(number)[number]
+            copy_number = linked(rows, links)
+            copies = np.bincount(copy_number)[copy_number]
         of_source = np.full(rows, -1)
         if metadata.groups is not None:
             links = np.concatenate([links, group_links(metadata.groups)])
@@ -198,6 +200,7 @@ class Source:
     rows: Rows = field(init=False)  # all rows, scaled
 
     def __post_init__(self) -> None:
+        """Set the masses of P and U, the sizes of the samples, and the scaled rows."""
         for name, rows in (("P", self.positive), ("U", self.population)):
             weights = None if self.weights is None else self.weights[rows]
             mass = RowMass.from_weights(weights, self.observation[rows], self.copies[rows])
@@ -207,7 +210,7 @@ class Source:
 
     @classmethod
     def from_samples(cls, positive: Sample, unlabeled: Sample, *, scenario: str, standardize: bool) -> Source:
-        """Build the source of a problem; its rows are the positives and then the unlabelled rows."""
+        """Build the source of a problem; the positives come first, then the unlabelled rows."""
         P, U = positive.data, unlabeled.data
         check_distinct_samples(P.values, U.values)
         metadata = NO_METADATA
@@ -230,7 +233,7 @@ class Source:
         text_labels: bool = False,
         **metadata: Any,
     ) -> Source:
-        """Build a source from X, y and metadata as `fit` takes them."""
+        """Build a source from X, y and metadata as `fit` takes them; `text_labels` allows labels that are text."""
         table = read_numeric_table(X, "X")
         labeled, classes = read_labels(y, len(table), classifier=text_labels, positive_label=positive_label)
         check_sizes(positive=int(labeled.sum()), unlabeled=int((~labeled).sum()))
@@ -241,12 +244,13 @@ class Source:
     def _build(
         cls, table: Table, labeled: Mask, classes: NDArray[Any], metadata: RowMetadata, scenario: str, standardize: bool
     ) -> Source:
-        """Find shared rows, copies and groups, and the scale of the columns."""
+        """Build a source: find shared rows, copies and groups, and compute the scale of the columns."""
         positive, unlabeled = np.flatnonzero(labeled), np.flatnonzero(~labeled)
         population, pairs, is_stated = unlabeled, NO_PAIRS, metadata.identical or metadata.ids is not None
         if scenario == "censoring":
             if is_stated:
                 raise InputError("shared is known under scenario='censoring' (every labelled row); leave it out.")
+            # U is all rows, so every labelled row is also in U
             population, pairs = np.arange(len(labeled)), np.stack([np.arange(len(positive)), positive], axis=1)
         elif is_stated:
             pairs = shared_pairs(table.values, positive, population, metadata.ids)
@@ -260,6 +264,7 @@ class Source:
         copy_links = NO_PAIRS
         if not by_chance:  # copies within P and within the unlabelled rows; `pairs` are between the two
             copy_links = np.concatenate([rows[find_copies(table.values[rows])] for rows in (positive, unlabeled)])
+        # pairs of rows of one observation: shared rows, copies, groups and equal ids
         links = [np.stack([positive[pairs[:, 0]], population[pairs[:, 1]]], axis=1), copy_links]
         links += [group_links(column) for column in (metadata.groups, metadata.ids) if column is not None]
         observation = linked(len(labeled), np.concatenate(links))
@@ -286,17 +291,17 @@ class Source:
 
     @property
     def shared_argument(self) -> Any:
-        """Argument `shared` of `fit` that states the same shared rows."""
+        """The argument `shared` of `fit` for another estimator that gets the same rows."""
         return self.metadata.ids if self.metadata.ids is not None else "identical" if self.metadata.identical else None
 
     @property
     def unknown(self) -> Index:
-        """Rows of U that are no observation of P: the class of the others is known without an audit."""
+        """Rows of U that are not shared with P; the class of shared rows is known without an audit."""
         return np.setdiff1d(self.population, self.population[self.shared[:, 1]])
 
     @property
     def audit_column(self) -> Floats | None:
-        """Argument `audit` of `fit` that states the same audit."""
+        """The argument `audit` of `fit` for another estimator that gets the same rows."""
         if self.audit is None:
             return None
         column = np.full(len(self.labeled), np.nan)
@@ -305,13 +310,13 @@ class Source:
 
     @property
     def layout(self) -> SourceLayout:
-        """What is needed to read a target."""
+        """The columns, scale and groups that are needed to read a target."""
         groups = KnownGroups() if self.groups is None else KnownGroups.from_rows(self.groups, self.observation)
         columns = Table("the fitted source", np.empty((0, self.table.width)), self.table.columns)
         return SourceLayout(columns, self.scaling, self.by_chance, groups)
 
     def without_rows(self) -> Source:
-        """Return a copy without the values of rows, ids and audit."""
+        """Return a copy without the values of rows, ids, names of groups and the audit, for storing."""
         groups = None if self.groups is None else self.observation.astype(str)
         columns = Table("the fitted source", np.empty((0, self.table.width)), self.table.columns)
         return replace(self, table=columns, audit=None, metadata=NO_METADATA, groups=groups)
@@ -321,19 +326,19 @@ class Source:
         """Whether each row has the same weight, and is its own observation apart from shared rows."""
         return self.weights is None and self.groups is None and bool((self.copies == 1).all())
 
-    def design_effects(self, of_positive: Floats, of_population: Floats) -> tuple[float, float]:
-        """Return the design effects of groups on the means of these values in P and in U."""
+    def design_effects(self, values_P: Floats, values_U: Floats) -> tuple[float, float]:
+        """Return the design effects of groups on the means of `values_P` over P and of `values_U` over U."""
         if self.is_even:
             return 1.0, 1.0
-        return self.P.design_effect(of_positive), self.U.design_effect(of_population)
+        return self.P.design_effect(values_P), self.U.design_effect(values_U)
 
     def deal_folds(self, folds: int, rng: np.random.Generator) -> Index:
-        """Return the fold of each row: positives and the rest evenly, rows of one observation in the same fold."""
+        """Return the fold of each row; observations with and without positives are spread evenly over the folds."""
         has_positive = np.zeros(int(self.observation.max()) + 1, dtype=bool)
         has_positive[self.observation[self.positive]] = True
         fold_of_observation = np.empty(len(has_positive), dtype=np.intp)
-        for kind in (has_positive, ~has_positive):
-            members = rng.permutation(np.flatnonzero(kind))
+        for stratum in (has_positive, ~has_positive):
+            members = rng.permutation(np.flatnonzero(stratum))
             fold_of_observation[members] = np.arange(len(members)) % folds
         fold: Index = fold_of_observation[self.observation]
         for k in range(folds):
@@ -345,7 +350,7 @@ class Source:
         return fold
 
     def warn_of_unstated_sharing(self) -> None:
-        """Warn if most positives are also unlabelled rows, in data without repetitions, and the user did not say so."""
+        """Warn if most positives are also unlabelled rows although the user did not state it, or if no id is shared."""
         if self.metadata.ids is not None:
             if not len(self.shared):
                 warn("No id is in both source tables; check the id column, or leave shared out.", DuplicateRowsWarning)
@@ -365,12 +370,12 @@ class Source:
 
 
 def _source_audit(classes: Floats, positive: Index, population: Index, shared: Pairs) -> Audit:
-    """Return the audit of those rows of U that are not observations of P; the class of the others is known."""
-    again = population[shared[:, 1]]
-    for rows, what in ((positive, "is labelled positive"), (again, "is the same observation as a labelled positive")):
-        denied = rows[classes[rows] == 0]
-        if len(denied):
+    """Return the audit of the rows of U that are not shared with P; refuse a 0 for a row that is labelled positive."""
+    in_both = population[shared[:, 1]]
+    for rows, what in ((positive, "is labelled positive"), (in_both, "is the same observation as a labelled positive")):
+        contradicting = rows[classes[rows] == 0]
+        if len(contradicting):
             raise InputError(
-                f"audit holds 0 in row {denied[0]} (counting from 0), which {what}; correct one of the two."
+                f"audit holds 0 in row {contradicting[0]} (counting from 0), which {what}; correct one of the two."
             )
-    return as_audit(classes[np.setdiff1d(population, again)], "the audit of unlabelled rows")
+    return as_audit(classes[np.setdiff1d(population, in_both)], "the audit of unlabelled rows")

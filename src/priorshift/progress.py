@@ -22,7 +22,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener of progress", defa
 
 @contextmanager
 def show_progress(verbose: bool) -> Iterator[None]:
-    """Draw bars within this context, if `verbose` or if they were drawn before."""
+    """Draw progress bars within this context if `verbose`, or if an outer context draws them."""
     token = _is_shown.set(verbose or _is_shown.get())
     try:
         yield
@@ -44,10 +44,11 @@ def listen_to_progress(listener: Listener) -> Iterator[None]:
 def track_progress(
     name: str, total: int | None, unit: Literal["step", "rows"] = "step"
 ) -> Iterator[Callable[..., None]]:
-    """Yield a function that is called as each step begins, or with the number of rows that were read."""
+    """Yield a function to call when each step begins, or with a number of rows that were read (unit="rows")."""
     start, done, is_drawn = time.monotonic(), 0, False
 
     def _advance(count: int = 1) -> None:
+        """Count steps or rows, inform the listener, and redraw the bar after a delay."""
         nonlocal done, is_drawn
         done += count
         if (listener := _listener.get()) is not None:
@@ -66,6 +67,7 @@ def track_progress(
 
 
 def _line(name: str, done: int, total: int | None, unit: str) -> str:
+    """Return the line of a progress bar; the step that has just begun does not count as filled."""
     if unit == "rows" or total is None:
         return f"{name}: {done:,} {'' if total is None else f'of {total:,} '}rows"
     filled = _BAR_WIDTH * (done - 1) // total

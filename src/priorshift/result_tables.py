@@ -15,12 +15,12 @@ from priorshift.errors import MissingExtraError
 
 Record = Mapping[str, Any]
 _LIBRARIES = ("pandas", "polars")
-_FORMULA_STARTS = frozenset("=+-@＝＋－＠")  # some spreadsheets make the wide ones narrow first
+_FORMULA_STARTS = frozenset("=+-@＝＋－＠")  # some spreadsheets convert the full-width ones
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 
 
 def align_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a table as text, with the first column aligned left and all others right."""
+    """Format a table as text, with the first column aligned left and all others right."""
     lines = [[" ".join(cell.splitlines()) for cell in line] for line in (header, *rows)]
     widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
     return "\n".join(
@@ -41,20 +41,20 @@ def to_frame(records: Sequence[Record], library: str | None = None) -> Any:
 
 
 def to_csv(records: Sequence[Record]) -> str:
-    """Write records with the same keys as CSV with a header; missing numbers are empty, and no cell is a formula."""
+    """Format records with the same keys as CSV text with a header; missing numbers are empty, formulas are escaped."""
     rows = [records[0], *(record.values() for record in records)]
     return "".join(csv_line([escape_formula(_cell(value)) for value in row]) for row in rows)
 
 
 def csv_line(cells: Sequence[str], separator: str = ",", end: str = "\n") -> str:
-    """Write a line of separated text, quoted so that every reader finds the same cells."""
+    """Format a line of CSV text, quoted so that every reader finds the same cells."""
     text = io.StringIO()
-    csv.writer(text, delimiter=separator, lineterminator="\r\n").writerow(cells)  # both of which it then quotes
+    csv.writer(text, delimiter=separator, lineterminator="\r\n").writerow(cells)  # so it quotes cells with \r or \n
     return text.getvalue()[:-2] + end
 
 
 def is_formula(cell: str) -> bool:
-    """Tell whether a spreadsheet may compute a cell as a formula, also after spaces and invisible characters."""
+    """Return whether a spreadsheet may compute a cell as a formula, also after spaces and invisible characters."""
     if not cell or cell[0].isalnum() or _NUMBER.fullmatch(cell):
         return False
     if cell[0] in "\t\r\n":
@@ -64,7 +64,7 @@ def is_formula(cell: str) -> bool:
 
 
 def escape_formula(cell: str) -> str:
-    """Put an apostrophe, as people type it, before text that a spreadsheet would compute as a formula.
+    """Put an apostrophe before text that a spreadsheet would compute as a formula, as people do by hand.
 
     Names of targets and levels come from files of others: =HYPERLINK(…) must not run where our table is opened.
     """
@@ -83,6 +83,7 @@ def to_plain(value: Any) -> Any:
 
 
 def _cell(value: Any) -> str:
+    """Format a value as the text of a cell: empty if missing, floats with six digits."""
     value = to_plain(value)
     if value is None:
         return ""

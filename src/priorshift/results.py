@@ -210,30 +210,30 @@ class PriorEstimate:
         write(self, path, title=title, command=command)
 
     def __eq__(self, other: object) -> bool:
-        """Compare all attributes; missing numbers are equal, as NaNs are not."""
+        """Compare all attributes; unlike NaN, missing numbers are equal (None in `to_dict`)."""
         return self.to_dict() == other.to_dict() if isinstance(other, PriorEstimate) else NotImplemented
 
     def __str__(self) -> str:
         digits = decimals(self.interval.width if self.interval is not None else self.value)
-        words = (
-            f"target prior {self.value:.{digits}f}" if np.isfinite(self.value) else "no estimate of the target prior"
-        )
+        text = f"target prior {self.value:.{digits}f}" if np.isfinite(self.value) else "no estimate of the target prior"
         if self.interval is not None:
             share = f"{100 * self.interval.confidence:g}%"
-            words += f", {share} interval {self.interval.low:.{digits}f} to {self.interval.high:.{digits}f}"
-        words += f" ({self._method_in_words()}"
+            text += f", {share} interval {self.interval.low:.{digits}f} to {self.interval.high:.{digits}f}"
+        text += f" ({self._method_in_words()}"
         if np.isfinite(self.source_prior):
-            words += f", source prior {self._source_prior_in_words()}"
-        return words + _STATUS_NOTES.get(self.status or "", "") + ")"
+            text += f", source prior {self._source_prior_in_words()}"
+        return text + _STATUS_NOTES.get(self.status or "", "") + ")"
 
     def _method_in_words(self) -> str:
+        """Return the name of the method, and whether an audit of the target was used with it or is_audit_alone."""
         audited = self.details.get("audit", {}).get("target")
         if audited is None:
             return self.method
-        alone = self.interval is not None and self.interval.method == "audit"
-        return "audit" if alone else f"{self.method} and audit"
+        is_audit_alone = self.interval is not None and self.interval.method == "audit"
+        return "audit" if is_audit_alone else f"{self.method} and audit"
 
     def _source_prior_in_words(self) -> str:
+        """Return the source prior as a number, a range, or a number with its error or its estimator."""
         point, by = f"{self.source_prior:.3g}", self.source_prior_by
         ends, error = (self.details.get(f"source_prior_{name}") for name in ("range", "standard_error"))
         if by == "range" and ends:

@@ -30,8 +30,8 @@ from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
 from priorshift.source_prior.km import KM2
 from priorshift.warning_records import suppress_warnings, warn
 
-_TINY = 1e-15  # distance from 0 and 1 to which probabilities are clipped
-_FAR = 30.0  # standard errors beyond an end of [0, 1], where only rounding is left inside
+_TINY = 1e-15  # probabilities are clipped to [_TINY, 1 − _TINY]
+_FAR = 30.0  # standard errors outside [0, 1] beyond which a truncated normal distribution is only rounding error
 
 
 class ShiftedClassifier(PUClassifier):
@@ -119,23 +119,25 @@ class ShiftedClassifier(PUClassifier):
         self.random_state = random_state
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        """Fit both estimators, find the source prior, and calibrate the classifier's scores if it predicts labels."""
         prior_estimator = WitnessShift() if self.prior_estimator is None else clone(self.prior_estimator)
         classifier = clone(self.classifier)
         if self.random_state is not None:
             for part in (prior_estimator, classifier):
                 seeded(part, rng.integers(2**31))
-        with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # given for the source already
+        with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # these were already issued for the source
             table, y = source.table, source.labeled.astype(int)
             if isinstance(prior_estimator, FrozenEstimator):
                 self.prior_estimator_ = prior_estimator.estimator
             else:
                 metadata = metadata_arguments(prior_estimator, replace(source.metadata, audit=source.audit_column))
                 self.prior_estimator_ = prior_estimator.fit(_rows_for(prior_estimator, table), y, **metadata)
-            given = {"shared": source.shared_argument, "sample_weight": source.weights}
-            arguments = {k: v for k, v in given.items() if v is not None and has_fit_parameter(classifier, k)}
+            optional = {"shared": source.shared_argument, "sample_weight": source.weights}
+            arguments = {k: v for k, v in optional.items() if v is not None and has_fit_parameter(classifier, k)}
             self.classifier_ = clone(classifier).fit(table.values, y, **arguments)
             self._order = self._column_order(table)
             _log_odds(self.classifier_, table.values[:2, self._order])  # raise errors now, not when predicting
+            # the user's prior, else the classifier's, else the prior estimator's, else that of KM2
             prior = self.source_prior or getattr(self.classifier_, "prior_", None)
             prior = prior or getattr(self.prior_estimator_, "source_prior_", None)
             if prior is None:
@@ -150,7 +152,7 @@ class ShiftedClassifier(PUClassifier):
     def _calibrate(
         self, classifier: Any, source: Source, weights: Any, rng: np.random.Generator
     ) -> tuple[float, float]:
-        """Calibrate cross-fitted scores of the classifier to probabilities of the class."""
+        """Return a and b of P(Y=1|x) = σ(a·score + b), from cross-fitted scores of the classifier."""
         X, y, folds = source.table.values, source.labeled.astype(int), min(self.folds, *source.sizes)
         fold, scores = source.deal_folds(folds, rng), np.empty(len(y))
         for k in range(folds):
@@ -158,6 +160,7 @@ class ShiftedClassifier(PUClassifier):
             sample_weight = {} if weights is None else {"sample_weight": weights[train]}
             scores[~train] = _log_odds(clone(classifier).fit(X[train], y[train], **sample_weight), X[~train])
         P, U = scores[source.positive], scores[source.population]
+        # masses sum to 1: times the effective size they are weights
         return calibrate(P, U, self.source_prior_, source.P.size * source.P.mass, source.U.size * source.U.mass)
 
     def adapt(self, X_target: Any, audit: Any = None, weights: Any = None, groups: Any = None) -> ShiftedClassifier:
@@ -252,19 +255,20 @@ class ShiftedClassifier(PUClassifier):
         return target_metrics(positive, target, self.target_prior_, self.threshold_)
 
     def _source_posterior(self, X: Any) -> NDArray[np.float64]:
+        """Return the calibrated source posterior P(Y=1|x) of each row."""
         rows = self._read_rows(X).table.values[:, self._order]
         a, b = self.calibration_
         return np.asarray(expit(a * _log_odds(self.classifier_, rows) + b))
 
     def _column_order(self, table: Table) -> NDArray[np.intp]:
-        """Find the order of columns that the classifier was fitted with: a frozen one may have used a data frame."""
+        """Return the order of columns that the classifier was fitted with; a frozen one may have used another."""
         n = table.values.shape[1]
         names = list(getattr(self.classifier_, "feature_names_in_", []))
         expected = len(names) or getattr(self.classifier_, "n_features_in_", n)
         if expected != n or (names and table.columns and set(names) != set(table.columns)):
-            fitted, given = (f" ({x[0]}, …)" if x else "" for x in (names, table.columns))
+            fitted, received = (f" ({x[0]}, …)" if x else "" for x in (names, table.columns))
             raise InputError(
-                f"{type(self.classifier).__name__} was fitted on {expected} columns{fitted}, but X has {n}{given}; "
+                f"{type(self.classifier).__name__} was fitted on {expected} columns{fitted}, but X has {n}{received}; "
                 "pass the same columns to both."
             )
         order = [table.columns.index(name) for name in names] if names and table.columns else range(n)
@@ -280,23 +284,26 @@ class ShiftedClassifier(PUClassifier):
         return str(*scenarios) if scenarios else "case-control"
 
     def _adapt_to_estimate(self, estimate: PriorEstimate, rows: int) -> ShiftedClassifier:
-        """Adapt to an estimate from some rows of the target."""
+        """Adapt to an estimate of the target prior from `rows` rows; refuse NaN."""
         if not np.isfinite(estimate.value):
             raise InputError("the target prior cannot be estimated from these data; pass a known prior to adapt_to.")
         return self._set_target_prior(estimate, _inside(estimate, rows))
 
     def _set_target_prior(self, estimate: PriorEstimate | None, target_prior: float) -> ShiftedClassifier:
+        """Set the target prior, with its estimate if there is one, and the threshold that follows from it."""
         self.estimate_ = estimate
         self.target_prior_ = target_prior
         self.threshold_ = shifted_threshold(self.source_prior_, target_prior)
         return self
 
     def _predicts_positive(self) -> bool:
+        """Return whether the classifier predicts the class, rather than which rows are labelled."""
         if self.predicts != "auto":
             return self.predicts == "positive"
         return isinstance(self.classifier, FrozenEstimator) or getattr(self.classifier, "predicts_positive", False)
 
     def _check_parameters(self) -> None:
+        """Check the settings, the classifier and the prior estimator."""
         super()._check_parameters()
         if self.source_prior is not None:
             check_prior(self.source_prior)
@@ -308,10 +315,10 @@ class ShiftedClassifier(PUClassifier):
 
 
 def _inside(estimate: Any, rows: int) -> float:
-    """Move an estimate at an end of [0, 1] inside, since data cannot show that a prior is exactly 0 or 1.
+    """Return the estimate; one at an end of [0, 1] is moved inside, since data cannot show a prior of exactly 0 or 1.
 
-    It is the mean of N(raw, standard error²) within [0, 1]; where no error is known, or it is far smaller than the
-    distance to the end, half a row of the target.
+    The result is the mean of N(raw, standard error²) truncated to [0, 1]; where the error is unknown, or far smaller
+    than the distance to the end, it is half a row of the target from the end.
     """
     value = float(estimate.value)
     if 0 < value < 1:
@@ -319,6 +326,7 @@ def _inside(estimate: Any, rows: int) -> float:
     raw, error = float(getattr(estimate, "raw", value)), float(getattr(estimate, "standard_error", np.nan))
     half_row = 0.5 / (rows + 1)
     inside = abs(value - half_row)
+    # false if the error is NaN or infinite
     if error > 0 and abs(raw - value) < _FAR * error < np.inf:
         low, high = (np.array([0.0, 1.0]) - raw) / error
         inside = float(np.clip(stats.truncnorm.mean(low, high, raw, error), half_row, 1 - half_row))
@@ -331,19 +339,19 @@ def _inside(estimate: Any, rows: int) -> float:
 
 
 def _log_odds(model: Any, X: NDArray[Any]) -> NDArray[np.float64]:
-    """Compute the log odds of the second class from predict_proba, or else from the decision function."""
+    """Return the log odds of the second class from predict_proba, or else the scores of decision_function."""
     name, proba = type(model).__name__, hasattr(model, "predict_proba")
-    with warnings.catch_warnings():  # a model that was fitted on a frame: the columns are in its order
+    with warnings.catch_warnings():  # X has no column names, but its columns are in the model's order
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        answer = np.asarray(model.predict_proba(X) if proba else model.decision_function(X), dtype=float)
-    if answer.shape != ((len(X), 2) if proba else (len(X),)) or not np.isfinite(answer).all():
+        output = np.asarray(model.predict_proba(X) if proba else model.decision_function(X), dtype=float)
+    if output.shape != ((len(X), 2) if proba else (len(X),)) or not np.isfinite(output).all():
         raise InputError(
-            f"{name} gave {'probabilities' if proba else 'scores'} of shape {answer.shape} for {len(X)} rows, or not "
+            f"{name} gave {'probabilities' if proba else 'scores'} of shape {output.shape} for {len(X)} rows, or not "
             "finite ones; a classifier fitted on two classes is expected."
         )
-    return np.asarray(logit(np.clip(answer[:, 1], _TINY, 1 - _TINY))) if proba else answer
+    return np.asarray(logit(np.clip(output[:, 1], _TINY, 1 - _TINY))) if proba else output
 
 
 def _rows_for(estimator: Any, table: Table) -> Any:
-    """Return the rows as an estimator takes them: ours know a table and its columns, others an array."""
+    """Return the rows as an estimator takes them: a Table for estimators of this library, an array for others."""
     return table if isinstance(estimator, PUEstimator) else table.values

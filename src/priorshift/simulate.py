@@ -172,6 +172,7 @@ def gaussian(
     m, n = sample_sizes(n_source, source_prior, label_frequency)
 
     def draw(labels: NDArray[np.bool_], mean: float) -> NDArray[np.float64]:
+        """Draw a row for each label: N(0, I), with `mean` added to every feature of positives."""
         return rng.normal(size=(len(labels), dimension)) + mean * labels[:, None]
 
     labels_target = rng.random(n_target) < target_prior
@@ -237,10 +238,10 @@ def label_some(
 
 
 def _pick(X: NDArray[Any], labels: NDArray[np.bool_], m: int, n: int, rng: np.random.Generator) -> LabeledSource:
-    """Draw m of the positives and n of all rows, each without replacement."""
-    at = rng.choice(np.flatnonzero(labels), m, replace=False)
-    rest = rng.choice(len(X), n, replace=False)
-    return LabeledSource(X[at], X[rest], labels[rest], at, rest)
+    """Draw m of the positives as labelled rows, and n of all rows as unlabelled ones, each without replacement."""
+    labeled_rows = rng.choice(np.flatnonzero(labels), m, replace=False)
+    unlabeled_rows = rng.choice(len(X), n, replace=False)
+    return LabeledSource(X[labeled_rows], X[unlabeled_rows], labels[unlabeled_rows], labeled_rows, unlabeled_rows)
 
 
 def downsample(y: NDArray[Any], prior: float, *, random_state: Random = None) -> NDArray[np.intp]:
@@ -272,14 +273,14 @@ def downsample(y: NDArray[Any], prior: float, *, random_state: Random = None) ->
     check_prior(prior, "prior")
     labels = _two_classes(y, y)
     positives, negatives = np.flatnonzero(labels), np.flatnonzero(~labels)
-    keep = min(len(positives), round(len(negatives) * prior / (1 - prior)))
+    keep_positives = min(len(positives), round(len(negatives) * prior / (1 - prior)))
     keep_negatives = min(len(negatives), round(len(positives) * (1 - prior) / prior))
-    if min(keep, keep_negatives) < 1:
+    if min(keep_positives, keep_negatives) < 1:
         raise InputError(
             f"a prior of {prior:g} leaves only one class of {len(positives)} positives and {len(negatives)} negatives; "
             f"choose a prior nearer to {labels.mean():.2g}."
         )
-    kept = [rng.choice(positives, keep, replace=False), rng.choice(negatives, keep_negatives, replace=False)]
+    kept = [rng.choice(positives, keep_positives, replace=False), rng.choice(negatives, keep_negatives, replace=False)]
     return np.sort(np.concatenate(kept))
 
 
@@ -345,7 +346,7 @@ def shift_labels(
 
 
 def _two_classes(X: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mark rows where y has the larger of its two values."""
+    """Return a mask of the rows whose label is the larger of two values; refuse any other labels."""
     y = np.asarray(y)
     values = np.unique(y)
     if y.shape != (len(X),) or len(values) != 2:

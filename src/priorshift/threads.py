@@ -17,7 +17,7 @@ import joblib
 import threadpoolctl
 
 _SERIAL_ROWS = 4096  # rows up to which threads cost more than they save
-_AHEAD = 4  # items that are processed ahead
+_AHEAD = 4  # most items that `map_in_order` processes at a time
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
@@ -25,19 +25,19 @@ _alone: ContextVar[bool] = ContextVar("whether this thread works alone", default
 
 
 def available() -> int:
-    """Count the cores this process may use, by its affinity and its container, or fewer by OMP_NUM_THREADS.
+    """Return the number of cores that this process may use, or OMP_NUM_THREADS if that is smaller.
 
     Within `alone` it is one.
     """
     if _alone.get():
         return 1
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return min(_cores(), int(asked)) if asked.isdigit() and int(asked) > 0 else _cores()
+    requested = os.environ.get("OMP_NUM_THREADS", "")
+    return min(_cores(), int(requested)) if requested.isdigit() and int(requested) > 0 else _cores()
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Use only the calling thread within the context, because other threads do other parts of the work."""
+    """Use only the calling thread within the context, because other threads do the other parts of the work."""
     token = _alone.set(True)
     try:
         with one_blas_thread():
@@ -47,7 +47,7 @@ def alone() -> Iterator[None]:
 
 
 def map_in_threads(work: Callable[[_T], _S], of: Iterable[_T], rows: int) -> list[_S]:
-    """Apply a function to each item, on several threads where there are enough rows; results keep their order."""
+    """Return the function's result for each item, in order, using several threads if there are many rows."""
     items = list(of)
     workers = min(available(), len(items))
     if workers == 1 or rows <= _SERIAL_ROWS:
@@ -57,7 +57,7 @@ def map_in_threads(work: Callable[[_T], _S], of: Iterable[_T], rows: int) -> lis
 
 
 def map_in_order(work: Callable[[_T], _S], of: Iterable[_T]) -> Iterator[_S]:
-    """Apply a function to items of an iterator, a few ahead on several threads, and yield results in order."""
+    """Yield the function's result for each item of an iterator, in order, with a few items in threads ahead."""
     workers, items = min(available(), _AHEAD), iter(of)
     first = list(islice(items, 2))
     if workers == 1 or len(first) < 2:  # a single item may use all threads
@@ -65,6 +65,7 @@ def map_in_order(work: Callable[[_T], _S], of: Iterable[_T]) -> Iterator[_S]:
         return
 
     def _by_itself(item: _T) -> _S:
+        """Process one item on one thread."""
         with alone():
             return work(item)
 
@@ -78,24 +79,24 @@ def map_in_order(work: Callable[[_T], _S], of: Iterable[_T]) -> Iterator[_S]:
             while waiting:
                 yield waiting.popleft().result()
         finally:
-            for one in waiting:
-                one.cancel()
+            for future in waiting:
+                future.cancel()
 
 
 @cache
 def _cores() -> int:
-    """Count the cores once: asking the container takes as long as a small tile."""
+    """Return the number of cores, counted once: that takes as long as a small computation."""
     return int(joblib.cpu_count())
 
 
 _lock = threading.Lock()
-_inside = 0  # how many contexts are open, in all threads
-_limits: Any = None
+_inside = 0  # number of open contexts of `one_blas_thread`, in all threads
+_limits: Any = None  # threadpoolctl's limiter, while one is open
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS on the thread that calls it, within the context.
+    """Limit BLAS to one thread within the context.
 
     The limit belongs to the whole process, so the first to enter sets it and the last to leave lifts it.
     """
@@ -116,7 +117,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _release() -> None:
-    """Let any thread set OpenBLAS's limits; newer threadpoolctl accepts only the one that set them first."""
+    """Allow any thread to set OpenBLAS's limits; newer threadpoolctl accepts only the one that set them first."""
     release = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if release is not None:
         release(force=True)
@@ -124,5 +125,5 @@ def _release() -> None:
 
 @cache
 def _blas() -> threadpoolctl.ThreadpoolController:
-    """Find the BLAS libraries once, which takes milliseconds."""
+    """Return a controller of the BLAS libraries, found once, since that takes milliseconds."""
     return threadpoolctl.ThreadpoolController()

@@ -16,22 +16,22 @@ _MAX_NAMES = 8  # listed in one message
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Issue a warning at the first line outside this package, which the user wrote."""
+    """Issue a warning that points at the user's line, the first outside this package; recorders may intercept it."""
     for categories, records, show in reversed(_recorders.get()):
         if issubclass(category, categories):
             records.append((category, message))
             if not show:
                 return
-    home = os.path.join(os.path.dirname(__file__), "")
+    package = os.path.join(os.path.dirname(__file__), "")  # folder of this package, with a separator
     frame, level = inspect.currentframe(), 1
-    while frame is not None and frame.f_back is not None and frame.f_code.co_filename.startswith(home):
+    while frame is not None and frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 
 
 @contextmanager
 def record_warnings(*categories: type[Warning], show: bool) -> Iterator[list[WarningRecord]]:
-    """Record the library's warnings of some categories, and show them only if asked to."""
+    """Yield a list that collects the library's warnings of some categories, which are issued only if `show`."""
     records: list[WarningRecord] = []
     token = _recorders.set((*_recorders.get(), (categories, records, show)))
     try:
@@ -42,7 +42,7 @@ def record_warnings(*categories: type[Warning], show: bool) -> Iterator[list[War
 
 @contextmanager
 def suppress_warnings(*categories: type[Warning]) -> Iterator[None]:
-    """Hide warnings of some categories, because they were shown before."""
+    """Ignore warnings of some categories, because they were issued before."""
     with warnings.catch_warnings():
         for category in categories:
             warnings.simplefilter("ignore", category)
@@ -53,13 +53,14 @@ class WarningsByName:
     """Collects the warnings of several parts, to issue each message once with the names of the parts it is about."""
 
     def __init__(self, kind: str) -> None:
-        self.kind = kind  # of the parts, such as "target"
+        """Start without warnings; `kind` is what the parts are, such as "target"."""
+        self.kind = kind
         self.names: list[str] = []
-        self.collected: dict[WarningRecord, list[str]] = {}
+        self.collected: dict[WarningRecord, list[str]] = {}  # names of the parts with each warning
 
     @contextmanager
     def collect(self, name: str) -> Iterator[None]:
-        """Collect the warnings of one part, and name it in its errors."""
+        """Collect the warnings of the part `name`, and add its name to errors."""
         self.names.append(name)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -67,11 +68,11 @@ class WarningsByName:
                 yield
             except InputError as error:
                 raise type(error)(f"{self.kind} {name!r}: {error}") from None
-        for one in caught:
-            self.collected.setdefault((one.category, str(one.message)), []).append(name)
+        for record in caught:
+            self.collected.setdefault((record.category, str(record.message)), []).append(name)
 
     def issue(self) -> None:
-        """Issue the collected warnings; one that all parts have in common is issued without names."""
+        """Issue each collected warning once, with the names of its parts unless all parts have it."""
         for (category, message), names in self.collected.items():
             is_common = len(names) == len(self.names) > 1
             if issubclass(category, PriorShiftWarning) and not is_common:

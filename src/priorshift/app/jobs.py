@@ -56,7 +56,7 @@ class Order:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Order:
-        """Read an order."""
+        """Read an order from JSON values."""
         paths = {role: Path(file["path"]) for role, file in content["files"].items()}
         names = {role: file["name"] for role, file in content["files"].items()}
         return cls(paths, names, Settings.from_json(content.get("settings", {})), Path(content["folder"]))
@@ -66,13 +66,13 @@ class Order:
         return translate_message(message, self.paths, self.names)
 
     def with_names(self, diagnosis: Diagnosis) -> Diagnosis:
-        """Name files in the reasons of a diagnosis as the user does, since a report may be forwarded."""
+        """Replace stored paths in the reasons of a verdict by the user's file names: a report may be forwarded."""
         verdict = diagnosis.verdict
         reasons = tuple(with_file_names(reason, self.paths, self.names) for reason in verdict.reasons)
         return replace(diagnosis, verdict=replace(verdict, reasons=reasons))
 
     def load(self, limits: Limits) -> tuple[Problem, list[WarningRecord]]:
-        """Load the problem of the three files, if they are within the limits, with the warnings that were issued."""
+        """Load the problem of the three files, and the warnings about its tables; refuse files beyond the limits."""
         for role, path in self.paths.items():
             limits.check_file(path, f"{role} ({path})")
         positive, unlabeled, target = (self.paths[role] for role in ROLES)
@@ -85,7 +85,7 @@ class Order:
 
 
 def look(order: Order, limits: Limits) -> dict[str, Any]:
-    """Return the number of rows and the columns of one file."""
+    """Return the number of rows of one file, and name, kind and share of missing cells of each column."""
     [(role, path)] = order.paths.items()
     limits.check_file(path, f"{role} ({path})")
     table = read_table(path, role).as_cells()
@@ -97,14 +97,14 @@ def look(order: Order, limits: Limits) -> dict[str, Any]:
 
 
 def columns(order: Order, limits: Limits) -> dict[str, Any]:
-    """Return how the columns of the three files are used, and warnings about them."""
+    """Return how each column of the three files is used, and warnings about columns ("odd")."""
     problem, records = order.load(limits)
     messages = [order.translate(message) for _, message in records]
     return {"columns": [use.to_dict() for use in problem_columns(problem)], "odd": list(dict.fromkeys(messages))}
 
 
 def run(order: Order, limits: Limits) -> dict[str, Any]:
-    """Estimate, and write the report, the numbers and the decisions."""
+    """Estimate and diagnose; write report, numbers and decisions to the order's folder; return what the page shows."""
     settings, folder = order.settings, order.folder
     with track_progress("read", 1) as step:
         step()
@@ -139,16 +139,17 @@ def run(order: Order, limits: Limits) -> dict[str, Any]:
 
 
 def _kind(cells: Any) -> str:
+    """Return "number", "date" or "text", the kind of a column of cells."""
     if cells.dtype != object:
         return "date" if cells.dtype.kind == "M" else "number"
     return "date" if as_dates(cells) is not None and not is_missing(cells).all() else "text"
 
 
 def _decide(order: Order, estimator: Any, problem: Problem, diagnoses: Mapping[str, Diagnosis]) -> str | None:
-    """Write the target with the posterior and decision of each row, or return why that is not possible."""
+    """Write the target's file with the posterior and decision of each row; return a reason if that is impossible."""
     settings, target = order.settings, order.paths["target"]
-    known = None if settings.prior is None else read_prior(settings.source_prior).value
-    shifted = ShiftedClassifier(logistic(), FrozenEstimator(estimator), source_prior=known, random_state=settings.seed)
+    prior = None if settings.prior is None else read_prior(settings.source_prior).value
+    shifted = ShiftedClassifier(logistic(), FrozenEstimator(estimator), source_prior=prior, random_state=settings.seed)
     parts = []
     try:
         for sample in problem.targets.values():
@@ -158,13 +159,14 @@ def _decide(order: Order, estimator: Any, problem: Problem, diagnoses: Mapping[s
             if np.isfinite(diagnoses[name].estimate.value):
                 parts.append(decide(shifted.adapt_to(diagnoses[name].estimate), sample.data))
             else:
+                # no estimate: the posterior is unknown
                 parts.append((np.full(len(sample), np.nan), np.zeros(len(sample), dtype=bool)))
     except InputError as error:
         return order.translate(str(error))
     posterior, decision = (np.concatenate(column) for column in zip(*parts, strict=True))
     if not np.isfinite(posterior).any():
         return "The share cannot be estimated from these data, so no decisions can be made."
-    if settings.by:  # rows are sorted by target; the file's order is another
+    if settings.by:  # rows are in the order of the targets; restore that of the file
         table = read_table(target, "target", MetadataColumns().selection((), [settings.by]))
         in_file = np.argsort(np.concatenate([*rows_by_value(table, settings.by).values()]))
         posterior, decision = posterior[in_file], decision[in_file]

@@ -31,11 +31,11 @@ from priorshift.errors import InputError
 from priorshift.progress import listen_to_progress
 
 _READY = 120.0  # seconds that a process may take to start, on a busy machine
-_HEARTBEAT = 0.1  # seconds between two looks at a running job
+_HEARTBEAT = 0.1  # seconds between two checks of a running job
 _REMEMBERED = 200  # finished jobs whose status can be asked for
 _DIED = "The work was ended from outside, probably because memory ran out. Use fewer rows or columns."
 _LATE = "The work took longer than {}, the limit of this app. Use fewer rows, or set a larger --time-limit."
-OVER = ("done", "failed", "cancelled")
+OVER = ("done", "failed", "cancelled")  # states of a job that is over
 
 
 @dataclass
@@ -43,25 +43,26 @@ class Task:
     """A job and its state."""
 
     id: str
-    kind: str  # look, columns or run
-    order: dict[str, Any]  # for the worker
-    uses: set[str]  # the files that it needs
-    folder: Path  # of its results
+    kind: str  # look, columns or run: a key of `jobs.WORK`
+    order: dict[str, Any]  # JSON values that are sent to the worker
+    uses: set[str]  # ids of the uploads that it needs
+    folder: Path  # folder of its results
     page: str = ""  # the browser tab that waits for it
-    state: str = "waiting"  # running, done, failed, cancelled
+    state: str = "waiting"  # then running, and one of OVER
     answer: dict[str, Any] | None = None
     message: str | None = None
-    steps: dict[str, dict[str, Any]] = field(default_factory=dict)  # by name
-    now: str | None = None  # the last step, which may be part of another one
+    steps: dict[str, dict[str, Any]] = field(default_factory=dict)  # progress of each step, by name
+    now: str | None = None  # name of the last step, which may be part of another one
     begun: float | None = None
     ended: float | None = None
-    unwanted: bool = False
+    unwanted: bool = False  # whether the user cancelled it
 
 
 class TaskQueue:
     """Jobs in the order of their turn; a thread gives them to the worker, one after the other."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
+        """Start the thread that serves the queue; results are stored below `folder`."""
         self.folder, self.limits = folder, limits
         self.worker: Worker | None = None
         self._tasks: dict[str, Task] = {}
@@ -71,7 +72,7 @@ class TaskQueue:
         self._thread.start()
 
     def add(self, kind: str, files: Mapping[str, Upload], settings: dict[str, Any], page: str = "") -> Task:
-        """Add a job to the queue."""
+        """Add a job to the queue; `files` are the uploads by role, `page` is the browser tab that waits for it."""
         key = secrets.token_hex(8)
         places = {role: {"path": str(file.path), "name": file.name} for role, file in files.items()}
         order = {"kind": kind, "files": places, "settings": settings, "folder": str(self.folder / key)}
@@ -103,12 +104,13 @@ class TaskQueue:
                     self.cancel(task.id)
 
     def __getitem__(self, key: str) -> Task:
+        """Return a job by its key; answer 410 (Gone) if it is no longer stored."""
         if key not in self._tasks:
             raise HTTPException(410, "This job is no longer known. Run it again.")
         return self._tasks[key]
 
     def status(self, key: str) -> dict[str, Any]:
-        """Return the state of a job, for the page."""
+        """Return the state of a job as JSON values, for the page."""
         with self._changed:
             task = self[key]
             seconds = 0.0 if task.begun is None else (task.ended or time.monotonic()) - task.begun
@@ -120,7 +122,7 @@ class TaskQueue:
 
     @property
     def in_use(self) -> set[str]:
-        """The files that a waiting or running job needs."""
+        """The ids of the uploads that a waiting or running job needs."""
         with self._changed:
             return {key for task in self._open_tasks() for key in task.uses}
 
@@ -132,12 +134,12 @@ class TaskQueue:
         self._thread.join(10)
 
     def _open_tasks(self) -> list[Task]:
-        """Return jobs that are not over in their order: the running one, then the short ones that look at files."""
+        """Return the jobs that are not over, in their order: the running one, then short ones, then estimates."""
         open_tasks = [task for task in self._tasks.values() if task.state not in OVER]
         return sorted(open_tasks, key=lambda task: (task.state != "running", task.kind == "run"))
 
     def _remove_old(self) -> None:
-        """Delete old results, and forget very old jobs."""
+        """Delete results beyond the limit, oldest first, and forget the oldest jobs that are over."""
         over = [task for task in self._tasks.values() if task.state in OVER]
         runs = [task for task in over if task.kind == "run"]
         for key in {task.id for task in [*runs[: -self.limits.results], *over[:-_REMEMBERED]]}:
@@ -163,7 +165,7 @@ class TaskQueue:
             self.worker.kill()
 
     def _living_worker(self) -> Worker | None:
-        """Return the worker, a new one if it has died, or None if none can be started."""
+        """Return the running worker, started anew if it has died; None if it cannot be started."""
         if self.worker is not None and not self.worker.process.is_alive():
             self.worker.kill()
             self.worker = None
@@ -172,8 +174,8 @@ class TaskQueue:
                 self.worker = Worker(self.limits)
             except OSError:  # too many processes, for example
                 return None
-            until, reply = time.monotonic() + _READY, None
-            while reply is None and time.monotonic() < until and not self._closing:
+            deadline, reply = time.monotonic() + _READY, None
+            while reply is None and time.monotonic() < deadline and not self._closing:
                 reply = self.worker.receive(_HEARTBEAT)
             if not reply or "ready" not in reply:
                 self.worker.kill()
@@ -181,9 +183,9 @@ class TaskQueue:
         return self.worker
 
     def _work(self, worker: Worker, task: Task) -> None:
-        """Give a job to the worker and wait until it is over."""
+        """Send a job to the worker, and process its replies until the job is over."""
         worker.send(task.order)
-        until = time.monotonic() + self.limits.seconds
+        deadline = time.monotonic() + self.limits.seconds
         while task.state == "running":
             reply = worker.receive(_HEARTBEAT) or {}
             if step := reply.get("step"):
@@ -199,13 +201,14 @@ class TaskQueue:
             elif task.unwanted or self._closing:
                 worker.kill()
                 self._end(task, "cancelled")
-            elif time.monotonic() > until:
+            elif time.monotonic() > deadline:
                 worker.kill()
                 limit = self.limits.seconds
                 duration = f"{limit / 60:.3g} minutes" if limit >= 120 else f"{limit:g} seconds"
                 self._end(task, "failed", _LATE.format(duration))
 
     def _end(self, task: Task, state: str, message: str | None = None) -> None:
+        """Set the final state of a job; only a job that is done keeps its results."""
         with self._changed:
             task.state, task.message, task.ended = state, message, time.monotonic()
             if state != "done":
@@ -216,19 +219,20 @@ class Worker:
     """The server's end of the pipe to the worker process."""
 
     def __init__(self, limits: Limits) -> None:
+        """Start the worker process, with a pipe to it."""
         context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_run_worker, args=(theirs, limits), daemon=True, name="priorshift worker")
+        self._pipe, remote = context.Pipe()
+        self.process = context.Process(target=_run_worker, args=(remote, limits), daemon=True, name="priorshift worker")
         self.process.start()
-        theirs.close()
+        remote.close()
 
     def send(self, order: dict[str, Any]) -> None:
-        """Give it a job; if it is dead, :meth:`receive` will return an error."""
+        """Send a job to the process; if it is dead, :meth:`receive` will return an error."""
         with suppress(OSError):
             self._pipe.send_bytes(json.dumps(order).encode())
 
     def receive(self, seconds: float) -> dict[str, Any] | None:
-        """Return what it sends within some time, or None; an error if it is dead."""
+        """Return the next message within `seconds`, or None; if the process is dead, a message with an error."""
         try:
             if not self._pipe.poll(seconds):
                 return None
@@ -238,7 +242,7 @@ class Worker:
             return {"error": _DIED}
 
     def kill(self) -> None:
-        """End the process, whatever it does."""
+        """End the process at once."""
         self.process.kill()
         self.process.join(5)
         self._pipe.close()
@@ -259,10 +263,11 @@ def _run_worker(pipe: Connection, limits: Limits) -> None:
 
 
 def _answer(pipe: Connection, content: dict[str, Any], limits: Limits, jobs: Any) -> bool:
-    """Do a job and send the answer; return whether the process can do another one."""
+    """Do a job and send its answer or error; return whether the process can do another one."""
 
-    def send_step(name: str, done: int, of: int | None) -> None:
-        _reply(pipe, step={"name": jobs.STEPS.get(name, name), "done": done, "of": of})
+    def send_step(name: str, done: int, total: int | None) -> None:
+        """Send the progress of a step to the server."""
+        _reply(pipe, step={"name": jobs.STEPS.get(name, name), "done": done, "of": total})
 
     order = jobs.Order.from_json(content)
     try:
@@ -283,10 +288,12 @@ def _answer(pipe: Connection, content: dict[str, Any], limits: Limits, jobs: Any
 
 
 def _reply(pipe: Connection, **content: Any) -> None:
+    """Send a JSON object; lone surrogates, which names of files can contain, are sent as they are."""
     pipe.send_bytes(json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 def _die_with_parent() -> None:
+    """Wait until the server's process ends, and then end this one; runs in a thread."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

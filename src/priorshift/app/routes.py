@@ -66,17 +66,19 @@ class AccessMiddleware:
     """Passes on requests with the right address, without its secret part, and adds headers to every response."""
 
     def __init__(self, app: ASGIApp, token: str, hosts: Iterable[str], port: int | None = None) -> None:
+        """Wrap an application; `token` is the secret, `hosts` are the accepted values of the Host header."""
         self.app = app
         self.token = token  # the first part of every path
         self.hosts = frozenset(hosts)  # our names, with the port
-        self.port = port  # under which any IP address is ours too: no other site can make its name one of them
+        self.port = port  # if set, any IP address with this port is accepted: DNS cannot rebind an address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Refuse a request that is not allowed; pass others on with the secret removed from their path."""
         if scope["type"] != "http":
             return  # no other kind of socket is served
 
         async def send_with_headers(message: Message) -> None:
+            """Send a message; add the security headers to the start of a response."""
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
@@ -91,12 +93,13 @@ class AccessMiddleware:
         await self.app(inner, receive, send_with_headers)
 
     def _refusal(self, method: str, headers: Headers, token: str) -> str | None:
-        """Return why a request is refused, or None."""
+        """Return the message for a request that is refused; None if it is allowed."""
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or not self._is_ours(hosts[0].lower()):
             return "This host name is not allowed: open the address that priorshift app has printed."
         if not secrets.compare_digest(token.encode(), self.token.encode()):
             return "This address is not complete: open the one that priorshift app has printed."
+        # what the browser says about the page that sent the request; older browsers say nothing
         site, mode = headers.get("sec-fetch-site", "same-origin"), headers.get("sec-fetch-mode", "navigate")
         navigates = method in _READING and mode == "navigate" and not origins
         foreign = any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins) or len(origins) > 1
@@ -107,6 +110,7 @@ class AccessMiddleware:
         return None
 
     def _is_ours(self, host: str) -> bool:
+        """Return whether a Host header names this server."""
         try:
             parts = urlsplit(f"//{host}")
             is_address = parts.port == self.port and bool(ipaddress.ip_address(parts.hostname or ""))
@@ -121,22 +125,23 @@ def example_files() -> dict[str, str]:
 
     data = load_breast_cancer()
     s = simulate.shift_labels(data.data, data.target == 0, *_EXAMPLE_PRIORS, random_state=0)
-    ids = s.positive_ids, s.unlabeled_ids, 1 + max(s.ids) + np.arange(len(s.target))
+    ids = s.positive_ids, s.unlabeled_ids, 1 + max(s.ids) + np.arange(len(s.target))  # target rows have new ids
     texts = {}
-    for role, rows, numbers in zip(ROLES, (s.positive, s.unlabeled, s.target), ids, strict=True):
+    for role, rows, row_ids in zip(ROLES, (s.positive, s.unlabeled, s.target), ids, strict=True):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([_EXAMPLE_ID, *map(str, data.feature_names)])
-        for number, row in zip(numbers, rows, strict=True):
-            writer.writerow([int(number), *(f"{cell:.6g}" for cell in row)])
+        for row_id, row in zip(row_ids, rows, strict=True):
+            writer.writerow([int(row_id), *(f"{cell:.6g}" for cell in row)])
         texts[role] = text.getvalue()
     return texts
 
 
 class Site:
-    """The uploads and jobs of the app, and the routes to them; `folder` is the private one."""
+    """The uploads and jobs of the app, and the routes to them."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
+        """Create the folders for uploads and results below a private `folder`, and start the queue."""
         self.limits = limits
         for name in ("files", "results"):
             (folder / name).mkdir(mode=0o700)
@@ -144,7 +149,7 @@ class Site:
         self.uploads = Uploads(folder / "files", limits, lambda: self.tasks.in_use)
 
     def application(self) -> Starlette:
-        """Return the routes, which need access control in front of them."""
+        """Return the application with all routes; it must be wrapped in AccessMiddleware."""
         routes = [
             *(Route(path, self._page) for path in ("/", *(f"/{name}" for name in _PAGE))),
             Route("/about", self._about),
@@ -162,14 +167,17 @@ class Site:
         return Starlette(routes=routes, exception_handlers=dict.fromkeys(errors, _error_response))
 
     async def _page(self, request: Request) -> Response:
+        """Send a file of the page; the index for "/"."""
         name = request.url.path.rpartition("/")[2] or "index.html"
         return Response(files("priorshift.app").joinpath("page", name).read_bytes(), media_type=_PAGE[name])
 
     async def _about(self, request: Request) -> Response:
+        """Send the version and the limits that the page shows."""
         limits = {name: getattr(self.limits, name) for name in ("rows", "bytes", "seconds")}
         return JSONResponse({"version": __version__, **limits})
 
     async def _receive(self, request: Request) -> Response:
+        """Store an uploaded file, and add a job that reads its columns."""
         role, name = (request.query_params.get(key, "") for key in ("role", "name"))
         if role not in ROLES:
             raise HTTPException(400, "The role of the file is missing. Reload the page.")
@@ -179,7 +187,7 @@ class Site:
         return JSONResponse(self._inspect(role, upload), 201)
 
     def _inspect(self, role: str, upload: Upload) -> dict[str, Any]:
-        """Add a job that reads the columns of an upload."""
+        """Add a job that reads the columns of an upload; return both as JSON values."""
         try:
             task = self.tasks.add("look", {role: upload}, {}, upload.page)
         except HTTPException:
@@ -188,6 +196,7 @@ class Site:
         return {"id": upload.id, "name": upload.name, "bytes": upload.bytes, "task": task.id}
 
     async def _delete(self, request: Request) -> Response:
+        """Delete an uploaded file that no job needs."""
         key = request.path_params["key"]
         if key in self.tasks.in_use:
             raise HTTPException(409, "A job still needs this file. Cancel it first.")
@@ -195,6 +204,7 @@ class Site:
         return Response(status_code=204)
 
     async def _example(self, request: Request) -> Response:
+        """Store the example's three files as uploads, and send them with its settings."""
         stored = {
             role: self._inspect(role, self.uploads.add_text(f"example-{role}.csv", text, _page_of(request)))
             for role, text in example_files().items()
@@ -203,6 +213,7 @@ class Site:
         return JSONResponse({"files": stored, "settings": settings}, 201)
 
     async def _example_file(self, request: Request) -> Response:
+        """Send one file of the example as a download."""
         role = request.path_params["name"].removeprefix("example-").removesuffix(".csv")
         if role not in ROLES:
             raise HTTPException(404)
@@ -210,6 +221,7 @@ class Site:
         return Response(example_files()[role], media_type="text/csv", headers=headers)
 
     async def _add_task(self, request: Request) -> Response:
+        """Add a job of kind "columns" or "run" for three uploads."""
         order = await _read_json(request)
         kind, keys, settings = order.get("kind"), order.get("files"), order.get("settings", {})
         if kind not in ("columns", "run") or not isinstance(keys, dict) or set(keys) != set(ROLES):
@@ -220,9 +232,11 @@ class Site:
         return JSONResponse(self.tasks.status(task.id), 201)
 
     async def _status(self, request: Request) -> Response:
+        """Send the state of a job."""
         return JSONResponse(self.tasks.status(request.path_params["key"]))
 
     async def _cancel(self, request: Request) -> Response:
+        """Cancel a job, and send its state."""
         self.tasks.cancel(request.path_params["key"])
         return await self._status(request)
 
@@ -234,7 +248,7 @@ class Site:
         return Response(status_code=204)
 
     async def _result(self, request: Request) -> Response:
-        """Send a file of a result as a download; under the name "report", show the report."""
+        """Send a file of a result as a download; the name "report" shows the report in the page."""
         task, name = self.tasks[request.path_params["key"]], request.path_params["name"]
         path = task.folder / (REPORT if name == "report" else name)
         if path.name not in (REPORT, RESULT, DECISIONS) or task.state not in OVER or not path.exists():
@@ -243,11 +257,12 @@ class Site:
 
 
 def _page_of(request: Request) -> str:
-    """Return the name that the browser tab has given itself."""
+    """Return the id that the browser tab chose for itself and sends with each request."""
     return request.headers.get("x-page", "")[:64]
 
 
 async def _read_json(request: Request) -> dict[str, Any]:
+    """Read the body of a request as a JSON object of limited size."""
     body = b""
     async for piece in request.stream():
         body += piece
@@ -263,7 +278,7 @@ async def _read_json(request: Request) -> dict[str, Any]:
 
 
 async def _error_response(request: Request, error: Exception) -> Response:
-    """Answer an error with a message for the user."""
+    """Turn an exception into a JSON response with a message for the user."""
     if isinstance(error, HTTPException):
         return JSONResponse({"message": error.detail}, error.status_code)
     if isinstance(error, InputError):

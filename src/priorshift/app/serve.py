@@ -35,7 +35,7 @@ LOCAL = ("127.0.0.1", "localhost")
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """Create a folder that only this user can read, and delete it with its content at the end."""
+    """Create a temporary folder that only this user can read, and delete it when the context ends."""
     _remove_leftovers()
     with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as folder:
         lock = os.open(Path(folder, _LOCK), os.O_CREAT | os.O_RDWR, 0o600)
@@ -47,7 +47,7 @@ def private_folder() -> Iterator[Path]:
 
 
 def _remove_leftovers() -> None:
-    """Delete folders of this user whose process has died."""
+    """Delete private folders of this user whose process was killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()
@@ -56,11 +56,12 @@ def _remove_leftovers() -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _is_left_over(folder: Path, changed: float) -> bool:
+def _is_left_over(folder: Path, modified: float) -> bool:
+    """Return whether nobody holds the lock of a folder; `modified` is when it was last modified, in seconds."""
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR)
     except FileNotFoundError:
-        return time.time() - changed > _GRACE
+        return time.time() - modified > _GRACE
     try:
         _take_lock(lock)
     except OSError:
@@ -71,7 +72,7 @@ def _is_left_over(folder: Path, changed: float) -> bool:
 
 
 def _take_lock(lock: int) -> None:
-    """Take the lock, or fail at once."""
+    """Lock a file descriptor, without waiting; raise OSError if another process holds the lock."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -85,7 +86,7 @@ def _take_lock(lock: int) -> None:
 def serve(
     limits: Limits, announce: Callable[[str], None], *, host: str, port: int, exposed: bool, browser: bool
 ) -> None:
-    """Serve the page until Ctrl-C or a signal ends it; `announce` is called with the address."""
+    """Serve the page until Ctrl-C or a signal; `announce` is called with the address, `exposed` allows other hosts."""
     is_local = host in LOCAL
     if not is_local and not exposed:
         raise InputError(
@@ -118,6 +119,7 @@ def serve(
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on a host and port."""
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
@@ -127,30 +129,31 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _address_host(host: str) -> str:
-    """Return the host as it is written in the address."""
+    """Return the host part of the page's address: one that a browser can open, with IPv6 in brackets."""
     if host in ("0.0.0.0", "::"):
         return socket.gethostname()
     return LOCAL[0] if host in LOCAL else f"[{host}]" if ":" in host else host
 
 
 def _has_display() -> bool:
-    """Return whether a browser would open a window; otherwise it would take over the terminal."""
+    """Return whether a browser would open in a window; a text browser would take over the terminal."""
     return sys.platform in ("win32", "darwin") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
 
 
 @contextmanager
 def _signals_as_interrupts() -> Iterator[None]:
-    """Turn the first SIGTERM, SIGHUP or SIGINT into KeyboardInterrupt, so that files are deleted; ignore later ones."""
+    """Raise KeyboardInterrupt at the first SIGTERM, SIGHUP or SIGINT, so that files are deleted; ignore later ones."""
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name)]
 
     def interrupt(received: int, frame: Any) -> None:
+        """Ignore further signals, and interrupt the main thread."""
         for number in numbers:
             signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in numbers}
+    previous_handlers = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)

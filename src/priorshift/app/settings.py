@@ -48,24 +48,25 @@ _DROP = re.compile(r"\bdrop (?=the |those )")
 
 
 def with_file_names(message: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
-    """Name files as the user does, and hide where they are stored."""
+    """Replace stored paths in a message by the user's file names, with the population that each file holds."""
     for role, path in paths.items():
-        shown = "this file" if len(paths) == 1 else f"{names[role]} ({_POPULATIONS[role]})"
+        display_name = "this file" if len(paths) == 1 else f"{names[role]} ({_POPULATIONS[role]})"
         for name in (role, "targets"):
-            message = message.replace(f"{name} ({path})", shown)
+            message = message.replace(f"{name} ({path})", display_name)
         message = message.replace(str(path), names[role])
     return message
 
 
 def translate_message(message: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
-    """Translate a message of the library into the terms of the page; a single file is called "this file"."""
-    only_target = message.startswith(f"target ({paths.get('target')}) ") and " besides, compared" in message
+    """Rewrite a message of the library in the terms of the page; a single file is called "this file"."""
+    # the target has a column more than the source: it may be what distinguishes several targets
+    only_in_target = message.startswith(f"target ({paths.get('target')}) ") and " besides, compared" in message
     message = _OPTIONS.sub("", with_file_names(message, paths, names))
     for phrase, translation in PHRASES.items():
         message = message.replace(phrase, translation)
     message = _TWO_USES.sub(lambda match: f"is both {_USES[match[1]]} and {_USES[match[2]]};", message)
     message = _DROP.sub("leave out ", _PASS.sub("choose ", message)).replace(" drop it", " leave it out")
-    if only_target:
+    if only_in_target:
         message = f"{message.removesuffix('.')}{_BY}."
     return message if message.startswith(tuple(names.values())) else message[:1].upper() + message[1:]
 
@@ -96,15 +97,15 @@ class Settings:
 
     @classmethod
     def from_json(cls, content: Any) -> Settings:
-        """Read and check what the page sent."""
+        """Check the settings that the page sent as JSON values, and return them; empty values are defaults."""
         if not isinstance(content, Mapping):
             raise InputError("the settings are not a JSON object; reload the page.")
-        given = {name: value for name, value in content.items() if value not in (None, "")}
-        if given.get("shared") == "identical":
+        values = {name: value for name, value in content.items() if value not in (None, "")}
+        if values.get("shared") == "identical":
             raise InputError("an id column cannot be called 'identical' here; rename it.")
-        if given.get("shared") == {"identical": True}:
-            given["shared"] = "identical"
-        for name, value in given.items():
+        if values.get("shared") == {"identical": True}:
+            values["shared"] = "identical"
+        for name, value in values.items():
             if name not in cls.__dataclass_fields__:
                 raise InputError(f"the settings have {name!r}, which is not a setting; reload the page.")
             if (name in _COLUMNS or name == "shared") and not isinstance(value, str):
@@ -112,23 +113,23 @@ class Settings:
             if name in _SHARES and not (isinstance(value, (int, float)) and 0 < value < 1):
                 label, example = _SHARES[name]
                 raise InputError(f"the {label} must be a number between 0 and 100%, such as {example}.")
-        drop = given.setdefault("drop", [])
+        drop = values.setdefault("drop", [])
         if not isinstance(drop, list) or not all(isinstance(name, str) for name in drop):
             raise InputError("the columns to leave out are not a list of names; reload the page.")
-        scenario = given.get("scenario", cls.scenario)
+        scenario = values.get("scenario", cls.scenario)
         if not RULES["scenario"][0](scenario):
             raise InputError("choose where the unlabelled rows come from.")
-        if scenario == "censoring" and "shared" in given:
+        if scenario == "censoring" and "shared" in values:
             raise InputError("if one table was divided, no row is in both files; remove the id column.")
-        seed = given.get("seed", cls.seed)
+        seed = values.get("seed", cls.seed)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
             raise InputError("the seed must be a whole number from 0 to 4,294,967,295.")
-        settings = cls(**given | {"prior": _read_prior(given.get("prior")), "drop": tuple(drop)})
+        settings = cls(**values | {"prior": _read_prior(values.get("prior")), "drop": tuple(drop)})
         settings.input_options()  # refuses a column with two uses
         return settings
 
     def input_options(self) -> InputOptions:
-        """Return how the files are read."""
+        """Return the options for reading the files; refuse a column with two uses."""
         return InputOptions.from_arguments(
             shared=self.shared, audit=self.audit, weights=self.weights, groups=self.groups, drop=self.drop, by=self.by,
             stream=False,
@@ -145,7 +146,7 @@ class Settings:
         return WitnessShift(self.source_prior, **settings, random_state=self.seed)
 
     def command(self, names: Mapping[str, str]) -> str:
-        """Return the shell command that writes the same report of files with these names."""
+        """Return the shell command that writes the same report; `names` are the files' names by role."""
         options = [(f"--{role}", names[role]) for role in ROLES]
         if isinstance(self.prior, Mapping):
             options.append(("--source-prior-counts", f"{self.prior['positives']}/{self.prior['rows']}"))
@@ -164,7 +165,7 @@ class Settings:
 
 
 def _read_prior(content: Any) -> Any:
-    """Read a number, a range or counts."""
+    """Read the source prior: None, {"value"}, {"low", "high"} (a range), or {"positives", "rows"} (counts)."""
     match content:
         case None:
             return None

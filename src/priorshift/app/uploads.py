@@ -34,7 +34,7 @@ _TOO_LARGE = (
 
 
 def _max_memory() -> int:
-    """Return three quarters of the machine's memory where that is known, and at most 8 GiB."""
+    """Return three quarters of the machine's memory but at most 8 GiB, in bytes; 4 GiB if it is unknown."""
     try:
         physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -58,7 +58,7 @@ class Limits:
     silence: float = 30.0  # seconds without data after which an upload is aborted
 
     def check_file(self, path: Path, name: str) -> None:
-        """Refuse a file that exceeds the limits, by its metadata or piece by piece, in little memory."""
+        """Refuse a file beyond the limits: a Parquet file by its metadata and text cells, CSV text chunk by chunk."""
         size = lines = 0
         with explain_errors(name):
             text = text_or_parquet(path, name)
@@ -75,9 +75,10 @@ class Limits:
                     size += len(chunk)
                     lines += max(chunk.count(b"\n"), chunk.count(b"\r"))
                     self._check(name, size, "bytes when decompressed", self.bytes)
-                    self._check(name, lines - 1, "rows", self.rows)
+                    self._check(name, lines - 1, "rows", self.rows)  # less the header
 
     def _check(self, name: str, value: int, unit: str, limit: int) -> None:
+        """Refuse a value above its limit."""
         if value > limit:
             raise InputError(f"{name} has more than {limit:,} {unit}, the limit of this app; {_TOO_LARGE}.")
 
@@ -95,7 +96,7 @@ class Upload:
 
 
 def display_name(name: str) -> str:
-    """Return what the page calls a file: the last part of its path, without invisible characters."""
+    """Return the name of a file for the page: the last part of its path, without invisible characters."""
     last = re.split(r"[/\\]", name)[-1]
     visible = "".join(letter for letter in last if letter.isprintable()).strip()
     return visible[-_MAX_NAME:] or "unnamed"
@@ -105,18 +106,20 @@ class Uploads:
     """The stored files, in a private folder and within limits."""
 
     def __init__(self, folder: Path, limits: Limits, in_use: Callable[[], Collection[str]]) -> None:
+        """Store files in `folder`; `in_use` returns the ids of files that a job needs."""
         self.folder, self.limits = folder, limits
-        self._in_use = in_use  # returns the files that a job needs
+        self._in_use = in_use
         self._files: dict[str, Upload] = {}
 
     def __getitem__(self, key: str) -> Upload:
+        """Return a complete upload; answer 410 (Gone) if it was deleted."""
         upload = self._files.get(key)
         if upload is None or not upload.complete:
             raise HTTPException(410, "A file was deleted to make space for later ones. Choose it again.")
         return upload
 
     async def receive(self, name: str, pieces: AsyncIterator[bytes], declared_size: int, page: str = "") -> Upload:
-        """Store a file that is being sent, all of it or nothing."""
+        """Store a file that arrives in `pieces`; if anything fails, nothing is stored."""
         upload = self._add(name, declared_size, page)
         name = upload.name
         try:
@@ -136,7 +139,7 @@ class Uploads:
         return upload
 
     def add_text(self, name: str, content: str, page: str = "") -> Upload:
-        """Store a text of our own."""
+        """Store a text that the app itself provides, such as the example."""
         upload = self._add(name, len(content), page)
         with _new_file(upload.path) as file:
             upload.bytes, upload.complete = file.write(content.encode()), True
@@ -149,15 +152,15 @@ class Uploads:
             upload.path.unlink(missing_ok=True)
 
     def delete_page(self, page: str) -> None:
-        """Delete the files of a page that was closed; those that a job still needs are deleted first later."""
+        """Delete the files of a page that was closed; files that a job still needs are the first to go later."""
         closed, needed = {key: upload for key, upload in self._files.items() if upload.page == page}, self._in_use()
-        self._files = {**closed, **self._files}
+        self._files = {**closed, **self._files}  # first in line in `_make_space`
         for key, upload in closed.items():
             if upload.complete and key not in needed:
                 self.delete(key)
 
     def _add(self, name: str, size: int, page: str) -> Upload:
-        """Add an upload of this size, which has no content yet."""
+        """Register an empty upload, and make space for `size` bytes."""
         key, shown = secrets.token_hex(8), display_name(name)
         ending = _ENDING.search(shown.lower())
         upload = Upload(key, shown, self.folder / f"{key}{ending[0] if ending else ''}", page)
@@ -166,6 +169,7 @@ class Uploads:
         return upload
 
     async def _write(self, upload: Upload, pieces: AsyncIterator[bytes], file: BufferedWriter) -> None:
+        """Write the pieces to the file as they arrive; a pause longer than the limit raises TimeoutError."""
         while True:
             try:
                 piece = await asyncio.wait_for(anext(pieces), self.limits.silence)
@@ -176,7 +180,7 @@ class Uploads:
             upload.bytes += len(piece)
 
     def _make_space(self, upload: Upload, size: int) -> None:
-        """Refuse a file that is too large; delete the oldest files that no job needs until there is space for it."""
+        """Refuse a file of more bytes than allowed; delete the oldest files that no job needs until `size` fits."""
         limits = self.limits
         if size > limits.bytes:
             message = f"{upload.name} is larger than {limits.bytes:,} bytes, the limit of this app; {_TOO_LARGE}."

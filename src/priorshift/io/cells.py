@@ -35,7 +35,7 @@ _REMEDY = "but a cell must be a string, a number or a date; split it into severa
 
 
 def is_missing_word(text: str) -> bool:
-    """Return whether a text means that there is no value."""
+    """Return whether a text is one of the words for a missing value, such as "NA" or ""."""
     return text.strip().lower() in MISSING_WORDS
 
 
@@ -54,15 +54,16 @@ def as_text(value: Any) -> str:
 
 
 def as_number(text: str) -> float | None:
-    """Return the finite number in a text; None if it is not one."""
+    """Parse a finite number; return None if the text is not one."""
     with suppress(ValueError):
         number = float(text)
+        # float() also accepts 1_000, "nan" and "inf", which are not numbers here
         return number if "_" not in text and np.isfinite(number) else None
     return None
 
 
 def as_date(text: str) -> np.datetime64 | None:
-    """Return the moment in UTC of an ISO 8601 text, None if it is not one; without a time zone it is not converted."""
+    """Parse an ISO 8601 date or time, converted to UTC if it has a time zone; return None if the text is not one."""
     if _ISO.match(text):
         with suppress(ValueError):
             return _as_moment(datetime.fromisoformat(text))
@@ -70,42 +71,43 @@ def as_date(text: str) -> np.datetime64 | None:
 
 
 def as_dates(cells: Cells) -> Cells | None:
-    """Return text cells as dates; None if one is neither a date nor missing."""
-    dates = {cell: as_date(cell) for cell in set(cells.tolist()) - {None}}
+    """Parse text cells as dates; return None if a cell is neither a date nor missing (None)."""
+    dates = {cell: as_date(cell) for cell in set(cells.tolist()) - {None}}  # each distinct text once
     if None in dates.values():
         return None
     return np.array([dates.get(cell, np.datetime64("NaT", "us")) for cell in cells], dtype="datetime64[us]")
 
 
 def is_missing(cells: Cells) -> NDArray[np.bool_]:
-    """Return which cells have no value."""
+    """Return a mask of the cells without a value: None in text, NaT in dates, NaN in numbers."""
     if cells.dtype == object:
         return np.array([cell is None for cell in cells], dtype=bool)
     return np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells)
 
 
 def object_cells(cells: Iterable[Any]) -> Cells:
-    """Return text and None as an array of objects."""
+    """Return cells of text and None as an array of objects."""
     return np.array(list(cells), dtype=object)
 
 
 def cells_of_array(column: Cells, where: str) -> Cells:
-    """Return a column of an array in one of the three forms; `where` is its name in messages."""
-    if column.dtype.kind in "biuf":
+    """Return a column of an array as floats, dates or text; `where` names the column in messages."""
+    if column.dtype.kind in "biuf":  # booleans and numbers
         return column.astype(np.float64)
     if column.dtype.kind == "M":
         return column.astype("datetime64[us]")
-    if column.dtype.kind == "m":
+    if column.dtype.kind == "m":  # durations
         return _as_days(column)
     cells = cells_of_values(column.tolist(), where)
     if cells.dtype != object or is_missing(cells).all():
         return cells
+    # text is read as numbers if every cell is one
     numbers = [np.nan if cell is None else as_number(cell) for cell in cells]
     return cells if None in numbers else np.array(numbers, dtype=np.float64)
 
 
 def cells_of_series(series: Any, where: str) -> Cells:
-    """Return a column of a narwhals frame in one of the three forms."""
+    """Return a column of a narwhals frame as floats, dates or text; `where` names the column in messages."""
     kind = series.dtype
     if kind in (nw.List, nw.Array, nw.Struct, nw.Binary):
         raise InputTypeError(f"{where} holds cells of type {kind}, {_REMEDY}")
@@ -117,11 +119,12 @@ def cells_of_series(series: Any, where: str) -> Cells:
         return np.asarray(series.to_numpy()).astype("datetime64[us]")
     if kind == nw.Duration:
         return _as_days(np.asarray(series.to_numpy()))
-    missing = series.is_null().to_list()
+    nulls = series.is_null().to_list()
+    # numpy has no decimals and no 128-bit integers: these are converted value by value
     is_plain = (kind.is_numeric() or kind == nw.Boolean) and kind not in (nw.Decimal, nw.Int128, nw.UInt128)
-    if is_plain and not any(missing):
+    if is_plain and not any(nulls):
         return np.asarray(series.to_numpy()).astype(np.float64)
-    values = [None if no else value for value, no in zip(series.to_list(), missing, strict=True)]
+    values = [None if is_null else value for value, is_null in zip(series.to_list(), nulls, strict=True)]
     if is_plain:
         return np.array(values, dtype=np.float64)
     if kind in (nw.Categorical, nw.Enum):
@@ -133,9 +136,9 @@ def cells_of_series(series: Any, where: str) -> Cells:
 
 
 def cells_of_values(values: Sequence[Any], where: str) -> Cells:
-    """Return Python values in one of the three forms: all numbers, all dates, all durations (in days), or text."""
+    """Return Python values as floats (numbers, or durations in days), as dates, or otherwise as text."""
     cells = [None if is_missing_value(value) else value for value in values]
-    kinds: dict[str, Any] = {}  # with the first cell of each
+    kinds: dict[str, Any] = {}  # the kinds of cells that occur, each with its first cell
     for cell in cells:
         if cell is not None:
             kinds.setdefault(next((name for name, types in _KINDS if isinstance(cell, types)), "other"), cell)
@@ -155,8 +158,9 @@ def cells_of_values(values: Sequence[Any], where: str) -> Cells:
 
 
 def join_cells(columns: Sequence[Cells]) -> Cells:
-    """Return columns one below the other: in the form of those that hold a value, or as text where forms differ."""
+    """Concatenate columns, as text where their forms differ; a column without any value takes the others' form."""
     forms = {column.dtype.kind for column in columns if not is_missing(column).all()}
+    # "f" for numbers, "M" for dates, "O" for text
     form = forms.pop() if len(forms) == 1 else "O" if forms else "f"
     joined = []
     for column in columns:
@@ -166,22 +170,25 @@ def join_cells(columns: Sequence[Cells]) -> Cells:
             pairs = zip(column.tolist(), is_missing(column), strict=True)
             joined.append(object_cells(None if missing else as_text(cell) for cell, missing in pairs))
         else:  # the column has no value at all
-            nothing = np.datetime64("NaT", "us") if form == "M" else np.nan
-            joined.append(np.full(len(column), nothing))
+            missing_value = np.datetime64("NaT", "us") if form == "M" else np.nan
+            joined.append(np.full(len(column), missing_value))
     return np.concatenate(joined)
 
 
 def _as_days(column: Cells) -> Floats:
+    """Convert an array of durations to days; NaT becomes NaN."""
     return np.where(np.isnat(column), np.nan, column / _DAY).astype(np.float64)
 
 
 def _in_days(value: Any) -> float:
+    """Convert one duration, or the time since midnight of a time of day, to days."""
     if isinstance(value, time):
         value = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
     return float(np.timedelta64(value) / _DAY)
 
 
 def _as_moment(value: Any) -> np.datetime64:
+    """Convert a date or time to datetime64[us] in UTC; None becomes NaT."""
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC).replace(tzinfo=None)
     return np.datetime64("NaT", "us") if value is None else np.datetime64(value, "us")

@@ -25,8 +25,8 @@ from priorshift.io.readers import frame_of, from_columns, iter_frames, read_tabl
 from priorshift.io.tables import ColumnSelection, Table, check_columns, join_tables
 
 Drawn = tuple[Table | None, int]  # a sample of rows, and the number of rows that it is drawn from
-_LONGEST_CELL = 1000  # lines, after which a quotation mark is taken for one of inches
-_SPREAD = 256  # files, or row groups of files, that a sample of rows is drawn from
+_LONGEST_CELL = 1000  # lines of a quoted cell; beyond that, an unpaired quotation mark is taken for an inch sign
+_SPREAD = 256  # files, or row groups of files, that a random sample of rows is drawn from
 
 
 def read_chunk(source: Any, name: str, selection: ColumnSelection) -> Table:
@@ -41,14 +41,14 @@ class Skip:
     rows: int = 0
 
     def skips(self, rows: int) -> bool:
-        """Skip the next rows if all of them are to be skipped, and return whether they are."""
+        """If all of the next `rows` rows are to be skipped, count them as skipped and return True."""
         if self.rows < rows:
             return False
         self.rows -= rows
         return True
 
     def rest_of(self, table: Table) -> Table:
-        """Return a table without the rows that are to be skipped, which are not all of it."""
+        """Return a table without its first rows that are still to be skipped; some rows must remain."""
         begin, self.rows = self.rows, 0
         return table.take(slice(begin, None)) if begin else table
 
@@ -70,7 +70,7 @@ class Part(ABC):
 
     @abstractmethod
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
-        """Draw rows at random, from at most `spread` pieces of the part."""
+        """Draw at most `count` random rows, from at most `spread` row groups; also return the part's row count."""
 
 
 @dataclass
@@ -83,9 +83,11 @@ class TablePart(Part):
 
     @property
     def rows(self) -> int:
+        """The number of rows."""
         return len(self.source)
 
     def chunks(self, skip: Skip) -> Iterator[Table]:
+        """Yield slices of the table, without the rows to be skipped."""
         if skip.skips(self.rows):
             return
         width = self.source.width if isinstance(self.source, Table) else self.source.shape[1]
@@ -96,11 +98,13 @@ class TablePart(Part):
                 yield skip.rest_of(self._read(slice(begin, end), _chunk_name(self.name, begin)))
 
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
+        """Draw at most `count` rows at random; return None in their place if there are none to draw."""
         if not min(count, self.rows):
             return None, self.rows
         return self._read(draw_rows(self.rows, count, rng), self.name), self.rows
 
     def _read(self, rows: slice | Index, name: str) -> Table:
+        """Read some rows of the source; messages call them `name`."""
         if isinstance(self.source, Table):
             return self.source.take(rows, name)
         if isinstance(self.source, np.ndarray):
@@ -110,43 +114,44 @@ class TablePart(Part):
 
 
 def _chunk_name(name: str, row: int) -> str:
-    """Return the name of a chunk in messages, in which its own rows count from 0."""
+    """Return the name of the chunk that begins at `row`, for messages, which count rows from its beginning."""
     return f"{name} from row {row} on" if row else name
 
 
 def draw_rows(rows: int, count: int, rng: np.random.Generator) -> Index:
-    """Return the positions of at most `count` random rows, in order."""
+    """Return the sorted positions of `count` random rows, or of all `rows` rows if there are no more."""
     if count >= rows:
         return np.arange(rows)
     return np.sort(rng.choice(rows, count, replace=False, shuffle=False))
 
 
-def _draw_pieces(pieces: int, most: int, rng: np.random.Generator) -> Sequence[int]:
-    """Return at most `most` of some pieces, one at random from each of as many equal stretches."""
-    if pieces <= most:
+def _draw_pieces(pieces: int, limit: int, rng: np.random.Generator) -> Sequence[int]:
+    """Return all piece numbers, or one random number from each of `limit` equal ranges of them (a stratified draw)."""
+    if pieces <= limit:
         return range(pieces)
-    return [int((k + rng.random()) * pieces / most) for k in range(most)]
+    return [int((k + rng.random()) * pieces / limit) for k in range(limit)]
 
 
 def _draw_from_all(parts: Iterable[Part], count: int, rng: np.random.Generator, spread: int) -> Drawn:
-    """Draw rows of several parts in one pass, about in proportion to their rows."""
-    # The rows drawn so far represent all parts so far, and some of them make way for rows of the next part.
-    table: Table | None = None
-    rows = size = 0
+    """Draw at most `count` rows of several parts in one pass, about in proportion to their sizes."""
+    # `drawn` is a random sample of the rows seen so far, and some of its rows are replaced by rows of the next part:
+    # a binomial number of them, within what the two tables can supply.
+    drawn: Table | None = None
+    seen_rows = drawn_rows = 0
     for part in parts:
-        more, part_rows = (None, part.rows) if part.rows is not None else part.draw(count, rng, spread)
+        from_part, part_rows = (None, part.rows) if part.rows is not None else part.draw(count, rng, spread)
         if not part_rows:
             continue
-        wanted = min(count, rows + part_rows)
-        least, most = wanted - size, min(wanted, part_rows)
-        share = int(np.clip(rng.binomial(wanted, part_rows / (rows + part_rows)), least, most))
-        if more is None:
-            more, _ = part.draw(share, rng, spread)
-        pieces = [(table, wanted - share), (more, share)]
-        some = [t.take(draw_rows(len(t), k, rng)) for t, k in pieces if t is not None and k]
-        table = join_tables(some, some[0].name) if some else None
-        rows, size = rows + part_rows, wanted
-    return table, rows
+        new_size = min(count, seen_rows + part_rows)
+        lowest, highest = new_size - drawn_rows, min(new_size, part_rows)
+        part_count = int(np.clip(rng.binomial(new_size, part_rows / (seen_rows + part_rows)), lowest, highest))
+        if from_part is None:
+            from_part, _ = part.draw(part_count, rng, spread)
+        pieces = [(drawn, new_size - part_count), (from_part, part_count)]
+        subsamples = [t.take(draw_rows(len(t), k, rng)) for t, k in pieces if t is not None and k]
+        drawn = join_tables(subsamples, subsamples[0].name) if subsamples else None
+        seen_rows, drawn_rows = seen_rows + part_rows, new_size
+    return drawn, seen_rows
 
 
 @dataclass
@@ -158,17 +163,20 @@ class TextPart(Part):
     selection: ColumnSelection
 
     def __post_init__(self) -> None:
+        """Set the file, which is None for the content of a pipe."""
         self.file = self.source if isinstance(self.source, Path) else None
         self._rows: int | None = None  # known once it was read to its end
 
     @property
     def rows(self) -> int | None:
+        """The number of rows, once the text was read to its end; None before."""
         return self._rows
 
     def chunks(self, skip: Skip) -> Iterator[Table]:
+        """Yield the rows block by block, without those to be skipped."""
         done = 0
         for lines, layout in self._blocks():
-            rows = len(_records(lines, layout)) if skip.rows else 0
+            rows = len(_records(lines, layout)) if skip.rows else 0  # counted in advance only while skipping
             if not rows or not skip.skips(rows):
                 table = self._table("".join(lines), layout, _chunk_name(self.name, done))
                 rows = len(table)
@@ -177,7 +185,7 @@ class TextPart(Part):
         self._rows = done
 
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
-        """Draw the rows with the smallest of as many random numbers as there are rows, in one pass."""
+        """Draw rows in one pass: each row gets a random key, and the `count` rows with the smallest keys are kept."""
         keys, drawn, done = np.empty(0), np.empty(0, dtype=object), 0
         first_layout = None
         for lines, layout in self._blocks():
@@ -198,18 +206,19 @@ class TextPart(Part):
             raise
 
     def _blocks(self) -> Iterator[tuple[list[str], CsvLayout]]:
-        """Yield blocks of lines that begin and end with a row, always the same ones, and how they are read."""
+        """Yield blocks of whole rows as lists of lines, each with its layout; every call yields the same blocks."""
         with explain_errors(self.name), csv_text.open_text(self.source) as file:
             layout, first, start = csv_text.read_layout(file, self.name, self.selection)
             file.seek(start)
             rows, is_first = self.selection.chunk_rows(layout.width), True
             while lines := list(islice(file, rows)):
-                marks = sum(line.count('"') for line in lines)
-                while marks % 2 and len(lines) < rows + _LONGEST_CELL and (line := file.readline()):
+                # an odd number of quotation quotes: a quoted cell continues in the next line
+                quotes = sum(line.count('"') for line in lines)
+                while quotes % 2 and len(lines) < rows + _LONGEST_CELL and (line := file.readline()):
                     lines.append(line)
-                    marks += line.count('"')
+                    quotes += line.count('"')
                 if any(line.strip() or layout.separator in line for line in lines):
-                    if is_first:
+                    if is_first:  # it decides the decimal mark of all blocks
                         text, is_first = "".join(lines), False
                         layout = replace(layout, mark=csv_text.find_decimal_mark(text, layout))
                         if layout.header is None:
@@ -219,6 +228,7 @@ class TextPart(Part):
                 layout = replace(layout, before=layout.before + len(lines))
 
     def _table(self, text: str, layout: CsvLayout, name: str) -> Table:
+        """Read a block of text as a table; messages call it `name`."""
         with explain_errors(self.name):
             columns = csv_text.read_columns(io.StringIO(text, newline=""), 0, layout)
         return from_columns(name, layout, columns)
@@ -242,19 +252,23 @@ class ParquetPart(Part):
     selection: ColumnSelection
 
     def __post_init__(self) -> None:
+        """Set the file that the part is read from."""
         self.file = self.path
 
     @cached_property
     def _outline(self) -> tuple[list[str], list[int]]:
+        """The names of all columns, and the number of rows of each row group."""
         columns, groups = row_groups(self.path, self.name)
         check_columns(self.name, columns, self.selection.extra)
         return columns, groups
 
     @property
     def rows(self) -> int:
+        """The number of rows, from the file's metadata."""
         return sum(self._outline[1])
 
     def chunks(self, skip: Skip) -> Iterator[Table]:
+        """Yield the rows in chunks; row groups that are to be skipped are not read."""
         groups, first, done = self._outline[1], 0, 0
         while first < len(groups) and skip.skips(groups[first]):
             done, first = done + groups[first], first + 1
@@ -264,6 +278,7 @@ class ParquetPart(Part):
             done += len(frame)
 
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
+        """Draw at most `count` random rows from at most `spread` row groups; also return the file's row count."""
         import pyarrow
 
         groups = _draw_pieces(len(self._outline[1]), spread, rng)
@@ -272,6 +287,7 @@ class ParquetPart(Part):
             return None, self.rows
         pieces, done = [], 0
         for frame in self._frames(groups):
+            # `wanted` is sorted: these are the positions that lie in this frame
             begin, end = np.searchsorted(wanted, [done, done + len(frame)])
             if end > begin:
                 pieces.append(frame.take(wanted[begin:end] - done))
@@ -279,10 +295,12 @@ class ParquetPart(Part):
         return self._read(pyarrow.concat_tables(pieces), 0), self.rows
 
     def _frames(self, groups: Sequence[int]) -> Iterator[Any]:
+        """Yield arrow tables of some row groups, with all columns that are not dropped."""
         columns = [column for column in self._outline[0] if column not in self.selection.drop]
         return iter_frames(self.path, self.name, columns, groups, self.selection.chunk_rows(len(columns)))
 
     def _read(self, frame: Any, row: int) -> Table:
+        """Read an arrow table that begins at `row` of the file."""
         table = read_chunk(frame, _chunk_name(self.name, row), self.selection)
         return replace(table, dropped=tuple(c for c in self._outline[0] if c in self.selection.drop))
 
@@ -296,11 +314,13 @@ class StreamPart(Part):
     selection: ColumnSelection
 
     def __post_init__(self) -> None:
+        """Prepare to read the tables; an iterator is read only once."""
         self.can_repeat, self._is_read = not isinstance(self.source, Iterator), False
         self._drawn: list[Table] = []  # first tables of an iterator, not yet yielded
-        self._rest = self._read()  # of an iterator
+        self._rest = self._read()  # remaining tables of an iterator
 
     def chunks(self, skip: Skip) -> Iterator[Table]:
+        """Yield the tables, without the rows to be skipped; an iterator begins with the tables that `draw` has read."""
         tables = self._read()
         if not self.can_repeat:
             self._check_unread()
@@ -310,7 +330,7 @@ class StreamPart(Part):
                 yield skip.rest_of(table)
 
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
-        """Draw rows from all tables, or from the first tables of an iterator, which are kept until they are read."""
+        """Draw rows from all tables, or from the first tables of an iterator, which are stored for `chunks`."""
         if self.can_repeat:
             return _draw_from_all((TablePart(t, t.name, self.selection) for t in self._read()), count, rng, spread)
         self._check_unread()
@@ -322,6 +342,7 @@ class StreamPart(Part):
         return TablePart(first, self.name, self.selection).draw(count, rng, spread)
 
     def _read(self) -> Iterator[Table]:
+        """Yield each table of the source in chunks."""
         for number, table in enumerate(self.source):
             if _is_row(table):
                 raise InputError(f"{self.name} is an iterator, which can be read only once; pass list({self.name}).")
@@ -330,11 +351,13 @@ class StreamPart(Part):
                 yield from part.chunks(Skip())
 
     def _check_unread(self) -> None:
+        """Refuse to read an iterator twice."""
         if self._is_read:
             raise InputError(f"{self.name} comes from an iterator that was already read; pass a new one, or a list.")
 
 
 def _is_row(table: Any) -> bool:
+    """Return whether an item of an iterator is a single row (of numbers) rather than a table."""
     if isinstance(table, np.ndarray):
         return table.ndim == 1
     return isinstance(table, (list, tuple)) and bool(table) and np.isscalar(table[0]) and not isinstance(table[0], str)
@@ -371,6 +394,7 @@ class Chunks:
         return [part.file for part in self.parts if part.file is not None]
 
     def __iter__(self) -> Iterator[Table]:
+        """Yield all chunks; refuse a sample without rows."""
         empty = True
         for chunk in self.after(0):
             empty = False
@@ -379,13 +403,13 @@ class Chunks:
             raise self._no_rows()
 
     def after(self, rows: int) -> Iterator[Table]:
-        """Yield what follows the first rows, in the same chunks as before if a chunk ended there."""
+        """Yield the rows after the first `rows`; chunks are the same as in a full pass if one ends there."""
         skip = Skip(rows)
         for part in self.parts:
             yield from part.chunks(skip)
 
     def sample(self, count: int, rng: np.random.Generator) -> Table:
-        """Draw rows from the whole sample, since files are often sorted, or from the first tables of an iterator."""
+        """Draw at most `count` random rows: of all parts, as files are often sorted; of an iterator's first tables."""
         chosen = _draw_pieces(len(self.parts), _SPREAD, rng)
         spread = max(1, _SPREAD // max(1, len(chosen)))
         table, _ = _draw_from_all((self.parts[k] for k in chosen), count, rng, spread)
@@ -394,15 +418,16 @@ class Chunks:
         return table
 
     def first(self) -> Table:
-        """Return some of the first rows; those of an iterator are kept until they are read."""
+        """Return some of the first rows; an iterator yields them again later."""
         return next(iter(self)) if self.can_repeat else self.sample(1, np.random.default_rng(0))
 
     def _no_rows(self) -> InputError:
+        """Return the error for a sample without rows."""
         return InputError(f"{self.name} has no rows; pass a sample with at least two.")
 
 
 def _make_parts(source: Any, name: str, selection: ColumnSelection) -> Sequence[Part]:
-    """Return the parts that a sample consists of."""
+    """Split a sample into parts: one for each file or table in memory, or one for a stream of tables."""
     if isinstance(source, Chunks):
         return source.parts
     if isinstance(source, Piped):
@@ -425,8 +450,9 @@ def _make_parts(source: Any, name: str, selection: ColumnSelection) -> Sequence[
 
 
 def _parts_of_path(path: Path, name: str, selection: ColumnSelection) -> Sequence[Part]:
+    """Return the part of a file, or the parts of all Parquet files of a folder, by name."""
     full_name = f"{name} ({path})"
-    if os.path.isdir(path):  # False for what is not a path
+    if os.path.isdir(path):  # unlike Path.is_dir, no error for text that cannot be a path
         files = sorted(file for file in path.iterdir() if kind(file) == PARQUET and file.name[0] not in "._")
         if not files:
             raise InputError(f"{full_name} is a folder without Parquet files; pass another one, or a list of files.")

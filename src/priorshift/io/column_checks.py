@@ -30,18 +30,18 @@ from priorshift.io.row_metadata import MetadataColumns
 from priorshift.io.tables import Table, check_dropped, check_finite, check_numbers, match_columns
 from priorshift.warning_records import warn
 
-_SPREAD_RATIO = 10.0  # of a column with and without a far value
+_SPREAD_RATIO = 10.0  # of the standard deviations of a column with and without a far value
 _GAP = 10.0  # spreads between a far value and the next one
-_TAIL = 0.005  # of the other values at either end, which their spread ignores: another code may be among them
-_MIN_VALUES = 10  # distinct values of a measurement
-_SPREAD_ROWS = 20_000  # that a spread is computed from
+_TAIL = 0.005  # share trimmed at either end before the spread is computed: another code may be there
+_MIN_VALUES = 10  # distinct values that a measurement has at least
+_SPREAD_ROWS = 20_000  # rows that a spread is computed from
 _CHANCE = 1e-4  # probability below which chance is ruled out
 _MOST = 0.5  # share of a sample
 _NEARLY_ALL = 0.95  # share of a sample
-_LEAST_PRIOR = 0.02  # assumed of a source
-_MIN_ROWS = 10  # of a sample that is checked
-_EXCESS = 0.2  # of a share
-_ERRORS = 5  # standard errors of a share
+_LEAST_PRIOR = 0.02  # smallest source prior that the checks assume
+_MIN_ROWS = 10  # rows that a sample needs to be checked
+_EXCESS = 0.2  # difference of shares below which there is no warning
+_ERRORS = 5  # standard errors of a difference of shares below which there is no warning
 
 
 def check_encoder(encoder: Any) -> None:
@@ -60,7 +60,7 @@ def encode_tables(
     Tables of numbers stay as they are; others are encoded by a :class:`TableEncoder` ("auto"), by the user's
     transformer, or are refused (None).
     """
-    tables = [unlabeled, positive, *targets]  # the unlabelled sample decides the columns
+    tables = [unlabeled, positive, *targets]  # the first, unlabelled sample decides the columns and their encoding
     check_dropped(tables, drop)
     if encoder is None:
         tables = [check_numbers(table) for table in tables]
@@ -75,6 +75,7 @@ def encode_tables(
     else:
         encoded = checked = _encode_by_transformer(match_columns([table.as_cells() for table in tables]), encoder)
     kinds = [column.kind for column in built_in.summary_.columns] if built_in else ["number"] * encoded[0].width
+    # `checked` are the tables before encoding, in which columns and levels have their own names
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for k in range(2, len(tables)):
@@ -85,12 +86,12 @@ def encode_tables(
                 warn_of_shares(samples, kinds)
             warn_of_samples(encoded[0], encoded[1], encoded[k])
     for message, category in dict.fromkeys((str(record.message), record.category) for record in caught):
-        warn(message, category)  # once, though several targets may share it
+        warn(message, category)  # once, even if it applies to several targets
     return encoded[1], encoded[0], encoded[2:]
 
 
 def _encode_by_transformer(tables: Sequence[Table], encoder: Any) -> list[Table]:
-    """Encode by a scikit-learn transformer, which is fitted on the unlabelled rows."""
+    """Encode tables by a scikit-learn transformer, fitted on the first table (the unlabelled rows)."""
     fitted, name = clone(encoder), type(encoder).__name__
     encoded: list[Table] = []
     for table in tables:
@@ -124,7 +125,7 @@ def _encode_by_transformer(tables: Sequence[Table], encoder: Any) -> list[Table]
 
 
 def _to_frame(table: Table) -> Any:
-    """Return the features as they were passed, or a data frame of what a file holds."""
+    """Return the features as the user passed them; those of a file as a data frame of pandas or polars."""
     if table.native is not None:
         return table.native
     columns = {table.label(k): cells for k, cells in enumerate(table.cells)}
@@ -145,7 +146,8 @@ def warn_of_far_values(table: Table) -> None:
     for number, column in enumerate(table.values.T):
         for value in (column.max(), column.min()) if len(column) else ():
             rows = int(np.count_nonzero(column == value))
-            # 999, −9999 and the like are suspicious even once; 0 and 1 are the ends of shares
+            # codes such as 999 or −9999 are suspicious even in one row; other values only if they repeat and are not
+            # within [−1, 1], where many rows have an end of the range
             is_whole = abs(value) >= 999 and float(value).is_integer()
             is_code = rows == 1 and is_whole and set(str(int(abs(value)))) == {"9"}
             is_repeated = 2 <= rows < len(column) / 2 and abs(value) > 1
@@ -159,20 +161,20 @@ def warn_of_far_values(table: Table) -> None:
 
 
 def _distance(column: Floats, value: float) -> float:
-    """Return the distance of an extreme value from the rest, in spreads of the rest; 0 if it is not far away."""
+    """Return the distance of an extreme value from the rest in their standard deviations; 0 if it is not far away."""
     rest = column[column != value].astype(np.float64)
-    next_value = rest.max() if value > rest[0] else rest.min()
-    some = np.sort(rest[:: max(1, len(rest) // _SPREAD_ROWS)])
-    cut = int(_TAIL * len(some))
-    inner = some[cut : len(some) - cut]
+    next_value = rest.max() if value > rest[0] else rest.min()  # `value` is the maximum or the minimum
+    sorted_rest = np.sort(rest[:: max(1, len(rest) // _SPREAD_ROWS)])
+    cut = int(_TAIL * len(sorted_rest))
+    inner = sorted_rest[cut : len(sorted_rest) - cut]
     spread = float(inner.std())
-    far = abs(float(value) - next_value) > _GAP * spread and column.std(dtype=np.float64) > _SPREAD_RATIO * spread
-    is_measurement = far and len(np.unique(inner)) >= _MIN_VALUES
+    is_far = abs(float(value) - next_value) > _GAP * spread and column.std(dtype=np.float64) > _SPREAD_RATIO * spread
+    is_measurement = is_far and len(np.unique(inner)) >= _MIN_VALUES
     return abs(float(value) - float(np.median(inner))) / spread if is_measurement else 0.0
 
 
 def warn_of_columns(tables: Sequence[Table], kinds: Sequence[str]) -> None:
-    """Warn of columns of the unlabelled, positive and target rows that number rows or contradict label shift."""
+    """Warn of columns that number the rows or contradict label shift; `tables` are unlabelled, positive and target."""
     for k, kind in enumerate(kinds):
         problem = _find_problem(tables, k, kind) if kind in ("number", "date") else None
         if problem:
@@ -182,17 +184,20 @@ def warn_of_columns(tables: Sequence[Table], kinds: Sequence[str]) -> None:
 
 
 def _leave_out(table: Table, k: int) -> str:
+    """Return the advice to leave out column `k`, with the options that do so if columns have names."""
     return f"leave it out {drop_hint(table.columns[k])}" if table.columns else "leave it out"
 
 
 def _find_problem(tables: Sequence[Table], k: int, kind: str) -> str | None:
-    """Return what is wrong with a column of numbers or dates, if anything."""
+    """Return what is suspicious about column `k` of numbers or dates, in words; None if nothing is."""
     columns = [t.cells[k][~is_missing(t.cells[k])] if t.cells else t.values[:, k] for t in tables]
+    # dates as microseconds, so that they can be compared like numbers
     U, P, T = ((c.astype(np.int64) if c.dtype.kind == "M" else c).astype(np.float64) for c in columns)
     if min(len(U), len(T)) < _MIN_ROWS:
         return None
 
     def show(value: float) -> str:
+        """Format a number, or a date that is stored as microseconds since 1970."""
         return str(np.datetime64(int(value), "us").astype("datetime64[D]")) if kind == "date" else f"{value:.6g}"
 
     if kind == "number" and numbers_rows([U, P, T]):
@@ -206,17 +211,17 @@ def _find_problem(tables: Sequence[Table], k: int, kind: str) -> str | None:
             f"runs from {show(T.min())} to {show(T.max())} in the target and from {show(source.min())} to "
             f"{show(source.max())} in the source, without a value in common, which label shift does not allow"
         )
-    same = [float(np.mean(values == T[0])) for values in (U, P) if len(values)]
-    if T.min() == T.max() and max(same) < _MOST:
+    shares = [float(np.mean(values == T[0])) for values in (U, P) if len(values)]
+    if T.min() == T.max() and max(shares) < _MOST:
         return (
-            f"is {show(T[0])} in every row of the target but in only {same[0]:.1%} of the unlabelled source rows, "
+            f"is {show(T[0])} in every row of the target but in only {shares[0]:.1%} of the unlabelled source rows, "
             "which label shift hardly allows"
         )
     return None
 
 
 def numbers_rows(samples: Sequence[Floats]) -> bool:
-    """Return whether a column numbers rows: ordered whole numbers, or ones that chance would have repeated."""
+    """Return whether a column numbers the rows: distinct whole numbers that are sorted, or that chance rules out."""
     # n independent draws from r whole numbers all differ with a probability of at most about exp(−n²/2r), since the
     # uniform distribution repeats least; and n distinct values are in order by chance in 2 of n! cases.
     log_chance, ordered = 0.0, True
@@ -232,7 +237,7 @@ def numbers_rows(samples: Sequence[Floats]) -> bool:
 
 
 def warn_of_levels(tables: Sequence[Table], encoder: TableEncoder) -> None:
-    """Warn of levels and missing cells that the unlabelled sample, which the encoder is fitted on, lacks."""
+    """Warn of levels and missing cells that the encoder's unlabelled sample lacks; `tables` are U, P and T."""
     U, P, T = tables
     remedy = "check how the column was made, or drop it"
     for k, column in enumerate(encoder.summary_.columns):
@@ -241,20 +246,21 @@ def warn_of_levels(tables: Sequence[Table], encoder: TableEncoder) -> None:
         in_positive, in_target = (_count_unseen(table, encoder, k) for table in (P, T))
         level = max(sorted(in_target.keys() - in_positive), key=in_target.__getitem__, default="")
         rows = in_target[level]
-        # without a shift, the chance that all rows of a level are in the target; any level may be the most common one
+        # p-value: the chance that all rows of a level fall into T if U and T had the same distribution, times the
+        # number of levels tested (Bonferroni)
         if rows and len(in_target) * (len(T) / (len(U) + len(T))) ** rows < _CHANCE:
             share = f"{rows} of {len(T)} rows ({rows / len(T):.1%}) of {T.name} have {level} in {T.column(k)}"
             warn(f"{share}, and none of the source has, which label shift does not allow; {remedy}.", ColumnWarning)
         level = max(sorted(in_positive), key=in_positive.__getitem__, default="")
         rows = in_positive[level]
-        # the population must have it too, at π times the share of the positives that do
+        # p-value: the population has the level with probability π·(share of P) at least, so U lacks it only by chance
         if rows and (1 - _LEAST_PRIOR * rows / len(P)) ** len(U) < _CHANCE:
             share = f"{rows} of {len(P)} rows ({rows / len(P):.1%}) of {P.name} have {level} in {P.column(k)}"
             warn(f"{share}, but none of the {len(U)} rows of {U.name}; {remedy}.", ColumnWarning)
 
 
 def _count_unseen(table: Table, encoder: TableEncoder, k: int) -> Counter[str]:
-    """Count the rows of each level of a table, described in words, that the encoder's sample lacks."""
+    """Count the rows of column `k` at each level, in words, that the encoder's fitted sample does not have."""
     column = encoder.summary_.columns[k]
     if column.kind == "category":
         return Counter("no value" if level is None else repr(level) for level in column.levels.unseen(table.cells[k]))
@@ -263,7 +269,7 @@ def _count_unseen(table: Table, encoder: TableEncoder, k: int) -> Counter[str]:
 
 
 def warn_of_shares(tables: Sequence[Table], kinds: Sequence[str]) -> None:
-    """Warn of missing cells and of a constant category in the target, beyond what the source's classes allow."""
+    """Warn of missing cells or a constant category that are more common in the target than label shift allows."""
     T = tables[2]
     for k, kind in enumerate(kinds):
         if kind == "left out" or min(map(len, tables)) < _MIN_ROWS:
@@ -274,10 +280,10 @@ def warn_of_shares(tables: Sequence[Table], kinds: Sequence[str]) -> None:
         if len(levels) == 1:
             (level,) = levels
             suspects.append((repr(level), [cells == level for cells in columns]))
-        for what, rows in suspects:
-            shares = [float(has.mean()) for has in rows]
+        for what, masks in suspects:  # masks of the rows of U, P and T that have it
+            shares = [float(mask.mean()) for mask in masks]
             # `warn_of_levels` covers what the source lacks altogether
-            if max(shares[:2]) > 0 and is_beyond(*rows):
+            if max(shares[:2]) > 0 and is_beyond(*masks):
                 warn(
                     f"{shares[2]:.1%} of the rows of {T.name} have {what} in {T.column(k)}, but {shares[0]:.1%} of the "
                     f"unlabelled source rows and {shares[1]:.1%} of the positives, which label shift allows only "
@@ -287,18 +293,19 @@ def warn_of_shares(tables: Sequence[Table], kinds: Sequence[str]) -> None:
 
 
 def is_beyond(unlabeled: Mask, positive: Mask, target: Mask) -> bool:
-    """Return whether a share in the target exceeds that of both source classes, for any source prior up to 1/2."""
-    # The share of the negatives is (u − πp)/(1 − π), at most max(u, 2u − p) for π ≤ 1/2.
+    """Return whether a share in the target exceeds what both source classes can have, for any source prior ≤ 1/2."""
+    # The share of the negatives is (u − πp)/(1 − π), at most max(u, 2u − p) for π ≤ 1/2. The excess over each bound
+    # must be large, both in itself and in standard errors.
     u, p, t = (float(rows.mean()) for rows in (unlabeled, positive, target))
     error_u, error_p, error_t = map(_share_error, (unlabeled, positive, target))
     return all(
-        t - most > max(_EXCESS, _ERRORS * float(np.hypot(error, error_t)))
-        for most, error in ((u, error_u), (p, error_p), (2 * u - p, float(np.hypot(2 * error_u, error_p))))
+        t - bound > max(_EXCESS, _ERRORS * float(np.hypot(error, error_t)))
+        for bound, error in ((u, error_u), (p, error_p), (2 * u - p, float(np.hypot(2 * error_u, error_p))))
     )
 
 
 def _share_error(rows: Mask) -> float:
-    """Return the standard error of a share, which is positive even if no row or all rows have it."""
+    """Return the standard error of the share of True, with one True and one False added so that it is never 0."""
     share = (rows.sum() + 1) / (len(rows) + 2)
     return float(np.sqrt(share * (1 - share) / len(rows)))
 
@@ -319,7 +326,7 @@ def warn_of_samples(unlabeled: Table, positive: Table, target: Table) -> None:
 
 
 def _count_common_rows(X: Floats, T: Floats) -> int:
-    """Count the rows of T that are also in X; 0 where they are few, or where rows of X repeat."""
+    """Count the rows of T that are also in X; 0 where they are fewer than half, or where rows of X repeat."""
     if len(T) < 2:
         return 0
     if X.shape == T.shape and np.array_equal(np.sort(X, axis=0), np.sort(T, axis=0)):
@@ -378,13 +385,14 @@ def column_uses(
 
 
 def _feature_uses(table: Table) -> Iterator[ColumnUse]:
+    """Yield the use of each feature of the unlabelled table, by its original columns if it was encoded."""
     number: dict[str, Any] = {"kind": "number", "became": "itself", "missing": 0.0}
     columns, column_of = {table.label(k): number for k in range(table.width)}, np.arange(table.width)
     if table.origin is not None:
         columns, column_of = table.origin.columns, table.origin.of
     is_constant = (table.values == table.values[:1]).all(axis=0) & bool(len(table.values))
     for k, (name, column) in enumerate(columns.items()):
-        own, missing = is_constant[column_of == k], column["missing"]
+        own, missing = is_constant[column_of == k], column["missing"]  # `own`: for each column it was encoded as
         if column["kind"] == "left out":
             yield ColumnUse(name, "left out", "not read", "nothing: it has no value in the unlabelled rows", missing)
         elif own.size and own.all():
@@ -403,14 +411,15 @@ _METADATA_USES = {
 
 
 def _metadata_uses(tables: Sequence[Table], stated: MetadataColumns, by: str | None) -> Iterator[ColumnUse]:
+    """Yield the use of each column that is not a feature; `by` is the column that names the targets."""
     uses: dict[str, list[tuple[str, str]]] = {}
     for part, use_and_words in _METADATA_USES.items():
         column = getattr(stated, part)
         if isinstance(column, str) and not (part == "shared" and column == "identical"):
             uses.setdefault(column, []).append(use_and_words)
     for name in dict.fromkeys(name for table in tables for name in table.extra):
-        other = ("target", "names the target of each row") if name == by else ("label", "marks the labelled positives")
-        use = uses.get(name, [other])
+        usual = ("target", "names the target of each row") if name == by else ("label", "marks the labelled positives")
+        use = uses.get(name, [usual])
         columns = [table.extra[name] for table in tables if name in table.extra]
         values = [value for column in columns for value in column.tolist()]
         present = [value for value in values if not is_missing_value(value)]

@@ -27,19 +27,19 @@ _MISSING = "(missing)"  # the level of a cell without a value
 _RARE = "(rare)"
 _DAY = np.timedelta64(1, "D")
 _YEAR = 365.2425  # days
-_FEW_LEVELS = 20  # always allowed
-_FEW_ROWS = 2  # of a text that hardly repeats
+_FEW_LEVELS = 20  # number of levels that is always allowed
+_FEW_ROWS = 2  # a text in at most this many rows hardly repeats
 _LONGEST_NAME = 60  # characters of a column's name in the summary line
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates", "left out": "left out"}
-_STORED = {"number": "median gaps", "date": "median gaps", "category": "kept rare", "left out": ""}  # of each kind
+_STORED = {"number": "median gaps", "date": "median gaps", "category": "kept rare", "left out": ""}  # fields of each
 
 
 @dataclass(frozen=True)
 class Levels:
     """Levels of a category with a column each; rare levels share one with unseen levels, if there are any."""
 
-    kept: tuple[str, ...]
-    rares: int
+    kept: tuple[str, ...]  # levels with a column of their own, sorted
+    rares: int  # number of rare levels
     rare: tuple[str, ...] = ()  # names of the rare levels; empty after `from_header`
 
     @classmethod
@@ -55,6 +55,7 @@ class Levels:
         return (*self.kept, _RARE) if self.rares else self.kept
 
     def __str__(self) -> str:
+        """Describe the encoding, as in "3 levels and 2 rare ones together"."""
         kept, rare = len(self.kept), self.rares
         together = f" and {rare} rare one{'s' * (rare != 1)} together" * bool(rare)
         return f"{kept} level{'s' * (kept != 1)}{together}"
@@ -65,12 +66,12 @@ class Levels:
         return [cell for cell in cells if (_MISSING if cell is None else cell) not in known]
 
     def encode(self, cells: Cells) -> Floats:
-        """Return the columns of 0 and 1."""
+        """Return one-hot columns: one for each kept level, and one for rare and unseen levels if any level is rare."""
         place = {level: k for k, level in enumerate(self.kept)}
-        together = len(self.kept)
-        columns = np.zeros((len(cells), together + 1))
-        columns[np.arange(len(cells)), [place.get(level, together) for level in _name_missing(cells)]] = 1
-        return columns[:, : len(self.names)]
+        shared_column = len(self.kept)
+        columns = np.zeros((len(cells), shared_column + 1))
+        columns[np.arange(len(cells)), [place.get(level, shared_column) for level in _name_missing(cells)]] = 1
+        return columns[:, : len(self.names)]  # without rare levels, an unseen level is 0 in all columns
 
 
 def _name_missing(cells: Cells) -> Cells:
@@ -87,24 +88,24 @@ class EncodedColumn:
 
     name: str
     kind: str  # "number", "category", "date" or "left out"
-    became: str
-    missing: float  # share of the rows that it was fitted on
-    median: float = 0.0  # of a number or a date, in days
-    gaps: bool = False  # whether a number or a date was missing
+    became: str  # description of the encoding, for users
+    missing: float  # share of missing cells in the fitted sample
+    median: float = 0.0  # of the numbers, or of the dates in days since 1970
+    gaps: bool = False  # whether numbers or dates were missing in the fitted sample
     levels: Levels = _NO_LEVELS  # of a category
 
     @classmethod
     def fit(cls, name: str, cells: Cells, min_frequency: int) -> EncodedColumn:
-        """Decide by the cells of one sample how a column is encoded."""
-        empty = is_missing(cells)
-        missing = float(empty.mean())
-        if empty.all():
+        """Decide from a column of the fitted sample how it is encoded: numbers, dates or levels of text."""
+        is_empty = is_missing(cells)
+        missing = float(is_empty.mean())
+        if is_empty.all():
             return cls(name, "left out", "nothing", missing)
         if cells.dtype == object:
             levels = Levels.fit(cells, min_frequency)
             return cls(name, "category", str(levels), missing, levels=levels)
         kind = "date" if cells.dtype.kind == "M" else "number"
-        median, gaps = float(np.nanmedian(_in_days(cells))), bool(empty.any())
+        median, gaps = float(np.nanmedian(_in_days(cells))), bool(is_empty.any())
         became = "itself" if kind == "number" else "days, sine and cosine of the time of the year"
         if gaps:
             shown = np.datetime64(int(median), "D") if kind == "date" else f"{median:.4g}"
@@ -113,11 +114,11 @@ class EncodedColumn:
 
     @property
     def is_quantity(self) -> bool:
-        """Whether it is a number, or becomes one: days."""
+        """Whether the column is encoded as one number: a number itself, or a date in days."""
         return self.kind in ("number", "date")
 
     def to_header(self) -> dict[str, Any]:
-        """Return what encoding needs as JSON values, without names of rare levels, which may identify a person."""
+        """Return the encoding as JSON values, without the names of rare levels, which may identify a person."""
         header: dict[str, Any] = {"name": self.name, "kind": self.kind, "became": self.became, "missing": self.missing}
         if self.is_quantity:
             header |= {"median": self.median, "gaps": self.gaps}
@@ -127,9 +128,9 @@ class EncodedColumn:
 
     @classmethod
     def from_header(cls, header: Any) -> EncodedColumn:
-        """Read what `to_header` returned, perhaps in someone else's file; it is checked."""
+        """Read and check what `to_header` returned; the file may come from someone else."""
         kind = header.get("kind") if isinstance(header, dict) else None
-        known = kind if isinstance(kind, str) and kind in _STORED else "left out"  # which has the fewest fields
+        known = kind if isinstance(kind, str) and kind in _STORED else "left out"  # the kind with the fewest fields
         fields = Fields(header, f"name kind became missing {_STORED[known]}", "an encoded column")
         if kind != known:
             raise fields.refused(f"its kind is {str(kind)[:40]!r}")
@@ -166,7 +167,7 @@ class EncodingSummary:
         return "\n".join("  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
     def line(self) -> str:
-        """Return one line: how many columns of each kind, with the names of all but the numbers."""
+        """Summarise in one line how many columns there are of each kind, with names of those that are not numbers."""
         parts = []
         for kind, plural in _PLURALS.items():
             names = [c.name for c in self.columns if c.kind == kind]
@@ -188,7 +189,7 @@ class EncodingSummary:
 
 
 def _in_days(cells: Cells) -> Floats:
-    """Return numbers as they are and dates in days, with NaN."""
+    """Return numbers as they are, and dates in days since 1970, with NaN where missing."""
     if cells.dtype.kind != "M":
         return cells
     return np.where(np.isnat(cells), np.nan, (cells - np.datetime64(0, "us")) / _DAY).astype(np.float64)
@@ -320,21 +321,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return encoded
 
     def convert(self, table: Table, first: str = "the unlabelled source sample") -> Table:
-        """Return a table with every column in its fitted form; messages call the fitted sample `first`."""
+        """Return a table with each column in its fitted form; `first` names the fitted sample in messages."""
         no_rows = tuple(np.empty(0) for _ in range(self.n_features_in_))
         table = match_columns([Table(first, np.empty((0, 0)), self.names, cells=no_rows), table])[1]
         cells = []
-        for k, (column, found) in enumerate(zip(self.summary_.columns, table.cells, strict=True)):
+        for k, (column, received) in enumerate(zip(self.summary_.columns, table.cells, strict=True)):
             if column.kind == "category":
-                cells.append(_as_levels(found, column.levels))
+                cells.append(_as_levels(received, column.levels))
             elif column.is_quantity:
-                cells.append(convert_column(found, column.kind, table, k, first))
+                cells.append(convert_column(received, column.kind, table, k, first))
             else:
-                cells.append(found)
+                cells.append(received)
         return replace(table, cells=tuple(cells), native=None)
 
     def encode(self, table: Table) -> Floats:
-        """Return the numbers of a table whose columns have the fitted form."""
+        """Return the encoded columns of a table from `convert`: quantities, missing flags, seasons of dates, levels."""
         columns = list(zip(self.summary_.columns, table.cells, strict=True))
         quantities = [(column, cells) for column, cells in columns if column.is_quantity]
         parts = []
@@ -346,7 +347,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for column, cells in columns:
             if column.kind == "date":
                 angle = 2 * np.pi * _share_of_year(cells)
-                # a missing date lies in the middle
+                # a missing date is the centre of the circle, (0, 0)
                 parts.append(np.nan_to_num(np.column_stack([np.sin(angle), np.cos(angle)]), nan=0.0))
         parts += [column.levels.encode(cells) for column, cells in columns if column.kind == "category"]
         return np.column_stack(parts).astype(np.float64)
@@ -356,11 +357,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Which original columns the encoded columns come from."""
         column_of = np.array([k for _, k in self._encoded_columns()], dtype=np.intp)
         quantities = sum(column.is_quantity for column in self.summary_.columns)
-        own_scale = np.arange(len(column_of)) >= quantities
+        own_scale = np.arange(len(column_of)) >= quantities  # quantities come first; the others lie within [−1, 1]
         return Origin(column_of, own_scale, self.summary_.to_dict(), self.summary_.line())
 
     def encode_table(self, table: Table) -> Table:
-        """Return a table whose columns have the fitted form as numbers, with their origin."""
+        """Return a table from `convert` as a table of numbers, with the origin of its columns."""
         names = tuple(self.get_feature_names_out())
         return Table(table.name, self.encode(table), names, table.extra, table.dropped, self.origin)
 
@@ -374,7 +375,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_header(cls, header: Any) -> Self:
-        """Build the encoder that `to_header` stored, perhaps in someone else's file; the header is checked."""
+        """Build and check the encoder that `to_header` stored; the file may come from someone else."""
         fields = Fields(header, "min_frequency named columns", "an encoding")
         columns = [EncodedColumn.from_header(column) for column in fields.parts("columns")]
         if all(column.kind == "left out" for column in columns):
@@ -396,10 +397,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def _check_repeats(cells: Cells, table: Table, k: int) -> None:
-    """Refuse a column most of whose texts hardly repeat."""
+    """Refuse column `k` if most of its rows hold a text that hardly repeats: it is an id, not a category."""
     levels, counts = np.unique(_name_missing(cells), return_counts=True)
-    alone = counts[counts <= _FEW_ROWS].sum() / len(cells)
-    if len(levels) > _FEW_LEVELS and alone > 0.5:
+    rare_share = counts[counts <= _FEW_ROWS].sum() / len(cells)
+    if len(levels) > _FEW_LEVELS and rare_share > 0.5:
         hint = f" {drop_hint(table.columns[k])}" if table.columns else ""
         raise InputError(
             f"{table.name} has {len(levels)} different texts in {table.column(k)}, such as {levels[0]!r}, that hardly "
@@ -409,7 +410,7 @@ def _check_repeats(cells: Cells, table: Table, k: int) -> None:
 
 
 def _as_levels(cells: Cells, levels: Levels) -> Cells:
-    """Return cells as text; a number that a file reader converted from a level such as 01 becomes that level again."""
+    """Return cells as text; a number that a file reader parsed from a level such as 01 becomes that level again."""
     if cells.dtype == object:
         return cells
     known = {as_number(level): level for level in sorted((*levels.kept, *levels.rare))}
@@ -420,14 +421,14 @@ def _as_levels(cells: Cells, levels: Levels) -> Cells:
 
 
 def convert_column(cells: Cells, kind: str, table: Table, k: int, first: str) -> Cells:
-    """Return a column as numbers or dates (`kind`), as the fitted sample, named `first`, has it."""
+    """Convert column `k` to the fitted `kind`, numbers or dates; `first` names the fitted sample in messages."""
     if cells.dtype.kind == {"number": "f", "date": "M"}[kind]:
         return cells
-    read, nothing = (as_number, np.nan) if kind == "number" else (as_date, np.datetime64("NaT", "us"))
-    converted = np.full(len(cells), nothing)
+    parse, missing_value = (as_number, np.nan) if kind == "number" else (as_date, np.datetime64("NaT", "us"))
+    converted = np.full(len(cells), missing_value)
     for row in np.flatnonzero(~is_missing(cells)):
         cell = cells[row]
-        value = read(cell) if isinstance(cell, str) else None
+        value = parse(cell) if isinstance(cell, str) else None
         if value is None:
             expected = "numbers" if kind == "number" else "dates such as 2024-03-31"
             if isinstance(cell, str) and cell.count(",") == 1 and as_number(cell.replace(",", ".")) is not None:
@@ -439,7 +440,7 @@ def convert_column(cells: Cells, kind: str, table: Table, k: int, first: str) ->
 
 
 def _share_of_year(cells: Cells) -> Floats:
-    """Return the share of its year that has passed at a date, from 0 to 1; NaN where it is missing."""
+    """Return the share of the year that has passed at each date, from 0 to 1; NaN where a date is missing."""
     begin = cells.astype("datetime64[Y]")
     passed = (cells - begin.astype("datetime64[us]")) / _DAY / _YEAR
     return np.where(np.isnat(cells), np.nan, passed).astype(np.float64)

@@ -28,9 +28,9 @@ MAGIC = b"priorshift file\n"  # first bytes of a saved sketch, histogram or scor
 PARQUET = (".parquet", ".pq")
 _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # first bytes of Excel's files before 2007
-_PATIENCE = 2.0  # seconds until a pipe without a writer is given up
+_PATIENCE = 2.0  # seconds to wait for the writer of a pipe
 
-# First bytes of files that are not tables, in lower case, what they are, and what to do.
+# First bytes (in lower case) of files that are not tables, what the file is, and what to do instead.
 _NOT_TABLES = (
     ((b"\xff\xfe", b"\xfe\xff"), "is UTF-16 text, which Excel calls Unicode Text", "save it as UTF-8"),
     (b"%pdf", "is a PDF document", "pass a CSV or Parquet file"),
@@ -50,11 +50,12 @@ class Piped:
     content: bytes
 
     def __str__(self) -> str:
+        """Return the name, as messages show it."""
         return self.name
 
 
 def kind(path: str | Path) -> tuple[str, ...] | None:
-    """Return the suffixes of a file's kind, TEXT or PARQUET, by its name; None for other names."""
+    """Return the group of suffixes that a file's name belongs to, TEXT or PARQUET; None for other names."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if len(suffixes) > 1 and suffixes[-1] == ".gz" and suffixes[-2] in TEXT:
         return TEXT
@@ -62,14 +63,14 @@ def kind(path: str | Path) -> tuple[str, ...] | None:
 
 
 def text_or_parquet(path: Path, name: str) -> Source | None:
-    """Return CSV text that can be opened, or None for a Parquet file; refuse everything else."""
+    """Return a source of CSV text that can be opened, or None for a Parquet file; refuse all other files."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         raise InputError(f"{name} does not exist; check the path.") from None
     except PermissionError as error:
         raise _unreadable(name, error) from None
-    except (OSError, ValueError):  # a text too long for a path, or with a zero in it
+    except (OSError, ValueError):  # the text is too long for a path, or contains a null character
         raise InputError(f"{str(path)[:40]!r} is not a path; pass a table or the path of a file.") from None
     if stat.S_ISDIR(mode):
         raise InputError(f"{name} is a folder, but a file is expected; pass the path of a CSV or Parquet file.")
@@ -97,13 +98,13 @@ def text_or_parquet(path: Path, name: str) -> Source | None:
 
 
 def check_text(source: Source, name: str) -> Source:
-    """Return the source, or refuse it if it begins like something other than CSV text."""
+    """Return the source unchanged; refuse it if its first bytes show that it is not CSV text."""
     with explain_errors(name), open_text(source) as file:
         head = file.buffer.read(4096)
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    for mark, what, remedy in _NOT_TABLES:
-        if start.startswith(mark):
-            raise InputError(f"{name} {what}; {remedy}.")
+    for signature, description, remedy in _NOT_TABLES:
+        if start.startswith(signature):
+            raise InputError(f"{name} {description}; {remedy}.")
     if head.startswith(b"PAR1"):
         raise InputError(f"{name} is a Parquet file, but a pipe is read as CSV text; pass the file's own path.")
     if b"\0" in head:
@@ -121,15 +122,16 @@ def is_pipe(source: Any) -> bool:
 
 
 def read_pipe(path: str | Path, name: str) -> Piped:
-    """Read a named pipe to its end; refuse one without a writer instead of waiting for it."""
+    """Read a named pipe to its end; refuse one that has no writer within a few seconds."""
     try:
         pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
         raise _unreadable(name, error) from None
     with os.fdopen(pipe, "rb", buffering=0) as file:
-        until = time.monotonic() + _PATIENCE
-        while (start := file.read(1 << 16)) == b"":  # None: there is a writer, which has not written anything yet
-            if time.monotonic() > until:
+        deadline = time.monotonic() + _PATIENCE
+        # b"" means that there is no writer yet; None that there is one, which has not written anything
+        while (start := file.read(1 << 16)) == b"":
+            if time.monotonic() > deadline:
                 raise InputError(f"{name} is a pipe that nobody writes into; start its writer, or pass a file.")
             time.sleep(0.01)
         os.set_blocking(pipe, True)
@@ -137,6 +139,7 @@ def read_pipe(path: str | Path, name: str) -> Piped:
 
 
 def _is_spreadsheet(archive_path: Path) -> bool:
+    """Return whether a zip file is a workbook of Excel (xl/) or of LibreOffice (content.xml)."""
     try:
         with zipfile.ZipFile(archive_path) as archive:
             return any(name.startswith("xl/") or name == "content.xml" for name in archive.namelist())
@@ -145,12 +148,13 @@ def _is_spreadsheet(archive_path: Path) -> bool:
 
 
 def _unreadable(name: str, error: OSError) -> InputError:
+    """Return the error for a file that cannot be opened."""
     return InputError(f"{name} cannot be read ({error.strerror}); check its permissions.")
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield the path of a draft, which replaces the file once it is complete; a link to the file stays a link."""
+    """Yield the path of a temporary file, which replaces `path` when the context ends; a symbolic link stays a link."""
     try:
         file = Path(os.path.realpath(path))
         with tempfile.TemporaryDirectory(dir=file.parent) as folder:
@@ -159,59 +163,69 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
             if file.exists():
                 shutil.copymode(file, draft)
             os.replace(draft, file)
-    except OSError as error:  # which names the draft
+    except OSError as error:  # its own message would name the temporary file
         raise InputError(f"Cannot write {path}: {error.strerror or error}. No file was changed.") from None
 
 
 class Fields:
-    """A stored object with exactly these keys (separated by spaces), each checked when it is read."""
+    """A stored JSON object whose keys are checked at once and whose values are checked when they are read."""
 
     def __init__(self, source: Any, keys: str, what: str) -> None:
-        self.what = what  # the object's name in messages
+        """Check that `source` is a dict with exactly these keys, separated by spaces; `what` names it in messages."""
+        self.what = what  # name of the stored object in messages
         expected = set(keys.split())
         if not isinstance(source, dict) or source.keys() != expected:
-            got = sorted(map(str, source)) if isinstance(source, dict) else type(source).__name__
-            raise self.refused(f"it has {str(got)[:80]} where {sorted(expected)} is expected")
+            received = sorted(map(str, source)) if isinstance(source, dict) else type(source).__name__
+            raise self.refused(f"it has {str(received)[:80]} where {sorted(expected)} is expected")
         self.source: dict[str, Any] = source
 
     def refused(self, why: str) -> InputError:
-        """Return the error for an object that is not as it was stored."""
+        """Return the error for an object that was damaged or changed; `why` is the reason in words."""
         return InputError(
             f"what was stored of {self.what} is damaged or was changed ({why}); get the file again, or write it anew."
         )
 
     def is_none(self, key: str) -> bool:
+        """Return whether the value is None (null in JSON)."""
         return self.source[key] is None
 
     def text(self, key: str) -> str:
+        """Return a text."""
         return self._check(key, lambda v: isinstance(v, str), "a text")
 
     def flag(self, key: str) -> bool:
+        """Return a truth value."""
         return self._check(key, lambda v: isinstance(v, bool), "true or false")
 
     def whole(self, key: str, least: int = 0, most: int = 2**63 - 1) -> int:
+        """Return a whole number within [least, most]."""
         return self._check(key, lambda v: type(v) is int and least <= v <= most, f"a whole number from {least} on")
 
     def number(self, key: str, least: float = -math.inf, most: float = math.inf) -> float:
+        """Return a finite number within [least, most]."""
         span = "" if math.isinf(least) else f" from {least:g} on"
         return float(self._check(key, lambda v: _is_number(v) and least <= v <= most, f"a finite number{span}"))
 
     def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of distinct texts as a tuple."""
         texts = self.parts(key)
         if not all(isinstance(text, str) for text in texts) or len(set(texts)) < len(texts):
             raise self.refused(f"{key!r} is not a list of distinct texts")
         return tuple(texts)
 
     def numbers(self, key: str, length: int) -> Floats:
+        """Return a list of `length` finite numbers as an array."""
         numbers = self.parts(key)
         if len(numbers) != length or not all(map(_is_number, numbers)):
             raise self.refused(f"{key!r} is not a list of {length} finite numbers")
         return np.array(numbers, dtype=np.float64)
 
     def parts(self, key: str) -> list[Any]:
+        """Return a list, whose items are not checked."""
         return self._check(key, lambda v: isinstance(v, list), "a list")
 
     def _check(self, key: str, is_valid: Callable[[Any], bool], expected: str) -> Any:
+        """Return the value of a key if it is valid; `expected` describes a valid value in messages."""
         value = self.source[key]
         if not is_valid(value):
             raise self.refused(f"{key!r} is not {expected}")
@@ -219,9 +233,10 @@ class Fields:
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is a finite float, or an integer that a float represents exactly."""
     if isinstance(value, float):
         return math.isfinite(value)
-    return type(value) is int and abs(value) < 2**53  # a larger one may not be what its text says
+    return type(value) is int and abs(value) < 2**53  # larger ones are rounded as floats
 
 
 def is_saved(path: Any) -> bool:

@@ -15,7 +15,7 @@ from priorshift.io.cells import is_missing_word
 from priorshift.io.parameters import check_per_row
 from priorshift.warning_records import warn
 
-LEAST = 10  # audited rows, and groups of them, that a share needs
+LEAST = 10  # smallest number of audited rows, and of groups of them, for an estimate
 _CLASSES = {"1": True, "0": False, "true": True, "false": False}
 
 
@@ -73,7 +73,7 @@ def read_audit(values: Any, rows: int, name: str = "audit") -> Audit:
 
 
 def as_audit(classes: Floats, name: str = "audit") -> Audit:
-    """Return the audit of a column of 1, 0 and NaN, if enough rows have a class."""
+    """Return the audit of a column of 1, 0 and NaN (not audited); refuse it if too few rows have a class."""
     index = np.flatnonzero(~np.isnan(classes))
     if len(index) < LEAST:
         raise InputError(f"{name} has {len(index)} rows with a class, but at least {LEAST} are needed; look up more.")
@@ -86,19 +86,19 @@ def read_classes(values: Any, rows: int, name: str) -> Floats:
         mask, values = np.ma.getmaskarray(values), np.ma.getdata(values).astype(object)
         values[mask] = None
     column = check_per_row(values, rows, name, "one entry for each row, empty where the class was not looked up")
-    given = column.tolist()
-    classes = np.array([_read_class(value) for value in given], dtype=float)
-    if np.isinf(classes).any():
+    entries = column.tolist()
+    classes = np.array([_read_class(entry) for entry in entries], dtype=float)
+    if np.isinf(classes).any():  # entries that are not a class
         row = int(np.isinf(classes).argmax())
         raise InputError(
-            f"{name} holds {given[row]!r} in row {row} (counting from 0), but 1 for a positive, 0 for a negative or an "
-            "empty cell is expected."
+            f"{name} holds {entries[row]!r} in row {row} (counting from 0), but 1 for a positive, 0 for a negative or "
+            "an empty cell is expected."
         )
     return classes
 
 
 def _read_class(value: Any) -> float:
-    """Return 1, 0, NaN for a missing value, or infinity for anything else."""
+    """Return 1.0 or 0.0 for a class, NaN for a missing value, and infinity for any other entry."""
     text = str(value).strip().lower()
     if is_missing_word(text):
         return float("nan")
@@ -120,7 +120,7 @@ def read_labels(
     positive_label: Any = None,
     parameter: str = "positive_label",
 ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return which rows are labelled positive, and the two values of y, that of positives last.
+    """Return a mask of the labelled positives, and the two values of y with that of positives last.
 
     The values may be text if `positive_label` is one of them; those of a classifier may be text without it, with a
     warning about their order. Messages call `positive_label` by the name `parameter`.
@@ -142,7 +142,7 @@ def read_labels(
 
 
 def _label_vector(y: Any, rows: int, name: str, classifier: bool) -> NDArray[Any]:
-    """Return labels as an array of shape (rows,)."""
+    """Check the shape of y and return it as an array of shape (rows,)."""
     if y is None:
         raise InputError("The estimator requires y to be passed, but the target y is None; pass 1 or 0 for each row.")
     if np.ma.is_masked(y):
@@ -164,9 +164,9 @@ def _label_vector(y: Any, rows: int, name: str, classifier: bool) -> NDArray[Any
 
 
 def _comparable_labels(labels: NDArray[Any], name: str, classifier: bool, parameter: str) -> NDArray[Any]:
-    """Return labels as finite numbers, or for a classifier as text."""
-    given = labels.tolist()
-    if labels.dtype.kind == "O" and all(isinstance(label, str) for label in given):
+    """Return labels as finite numbers; those of a classifier may be two texts, in alphabetical order."""
+    entries = labels.tolist()
+    if labels.dtype.kind == "O" and all(isinstance(label, str) for label in entries):
         labels = labels.astype(str)
     if labels.dtype.kind in "UT" and classifier and len(words := np.unique(labels)) == 2:
         warn(
@@ -179,7 +179,7 @@ def _comparable_labels(labels: NDArray[Any], name: str, classifier: bool, parame
         try:
             labels = labels.astype(np.float64)  # None becomes NaN, "1" a number
         except (TypeError, ValueError):
-            odd = next((label for label in given if not _is_float(label)), given[0])
+            odd = next((label for label in entries if not _is_float(label)), entries[0])
             raise InputError(
                 f"{name} holds {str(odd)!r}, but two numbers are expected; pass 1 for positives and 0 for the rest, or "
                 f"name the value of positives by {parameter}."
@@ -189,9 +189,9 @@ def _comparable_labels(labels: NDArray[Any], name: str, classifier: bool, parame
     return labels
 
 
-def _read_named(given: list[Any], name: str, positive: Any, parameter: str) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return the labels given the value of positives; a missing value is a value too, that of unlabelled rows."""
-    labels = [None if is_missing_word(str(label)) else label for label in given]
+def _read_named(entries: list[Any], name: str, positive: Any, parameter: str) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Return a mask of the labels equal to `positive`, and both values; missing labels count as one value, None."""
+    labels = [None if is_missing_word(str(label)) else label for label in entries]
     values = list(dict.fromkeys(labels))
     shown = ", ".join(map(repr, values[:5])) + ", …" * (len(values) > 5)
     if positive not in values:
@@ -207,6 +207,7 @@ def _read_named(given: list[Any], name: str, positive: Any, parameter: str) -> t
 
 
 def _is_float(label: Any) -> bool:
+    """Return whether float() accepts a label."""
     try:
         float(label)
     except (TypeError, ValueError):

@@ -23,17 +23,17 @@ from priorshift.io.parameters import check_per_row
 
 
 def shared_pairs(X: NDArray[Any], labeled: Index, unlabeled: Index, ids: NDArray[Any] | None) -> Pairs:
-    """Return pairs of positions among labelled and unlabelled rows with the same id, or without ids the same values."""
+    """Return index pairs into `labeled` and `unlabeled` of rows with the same id or, without ids, the same values."""
     if ids is None:
         ids = row_codes(X)
     elif any(len(np.unique(ids[rows])) < len(rows) for rows in (labeled, unlabeled)):
-        # an id of several rows, such as a patient's, is a group; their values decide which row is which
+        # where several rows of a sample have one id, such as a patient's, only rows with equal values are the same
         ids = np.array([f"{k} {i}" for k, i in zip(row_codes(X), ids, strict=True)])
     return _join(ids[labeled], ids[unlabeled])
 
 
 def read_groups(values: Any, rows: int, name: str = "groups") -> NDArray[Any]:
-    """Read the group of each row, as text."""
+    """Read one group per row, as text; refuse missing ones."""
     if np.ma.is_masked(values):
         raise InputError(f"{name} has masked cells, which have no value; give every row a group.")
     groups = check_per_row(values, rows, name, "one group for each row")
@@ -42,18 +42,18 @@ def read_groups(values: Any, rows: int, name: str = "groups") -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class KnownGroups:
-    """Observation of each group of a source, found by the name of the group, of which only a hash is stored.
+    """Map from the name of a group, of which only a hash is stored, to its observation in the source.
 
     The salt of the hash is derived from all names: a reader of a stored estimator sees no name, but can check whether a
     name that they know is among them.
     """
 
     salt: str = ""
-    number: dict[str, int] = field(default_factory=dict)
+    number: dict[str, int] = field(default_factory=dict)  # hash of a group's name to its observation
 
     @classmethod
     def from_rows(cls, groups: NDArray[Any], observation: Index) -> KnownGroups:
-        """Take the group and the observation of each row."""
+        """Build the map from the group and the observation number of each row of the source."""
         names, first = np.unique(groups, return_index=True)
         known = cls(blake2b("\n".join(names.tolist()).encode(), digest_size=16).hexdigest())
         known.number.update((known._hash(n), int(o)) for n, o in zip(names.tolist(), observation[first], strict=True))
@@ -61,23 +61,24 @@ class KnownGroups:
 
     def find(self, groups: NDArray[Any]) -> Index:
         """Return the observation of each row's group; −1 if the source does not have the group."""
-        names, at = np.unique(groups, return_inverse=True)
-        found = np.array([self.number.get(self._hash(name), -1) for name in names.tolist()], dtype=np.intp)
-        return np.asarray(found[at.reshape(-1)])
+        names, inverse = np.unique(groups, return_inverse=True)
+        observations = np.array([self.number.get(self._hash(name), -1) for name in names.tolist()], dtype=np.intp)
+        return np.asarray(observations[inverse.reshape(-1)])
 
     def _hash(self, name: str) -> str:
+        """Return the salted hash of a name."""
         return blake2b(name.encode(), key=self.salt.encode(), digest_size=12).hexdigest()
 
 
 def group_links(groups: NDArray[Any]) -> Pairs:
-    """Return pairs of rows that connect the rows of each group."""
+    """Return index pairs of neighbouring rows within each group; linked together, they make up the group."""
     order = np.argsort(groups, kind="stable")
     same = groups[order][1:] == groups[order][:-1]
     return np.stack([order[:-1][same], order[1:][same]], axis=1)
 
 
 def comparable_ids(ids: NDArray[Any], missing: str = "shared has no id") -> NDArray[Any]:
-    """Return ids as text, so that 7, 7.0 and "7" are equal; `missing` begins the message about an empty one."""
+    """Return ids as text, so that 7, 7.0 and "7" are equal; `missing` is how the error for an empty id begins."""
     if ids.dtype.kind in "iu":
         return ids.astype(str)
     text = ["" if is_missing_word(str(i)) else as_text(i) for i in ids.tolist()]
@@ -87,15 +88,15 @@ def comparable_ids(ids: NDArray[Any], missing: str = "shared has no id") -> NDAr
 
 
 def row_codes(X: NDArray[Any]) -> Index:
-    """Return a number for each row, equal for identical rows."""
+    """Return an integer code for each row, which identical rows share."""
     return np.asarray(np.unique(X, axis=0, return_inverse=True)[1].reshape(-1))
 
 
 def _join(left: NDArray[Any], right: NDArray[Any]) -> Pairs:
-    """Return all pairs of positions with equal values."""
+    """Return all index pairs (i, j) with left[i] == right[j]; refuse so many that equality must be chance."""
     order = np.argsort(right, kind="stable")
-    ranked = right[order]
-    first, last = np.searchsorted(ranked, left, "left"), np.searchsorted(ranked, left, "right")
+    right_sorted = right[order]
+    first, last = np.searchsorted(right_sorted, left, "left"), np.searchsorted(right_sorted, left, "right")
     count = last - first
     total = int(count.sum())
     if total > 10 * (len(left) + len(right)) or (total and total == len(left) * len(right)):
@@ -105,13 +106,14 @@ def _join(left: NDArray[Any], right: NDArray[Any]) -> Pairs:
         )
     if not total:
         return NO_PAIRS
-    at = np.repeat(np.arange(len(left)), count)
+    left_index = np.repeat(np.arange(len(left)), count)
+    # 0, 1, … within the matches of each entry of `left`
     offset = np.arange(total) - np.repeat(np.cumsum(count) - count, count)
-    return np.stack([at, order[np.repeat(first, count) + offset]], axis=1)
+    return np.stack([left_index, order[np.repeat(first, count) + offset]], axis=1)
 
 
 def linked(rows: int, links: Pairs) -> Index:
-    """Return a number for each row, equal for rows that are linked, directly or through others."""
+    """Return the number of each row's connected component in the graph of linked rows."""
     if not len(links):
         return np.arange(rows)
     first, second = links.astype(np.int32).T  # scipy 1.11 accepts no other integers
@@ -120,7 +122,7 @@ def linked(rows: int, links: Pairs) -> Index:
 
 
 def repeats_by_chance(X: NDArray[Any]) -> bool:
-    """Return whether rows can be equal by chance: not if each of two columns distinguishes almost all rows."""
+    """Return whether equal rows can be chance: they cannot if each of two columns distinguishes almost all rows."""
     if len(X) > 3 and _distinguishing_columns(X, 2) == 2:
         return False
     distinct = int(row_codes(X).max()) + 1
@@ -128,7 +130,7 @@ def repeats_by_chance(X: NDArray[Any]) -> bool:
 
 
 def find_copies(X: NDArray[Any]) -> Pairs:
-    """Return pairs that connect identical rows, if at least one row in ten is a copy."""
+    """Return index pairs that link identical rows; none if fewer than one row in ten is a copy."""
     if _distinguishing_columns(X, 1):
         return NO_PAIRS
     codes = row_codes(X)
@@ -136,7 +138,7 @@ def find_copies(X: NDArray[Any]) -> Pairs:
 
 
 def _distinguishing_columns(X: NDArray[Any], enough: int) -> int:
-    """Count the columns that distinguish more than nine rows in ten, up to `enough`; avoids sorting whole rows."""
+    """Count the columns with distinct values in over 90% of the rows, up to `enough`; avoids comparing whole rows."""
     count = 0
     for column in X.T:
         count += len(np.unique(column)) > 0.9 * len(X)
@@ -156,9 +158,9 @@ class PriorInfluence:
 
     @property
     def variance(self) -> float:
-        """Variance of the estimate."""
-        each = self.of_observations()
-        return float(each @ each)
+        """Variance of the estimate: the sum of squared influences of independent observations."""
+        influence = self.of_observations()
+        return float(influence @ influence)
 
     def of_observations(self, least: int = 0) -> Floats:
         """Return the influence of each observation, the sum over its rows, padded with zeros to `least` entries."""

@@ -17,6 +17,7 @@ def is_number(value: Any) -> bool:
 
 
 def _is_random_state(value: Any) -> bool:
+    """Return whether NumPy accepts a value as a seed; True and False do not count."""
     try:
         np.random.default_rng(value)
     except (TypeError, ValueError):
@@ -28,10 +29,12 @@ Rule = tuple[Callable[[Any], bool], str]  # whether a value is accepted, and wha
 
 
 def _choice(*allowed: str) -> Rule:
+    """Return the rule of a setting that is one of some texts."""
     return lambda value: isinstance(value, str) and value in allowed, f"one of {', '.join(map(repr, allowed))}"
 
 
 def _count(least: int, *, optional: bool = False) -> Rule:
+    """Return the rule of a setting that is a whole number of at least `least`, or None if `optional`."""
     return (
         lambda value: (
             (value is None and optional)
@@ -66,7 +69,7 @@ RULES: dict[str, Rule] = {
 
 
 def check_settings(settings: dict[str, Any]) -> None:
-    """Refuse settings of an estimator that break the rule of their name."""
+    """Refuse settings that break the rule for their name; names without a rule are not checked."""
     for name, value in settings.items():
         accepts, expected = RULES.get(name, (None, ""))
         if accepts is not None and not accepts(value):
@@ -74,7 +77,7 @@ def check_settings(settings: dict[str, Any]) -> None:
 
 
 def check_per_row(values: Any, rows: int, name: str, entry: str) -> NDArray[Any]:
-    """Return an array of shape (rows,); `entry` is what the message asks for."""
+    """Return values as an array of shape (rows,); `entry` describes in messages what each row needs."""
     try:
         column = np.asarray(values)
     except (TypeError, ValueError):
@@ -101,7 +104,7 @@ def check_number(name: str, value: Any) -> float:
 
 
 def check_bandwidth(bandwidth: Any, alternatives: str) -> float:
-    """Return a bandwidth as a float, if its square neither overflows nor underflows."""
+    """Return a bandwidth as a float if its square neither overflows nor underflows; messages add the `alternatives`."""
     if not (is_number(bandwidth) and 1e-100 < bandwidth < 1e100):
         raise InputError(
             f"bandwidth is {bandwidth!r}, but it must be a positive number (1e-100 to 1e100) or {alternatives}."
@@ -118,22 +121,23 @@ def check_count(name: str, value: Any, least: int) -> int:
 
 
 def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    """Refuse a value that is not among those allowed."""
+    """Refuse a value that is not among those allowed, which may be None or other objects besides texts."""
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
         raise InputError(f"{name} is {value!r}, but it must be one of {', '.join(map(repr, allowed))}.")
 
 
 def is_known(source_prior: Any) -> bool:
-    """Return whether a source prior is given, as anything but None and an estimator.
+    """Return whether the source prior is a value (number, range or distribution), not None or an estimator to fit.
 
-    A distribution class of scipy has a `fit` of its own, but is not an estimator.
+    A class counts as known, so that a later check refuses it.
     """
+    # scipy's distributions have a `fit` too; `ppf` distinguishes them from estimators
     is_estimator = hasattr(source_prior, "fit") and not hasattr(source_prior, "ppf")
     return source_prior is not None and (isinstance(source_prior, type) or not is_estimator)
 
 
 def seeded(estimator: Any, random_state: Any) -> Any:
-    """Set a seed wherever a scikit-learn estimator has a random_state of None, and return the estimator."""
+    """Set a seed for each random_state of None, of a scikit-learn estimator and its parts; return the estimator."""
     rng = np.random.default_rng(random_state)
     params = estimator.get_params()
     unset = [key for key, value in params.items() if key.split("__")[-1] == "random_state" and value is None]

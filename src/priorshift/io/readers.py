@@ -21,9 +21,9 @@ from priorshift.io.csv_text import Column, CsvLayout, read_csv
 from priorshift.io.files import Piped, check_text, text_or_parquet
 from priorshift.io.tables import ColumnSelection, Table, check_columns, check_finite, check_numbers, empty_table_error
 
-_ROWS = 65_536  # decoded at a time: a row group is often the whole file
+_ROWS = 65_536  # rows decoded at a time: a row group is often the whole file
 _BUFFER = 1 << 20  # bytes of a column read at a time, instead of a whole row group
-_MAX_DENSE = 1  # GiB up to which a sparse matrix is made dense
+_MAX_DENSE = 1  # GiB up to which a sparse matrix is converted to a dense one
 _TABLE = "a 2-D array, a list of rows, a data frame or the path of a CSV or Parquet file"
 _ALL_FEATURES = ColumnSelection()
 
@@ -52,7 +52,7 @@ def read_table(source: Any, name: str, selection: ColumnSelection = _ALL_FEATURE
 
 
 def from_columns(name: str, layout: CsvLayout, columns: Sequence[Column]) -> Table:
-    """Return the columns of a CSV file as a table."""
+    """Build a table from the columns of a CSV file, in the order of `layout.wanted`."""
     labels = layout.header or [str(k) for k in range(layout.width)]
     extra, features = {}, {}
     for k, column in zip(layout.wanted, columns, strict=True):
@@ -67,7 +67,7 @@ def from_columns(name: str, layout: CsvLayout, columns: Sequence[Column]) -> Tab
 
 
 def frame_of(source: Any, name: str) -> Any:
-    """Return a frame that narwhals knows, with names that are text; None if the source is not a frame."""
+    """Return the source as a data frame for narwhals, with column names that are text; None if it is not one."""
     if type(source).__name__ == "RecordBatch" and type(source).__module__.startswith("pyarrow"):
         import pyarrow
 
@@ -76,12 +76,13 @@ def frame_of(source: Any, name: str) -> Any:
         raise InputTypeError(f"{name} is a lazy frame, but its rows are needed; call .collect() on it first.")
     if not (isinstance(source, nw.DataFrame) or nw.dependencies.is_into_dataframe(source)):
         return None
-    if nw.dependencies.is_pandas_dataframe(source):  # whose names may be numbers, tuples or repeated
+    if nw.dependencies.is_pandas_dataframe(source):  # its names may be numbers, tuples or repeated
         return source.set_axis([str(c) for c in source.columns], axis=1)
     return source
 
 
 def _from_frame(source: Any, name: str, selection: ColumnSelection) -> Table:
+    """Read a data frame as a matrix if all its features are numbers, otherwise as columns of cells."""
     columns = [str(c) for c in getattr(source, "column_names", None) or source.columns]
     check_columns(name, columns, selection.extra)
     frame = nw.from_native(source, eager_only=True)
@@ -89,7 +90,7 @@ def _from_frame(source: Any, name: str, selection: ColumnSelection) -> Table:
     names = tuple(c for c in columns if c not in extra and c not in selection.drop)
     if not (len(frame) and names):
         raise empty_table_error(name, (len(frame), len(names)))
-    more: dict[str, Any] = {
+    other_fields: dict[str, Any] = {
         "extra": {c: _extra_column(frame[c]) for c in extra},
         "dropped": tuple(c for c in columns if c in selection.drop),
         "native": nw.to_native(frame.select(*names)),
@@ -99,13 +100,13 @@ def _from_frame(source: Any, name: str, selection: ColumnSelection) -> Table:
         values = np.column_stack([column for column in numbers if column is not None])
         values = values if values.dtype.kind == "f" else values.astype(np.float64)
         if not np.isnan(values.min()):
-            return check_finite(Table(name, values, names, **more))
+            return check_finite(Table(name, values, names, **other_fields))
     cells = [cells_of_series(frame[c], f"column {c!r} of {name}") for c in names]
-    return Table.from_cells(name, cells, names, **more)
+    return Table.from_cells(name, cells, names, **other_fields)
 
 
 def _numbers_of_series(series: Any) -> NDArray[Any] | None:
-    """Return a column as numbers of its own precision; None where a cell is missing or is not a number."""
+    """Return a column as numbers in its own precision; None if a cell is missing or is not a number."""
     kind = series.dtype
     if series.null_count() or not (kind.is_numeric() or kind in (nw.Boolean, nw.Object)):
         return None
@@ -115,7 +116,7 @@ def _numbers_of_series(series: Any) -> NDArray[Any] | None:
 
 
 def _as_floats(array: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Return objects or text as floats; None where one is not a number."""
+    """Convert objects or text to floats; return None if one is not a number."""
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -123,14 +124,14 @@ def _as_floats(array: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def _extra_column(series: Any) -> NDArray[Any]:
-    """Return the cells of a column that is not a feature; times as the clock showed them in their zone."""
+    """Return the cells of a column that is not a feature; times lose their zone but keep their local clock time."""
     if series.dtype == nw.Datetime and series.dtype.time_zone is not None:
         series = series.dt.replace_time_zone(None)
     return np.asarray(series.to_numpy())
 
 
 def _from_array(source: Any, name: str) -> Table:
-    """Return an array as a table; numbers keep their precision."""
+    """Read an array as a matrix in its own precision if it holds numbers without NaN, otherwise as columns of cells."""
     masked = np.ma.getmaskarray(source) if np.ma.isMaskedArray(source) else None
     array = as_array(source, name)
     if not array.size:
@@ -138,9 +139,10 @@ def _from_array(source: Any, name: str) -> Table:
     numbers: NDArray[Any] | None = None
     if masked is None or not masked.any():
         if array.dtype.kind in "biuf":
-            numbers = array if array.dtype.itemsize <= 8 else array.astype(np.float64)
+            numbers = array if array.dtype.itemsize <= 8 else array.astype(np.float64)  # no extended precision
         elif array.dtype.kind not in "mM":
             numbers = _as_floats(array)
+    # the minimum is NaN if any number is
     if numbers is not None and not (numbers.dtype.kind == "f" and np.isnan(numbers.min())):
         return check_finite(Table(name, numbers, native=array))
     if array.dtype.kind in "US":  # numpy converts the numbers and None of a list to text
@@ -153,7 +155,7 @@ def _from_array(source: Any, name: str) -> Table:
 
 
 def as_array(source: Any, name: str, dtype: Any = None) -> NDArray[Any]:
-    """Return the rows and columns of an array-like, with any data type or a given one."""
+    """Return an array-like as a 2-D array, of the data type `dtype` if one is passed."""
     try:
         if issparse(source):
             source = _to_dense(source, name)
@@ -181,7 +183,7 @@ def as_array(source: Any, name: str, dtype: Any = None) -> NDArray[Any]:
 
 
 def _check_array_like(source: Any, name: str) -> None:
-    """Refuse objects that are not tables, or cannot be read as one in memory."""
+    """Refuse objects that are not tables, or that must not be loaded into memory as one."""
     refused: tuple[tuple[Any, str], ...] = (
         (type(None), f"None, but a table is expected; pass {_TABLE}"),
         (Mapping, f"a mapping, but a table is expected; pass pandas.DataFrame({name})"),
@@ -199,13 +201,13 @@ def _check_array_like(source: Any, name: str) -> None:
         return
     if isinstance(source[0], Mapping):
         raise InputTypeError(f"{name} is a list of mappings; pass pandas.DataFrame({name}).")
-    if all(isinstance(one, os.PathLike) or (isinstance(one, str) and os.path.isfile(one)) for one in source):
+    if all(isinstance(item, os.PathLike) or (isinstance(item, str) and os.path.isfile(item)) for item in source):
         what = f"a list of files, such as {str(source[0])!r}, but a table is expected"
         raise InputError(f"{name} is {what}; pass one table, or leave out stream=False and encoder=None.")
 
 
 def _to_dense(matrix: Any, name: str) -> NDArray[Any]:
-    """Return a sparse matrix as an array, if it fits."""
+    """Return a sparse matrix as a dense array, if that takes at most 1 GiB."""
     gib = float(np.prod(matrix.shape, dtype=float)) * matrix.dtype.itemsize / 2**30
     if gib > _MAX_DENSE:
         what = f"a sparse matrix of {' × '.join(map(str, matrix.shape))} cells, {gib:.3g} GiB when dense"
@@ -214,7 +216,7 @@ def _to_dense(matrix: Any, name: str) -> NDArray[Any]:
 
 
 def _from_tensor(tensor: Any, name: str) -> NDArray[Any]:
-    """Return a tensor's numbers, from any device and without gradients; NumPy has no bfloat16 and no float8."""
+    """Return a PyTorch tensor on any device as an array; types that NumPy lacks, such as bfloat16, become float32."""
     if getattr(tensor, "is_meta", False):
         raise InputTypeError(f"{name} is a tensor on the device 'meta', which holds no numbers; pass one that does.")
     tensor = tensor.detach()
@@ -230,6 +232,7 @@ def _from_tensor(tensor: Any, name: str) -> NDArray[Any]:
 
 @contextmanager
 def _open_parquet(path: Path, name: str, buffer: int = 0) -> Iterator[Any]:
+    """Open a Parquet file; with a `buffer` (in bytes) it is read piece by piece instead of by whole row groups."""
     try:
         import pyarrow.parquet as parquet
         from pyarrow import ArrowException
@@ -243,6 +246,7 @@ def _open_parquet(path: Path, name: str, buffer: int = 0) -> Iterator[Any]:
 
 
 def _from_parquet(path: Path, name: str, selection: ColumnSelection) -> Table:
+    """Read a Parquet file as a matrix if all its features are numbers, otherwise as columns of cells."""
     with _open_parquet(path, name) as file:
         columns = list(file.schema_arrow.names)
         check_columns(name, columns, selection.extra)
@@ -256,14 +260,14 @@ def _from_parquet(path: Path, name: str, selection: ColumnSelection) -> Table:
     if values is None:
         return replace(_from_frame(frame, name, selection), dropped=dropped, native=None)
     series = nw.from_native(frame, eager_only=True)
-    more: dict[str, Any] = {"extra": {c: _extra_column(series[c]) for c in extra}, "dropped": dropped}
+    other_fields: dict[str, Any] = {"extra": {c: _extra_column(series[c]) for c in extra}, "dropped": dropped}
     if values.size and np.isnan(values.min()):
-        return Table.from_cells(name, [column.astype(np.float64) for column in values.T], names, **more)
-    return check_finite(Table(name, values, names, **more))
+        return Table.from_cells(name, [column.astype(np.float64) for column in values.T], names, **other_fields)
+    return check_finite(Table(name, values, names, **other_fields))
 
 
 def _parquet_numbers(file: Any, features: Sequence[str]) -> NDArray[Any] | None:
-    """Read the features as a matrix; None where one has a null cell or does not hold plain numbers."""
+    """Read the features as a matrix; None if one has a null cell or does not hold plain numbers."""
     try:
         kinds = [np.dtype(file.schema_arrow.field(c).type.to_pandas_dtype()) for c in features]
     except NotImplementedError:
@@ -291,7 +295,7 @@ def row_groups(path: Path, name: str) -> tuple[list[str], list[int]]:
 
 
 def text_sizes(path: Path, name: str, rows: int) -> Iterator[int]:
-    """Yield the bytes that text cells take in memory, some rows at a time: a file may store few bytes for many."""
+    """Yield the bytes in memory of each batch of text cells: a small file may decompress to very large ones."""
     from pyarrow import types
 
     with _open_parquet(path, name, _BUFFER) as file:
@@ -302,7 +306,7 @@ def text_sizes(path: Path, name: str, rows: int) -> Iterator[int]:
 
 
 def iter_frames(path: Path, name: str, wanted: list[str], groups: Sequence[int], rows: int) -> Iterator[Any]:
-    """Yield arrow tables of some columns and row groups, of a number of rows at most, in bounded memory."""
+    """Yield arrow tables of at most `rows` rows, with the columns `wanted` of some row groups, in bounded memory."""
     import pyarrow
 
     with _open_parquet(path, name, _BUFFER) as file:
@@ -310,30 +314,30 @@ def iter_frames(path: Path, name: str, wanted: list[str], groups: Sequence[int],
             for block in file.iter_batches(rows, row_groups=[group], columns=wanted):
                 table = pyarrow.Table.from_batches([block]).select(wanted)
                 for k, field in enumerate(table.schema):
-                    if str(field.type) == "string_view":  # of which arrow cannot pick rows
+                    if str(field.type) == "string_view":  # arrow cannot take rows of this type
                         table = table.set_column(k, field.name, table.column(k).cast(pyarrow.large_string()))
                 yield table
 
 
 def is_distributed(sample: Any) -> bool:
-    """Whether a sample is a Dask collection, or a list of Delayed or Future tables."""
+    """Return whether a sample is a Dask collection, or a list of Delayed or Future tables."""
     first = sample[0] if isinstance(sample, (list, tuple)) and sample else sample
     return bool(kind_of(first))
 
 
-def kind_of(thing: Any) -> str:
-    """Return the name of a Dask class; empty for anything else. (A Delayed has every attribute, so none is tested.)"""
-    if type(thing).__module__.startswith("distributed."):
+def kind_of(value: Any) -> str:
+    """Return the name of a Dask class, empty for anything else; by type only, since a Delayed has every attribute."""
+    if type(value).__module__.startswith("distributed."):
         return "Future"
-    names = [base.__name__ for base in type(thing).__mro__ if base.__module__.split(".")[0] in ("dask", "dask_expr")]
+    names = [base.__name__ for base in type(value).__mro__ if base.__module__.split(".")[0] in ("dask", "dask_expr")]
     known = ("Array", "DataFrame", "Bag", "Delayed")
     return next((name for name in names if name in known), f"dask {names[0]}" if names else "")
 
 
-def frame_library(*things: Any) -> str | None:
-    """Return the library of the first data frame, "pandas" or "polars"; None if there is none."""
-    for thing in things:
-        tables = list(thing.values()) if isinstance(thing, Mapping) else thing
+def frame_library(*sources: Any) -> str | None:
+    """Return "pandas" or "polars", the library of the first data frame in some sources; None if there is none."""
+    for source in sources:
+        tables = list(source.values()) if isinstance(source, Mapping) else source
         table = tables[0] if isinstance(tables, (list, tuple)) and tables else tables
         native = nw.to_native(table, pass_through=True)
         if nw.dependencies.is_pandas_dataframe(native):

@@ -22,11 +22,12 @@ from priorshift.io.parameters import check_per_row
 from priorshift.io.sample_size import read_weights
 from priorshift.io.tables import ColumnSelection, Table
 
-_SAMPLES = {
+_SAMPLES = {  # samples whose values a user can pass as a mapping
     "audit": ("unlabeled", "target"),
     "weights": ("positive", "unlabeled", "target"),
     "groups": ("positive", "unlabeled", "target"),
 }
+# functions of values, number of rows and name in messages
 _READERS: dict[str, Any] = {"audit": read_classes, "weights": read_weights, "groups": read_groups}
 Columns = str | Mapping[str, Any] | None
 
@@ -53,11 +54,11 @@ class RowMetadata:
         weights: Any = None,
         groups: Any = None,
     ) -> RowMetadata:
-        """Read values that a user passes, one for each row; messages call them those of `owner`."""
-        given = {"audit": audit, "weights": weights, "groups": groups}
+        """Read arrays that a user passes, with one entry per row; `owner` is their sample in messages."""
+        arguments = {"audit": audit, "weights": weights, "groups": groups}
         read = {
             name: _READERS[name](values, rows, f"the {name} of {owner}" if owner else name)
-            for name, values in given.items()
+            for name, values in arguments.items()
             if values is not None
         }
         if shared is None or isinstance(shared, str):
@@ -77,7 +78,7 @@ NO_METADATA = RowMetadata()
 
 
 def join_source_metadata(positive: RowMetadata, unlabeled: RowMetadata, sizes: tuple[int, int]) -> RowMetadata:
-    """Join the metadata of positives and unlabelled rows, in this order.
+    """Concatenate the metadata of positives and of unlabelled rows, in this order; `sizes` are their numbers of rows.
 
     If only one of the two has weights, rows of the other have weight 1; if only one has groups, each row of the other
     is its own group.
@@ -99,22 +100,23 @@ def join_source_metadata(positive: RowMetadata, unlabeled: RowMetadata, sizes: t
 
 @dataclass(frozen=True, eq=False)
 class MetadataColumns:
-    """What a user states about rows: names of columns, or mappings of samples to values."""
+    """Row metadata as a user states it: names of columns, or mappings from samples to values."""
 
     shared: str | None = None  # "identical", or the name of an id column of both source tables
     audit: Columns = None
     weights: Columns = None
     groups: Columns = None
-    id_column: str | None = field(init=False)
+    id_column: str | None = field(init=False)  # `shared`, unless that is "identical"
     is_empty: bool = field(init=False)  # whether the user states nothing
 
     def __post_init__(self) -> None:
-        stated = (self.shared, self.audit, self.weights, self.groups)
-        object.__setattr__(self, "is_empty", all(column is None for column in stated))
+        """Set the derived fields; the dataclass is frozen, hence object.__setattr__."""
+        columns = (self.shared, self.audit, self.weights, self.groups)
+        object.__setattr__(self, "is_empty", all(column is None for column in columns))
         object.__setattr__(self, "id_column", None if str(self.shared) == "identical" else self.shared)
 
     def check(self, drop: Sequence[str], **others: str | None) -> None:
-        """Refuse values of the wrong type, and a column with two uses, except that an id may be a group."""
+        """Refuse values of the wrong type, and a column with two uses (`others` has more uses); ids may be groups."""
         if self.shared is not None and not isinstance(self.shared, str):
             raise InputError(
                 f"shared is {type(self.shared).__name__}, but it must be None, 'identical' or the name of an id "
@@ -124,15 +126,16 @@ class MetadataColumns:
             if not isinstance(getattr(self, name), (str, type(None))):
                 _check_values(name, getattr(self, name), samples)
         uses = {"shared": self.id_column, "groups": self.groups, "audit": self.audit, "weights": self.weights, **others}
-        named = [(use, column) for use, column in uses.items() if isinstance(column, str)]
-        for k, (use, column) in enumerate(named):
-            other = next((o for o, c in named[:k] if c == column and {o, use} != {"shared", "groups"}), None)
+        column_uses = [(use, column) for use, column in uses.items() if isinstance(column, str)]
+        for k, (use, column) in enumerate(column_uses):
+            # an earlier use of the same column; ids may also be groups
+            other = next((o for o, c in column_uses[:k] if c == column and {o, use} != {"shared", "groups"}), None)
             other = "dropped" if column in drop else other
             if other:
                 raise InputError(f"the column {column!r} is both {use} and {other}; it must be one of them.")
 
     def selection(self, drop: Sequence[str], extra: Sequence[str] = (), *, is_target: bool = False) -> ColumnSelection:
-        """Return which columns of a table are not features; a target need not have ids."""
+        """Return which columns of a table are not features: also `extra`; a target need not have the id column."""
         groups = [self.groups] if isinstance(self.groups, str) else []
         ids = [name for name in (self.id_column,) if name and name not in groups and name not in extra]
         optional = [column for column in (self.audit, self.weights) if isinstance(column, str)]
@@ -141,7 +144,7 @@ class MetadataColumns:
         return ColumnSelection(extra=(*ids, *groups, *extra), optional=tuple(optional), drop=tuple(drop))
 
     def read(self, positive: Table, unlabeled: Table, targets: Mapping[str, Table]) -> dict[str, RowMetadata]:
-        """Read the metadata of each sample, by "positive", "unlabeled" and "target NAME"."""
+        """Read the metadata of each sample; the keys are "positive", "unlabeled" and "target NAME"."""
         tables = {"positive": positive, "unlabeled": unlabeled, **{f"target {name}": t for name, t in targets.items()}}
         if self.is_empty:
             return dict.fromkeys(tables, NO_METADATA)
@@ -155,7 +158,7 @@ class MetadataColumns:
         return {key: RowMetadata(**columns) for key, columns in read.items()}
 
     def _read_ids(self, tables: Mapping[str, Table], read: Mapping[str, dict[str, Any]]) -> None:
-        """Add the ids of the source; if rows of a table share an id, ids are groups, also in the targets."""
+        """Add ids to the fields of each sample in `read`; if source rows share an id, ids are groups in all samples."""
         ids = {key: comparable_ids(t.extra[self.id_column]) for key, t in tables.items() if self.id_column in t.extra}
         source = ("positive", "unlabeled")
         is_group = self.groups is None and any(len(np.unique(ids[key])) < len(ids[key]) for key in source)
@@ -166,50 +169,52 @@ class MetadataColumns:
                 read[key] |= {"groups": values, "implied_groups": True}
 
     def _read_column(self, name: str, tables: Mapping[str, Table]) -> dict[str, Any]:
-        """Read the audit, the weights or the groups of all samples that have them."""
+        """Read the column `name` ("audit", "weights" or "groups") of all samples that have it."""
         stated = getattr(self, name)
         if isinstance(stated, str):
             columns = {key: table.extra[stated] for key, table in tables.items() if stated in table.extra}
-            labels = {key: f"column {stated!r} of {tables[key].name}" for key in columns}
+            shown_names = {key: f"column {stated!r} of {tables[key].name}" for key in columns}
         else:
             keys = {"target": next(key for key in tables if key.startswith("target "))}
             columns = {keys.get(key, key): values for key, values in stated.items() if values is not None}
-            labels = {keys.get(key, key): f"the {name} of {key}" for key in stated}
+            shown_names = {keys.get(key, key): f"the {name} of {key}" for key in stated}
+        # an audit column that only the positives have does not count
         if isinstance(stated, str) and not any(name != "audit" or key != "positive" for key in columns):
             raise InputError(f"no table has a column {stated!r}; name the column of the {name}.")
-        read = {key: _READERS[name](values, len(tables[key]), labels[key]) for key, values in columns.items()}
+        read = {key: _READERS[name](values, len(tables[key]), shown_names[key]) for key, values in columns.items()}
         if name != "audit":
             return read
+        # a sample without audited rows has no audit; positives are audited only together with unlabelled rows
         read = {key: classes for key, classes in read.items() if not np.isnan(classes).all()}
         if not set(read) - {"positive"}:
-            raise InputError(f"no row of {' and '.join(labels.values()) or 'audit'} has a class; leave audit out.")
+            raise InputError(f"no row of {' and '.join(shown_names.values()) or 'audit'} has a class; leave audit out.")
         if "unlabeled" not in read:
             read.pop("positive", None)
         return read
 
 
 def _check_values(name: str, columns: Any, samples: Sequence[str]) -> None:
-    """Refuse values that are not a mapping of samples to columns."""
+    """Refuse metadata that is not a mapping of these samples to values."""
     if not (isinstance(columns, Mapping) and columns and set(columns) <= set(samples)):
-        got = f"is of type {type(columns).__name__}"
+        received = f"is of type {type(columns).__name__}"
         if isinstance(columns, Mapping):
-            got = f"holds {', '.join(map(repr, columns)) or 'nothing'}"
-        wanted = ", ".join(f'{{"{key}": values}}' for key in samples)
-        raise InputError(f"{name} {got}, but it must be the name of a column, or values such as {wanted}.")
+            received = f"holds {', '.join(map(repr, columns)) or 'nothing'}"
+        examples = ", ".join(f'{{"{key}": values}}' for key in samples)
+        raise InputError(f"{name} {received}, but it must be the name of a column, or values such as {examples}.")
 
 
 def metadata_arguments(estimator: Any, metadata: RowMetadata) -> dict[str, Any]:
-    """Return metadata as arguments of `fit` or `estimate`, and refuse stated metadata that the estimator cannot use."""
+    """Return metadata as arguments of `fit` or `estimate`; refuse stated metadata that the estimator cannot use."""
     shared = metadata.ids if metadata.ids is not None else "identical" if metadata.identical else None
     arguments = {"shared": shared, "audit": metadata.audit, "weights": metadata.weights, "groups": metadata.groups}
-    taken = {}
+    used = {}
     for name, value in arguments.items():
         if value is None:
             continue
         if has_fit_parameter(estimator, name) and getattr(estimator, f"takes_{name}", True):
-            taken[name] = value
+            used[name] = value
         elif not (name == "shared" or (name == "groups" and metadata.implied_groups)):
             raise InputError(
                 f"{type(estimator).__name__} takes no {name}; leave it out, or use WitnessShift, the default."
             )
-    return taken
+    return used

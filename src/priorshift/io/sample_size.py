@@ -16,8 +16,8 @@ from priorshift.errors import DuplicateRowsWarning, FewPositivesWarning, InputEr
 from priorshift.io.parameters import check_per_row
 from priorshift.warning_records import warn
 
-_WIDEST = 1e9  # ratio of the largest to the smallest weight
-_EXTREME = 1e70  # sums of squares of weights above it, or below its inverse, may overflow
+_WIDEST = 1e9  # largest allowed ratio of the largest to the smallest weight
+_EXTREME = 1e70  # sums of squares of larger weights may overflow, those of weights below 1e-70 may underflow
 FEW_POSITIVES = 20  # positives, or groups, below which an estimate is a guess
 _LEAST_SIZE = 2.0  # smallest effective sample size
 
@@ -30,7 +30,7 @@ def read_weights(values: Any, rows: int, name: str = "weights") -> Floats:
 
 
 def check_weights(weights: Floats, name: str) -> None:
-    """Refuse weights of which a few outweigh all others."""
+    """Refuse weights so uneven that some rows have no effect, or a few rows outweigh all others."""
     if weights.max() > _WIDEST * weights.min():
         raise InputError(
             f"{name} range from {weights.min():.3g} to {weights.max():.3g}, so some rows have no effect; trim them."
@@ -40,7 +40,7 @@ def check_weights(weights: Floats, name: str) -> None:
 
 
 def check_effective_size(name: str, rows: int, size: float) -> None:
-    """Refuse weights that leave too small an effective sample size."""
+    """Refuse weights whose effective sample size is below 2 (allowing for rounding)."""
     if size < _LEAST_SIZE - 1e-9:
         raise InputError(
             f"{name}: the effective sample size is {size:.2f} of {rows} rows, but at least {_LEAST_SIZE:.0f} is "
@@ -49,19 +49,19 @@ def check_effective_size(name: str, rows: int, size: float) -> None:
 
 
 def weights_of_part(values: Any, rows: int, name: str = "weights") -> Floats:
-    """Read the weights of some rows of a sample: a positive number for each row."""
-    plain = np.ma.filled(values, np.nan) if np.ma.isMaskedArray(values) else values
-    column = check_per_row(plain, rows, name, "one number for each row")
+    """Read the weights of a part of a sample, a positive number per row; their ratios are not checked."""
+    unmasked = np.ma.filled(values, np.nan) if np.ma.isMaskedArray(values) else values
+    column = check_per_row(unmasked, rows, name, "one number for each row")
     try:
         weights = column.astype(np.float64)
     except (TypeError, ValueError):
         weights = np.array([_as_float(value) for value in column.tolist()])
-    for wrong, remedy in (
+    for is_invalid, remedy in (
         (~(np.isfinite(weights) & (weights > 0)), "leave the row out, or correct it"),
         ((weights > _EXTREME) | (weights < 1 / _EXTREME), "divide all weights by one number, since only ratios matter"),
     ):
-        if wrong.any():
-            row = int(wrong.argmax())
+        if is_invalid.any():
+            row = int(is_invalid.argmax())
             raise InputError(
                 f"{name} holds {column.tolist()[row]!r} in row {row} (counting from 0), but every row needs a positive "
                 f"number from {1 / _EXTREME:g} to {_EXTREME:g}; {remedy}."
@@ -78,15 +78,17 @@ def _as_float(value: Any) -> float:
 
 
 def effective_size(weights: Floats, observation: Index | None = None) -> float:
-    """Return (Σ W)²/Σ W², where W are the sums of weights over observations."""
+    """Return Kish's effective sample size (Σ W)²/Σ W², where W are the sums of weights over observations."""
     total = weights if observation is None else np.bincount(observation, weights)
     return float(total.sum() ** 2 / (total @ total))
 
 
 def design_effect(influence: Floats, observation: Index, copies: Index) -> float:
-    """Return the variance of a sum of influences over that of independent rows; at least 1, since less is noise."""
-    together, apart = np.bincount(observation, influence), float(copies @ influence**2)
-    return max(1.0, float(together @ together) / apart) if apart > 0 else 1.0
+    """Return the ratio of Σ(sum of influences of an observation)² to Σ(influence of a row)²; at least 1."""
+    # the c copies of a row are one row: the sum of c·influence² over them is (the sum of their influences)²
+    clustered, independent = np.bincount(observation, influence), float(copies @ influence**2)
+    # a ratio below 1 is noise
+    return max(1.0, float(clustered @ clustered) / independent) if independent > 0 else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,14 +103,14 @@ class RowMass:
 
     @classmethod
     def from_weights(cls, weights: Floats | None, observation: Index, copies: Index) -> Self:
-        """Compute masses and effective sizes; weights None are equal weights."""
-        each = (1.0 if weights is None else weights) / copies
-        mass = np.asarray(each / each.sum())
+        """Compute masses and effective sizes; `weights` None means equal weights."""
+        unnormalized = (1.0 if weights is None else weights) / copies
+        mass = np.asarray(unnormalized / unnormalized.sum())
         size = float(1 / (copies * mass**2).sum())
         return cls(mass, observation, copies, size, effective_size(mass, observation))
 
     def design_effect(self, values: Floats) -> float:
-        """Return the factor by which groups increase the variance of the mean of these values; at least 1."""
+        """Return the factor by which groups increase the variance of the mean of `values`, one per row; at least 1."""
         return design_effect(self.mass * (values - self.mass @ values), self.observation, self.copies)
 
 
@@ -120,7 +122,7 @@ def check_sizes(**rows: int) -> None:
 
 
 def check_distinct_samples(positive: Floats, unlabeled: Floats) -> None:
-    """Refuse one table as both samples of the source."""
+    """Refuse the same table as positives and as unlabelled sample."""
     if positive.shape == unlabeled.shape and np.array_equal(positive, unlabeled):
         raise InputError(
             f"positive and unlabeled are the same {len(positive)} rows; pass the labelled positives and a sample of "
@@ -149,19 +151,19 @@ def warn_of_few_positives(rows: int, effective_size: float) -> None:
 
 
 def warn_of_copies(
-    copies: Index, rows: str, then: str = "they count as one observation. Remove them, unless they are intended."
+    copies: Index, rows: str, note: str = "they count as one observation. Remove them, unless they are intended."
 ) -> None:
-    """Warn how many of these rows are copies of others; `copies` is the number of copies of each row."""
-    repeated = round(float((1 - 1 / copies).sum()))
+    """Warn of copies among some rows, described by `rows`; `copies` is the number of copies of each row."""
+    repeated = round(float((1 - 1 / copies).sum()))  # all rows, less one for each set of copies
     if repeated:
         warn(
-            f"{repeated} of {len(copies)} {rows} are copies of others, in columns that do not repeat by chance; {then}",
+            f"{repeated} of {len(copies)} {rows} are copies of others, in columns that do not repeat by chance; {note}",
             DuplicateRowsWarning,
         )
 
 
 def warn_of_few_groups(groups: float, name: str) -> None:
-    """Warn that an interval is based on few groups."""
+    """Warn that an interval is based on few groups; `groups` is their effective number."""
     if groups < FEW_POSITIVES:
         warn(
             f"The effective number of groups in the {name} is {groups:.1f}; with fewer than {FEW_POSITIVES} an "

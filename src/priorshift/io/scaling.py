@@ -35,6 +35,7 @@ class Rows:
         return len(self.X) if self.index is None else len(self.index)
 
     def __getitem__(self, at: Any) -> Floats:
+        """Return some rows, shifted and scaled; `at` are positions among these rows."""
         return (self.X[at if self.index is None else self.index[at]] - self.shift) * self.factor
 
 
@@ -44,9 +45,9 @@ class Scaling:
 
     shift: Floats
     factor: Floats
-    constant: Index  # columns that are constant
-    value: NDArray[Any]  # their values
-    origin: Origin | None = None  # of encoded columns
+    constant: Index  # positions of the columns that are constant in the population
+    value: NDArray[Any]  # values of the constant columns
+    origin: Origin | None = None  # original columns of encoded ones
 
     @classmethod
     def from_rows(
@@ -64,10 +65,11 @@ class Scaling:
         """
         blocks = [index[k : k + _BLOCK] for k in range(0, len(index), _BLOCK)]
 
-        def mean(of_rows: Callable[[NDArray[Any]], Floats]) -> Floats:
+        def mean(function: Callable[[NDArray[Any]], Floats]) -> Floats:
+            """Return the (weighted) mean of a function of the rows over all blocks."""
             if weights is None:
-                return np.asarray(sum(of_rows(X[b]).sum(axis=0, dtype=np.float64) for b in blocks) / len(index))
-            return np.asarray(sum(weights[b] @ of_rows(X[b]) for b in blocks) / weights[index].sum())
+                return np.asarray(sum(function(X[b]).sum(axis=0, dtype=np.float64) for b in blocks) / len(index))
+            return np.asarray(sum(weights[b] @ function(X[b]) for b in blocks) / weights[index].sum())
 
         shift = mean(lambda rows: rows)
         factor = np.ones(X.shape[1])
@@ -75,24 +77,26 @@ class Scaling:
         if standardize:
             spread = np.sqrt(mean(lambda rows: (rows - shift) ** 2))
             largest = np.max([np.abs(X[block].astype(np.float64)).max(axis=0) for block in blocks], axis=0)
-            same = np.all([(X[block] == X[index[0]]).all(axis=0) for block in blocks], axis=0)
-            flat = same | (spread <= np.maximum(_ROUNDING * largest, 1e-150))  # a mean of equals may be off by rounding
-            if flat.all():
+            is_identical = np.all([(X[block] == X[index[0]]).all(axis=0) for block in blocks], axis=0)
+            # rounding may give a constant column a small spread
+            is_constant = is_identical | (spread <= np.maximum(_ROUNDING * largest, 1e-150))
+            if is_constant.all():
                 raise InputError("every column of the population sample is constant; pass features that vary.")
-            constant = np.flatnonzero(flat)
-            kept = flat if origin is None else flat | origin.own_scale
-            factor = np.where(flat, 0.0, 1 / np.where(kept, 1.0, spread))
+            constant = np.flatnonzero(is_constant)
+            keeps_scale = is_constant if origin is None else is_constant | origin.own_scale
+            # where the spread may be 0, a scale of 1 avoids a division by 0
+            factor = np.where(is_constant, 0.0, 1 / np.where(keeps_scale, 1.0, spread))
         return cls(shift, factor, constant, X[index[0], constant].astype(np.float64), origin)
 
     @property
     def features(self) -> int:
-        """Number of columns that are not left out, before encoding."""
+        """Number of original columns, before encoding, that are not left out."""
         if self.origin is None:
             return int(np.count_nonzero(self.factor))
         return len(np.unique(self.origin.of[self.factor != 0]))
 
     def rows(self, X: NDArray[Any], index: Index | None = None) -> Rows:
-        """Return scaled rows."""
+        """Return the rows `index` of X (all by default), which are scaled when they are indexed."""
         return Rows(X, self.shift, self.factor, index)
 
     def warn_of_left_out(self, table: Table) -> None:
@@ -105,6 +109,6 @@ class Scaling:
             )
 
     def left_out_of(self, table: Table) -> list[str]:
-        """Return the columns that are left out although they vary in the table, or have another value."""
+        """Return the names of constant columns that vary in the table, or have another value there."""
         gap = np.abs(table.values[:, self.constant].astype(np.float64) - self.value)
         return [table.column(k) for k in self.constant[(gap > _ROUNDING * np.abs(self.value)).any(axis=0)]]

@@ -57,12 +57,12 @@ class Table:
 
     @classmethod
     def from_cells(
-        cls, name: str, cells: Sequence[Cells], columns: tuple[str, ...] | None = None, **more: Any
+        cls, name: str, cells: Sequence[Cells], columns: tuple[str, ...] | None = None, **other_fields: Any
     ) -> Table:
-        """Return a table of cells; one of numbers where every cell is a number."""
+        """Build a table from columns of cells; it becomes a matrix if every cell is a number."""
         if all(column.dtype.kind == "f" and not np.isnan(column).any() for column in cells):
-            return check_finite(cls(name, np.column_stack(cells), columns, **more))
-        table = cls(name, np.empty((len(cells[0]), 0)), columns, cells=tuple(cells), **more)
+            return check_finite(cls(name, np.column_stack(cells), columns, **other_fields))
+        table = cls(name, np.empty((len(cells[0]), 0)), columns, cells=tuple(cells), **other_fields)
         for number, column in enumerate(cells):
             if column.dtype.kind == "f" and (infinite := np.isinf(column)).any():
                 where = table.place(int(infinite.argmax()), number)
@@ -82,22 +82,22 @@ class Table:
         return self.columns[number] if self.columns else str(number)
 
     def column(self, number: int) -> str:
-        """Return what messages call a feature."""
+        """Return the name or number of a feature, for messages."""
         return f"column {self.columns[number]!r}" if self.columns else f"column {number}"
 
     def place(self, row: int, number: int) -> str:
-        """Return what messages call a cell."""
+        """Return the row and column of a cell, for messages."""
         return f"row {row} (counting from 0), {self.column(number)}"
 
     def as_cells(self) -> Table:
-        """Return the same table in the form that encoders take."""
+        """Return the table with its features as columns of cells, as encoders take them."""
         if self.cells:
             return self
         cells = tuple(column.astype(np.float64) for column in self.values.T)
         return replace(self, values=np.empty((len(self), 0)), cells=cells)
 
     def select(self, order: Sequence[int], columns: tuple[str, ...]) -> Table:
-        """Return some of the features, in another order."""
+        """Return the table with the features at the positions `order`, whose names are `columns`."""
         if not self.cells:
             return replace(self, values=self.values[:, order], columns=columns)
         native = self.native
@@ -106,7 +106,7 @@ class Table:
         return replace(self, cells=tuple(self.cells[k] for k in order), columns=columns, native=native)
 
     def without(self, drop: Sequence[str]) -> Table:
-        """Return the table without some columns, which it need not have."""
+        """Return the table without the columns named in `drop`, if it has them."""
         dropped = tuple(column for column in self.columns or () if column in drop)
         if not dropped:
             return self
@@ -115,7 +115,7 @@ class Table:
         return replace(selected, dropped=(*self.dropped, *dropped))
 
     def take(self, rows: Any, name: str | None = None) -> Table:
-        """Return some of the rows, under another name if one is given."""
+        """Return some of the rows, by positions, a slice or a mask, under another name if one is passed."""
         native = self.native
         if isinstance(native, np.ndarray):
             native = native[rows]
@@ -133,7 +133,7 @@ class Table:
 
 
 def join_tables(tables: Sequence[Table], name: str) -> Table:
-    """Return all rows of tables with the same columns; a column that is numbers in one and text in another is text."""
+    """Concatenate tables with the same columns; a column of numbers in one and text in another becomes text."""
     if len(tables) == 1:
         return replace(tables[0], name=name)
     has_cells = any(table.cells for table in tables)
@@ -146,22 +146,22 @@ def join_tables(tables: Sequence[Table], name: str) -> Table:
 
 
 def match_columns(tables: Sequence[Table]) -> list[Table]:
-    """Return the tables with their columns in the order of the first one that has names, which the others match."""
+    """Return the tables with columns in the order of the first that has names; refuse tables whose columns differ."""
     first = tables[0]
     named = next((table for table in tables if table.columns), first)
     expected = set(named.columns or ())
     matched = []
     for table in tables:
         if table.columns and named.columns and table.columns != named.columns:
-            place = {c: k for k, c in enumerate(table.columns)}
-            missing = [c for c in named.columns if c not in place]
+            position = {c: k for k, c in enumerate(table.columns)}
+            missing = [c for c in named.columns if c not in position]
             unexpected = [c for c in table.columns if c not in expected]
             if missing or unexpected:
-                lacks = [f"lacks {quoted(missing)}"] * bool(missing)
-                lacks += [f"also has {quoted(unexpected)}"] * bool(unexpected)
-                differs = f"{' and '.join(lacks)}, compared with {named.name}"
+                differences = [f"lacks {quoted(missing)}"] * bool(missing)
+                differences += [f"also has {quoted(unexpected)}"] * bool(unexpected)
+                differs = f"{' and '.join(differences)}, compared with {named.name}"
                 raise InputError(f"{table.name} {differs}; pass the same columns, or drop those that are not features.")
-            table = table.select([place[c] for c in named.columns], named.columns)
+            table = table.select([position[c] for c in named.columns], named.columns)
         if table.width != first.width:
             widths = f"{table.name} has {table.width} features but {first.name} has {first.width}"
             raise InputError(f"{widths}; pass the same columns in the same order.")
@@ -170,7 +170,7 @@ def match_columns(tables: Sequence[Table]) -> list[Table]:
 
 
 def check_dropped(tables: Sequence[Table], drop: Iterable[str]) -> None:
-    """Refuse a column to drop that no table has: it may be misspelt."""
+    """Refuse a name in `drop` that is not a column of any table: it may be misspelt."""
     dropped = {column for table in tables for column in table.dropped}
     for name in drop:
         if name not in dropped:
@@ -193,7 +193,7 @@ def check_columns(name: str, columns: Sequence[str], required: Iterable[str]) ->
 
 
 def quoted(columns: Sequence[str]) -> str:
-    """Return some names, for a message."""
+    """Return the first eight names in quotation marks, for a message."""
     shown = ", ".join(repr(c) for c in columns[:8])
     return shown + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
 
@@ -205,13 +205,13 @@ def empty_table_error(name: str, shape: tuple[int, ...]) -> InputError:
 
 
 def check_finite(table: Table) -> Table:
-    """Return the table; refuse one without rows or features, or with numbers that cannot be squared."""
+    """Return the table; refuse one without rows or features, with NaN or infinity, or with squares that overflow."""
     name, values = table.name, table.values
     if not values.size:
         raise empty_table_error(name, values.shape)
     if values.dtype.kind != "f":
         return table
-    # The extremes show whether anything is wrong; only then is the cell searched for.
+    # The extremes show whether anything is wrong (they are NaN if any value is); only then search for the cell.
     with np.errstate(over="ignore", invalid="ignore"):
         largest = max(abs(float(values.min())), abs(float(values.max())))
     if largest <= LARGEST:
@@ -234,7 +234,7 @@ def check_numbers(table: Table) -> Table:
             wrong = np.array([cell is None or as_number(cell) is None for cell in cells], dtype=bool)
         if cells.dtype.kind == "f" and not wrong.any():
             continue
-        row = int(wrong.argmax())  # the first row, where the text of every cell is a number, or all are dates
+        row = int(wrong.argmax())  # the first wrong row; row 0 if all cells are dates, or numbers written as text
         where = table.place(row, number)
         if missing[row]:
             raise InputError(f"{table.name} contains NaN or an empty cell in {where}; fill it in or leave the row out.")

@@ -19,7 +19,7 @@ _ISO = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 
 
 def target_name(value: Any) -> str:
-    """Return the name of a target: text as it is, 7.0 as "7", a date as 2024-01-31; empty for a missing value."""
+    """Return the name of a target as text: 7.0 as "7", a date as 2024-01-31, a missing value as an empty text."""
     text = as_text(value)
     return "" if is_missing_word(text) else text.removesuffix(" 00:00:00")
 
@@ -30,7 +30,7 @@ def are_iso_dates(names: Sequence[str]) -> bool:
 
 
 def name_targets(targets: Any, *, in_shell: bool = False) -> dict[str, Any]:
-    """Return several targets by their names: those of a mapping, of files, or numbers."""
+    """Return several targets by name: keys of a mapping, names of files, or positions in a list."""
     is_frame = isinstance(targets, nw.DataFrame) or nw.dependencies.is_into_dataframe(targets)
     if is_frame or not isinstance(targets, (Mapping, list, tuple)):
         raise InputError(
@@ -48,20 +48,20 @@ def name_targets(targets: Any, *, in_shell: bool = False) -> dict[str, Any]:
         if not name:
             raise InputError("a target's name is empty; give every target a name.")
         if name in by_name:
-            do = "rename one of the files" if in_shell else "pass a mapping of distinct names to tables"
-            raise InputError(f"two targets are called {name!r}; {do}.")
+            remedy = "rename one of the files" if in_shell else "pass a mapping of distinct names to tables"
+            raise InputError(f"two targets are called {name!r}; {remedy}.")
         by_name[name] = table
     return by_name
 
 
 def _file_name(path: str | Path) -> str:
-    """Return the name of a file without its suffix, and without that of the text that is gzipped."""
+    """Return the name of a file without its suffix, or both suffixes of gzipped text."""
     path = Path(path)
     return Path(path.stem).stem if re.search(r"\.(csv|tsv|txt)\.gz$", path.name, re.IGNORECASE) else path.stem
 
 
 def rows_by_value(table: Table, by: str) -> dict[str, Index]:
-    """Return the rows of each value of a column: numbers and dates in order, text by its first row."""
+    """Return the row positions of each value of column `by`: numbers and dates sorted, text as it first occurs."""
     column = table.extra[by]
     values = column.astype("datetime64[us]").tolist() if column.dtype.kind == "M" else column.tolist()
     names = [target_name(value) for value in values]
