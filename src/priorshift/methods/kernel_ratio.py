@@ -123,7 +123,7 @@ def is_separated(embeddings: Embeddings) -> bool:
 
 
 def check_kernel_settings(settings: Any) -> None:
-    """Raise InputError if `features`, or `pairs` together with `statistic`, cannot be used; `settings` has all three."""
+    """Raise InputError if an estimator's `features`, or its `pairs` together with its `statistic`, cannot be used."""
     check_features(settings.features)
     if settings.pairs is not None and settings.statistic != "unbiased":
         raise InputError("pairs gives an incomplete U-statistic, which is unbiased; set statistic='unbiased'.")

@@ -40,9 +40,7 @@ class Network:
         for k in range(0, len(X), _ROWS):
             h = np.asarray(X[k : k + _ROWS], dtype=np.float64)
             for number, (weight, bias) in enumerate(self.layers):
-                h = (
-                    np.maximum(h, 0.0) if number else h
-                ) @ weight + bias  # ReLU on the input of every layer but the first
+                h = (np.maximum(h, 0.0) if number else h) @ weight + bias  # ReLU before every layer but the first
             outputs.append(h[:, 0])  # the last layer has one output
         return np.concatenate(outputs)
 

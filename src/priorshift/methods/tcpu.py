@@ -412,7 +412,7 @@ class _Projection:
         return Interval(min(low, value), max(high, value), confidence, "delta")
 
     def _interval_given_prior(self, method: str, confidence: float) -> Callable[[Any], Interval]:
-        """Return a function that computes the interval for a given π; the bootstrap's also takes one π per replicate."""
+        """Return a function of π that computes the interval; the bootstrap's also takes one π for each replicate."""
         if method == "delta":
             return lambda pi: intervals.delta(self.embeddings, pi, confidence)[0]
         if method != "bootstrap" or self.draw is None:

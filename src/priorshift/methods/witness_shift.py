@@ -255,9 +255,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         if self.source_prior is None:
             names = ("model", "repeats", "folds", "scenario", "standardize", "max_rows", "fit_rows", "random_state")
             prior = MixturePrior(**{name: getattr(self, name) for name in names}).fit_scores(source, self.scored_)
-            return EstimatedPrior(
-                prior, prior.prior_, None, distribution=prior.prior_distribution_, audited=prior.audit_
-            )
+            return EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, audited=prior.audit_)
         if self._audit is None:
             return estimate_source_prior(self.source_prior, source, self.random_state)
         with suppress_warnings(WeakSeparationWarning):  # the audit narrows what the estimator leaves open
