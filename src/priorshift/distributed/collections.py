@@ -1,4 +1,4 @@
-"""Dask collections as parts of a sample, tasks on these parts, and the merging of what the tasks return.
+"""Dask collections as parts of a sample, tasks on these parts, and the merging of their results.
 
 Every task is a pure function of its part and of what is in the graph, so that a scheduler that loses a worker computes
 again what was lost with it, and nothing else. Summaries of parts are merged up a tree, so that only small objects
@@ -31,7 +31,7 @@ from priorshift.warning_records import WarningRecord, record_warnings, warn
 _ALL_COLUMNS = ColumnSelection()
 _COLLECTION = "a Dask DataFrame, Array or Bag, or a list of Delayed tables"
 _FAN_IN = 8  # summaries that one task merges: few enough for their sizes not to matter, and a flat tree
-_RETRIES = 2  # of a task that fails for another reason than bad input, such as storage that did not respond
+_RETRIES = 2  # number of retries of a task that fails for another reason than bad input, such as unavailable storage
 
 
 def import_dask() -> Any:
@@ -45,15 +45,15 @@ def import_dask() -> Any:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a task returns."""
+    """Result of a task: a value or an error, and the warnings that were issued."""
 
     value: Any  # None for parts without rows
-    error: InputError | None = None  # why there is no value
+    error: InputError | None = None  # the reason why there is no value
     warnings: tuple[WarningRecord, ...] = ()
 
     @classmethod
     def run(cls, work: Callable[..., Any], *arguments: Any, place: str = "") -> Outcome:
-        """Run some work on this thread alone; an error names the place."""
+        """Call ``work(*arguments)`` on one thread, with warnings recorded; an input error starts with `place`."""
         with record_warnings(PriorShiftWarning, show=False) as warnings, threads.alone():
             try:
                 value, error = work(*arguments), None
@@ -62,32 +62,34 @@ class Outcome:
         return cls(value, error, tuple(dict.fromkeys(warnings)))
 
     def __sizeof__(self) -> int:
-        """Return the size in bytes, values included, which a scheduler cannot find out otherwise."""
+        """Return the size in bytes including the value, by which a scheduler plans its memory."""
         return object.__sizeof__(self) + _size(self.value)
 
 
-def _size(thing: Any) -> int:
+def _size(value: Any) -> int:
+    """Return the size of an object in bytes, with all of its attributes."""
     from dask.sizeof import sizeof
 
-    inside = getattr(thing, "__dict__", None)
-    return int(sizeof(thing)) if inside is None else sum(map(_size, inside.values()))
+    attributes = getattr(value, "__dict__", None)
+    return int(sizeof(value)) if attributes is None else sum(map(_size, attributes.values()))
 
 
 def combine(work: Callable[..., Any], *outcomes: Outcome) -> Outcome:
-    """Run some work on the values of other outcomes, unless one of them is an error."""
+    """Call `work` with the values of other outcomes, unless one of them is an error; all warnings are passed on."""
     error = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
-    outcome = Outcome(None, error) if error else Outcome.run(work, *(earlier.value for earlier in outcomes))
-    warnings = dict.fromkeys(warning for each in (*outcomes, outcome) for warning in each.warnings)
-    return replace(outcome, warnings=tuple(warnings))
+    combined = Outcome(None, error) if error else Outcome.run(work, *(outcome.value for outcome in outcomes))
+    # a dict, which drops duplicates and keeps the order
+    warnings = dict.fromkeys(warning for outcome in (*outcomes, combined) for warning in outcome.warnings)
+    return replace(combined, warnings=tuple(warnings))
 
 
 def delayed_combine(work: Callable[..., Any], *outcomes: Any) -> Any:
-    """Return the Delayed outcome of some work on the values of other Delayed outcomes."""
+    """Return the Delayed outcome of `work`, called with the values of other Delayed outcomes."""
     return import_dask().delayed(combine, pure=False)(work, *outcomes)
 
 
 def tree(outcomes: Sequence[Any], merge: Callable[[Any, Any], Any], fan_in: int = _FAN_IN) -> Any:
-    """Merge Delayed outcomes, neighbours first, `fan_in` at a time; return the Delayed result."""
+    """Merge Delayed outcomes up a tree, `fan_in` neighbours in each task; return the Delayed outcome of all."""
     level, work = list(outcomes), partial(_merge_all, merge)
     while len(level) > 1:
         level = [delayed_combine(work, *level[k : k + fan_in]) for k in range(0, len(level), fan_in)]
@@ -95,7 +97,7 @@ def tree(outcomes: Sequence[Any], merge: Callable[[Any, Any], Any], fan_in: int 
 
 
 def _merge_all(merge: Callable[[Any, Any], Any], *summaries: Any) -> Any:
-    """Merge several summaries; those of parts without rows are None."""
+    """Merge several summaries; those of parts without rows are None, and so is the result if all are."""
     nonempty = [summary for summary in summaries if summary is not None]
     return reduce(merge, nonempty) if nonempty else None
 
@@ -116,24 +118,24 @@ def compute(outcomes: Iterable[Any], client: Any = None) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Parts(Part):
-    """The parts of one sample, in their order; together a part of a sample that is read in chunks."""
+    """The partitions of a Dask collection in order, which can be read in chunks like a `Part` of a local sample."""
 
     name: str  # of the sample in messages
     collection: Any  # Dask DataFrame, Dask Array of whole rows, or list of Delayed or Future tables
     wanted: ColumnSelection  # columns that are read
-    client: Any = None
+    client: Any = None  # distributed.Client that computes; None for Dask's default
 
     @classmethod
     def from_collection(
         cls, collection: Any, name: str, wanted: ColumnSelection = _ALL_COLUMNS, client: Any = None
     ) -> Parts:
-        """Take the partitions of a collection."""
+        """Build the parts from a Dask collection; raise an error if it is of another type."""
         dask, kind = import_dask(), kind_of(collection)
         tables = list(collection) if isinstance(collection, (list, tuple)) else [collection]
         if kind == "Array" and collection.ndim != 2:
             raise InputError(f"{name} has {collection.ndim} dimension(s), but 2 are expected: rows and columns.")
         if kind == "Array" and len(collection.chunks[1]) > 1:
-            collection = collection.rechunk({1: -1})
+            collection = collection.rechunk({1: -1})  # whole rows in each block
         elif kind == "Bag":
             table = dask.delayed(_table_of_records, pure=False)
             collection = [table(part) for part in collection.to_delayed()]
@@ -146,12 +148,13 @@ class Parts(Part):
 
     @classmethod
     def from_sample(cls, sample: Any, name: str, wanted: ColumnSelection = _ALL_COLUMNS, client: Any = None) -> Parts:
-        """Take the partitions of a collection, or a table that is read here as the only part."""
+        """Build the parts from a Dask collection, or from a local table, which is read here and is the only part."""
         if is_distributed(sample):
             return cls.from_collection(sample, name, wanted, client)
         return cls(name, [in_graph(read_chunk(sample, name, wanted))], wanted, client)
 
     def __len__(self) -> int:
+        """Return the number of parts."""
         return len(self.tables)
 
     @cached_property
@@ -167,19 +170,19 @@ class Parts(Part):
         if kind_of(self.collection) != "Array":
             return None
         rows, width = list(self.collection.chunks[0]), self.collection.shape[1]
-        return None if any(map(isnan, (*rows, width))) else (rows, width)
+        return None if any(map(isnan, (*rows, width))) else (rows, width)  # Dask marks unknown sizes by NaN
 
     @cached_property
     def counts(self) -> list[int]:
         """The number of rows of each part."""
         if self.shape is not None:
             return self.shape[0]
-        counted = self
-        if kind_of(self.collection) == "DataFrame":  # a file may store its columns apart, so that one is less to read
+        parts = self
+        if kind_of(self.collection) == "DataFrame":  # a Parquet file stores columns separately: one is enough to read
             narrow = replace(self, collection=self.collection[list(self.collection.columns[:1])])
-            counted = narrow if len(narrow) == len(self) else self  # Dask may read several small files as one part
+            parts = narrow if len(narrow) == len(self) else self  # Dask may read several small files as one part
         try:
-            return [rows or 0 for rows in compute(counted.map(_length), self.client)]
+            return [rows or 0 for rows in compute(parts.map(_length), self.client)]  # None for a part without rows
         except KeyError as column:
             raise InputError(f"a partition of {self.name} has no column {column}; all need the same columns.") from None
 
@@ -189,21 +192,24 @@ class Parts(Part):
         return sum(self.counts)
 
     def chunks(self, skip: Skip) -> Iterator[Table]:
-        """Yield the parts one after the other, brought to this machine."""
+        """Yield the parts as tables on this machine, one after the other, without the rows to `skip`."""
         for outcome in self.map(read_part, self.wanted):
             (table,) = compute([outcome], self.client)
             if table is not None and not skip.skips(len(table)):
                 yield skip.rest_of(table)
 
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:
-        """Draw rows from all parts, in one graph; `spread` is not needed."""
+        """Draw `count` rows from all parts, in one graph; return them as a table, and the number of all rows.
+
+        `spread` is a parameter of other kinds of parts, and is not used here.
+        """
         if not min(count, self.rows):
             return None, self.rows
-        rows, starts = draw_rows(self.rows, count, rng), np.cumsum([0, *self.counts[:-1]])
-        picked = np.split(rows, np.searchsorted(rows, starts[1:]))
-        each = [own - start for own, start in zip(picked, starts, strict=True)]
-        outcomes = self.map(_pick, self.wanted, each=each)
-        tables = compute([outcome for outcome, own in zip(outcomes, each, strict=True) if len(own)], self.client)
+        rows, starts = draw_rows(self.rows, count, rng), np.cumsum([0, *self.counts[:-1]])  # rows are sorted
+        by_part = np.split(rows, np.searchsorted(rows, starts[1:]))
+        indices = [drawn - start for drawn, start in zip(by_part, starts, strict=True)]  # within each part
+        outcomes = self.map(_pick, self.wanted, each=indices)
+        tables = compute([outcome for outcome, index in zip(outcomes, indices, strict=True) if len(index)], self.client)
         return join_tables(tables, self.name), self.rows
 
     def map(self, work: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None = None) -> list[Any]:
@@ -211,23 +217,23 @@ class Parts(Part):
 
         The arguments are in the graph once, not in every task. `each` has one further argument for each part.
         """
-        outcome, how = import_dask().delayed(_outcome, pure=False), in_graph((work, self.name, *arguments))
-        own = [[]] * len(self) if each is None else [[argument] for argument in each]
-        return [outcome(table, how, number, *own[number]) for number, table in enumerate(self.tables)]
+        outcome, call = import_dask().delayed(_outcome, pure=False), in_graph((work, self.name, *arguments))
+        further = [[]] * len(self) if each is None else [[argument] for argument in each]
+        return [outcome(table, call, number, *further[number]) for number, table in enumerate(self.tables)]
 
     def map_fused(self, work: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Return outcomes as `map` does, in the order of the rows, but Dask may combine small parts.
+        """Return Delayed outcomes as `map` does, in the order of the rows; Dask may combine small parts.
 
         Reading a part and working on it becomes one task where Dask can fuse the two, so that the part is neither kept
         nor sent to another worker.
         """
-        how, kind = in_graph((work, self.name, *arguments)), kind_of(self.collection)
+        call, kind = in_graph((work, self.name, *arguments)), kind_of(self.collection)
         if kind == "DataFrame":
-            meta = (None, object)
-            mapped = self.collection.map_partitions(_partition_outcome, how, meta=meta, enforce_metadata=False)
+            meta = (None, object)  # results are objects; Dask need not try the function
+            mapped = self.collection.map_partitions(_partition_outcome, call, meta=meta, enforce_metadata=False)
         elif kind == "Array":
-            empty = np.empty((0, 0), dtype=object)
-            mapped = import_dask().array.map_blocks(_block_outcome, self.collection, how=how, dtype=object, meta=empty)
+            none = np.empty((0, 0), dtype=object)  # an example of a result, so that Dask does not try the function
+            mapped = import_dask().array.map_blocks(_block_outcome, self.collection, call=call, dtype=object, meta=none)
         else:
             return self.map(work, *arguments)
         return list(np.ravel(mapped.to_delayed()))
@@ -237,28 +243,31 @@ class Parts(Part):
         return InputError(f"{self.name} has no rows in any of its {len(self)} partitions; pass some rows.")
 
 
-def in_graph(thing: Any) -> Any:
-    """Put an object into the graph once, so that a scheduler can send it again when a worker is lost."""
-    return import_dask().delayed(thing, pure=False, traverse=False)
+def in_graph(value: Any) -> Any:
+    """Return an object as a Delayed, in the graph once; a scheduler can send it again when a worker is lost."""
+    return import_dask().delayed(value, pure=False, traverse=False)
 
 
-def _outcome(table: Any, how: tuple[Any, ...], number: int, *own: Any) -> Outcome:
-    """Run the task of one part."""
-    work, name, *arguments = how
-    if not isinstance(table, str) and hasattr(table, "__len__") and not len(table):
+def _outcome(table: Any, call: tuple[Any, ...], number: int, *further: Any) -> Outcome:
+    """Run the task of part `number`; `call` holds the function, the sample's name and the arguments of all parts."""
+    work, name, *arguments = call
+    if not isinstance(table, str) and hasattr(table, "__len__") and not len(table):  # no rows
         return Outcome(None)
-    return Outcome.run(work, table, name, *arguments, *own, place=f"partition {number}")
+    return Outcome.run(work, table, name, *arguments, *further, place=f"partition {number}")
 
 
-def _partition_outcome(table: Any, how: tuple[Any, ...], partition_info: Any = None) -> Outcome:
-    return _outcome(table, how, partition_info["number"])
+def _partition_outcome(table: Any, call: tuple[Any, ...], partition_info: Any = None) -> Outcome:
+    """Run the task of a partition of a Dask DataFrame; Dask passes `partition_info`."""
+    return _outcome(table, call, partition_info["number"])
 
 
-def _block_outcome(block: Any, how: tuple[Any, ...], block_id: Any = None) -> Outcome:
-    return _outcome(block, how, block_id[0])
+def _block_outcome(block: Any, call: tuple[Any, ...], block_id: Any = None) -> Outcome:
+    """Run the task of a block of a Dask Array; Dask passes `block_id`, its row and column of blocks."""
+    return _outcome(block, call, block_id[0])
 
 
 def _length(table: Any, name: str) -> int:
+    """Return the number of rows of a part; `name` is passed to every task."""
     return len(table)
 
 
@@ -278,7 +287,7 @@ def read_part(part: Any, name: str, wanted: ColumnSelection) -> Table:
 
 
 def _pick(part: Any, name: str, wanted: ColumnSelection, rows: Index) -> Table:
-    """Read some rows of a part, and only these where it can be sliced."""
+    """Read the given rows of a part; an array or a frame is sliced first, so that no other row is converted."""
     if isinstance(part, np.ndarray):
         return read_chunk(part[rows], name, wanted)
     if (frame := frame_of(part, name)) is not None:

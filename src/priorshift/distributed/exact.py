@@ -45,60 +45,67 @@ class Blocks:
     """The rows of a sample as matrices of `BLOCK` rows."""
 
     blocks: list[Any]  # Delayed outcomes of matrices
-    rows: list[int]  # of each block
+    rows: list[int]  # number of rows of each block
 
     @classmethod
     def from_matrices(
         cls, matrices: Sequence[Any], rows: Sequence[int], start: int = 0, stop: int | None = None
     ) -> Blocks:
-        """Cut the rows from `start` to `stop` out of Delayed outcomes of matrices, whose numbers of rows are `rows`."""
-        ends = np.cumsum(rows)
+        """Cut the rows from `start` to `stop` into blocks; `matrices` are Delayed outcomes with `rows` rows each."""
+        ends = np.cumsum(rows)  # row after the last one of each matrix
         stop = int(ends[-1]) if stop is None else stop
         edges = [*range(start, stop, BLOCK), stop]
         blocks = []
         for low, high in pairwise(edges):
-            first, last = (int(k) for k in np.searchsorted(ends, (low, high - 1), "right"))  # matrices with its ends
-            before = int(ends[first]) - rows[first]
+            # the matrices with the block's first and last row
+            first, last = (int(k) for k in np.searchsorted(ends, (low, high - 1), "right"))
+            before = int(ends[first]) - rows[first]  # rows before the first matrix
             blocks.append(delayed_combine(partial(_cut, low - before, high - before), *matrices[first : last + 1]))
         return cls(blocks, np.diff(edges).tolist())
 
     @classmethod
     def read(cls, sample: Any, name: str, layout: Table | None = None, client: Any = None) -> tuple[Blocks, Table]:
-        """Read numbers with the columns of `layout`, a table without rows, or with their own; return these too."""
+        """Read a sample of numbers as blocks, with the columns of `layout` or, if None, its own.
+
+        Returns the blocks and the layout, a table with columns and no rows.
+        """
         parts = Parts.from_sample(sample, name)
         columns, rows = _inspect(parts, client)
         layout = columns if layout is None else layout
         return cls.from_matrices(parts.map(_read_matrix, layout), rows), layout
 
     def split(self, values: Floats | None) -> list[Any]:
-        """Split an array with one number for each row into blocks; None becomes None for each block."""
+        """Split an array with one number for each row into Delayed blocks; None becomes None for each block."""
         if values is None:
             return [in_graph(Outcome(None))] * len(self.rows)
         return [in_graph(Outcome(part)) for part in np.split(values, np.cumsum(self.rows)[:-1])]
 
 
 def _cut(start: int, stop: int, *matrices: NDArray[Any] | None) -> NDArray[Any]:
+    """Return the rows from `start` to `stop` of consecutive matrices."""
     nonempty = [matrix for matrix in matrices if matrix is not None]  # a part without rows has no matrix
     return (nonempty[0] if len(nonempty) == 1 else np.concatenate(nonempty))[start:stop]
 
 
 def _inspect(parts: Parts, client: Any) -> tuple[Table, list[int]]:
-    """Return the columns of the first rows, as a table without rows, and how many rows each part has."""
+    """Return the columns of the first nonempty part, as a table without rows, and the number of rows of each part."""
     if parts.shape is not None:
         rows, width = parts.shape
         return Table(parts.name, np.empty((0, width))), rows
-    tables = compute(parts.map(_columns_and_rows), client)
-    if not any(tables):
+    results = compute(parts.map(_columns_and_rows), client)  # None for a part without rows
+    if not any(results):
         raise parts.no_rows()
-    return next(table[0] for table in tables if table), [table[1] if table else 0 for table in tables]
+    return next(result[0] for result in results if result), [result[1] if result else 0 for result in results]
 
 
 def _columns_and_rows(part: Any, name: str) -> tuple[Table, int]:
+    """Return the columns of a part, as a table without rows, and its number of rows."""
     table = read_numeric_table(part, name)
     return replace(table, values=table.values[:0]), len(table.values)
 
 
 def _read_matrix(part: Any, name: str, layout: Table) -> NDArray[Any]:
+    """Read a part as a matrix, with its columns in the order of `layout`."""
     return match_columns([layout, read_numeric_table(part, name)])[1].values
 
 
@@ -162,21 +169,22 @@ def sums_of_blocks(
     dtype: np.dtype[Any] = tiles.DOUBLE,
     client: Any = None,
 ) -> tuple[Floats, Floats]:
-    """Compute row and column sums of K(X, Y); `scale` is a shift and a factor for each column."""
-    how = in_graph(Outcome((kernel, *scale, dtype)))
-    symmetric, to = Y is None, X if Y is None else Y
-    v, w = X.split(weights[0]), to.split(weights[1])
+    """Compute row and column sums of K(X, Y), or of K(X, X); `scale` is a shift and a factor for each column."""
+    settings = in_graph(Outcome((kernel, *scale, dtype)))
+    symmetric, columns = Y is None, X if Y is None else Y
+    v, w = X.split(weights[0]), columns.split(weights[1])
+    # Delayed sums to add up for each block of rows and of columns; with symmetry, column sums are row sums too
     row_sums: list[list[Any]] = [[] for _ in X.blocks]
-    column_sums: list[list[Any]] = row_sums if symmetric else [[] for _ in to.blocks]
+    column_sums: list[list[Any]] = row_sums if symmetric else [[] for _ in columns.blocks]
     for i, x in enumerate(X.blocks):
-        for j, y in enumerate(to.blocks):
+        for j, y in enumerate(columns.blocks):
             if symmetric and j < i:
                 continue  # the transposed block is computed
-            same = symmetric and i == j
-            both = delayed_combine(_block_sums, how, x, v[i], *(() if same else (y, w[j])))
-            row_sums[i].append(delayed_combine(itemgetter(0), both))
-            if not same:
-                column_sums[j].append(delayed_combine(itemgetter(1), both))
+            is_diagonal = symmetric and i == j
+            both_sums = delayed_combine(_block_sums, settings, x, v[i], *(() if is_diagonal else (y, w[j])))
+            row_sums[i].append(delayed_combine(itemgetter(0), both_sums))
+            if not is_diagonal:
+                column_sums[j].append(delayed_combine(itemgetter(1), both_sums))
     strips = row_sums if symmetric else row_sums + column_sums
     sums = compute([tree(strip, add) for strip in strips], client)
     rows = np.concatenate(sums[: len(row_sums)])
@@ -184,10 +192,13 @@ def sums_of_blocks(
 
 
 def _block_sums(
-    how: Any, x: NDArray[Any], v: Any, y: NDArray[Any] | None = None, w: Any = None
+    settings: Any, x: NDArray[Any], v: Any, y: NDArray[Any] | None = None, w: Any = None
 ) -> tuple[Floats, Floats]:
-    """Compute the sums of one block of the kernel matrix; without `y`, of a block on the diagonal."""
-    kernel, shift, factor, dtype = how
+    """Compute the row and column sums of one block of the kernel matrix; without `y`, of a block on the diagonal.
+
+    `settings` are the kernel, the shift and factor of each column, and the type of the tiles; v and w are weights.
+    """
+    kernel, shift, factor, dtype = settings
     Y = None if y is None else Rows(y, shift, factor)
     weights = (v, v if y is None else w)
     return tiles.kernel_sums(kernel, Rows(x, shift, factor), Y, dtype=dtype, weights=weights)
@@ -198,7 +209,7 @@ class GatheredSample:
     """A sample whose rows are on this machine, and can be read by workers too."""
 
     parts: Parts  # as workers read it
-    rows: list[int]  # of each part
+    rows: list[int]  # number of rows of each part
     table: Table  # all rows
 
 
@@ -212,18 +223,22 @@ class ClusterSums:
     client: Any = None
 
     def __str__(self) -> str:
+        """Return the name of the device in the details of an estimate."""
         return "dask"
 
     def __call__(
         self, kernel: Kernel, X: Rows, Y: Rows | None = None, *, dtype: np.dtype[Any], weights: tiles.Weights
     ) -> tuple[Floats, Floats]:
-        """Compute row and column sums, as :func:`priorshift.embedding.tiles.kernel_sums` does here."""
+        """Compute row and column sums on the cluster, as :func:`priorshift.embedding.tiles.kernel_sums` does."""
         x, y = self._blocks(X), None if Y is None else self._blocks(Y)
-        scale = X.shift - self.reader.scaling.shift, X.factor  # the estimator's, for rows that the reader has centred
+        scale = X.shift - self.reader.scaling.shift, X.factor  # workers' rows are already centred by the reader
         return sums_of_blocks(kernel, x, y, scale, weights, dtype=dtype, client=self.client)
 
     def _blocks(self, rows: Rows) -> Blocks:
-        """Cut an estimator's rows into blocks: a slice of the source, or the whole target, which has no index."""
+        """Return an estimator's rows as blocks on the cluster.
+
+        `rows.index` is a range of consecutive rows of the source, P before U; for the target it is None.
+        """
         samples = [self.target] if rows.index is None else self.source
         matrices = [matrix for sample in samples for matrix in sample.parts.map(_read_numbers, self.reader)]
         counts = [count for sample in samples for count in sample.rows]
@@ -236,19 +251,23 @@ class ClusterSums:
 
 
 def _read_numbers(part: Any, name: str, reader: RowReader) -> Floats:
-    with record_warnings(PriorShiftWarning, show=False):  # the whole sample gets its own here
+    """Read a part as numbers on a worker."""
+    with record_warnings(PriorShiftWarning, show=False):  # warnings are issued where the whole sample is read
         return reader(part, name)
 
 
 def estimate_exactly(
     samples: Mapping[str, Any], estimator: TCPU, drop: Sequence[str], weights: str | None, client: Any
 ) -> PriorEstimate:
-    """Estimate from all pairs of rows of "positive", "unlabeled" and "target"; the estimator is fitted."""
+    """Estimate from all pairs of rows of the samples "positive", "unlabeled" and "target".
+
+    The estimator is fitted here; its parameter `device` is replaced by kernel sums on the cluster.
+    """
     columns = MetadataColumns(weights=weights)
     P, U, T = gather(samples, ColumnSelection(drop=tuple(drop), optional=(weights,) if weights else ()), client)
     reader = RowReader.fit(U.table, standardize=False)
-    left_out = (*drop, weights) if weights else tuple(drop)
-    estimator.set_params(device=ClusterSums((P, U), T, replace(reader, drop=left_out), client))
+    dropped = (*drop, weights) if weights else tuple(drop)
+    estimator.set_params(device=ClusterSums((P, U), T, replace(reader, drop=dropped), client))
     positive, unlabeled, [target] = encode_tables(P.table, U.table, [T.table], drop, "auto")
     metadata = columns.read(positive, unlabeled, {"": target})
     problem = Problem(
@@ -263,15 +282,15 @@ def estimate_exactly(
 
 
 def gather(samples: Mapping[str, Any], wanted: ColumnSelection, client: Any) -> list[GatheredSample]:
-    """Bring the rows of samples to this machine, all in one graph."""
+    """Bring the rows of all samples to this machine, computed in one graph."""
     all_parts = [Parts.from_sample(sample, name, wanted) for name, sample in samples.items()]
-    tables = iter(compute([table for parts in all_parts for table in parts.map(read_part, wanted)], client))
+    computed = iter(compute([table for parts in all_parts for table in parts.map(read_part, wanted)], client))
     gathered = []
     for parts in all_parts:
-        own = list(islice(tables, len(parts)))
-        nonempty = [table for table in own if table is not None]
+        tables = list(islice(computed, len(parts)))  # of this sample; None for a part without rows
+        nonempty = [table for table in tables if table is not None]
         if not nonempty:
             raise parts.no_rows()
-        rows = [0 if table is None else len(table) for table in own]
+        rows = [0 if table is None else len(table) for table in tables]
         gathered.append(GatheredSample(parts, rows, join_tables(nonempty, parts.name)))
     return gathered

@@ -31,7 +31,8 @@ from priorshift.sketch.sketch import Sketch, design_like, estimate_from_sketches
 
 _NAME = "the sample"
 
-Summarize = Callable[[Chunks, int], Any]  # of a sample's chunks, which come after some other rows
+# computes a sketch or a histogram of a sample's chunks; the number is that of the rows that come before them
+Summarize = Callable[[Chunks, int], Any]
 
 
 def sketch(
@@ -66,12 +67,12 @@ def sketch(
     >>> print(unlabeled)
     sketch of 1,667 rows: 512 random features of a gaussian kernel, bandwidth 2.24, 10 columns
     """
-    given = given_settings(settings)
+    passed = given_settings(settings)
     _check_weights(weights)
-    drop = given.get("drop", ()) if like is None else design_like(like, given).reader.drop
-    Parts.from_collection(collection, _NAME)  # refuses anything else
+    drop = passed.get("drop", ()) if like is None else design_like(like, passed).reader.drop
+    Parts.from_collection(collection, _NAME)  # raises an error for anything but a Dask collection
     streams = open_streams({_NAME: collection}, drop, weights, client)
-    design = Design.from_chunks(streams[_NAME], given) if like is None else like.design
+    design = Design.from_chunks(streams[_NAME], passed) if like is None else like.design
     summarize = partial(_sketch_chunks, design, {_NAME: weights}, like is None)
     return _summarize_all(streams, summarize)[_NAME]
 
@@ -106,7 +107,7 @@ def histogram(collection: Any, model: ScoreModel, *, device: str = "auto", clien
     histogram of 500 rows by a score model of 83 positives
     """
     check_model(model)
-    Parts.from_collection(collection, _NAME)  # refuses anything else
+    Parts.from_collection(collection, _NAME)  # raises an error for anything but a Dask collection
     streams = open_streams({_NAME: collection}, model.reader.drop, client=client)
     return _summarize_all(streams, partial(_count_chunks, model, device), by_place=model.by_place)[_NAME]
 
@@ -114,7 +115,10 @@ def histogram(collection: Any, model: ScoreModel, *, device: str = "auto", clien
 def estimate_streams(
     estimator: Any, samples: Mapping[str, Any], drop: Sequence[str] = (), weights: Any = None, client: Any = None
 ) -> PriorEstimate:
-    """Estimate by WitnessShift or TCPU from "positive", "unlabeled" and "target", read in one or two passes."""
+    """Estimate from the samples "positive", "unlabeled" and "target" without all of their rows in memory.
+
+    TCPU uses sketches of them and WitnessShift histograms. `weights` is the name of a column, or weights by sample.
+    """
     if any(map(is_distributed, samples.values())):
         _check_weights(weights)
         if isinstance(estimator, TCPU) and estimator.embedding == "exact":
@@ -132,7 +136,7 @@ def estimate_streams(
 def open_streams(
     samples: Mapping[str, Any], drop: Sequence[str], weights: Any = None, client: Any = None
 ) -> dict[str, Chunks]:
-    """Open samples for reading in chunks; a column of weights is set aside where it exists."""
+    """Open samples for reading in chunks; a weight column is no feature in those samples that have it."""
     optional = [weights] if isinstance(weights, str) else []
     dropped = [column for column in drop if column not in optional]
     wanted = ColumnSelection(drop=tuple(dropped), optional=tuple(optional))
@@ -146,7 +150,10 @@ def open_streams(
 
 
 def sketch_like_first(samples: Mapping[str, Any], weights: str | Mapping[str, Any] | None = None) -> dict[str, Sketch]:
-    """Sketch those of the samples that are not sketches yet like the first one that is; unlabeled comes first."""
+    """Return all samples as sketches: those that are not are sketched like the first one that is, in the order U, P, T.
+
+    `weights` is the name of a column, or the weights of each sample by its name.
+    """
     first = next(sample for name in ("unlabeled", "positive", "target") if isinstance(sample := samples[name], Sketch))
     tables = {name: sample for name, sample in samples.items() if not isinstance(sample, Sketch)}
     if isinstance(weights, str):
@@ -165,7 +172,7 @@ def sketch_like_first(samples: Mapping[str, Any], weights: str | Mapping[str, An
 
 
 def _fit_model(estimator: WitnessShift, streams: Mapping[str, Chunks], drop: Sequence[str]) -> ScoreModel:
-    """Fit the score model of an estimator to the source; each column to drop must be in one of the samples."""
+    """Fit the score model of an estimator to the source; raise InputError if a column to drop is in no sample."""
     if estimator.model is not None:
         raise InputError(
             f"model={type(estimator.model).__name__} needs all rows in memory; leave model out, or pass tables that "
@@ -190,7 +197,7 @@ def _fit_model(estimator: WitnessShift, streams: Mapping[str, Chunks], drop: Seq
 
 
 def _fit_design(estimator: TCPU, streams: Mapping[str, Chunks], drop: Sequence[str]) -> Design:
-    """Fix the design of sketches by the settings of an estimator and some unlabelled rows."""
+    """Fit the design of sketches to some unlabelled rows, with the settings of an estimator."""
     settings = {name: getattr(estimator, name) for name in ("kernel", "bandwidth", "features", "standardize")}
     settings["random_state"] = 0 if estimator.random_state is None else estimator.random_state
     settings["drop"] = tuple(columns_to_drop(streams, drop, ["unlabeled"]))
@@ -201,19 +208,19 @@ def _fit_design(estimator: TCPU, streams: Mapping[str, Chunks], drop: Sequence[s
 def _sketch_chunks(
     design: Design, weights_of: Mapping[str, Any], own_design: bool, chunks: Chunks, start: int = 0
 ) -> Sketch:
-    """Sketch a sample, or a part of it, by a given design."""
+    """Sketch a sample, or a part of it, by a given design; `start`, its position in the sample, does not matter."""
     return Sketch.from_chunks(chunks, design, weights_of.get(chunks.name), own_design=own_design)
 
 
 def _count_chunks(model: ScoreModel, device: str, chunks: Chunks, start: int = 0) -> Histogram:
-    """Count the rows of a sample, or of a part of it."""
+    """Count the rows of a sample, or of a part of it that `start` rows of the sample come before."""
     return Histogram.from_sample(chunks, model, device=device, start=start)
 
 
 def _summarize_all(streams: Mapping[str, Chunks], summarize: Summarize, *, by_place: bool = False) -> dict[str, Any]:
-    """Summarise samples: collections on their cluster, all in one graph, and others on this machine.
+    """Return a summary of each sample: Dask collections on their cluster, all in one graph, others on this machine.
 
-    With `by_place` the number of rows that come before a part matters, and is counted first.
+    With `by_place` a row's position in its sample matters, so that the rows before each part are counted first.
     """
     collections = {name: part for name, chunks in streams.items() if isinstance(part := chunks.parts[0], Parts)}
     trees = []
@@ -229,8 +236,8 @@ def _summarize_all(streams: Mapping[str, Chunks], summarize: Summarize, *, by_pl
     for name, summary in summaries.items():
         if summary is None:
             raise collections[name].no_rows()
-    here = {name: summarize(chunks, 0) for name, chunks in streams.items() if name not in collections}
-    return summaries | here
+    local = {name: summarize(chunks, 0) for name, chunks in streams.items() if name not in collections}
+    return summaries | local
 
 
 def _summarize_part(part: Any, name: str, wanted: ColumnSelection, summarize: Summarize, start: int = 0) -> Any:
@@ -245,7 +252,7 @@ def _merge(summary: Any, other: Any) -> Any:
 
 
 def _check_weights(weights: Any) -> None:
-    """Refuse weights of a distributed sample that are not the name of a column."""
+    """Raise InputError for weights of a distributed sample that are not the name of a column."""
     if weights is not None and not isinstance(weights, str):
         raise InputError(
             f"weights is of type {type(weights).__name__}, but the rows are on many machines. Put the weights into a "
@@ -254,9 +261,9 @@ def _check_weights(weights: Any) -> None:
 
 
 def refuse_fixed_settings(estimator: Any, drop: Sequence[str]) -> None:
-    """Refuse settings that were fixed when the samples were sketched or counted."""
+    """Raise InputError for settings other than the defaults that were fixed when the samples were summarised."""
     fixed = ("kernel", "bandwidth", "features", "standardize", "model", "repeats", "folds", "fit_rows", "max_rows")
-    usual = inspect.signature(type(estimator)).parameters
-    changed = [name for name in fixed if name in usual and getattr(estimator, name) != usual[name].default]
+    parameters = inspect.signature(type(estimator)).parameters
+    changed = [name for name in fixed if name in parameters and getattr(estimator, name) != parameters[name].default]
     for name in [*changed, *(["drop"] if drop else [])]:
         raise InputError(f"{name} was fixed when the samples were sketched or counted; leave it out.")

@@ -1,8 +1,8 @@
 """Choice of the device, and exact sums over kernel matrices on a GPU.
 
 The Gaussian kernel has a fused GPU kernel (:mod:`priorshift.embedding.triton_sums`), exact to six digits.
-Other kernels, and rows so far out that two half-precision numbers are not accurate enough, use plain tiles in double
-precision.
+digits. Other kernels, and rows so far out that two half-precision numbers are not accurate enough, use plain tiles in
+double precision.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class KernelSums(Protocol):
         *,
         dtype: np.dtype[Any],
         weights: tuple[Floats | None, Floats | None],
-    ) -> tuple[Floats, Floats]: ...
+    ) -> tuple[Floats, Floats]:
+        """Compute the row sums and the column sums of K(X, Y)."""
 
 
 Device = str | KernelSums  # where kernel sums are computed
@@ -50,9 +51,9 @@ def choose_device(device: Device, kernel: Kernel, rows: int) -> Device:
     """Resolve the device for a kernel: "auto" is a GPU where there are many rows and torch finds one."""
     if callable(device):
         return device
-    known = isinstance(kernel, _KNOWN) or hasattr(kernel, "frequencies")  # random features
-    resolved = resolve_device(device, worthwhile=known and rows >= _MANY)
-    if resolved != "cpu" and not known:
+    is_supported = isinstance(kernel, _KNOWN) or hasattr(kernel, "frequencies")  # random features
+    resolved = resolve_device(device, worthwhile=is_supported and rows >= _MANY)
+    if resolved != "cpu" and not is_supported:
         raise InputError(
             f"device={device!r} supports the kernels 'gaussian', 'laplace' and 'energy', not {kernel.name!r}; use "
             "device='cpu'."
@@ -61,7 +62,7 @@ def choose_device(device: Device, kernel: Kernel, rows: int) -> Device:
 
 
 def import_cuda(device: str) -> Any:
-    """Import torch, or raise an error if it cannot compute on the device."""
+    """Import and return torch; raise an error if it is not installed or cannot compute on the device."""
     try:
         import torch
     except ImportError:
@@ -70,14 +71,14 @@ def import_cuda(device: str) -> Any:
             "device out."
         ) from None
     if device.startswith("cuda") and not torch.cuda.is_available():
-        raise InputError(f"device={device!r} was asked for, but torch finds no GPU; leave device out.")
+        raise InputError(f"device={device!r} was passed, but torch finds no GPU; leave device out.")
     return torch
 
 
 def resolve_device(device: Any, *, worthwhile: bool) -> str:
-    """Resolve the device: "auto" is a GPU where `worthwhile` and torch finds one."""
+    """Return "cpu" or a torch device; "auto" is "cuda" if a GPU is `worthwhile` and torch finds one."""
     if not isinstance(device, str) or not (device in ("auto", "cpu") or device.startswith("cuda")):
-        raise InputError(f"device is {device!r}, but it must be 'auto', 'cpu' or a GPU of torch's, such as 'cuda'.")
+        raise InputError(f"device is {device!r}, but it must be 'auto', 'cpu' or a torch GPU, such as 'cuda'.")
     if device.startswith("cuda"):
         import_cuda(device)
         return device
@@ -115,7 +116,7 @@ def gpu_kernel_sums(
     if y is not None:
         y -= centre
     v, w = (None if one is None else torch.as_tensor(one, dtype=torch.float64, device=device) for one in weights)
-    w = v if Y is None else w
+    w = v if Y is None else w  # weights of the rows of X and of Y
     if isinstance(kernel, Gaussian) and device.startswith("cuda"):
         rows, columns = _gaussian(torch, kernel, x, y, v, w)
     else:
@@ -148,6 +149,7 @@ def gpu_weighted_kernel_sums(
     v, w = (None if one is None else torch.as_tensor(one, dtype=torch.float64, device=device) for one in weights)
 
     def weighted(counts: Any, weight: Any, at: slice) -> Any:
+        """Return the counts of the rows `at` in double precision, times the weight of each row."""
         values = counts[at].double()
         return values if weight is None else values * weight[at, None]
 
@@ -161,7 +163,7 @@ def gpu_weighted_kernel_sums(
 
 
 def _slices(rows: int) -> list[slice]:
-    """Cut rows into the sides of square tiles."""
+    """Cut rows into slices as long as the side of a square tile."""
     side = int(np.sqrt(_TILE))
     return [slice(k, k + side) for k in range(0, rows, side)]
 
@@ -182,6 +184,7 @@ def _gaussian(torch: Any, kernel: Gaussian, x: Any, y: Any, v: Any, w: Any) -> t
     scale = np.sqrt(_LOG2_E) / kernel.bandwidth
 
     def exponent(rows: Any, weight: Any) -> Any:
+        """Compute −‖x‖²/2 of scaled rows, alone and with the logarithm of each row's weight added."""
         half = -((rows * scale) ** 2).sum(dim=1) / 2
         return half, half if weight is None else half + torch.log2(weight.clamp(min=_LEAST_WEIGHT))
 
@@ -214,7 +217,10 @@ def _unweighted(sums: Any, weight: Any) -> Any:
 
 
 def _tiles(torch: Any, kernel: Gaussian | Laplace | Energy, x: Any, y: Any, v: Any, w: Any) -> tuple[Any, Any]:
-    """Sum in double precision, one tile after the other."""
+    """Compute row and column sums of K(x, y) in double precision, one tile after the other.
+
+    v and w are the weights of the rows x and y; None for equal weights.
+    """
     rows = torch.zeros(len(x), dtype=torch.float64, device=x.device)
     columns = torch.zeros(len(y), dtype=torch.float64, device=x.device)
     height = max(1, min(len(x), 8192))
@@ -230,8 +236,9 @@ def _tiles(torch: Any, kernel: Gaussian | Laplace | Energy, x: Any, y: Any, v: A
 
 
 def _values(torch: Any, kernel: Gaussian | Laplace | Energy, x: Any, y: Any) -> Any:
+    """Compute k(x_i, y_j) for all pairs of rows on the device."""
     if isinstance(kernel, Laplace):
         return torch.exp(torch.cdist(x, y, p=1.0) / -kernel.bandwidth)
-    # by differences: neighbours may lie far out
+    # from differences, because the faster matrix product loses the distance of close rows far from the origin
     distance = torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
     return torch.exp(distance**2 / (-2 * kernel.bandwidth**2)) if isinstance(kernel, Gaussian) else -distance

@@ -47,17 +47,17 @@ _SYMMETRIC = np.einsum("kj,ql->kqjl", np.eye(3), np.eye(3)) + np.einsum("kl,qj->
 
 
 def numerator(gram: Floats) -> Floats:
-    """Compute N = ⟨μ_U − μ_P, μ_T − μ_P⟩ of one Gram matrix or a stack of them."""
+    """Compute N = ⟨μ_U − μ_P, μ_T − μ_P⟩ of one Gram matrix ⟨μ_j, μ_k⟩ or a stack of them, shape (…, 3, 3)."""
     return np.asarray(gram[..., U, T] - gram[..., P, U] - gram[..., P, T] + gram[..., P, P])
 
 
 def separation(gram: Floats) -> Floats:
-    """Compute D = ‖μ_U − μ_P‖² of one Gram matrix or a stack of them."""
+    """Compute D = ‖μ_U − μ_P‖² of one Gram matrix ⟨μ_j, μ_k⟩ or a stack of them, shape (…, 3, 3)."""
     return np.asarray(gram[..., U, U] - 2 * gram[..., P, U] + gram[..., P, P])
 
 
 def ratio(gram: Floats) -> float:
-    """Compute R = ⟨a, b⟩/⟨a, a⟩, the projection of b on a; NaN where a vanishes. ⟨μ_T, μ_T⟩ is not needed."""
+    """Compute R = ⟨a, b⟩/⟨a, a⟩ with a = μ_U − μ_P and b = μ_T − μ_P; NaN where a = 0. ⟨μ_T, μ_T⟩ is not needed."""
     N, D = float(numerator(gram)), float(separation(gram))
     return N / D if D else float("nan")
 
@@ -72,6 +72,7 @@ def objective(gram: Floats, source_prior: float, gamma: ArrayLike) -> NDArray[np
 
     `gram` must hold ⟨μ_T, μ_T⟩. With unbiased entries L estimates a squared distance without bias, and can be negative.
     """
+    # coefficients of μ_P, μ_U and μ_T in Δ − γa, shape (3, number of γ)
     w = np.array([-source_prior, 1.0, -(1 - source_prior)])[:, None] - np.outer([-1.0, 1.0, 0.0], np.ravel(gamma))
     return np.einsum("jg,jk,kg->g", w, gram, w).reshape(np.shape(gamma))
 
@@ -99,17 +100,17 @@ class Embeddings:
         """Compute the influence of each row of P, U and T on Σ A_jk ⟨μ_j, μ_k⟩, for a symmetric `A`."""
         if self.influence is None:
             raise ValueError("only embeddings of all rows know the influence of single rows.")
-        return [2 * v @ A[k] for k, v in enumerate(self.influence)]
+        return [2 * v @ A[k] for k, v in enumerate(self.influence)]  # μ_k is in row k and in column k
 
     def variance(self, A: Floats) -> tuple[float, float]:
         """Compute the variance of Σ A_jk ⟨μ_j, μ_k⟩ for a symmetric `A`, and its Satterthwaite degrees of freedom."""
         if A[T, T] != 0 and np.isnan(self.gram[T, T]):
             raise ValueError("the norm of the target's mean was not computed; embed with target_norm=True.")
-        each = np.einsum("jk,pjklm,lm->p", A, self.parts, A)
-        total = max(float(each.sum()), 0.0)
-        if not (0 < total < np.inf):
+        part_variances = np.einsum("jk,pjklm,lm->p", A, self.parts, A)
+        total = max(float(part_variances.sum()), 0.0)
+        if not (0 < total < np.inf):  # zero, infinite or NaN
             return total, np.inf
-        return total, 1 / float(((each / total) ** 2 / self.freedom).sum())
+        return total, 1 / float(((part_variances / total) ** 2 / self.freedom).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +129,7 @@ class SourceEmbedding:
     def from_source(
         cls, source: Source, kernel: Kernel, precision: str = "float64", device: Device = "cpu"
     ) -> SourceEmbedding:
-        """Take P and U from a source."""
+        """Build the embedding of a source's samples P and U; nothing is computed yet."""
         positive, population = (
             EmbeddedSample(replace(source.rows, index=rows), mass, source.observation[rows])
             for rows, mass in ((source.positive, source.P.mass), (source.population, source.U.mass))
@@ -142,10 +143,13 @@ class SourceEmbedding:
         return self.device if isinstance(self.device, str) else "cpu"
 
     def sample(self, target: Target) -> EmbeddedSample:
-        """Number the target's observations; groups that are also in the source keep the source's number."""
-        of_source = np.full(int(target.observation.max()) + 1, -1)
-        np.maximum.at(of_source, target.observation, target.of_source)
-        number = np.where(of_source < 0, self.observations + np.arange(len(of_source)), of_source)
+        """Return the target as a sample; its groups that are also in the source keep the source's numbers.
+
+        `target.of_source` is the number in the source of each row's group, and −1 where the source does not have it.
+        """
+        source_number = np.full(int(target.observation.max()) + 1, -1)  # of each observation of the target
+        np.maximum.at(source_number, target.observation, target.of_source)
+        number = np.where(source_number < 0, self.observations + np.arange(len(source_number)), source_number)
         sample = EmbeddedSample(target.rows, target.mass, number[target.observation])
         if len(sample.distinct) < 2:
             raise InputError(
@@ -179,31 +183,34 @@ class SourceEmbedding:
         target_norm: bool = False,
         prior: Prior = None,
     ) -> Embeddings:
-        """Embed with every pair of rows, or with random features; ⟨μ_T, μ_T⟩ only with `target_norm`."""
+        """Embed with every pair of rows, or with random features; ⟨μ_T, μ_T⟩ only with `target_norm`.
+
+        `prior` is the influence of the rows on an estimate of the source prior, for its covariance with the matrix.
+        """
         samples = (self.positive, self.unlabeled, target)
         blocks = (*_TARGET_BLOCKS, (T, T)) if target_norm else _TARGET_BLOCKS
+        # sums[j, k] is μ_k at each row of sample j
         sums = {(T, T): np.zeros(len(target))} | _by_block(self.source_sums) | self._row_sums(samples, blocks)
         plug_in = np.array([[samples[j].mass @ sums[j, k] for k in range(3)] for j in range(3)])
         gram = plug_in
-        kept = {(j, k): np.ones(len(samples[j])) for j, k in sums}  # mass of the pairs that each row keeps
-        if statistic == "unbiased":
+        pair_mass = {(j, k): np.ones(len(samples[j])) for j, k in sums}  # mass of the pairs in the sum at each row
+        if statistic == "unbiased":  # without the pairs of an observation with itself
             for (j, k), own in (_by_block(self.source_self_pairs) | self._self_pairs(samples, blocks)).items():
                 if isinstance(self.kernel, RandomFeatures) and samples[j].is_ungrouped and samples[k].is_ungrouped:
                     own = own.averaged(samples[j].mass)  # as in sketches, which have no rows
                 sums[j, k] = sums[j, k] - own.sums
-                kept[j, k] -= own.mass
-            gram = np.array(
-                [[(samples[j].mass @ sums[j, k]) / (samples[j].mass @ kept[j, k]) for k in range(3)] for j in range(3)]
-            )
+                pair_mass[j, k] -= own.mass
+            means = {(j, k): (samples[j].mass @ sums[j, k]) / (samples[j].mass @ pair_mass[j, k]) for j, k in sums}
+            gram = np.array([[means[j, k] for k in range(3)] for j in range(3)])
         if not target_norm:
             plug_in[T, T] = gram[T, T] = np.nan
-        influence = _influence(samples, sums, kept, gram)
-        moves = np.zeros((3, 3))
+        influence = _influence(samples, sums, pair_mass, gram)
+        mean_covariance = np.zeros((3, 3))  # of the prior with the inner products of mean j (row) and mean k (column)
         if prior is not None:
-            of_observation = prior.of_observations(max(int(s.observation.max()) for s in samples) + 1)
-            moves = np.stack([of_observation[s.observation] @ v for s, v in zip(samples, influence, strict=True)])
+            prior_by = prior.of_observations(max(int(s.observation.max()) for s in samples) + 1)  # by observation
+            mean_covariance = np.stack([prior_by[s.observation] @ v for s, v in zip(samples, influence, strict=True)])
         estimates = (gram, plug_in, *_covariance(influence, samples))
-        prior_covariance = np.einsum("kq,kqab->ab", moves, _SYMMETRIC)
+        prior_covariance = np.einsum("kq,kqab->ab", mean_covariance, _SYMMETRIC)
         return self._embeddings(samples, prior, estimates, prior_covariance=prior_covariance, influence=influence)
 
     def embed_pairs(
@@ -220,7 +227,8 @@ class SourceEmbedding:
         blocks = (*_SOURCE_BLOCKS, *_TARGET_BLOCKS, (T, T))
         block_of = np.array([[0, 2, 3], [2, 1, 4], [3, 4, 5]])  # number of the block at each entry of the matrix
         gram = np.full((3, 3), np.nan)
-        each = np.zeros((max(int(s.observation.max()) for s in samples) + 1, len(blocks)))  # of every observation
+        # sums of z over the pairs of every observation, and of z² over all pairs, in each block
+        by_observation = np.zeros((max(int(s.observation.max()) for s in samples) + 1, len(blocks)))
         squares = np.zeros(len(blocks))
         for number, (j, k) in enumerate(blocks if target_norm else blocks[:-1]):
             X, Y = samples[j], samples[k]
@@ -237,18 +245,20 @@ class SourceEmbedding:
             z = (values - values.mean()) / len(values)
             squares[number] = (z**2).sum()
             for observation in (X.observation[left], Y.observation[right]):
-                each[:, number] += np.bincount(observation, z, len(each))
-        covariance = each.T @ each - np.diag(squares)
-        parts = covariance[block_of[:, :, None, None], block_of][None]
+                by_observation[:, number] += np.bincount(observation, z, len(by_observation))
+        covariance = by_observation.T @ by_observation - np.diag(squares)
+        parts = covariance[block_of[:, :, None, None], block_of][None]  # one part, from blocks to entries
         freedom = np.array([max(min(s.size for s in samples) - 1, 1e-12)])
-        moves = np.zeros(len(blocks)) if prior is None else prior.of_observations(len(each)) @ each
+        with_prior = np.zeros(len(blocks))  # covariance of each block with the estimate of the prior
+        if prior is not None:
+            with_prior = prior.of_observations(len(by_observation)) @ by_observation
         plug_in = np.full((3, 3), np.nan)  # a plug-in statistic has no incomplete form
-        return self._embeddings(samples, prior, (gram, plug_in, parts, freedom), prior_covariance=moves[block_of])
+        return self._embeddings(samples, prior, (gram, plug_in, parts, freedom), prior_covariance=with_prior[block_of])
 
     def _embeddings(
         self, samples: Sequence[EmbeddedSample], prior: Prior, estimates: Sequence[Floats], **others: Any
     ) -> Embeddings:
-        """Combine the Gram matrices, their covariance and its degrees of freedom with what is known of the samples."""
+        """Build Embeddings from `estimates` (gram, plug_in, parts, freedom) and what is known of the samples."""
         gram, plug_in, parts, freedom = estimates
         p, u, t = (len(sample) for sample in samples)
         others["prior_variance"] = 0.0 if prior is None else prior.variance
@@ -264,32 +274,33 @@ class SourceEmbedding:
 
         Observations are drawn as counts, so one pass over the kernel values serves every replicate. An observation in
         several samples is drawn once for all of them. Two draws of one observation are a pair that the unbiased
-        statistic skips, as it skips the diagonal.
+        statistic omits, as it omits the diagonal.
         """
         samples = (self.positive, self.unlabeled, target)
         counts = draw_counts(samples, self.observations, replicates, rng)
         own: dict[Block, SelfPairs] = {}
         if statistic == "unbiased":
             own = _by_block(self.source_self_pairs) | self._self_pairs(samples, _TARGET_BLOCKS)
-        totals = [sum_over_rows(s.mass, c, lambda w: w) for s, c in zip(samples, counts, strict=True)]
+        # Σ count·mass over the rows of each sample, for each replicate
+        totals = [sum_over_rows(s.mass, c, lambda count: count) for s, c in zip(samples, counts, strict=True)]
         gram = np.full((replicates, 3, 3), np.nan)
         for (j, k), sums in self._bootstrap_products(samples, counts).items():
-            mass, kept = samples[j].mass, totals[j] * totals[k]
-            if (j, k) in own:  # the rows of an observation are drawn equally often
+            mass, pair_mass = samples[j].mass, totals[j] * totals[k]
+            if (j, k) in own:  # count², since the rows of an observation are drawn equally often
                 sums -= sum_over_rows(mass * own[j, k].sums, counts[j], np.square)
-                kept = kept - sum_over_rows(mass * own[j, k].mass, counts[j], np.square)
+                pair_mass = pair_mass - sum_over_rows(mass * own[j, k].mass, counts[j], np.square)
             with np.errstate(invalid="ignore", divide="ignore"):  # no row of a tiny sample drawn: NaN
-                gram[:, j, k] = gram[:, k, j] = sums / np.where(kept > _ROUNDING, kept, 0.0)
-        moved = np.zeros(replicates)
+                gram[:, j, k] = gram[:, k, j] = sums / np.where(pair_mass > _ROUNDING, pair_mass, 0.0)
+        prior_change = np.zeros(replicates)
         if prior is not None:
-            for q, drawn in ((prior.positive, counts[P]), (prior.unlabeled, counts[U])):
-                moved += sum_over_rows(q, drawn, lambda w: w - 1.0)
-        return gram, moved
+            for influence, drawn in ((prior.positive, counts[P]), (prior.unlabeled, counts[U])):
+                prior_change += sum_over_rows(influence, drawn, lambda count: count - 1.0)
+        return gram, prior_change
 
     def _bootstrap_products(
         self, samples: Sequence[EmbeddedSample], counts: Sequence[NDArray[np.uint8]]
     ) -> dict[Block, Floats]:
-        """Compute ⟨μ_j, μ_k⟩ of each replicate, from all pairs, not divided by what was drawn."""
+        """Compute Σ mass·count·mass·count·k(x, y) over all pairs of rows, for each block (j, k) and each replicate."""
         blocks = (*_SOURCE_BLOCKS, *_TARGET_BLOCKS)
         if isinstance(z := self.kernel, RandomFeatures):
             pairs = zip(samples, counts, strict=True)
@@ -299,31 +310,31 @@ class SourceEmbedding:
         for j, k in blocks:
             X, Y = samples[j], samples[k]
             other = (None, None) if j == k else (Y.rows, counts[k])
-            given, weights = (self.kernel, X.rows, counts[j], *other), (X.weights, Y.weights)
+            arguments, weights = (self.kernel, X.rows, counts[j], *other), (X.weights, Y.weights)
             if self.feature_device == "cpu":
-                sums = weighted_kernel_sums(*given, weights=weights)
+                sums = weighted_kernel_sums(*arguments, weights=weights)
             else:
-                sums = gpu_weighted_kernel_sums(*given, weights=weights, device=self.feature_device)
-            products[j, k] = sums / (len(X) * len(Y))
+                sums = gpu_weighted_kernel_sums(*arguments, weights=weights, device=self.feature_device)
+            products[j, k] = sums / (len(X) * len(Y))  # weights are masses times the number of rows
         return products
 
     def _row_sums(self, samples: Sequence[EmbeddedSample], blocks: Sequence[Block]) -> dict[Block, Floats]:
-        """Compute μ_k at the rows of sample j and μ_j at those of k, for some (j, k)."""
+        """Compute μ_k at the rows of sample j, and μ_j at those of k, for each block (j, k)."""
         sums = {}
         if not isinstance(self.kernel, RandomFeatures):
             for j, k in blocks:
                 sums[j, k], sums[k, j] = self._pair_sums(samples[j], samples[k])
             return sums
         means = np.stack([*self.source_means, *self._feature_means(samples[T:])])
-        both = {*blocks, *((k, j) for j, k in blocks)}
+        both_orders = {*blocks, *((k, j) for j, k in blocks)}
         for j, sample in enumerate(samples):
-            others = sorted(k for i, k in both if i == j)
+            others = sorted(k for i, k in both_orders if i == j)
             values = feature_values(self.kernel, sample.rows, means[others], self.feature_device)
             sums.update({(j, k): values[:, column] for column, k in enumerate(others)})
         return sums
 
     def _feature_means(self, samples: Sequence[EmbeddedSample]) -> list[Floats]:
-        """Compute mean embeddings as vectors of random features."""
+        """Compute mean embeddings as vectors of random features; empty for other kernels."""
         if not isinstance(z := self.kernel, RandomFeatures):
             return []
         return [feature_mean(z, sample.rows, sample.mass, self.feature_device) for sample in samples]
@@ -337,15 +348,15 @@ class SourceEmbedding:
             rows, columns = kernel_sums(self.kernel, X.rows, other, dtype=dtype, weights=weights)
         else:
             rows, columns = gpu_kernel_sums(self.kernel, X.rows, other, weights=weights, device=self.device)
-        return rows / len(Y), columns / len(X)
+        return rows / len(Y), columns / len(X)  # weights are masses times the number of rows
 
     def _self_pairs(self, samples: Sequence[EmbeddedSample], blocks: Sequence[Block]) -> dict[Block, SelfPairs]:
-        """Compute the sums over pairs of one observation, for those of the blocks that have such pairs."""
+        """Compute the sums over pairs of an observation with itself, for those of the blocks that have such pairs."""
         own = {}
         for j, k in blocks:
-            both = self_pairs(self.kernel, samples[j], samples[k], np.dtype(self.precision))
-            if both is not None:
-                own[j, k], own[k, j] = both
+            at_both = self_pairs(self.kernel, samples[j], samples[k], np.dtype(self.precision))
+            if at_both is not None:
+                own[j, k], own[k, j] = at_both
         return own
 
 
@@ -355,14 +366,18 @@ def _by_block(table: Sequence[Sequence[_Entry | None]]) -> dict[Block, _Entry]:
 
 
 def _influence(
-    samples: Sequence[EmbeddedSample], sums: Mapping[Block, Floats], kept: Mapping[Block, Floats], gram: Floats
+    samples: Sequence[EmbeddedSample], sums: Mapping[Block, Floats], pair_mass: Mapping[Block, Floats], gram: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Compute the influence of each row of P, U and T on the inner products of its sample's mean with all means."""
+    """Compute the influence of each row of P, U and T on the inner products of its sample's mean with all means.
+
+    `sums[j, k]` are kernel sums at the rows of sample j over those of sample k, `pair_mass[j, k]` the mass of the pairs
+    in them.
+    """
     influence = []
     for j, sample in enumerate(samples):
-        # a row that keeps no pair gets the mean's value, and so no influence
+        # a row without pairs gets the mean's value, and so no influence
         means = [
-            np.where(kept[j, k] > _ROUNDING, sums[j, k] / np.maximum(kept[j, k], _ROUNDING), gram[j, k])
+            np.where(pair_mass[j, k] > _ROUNDING, sums[j, k] / np.maximum(pair_mass[j, k], _ROUNDING), gram[j, k])
             for k in range(3)
         ]
         values = np.stack(means, axis=1)
@@ -371,29 +386,30 @@ def _influence(
 
 
 def _covariance(influence: Sequence[Floats], samples: Sequence[EmbeddedSample]) -> tuple[Floats, Floats]:
-    """Compute the covariance of the Gram matrix's entries from the influence of each row.
+    """Compute the covariance of the Gram matrix's entries from the influence of each row, as `gram_covariance` does.
 
-    Observations are independent, so the squares of their influences add up, each the sum over its rows; an observation
-    in two samples has one influence on both, whence the cross terms.
+    The influence of an observation is the sum over its rows. Observations are independent, so the squares of their
+    influences add up; an observation in two samples moves both means, which gives the cross terms.
     """
-    each = [sample.sum_by_observation(v) for sample, v in zip(samples, influence, strict=True)]
-    squares = [v.T @ v for _, v in each]
+    summed = [sample.sum_by_observation(v) for sample, v in zip(samples, influence, strict=True)]
+    squares = [v.T @ v for _, v in summed]
     products = {}
     for j, k in ((P, U), (P, T), (U, T)):
-        (numbers, v), (others, w) = each[j], each[k]
-        _, at, to = np.intersect1d(numbers, others, assume_unique=True, return_indices=True)
-        if len(at):
-            products[j, k] = v[at].T @ w[to]
+        (j_numbers, v), (k_numbers, w) = summed[j], summed[k]
+        _, at_j, at_k = np.intersect1d(j_numbers, k_numbers, assume_unique=True, return_indices=True)
+        if len(at_j):
+            products[j, k] = v[at_j].T @ w[at_k]
     return gram_covariance(squares, products, [sample.size for sample in samples])
 
 
 def gram_covariance(
     squares: Sequence[Floats], products: Mapping[Block, Floats], sizes: Sequence[float]
 ) -> tuple[Floats, Floats]:
-    """Compute the covariance of the Gram matrix's entries, by parts, and the degrees of freedom of each.
+    """Compute the covariance of the Gram matrix's entries, by parts, and the degrees of freedom of each part.
 
-    `squares` are sums of v vᵀ over the observations of each sample, v the influence of one on the inner products with
-    the three means; `products` are those of two samples with observations in common; `sizes` are effective sizes.
+    `squares` are sums of v vᵀ over the observations of each sample, where v is an observation's influence on the inner
+    products of its sample's mean with the three means; `products` are the sums of v wᵀ over the observations that two
+    samples have in common; `sizes` are effective sample sizes.
     """
     parts = [np.einsum("qr,qab,rcd->abcd", square, _SYMMETRIC[k], _SYMMETRIC[k]) for k, square in enumerate(squares)]
     freedom = [max(size - 1, _ROUNDING) for size in sizes]

@@ -52,23 +52,23 @@ class FeatureMoments:
 
     @classmethod
     def from_rows(cls, features: RandomFeatures, parts: Iterable[Weighted]) -> FeatureMoments:
-        """Add up rows that come in parts, on all cores, with memory for a few blocks of them."""
+        """Compute the moments of rows that come in parts, on all cores, with memory for a few blocks of rows."""
         D = features.size
         workers = max(1, min(threads.available(), _THREAD_BYTES // (8 * D * D)))
-        sums = [_Accumulator(features) for _ in range(workers)]
-        running: list[Future[None]] = []  # one of each accumulator
+        accumulators = [_Accumulator(features) for _ in range(workers)]
+        running: list[Future[None]] = []  # the last task of each accumulator
         with threads.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
             for number, (rows, weights) in enumerate(_blocks(parts, features.block)):
                 at = number % workers
                 if number >= workers:
-                    running[at].result()
-                running[at : at + 1] = [pool.submit(sums[at].add, rows, weights)]
+                    running[at].result()  # an accumulator is used by one thread at a time
+                running[at : at + 1] = [pool.submit(accumulators[at].add, rows, weights)]
             for future in running:
-                future.result()
-        return reduce(add, [accumulator.moments() for accumulator in sums])
+                future.result()  # raises the task's error, if any
+        return reduce(add, [accumulator.moments() for accumulator in accumulators])
 
     def __add__(self, other: FeatureMoments) -> FeatureMoments:
-        """Merge two samples."""
+        """Return the moments of two samples together; independent noise adds up by its variance."""
         names = ("rows", "weight", "squares", "total", "squared_total", "product")
         sums = {name: getattr(self, name) + getattr(other, name) for name in names}
         return FeatureMoments(**sums, noise=float(np.hypot(self.noise, other.noise)))
@@ -85,11 +85,12 @@ class FeatureMoments:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether some row has a weight other than 1."""
+        """Whether some row has a weight other than 1: otherwise the numbers of rows, Σ w and Σ w² are equal."""
         return not self.rows == self.weight == self.squares
 
     @property
     def has_equal_weights(self) -> bool:
+        """Whether all rows have the same weight, up to rounding: only then rows·Σ w² = (Σ w)²."""
         return abs(self.rows * self.self_pair_mass - 1) < _EQUAL
 
     @property
@@ -102,6 +103,7 @@ class _Accumulator:
     """Sums that one thread adds to at a time."""
 
     def __init__(self, features: RandomFeatures) -> None:
+        """Allocate sums of zero, and a buffer for the features of one block of rows."""
         D = features.size
         self.features, self.buffer = features, features.buffer(features.block)  # allocating for every block is slow
         self.rows, self.weight, self.squares = 0, 0.0, 0.0
@@ -109,6 +111,7 @@ class _Accumulator:
         self.product = np.zeros((D, D), order="F")
 
     def add(self, rows: Floats, weights: Floats | None) -> None:
+        """Add a block of rows; `weights` None stands for weights of 1."""
         z = self.features.map(rows, self.buffer)
         self.rows += len(rows)
         if weights is None:
@@ -121,12 +124,13 @@ class _Accumulator:
             self.weight += float(weights.sum())
             self.squares += float(weights @ weights)
             self.total += weights @ z
-            z *= weights[:, None]
+            z *= weights[:, None]  # from here on w·z
             self.squared_total += weights @ z
-        # half the work of zᵀz: one triangle, in place
+        # adds zᵀz in place; only the upper triangle is computed, which is half the work
         self.product = dsyrk(1.0, z.T, beta=1.0, c=self.product, overwrite_c=True)
 
     def moments(self) -> FeatureMoments:
+        """Return the sums so far, with the second moment as a full symmetric matrix."""
         upper = np.triu(self.product, 1)
         product = upper + upper.T
         np.fill_diagonal(product, np.diagonal(self.product))
@@ -134,6 +138,7 @@ class _Accumulator:
 
 
 def _blocks(parts: Iterable[Weighted], size: int) -> Iterator[Weighted]:
+    """Cut parts into blocks of at most `size` rows with their weights."""
     for rows, weights in parts:
         for k in range(0, len(rows), size):
             yield rows[k : k + size], None if weights is None else weights[k : k + size]
@@ -157,12 +162,13 @@ def embed_moments(
         np.array([moments.noise / sample.weight if k in means else 0.0 for k, sample in enumerate(samples)])
         for moments, means in ((positive, (P, U) if censoring else (P,)), (unlabeled, (U,)), (target, (T,)))
     ]
-    H = np.sum([np.outer(each, each) for each in noise], axis=0)  # covariance of the means' noise, of each coordinate
-    plug_in = M @ M.T - features.size * H
-    own = np.diag([sample.self_pair_mass for sample in samples])
-    if censoring:  # Σ mass in P · mass in U
+    # covariance of the noise in the three means, the same for each coordinate
+    H = np.sum([np.outer(deviation, deviation) for deviation in noise], axis=0)
+    plug_in = M @ M.T - features.size * H  # without the expected product of the noise
+    own = np.diag([sample.self_pair_mass for sample in samples])  # mass of self-pairs; their kernel value is ‖z‖² = 1
+    if censoring:  # Σ mass in P · mass in U, over the rows of P
         own[P, U] = own[U, P] = positive.squares / (positive.weight * population.weight)
-    if statistic == "plug-in":
+    if statistic == "plug-in":  # which includes self-pairs
         own[:] = 0.0
 
     U_rows = [(unlabeled, own[U], U_noise)]
@@ -170,24 +176,27 @@ def embed_moments(
         U_rows = [(positive, np.array([own[P, P], own[U, U], 0.0]), P_noise), (unlabeled, own[U] * (0, 1, 0), U_noise)]
     all_rows = [(positive, own[P], P_noise)], U_rows, [(target, own[T], T_noise)]
     influence = [_influence(M, sample, rows) for sample, rows in zip(samples, all_rows, strict=True)]
-    squares = [np.sum([rows.products(rows) for rows in of_sample], axis=0) for of_sample in influence]
-    products = {(P, U): influence[P][0].products(influence[U][0])} if censoring else {}
+    squares = [np.sum([part.products(part) for part in of_sample], axis=0) for of_sample in influence]
+    products = {(P, U): influence[P][0].products(influence[U][0])} if censoring else {}  # rows of P, in both samples
     gram = (plug_in - own) / (1 - own)
     parts, freedom = gram_covariance(squares, products, [sample.size for sample in samples])
     if H.any():
         parts = np.concatenate([parts, _noise_covariance(gram, H, features.size)[None]])
-        freedom = np.append(freedom, np.inf)  # it is known
+        freedom = np.append(freedom, np.inf)  # the variance of the noise is known exactly
     sizes, shared = (positive.rows, population.rows, target.rows), positive.rows if censoring else 0
     is_iid = all(sample.has_equal_weights for sample in samples)
     return Embeddings(gram, plug_in, parts, freedom, sizes, shared, features, is_iid=is_iid)
 
 
 def _noise_covariance(gram: Floats, H: Floats, size: int) -> Floats:
-    """Compute the covariance of (M + η)(M + η)ᵀ − DH, where the columns of η are independent and normal with H."""
+    """Compute the covariance of the entries of (M + η)(M + η)ᵀ − DH, shape (3, 3, 3, 3).
+
+    The D = `size` columns of the noise η are independent and normal with covariance H; `gram` is MMᵀ.
+    """
     G = _positive_semidefinite(gram)
-    first = np.einsum("ac,bd->abcd", H, G + size / 2 * H)  # the second term is of η ηᵀ
-    first = first + first.transpose(1, 0, 3, 2)
-    return np.asarray(first + first.transpose(0, 1, 3, 2))
+    terms = np.einsum("ac,bd->abcd", H, G + size / 2 * H)  # of Mηᵀ and of ηηᵀ; the other index orders follow
+    terms = terms + terms.transpose(1, 0, 3, 2)
+    return np.asarray(terms + terms.transpose(0, 1, 3, 2))
 
 
 def _positive_semidefinite(A: Floats) -> Floats:
@@ -200,19 +209,23 @@ class _Influence(NamedTuple):
     """Influence of rows on the inner products of their sample's mean with the three means, factor·w·(Mz − centre)."""
 
     moments: FeatureMoments  # of the rows
-    M: Floats
-    noise_product: Floats
-    centre: Floats
-    factor: Floats
+    M: Floats  # the three means, shape (3, D)
+    noise_product: Floats  # expected product of the noise in the rows' mean and that in each of the three means
+    centre: Floats  # shape (3,)
+    factor: Floats  # shape (3,)
 
     def products(self, other: _Influence) -> Floats:
-        """Compute Σ v uᵀ over the rows, v their influence here and u that as rows of another sample."""
+        """Compute Σ v uᵀ over the rows, shape (3, 3): v is their influence here, u their influence by `other`.
+
+        `other` has the same rows, as members of another sample, or is this object.
+        """
+        # Σ w² Mz, and Σ w² Mz(Mz)ᵀ
         first, second = self.M @ self.moments.squared_total, self.M @ self.moments.product @ self.M.T
         first = first - self.moments.squares * self.noise_product
         centred = second - np.outer(first, other.centre) - np.outer(self.centre, first)
         centred += self.moments.squares * np.outer(self.centre, other.centre)
         if self.moments.noise:
-            # noise of the second moment moves vᵀ(…)v by √2·noise·‖Mᵀv‖²: one such error is added, on the safe side
+            # noise in the second moment changes vᵀ(…)v by √2·noise·‖Mᵀv‖²; one such error is added, to be conservative
             centred += np.sqrt(2) * self.moments.noise * self.M @ self.M.T
         if self.moments.noise and other is self:
             centred = _positive_semidefinite(centred)
@@ -222,9 +235,11 @@ class _Influence(NamedTuple):
 def _influence(
     M: Floats, sample: FeatureMoments, parts: Sequence[tuple[FeatureMoments, Floats, Floats]]
 ) -> list[_Influence]:
-    """Centre the three means at the rows of a sample, without their self-pairs: (Mz − own)/(1 − own).
+    """Return the influence of each part of a sample's rows on the inner products of its mean with the three means.
 
-    The rows come in parts: their moments, the mass of their self-pairs in each mean, and the noise in each mean.
+    Without self-pairs, the three means at a row are (Mz − own)/(1 − own); they are centred at their mean over the
+    sample. Each of `parts` has the moments of rows, the mass `own` of their self-pairs in each mean, and the noise in
+    each mean.
     """
     # expected product of the noise in the rows' mean and the same noise in the three means
     products = [len(rows.total) * noise * rows.noise / rows.weight for rows, _, noise in parts]
@@ -234,7 +249,7 @@ def _influence(
     mean = (
         np.sum([rows.weight * value for (rows, _, _), value in zip(parts, means, strict=True)], axis=0) / sample.weight
     )
-    correction = np.sqrt(sample.size / max(sample.size - 1, 1))  # for a spread about a mean of as many rows
+    correction = np.sqrt(sample.size / max(sample.size - 1, 1))  # √(n/(n−1)), for a spread about the sample's own mean
     return [
         _Influence(rows, M, product, own + (1 - own) * mean, correction / (sample.weight * (1 - own)))
         for (rows, own, _), product in zip(parts, products, strict=True)

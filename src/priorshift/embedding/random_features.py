@@ -38,7 +38,7 @@ LEAST_FEATURES = 16
 _EXACT_ROWS: dict[type[Any], tuple[int, int]] = {Gaussian: (100_000, 4_000_000), Laplace: (30_000, 1_000_000)}
 _CELLS = 2**17  # features held at a time: 1 MB, which stay in the cache
 _GPU_CELLS = 2**26  # features held at a time on a GPU: half a gigabyte
-_AHEAD = 4  # blocks for each thread, whose results may wait to be added up
+_AHEAD = 4  # blocks for each thread that are computed before their results are added up
 Buffer = tuple[Floats, Floats]  # for the features of rows, and for tangents on the way to them
 
 
@@ -71,10 +71,12 @@ class RandomFeatures:
 
     @property
     def name(self) -> str:
+        """Name in results: that of the approximated kernel, with the number of features."""
         return f"{self.kernel.name} ({self.size} random features)"
 
     @property
     def bandwidth(self) -> float:
+        """Bandwidth of the approximated kernel."""
         return self.kernel.bandwidth
 
     @property
@@ -87,9 +89,9 @@ class RandomFeatures:
         return np.empty((rows, self.size)), np.empty((rows, self.size // 2))
 
     def map(self, X: Floats, buffer: Buffer | None = None) -> Floats:
-        """Compute z of each row, shape (rows, D), in a buffer for as many rows or more where one is given."""
+        """Compute z of each row, shape (rows, D); a `buffer` for at least as many rows is overwritten and returned."""
         K = self.frequencies.shape[1]
-        scale = 1 / np.sqrt(K)
+        scale = 1 / np.sqrt(K)  # so that ‖z‖ = 1, since cos² + sin² = 1 for each of K frequencies
         z, t = (array[: len(X)] for array in buffer or self.buffer(len(X)))
         cos, sin = z[:, :K], z[:, K:]
         # with t = tan(a/2), cos a = 2/(1+t²) − 1 and sin a = 2t/(1+t²): one slow function in place of two
@@ -108,19 +110,23 @@ class RandomFeatures:
         return RandomFeatures(self.kernel, frequencies)
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
+        """Compute z(x_i)·z(y_j) for all pairs of rows."""
         return self.map(X) @ self.map(Y).T
 
     def paired(self, X: Floats, Y: Floats) -> Floats:
+        """Compute z(x_i)·z(y_i), row by row: the mean of cos ω·(x − y), which is exactly 1 at x = y."""
         values = np.empty(len(X))
-        for k in range(0, len(X), self.block):  # the mean of cos ω·(x − y), which is 1 at x = y
+        for k in range(0, len(X), self.block):
             at = slice(k, k + self.block)
             values[at] = np.cos((X[at] - Y[at]) @ self.frequencies).mean(axis=1)
         return values
 
     def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
-        return Strip(self.map(X).astype(dtype), np.ones(len(X), dtype), 0.0)
+        """Map rows to features, with weights of 1."""
+        return Strip(self.map(X).astype(dtype), weights=np.ones(len(X), dtype), reach=0.0)
 
     def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
+        """Fill `out` with z(x_i)·z(y_j); False says that no weights have to be applied."""
         np.dot(A.rows, B.rows.T, out=out)
         return False
 
@@ -139,17 +145,20 @@ def kernel_details(kernel: Kernel) -> dict[str, Any]:
 
 
 def uses_random_features(embedding: str, kernel: Kernel, rows: int, device: str, *, exact: bool = False) -> bool:
-    """Decide whether to use random features; "auto" does for many source rows, unless `exact` is needed."""
+    """Decide whether to use random features: with `embedding` "auto", for many source rows unless `exact` is needed."""
     if embedding == "random-features":
         return True
     if embedding == "exact" or exact or type(kernel) not in _EXACT_ROWS:
         return False
-    on_cpu, on_gpu = _EXACT_ROWS[type(kernel)]
-    return rows > (on_cpu if device == "cpu" else on_gpu)
+    cpu_limit, gpu_limit = _EXACT_ROWS[type(kernel)]
+    return rows > (cpu_limit if device == "cpu" else gpu_limit)
 
 
 def _orthogonal(columns: int, count: int, rng: np.random.Generator) -> Floats:
-    """Draw directions, orthogonal in blocks of as many as there are columns, with the lengths of normal vectors."""
+    """Draw `count` frequencies of a Gaussian kernel with bandwidth 1, shape (columns, count) (Yu et al. 2016).
+
+    Directions are orthogonal in blocks of as many as there are columns; lengths are those of standard normal vectors.
+    """
     blocks = []
     for start in range(0, count, columns):
         width = min(columns, count - start)
@@ -170,6 +179,7 @@ def bootstrap_means(
     """Compute Σ count·mass·z(x) for each column of the counts, shape (replicates, D)."""
 
     def block_sums(z: Any, at: slice, to_device: Callable[[Floats], Any]) -> Any:
+        """Compute the sums over the rows `at`, whose features are z."""
         return to_device((counts[at] * mass[at, None]).T) @ z
 
     parts = _map_blocks(features, rows, device, block_sums)
@@ -185,13 +195,17 @@ def feature_values(features: RandomFeatures, rows: Rows, means: Floats, device: 
 def _map_blocks(
     features: RandomFeatures, rows: Rows, device: str, work: Callable[[Any, slice, Callable[[Floats], Any]], Any]
 ) -> Iterator[Floats]:
-    """Yield ``work(z, at, to_device)`` for each block of rows in order; z are its features on the device."""
+    """Yield ``work(z, at, to_device)`` for each block of rows in order.
+
+    z are the features of the block on the device, `at` is the slice of its rows, and `to_device` moves an array to z.
+    """
     if device != "cpu":
         for at, z in _on_gpu(features, rows, device):
             yield work(z, at, z.new_tensor).cpu().numpy()
         return
 
     def task(at: slice) -> Floats:
+        """Run `work` on the CPU for one block."""
         return np.asarray(work(features.map(rows[at]), at, np.asarray))
 
     blocks = [slice(k, min(k + features.block, len(rows))) for k in range(0, len(rows), features.block)]
@@ -199,10 +213,10 @@ def _map_blocks(
     if workers == 1:
         yield from map(task, blocks)
         return
-    left = iter(blocks)
+    remaining = iter(blocks)
     with threads.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-        while some := list(islice(left, _AHEAD * workers)):
-            yield from pool.map(task, some)
+        while batch := list(islice(remaining, _AHEAD * workers)):  # bounds the results held in memory
+            yield from pool.map(task, batch)
 
 
 def _on_gpu(features: RandomFeatures, rows: Rows, device: str) -> Iterator[tuple[slice, Any]]:

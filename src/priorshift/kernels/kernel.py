@@ -25,16 +25,16 @@ from priorshift.io.scaling import Rows
 
 @dataclass(frozen=True, eq=False)
 class Strip:
-    """Consecutive rows, prepared for tiles."""
+    """Consecutive rows, prepared for tiles; "far" rows have a norm too large for the fast route."""
 
     rows: NDArray[Any]  # scaled
-    weights: NDArray[Any]  # w
-    reach: float  # largest exponent of rows that are not far out
-    far: Any = ()  # indices of rows that are far out, which are zero in `rows` and have the weight 1
-    outliers: Any = ()  # their values, in double precision
+    weights: NDArray[Any]  # w in k(x_i, y_j) = w_i E_ij w_j
+    reach: float  # largest ‖x‖²/2 of scaled rows that are not far
+    far: Any = ()  # increasing indices of far rows, which are zero in `rows` and have the weight 1
+    outliers: Any = ()  # values of the far rows, in double precision
 
     def all_rows(self) -> NDArray[Any]:
-        """Return all rows, outliers included."""
+        """Return all rows, with the far rows put back in place."""
         if not len(self.far):
             return self.rows
         rows = self.rows.astype(np.float64)
@@ -42,9 +42,9 @@ class Strip:
         return rows
 
     def first(self, count: int) -> Strip:
-        """Return the strip of the first rows."""
-        near = int(np.searchsorted(self.far, count))
-        return Strip(self.rows[:count], self.weights[:count], self.reach, self.far[:near], self.outliers[:near])
+        """Return the strip of the first `count` rows."""
+        far = int(np.searchsorted(self.far, count))  # number of far rows among them; `far` is sorted
+        return Strip(self.rows[:count], self.weights[:count], self.reach, self.far[:far], self.outliers[:far])
 
 
 class Kernel(Protocol):
@@ -86,7 +86,7 @@ class Kernel(Protocol):
         """Fill `out` with E, k(x_i, y_j) = w_i E_ij w_j, and return True; or with k itself, and return False."""
 
 
-_PAIRED_ROWS = 64  # rows of a block, of whose kernel matrix only the diagonal is used
+_PAIRED_ROWS = 64  # rows of a block in `paired` of a user's function; only the diagonal of its matrix is used
 
 
 class _PlainKernel:
@@ -97,9 +97,11 @@ class _PlainKernel:
     stationary: ClassVar[bool] = True
 
     def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
-        return Strip(X, np.ones(len(X), dtype), 0.0)
+        """Return the rows as they are, with weights of 1."""
+        return Strip(X, weights=np.ones(len(X), dtype), reach=0.0)
 
     def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
+        """Fill `out` with k(x_i, y_j) itself; False says that no weights have to be applied."""
         out[...] = self(A.rows, B.rows)  # type: ignore[operator]
         return False
 
@@ -121,9 +123,11 @@ class Laplace(_PlainKernel):
     metric: ClassVar[Any] = "cityblock"  # of scipy's cdist
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_j) for all pairs of rows."""
         return np.exp(cdist(X, Y, "cityblock") / -self.bandwidth)
 
     def paired(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_i), row by row."""
         return np.exp(np.abs(X - Y).sum(axis=1) / -self.bandwidth)
 
     def squared(self) -> Laplace:
@@ -152,9 +156,11 @@ class Energy(_PlainKernel):
     nonnegative: ClassVar[bool] = False
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
+        """Compute −‖x_i − y_j‖ for all pairs of rows."""
         return -cdist(X, Y)
 
     def paired(self, X: Floats, Y: Floats) -> Floats:
+        """Compute −‖x_i − y_i‖, row by row."""
         return -np.sqrt(((X - Y) ** 2).sum(axis=1))
 
 
@@ -185,10 +191,11 @@ class FromFunction(_PlainKernel):
 
     @property
     def name(self) -> str:
-        """The function's name."""
+        """Name of the function, or of its class where it has none."""
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_j) for all pairs of rows, and check that the function returned such a matrix."""
         try:
             values = np.asarray(self.function(X, Y), dtype=float)
         except (TypeError, ValueError) as error:
@@ -199,6 +206,7 @@ class FromFunction(_PlainKernel):
         return values
 
     def paired(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_i), row by row, as the diagonals of small matrices; empty without rows."""
         blocks = (slice(k, k + _PAIRED_ROWS) for k in range(0, len(X), _PAIRED_ROWS))
         return np.concatenate([np.empty(0), *(np.diagonal(self(X[block], Y[block])) for block in blocks)])
 
@@ -208,8 +216,8 @@ _LOG2_E = 1 / log(2)
 # neither overflow nor lose digits: 2**1000 fits a double; in single precision an exponent of 32
 # still leaves the kernel value exact to 2e-6, and typical data stay below 5.
 _REACH = {np.dtype(np.float64): 1000.0, np.dtype(np.float32): 32.0}
-_FEW = 4  # one row in four may be too far out for that, and is treated separately; with more, all are
-_NOTHING = -1e4  # exponent of a kernel value that is zero in either precision
+_FEW = 4  # up to one row in four may be too far out for that and is treated separately; with more, all rows are
+_NOTHING = -1e4  # exponent of base 2 whose power is zero in either precision
 
 
 @dataclass(frozen=True)
@@ -229,9 +237,11 @@ class Gaussian(_PlainKernel):
     metric: ClassVar[Any] = "euclidean"
 
     def __call__(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_j) for all pairs of rows."""
         return np.exp(cdist(X, Y, "sqeuclidean") / (-2 * self.bandwidth**2))
 
     def paired(self, X: Floats, Y: Floats) -> Floats:
+        """Compute k(x_i, y_i), row by row."""
         return np.exp(((X - Y) ** 2).sum(axis=1) / (-2 * self.bandwidth**2))
 
     def squared(self) -> Gaussian:
@@ -239,18 +249,23 @@ class Gaussian(_PlainKernel):
         return Gaussian(float(self.bandwidth / np.sqrt(2)))
 
     def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
+        """Scale rows by √(log₂e)/h, so that k(x, y) = 2^(−‖x−y‖²/2), and compute the weights w = 2^(−‖x‖²/2).
+
+        Rows far from the origin are set aside as outliers; with many of them, the strip excludes the fast route.
+        """
         rows = X * (np.sqrt(_LOG2_E) / self.bandwidth)
-        half = np.einsum("ij,ij->i", rows, rows) / 2
-        far = np.flatnonzero(half > _REACH[dtype] / 2)
-        if len(far) > len(half) / _FEW:
-            return Strip(rows, np.ones(len(half), dtype), np.inf)
+        half_norms = np.einsum("ij,ij->i", rows, rows) / 2  # ‖x‖²/2
+        far = np.flatnonzero(half_norms > _REACH[dtype] / 2)
+        if len(far) > len(half_norms) / _FEW:
+            return Strip(rows, np.ones(len(half_norms), dtype), reach=np.inf)
         outliers = rows[far]
-        rows[far] = half[far] = 0.0
-        return Strip(rows.astype(dtype), np.exp2(-half).astype(dtype), float(half.max()), far, outliers)
+        rows[far] = half_norms[far] = 0.0
+        return Strip(rows.astype(dtype), np.exp2(-half_norms).astype(dtype), float(half_norms.max()), far, outliers)
 
     def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
+        """Fill `out` with 2^(x·y) and return True, or with k itself and return False where 2^(x·y) may overflow."""
         # exp(−‖x−y‖²/2h²) = w_x · 2^(x·y) · w_y: the norms cost nothing, since the weights enter the sums.
-        # (Base 2, because numpy's exp2 is the faster of the two.)
+        # (Base 2, because numpy's exp2 is faster than its exp.)
         if A.reach + B.reach <= _REACH[out.dtype]:
             np.dot(A.rows, B.rows.T, out=out)
             _place_outliers(A, B, out)
@@ -261,7 +276,7 @@ class Gaussian(_PlainKernel):
 
 
 def _place_outliers(A: Strip, B: Strip, out: NDArray[Any]) -> None:
-    """Fill in the exponents of rows that are far out; two of them may be neighbours."""
+    """Write the exponents of pairs with far rows into `out`; two far rows may be close to each other."""
     if len(A.far):
         out[A.far] = _exponents(A.outliers, B.rows)
     if len(B.far):
@@ -271,9 +286,9 @@ def _place_outliers(A: Strip, B: Strip, out: NDArray[Any]) -> None:
 
 
 def _exponents(outliers: Floats, rows: NDArray[Any]) -> Floats:
-    """Compute x·y − ‖x‖²/2, bounded from below."""
-    half = np.einsum("ij,ij->i", outliers, outliers) / 2
-    return np.maximum(outliers @ rows.T.astype(np.float64) - half[:, None], _NOTHING)
+    """Compute x·y − ‖x‖²/2 for outliers x, whose weight is 1, and rows y; bounded from below."""
+    half_norms = np.einsum("ij,ij->i", outliers, outliers) / 2
+    return np.maximum(outliers @ rows.T.astype(np.float64) - half_norms[:, None], _NOTHING)
 
 
 _MEDIAN_ROWS = 1000  # rows from which a median distance is taken: about half a million pairs
@@ -309,10 +324,10 @@ def bandwidth_from_gamma(gamma: float, kernel: str = "gaussian") -> float:
 
 
 def make_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats, features: int) -> Kernel:
-    """Build the kernel; a rule for the bandwidth is applied to rows of the population sample.
+    """Build the kernel by its name, or check one that a user passed; `rows` are those of the population sample.
 
-    "dimension" is the paper's τ = 1/p, "median" the median distance between rows, "variance" the median of those
-    that are not zero, whose multiples are compared later.
+    `bandwidth` is a number or a rule: "dimension" is the paper's τ = 1/p for p `features`, "median" the median distance
+    between rows, and "variance" the median of the distances above zero, whose multiples are compared later.
     """
     if not isinstance(kernel, str):
         return _check_own_kernel(kernel, bandwidth, rows)
@@ -321,24 +336,24 @@ def make_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats, featur
         if bandwidth != "dimension":  # the default
             raise InputError(f"bandwidth is {bandwidth!r}, but the kernel 'energy' has none; leave it out.")
         return Energy()
-    kind = _KERNELS[kernel]
+    kernel_class = _KERNELS[kernel]
     if bandwidth == "dimension":
-        return kind(bandwidth_from_gamma(1 / features, kernel))
+        return kernel_class(bandwidth_from_gamma(1 / features, kernel))
     if bandwidth not in _BANDWIDTH_RULES:
-        return kind(check_bandwidth(bandwidth, f"one of {', '.join(map(repr, _BANDWIDTH_RULES))}"))
-    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MEDIAN_ROWS)).astype(int)]
-    distances = cdist(some, some, kind.metric)[np.triu_indices(len(some), 1)]
+        return kernel_class(check_bandwidth(bandwidth, f"one of {', '.join(map(repr, _BANDWIDTH_RULES))}"))
+    subsample = rows[np.linspace(0, len(rows) - 1, min(len(rows), _MEDIAN_ROWS)).astype(int)]  # evenly spaced
+    distances = cdist(subsample, subsample, kernel_class.metric)[np.triu_indices(len(subsample), 1)]  # each pair once
     if bandwidth == "variance":
         distances = distances[distances > 0]
     h = float(np.median(distances)) if distances.size else 0.0
     if h == 0:
-        why = "at least half of the pairs of source rows are identical"
-        raise InputError(f"bandwidth={bandwidth!r} gives 0, because {why}; pass a number or 'dimension'.")
-    return kind(h)
+        reason = "at least half of the pairs of source rows are identical"
+        raise InputError(f"bandwidth={bandwidth!r} gives 0, because {reason}; pass a number or 'dimension'.")
+    return kernel_class(h)
 
 
 def _check_own_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats) -> Kernel:
-    """Check a kernel object or a function k(X, Y) that a user passes."""
+    """Check a kernel object or a function k(X, Y) that a user passed, on some rows; return it as a kernel."""
     if isinstance(kernel, type) or not callable(kernel):
         raise InputError(
             f"kernel is {kernel!r}, but it must be one of {', '.join(map(repr, KERNELS))}, a kernel such as "
@@ -346,8 +361,8 @@ def _check_own_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats) 
         )
     if bandwidth != "dimension":
         raise InputError(f"bandwidth is {bandwidth!r}, but a kernel object has its own; set it there.")
-    needed = ("paired", "strip", "tile", "name", "bandwidth", "bound", "nonnegative", "stationary")
-    if not all(hasattr(kernel, name) for name in needed):
+    members = ("paired", "strip", "tile", "name", "bandwidth", "bound", "nonnegative", "stationary")
+    if not all(hasattr(kernel, name) for name in members):  # not a complete `Kernel`, so a plain function
         kernel = FromFunction(kernel)
     if isinstance(kernel, FromFunction):
         values = kernel(rows[:_PAIRED_ROWS], rows[:_PAIRED_ROWS])

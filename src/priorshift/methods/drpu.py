@@ -156,7 +156,7 @@ class DRPU(TargetPriorEstimator):
         halves = Split.from_source(rows, source, held_out)
         known = is_known(self.source_prior)
         self.alpha_ = self.model_ = self.held_out_divergence_ = None
-        score: Model
+        score: Model  # a function of rows that orders them, most like positives last
         if self.model is None:
             import_torch()
             if known:
@@ -170,24 +170,25 @@ class DRPU(TargetPriorEstimator):
             y = np.repeat([1, 0], [len(halves.positive), len(halves.unlabeled)])
             self.model_ = seeded(clone(self.model), rng).fit(np.concatenate([halves.positive, halves.unlabeled]), y)
             score = ModelScore(self.model_)
-        P, U = (sample[held_out[sample]] for sample in (source.positive, source.population))
-        self._positive = _scores(score(halves.held_positive), source, P)
-        population = _scores(score(halves.held_unlabeled), source, U)
+        P, U = (sample[held_out[sample]] for sample in (source.positive, source.population))  # held-out row numbers
+        self._positive = _sample_scores(score(halves.held_positive), source, P)
+        population = _sample_scores(score(halves.held_unlabeled), source, U)
         self._score, self._sizes = score, source.sizes
         self.least_share_ = self._trusted_share(self._positive.observations)
         self._entropy = int(rng.integers(2**62))
         self._source_curve = ShareCurve.from_scores(self._positive, population)
-        share = self._source_curve.smallest(self.least_share_)
-        self.source_prior_ = check_prior(self.source_prior) if known else share.ratio
+        best = self._source_curve.smallest(self.least_share_)
+        self.source_prior_ = check_prior(self.source_prior) if known else best.ratio
         self._prior_by = "given" if known else self.label
-        if share.ratio > 0.95:
+        if best.ratio > 0.95:
             warn(
                 "No level set separates positives from the population, so every source prior up to "
-                f"{share.ratio:.2f} is possible, and the target's estimate is an upper bound. Add rows or features.",
+                f"{best.ratio:.2f} is possible, and the target's estimate is an upper bound. Add rows or features.",
                 WeakSeparationWarning,
             )
 
     def _estimate(self, target: Target) -> PriorEstimate:
+        """Estimate π′ as the smallest ratio of shares, target to positives, over all trusted thresholds."""
         scores = self._scores_of(target)
         curve = ShareCurve.from_scores(self._positive, scores)
         best = curve.smallest(self.least_share_)
@@ -223,12 +224,15 @@ class DRPU(TargetPriorEstimator):
         )
 
     def _interval(self, best: LevelSet, error: float, n: float) -> Interval | None:
-        """Compute the interval; None with so few positives that resampling them shows no spread."""
+        """Compute the interval from a standard error and n observations of the target.
+
+        None with so few positives that resampling them shows no spread.
+        """
         if round(self._positive.observations) < _LEAST_POSITIVES:
             return None
-        half = stats.norm.ppf((1 + self.confidence) / 2) * error
-        low, high = max(best.ratio - half, 0.0), best.ratio + half
-        if best.population == 0:  # none of n: the exact upper bound of a share that was never seen
+        half_width = stats.norm.ppf((1 + self.confidence) / 2) * error
+        low, high = max(best.ratio - half_width, 0.0), best.ratio + half_width
+        if best.population == 0:  # none of n rows above the threshold: the exact binomial upper bound of their share
             high = (1 - ((1 - self.confidence) / 2) ** (1 / n)) / best.positive
         if best.ratio >= 1:  # no level set is informative
             low = 0.0
@@ -251,6 +255,7 @@ class DRPU(TargetPriorEstimator):
         if self.alpha_ is None:
             raise InputError("density_ratio needs the network, but a model was given; use the model's own methods.")
         rows = self._target_layout(RowMetadata()).read_rows(read_numeric_table(X, "X")).rows[:]
+        # r = σ(output)/α; exp overflows beyond ±709
         return np.asarray(1 / (1 + np.exp(-np.clip(self._score(rows), -700, 700))) / self.alpha_)
 
     def share_curve(self, X_target: Any = None) -> ShareCurve:
@@ -271,11 +276,12 @@ class DRPU(TargetPriorEstimator):
         return ShareCurve.from_scores(self._positive, self._scores_of(self.read_target(X_target)))
 
     def _scores_of(self, target: Target) -> SampleScores:
+        """Score the rows of a target."""
         return SampleScores(self._score(target.rows[:]), target.mass, target.observation, target.copies)
 
     def _trusted_share(self, m: float) -> float:
-        """Return the least share of m held-out positives above a threshold that is used."""
-        if margin(m) < 1:
+        """Return the least share of m held-out positives that must lie above a threshold: ε, or one half if ε ≥ 1."""
+        if margin(m) < 1:  # ε
             return margin(m)
         warn(
             f"{m:.0f} held-out positives are too few for DRPU's rule, which needs 28; thresholds with {_FALLBACK:.0%} "
@@ -285,6 +291,7 @@ class DRPU(TargetPriorEstimator):
         return _FALLBACK
 
     def _check_parameters(self) -> None:
+        """Raise InputError for a parameter that cannot be used."""
         super()._check_parameters()
         if self.model is not None:
             check_model(self.model)
@@ -292,21 +299,25 @@ class DRPU(TargetPriorEstimator):
 
 
 def lsif(alpha: float) -> Risk:
-    """Return the two parts of the risk of least-squares importance fitting of r = σ(output)/α.
+    """Return the risk of least-squares importance fitting of r = σ(output)/α, as a function of outputs (`Risk`).
 
-    ½E_U[r²] − E_P[r] = (½αE_P[r²] − E_P[r]) + ½(E_U[r²] − αE_P[r²]); since p − αp₊ ≥ 0 for α ≤ π, the second part
-    is not negative. And r ≤ 1/π ≤ 1/α, which the link ensures.
+    ½E_U[r²] − E_P[r] = (½αE_P[r²] − E_P[r]) + ½(E_U[r²] − αE_P[r²]). The first part is the positive risk; the second,
+    the negative risk, is at least 0, since p − αp₊ ≥ 0 for α ≤ π. The sigmoid ensures r ≤ 1/α, as r ≤ 1/π ≤ 1/α.
     """
 
     def risk(positive: Any, unlabeled: Any) -> tuple[Any, Any]:
-        r_p, r_u = positive.sigmoid() / alpha, unlabeled.sigmoid() / alpha
-        shared = alpha / 2 * (r_p**2).mean()
-        return shared - r_p.mean(), (r_u**2).mean() / 2 - shared
+        """Compute the positive and the negative risk from outputs at positive and at unlabelled rows."""
+        r_P, r_U = positive.sigmoid() / alpha, unlabeled.sigmoid() / alpha
+        correction = alpha / 2 * (r_P**2).mean()  # ½αE_P[r²], added to one part and subtracted from the other
+        return correction - r_P.mean(), (r_U**2).mean() / 2 - correction
 
     return risk
 
 
-def _scores(values: Floats, source: Source, rows: Index) -> SampleScores:
-    """Collect the scores of some rows of the source, which contain observations and sets of copies as a whole."""
-    each = 1 / source.copies[rows]
-    return SampleScores(values, each / each.sum(), source.observation[rows], source.copies[rows])
+def _sample_scores(scores: Floats, source: Source, rows: Index) -> SampleScores:
+    """Combine the scores of some rows of the source with their masses and observations.
+
+    `rows` contain every observation and every set of copies either completely or not at all.
+    """
+    weights = 1 / source.copies[rows]  # all copies of a row together count once
+    return SampleScores(scores, weights / weights.sum(), source.observation[rows], source.copies[rows])

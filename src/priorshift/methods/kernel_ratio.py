@@ -45,7 +45,7 @@ class KernelFit:
 
         `settings` is an estimator with KernelRatio's parameters; `exact` rules out random features under "auto".
         """
-        population = source.scaling.rows(source.table.values, _distinct(source))
+        population = source.scaling.rows(source.table.values, _distinct_rows(source))
         kernel = make_kernel(settings.kernel, settings.bandwidth, population, source.scaling.features)
         by_rule = isinstance(settings.bandwidth, str) and isinstance(settings.kernel, str)
         rule = settings.bandwidth if by_rule and kernel.bandwidth is not None else None
@@ -61,11 +61,11 @@ class KernelFit:
         exact = exact or settings.pairs is not None or callable(device)
         draws_features = uses_random_features(settings.embedding, kernel, rows, str(device), exact=exact)
         if draws_features and not isinstance(kernel, RandomFeatures):
-            columns = source.scaling.factor != 0
+            used = source.scaling.factor != 0  # constant columns have the factor 0
             # without a random_state the features are always the same, since nothing else is random in an estimate
-            draws = np.random.default_rng(0) if settings.random_state is None else rng
-            features = RandomFeatures.draw(kernel, int(columns.sum()), settings.features, draws)
-            embedding = replace(embedding, kernel=features.with_unused_columns(columns))
+            feature_rng = np.random.default_rng(0) if settings.random_state is None else rng
+            features = RandomFeatures.draw(kernel, int(used.sum()), settings.features, feature_rng)
+            embedding = replace(embedding, kernel=features.with_unused_columns(used))
         if settings.pairs is None:
             embedding.source_sums  # noqa: B018 (computed now, kept for every target)
         # decided at fit, so that `estimate` gives the same answer each time; a Generator continues
@@ -81,7 +81,10 @@ class KernelFit:
         prior: PriorInfluence | None = None,
         target_norm: bool = False,
     ) -> Embeddings:
-        """Embed a target with the source, from all pairs of rows, random features or some pairs."""
+        """Embed a target with the source, from all pairs of rows, from random features or from some `pairs`.
+
+        `prior` is the influence of the rows on an estimate of π; `target_norm` also computes ⟨μ_T, μ_T⟩.
+        """
         sample = self.source.sample(target)
         if pairs is None:
             return self.source.embed(sample, statistic, target_norm=target_norm, prior=prior)
@@ -90,9 +93,9 @@ class KernelFit:
 
 
 def ratio_from_embeddings(embeddings: Embeddings, confidence: float) -> NegativeRatio:
-    """Estimate R with Fieller's interval; NaN and a warning where the separation is not positive."""
+    """Estimate R with Fieller's interval; NaN and a warning where the separation D = ‖μ_U − μ_P‖² is not positive."""
     D, nan = float(separation(embeddings.gram)), float("nan")
-    if not is_separated(embeddings):
+    if not is_separated(embeddings):  # every ratio is possible
         return NegativeRatio(nan, nan, Interval(0.0, np.inf, confidence, "none"), D, embeddings.sizes)
     error, interval = intervals.ratio(embeddings, confidence)
     return NegativeRatio(ratio(embeddings.gram), error, interval, D, embeddings.sizes)
@@ -101,8 +104,8 @@ def ratio_from_embeddings(embeddings: Embeddings, confidence: float) -> Negative
 def is_separated(embeddings: Embeddings) -> bool:
     """Check that P and U are separated, so that R is defined; warn where they are not, or hardly."""
     (m, n, _), D = embeddings.sizes, float(separation(embeddings.gram))
-    scale = float(np.nanmax(np.abs(embeddings.gram)))
-    if not _NO_SEPARATION * scale < D:
+    scale = float(np.nanmax(np.abs(embeddings.gram)))  # ⟨μ_T, μ_T⟩ may be NaN
+    if not _NO_SEPARATION * scale < D:  # `not <` instead of `>=`, so that NaN counts as no separation
         warn(
             f"There is no estimate: the separation of {m} positive from {n} unlabeled rows is {format_short(D)}, not "
             "positive, so every prior in [0, 1] is possible. Add positives, or features that separate the classes.",
@@ -120,20 +123,20 @@ def is_separated(embeddings: Embeddings) -> bool:
 
 
 def check_kernel_settings(settings: Any) -> None:
-    """Raise InputError for settings that cannot be used, alone or together."""
+    """Raise InputError if an estimator's `features`, or its `pairs` together with its `statistic`, cannot be used."""
     check_features(settings.features)
     if settings.pairs is not None and settings.statistic != "unbiased":
         raise InputError("pairs gives an incomplete U-statistic, which is unbiased; set statistic='unbiased'.")
 
 
-def _distinct(source: Source) -> Index:
-    """Return the rows of U without copies, so that a median distance does not count those between copies."""
+def _distinct_rows(source: Source) -> Index:
+    """Return the numbers of the distinct rows of U, so that a median distance omits the zeros between copies."""
     rows = source.population
-    copied = np.flatnonzero(source.copies[rows] > 1)
+    copied = np.flatnonzero(source.copies[rows] > 1)  # `copies` is how often each row occurs
     if not len(copied):
         return rows
     _, first = np.unique(row_codes(source.table.values[rows[copied]]), return_index=True)
-    return np.delete(rows, np.delete(copied, first))
+    return np.delete(rows, np.delete(copied, first))  # delete all but the first of each set of copies
 
 
 class KernelRatio(PUEstimator):
@@ -241,9 +244,11 @@ class KernelRatio(PUEstimator):
         return ratio_from_embeddings(self._kernel_fit.embed(target, self.statistic, self.pairs), self.confidence)
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        """Embed the source by the kernel."""
         self._kernel_fit = KernelFit.from_source(self, source, rng)
         self.kernel_, self.bandwidths_ = self._kernel_fit.source.kernel, self._kernel_fit.bandwidths
 
     def _check_parameters(self) -> None:
+        """Raise InputError for a parameter that cannot be used."""
         super()._check_parameters()
         check_kernel_settings(self)

@@ -86,16 +86,18 @@ class KM2LS(TargetPriorEstimator):
         self._entropy = self._seed(rng)
 
     def _estimate(self, target: Target) -> PriorEstimate:
+        """Apply KM2 to the positives and the target, in place of the unlabelled source rows."""
         sizes = (len(self._positive), self._unlabeled, len(target))
         X, y = np.concatenate([self._positive, target.rows[:]]), np.repeat([1, 0], [sizes[0], sizes[2]])
         settings = {name: getattr(self, name) for name in ("bandwidth", "components", "max_rows")}
-        with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # given for each table already
+        with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # already issued when each table was read
             km2 = KM2(**settings, standardize=False, random_state=self._entropy).fit(
                 X, y, weights=self._weights_with(target), groups=self._groups_with(target)
             )
         self.prior_estimator_ = km2
-        half = stats.norm.ppf((1 + self.confidence) / 2) * km2.standard_error_
-        low, high = (km2.prior_ - half, km2.prior_ + half) if np.isfinite(half) else (0.0, 1.0)
+        half_width = stats.norm.ppf((1 + self.confidence) / 2) * km2.standard_error_
+        # without a standard error every prior is possible
+        low, high = (km2.prior_ - half_width, km2.prior_ + half_width) if np.isfinite(half_width) else (0.0, 1.0)
         warn(
             f"The interval of KM2-LS includes sampling error ({km2.standard_error_:.2g}), not its bias: {km2.caveat}",
             EstimatedPriorWarning,
@@ -116,22 +118,26 @@ class KM2LS(TargetPriorEstimator):
         )
 
     def _weights_with(self, target: Target) -> Floats | None:
-        """Combine the weights of positives and target, each scaled to a mean of 1."""
+        """Combine the weights of positives and target, each scaled to a mean of 1; None if neither has weights."""
         if self._weights is None and target.weights is None:
             return None
         samples = (self._weights, len(self._positive)), (target.weights, len(target))
         return np.concatenate([np.ones(rows) if w is None else w / w.mean() for w, rows in samples])
 
     def _groups_with(self, target: Target) -> Index | None:
-        """Combine the groups of positives and target, whose groups may be those of the source."""
+        """Return the number of each row's group, first of the positives, then of the target; None without groups.
+
+        A target row whose group also occurs in the source has its number there in `target.of_source`, and −1 otherwise.
+        """
         if self._observation is None and target.is_even:
             return None
-        of_P = np.arange(len(self._positive)) if self._observation is None else self._observation
-        first = max(int(of_P.max()), int(target.of_source.max())) + 1
-        of_T = np.where(target.of_source >= 0, target.of_source, first + target.observation)
-        return np.concatenate([of_P, of_T])
+        P_groups = np.arange(len(self._positive)) if self._observation is None else self._observation
+        first_new = max(int(P_groups.max()), int(target.of_source.max())) + 1  # of groups that only the target has
+        T_groups = np.where(target.of_source >= 0, target.of_source, first_new + target.observation)
+        return np.concatenate([P_groups, T_groups])
 
     def _check_parameters(self) -> None:
+        """Raise InputError for a parameter that cannot be used."""
         super()._check_parameters()
         if not (isinstance(self.bandwidth, str) and self.bandwidth == "search"):
             check_bandwidth(self.bandwidth, "'search'")

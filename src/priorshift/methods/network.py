@@ -1,8 +1,9 @@
 """A small network trained on positives and unlabelled rows with a non-negative risk.
 
-DRPU and nnPU are the same training with two risks. Each is split as sure + doubtful, where theory says that the
-doubtful part, a difference of two means, is not negative. A flexible network drives its empirical value below zero;
-where it does in a batch, the step goes the other way (Kiryo et al. 2017; Kato and Teshima 2021).
+DRPU and nnPU are the same training with two risks. Each is the sum of a positive risk, a mean over positives, and a
+negative risk, an integral over the negatives that is estimated as a difference of two means. In theory the negative
+risk is at least 0, but a flexible network drives its empirical value below 0; where it does in a batch, the step goes
+the other way (Kiryo et al. 2017; Kato and Teshima 2021).
 
 Training needs torch; the trained :class:`Network` consists of plain arrays and predicts without it.
 """
@@ -34,19 +35,20 @@ class Network:
     layers: tuple[tuple[Floats, Floats], ...]
 
     def __call__(self, X: NDArray[Any]) -> Floats:
-        """Compute the output at each row."""
+        """Compute the output at each row of X; the result has shape (rows,)."""
         outputs = []
         for k in range(0, len(X), _ROWS):
             h = np.asarray(X[k : k + _ROWS], dtype=np.float64)
             for number, (weight, bias) in enumerate(self.layers):
-                h = (np.maximum(h, 0.0) if number else h) @ weight + bias
-            outputs.append(h[:, 0])
+                h = (np.maximum(h, 0.0) if number else h) @ weight + bias  # ReLU before every layer but the first
+            outputs.append(h[:, 0])  # the last layer has one output
         return np.concatenate(outputs)
 
 
-Risk = Callable[[Any, Any], tuple[Any, Any]]  # outputs at positive and at unlabelled rows -> sure, doubtful
+# outputs at positive and at unlabelled rows (tensors) -> positive risk, negative risk
+Risk = Callable[[Any, Any], tuple[Any, Any]]
 _BN_EPS = 1e-5
-_LARGEST = 1e6  # of a feature: beyond it float32 has no digits left for the rest
+_LARGEST = 1e6  # largest absolute value of a feature; above it float32 has too few digits left
 
 
 def import_torch() -> Any:
@@ -62,7 +64,7 @@ def import_torch() -> Any:
 
 
 def check_training(settings: Any) -> None:
-    """Check the training settings of an estimator."""
+    """Check the training settings of an estimator, which are its attributes; raise InputError if one is invalid."""
     if not isinstance(settings.hidden, (tuple, list)):
         raise InputError(f"hidden is {settings.hidden!r}, but it must be the sizes of the layers, such as (300, 300).")
     for size in settings.hidden:
@@ -88,102 +90,112 @@ class Split:
 
     @classmethod
     def from_source(cls, rows: Floats, source: Source, held_out: Mask) -> Split:
-        """Split P and U of a source; `rows` are all of its rows, scaled."""
-        samples = source.positive, source.population
+        """Split P and U of a source; `rows` are all of its rows, scaled, and `held_out` marks those to hold out."""
+        samples = source.positive, source.population  # row numbers
         parts = [sample[held_out[sample] == held] for held in (False, True) for sample in samples]
         return cls(*(rows[part] for part in parts))
 
 
-def train(risk: Risk, rows: Split, how: Any, rng: np.random.Generator, name: str) -> tuple[Network, list[float]]:
-    """Train a network with an estimator's settings; return the one of smallest held-out risk, and the risk by epoch.
+def train(risk: Risk, rows: Split, settings: Any, rng: np.random.Generator, name: str) -> tuple[Network, list[float]]:
+    """Train a network; return it as it was at its smallest held-out risk, and the held-out risk after each epoch.
 
-    All that is random comes from `rng`: torch's generators are not touched.
+    `settings` is an estimator with the attributes `hidden`, `learning_rate`, `max_epochs` and so on; `name` is shown
+    with the progress. All random numbers come from `rng`: torch's generators are not touched.
     """
     torch = import_torch()
     try:
-        torch.zeros(1, device=how.device).item()
+        torch.zeros(1, device=settings.device).item()
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
-        raise InputError(f"torch cannot use device {how.device!r} here ({reason}); use 'cpu'.") from None
+        raise InputError(f"torch cannot use device {settings.device!r} here ({reason}); use 'cpu'.") from None
     largest = max(float(np.abs(part).max()) for part in (rows.positive, rows.unlabeled))
     if largest > _LARGEST:
         raise InputError(f"features of {largest:.3g} are too large for a network; set standardize=True.")
     try:
-        net = _build(torch, rows.positive.shape[1], how, rng)
+        net = _build(torch, rows.positive.shape[1], settings, rng)
     except (RuntimeError, MemoryError):
-        raise MemoryError(f"a network with hidden={how.hidden} does not fit into memory") from None
-    optimizer = torch.optim.Adam(net.parameters(), lr=how.learning_rate, weight_decay=how.weight_decay)
+        raise MemoryError(f"a network with hidden={settings.hidden} does not fit into memory") from None
+    optimizer = torch.optim.Adam(net.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
     P, U, held_P, held_U = (
-        torch.as_tensor(np.asarray(part, dtype=np.float32), device=how.device)
+        torch.as_tensor(np.asarray(part, dtype=np.float32), device=settings.device)
         for part in (rows.positive, rows.unlabeled, rows.held_positive, rows.held_unlabeled)
     )
-    steps = max(1, min(ceil((len(P) + len(U)) / how.batch_size), len(U)))
-    best, best_epoch, best_state = np.inf, 0, _state(net)
-    curve: list[float] = []
-    with track_progress(name, how.max_epochs) as epoch:
-        for _ in range(how.max_epochs):
-            epoch()
+    # at most one step for each row of U, so that within an epoch only positives, of which there are few, are repeated
+    steps = max(1, min(ceil((len(P) + len(U)) / settings.batch_size), len(U)))
+    best_risk, best_epoch, best_state = np.inf, 0, _copy_state(net)
+    held_out_risks: list[float] = []
+    with track_progress(name, settings.max_epochs) as advance:
+        for _ in range(settings.max_epochs):
+            advance()
             net.train()
             for p, u in zip(_batches(len(P), steps, rng), _batches(len(U), steps, rng), strict=True):
                 out = net(torch.cat([P[p], U[u]]))[:, 0]
-                sure, doubtful = risk(out[: len(p)], out[len(p) :])
+                positive_risk, negative_risk = risk(out[: len(p)], out[len(p) :])
                 optimizer.zero_grad(set_to_none=True)
-                (sure + doubtful if doubtful.item() >= 0 else -doubtful).backward()
+                # a negative risk below 0 is overfitted: step back, to increase it (Kiryo et al. 2017, algorithm 1)
+                (positive_risk + negative_risk if negative_risk.item() >= 0 else -negative_risk).backward()
                 optimizer.step()
             net.eval()
             with torch.no_grad():
                 out = net(torch.cat([held_P, held_U]))[:, 0]
-                sure, doubtful = risk(out[: len(held_P)], out[len(held_P) :])
-            curve.append(float(sure + max(doubtful, 0 * doubtful)))
-            if curve[-1] < best:
-                best, best_epoch, best_state = curve[-1], len(curve), _state(net)
-            elif len(curve) - best_epoch >= how.patience:
+                positive_risk, negative_risk = risk(out[: len(held_P)], out[len(held_P) :])
+            # max(x, 0·x) is max(x, 0), except that NaN and −∞ remain, so that divergence is noticed below
+            held_out_risks.append(float(positive_risk + max(negative_risk, 0 * negative_risk)))
+            if held_out_risks[-1] < best_risk:
+                best_risk, best_epoch, best_state = held_out_risks[-1], len(held_out_risks), _copy_state(net)
+            elif len(held_out_risks) - best_epoch >= settings.patience:
                 break
-    if not np.isfinite(best):
-        raise InputError(f"training diverged with learning_rate={how.learning_rate:g}; choose a smaller one.")
+    if not np.isfinite(best_risk):
+        raise InputError(f"training diverged with learning_rate={settings.learning_rate:g}; choose a smaller one.")
     net.load_state_dict(best_state)
-    return _fold(torch, net), curve
+    return _fold(torch, net), held_out_risks
 
 
-def _batches(rows: int, number: int, rng: np.random.Generator) -> list[Index]:
-    """Split rows at random into batches of almost equal size; with fewer rows than batches, some are repeated."""
+def _batches(rows: int, batches: int, rng: np.random.Generator) -> list[Index]:
+    """Split row numbers at random into batches of almost equal size; with fewer rows than batches, rows repeat."""
     order = rng.permutation(rows)
-    if rows < number:
-        order = np.concatenate([order, rng.integers(rows, size=number - rows)])
-    return np.array_split(order, number)
+    if rows < batches:
+        order = np.concatenate([order, rng.integers(rows, size=batches - rows)])
+    return np.array_split(order, batches)
 
 
-def _build(torch: Any, features: int, how: Any, rng: np.random.Generator) -> Any:
-    """Build dense layers, each hidden one with batch normalisation and ReLU."""
-    parts: list[Any] = []
-    for number, (inner, outer) in enumerate(pairwise((features, *how.hidden, 1))):
-        dense = torch.nn.utils.skip_init(torch.nn.Linear, inner, outer)
-        bound = sqrt((6 if number < len(how.hidden) else 1) / inner)  # He's before a ReLU
+def _build(torch: Any, features: int, settings: Any, rng: np.random.Generator) -> Any:
+    """Build a torch network: dense layers, each hidden one followed by batch normalisation and ReLU, and one output."""
+    modules: list[Any] = []
+    for number, (inputs, outputs) in enumerate(pairwise((features, *settings.hidden, 1))):
+        dense = torch.nn.utils.skip_init(torch.nn.Linear, inputs, outputs)  # its weights are drawn from `rng` below
+        # uniform initial weights: He's bound √(6/inputs) before a ReLU, a smaller one for the output
+        bound = sqrt((6 if number < len(settings.hidden) else 1) / inputs)
         with torch.no_grad():
-            dense.weight.copy_(torch.from_numpy(rng.uniform(-bound, bound, (outer, inner))))
+            dense.weight.copy_(torch.from_numpy(rng.uniform(-bound, bound, (outputs, inputs))))
             dense.bias.zero_()
-        parts.append(dense)
-        if number < len(how.hidden):
-            parts += [torch.nn.BatchNorm1d(outer, eps=_BN_EPS), torch.nn.ReLU()]
-    return torch.nn.Sequential(*parts).to(how.device)
+        modules.append(dense)
+        if number < len(settings.hidden):
+            modules += [torch.nn.BatchNorm1d(outputs, eps=_BN_EPS), torch.nn.ReLU()]
+    return torch.nn.Sequential(*modules).to(settings.device)
 
 
-def _state(net: Any) -> dict[str, Any]:
+def _copy_state(net: Any) -> dict[str, Any]:
+    """Copy the parameters and running moments of a torch network, which training goes on to change."""
     return {key: value.detach().clone() for key, value in net.state_dict().items()}
 
 
 def _fold(torch: Any, net: Any) -> Network:
-    """Fold batch normalisation, which is affine with its running moments, into the layer before it."""
+    """Convert a torch network to plain arrays, with batch normalisation folded into the dense layer before it.
+
+    With its running moments, batch normalisation is the affine map h ↦ weight·(h − mean)/√(variance + ε) + bias.
+    """
     layers: list[tuple[Floats, Floats]] = []
 
-    def array(tensor: Any) -> Floats:
+    def to_array(tensor: Any) -> Floats:
+        """Copy a tensor into a float64 array."""
         return np.asarray(tensor.detach().cpu().numpy(), dtype=np.float64)
 
-    for part in net:
-        if isinstance(part, torch.nn.Linear):
-            layers.append((array(part.weight).T, array(part.bias)))
-        elif isinstance(part, torch.nn.BatchNorm1d):
-            factor = array(part.weight) / np.sqrt(array(part.running_var) + part.eps)
+    for module in net:
+        if isinstance(module, torch.nn.Linear):
+            layers.append((to_array(module.weight).T, to_array(module.bias)))
+        elif isinstance(module, torch.nn.BatchNorm1d):
+            factor = to_array(module.weight) / np.sqrt(to_array(module.running_var) + module.eps)
             weight, bias = layers[-1]
-            layers[-1] = (weight * factor, (bias - array(part.running_mean)) * factor + array(part.bias))
+            layers[-1] = (weight * factor, (bias - to_array(module.running_mean)) * factor + to_array(module.bias))
     return Network(tuple(layers))

@@ -127,6 +127,7 @@ class NNPUClassifier(PUClassifier):
         self.random_state = random_state
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        """Train one network without each fold, and calibrate probabilities on the held-out outputs."""
         torch = import_torch()
         rows = source.rows[:]
         if is_known(self.source_prior):
@@ -135,20 +136,20 @@ class NNPUClassifier(PUClassifier):
             estimated = estimate_source_prior(self.source_prior, source, self.random_state)
             self.prior_ = max(estimated.value, LEAST_PRIOR)
         folds = min(self.folds, *source.sizes)
-        fold = source.deal_folds(folds, rng)
+        fold = source.deal_folds(folds, rng)  # number of each row's fold
         risk = non_negative(torch, self.prior_, self.loss)
-        networks, curves = [], []
-        outputs = np.empty(len(source.positive)), np.empty(len(source.population))
+        networks, risk_curves = [], []
+        P_outputs, U_outputs = np.empty(len(source.positive)), np.empty(len(source.population))  # each row held out
         for k in range(folds):
             split = Split.from_source(rows, source, fold == k)
-            network, curve = train(risk, split, self, rng, f"nnPU {k + 1}/{folds}")
-            outputs[0][fold[source.positive] == k] = network(split.held_positive)
-            outputs[1][fold[source.population] == k] = network(split.held_unlabeled)
+            network, risk_by_epoch = train(risk, split, self, rng, f"nnPU {k + 1}/{folds}")
+            P_outputs[fold[source.positive] == k] = network(split.held_positive)
+            U_outputs[fold[source.population] == k] = network(split.held_unlabeled)
             networks.append(network)
-            curves.append(np.array(curve))
-        self.calibration_ = calibrate(*outputs, self.prior_)
+            risk_curves.append(np.array(risk_by_epoch))
+        self.calibration_ = calibrate(P_outputs, U_outputs, self.prior_)
         warn_of_few(len(source.positive))
-        self.held_out_risk_, self._networks = curves, tuple(networks)
+        self.held_out_risk_, self._networks = risk_curves, tuple(networks)
 
     def decision_function(self, X: Any) -> Floats:
         """Compute the log odds of being positive in the source population.
@@ -199,6 +200,7 @@ class NNPUClassifier(PUClassifier):
         return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
 
     def _check_parameters(self) -> None:
+        """Raise InputError for a parameter that cannot be used."""
         super()._check_parameters()
         check_training(self)
 
@@ -213,12 +215,17 @@ def warn_of_few(positives: int) -> None:
 
 
 def non_negative(torch: Any, prior: float, loss: str) -> Risk:
-    """Return the two parts of the risk, πE_P[ℓ(g)] and E_U[ℓ(−g)] − πE_P[ℓ(−g)] = (1−π)E_N[ℓ(−g)] ≥ 0."""
+    """Return nnPU's risk as a function of outputs, for a prior π and the loss "sigmoid" or "logistic" (`Risk`).
+
+    It returns the positive risk πE_P[ℓ(g)] and the negative risk E_U[ℓ(−g)] − πE_P[ℓ(−g)] = (1−π)E_N[ℓ(−g)] ≥ 0.
+    """
 
     def ell(z: Any) -> Any:
+        """Compute the loss ℓ(z): 1/(1 + exp(z)) or log(1 + exp(−z))."""
         return torch.sigmoid(-z) if loss == "sigmoid" else torch.nn.functional.softplus(-z)
 
     def risk(positive: Any, unlabeled: Any) -> tuple[Any, Any]:
+        """Compute the positive and the negative risk from outputs at positive and at unlabelled rows."""
         return prior * ell(positive).mean(), ell(-unlabeled).mean() - prior * ell(-positive).mean()
 
     return risk

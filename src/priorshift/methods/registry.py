@@ -31,7 +31,7 @@ class Method:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Names of its settings, the parameters of its class."""
+        """Names of the parameters of its class, which are the method's settings."""
         return tuple(inspect.signature(self.estimator).parameters)
 
 
@@ -44,7 +44,7 @@ METHODS: tuple[Method, ...] = (
 
 
 def names() -> tuple[str, ...]:
-    """Return the names that a user can pass: "auto", then those of the methods."""
+    """Return the names that a user can pass: "auto", then the name of every method."""
     return ("auto", *(method.name for method in METHODS))
 
 
@@ -52,6 +52,6 @@ def choose(name: Any) -> Method:
     """Return a method by its name; "auto" is the first, with the smallest error in the library's studies."""
     if isinstance(name, str):
         for method in METHODS:
-            if name in (method.name, "auto"):
+            if name in (method.name, "auto"):  # "auto" matches at once, and so returns the first method
                 return method
     raise InputError(f"method is {name!r}, but it must be one of {', '.join(map(repr, names()))}.")

@@ -206,7 +206,8 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         return objective(embeddings.gram, self._prior_in_use()[0].value, gamma)
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        is_bound = self.interval in intervals.BOUNDS
+        """Embed the source by the kernel, and estimate π unless it is known."""
+        is_bound = self.interval in intervals.BOUNDS  # finite-sample bounds hold for the exact kernel only
         self._kernel_fit = KernelFit.from_source(self, source, rng, exact=is_bound)
         embedding = self._kernel_fit.source
         self.kernel_, self.bandwidths_ = embedding.kernel, self._kernel_fit.bandwidths
@@ -217,47 +218,53 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         self._estimated = None if known else estimate_source_prior(self.source_prior, source, self.random_state)
 
     def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None]:
-        """Return what is known of π now, and the estimate behind it where there is one."""
+        """Return what is known of π by the current settings, and the estimate behind it; None where π is known."""
         estimated = self._prior_from_fit()
         if estimated is None:
             return self._known_prior(), None
-        # the influence of rows on π and on R adds up row by row; a distribution counts as knowledge from elsewhere
+        # Without a distribution, the error of π enters by its influence values, which are added to those of R row by
+        # row. A distribution is treated as independent of the rows.
         if estimated.distribution is None:
             return PointPrior(estimated.value), estimated
         return DistributionPrior(estimated.distribution), estimated
 
     def _estimate(self, target: Target) -> PriorEstimate:
+        """Estimate the prior of a target that was read and checked."""
         return self._project(target).estimate(self)
 
     def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
+        """Return the estimate and the influence of each observation on R, with which targets are compared.
+
+        The influence is None where there is no interval, no standard error, or only a sample of pairs.
+        """
         projection = self._project(target)
         embeddings, prior, influence = projection.embeddings, projection.prior, projection.prior_influence
         estimate = projection.estimate(self)
         if estimate.interval is None or not np.isfinite(estimate.standard_error) or embeddings.influence is None:
             return estimate, None
-        on_P, on_U, on_T = intervals.ratio_influence(embeddings)
+        of_P, of_U, of_T = intervals.ratio_influence(embeddings)  # influence of each row on R
         curve = intervals.curve_with_prior(embeddings, prior.value) if influence else intervals.curve(embeddings)
         source, groups = self._kernel_fit.source, target.groups
 
-        def by_observation(on_P: Floats, on_U: Floats) -> Floats:
+        def by_observation(of_P: Floats, of_U: Floats) -> Floats:
             """Add up the influence of rows of P and of U over each observation of the source."""
-            samples = (source.positive, on_P), (source.unlabeled, on_U)
+            samples = (source.positive, of_P), (source.unlabeled, of_U)
             sums = [np.bincount(sample.observation, by_row, source.observations) for sample, by_row in samples]
             return np.asarray(sums[0] + sums[1])
 
-        number = source.sample(target).observation
-        is_shared = number < source.observations  # rows of the target whose group is in the source
-        own = np.bincount(number[~is_shared], on_T[~is_shared])
-        shared = np.bincount(number[is_shared], on_T[is_shared], source.observations)
+        observation = source.sample(target).observation  # of each target row; the source's are numbered first
+        is_shared = observation < source.observations  # rows of the target whose group is in the source
+        target_only = np.bincount(observation[~is_shared], of_T[~is_shared])
+        shared = np.bincount(observation[is_shared], of_T[is_shared], source.observations)
         return estimate, RatioInfluence(
             estimate.negative_ratio,
             curve,
             prior,
-            by_observation(on_P, on_U) + shared,
-            float(own @ own),
+            by_observation(of_P, of_U) + shared,
+            float(target_only @ target_only),  # variance from the target's own observations
             curve.freedom,
             by_observation(influence.positive, influence.unlabeled) if influence else None,
-            None if groups is None else GroupInfluence.from_rows(groups, np.where(is_shared, 0.0, on_T)),
+            None if groups is None else GroupInfluence.from_rows(groups, np.where(is_shared, 0.0, of_T)),
             target.size,
         )
 
@@ -277,18 +284,19 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         return _Projection(embeddings, self._known_prior(), details).estimate(self)
 
     def _project(self, target: Target) -> _Projection:
-        """Embed the target, and collect what its estimate follows from."""
+        """Embed the target, and combine its embeddings with π and a function that draws bootstrap replicates."""
         prior, estimated = self._prior_in_use()
         influence = estimated.influence if estimated else None
         embeddings = self._kernel_fit.embed(target, self.statistic, self.pairs, prior=influence)
         source, rng = self._kernel_fit.source, np.random.default_rng(self._kernel_fit.seed)
 
         def draw() -> tuple[Floats, Floats]:
+            """Draw the Gram matrix and the change of π̂ in each bootstrap replicate, in batches that fit into memory."""
             sample, count = source.sample(target), self.n_bootstrap
-            batch = max(1, min(count, _BOOTSTRAP_BYTES // sum(embeddings.sizes)))
-            batches = [min(batch, count - k) for k in range(0, count, batch)]
-            drawn = [source.bootstrap(sample, self.statistic, rows, rng, influence) for rows in batches]
-            return np.concatenate([grams for grams, _ in drawn]), np.concatenate([moved for _, moved in drawn])
+            largest = max(1, min(count, _BOOTSTRAP_BYTES // sum(embeddings.sizes)))
+            batches = [min(largest, count - k) for k in range(0, count, largest)]
+            drawn = [source.bootstrap(sample, self.statistic, batch, rng, influence) for batch in batches]
+            return np.concatenate([grams for grams, _ in drawn]), np.concatenate([changes for _, changes in drawn])
 
         details = kernel_details(self.kernel_) | {
             "bandwidth_by": self._kernel_fit.bandwidth_rule,
@@ -300,6 +308,7 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         return _Projection(embeddings, prior, details, estimated, draw, rng)
 
     def _check_parameters(self) -> None:
+        """Raise InputError for a parameter that cannot be used."""
         super()._check_parameters()
         check_kernel_settings(self)
         check_choice("interval", self.interval, (*intervals.METHODS, None))
@@ -315,12 +324,12 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
 
 @dataclass(frozen=True, eq=False)
 class _Projection:
-    """What an estimate of the target prior follows from: mean embeddings and what is known of π."""
+    """Everything that an estimate of the target prior is computed from: mean embeddings and what is known of π."""
 
     embeddings: Embeddings
     prior: PriorKnowledge
     details: Mapping[str, Any]  # how the embeddings were computed
-    estimated: EstimatedPrior | None = None  # the estimate of π, where it is one
+    estimated: EstimatedPrior | None = None  # the estimate of π; None where π is known
     draw: Callable[[], tuple[Floats, Floats]] | None = None  # Gram matrices and changes of π̂ of bootstrap replicates
     rng: np.random.Generator | None = None  # generator of the replicates
 
@@ -331,11 +340,11 @@ class _Projection:
 
     @property
     def error_is_known(self) -> bool:
-        """Whether the error of π is known."""
+        """Whether the error of π is known: unless π is an estimate without influence values or a distribution."""
         return not (self.estimated and self.prior_influence is None and isinstance(self.prior, PointPrior))
 
     def estimate(self, settings: TCPU) -> PriorEstimate:
-        """Compute π̂′ = 1 − (1−π)R with its standard error and interval."""
+        """Compute π̂′ = 1 − (1−π)R with its standard error and interval; NaN where P and U are not separated."""
         embeddings, prior = self.embeddings, self.prior
         pi, R, error, interval = prior.value, float("nan"), float("nan"), None
         if is_separated(embeddings):
@@ -345,7 +354,7 @@ class _Projection:
                 error = float(np.hypot(intervals.standard_error(embeddings, pi), R * prior.error))
         elif settings.interval is not None:
             interval = Interval(0.0, 1.0, settings.confidence, "none")
-        raw = 1 - (1 - pi) * R
+        raw = 1 - (1 - pi) * R  # not clipped to [0, 1]
         prior_error = sqrt(embeddings.prior_variance) if self.prior_influence else prior.error or None
         return PriorEstimate(
             value=float(np.clip(raw, 0, 1)),
@@ -369,15 +378,18 @@ class _Projection:
         )
 
     def _interval(self, settings: TCPU) -> Interval | None:
-        """Compute the interval, and warn where the raw estimate or the estimate of π is doubtful."""
+        """Compute the interval; warn if the raw estimate is not in [0, 1], or if the estimate of π has an error.
+
+        None without an interval method, or where the error of π is not known.
+        """
         embeddings, prior, method, confidence = self.embeddings, self.prior, settings.interval, settings.confidence
-        most = prior.range[1]  # the largest π gives the largest raw estimate; one above 1 is so for every π
-        _, plausible = intervals.delta(embeddings, most, confidence)
-        if not plausible and 2 * intervals.separation_error(embeddings) <= separation(embeddings.gram):
+        highest = prior.range[1]  # a raw estimate outside [0, 1] at the highest π is outside at every other π too
+        _, is_plausible = intervals.delta(embeddings, highest, confidence)
+        if not is_plausible and 2 * intervals.separation_error(embeddings) <= separation(embeddings.gram):
             warn(
-                f"The raw estimate {format_fixed(target_prior(embeddings.gram, most), 3)} lies outside [0, 1] by more "
-                f"than its sampling error ({intervals.standard_error(embeddings, most):.2g}); check the source prior "
-                f"({prior}) and whether the classes look the same in source and target.",
+                f"The raw estimate {format_fixed(target_prior(embeddings.gram, highest), 3)} lies outside [0, 1] by "
+                f"more than its sampling error ({intervals.standard_error(embeddings, highest):.2g}); check the source "
+                f"prior ({prior}) and whether the classes look the same in source and target.",
                 OutOfRangeWarning,
             )
         if method is None:
@@ -386,33 +398,35 @@ class _Projection:
             self.estimated.warn_of_error()
         if not self.error_is_known:
             return None
-        given = self._interval_given_prior(method, confidence)
+        interval_at = self._interval_given_prior(method, confidence)
         if isinstance(prior, PointPrior):
-            return given(prior.value)
-        if isinstance(prior, RangePrior):
-            at_low = given(prior.low)
-            at_high = given(prior.high) if at_low.width < 1 else at_low  # nothing is wider, and one warning is enough
+            return interval_at(prior.value)
+        if isinstance(prior, RangePrior):  # the union of the intervals at both ends
+            at_low = interval_at(prior.low)
+            at_high = interval_at(prior.high) if at_low.width < 1 else at_low  # [0, 1] already; do not warn twice
             return replace(at_low, low=min(at_low.low, at_high.low), high=max(at_low.high, at_high.high))
         if method == "bootstrap" and self.rng is not None:
-            return given(prior.draw(settings.n_bootstrap, self.rng))
+            return interval_at(prior.draw(settings.n_bootstrap, self.rng))
         low, high = prior.interval(intervals.curve(embeddings), confidence)
         value = self._clipped(prior.value)  # a mean, which can lie beyond a quantile of a skew distribution
         return Interval(min(low, value), max(high, value), confidence, "delta")
 
     def _interval_given_prior(self, method: str, confidence: float) -> Callable[[Any], Interval]:
-        """Return the interval as a function of π; the bootstrap's also takes one π for each replicate."""
+        """Return a function of π that computes the interval; the bootstrap's also takes one π for each replicate."""
         if method == "delta":
             return lambda pi: intervals.delta(self.embeddings, pi, confidence)[0]
         if method != "bootstrap" or self.draw is None:
             bound = intervals.paper_bound if method == "paper-bound" else intervals.sharp_bound
             return lambda pi: bound(self.embeddings, pi, confidence)
-        grams, moved = self.draw()
+        grams, prior_changes = self.draw()
 
         def bootstrap(pi: Any) -> Interval:
-            priors = pi if self.prior_influence is None else np.clip(pi + moved, 0.0, 1 - LEAST_PRIOR)
+            """Compute the percentile interval; an estimate of π from the same rows changes with each replicate."""
+            priors = pi if self.prior_influence is None else np.clip(pi + prior_changes, 0.0, 1 - LEAST_PRIOR)
             return intervals.bootstrap(grams, priors, confidence, self._clipped(np.mean(pi)))
 
         return bootstrap
 
     def _clipped(self, source_prior: Any) -> float:
+        """Return the target prior for a source prior, clipped to [0, 1]."""
         return float(np.clip(target_prior(self.embeddings.gram, source_prior), 0, 1))

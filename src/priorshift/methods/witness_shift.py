@@ -183,7 +183,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
 
     @property
     def witness(self) -> Witness:
-        """Tests of every ratio, for an estimator that was fitted to rows."""
+        """The fitted witness, which tests every ratio R; available only after a fit to rows, not to counts."""
         return self._witness
 
     def negative_ratio(self, X_target: Any, weights: Any = None, groups: Any = None) -> NegativeRatio:
@@ -230,6 +230,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             return self.scored_.score(target, self.device).p_values
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
+        """Score the source by cross-fitting, fit the witness to the scores, and estimate π unless it is known."""
         choose_score_device(self.device, len(source.labeled))  # refuse a missing device before the work
         known = is_known(self.source_prior)
         if known and source.audit is not None:
@@ -254,7 +255,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         if self.source_prior is None:
             names = ("model", "repeats", "folds", "scenario", "standardize", "max_rows", "fit_rows", "random_state")
             prior = MixturePrior(**{name: getattr(self, name) for name in names}).fit_scores(source, self.scored_)
-            return EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, prior.audit_)
+            return EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, audited=prior.audit_)
         if self._audit is None:
             return estimate_source_prior(self.source_prior, source, self.random_state)
         with suppress_warnings(WeakSeparationWarning):  # the audit narrows what the estimator leaves open
@@ -266,8 +267,8 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             )
         audited = combine_with_audit(estimated.distribution, self._audit, from_rows=True)
         warn_of_source_audit(audited, estimated.name)
-        belief = audited.distribution
-        return replace(estimated, value=belief.mean(), distribution=belief, influence=None, audited=audited)
+        combined = audited.distribution
+        return replace(estimated, value=combined.mean(), distribution=combined, influence=None, audited=audited)
 
     def fit_counts(self, source: SourceCounts) -> Self:
         """Fit the estimator to a source whose p-values were counted, without its rows."""
@@ -285,7 +286,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
                 )
             prior = MixturePrior(scenario=self.scenario)
             prior.fit_counts(source.posterior_counts, source.law, source.km2_prior, source.sizes)
-            estimated = EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, None)
+            estimated = EstimatedPrior(prior, prior.prior_, influence=None, distribution=prior.prior_distribution_)
         self._estimated = estimated
         warn_of_few_positives(source.positive.rows, float(source.positive.rows))
         self._settings = self.get_params()
@@ -305,7 +306,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         """Estimate the prior of a target, and return everything that the estimate was computed from."""
         test, curve, scored = self._test(target)
         p_values, weights = scored.p_values, None if target.is_even else target.size * target.mass
-        counts = np.stack([histogram(v, weights) for v in p_values])
+        counts = np.stack([histogram(v, weights) for v in p_values])  # one histogram for each repetition
         evidence = WitnessEvidence(self.scored_.counts, counts, *self.scored_.mixture, scored.scores)
         audit = None
         if target.audit is not None:
@@ -315,9 +316,11 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         return TargetFit(target, estimate, test, curve, p_values, prior, self._witness, test.is_separable)
 
     def _estimate(self, target: Target) -> PriorEstimate:
+        """Estimate the prior of a target that was read and checked."""
         return self.fit_target(target).estimate
 
     def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
+        """Return the estimate and the influence of rows on R, with which targets are compared."""
         fit = self.fit_target(target)
         return fit.estimate, self.influence(fit)
 
@@ -340,7 +343,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         )
 
     def _test(self, target: Target) -> tuple[RatioTest, TabulatedCurve, ScoredTarget]:
-        """Score a target and test every ratio."""
+        """Score a target and test every ratio; return the test, the confidence curve of R and the scores."""
         with one_blas_thread():
             scored = self.scored_.score(target, self.device)
             test = self._witness.test(scored.p_values, target)
@@ -353,6 +356,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         if prior.estimated and tested.audit is None:
             prior.estimated.warn_of_error()
         status = self._status(tested, prior.knowledge)
+        # mean of π′ = 1 − (1−π)R under the confidence distribution of R and, where there is one, the distribution of π
         value = curve.mean(*(refined.points if isinstance(refined, DistributionPrior) else (refined.value,)))
         interval, error = None, float("nan")
         if prior.error_is_known:
@@ -386,11 +390,12 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         return estimate, prior.knowledge
 
     def _audited_source_prior(self, audit: SampleAudit) -> AuditedPrior:
-        """Return the given source prior combined with an audit of unlabelled rows."""
+        """Combine the given source prior, a range or a distribution, with an audit of unlabelled rows."""
         distribution = check_prior_uncertain(read_prior(self.source_prior)).distribution
         return combine_with_audit(distribution, audit, from_rows=False)
 
     def _known_prior(self) -> PriorKnowledge:
+        """Return the given source prior, combined with an audit of unlabelled rows where there is one."""
         if self._audit is None:
             return read_prior(self.source_prior)
         return DistributionPrior(self._audited_source_prior(self._audit).distribution)
@@ -437,7 +442,8 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             return "no estimate"
         highest = prior.range[1]
         level = (1 + self.confidence) / 2
-        if curve.level[0] > ndtri(level) or 1 - curve(1 / max(1 - highest, 1e-12)) > level:  # R < 0, or π′ < 0
+        # R < 0 is significant, or R > 1/(1−π), and so π′ < 0, even at the highest π
+        if curve.level[0] > ndtri(level) or 1 - curve(1 / max(1 - highest, 1e-12)) > level:
             warn(
                 f"The raw estimate {format_fixed(1 - (1 - highest) * test.ratio, 3)} lies outside [0, 1] by more than "
                 f"its sampling error ({(1 - highest) * test.ratio_error:.2g}); check the source prior ({prior}) and "
@@ -447,6 +453,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         return "few positives" if self._few_positives else "ok"
 
     def _details(self, test: RatioTest, prior: _PriorInUse, audited: AuditedPrior | None) -> dict[str, Any]:
+        """Return the details of an estimate: settings, how π was obtained, and audits of source and target."""
         knowledge, estimator = prior.knowledge, prior.estimated.estimator if prior.estimated else None
         details: dict[str, Any] = {
             "scenario": self.scenario,
@@ -463,6 +470,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         return details
 
     def _check_parameters(self) -> None:
+        """Raise InputError for a parameter that cannot be used."""
         super()._check_parameters()
         if not is_known(self.source_prior):
             check_scenario(self.source_prior, self.scenario)

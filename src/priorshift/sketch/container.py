@@ -63,7 +63,7 @@ _KEYS = {"format", "kind", "priorshift", "header", "arrays"}
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What a file holds."""
+    """The contents of a file, read and checked."""
 
     kind: str
     header: dict[str, Any]
@@ -76,6 +76,7 @@ class Saveable(ABC):
     KIND: ClassVar[str]  # as in the file
 
     def __init_subclass__(cls) -> None:
+        """Register the class for `load`, under the kind of its files."""
         if "KIND" in vars(cls):
             _CLASSES[cls.KIND] = cls
 
@@ -153,7 +154,10 @@ def _load(path: str | os.PathLike[str], classes: Mapping[str, type[Saveable]]) -
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]], fields: Fields) -> None:
-    """Refuse arrays of a file that have other names or shapes than expected; "seeds" are integers, others floats."""
+    """Raise InputError if arrays of a file have other names, shapes or types than expected.
+
+    The array "seeds" holds integers, all others floats.
+    """
     if arrays.keys() != shapes.keys():
         raise fields.refused(f"it has the arrays {sorted(arrays)} where {sorted(shapes)} are expected")
     for name, shape in shapes.items():
@@ -164,14 +168,14 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[
 def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Write a file completely or not at all; floats are stored as float64, integers as int64."""
     stored = {name: _to_stored(array, name) for name, array in arrays.items()}
-    listed = [{"name": name, "dtype": a.dtype.str, "shape": list(a.shape)} for name, a in stored.items()]
-    about = {"format": _FORMAT, "kind": kind, "priorshift": __version__, "header": header, "arrays": listed}
-    text = json.dumps(about, allow_nan=False, separators=(",", ":")).encode()
+    entries = [{"name": name, "dtype": a.dtype.str, "shape": list(a.shape)} for name, a in stored.items()]
+    metadata = {"format": _FORMAT, "kind": kind, "priorshift": __version__, "header": header, "arrays": entries}
+    text = json.dumps(metadata, allow_nan=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # the arrays begin at a multiple of 8
     parts: list[bytes | memoryview] = [MAGIC, len(text).to_bytes(_LENGTH_BYTES, "little"), text]
     parts += [_as_bytes(array) for array in stored.values()]
     digest = hashlib.sha256()
-    with atomic_write(path) as draft, draft.open("wb") as file:
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
         for part in parts:
             digest.update(part)
             file.write(part)
@@ -187,13 +191,15 @@ def read(path: str | os.PathLike[str], kinds: Sequence[str]) -> Contents:
             raise InputError(f"{path} is a folder, a pipe or a device; pass a file that priorshift saved.")
         with Path(path).open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            about = _read_header(file, size, f"{path}")
-            return Contents(about["kind"], about["header"], _read_arrays(file, size, about, kinds, f"{path}"))
+            metadata = _read_header(file, size, f"{path}")
+            arrays = _read_arrays(file, size, metadata, kinds, f"{path}")
+            return Contents(metadata["kind"], metadata["header"], arrays)
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror or error}); check its permissions.") from None
 
 
 def _to_stored(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """Convert an array to little-endian float64 or int64 in C order; refuse numbers that are not finite."""
     numbers = np.asarray(array)
     stored = np.ascontiguousarray(numbers.astype("<f8" if numbers.dtype.kind == "f" else "<i8", casting="safe"))
     if not _is_finite(stored):
@@ -202,21 +208,26 @@ def _to_stored(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _as_bytes(array: NDArray[Any]) -> memoryview:
+    """Return the memory of a contiguous array as bytes, without a copy."""
     return array.reshape(-1).view(np.uint8).data
 
 
 def _is_finite(array: NDArray[Any]) -> bool:
+    """Check that all numbers are finite, block by block, to save memory."""
     flat, step = array.reshape(-1), _BLOCK_BYTES // 8
     return all(bool(np.isfinite(flat[k : k + step]).all()) for k in range(0, len(flat), step))
 
 
 def _read_header(file: BinaryIO, size: int, name: str) -> dict[str, Any]:
-    """Read the header, after checking the checksum of the whole file block by block."""
-    begin = file.read(len(MAGIC))
-    if begin != MAGIC:
-        what = "is not a file that priorshift saved" if begin else "is empty"
-        table = ": it is a Parquet file" if begin.startswith(b"PAR1") else ""
-        raise InputError(f"{name} {what}{table}; pass a file that save() or priorshift sketch wrote.")
+    """Read and check the header of a file of `size` bytes, after checking the checksum of the whole file.
+
+    Leaves the file at the start of the arrays. `name` is the file's name in messages.
+    """
+    magic = file.read(len(MAGIC))
+    if magic != MAGIC:
+        problem = "is not a file that priorshift saved" if magic else "is empty"
+        hint = ": it is a Parquet file" if magic.startswith(b"PAR1") else ""
+        raise InputError(f"{name} {problem}{hint}; pass a file that save() or priorshift sketch wrote.")
     length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
     start = len(MAGIC) + _LENGTH_BYTES
     if size < start + _CHECKSUM_BYTES or length > size - start - _CHECKSUM_BYTES:
@@ -225,86 +236,98 @@ def _read_header(file: BinaryIO, size: int, name: str) -> dict[str, Any]:
     if length > _MAX_HEADER_BYTES:
         raise _damaged(name, f"its header has {length} bytes, more than {_MAX_HEADER_BYTES}")
     file.seek(start)
-    about = _parse_header(file.read(length), size, name)
-    written = about.get("format")
-    if isinstance(written, int) and written > _FORMAT:
-        needed = f"{name} is written in format {str(written)[:40]}, but priorshift {__version__} reads format {_FORMAT}"
-        raise InputError(f"{needed}; install a newer version.")
-    if about.keys() != _KEYS or written is not _FORMAT:
+    metadata = _parse_header(file.read(length), size, name)
+    version = metadata.get("format")
+    if isinstance(version, int) and version > _FORMAT:
+        reason = f"{name} is written in format {str(version)[:40]}, but priorshift {__version__} reads format {_FORMAT}"
+        raise InputError(f"{reason}; install a newer version.")
+    if metadata.keys() != _KEYS or version is not _FORMAT:  # `is not`, because True and 1.0 equal 1
         raise _damaged(name, "its header has missing or unknown keys")
-    if not all(isinstance(about[key], str) for key in ("kind", "priorshift")) or not isinstance(about["header"], dict):
+    has_texts = all(isinstance(metadata[key], str) for key in ("kind", "priorshift"))
+    if not has_texts or not isinstance(metadata["header"], dict):
         raise _damaged(name, "its header has values of the wrong type")
-    return about
+    return metadata
 
 
 def _check_checksum(file: BinaryIO, size: int, name: str) -> None:
-    digest, left = hashlib.sha256(), size - _CHECKSUM_BYTES
+    """Raise InputError unless a file of `size` bytes ends with the SHA-256 of all bytes before it."""
+    digest, remaining = hashlib.sha256(), size - _CHECKSUM_BYTES
     file.seek(0)
-    while left and (block := file.read(min(left, _BLOCK_BYTES))):
+    while remaining and (block := file.read(min(remaining, _BLOCK_BYTES))):
         digest.update(block)
-        left -= len(block)
+        remaining -= len(block)
     if digest.digest() != file.read(_CHECKSUM_BYTES):
         raise _damaged(name, "its checksum does not match")
 
 
 def _parse_header(text: bytes, size: int, name: str) -> dict[str, Any]:
-    """Parse JSON without NaN, infinity or duplicate keys, and bound the memory that this takes."""
+    """Parse the header of a file of `size` bytes: JSON without NaN, infinity or duplicate keys.
+
+    Memory and depth are bounded before parsing, so that a malicious file cannot exhaust them.
+    """
 
     def reject(_: str) -> Any:
+        """Refuse a constant: NaN or an infinity."""
         raise ValueError
 
     def finite(digits: str) -> float:
+        """Read a number, and refuse one that overflows."""
         number = float(digits)
         return number if math.isfinite(number) else reject(digits)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Build an object, and refuse duplicate keys."""
         keys = dict(pairs)
         return keys if len(keys) == len(pairs) else reject("")
 
     not_json = _damaged(name, "its header is not valid JSON")
     try:
-        words = text.decode("utf-8")
+        decoded = text.decode("utf-8")
     except UnicodeDecodeError:
         raise not_json from None
-    memory = 2 * sys.getsizeof(words) + sum(taken * words.count(mark) for mark, taken in _PARSED_BYTES.items())
+    # an upper bound of the memory that parsing takes, from the number of brackets, commas and colons
+    memory = 2 * sys.getsizeof(decoded) + sum(size_of * decoded.count(mark) for mark, size_of in _PARSED_BYTES.items())
     if memory > max(_MEMORY_FACTOR * size, _MIN_MEMORY):
         raise _damaged(name, "its header has more values than a file of its size can have")
     if _is_too_deep(text):
         raise _damaged(name, "its header is too deeply nested")
     try:
-        about = json.loads(words, parse_constant=reject, parse_float=finite, object_pairs_hook=unique)
+        metadata = json.loads(decoded, parse_constant=reject, parse_float=finite, object_pairs_hook=unique)
     except ValueError:
         raise not_json from None
-    if not isinstance(about, dict):
+    if not isinstance(metadata, dict):
         raise _damaged(name, "its header is not a JSON object")
-    return about
+    return metadata
 
 
 def _is_too_deep(text: bytes) -> bool:
-    """Whether brackets are nested too deeply; checked before parsing, which takes memory for each level."""
+    """Check whether brackets are nested too deeply; done before parsing, which takes memory for each level."""
     depth = 0
     for match in _BRACKET_OR_STRING.finditer(text):
-        depth += _DEPTH_CHANGE.get(text[match.start()], 0)
+        depth += _DEPTH_CHANGE.get(text[match.start()], 0)  # a string starts with a quote, and changes nothing
         if depth > _MAX_DEPTH:
             return True
     return False
 
 
 def _read_arrays(
-    file: BinaryIO, size: int, about: dict[str, Any], kinds: Sequence[str], name: str
+    file: BinaryIO, size: int, metadata: dict[str, Any], kinds: Sequence[str], name: str
 ) -> dict[str, NDArray[Any]]:
-    """Read the arrays; that their sizes add up to the bytes in the file is checked before memory is allocated."""
-    if about["kind"] not in kinds:
-        holds, expected = _with_article(about["kind"][:40]), " or ".join(map(_with_article, kinds))
-        raise InputError(f"{name} holds {holds}, but {expected} is expected; pass another file.")
+    """Read the arrays that the header describes, from a file of `size` bytes whose kind must be one of `kinds`.
+
+    That the arrays' sizes add up to the bytes in the file is checked before memory is allocated.
+    """
+    if metadata["kind"] not in kinds:
+        received, expected = _with_article(metadata["kind"][:40]), " or ".join(map(_with_article, kinds))
+        raise InputError(f"{name} holds {received}, but {expected} is expected; pass another file.")
     available = size - file.tell() - _CHECKSUM_BYTES
-    shapes: dict[str, tuple[str, tuple[int, ...]]] = {}
-    listed: list[Any] = about["arrays"] if isinstance(about["arrays"], list) else [None]
-    for entry in listed:
+    shapes: dict[str, tuple[str, tuple[int, ...]]] = {}  # dtype and shape of each array, in the order of the file
+    entries: list[Any] = metadata["arrays"] if isinstance(metadata["arrays"], list) else [None]  # None is refused
+    for entry in entries:
         if not _describes_array(entry, available) or entry["name"] in shapes:
             raise _damaged(name, "its header describes an impossible array")
         shapes[entry["name"]] = entry["dtype"], tuple(entry["shape"])
-    declared = sum(8 * math.prod(shape) for _, shape in shapes.values())
+    declared = sum(8 * math.prod(shape) for _, shape in shapes.values())  # bytes
     if declared != available:
         raise _damaged(name, f"its header declares {declared} bytes of arrays, but {available} are present")
     arrays = {}
@@ -314,22 +337,25 @@ def _read_arrays(
             raise _damaged(name, "it is shorter than it says")
         if not _is_finite(array):
             raise _damaged(name, f"its array {key[:40]!r} holds a number that is not finite")
-        arrays[key] = array.astype(dtype.replace("<", "="), copy=False)
+        arrays[key] = array.astype(dtype.replace("<", "="), copy=False)  # to the machine's byte order
     return arrays
 
 
 def _describes_array(entry: Any, available: int) -> bool:
-    """Whether an entry of the header describes an array that fits into the available bytes."""
+    """Check whether an entry of the header describes an array that fits into the available bytes."""
     if not (isinstance(entry, dict) and entry.keys() == {"name", "dtype", "shape"} and isinstance(entry["name"], str)):
         return False
     if entry["dtype"] not in ("<f8", "<i8") or not isinstance(entry["shape"], list) or len(entry["shape"]) > _MAX_AXES:
         return False
+    # `type(…) is int`, because True is an instance of int
     return all(type(length) is int and 0 <= length <= available for length in entry["shape"])
 
 
 def _with_article(kind: str) -> str:
+    """Return a kind for a message, such as "a sketch"; characters that cannot be printed are escaped."""
     return f"a {kind if kind.isprintable() else ascii(kind)}"
 
 
-def _damaged(name: str, why: str) -> InputError:
-    return InputError(f"{name} is damaged or was changed ({why}); get it again, or write it again.")
+def _damaged(name: str, reason: str) -> InputError:
+    """Return the error for a file that does not follow the format."""
+    return InputError(f"{name} is damaged or was changed ({reason}); get it again, or write it again.")

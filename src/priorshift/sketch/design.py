@@ -1,4 +1,4 @@
-"""What is computed of each row, fixed by one sample and applied to all others: columns, encoding, scale and features.
+"""The function of a row that one sample fixes and that applies to all others: columns, encoding, scale and features.
 
 Label shift holds for every function of a row as long as it is the same function for all rows. So columns, encoding and
 scale are decided once, by the first sample, and are stored with whatever is computed from it. The random features of a
@@ -54,7 +54,7 @@ class RowReader:
 
     @classmethod
     def fit(cls, table: Table, *, drop: Sequence[str] = (), standardize: bool = True) -> RowReader:
-        """Fix how rows are read, by some rows; `standardize` scales columns and leaves out constant ones."""
+        """Fit columns, encoding and scale to some rows; `standardize` scales columns and leaves out constant ones."""
         table = table.without(drop)
         check_dropped([table], drop)
         encoder = TableEncoder().fit(table) if table.cells else None
@@ -70,26 +70,26 @@ class RowReader:
 
     @property
     def fingerprint(self) -> str:
-        """A hash that two readers share only if they read every row in the same way."""
+        """Hash that two readers share only if they read every row in the same way."""
         text = json.dumps(self.to_header(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def __call__(self, rows: Any, name: str) -> Floats:
         """Convert rows to scaled numbers, of shape (rows, features); named columns may be in any order."""
         read = read_table(rows, name, ColumnSelection(drop=self.drop))
-        table = self._to_numbers(read.without(self.drop))  # a Table is read as it is
+        table = self._to_numbers(read.without(self.drop))  # read_table returns a Table unchanged, so drop again
         check_finite(table)
-        if varying := self.scaling.left_out_of(table):
+        if varying := self.scaling.left_out_of(table):  # names of unused columns that vary here
             reason = f"constant in {_FIRST} but not in {name}"
             warn(
                 f"Left out {', '.join(varying)}: {reason}; fix the columns by a sample in which it varies.",
                 ColumnWarning,
             )
-        used = np.flatnonzero(self.scaling.factor)
+        used = np.flatnonzero(self.scaling.factor)  # a column that is left out has the factor 0
         return (table.values[:, used] - self.scaling.shift[used]) * self.scaling.factor[used]
 
     def _to_numbers(self, table: Table) -> Table:
-        """Encode a table, with its columns in the order of the first one."""
+        """Convert a table to numbers, with its columns in the order of the sample that fixed them."""
         if self.encoder is not None:
             mixed = self.encoder.convert(table.as_cells(), _FIRST)
             self._check_missing(mixed)
@@ -103,11 +103,14 @@ class RowReader:
         return Table(mixed.name, np.column_stack(cells), mixed.columns, mixed.extra, mixed.dropped)
 
     def _check_missing(self, table: Table) -> None:
-        """Refuse missing numbers and dates in columns where the first sample had none, so that no fill is known."""
+        """Raise InputError for missing numbers and dates in columns where the first sample had none.
+
+        A value to fill in is known only for columns that had gaps; in columns of categories, missing is a category.
+        """
         for k, cells in enumerate(table.cells):
             column = None if self.encoder is None else self.encoder.summary_.columns[k]
-            known = column is not None and (not column.is_quantity or column.gaps)
-            if not known and (missing := is_missing(cells)).any():
+            can_fill = column is not None and (not column.is_quantity or column.gaps)
+            if not can_fill and (missing := is_missing(cells)).any():
                 raise InputError(
                     f"{table.name} has no value in row {missing.argmax()} (counting from 0), {table.column(k)}, but "
                     f"{_FIRST} has no missing value there. Fill it in, leave the row out, drop the column from all "
@@ -115,7 +118,7 @@ class RowReader:
                 )
 
     def to_header(self) -> dict[str, Any]:
-        """Return everything as JSON values."""
+        """Return columns, encoding and scale as JSON values."""
         return {
             "columns": None if self.columns is None else list(self.columns),
             "width": self.width,
@@ -128,7 +131,7 @@ class RowReader:
 
     @classmethod
     def from_header(cls, header: Any) -> RowReader:
-        """Build a reader from what `to_header` returned, perhaps in someone else's file; it is checked."""
+        """Build a reader from the result of `to_header`, which may come from an untrusted file and is checked."""
         fields = Fields(header, "columns width drop encoder shift factor constant", "how rows are read")
         columns, width = None if fields.is_none("columns") else fields.texts("columns"), fields.whole("width", 1)
         if columns is not None and len(columns) != width:
@@ -137,11 +140,11 @@ class RowReader:
         origin = None if encoder is None else encoder.origin
         if encoder is not None and (encoder.n_features_in_, encoder.names) != (width, columns):
             raise fields.refused("its encoding is of other columns")
-        encoded = width if origin is None else len(origin.of)
-        shift, factor = fields.numbers("shift", encoded), fields.numbers("factor", encoded)
+        encoded_width = width if origin is None else len(origin.of)
+        shift, factor = fields.numbers("shift", encoded_width), fields.numbers("factor", encoded_width)
         if (factor < 0).any() or not factor.any() or max(factor.max(), np.abs(shift).max()) > LARGEST:
             raise fields.refused("its factors are not those of a scale")
-        constant = np.flatnonzero(factor == 0)
+        constant = np.flatnonzero(factor == 0)  # columns that are left out
         scaling = Scaling(shift, factor, constant, fields.numbers("constant", len(constant)), origin)
         return cls(columns, width, fields.texts("drop"), encoder, scaling)
 
@@ -168,7 +171,7 @@ class Design:
         drop: Sequence[str] = (),
         standardize: bool = True,
     ) -> Design:
-        """Fix a design by some rows; the settings are those of :meth:`Sketch.from_sample`."""
+        """Fit the reader to some rows and draw random features; settings are as in :meth:`Sketch.from_sample`."""
         check_settings({"random_state": random_state})
         check_features(features)
         if features > _MAX_FEATURES:
@@ -179,7 +182,7 @@ class Design:
             raise InputError(f"bandwidth is {bandwidth!r}, but it must be a positive number, 'dimension' or 'median'.")
         reader = RowReader.fit(table, drop=drop, standardize=standardize)
         chosen = make_kernel(kernel, bandwidth, reader(table, table.name), reader.scaling.features)
-        is_seed = is_number(random_state) and random_state < 2**62
+        is_seed = is_number(random_state) and random_state < 2**62  # larger ones do not fit into a file
         seed = int(random_state if is_seed else np.random.default_rng(random_state).integers(2**62))
         drawn = RandomFeatures.draw(chosen, reader.n_features, features, np.random.default_rng(seed))
         rule = bandwidth if isinstance(kernel, str) and isinstance(bandwidth, str) else None
@@ -187,34 +190,34 @@ class Design:
 
     @classmethod
     def from_chunks(cls, chunks: Chunks, settings: dict[str, Any]) -> Design:
-        """Fix a design by a random subsample of a sample."""
+        """Fit a design to a random subsample of a sample; `settings` are the keyword arguments of `fit`."""
         return cls.fit(chunks.sample(_DESIGN_ROWS, np.random.default_rng(0)), **settings)
 
     @property
     def fingerprint(self) -> str:
-        """A hash that two designs share only if they give the same features for every row."""
+        """Hash that two designs share only if they give the same features for every row."""
         digest = hashlib.sha256(json.dumps(self.to_header(), sort_keys=True, separators=(",", ":")).encode())
         digest.update(np.ascontiguousarray(self.features.frequencies, dtype="<f8").tobytes())
         return digest.hexdigest()
 
     def check_same(self, other: Design, name: str, other_name: str) -> None:
-        """Refuse another design, and say how it differs."""
+        """Raise InputError if the other design differs; the message names both sketches and the first difference."""
         if self.fingerprint == other.fingerprint:
             return
         here, there = self.to_header(), other.to_header()
         here["columns"], there["columns"] = (
             reader.columns or f"{reader.width} without names" for reader in (self.reader, other.reader)
         )
-        names = ("columns", "kernel", "features", "seed", "standardize", "bandwidth")
-        different = (f"{name}: {here[name]} and {there[name]}" for name in names if here[name] != there[name])
-        difference = next(different, "encoding and scale of the columns, or frequencies of the features")
+        keys = ("columns", "kernel", "features", "seed", "standardize", "bandwidth")
+        differences = (f"{key}: {here[key]} and {there[key]}" for key in keys if here[key] != there[key])
+        difference = next(differences, "encoding and scale of the columns, or frequencies of the features")
         raise InputError(
             f"{name} and {other_name} are sketches of two designs ({difference}), which cannot be combined. Make all "
             "sketches like one: Sketch.from_sample(sample, like=first)."
         )
 
     def to_header(self) -> dict[str, Any]:
-        """Return everything but the frequencies as JSON values."""
+        """Return the design without its frequencies as JSON values."""
         return {
             "reader": self.reader.to_header(),
             "kernel": self.features.kernel.name,
@@ -227,7 +230,7 @@ class Design:
 
     @classmethod
     def from_header(cls, header: Any, arrays: Mapping[str, NDArray[Any]]) -> Design:
-        """Build a design from what `to_header` returned and the array "frequencies", and check them."""
+        """Build a design from the result of `to_header` and the array "frequencies" in a file, and check them."""
         fields = Fields(
             header, "reader kernel bandwidth bandwidth_by standardize features seed fingerprint", "a sketch's design"
         )
@@ -245,7 +248,10 @@ class Design:
 
 
 def columns_to_drop(streams: Mapping[str, Chunks], drop: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return which of the columns to drop the named samples have, by their first rows; every column must exist."""
+    """Return those of the columns to drop that one of the samples in `names` has, judged by first rows.
+
+    Every column to drop must exist in one of the `streams`, or an InputError is raised.
+    """
     if not drop:
         return []
     first = {name: chunks.first().without(drop) for name, chunks in streams.items()}
@@ -254,7 +260,7 @@ def columns_to_drop(streams: Mapping[str, Chunks], drop: Sequence[str], names: S
 
 
 def weight_columns(streams: Mapping[str, Chunks], weights: str | None) -> dict[str, str | None]:
-    """Return the column of weights for every sample that has it, by its first rows, and None for the others."""
+    """Return, for each sample, the name of the weight column if its first rows have it, and None otherwise."""
     if weights is None:
         return dict.fromkeys(streams)
     first = {name: chunks.first() for name, chunks in streams.items()}
@@ -265,14 +271,17 @@ def weight_columns(streams: Mapping[str, Chunks], weights: str | None) -> dict[s
 
 
 def open_chunks(sample: Any, drop: Sequence[str], weights: Any, name: str = "the sample") -> Chunks:
-    """Open a sample for reading in chunks, with its column of weights, if that is a name, set aside."""
+    """Open a sample for reading in chunks; if `weights` is the name of a column, that column is not a feature."""
     if not isinstance(weights, str):
         return Chunks.from_source(sample, name, drop=drop)
     return Chunks.from_source(sample, name, extra=[weights], drop=[column for column in drop if column != weights])
 
 
 def weighted_rows(chunks: Chunks, reader: RowReader, weights: Any = None, skip: int = 0) -> Iterator[Weighted]:
-    """Yield the rows of each chunk as numbers, with their weights: a column, an array for all rows, or None."""
+    """Yield the rows of each chunk after the first `skip` rows, as numbers, with their weights.
+
+    `weights` is the name of a column, an array with a weight for every row of the sample, or None.
+    """
     is_array = not (weights is None or isinstance(weights, str))
     if is_array and chunks.rows is None:
         raise InputError(
@@ -280,7 +289,7 @@ def weighted_rows(chunks: Chunks, reader: RowReader, weights: Any = None, skip: 
             "into a column, and pass its name."
         )
     all_weights = weights_of_part(weights, chunks.rows or 0) if is_array else None
-    done = skip
+    done = skip  # rows before the current chunk
     with track_progress(f"sketching {chunks.name}", chunks.rows, "rows") as advance:
         advance(skip)
         for chunk in chunks.after(skip) if skip else chunks:

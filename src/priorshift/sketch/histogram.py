@@ -63,7 +63,7 @@ class Histogram(private.Summary):
     counted: ScoreCounts  # the counts
     model: str  # fingerprint of the score model
     ranked: int  # positives among which the model ranks rows
-    folds: int  # of the model
+    folds: int  # cross-fitting folds of the model
     km2_prior: float  # KM2's estimate of the source prior, from the model; NaN if unknown
     fitted: int  # unlabelled rows to which the model was fitted
     epsilon: float | None = None  # budget of a private release
@@ -88,7 +88,7 @@ class Histogram(private.Summary):
         -------
         Histogram
         """
-        return deque(cls.checkpoints(sample, model, device=device, start=start), maxlen=1)[0]
+        return deque(cls.checkpoints(sample, model, device=device, start=start), maxlen=1)[0]  # the last one
 
     @classmethod
     def checkpoints(
@@ -115,6 +115,7 @@ class Histogram(private.Summary):
         done = 0 if total is None else total.rows
 
         def count(block: tuple[Floats, int]) -> ScoreCounts:
+            """Count the p-values of a block: its rows as numbers, and the position of the first in the sample."""
             return ScoreCounts.from_p_values(model.p_values(*block, chosen), model.ranked)
 
         with track_progress("counting", chunks.rows, "rows") as advance:
@@ -125,9 +126,11 @@ class Histogram(private.Summary):
                 yield cls(total, model.fingerprint, model.ranked, model.folds, model.km2_prior, model.unlabeled_rows)
 
     def __len__(self) -> int:
+        """Return the number of rows that were counted."""
         return self.counted.rows
 
     def __str__(self) -> str:
+        """Describe the histogram in one line."""
         return f"histogram of {len(self)} rows by a score model of {self.ranked} positives{self.privacy_text}"
 
     def merge(self, other: Histogram) -> Histogram:
@@ -163,10 +166,10 @@ class Histogram(private.Summary):
         return self.merge(Histogram.from_sample(sample, model, start=len(self)))
 
     def check_same_model(self, other: Any) -> None:
-        """Refuse anything but a histogram that was counted by the same model."""
+        """Raise InputError unless `other` is a histogram that was counted by the same model."""
         if not isinstance(other, Histogram):
             raise InputError(f"a histogram can be combined only with another one, but got {type(other).__name__}.")
-        models = {(each.model, each.ranked, each.folds, len(each.counted.counts)) for each in (self, other)}
+        models = {(h.model, h.ranked, h.folds, len(h.counted.counts)) for h in (self, other)}
         if len(models) > 1:
             raise InputError(
                 f"the histograms of {len(self)} and of {len(other)} rows are by different score models "
@@ -174,7 +177,7 @@ class Histogram(private.Summary):
             )
 
     def with_noise(self, epsilon: float, delta: float, random_state: Any) -> Histogram:
-        """Add the noise of a private release."""
+        """Return a copy with the noise of an (ε, δ)-private release."""
         counted = private.add_noise_to_counts(self.counted, epsilon, delta, random_state)
         return replace(self, counted=counted, epsilon=float(epsilon), delta=float(delta))
 
@@ -184,7 +187,7 @@ class Histogram(private.Summary):
         names = ("model", "ranked", "folds", "fitted", "epsilon", "delta")
         header = {"rows": counted.rows, "noise": counted.noise} | {name: getattr(self, name) for name in names}
         header["km2_prior"] = self.km2_prior if np.isfinite(self.km2_prior) else None
-        if counted.pairs is None:
+        if counted.pairs is None:  # a private release, which has counts of groups of bins only
             return header, {"counts": counted.grouped}
         return header, {"counts": counted.counts, "levels": counted.levels, "pairs": counted.pairs}
 
@@ -204,21 +207,24 @@ class Histogram(private.Summary):
 
 
 def _row_blocks(chunks: Chunks, model: ScoreModel, start: int, done: int) -> Iterator[tuple[Floats, int]]:
-    """Yield the rows after those that are done as numbers, with the position of the first; small chunks together."""
-    held: list[Floats] = []
-    first = done
+    """Yield blocks of rows as numbers, with the position of their first row; small chunks are joined.
+
+    The first `done` rows of `chunks` are skipped; `start` rows of the sample come before `chunks`.
+    """
+    pending: list[Floats] = []
+    first = done  # row at which `pending` starts
     for chunk in chunks.after(done) if done else chunks:
-        held.append(model.reader(chunk, chunk.name))
-        done += len(held[-1])
+        pending.append(model.reader(chunk, chunk.name))
+        done += len(pending[-1])
         if done - first >= _MIN_ROWS:
-            yield np.concatenate(held), start + first
-            held, first = [], done
-    if held:
-        yield np.concatenate(held), start + first
+            yield np.concatenate(pending), start + first
+            pending, first = [], done
+    if pending:
+        yield np.concatenate(pending), start + first
 
 
 def _read_counts(arrays: Mapping[str, NDArray[Any]], fields: Fields) -> ScoreCounts:
-    """Read the counts in a file, of all bins or, where noise was added, of groups of bins."""
+    """Read and check the counts in a file: of all bins or, where noise was added, of groups of bins."""
     is_private = not fields.is_none("epsilon")
     ranked, rows, noise = fields.whole("ranked", 2), fields.whole("rows", 1), fields.number("noise", 0.0)
     repeats = len(arrays["counts"]) if "counts" in arrays and arrays["counts"].ndim == 2 else 0
@@ -232,15 +238,15 @@ def _read_counts(arrays: Mapping[str, NDArray[Any]], fields: Fields) -> ScoreCou
         levels = (repeats, posterior_levels(ranked))
         check_arrays(arrays, {"counts": (repeats, mixture.BINS), "levels": levels, "pairs": pairs}, fields)
         counted = ScoreCounts(rows, arrays["counts"], arrays["pairs"], arrays["levels"])
-    with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are refused
+    with np.errstate(over="ignore", invalid="ignore"):  # absurd numbers are refused below, without a numpy warning
         adds_up = counted.adds_up
-    if (noise > 0) != is_private or not adds_up:
+    if (noise > 0) != is_private or not adds_up:  # noise exactly where there is a budget
         raise fields.refused("its counts do not add up")
     return counted
 
 
 def check_model(model: Any) -> None:
-    """Refuse anything but a score model."""
+    """Raise InputError unless `model` is a score model."""
     if not isinstance(model, ScoreModel):
         raise InputError(f"model is of type {type(model).__name__}, but a ScoreModel is expected; fit one first.")
 

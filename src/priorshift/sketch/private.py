@@ -42,9 +42,9 @@ Budget = tuple[float | None, float | None]  # epsilon and delta; None and None w
 MOMENTS_SENSITIVITY = 2.0  # of the sums of z and of zzᵀ/√2
 _EPSILON, _DELTA = (1e-6, 1e3), (1e-15, 1.0)  # where the noise is computed to nine digits
 _GRID_DIGITS = 20  # binary digits of the noise that are kept: further digits of floats reveal how a sum was computed
-_STORED = 1e-6  # by which noise in a file may be too small, for another machine's rounding
-_MARGIN = 1e-8  # by which noise is larger than needed, for rounding in its computation
-_LOST = 0.1  # standard deviation of a share, or squared length of a mean's noise, from which on a warning is issued
+_STORED = 1e-6  # relative amount by which noise in a file may be too small, for another machine's rounding
+_MARGIN = 1e-8  # relative amount by which noise is larger than needed, for rounding in its computation
+_LOST = 0.1  # standard deviation of a share, or squared length of a mean's noise, above which a warning is issued
 
 
 class Summary(Saveable):
@@ -55,10 +55,10 @@ class Summary(Saveable):
 
     @abstractmethod
     def with_noise(self, epsilon: float, delta: float, random_state: Any) -> Self:
-        """Add the noise of a private release."""
+        """Return a copy with the noise of an (ε, δ)-private release."""
 
     def merged_budget(self, other: Summary) -> Budget:
-        """Return the budget of two disjoint samples together: each release stays as private as it was."""
+        """Return the budget of two disjoint samples together: the larger ε and δ, since a row is in one of them."""
         if (self.epsilon is None) != (other.epsilon is None):
             raise InputError("one of the two is private and the other is not; release both, or merge them first.")
         if self.epsilon is None or self.delta is None or other.epsilon is None or other.delta is None:
@@ -125,9 +125,12 @@ def release(
 
 
 def gaussian_noise(sensitivity: float, epsilon: float, delta: float) -> float:
-    """Return the least standard deviation of normal noise that makes a release (ε, δ)-private."""
+    """Return the least standard deviation of normal noise that makes a release (ε, δ)-private, by bisection.
+
+    `sensitivity` is Δ, the largest change of the released vector when one row is replaced.
+    """
     check_budget(epsilon, delta)
-    low, high = 1.0, 1.0
+    low, high = 1.0, 1.0  # σ/Δ: too small, and large enough
     while privacy_loss(low, epsilon) <= delta:
         low /= 2
     while privacy_loss(high, epsilon) > delta:
@@ -139,14 +142,15 @@ def gaussian_noise(sensitivity: float, epsilon: float, delta: float) -> float:
 
 
 def privacy_loss(noise: float, epsilon: float) -> float:
-    """Return the least δ for an ε, of normal noise with σ/Δ = `noise`."""
+    """Return the least δ for an ε, of normal noise with σ/Δ = `noise`: Φ(Δ/2σ − εσ/Δ) − e^ε Φ(−Δ/2σ − εσ/Δ)."""
     half, shift = 1 / (2 * noise), epsilon * noise
     log_first, log_second = float(log_ndtr(half - shift)), float(log_ndtr(-half - shift))
-    return -exp(log_first) * expm1(min(epsilon + log_second - log_first, 0.0))  # logs, which small values need
+    # first − e^ε·second = −first·(e^(ε + log second − log first) − 1), by logarithms, since both may be tiny
+    return -exp(log_first) * expm1(min(epsilon + log_second - log_first, 0.0))
 
 
 def check_budget(epsilon: Any, delta: Any) -> None:
-    """Refuse an impossible privacy budget."""
+    """Raise InputError for an impossible privacy budget."""
     if not (is_number(epsilon) and _EPSILON[0] <= epsilon <= _EPSILON[1]):
         raise InputError(f"epsilon is {epsilon!r}, but it must be a number from 1e-6 to 1000; 1 is common.")
     if not (is_number(delta) and _DELTA[0] <= delta < _DELTA[1]):
@@ -154,28 +158,28 @@ def check_budget(epsilon: Any, delta: Any) -> None:
 
 
 def read_budget(fields: Fields, noise: float, sensitivity: float, rows: int) -> Budget:
-    """Read the budget in a file; refuse noise that is too small for it, or larger than any budget needs.
+    """Read the budget (ε, δ) in a file; refuse noise that is too small for it, or larger than any budget needs.
 
-    `noise` may be that of up to `rows` merged samples, the root of the sum of their squares.
+    `noise` is a standard deviation, perhaps of up to `rows` merged samples, whose variances add up.
     """
     if fields.is_none("epsilon") and fields.is_none("delta"):
         return None, None
     epsilon, delta = fields.number("epsilon", *_EPSILON), fields.number("delta", *_DELTA)
-    least, most = gaussian_noise(sensitivity, epsilon, delta), gaussian_noise(sensitivity, _EPSILON[0], _DELTA[0])
-    if not least * (1 - _STORED) <= noise <= most * sqrt(rows):
+    smallest, largest = gaussian_noise(sensitivity, epsilon, delta), gaussian_noise(sensitivity, _EPSILON[0], _DELTA[0])
+    if not smallest * (1 - _STORED) <= noise <= largest * sqrt(rows):
         raise fields.refused(f"its noise is {noise:.4g}, which is not that of its budget")
     return epsilon, delta
 
 
 def privacy_details(**samples: Summary) -> dict[str, Any]:
-    """Return the entry "private" of an estimate's details: the budget of every private sample; nothing if none is."""
+    """Return details of an estimate: under "private" the budget of every private sample; empty if none is private."""
     released = {name: sample for name, sample in samples.items() if sample.epsilon is not None}
     budgets = {name: {"epsilon": sample.epsilon, "delta": sample.delta} for name, sample in released.items()}
     return {"private": budgets} if budgets else {}
 
 
 def counts_sensitivity(repeats: int) -> float:
-    """Return how far one row moves the counts of all repetitions, at most."""
+    """Return Δ of the counts: replacing a row changes two counts by 1 in each repetition, so Δ² = 2·repeats."""
     return sqrt(2 * repeats)
 
 
@@ -191,12 +195,13 @@ def add_noise_to_counts(counted: ScoreCounts, epsilon: float, delta: float, rand
     _warn_of_delta(delta, counted.rows)
     repeats = len(counted.counts)
     sigma = gaussian_noise(counts_sensitivity(repeats), epsilon, delta)
-    noisy = add_gaussian_noise(counted.grouped, sigma, random_state)
+    noisy = add_gaussian_noise(counted.grouped, sigma, random_state)  # shape (repeats, groups)
     noisy += (counted.rows - noisy.sum(axis=1, keepdims=True)) / noisy.shape[1]
-    share = sigma / sqrt(repeats) * sqrt(GROUPS) / 2 / counted.rows
-    if share > _LOST:
-        effect = f"moves the share of {counted.rows} rows that look positive by about {share:.2g}"
-        _warn_of_noise(epsilon, delta, effect, counted.rows * share / _LOST)
+    # standard deviation of the share of rows in about half of the groups, averaged over repetitions
+    share_error = sigma / sqrt(repeats) * sqrt(GROUPS) / 2 / counted.rows
+    if share_error > _LOST:
+        effect = f"moves the share of {counted.rows} rows that look positive by about {share_error:.2g}"
+        _warn_of_noise(epsilon, delta, effect, counted.rows * share_error / _LOST)
     return ScoreCounts.from_groups(counted.rows, noisy, sigma)
 
 
@@ -212,13 +217,14 @@ def add_noise_to_moments(moments: FeatureMoments, epsilon: float, delta: float, 
     sigma, D = gaussian_noise(MOMENTS_SENSITIVITY, epsilon, delta), len(moments.total)
     rng = None if random_state is None else np.random.default_rng(random_state)
     total = add_gaussian_noise(moments.total, sigma, rng)
-    # ‖zzᵀ‖ has each off-diagonal entry twice: √2 times one triangle, which gets the same noise
+    # The released vector holds zzᵀ/√2 with σ in each entry. Off the diagonal each entry of zzᵀ occurs twice, so one
+    # triangle of zzᵀ has the same norm and gets σ; the diagonal gets √2·σ.
     upper, diagonal = np.triu_indices(D, 1), np.diag_indices(D)
     product = np.empty((D, D))
     product[diagonal] = add_gaussian_noise(moments.product[diagonal], sqrt(2) * sigma, rng)
     product[upper] = add_gaussian_noise(moments.product[upper], sigma, rng)
     product.T[upper] = product[upper]
-    length = sqrt(D) * sigma / moments.rows
+    length = sqrt(D) * sigma / moments.rows  # expected length of the noise in the mean
     if length**2 > _LOST:
         effect = f"has the length {length:.2g}, but the mean embedding of {moments.rows} rows is no longer than 1"
         _warn_of_noise(epsilon, delta, effect, moments.rows * length / sqrt(_LOST))
@@ -226,37 +232,38 @@ def add_noise_to_moments(moments: FeatureMoments, epsilon: float, delta: float, 
 
 
 def add_gaussian_noise(values: Floats, sigma: float, random_state: Any = None) -> Floats:
-    """Add independent normal noise, and round the sums to a grid.
+    """Add independent normal noise with standard deviation σ, and round the sums to a grid.
 
     Normal noise in floating point is not quite normal: the last digits of a sum can reveal the terms (Mironov 2012). So
     sums are rounded to a millionth of σ, far coarser than these digits. That is no proof, as discrete noise would have.
     """
     check_settings({"random_state": random_state})
     if random_state is None:
-        drawn = _system_normal(values.size).reshape(values.shape)
+        normal = _system_normal(values.size).reshape(values.shape)
     else:
-        drawn = np.random.default_rng(random_state).normal(size=values.shape)
-    grid = 2.0 ** (floor(log2(sigma)) - _GRID_DIGITS)
-    return np.asarray(np.round((values + sigma * drawn) / grid) * grid)
+        normal = np.random.default_rng(random_state).normal(size=values.shape)
+    grid = 2.0 ** (floor(log2(sigma)) - _GRID_DIGITS)  # a power of two, so that the division is exact
+    return np.asarray(np.round((values + sigma * normal) / grid) * grid)
 
 
 def _system_normal(count: int) -> Floats:
-    """Draw standard normal numbers from the operating system, each from 64 bits: a sign and a size."""
+    """Draw standard normal numbers from the operating system, each from 64 bits: a sign and a magnitude."""
     bits = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
-    size = -ndtri(((bits >> np.uint64(1)).astype(float) + 0.5) / 2.0**64)
-    return np.where(bits & np.uint64(1), size, -size)
+    # the upper 63 bits are a uniform number in (0, ½), whose normal quantile is negative; the last bit is the sign
+    magnitude = -ndtri(((bits >> np.uint64(1)).astype(float) + 0.5) / 2.0**64)
+    return np.where(bits & np.uint64(1), magnitude, -magnitude)
 
 
 def _warn_of_delta(delta: float, rows: int) -> None:
-    """Warn if publishing one row at random would be as private."""
+    """Warn if δ ≥ 1/rows, since publishing one row at random would be as private."""
     if delta * rows >= 1:
         limit = f"publishing one of the {rows} rows at random has a delta of {1 / rows:.2g}"
         warn(f"delta is {delta:g}, but {limit}; pass a much smaller one.", PrivacyWarning)
 
 
 def _warn_of_noise(epsilon: float, delta: float, effect: str, rows: float) -> None:
-    """Warn that noise leaves hardly any information, and name the number of rows, to two digits, that would do."""
-    step = 10 ** max(floor(log10(rows)) - 1, 0)
+    """Warn that noise leaves hardly any information; `rows` would suffice, and are rounded up to two digits."""
+    step = 10 ** max(floor(log10(rows)) - 1, 0)  # power of ten of the second digit
     warn(
         f"The noise for epsilon {epsilon:g} and delta {delta:g} {effect}, so hardly any information is left. Allow a "
         f"larger epsilon, use fewer features in a sketch, or release at least {int(-(-rows // step) * step)} rows.",

@@ -30,8 +30,8 @@ from priorshift.threads import map_in_threads, one_blas_thread
 
 _OF_MODELS = ("phase", "twice", "constant")  # arrays with an entry for each model
 _ARRAYS = ("half", "phase", "twice", "constant", "seeds", "positive")
-_LARGEST = 1e100  # of the coefficients and scores of a model
-_GRID = 2.0**36  # scores are rounded, so that a row has one score however it is read
+_LARGEST = 1e100  # largest absolute coefficient or score of a model
+_GRID = 2.0**36  # scores are rounded to multiples of its inverse, so that a row has one score however it is read
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class ScoreSettings:
     random_state: int | np.random.Generator | None = 0
 
     def __post_init__(self) -> None:
+        """Raise InputError for a setting that cannot be used."""
         check_settings(vars(self))
 
 
@@ -76,14 +77,14 @@ class ScoreModel(Saveable):
     reader: RowReader  # rows to numbers
     prepare: Preparation  # numbers to what the models take
     half: Floats  # ω/2 of `Ridge` in each repetition, of shape (repeats, columns, frequencies)
-    phase: Floats  # of each model, of shape (repeats, folds, frequencies)
-    twice: Floats  # likewise
-    constant: Floats  # of each model, of shape (repeats, folds)
+    phase: Floats  # φ/2 of each `Ridge`, of shape (repeats, folds, frequencies)
+    twice: Floats  # 2r of each `Ridge`, of the same shape
+    constant: Floats  # of each `Ridge`, of shape (repeats, folds)
     seeds: NDArray[np.int64]  # that assign rows to folds in each repetition
-    positive: Floats  # sorted scores of the positives in each repetition
+    positive: Floats  # sorted scores of the positives in each repetition, of shape (repeats, positives)
     by_place: bool  # whether most rows are copies, so that a row's position decides its fold
     km2_prior: float  # KM2's estimate of the source prior; NaN where it was not computed
-    unlabeled_rows: int  # to which it was fitted
+    unlabeled_rows: int  # number of unlabelled rows to which the model was fitted
 
     @classmethod
     def fit(cls, positive: Any, unlabeled: Any, *, drop: Sequence[str] = (), **settings: Any) -> ScoreModel:
@@ -122,6 +123,7 @@ class ScoreModel(Saveable):
         next_seed = iter(seeds.tolist())
 
         def deal(folds: int) -> Any:
+            """Return the fold of each row, by the seed of the next repetition."""
             return fold_of(codes, folds, next(next_seed))
 
         with one_blas_thread():
@@ -131,7 +133,7 @@ class ScoreModel(Saveable):
             scored = ScoredSource.from_repetitions(source, prepare, repetitions, seed=0)
             km2 = MixturePrior(max_rows=options.max_rows).fit_km2(source, rng) if options.use_km2 else float("nan")
         warn_if_swapped(scored)
-        ridges: list[list[Ridge]] = [list(one.models) for one in repetitions]  # type: ignore[arg-type]
+        ridges: list[list[Ridge]] = [list(repetition.models) for repetition in repetitions]  # type: ignore[arg-type]
         return cls(
             reader,
             prepare,
@@ -158,9 +160,9 @@ class ScoreModel(Saveable):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash that two models share only if they rank every row in the same way."""
-        words = self.reader.fingerprint, float(self.prepare.spread), float(self.prepare.far), bool(self.by_place)
-        digest = hashlib.sha256(repr(words).encode())
+        """Hash that two models share only if they rank every row in the same way."""
+        scalars = self.reader.fingerprint, float(self.prepare.spread), float(self.prepare.far), bool(self.by_place)
+        digest = hashlib.sha256(repr(scalars).encode())
         for name in _ARRAYS:
             digest.update(np.ascontiguousarray(getattr(self, name)).tobytes())
         return digest.hexdigest()
@@ -174,6 +176,7 @@ class ScoreModel(Saveable):
         prepared = self.prepare(rows)
 
         def rank(k: int) -> Floats:
+            """Compute the p-values of repetition k; a row is scored by the model that was fitted without its fold."""
             fold = fold_of(codes, self.folds, int(self.seeds[k]))
             scores = cross_fitting.scores_by_fold(prepared, fold, self._models[k], device)
             return p_values(self.positive[k], _round_scores(scores), in_order=True)
@@ -183,6 +186,7 @@ class ScoreModel(Saveable):
 
     @cached_property
     def _models(self) -> list[list[Ridge]]:
+        """The models of each repetition, one for each fold; the coefficients `beta` are not needed to score rows."""
         return [
             [Ridge(np.empty(0), half, *model) for model in zip(phase, twice, constant.tolist(), strict=True)]
             for half, phase, twice, constant in zip(self.half, self.phase, self.twice, self.constant, strict=True)
@@ -219,6 +223,7 @@ class ScoreModel(Saveable):
         )
 
     def __str__(self) -> str:
+        """Describe the model in one line."""
         return (
             f"score model of {self.reader.width} columns, fitted to {self.ranked} positive and {self.unlabeled_rows} "
             "unlabelled rows"
@@ -228,7 +233,7 @@ class ScoreModel(Saveable):
 def _read_source(
     positive: Any, unlabeled: Any, drop: list[str], settings: ScoreSettings, rng: np.random.Generator
 ) -> tuple[RowReader, Floats, Floats]:
-    """Draw rows of both samples; return how rows are read, and the positive and unlabelled rows as numbers."""
+    """Draw rows of both samples; return the reader, which unlabelled rows fix, and the rows of P and U as numbers."""
     tables = [
         Chunks.from_source(sample, name, drop=drop).sample(settings.fit_rows, rng).without(drop)
         for sample, name in ((unlabeled, "unlabeled"), (positive, "positive"))
@@ -244,17 +249,17 @@ def _read_source(
 def _fold_codes(P: Floats, U: Floats) -> tuple[bool, Codes]:
     """Return whether folds are assigned by the position of a row, and the codes that assign them.
 
-    Copies are kept in one fold, since a model would otherwise score rows that it was fitted to; but where rows repeat
-    by chance, and most do, the position of a row decides.
+    Copies are kept in one fold, since a model would otherwise score rows that it was fitted to. But where most rows
+    have copies, and by chance (as with a few yes-or-no columns), the position of a row decides.
     """
-    codes = content_codes(np.concatenate([P, U]))
+    codes = content_codes(np.concatenate([P, U]))  # equal rows have equal codes
     if cross_fitting.mostly_copies(codes) and repeats_by_chance(U):
         return True, np.concatenate([place_codes(0, len(P)), place_codes(0, len(U))])
     return False, codes
 
 
 def _check_arrays(arrays: Mapping[str, NDArray[Any]], n_features: int, fields: Fields) -> None:
-    """Refuse arrays that no fitted model has."""
+    """Raise InputError for arrays in a file that no fitted model can have."""
     if not ({"phase", "positive"} <= arrays.keys() and (arrays["phase"].ndim, arrays["positive"].ndim) == (3, 2)):
         raise fields.refused("it has no models or no positives")
     (repeats, folds, frequencies), positives = arrays["phase"].shape, arrays["positive"].shape[1]
@@ -271,4 +276,5 @@ def _check_arrays(arrays: Mapping[str, NDArray[Any]], n_features: int, fields: F
 
 
 def _round_scores(scores: Floats) -> Floats:
+    """Round scores, since the last digits depend on how many rows are scored together."""
     return np.asarray(np.round(scores * _GRID) / _GRID)

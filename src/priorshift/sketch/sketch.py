@@ -47,12 +47,12 @@ from priorshift.sketch.design import Design, open_chunks, weighted_rows
 from priorshift.warning_records import warn
 
 _CHUNKS_AT_A_TIME = 4  # between two checkpoints: while one is added up, the next is read
-_CERTAIN = 3.0  # standard errors below zero that are not chance
-_FOURTH = 4.0  # of a variance's own variance, n Var(s²)/s⁴: 2 for normal values, and rarely above this
+_CERTAIN = 3.0  # standard errors below zero that are not due to chance
+_FOURTH = 4.0  # n Var(s²)/s⁴ of a sample variance s²: 2 for normal values, and rarely above this
 
 _ROUNDING = 1e-9  # relative error of a sum over many rows
-_LEAST, _MOST = 1e-150, 1e150  # of sums of weights, and of their squares
-_FAR = 10.0  # standard deviations that noise never exceeds
+_LEAST, _MOST = 1e-150, 1e150  # limits of sums of weights, and of their squares
+_FAR = 10.0  # number of standard deviations that noise never exceeds
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class Sketch(private.Summary):
 
     @classmethod
     def from_chunks(cls, chunks: Chunks, design: Design, weights: Any = None, *, own_design: bool = True) -> Sketch:
-        """Sketch a sample by a given design."""
+        """Sketch a sample by a given design; `own_design` says whether rows of this sample fixed it."""
         rows = weighted_rows(chunks, design.reader, weights)
         return cls(design, FeatureMoments.from_rows(design.features, rows), own_design)
 
@@ -170,12 +170,12 @@ class Sketch(private.Summary):
         Sketch
             Sketch of all rows so far.
         """
-        given = given_settings(settings) if resume is None else {}
-        chunks, design = _open_sample(sample, like if resume is None else resume, weights, given)
+        passed = given_settings(settings) if resume is None else {}
+        chunks, design = _open_sample(sample, like if resume is None else resume, weights, passed)
         rows = weighted_rows(chunks, design.reader, weights, 0 if resume is None else len(resume))
         total = resume
-        while (more := FeatureMoments.from_rows(design.features, islice(rows, _CHUNKS_AT_A_TIME))).rows:
-            total = cls(design, more, like is None) if total is None else replace(total, moments=total.moments + more)
+        while (new := FeatureMoments.from_rows(design.features, islice(rows, _CHUNKS_AT_A_TIME))).rows:
+            total = cls(design, new, like is None) if total is None else replace(total, moments=total.moments + new)
             yield total
 
     def merge(self, other: Sketch) -> Sketch:
@@ -213,7 +213,7 @@ class Sketch(private.Summary):
         return self.merge(Sketch.from_sample(sample, like=self, weights=weights))
 
     def with_noise(self, epsilon: float, delta: float, random_state: Any) -> Sketch:
-        """Add the noise of a private release."""
+        """Return a copy with the noise of an (ε, δ)-private release."""
         if self.own_design:
             raise InputError(
                 "rows of this sketch fixed its columns, scale and encoding, which no noise hides; release a sketch "
@@ -253,9 +253,11 @@ class Sketch(private.Summary):
         return cls(design, moments, fields.flag("own_design"), *budget)
 
     def __len__(self) -> int:
+        """Return the number of rows of the sample."""
         return self.moments.rows
 
     def __str__(self) -> str:
+        """Describe the sketch in one line."""
         rows, width, features = len(self), self.design.reader.width, self.design.features
         weighted = "" if self.moments.has_equal_weights else f" (effective sample size {self.moments.size:,.0f})"
         return (
@@ -266,14 +268,14 @@ class Sketch(private.Summary):
 
 
 def given_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those settings of a design that were given, with the columns to drop as a tuple."""
+    """Return the settings of a design that a user passed (not None), with the columns to drop as a tuple."""
     drop = settings.get("drop", ())
-    given = {**settings, "drop": tuple([drop] if isinstance(drop, str) else drop) or None}
-    return {name: value for name, value in given.items() if value is not None}
+    normalized = {**settings, "drop": tuple([drop] if isinstance(drop, str) else drop) or None}
+    return {name: value for name, value in normalized.items() if value is not None}
 
 
 def design_like(like: Any, settings: dict[str, Any]) -> Design:
-    """Return the design of another sketch; refuse further settings."""
+    """Return the design of the sketch `like`; raise InputError for further settings, which it has fixed."""
     if not isinstance(like, Sketch):
         raise InputError(f"like is of type {type(like).__name__}, but it must be a Sketch; pass the first one.")
     for name in settings:
@@ -282,7 +284,7 @@ def design_like(like: Any, settings: dict[str, Any]) -> Design:
 
 
 def _open_sample(sample: Any, like: Sketch | None, weights: Any, settings: dict[str, Any]) -> tuple[Chunks, Design]:
-    """Open a sample, and take the design of another sketch or fix one by some rows."""
+    """Open a sample for reading in chunks; return it with the design of `like`, or one fixed by some of its rows."""
     if like is not None:
         design = design_like(like, settings)
         return open_chunks(sample, design.reader.drop, weights), design
@@ -294,7 +296,10 @@ def _open_sample(sample: Any, like: Sketch | None, weights: Any, settings: dict[
 
 
 def _read_moments(header: Any, arrays: Mapping[str, NDArray[Any]], size: int) -> FeatureMoments:
-    """Read the moments of `size` features in a file, and check that they can be sums over rows."""
+    """Read the moments of `size` features in a file, and check that they can be sums over rows.
+
+    The file holds the upper triangle of the second moment.
+    """
     fields = Fields(header, "rows weighted noise", "a sketch's sums")
     shapes = {"weights": (2,), "total": (size,), "squared_total": (size,), "product": (size * (size + 1) // 2,)}
     check_arrays(arrays, shapes, fields)
@@ -305,7 +310,7 @@ def _read_moments(header: Any, arrays: Mapping[str, NDArray[Any]], size: int) ->
     weight, squares = (float(number) for number in arrays["weights"])
     rows, noise = fields.whole("rows", 1), fields.number("noise", 0.0)
     moments = FeatureMoments(rows, weight, squares, arrays["total"], arrays["squared_total"], product, noise)
-    with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are refused
+    with np.errstate(over="ignore", invalid="ignore"):  # absurd numbers are refused below, without a numpy warning
         problem = _contradiction(moments, fields.flag("weighted"))
     if problem:
         raise fields.refused(problem)
@@ -313,33 +318,36 @@ def _read_moments(header: Any, arrays: Mapping[str, NDArray[Any]], size: int) ->
 
 
 def _contradiction(moments: FeatureMoments, weighted: bool) -> str:
-    """Return what cannot be true of sums over rows; empty where everything can."""
-    n, w, w2 = moments.rows, moments.weight, moments.squares
-    more = 1 + _ROUNDING
+    """Return why the moments cannot be sums over rows, for a message; empty if they can.
+
+    The features z of a row have ‖z‖ = 1: cos² + sin² = 1/K for each of K frequencies.
+    """
+    n, w, w2 = moments.rows, moments.weight, moments.squares  # n, Σ w and Σ w²
+    slack = 1 + _ROUNDING
     if not (_LEAST < w < _MOST and _LEAST < w2 < _MOST):
         return "the sums of its weights are too small or too large"
     if weighted != moments.is_weighted:
         return f"{n} rows do not have the weights that it says"
-    if w2 > w * w * more or w * w > n * w2 * more:
+    if w2 > w * w * slack or w * w > n * w2 * slack:  # Σ w² ≤ (Σ w)² ≤ n Σ w², for positive weights
         return f"{n} rows cannot have weights with the sums that it says"
     if moments.noise and weighted:
         return "it has both noise and weights"
     D = len(moments.total)
-    K, longest = D // 2, moments.noise * (np.sqrt(D) + _FAR)  # of noise in a mean
+    K, longest = D // 2, moments.noise * (np.sqrt(D) + _FAR)  # frequencies; largest length of the noise in `total`
     lengths = np.linalg.norm(moments.total), np.linalg.norm(moments.squared_total)
-    if lengths[0] > w * more + longest or lengths[1] > w2 * more + longest:
+    if lengths[0] > w * slack + longest or lengths[1] > w2 * slack + longest:
         return "its mean is longer than 1"
     if not weighted and np.abs(moments.total - moments.squared_total).max() > _ROUNDING * w:
         return "its two means differ, although all rows have the same weight"
     diagonal = np.diagonal(moments.product)
     if np.abs(diagonal[:K] + diagonal[K:] - w2 / K).max() > _ROUNDING * w2 + 2 * _FAR * moments.noise:
         return "the trace of its second moment does not match its weights"
-    spread = moments.product - np.outer(moments.squared_total, moments.squared_total) / w2
+    covariance = moments.product - np.outer(moments.squared_total, moments.squared_total) / w2
     # the norm of a symmetric matrix of noise is at most 2√D times the noise; the mean's noise enters twice
-    below = moments.noise * (2 * np.sqrt(D) + _FAR) + 2 * longest + longest**2 / w2
-    spread[np.diag_indices_from(spread)] += _ROUNDING * w2 + below
-    try:
-        cholesky(spread, lower=True, overwrite_a=True, check_finite=False)
+    noise_norm = moments.noise * (2 * np.sqrt(D) + _FAR) + 2 * longest + longest**2 / w2
+    covariance[np.diag_indices_from(covariance)] += _ROUNDING * w2 + noise_norm
+    try:  # the factorisation fails unless the matrix is positive definite
+        cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:
         return "its covariance has a negative direction"
     return ""
@@ -356,7 +364,7 @@ def estimate_from_sketches(estimator: Any, *, positive: Any, unlabeled: Any, tar
     design, censoring = unlabeled.design, estimator.scenario == "censoring"
     moments = positive.moments, unlabeled.moments, target.moments
     embeddings = embed_moments(design.features, *moments, estimator.statistic, censoring=censoring)
-    if not censoring:  # else the population is both
+    if not censoring:  # under censoring the population is both samples together
         _warn_if_swapped(positive.moments, unlabeled.moments, read_prior(estimator.source_prior).range[0])
     details = kernel_details(design.features) | {"bandwidth_by": design.bandwidth_by, "standardize": design.standardize}
     details |= {"precision": "float64", "device": "cpu", "pairs": None}
@@ -364,7 +372,7 @@ def estimate_from_sketches(estimator: Any, *, positive: Any, unlabeled: Any, tar
 
 
 def _check_sketches(estimator: Any, samples: Mapping[str, Any]) -> None:
-    """Refuse samples that are not sketches of one design, and settings that need rows."""
+    """Raise InputError for samples that are not sketches of one design, and for settings that need rows."""
     if not isinstance(estimator, TCPU):
         raise InputError(
             f"sketches are for TCPU, but the estimator is of type {type(estimator).__name__}; pass TCPU(…), or use "
@@ -390,7 +398,10 @@ def _check_sketches(estimator: Any, samples: Mapping[str, Any]) -> None:
 
 
 def _warn_if_swapped(positive: FeatureMoments, unlabeled: FeatureMoments, prior: float) -> None:
-    """Warn if positives and population look swapped, at the least possible π; not for weights or private samples."""
+    """Warn if positives and population look swapped, at the least possible π, `prior`.
+
+    Samples with weights or noise are not checked.
+    """
     if any(sample.noise or sample.is_weighted for sample in (positive, unlabeled)):
         return
     if _excess_variance(positive, unlabeled, prior) < -_CERTAIN and _excess_variance(unlabeled, positive, prior) > -1:
@@ -402,15 +413,19 @@ def _warn_if_swapped(positive: FeatureMoments, unlabeled: FeatureMoments, prior:
 
 
 def _excess_variance(positive: FeatureMoments, unlabeled: FeatureMoments, prior: float) -> float:
-    """Return what remains of Var_U h for the negatives, (1−π) Var_N h, over its standard error."""
+    """Estimate (1−π) Var_N h = Var_U h − π Var_P h − π D²/(1−π), divided by its standard error.
+
+    h is the witness ⟨μ_U − μ_P, z⟩; the identity is in the module's docstring. A value below 0 is impossible but for
+    chance. Without a standard error the result is 0.
+    """
     P, U = positive, unlabeled
     a = U.mean - P.mean
     var_P, var_U = (
         max(float(a @ sample.product @ a) / sample.rows - float(a @ sample.mean) ** 2, 0.0) for sample in (P, U)
     )
-    own = sum((1 - float(sample.mean @ sample.mean)) / sample.rows for sample in (P, U))  # ‖z‖ = 1
-    D, odds = max(float(a @ a) - own, 0.0), prior / (1 - prior)
-    error_of_D = 2 * sqrt(var_P / P.rows + var_U / U.rows)
-    parts = sqrt(_FOURTH / U.rows) * var_U, sqrt(_FOURTH / P.rows) * prior * var_P, 2 * odds * D * error_of_D
-    error = sqrt(sum(part**2 for part in parts))
+    bias = sum((1 - float(sample.mean @ sample.mean)) / sample.rows for sample in (P, U))  # of ‖a‖², since ‖z‖ = 1
+    D, odds = max(float(a @ a) - bias, 0.0), prior / (1 - prior)
+    D_error = 2 * sqrt(var_P / P.rows + var_U / U.rows)
+    errors = sqrt(_FOURTH / U.rows) * var_U, sqrt(_FOURTH / P.rows) * prior * var_P, 2 * odds * D * D_error
+    error = sqrt(sum(term**2 for term in errors))
     return (var_U - prior * var_P - odds * D**2) / error if error > 0 else 0.0
