@@ -141,9 +141,9 @@ def group_similar_rows(
 def _mean_at(rows: Floats, mass: Floats, bandwidth: float, rng: np.random.Generator) -> Floats:
     """Estimate ⟨μ, φ(x)⟩ at all rows x from a random sample of the rows with mass in μ."""
     drawn = np.sort(rng.permutation(np.flatnonzero(mass))[:_SCORED])
-    zero, one = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+    zeros, ones = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
     weights = mass[drawn] / mass[drawn].mean()
-    all_rows, drawn_rows = Rows(rows, zero, one), Rows(rows, zero, one, drawn)  # centre 0 and scale 1: not scaled
+    all_rows, drawn_rows = Rows(rows, zeros, ones), Rows(rows, zeros, ones, drawn)  # centre 0 and scale 1: not scaled
     return kernel_sums(Gaussian(bandwidth), all_rows, drawn_rows, weights=(None, weights))[0] / len(drawn)
 
 
@@ -222,8 +222,8 @@ def gram_matrix(rows: Floats, bandwidth: float) -> Floats:
 
 def _with_norms(X: Floats, Y: Floats, norms: Floats) -> tuple[Floats, Floats]:
     """Return two matrices whose product has the entries x·y + norm(x) + norm(y), for rows x of X and y of Y."""
-    one = np.ones(len(norms))
-    return np.column_stack([X, norms, one]), np.asfortranarray(np.column_stack([Y, one, norms])).T
+    ones = np.ones(len(norms))
+    return np.column_stack([X, norms, ones]), np.asfortranarray(np.column_stack([Y, ones, norms])).T
 
 
 def search_bandwidth(rows: Floats, p: Floats, u: Floats, *, unbiased: bool = False) -> float:
@@ -293,12 +293,12 @@ def mean_products(rows: Floats, weights: Floats, widths: Floats) -> Floats:
     factors = (-_LOG2_E / 2 / widths**2).astype(np.float32)  # exp(−d²/2w²) = 2^(factor·d²)
     single = weights.astype(np.float32)
     buffer = np.empty((_BLOCK, _WIDE), dtype=np.float32)
-    for at, to, squared, times in _squared_distances(rows):
+    for row_block, columns, squared, times in _squared_distances(rows):
         kernel = buffer.reshape(-1)[: squared.size].reshape(squared.shape)
         for k, factor in enumerate(factors):
             np.multiply(squared, factor, out=kernel)
             np.exp2(np.maximum(kernel, _NOTHING, out=kernel), out=kernel)
-            sums[k] += times * (weights[at].T @ (kernel @ single[to]))
+            sums[k] += times * (weights[row_block].T @ (kernel @ single[columns]))
     return np.asarray((sums + sums.transpose(0, 2, 1)) / 2)  # tiles right of the diagonal, and their mirror images
 
 
@@ -313,11 +313,13 @@ def _squared_distances(rows: Floats) -> Iterator[tuple[slice, slice, NDArray[np.
     left, right = _with_norms(-2 * rows, rows, norms)
     n, far = len(rows), norms.max() > _DIGITS * typical  # far from the origin, ‖x‖² + ‖y‖² − 2x·y loses digits
     for first in range(0, n, _BLOCK):
-        at = slice(first, min(first + _BLOCK, n))
-        for to in (at, *(slice(k, min(k + _WIDE, n)) for k in range(at.stop, n, _WIDE))):
-            squared = cdist(rows[at], rows[to], "sqeuclidean") if far else np.dot(left[at], right[:, to])
+        block = slice(first, min(first + _BLOCK, n))
+        for columns in (block, *(slice(k, min(k + _WIDE, n)) for k in range(block.stop, n, _WIDE))):
+            squared = (
+                cdist(rows[block], rows[columns], "sqeuclidean") if far else np.dot(left[block], right[:, columns])
+            )
             single = np.clip(squared, 0.0, _LARGEST, out=squared).astype(np.float32)
-            yield at, to, single, 1 if to is at else 2
+            yield block, columns, single, 1 if columns is block else 2
 
 
 def _evenly_spaced(rows: Floats, count: int) -> Floats:

@@ -118,9 +118,9 @@ class TabulatedCurve(ConfidenceCurve):
 
     def __call__(self, r: ArrayLike, factor: ArrayLike = 1.0, largest: float = _ANY_RATIO) -> Floats:
         """Compute the confidence that factor·R ≤ r, where factor·R is known to lie in [0, largest]."""
-        r, factor = np.asarray(r, dtype=float), np.maximum(np.asarray(factor, dtype=float), _LEAST_FACTOR)
-        level_at_largest = self._interpolated(np.clip(largest / factor, 0.0, self.ratios[-1]))
-        level = self._interpolated(np.clip(np.clip(r, 0.0, largest) / factor, 0.0, self.ratios[-1]))
+        r, divisor = np.asarray(r, dtype=float), np.maximum(np.asarray(factor, dtype=float), _LEAST_FACTOR)
+        level_at_largest = self._interpolated(np.clip(largest / divisor, 0.0, self.ratios[-1]))
+        level = self._interpolated(np.clip(np.clip(r, 0.0, largest) / divisor, 0.0, self.ratios[-1]))
         # the estimate is where the level is 0. If it lies below 0 or above `largest`, levels are shifted so that it
         # is at that end
         shift = np.maximum(self.level[0], 0.0) + np.minimum(level_at_largest, 0.0)

@@ -202,12 +202,12 @@ class JointRatios:
         the few rows of each target it would be too small where R̂ happens to be far off, and many small targets would
         seem to differ. With the error of that variance the χ² distribution becomes an F distribution.
         """
-        own = self.own_variance
+        own_variance = self.own_variance  # variance of each R̂_k from the target's rows
         if np.isfinite(self.observations).all():
             freedoms = self.observations - 1
-            row_variance = float(freedoms @ (self.observations * own)) / float(freedoms.sum())  # pooled
-            own = row_variance / self.observations
-        inverse = pinvh(self.covariance + np.diag(own - self.own_variance))
+            row_variance = float(freedoms @ (self.observations * own_variance)) / float(freedoms.sum())  # pooled
+            own_variance = row_variance / self.observations
+        inverse = pinvh(self.covariance + np.diag(own_variance - self.own_variance))
         weights = inverse.sum(axis=0)
         residual = self.ratios - (weights @ self.ratios) / weights.sum()  # from the best common R
         statistic, freedom = max(float(residual @ inverse @ residual), 0.0), len(residual) - 1

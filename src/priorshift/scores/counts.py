@@ -137,11 +137,11 @@ class ScoreCounts:
                 for (j, k), n in zip(index_pairs, self.pairs, strict=True)
             ]
             variance = (variance_each * len(h) + 2 * sum(covariances, np.zeros_like(mean))) / len(h) ** 2
-        least = _LEAST_VARIANCE if self.noise else 0.0
-        variance = np.maximum(variance, least)
+        least_variance = _LEAST_VARIANCE if self.noise else 0.0
+        variance = np.maximum(variance, least_variance)
         # variance of the mean due to noise, which sums to 0 in a repetition: so h enters less its mean over groups
         added = self.noise**2 * h[:, :, STARTS].var(axis=2).sum(axis=0) * GROUPS / (len(h) * self.rows) ** 2
-        return WitnessMoments(mean, variance + mean**2, variance, np.maximum(variance_each, least), added)
+        return WitnessMoments(mean, variance + mean**2, variance, np.maximum(variance_each, least_variance), added)
 
 
 @dataclass(frozen=True, eq=False)

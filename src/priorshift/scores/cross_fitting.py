@@ -247,14 +247,14 @@ def cross_fit(
             subsample = np.sort(rng.choice(len(index), fit_rows, replace=False))
             index, mass = index[subsample], mass[subsample] / mass[subsample].sum()
         samples.append(_FitSample(index, mass, label))
-    first, *others = (_Repeat(rows, samples, fold, folds, frequencies) for fold, frequencies in drawn)
+    first, *later = (_Repeat(rows, samples, fold, folds, frequencies) for fold, frequencies in drawn)
     error, scale, ridge = min(map_in_threads(first.tune, _SCALES, len(rows)))  # the smallest error
     if error == np.inf:
         raise InputError("the score cannot be fitted because its error is not a number; rescale the features.")
     return tuple(
         map_in_threads(
             lambda repeat: Repetition.score(rows, source, repeat.fold, _RidgeFit(repeat, scale).models(ridge)),
-            [first, *others],
+            [first, *later],
             len(rows),
         )
     )
@@ -264,8 +264,8 @@ def most_folds(source: Source, folds: int) -> int:
     """Return `folds`, or the number of observations with positives, or of others (at least 2), if that is smaller."""
     observation = source.observation
     positives = len(np.unique(observation[source.positive]))
-    others = len(np.setdiff1d(observation, observation[source.positive]))  # observations without a positive
-    return min(folds, positives, max(others, 2))
+    unlabeled = len(np.setdiff1d(observation, observation[source.positive]))  # observations without a labelled row
+    return min(folds, positives, max(unlabeled, 2))
 
 
 @dataclass(frozen=True, eq=False)

@@ -228,7 +228,7 @@ def _masses(edges: Floats, source: PopulationCounts) -> Floats:
     counts, m, shapes = source.counts, source.m, source.shapes
     g, log_prior = shapes.density, shapes.log_prior
     n = counts.sum(axis=1).mean()
-    both = counts + m * shapes.widths  # rows of U and P in each bin; P is uniform
+    counts_PU = counts + m * shapes.widths  # rows of U and P in each bin; P is uniform
     priors = (edges[1:] + edges[:-1]) / 2
     prior_mass = np.diff(stats.beta.cdf(edges, 0.5, 0.5))  # Jeffreys' prior
     log = np.empty((len(priors), len(g), len(counts)))
@@ -237,7 +237,7 @@ def _masses(edges: Floats, source: PopulationCounts) -> Floats:
         if source.noise:
             likelihood = _noisy_log_likelihood(source, n * r)
         else:  # Σ n_b log r_b − Σ (n_b + m_b) log(m + n·r_b), for each model and repetition
-            likelihood = np.log(r) @ counts.T - np.log(m + n * r) @ both.T
+            likelihood = np.log(r) @ counts.T - np.log(m + n * r) @ counts_PU.T
         log[k] = likelihood + (np.log(weight) + log_prior)[:, None]
     mass = np.exp(log - log.max(axis=(0, 1)))
     return np.asarray(mass / mass.sum(axis=(0, 1)))

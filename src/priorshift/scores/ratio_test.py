@@ -174,8 +174,8 @@ def try_ratios(r: Floats, h: Floats, density_ratio: Floats, means: WitnessMeans,
         V = means.with_shared_groups(r, V, inflation)
     V = V + (means.target_added + r**2 * U.added + (1 - r) ** 2 * P.added + 2 * r * (1 - r) * means.added_covariance)
     # copies increase the error of D; that shared rows decrease it is not relied on
-    independent, one = var_U + var_P, np.ones_like(r)
-    var_D = inflation * np.maximum(means.source_variance(one, -one), independent) + U.added + P.added
+    independent, ones = var_U + var_P, np.ones_like(r)
+    var_D = inflation * np.maximum(means.source_variance(ones, -ones), independent) + U.added + P.added
 
     # Satterthwaite's rule; parts are of T, U and P, in the reverse order of the observations
     observations = np.array(means.observations[::-1], dtype=float)

@@ -42,9 +42,9 @@ class ScoreCells:
         # quantiles of every k-th score, which is enough and fast
         tails = [np.quantile(s[:: 1 + len(s) // _TAIL_ROWS], _TAILS) for s in (positive, population)]
         low, high = float(np.min(tails)), float(np.max(tails))
-        least = _EQUAL * (max(abs(low), abs(high)) or 1.0)
-        if high - low < least:  # all scores are equal
-            low, high = low - least, high + least
+        least_range = _EQUAL * (max(abs(low), abs(high)) or 1.0)
+        if high - low < least_range:  # all scores are equal
+            low, high = low - least_range, high + least_range
         width = (high - low) / _CELLS
         power = 10.0 ** np.floor(np.log10(width))
         # the next round number of 1, 2, 2.5, 5 or 10 times a power of ten; 1 − 1e-12 forgives rounding

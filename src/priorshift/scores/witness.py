@@ -73,9 +73,9 @@ class Witness:
     def from_scores(cls, scored: ScoredSource, source: Source, prior: Floats, weights: Floats) -> Witness:
         """Build the witness from scores, and from π and w of the mixture in each repetition."""
         # p-values of P among itself
-        own = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
+        positive_ranks = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
         ratio, folds = density_ratio(prior, weights, source.U.size), len(scored.repetitions[0].models)
-        return cls(scored, source, ratio, mixture.bins(scored.p_values), mixture.bins(own), folds)
+        return cls(scored, source, ratio, mixture.bins(scored.p_values), mixture.bins(positive_ranks), folds)
 
     def test(self, p_values: Floats, target: Target) -> RatioTest:
         """Test every ratio for a target with p-values of shape (repeats, rows).
@@ -138,12 +138,12 @@ class Witness:
         tried = try_ratios(r, h, self.density_ratio, means, self.folds)
         # √inflation adds the noise of the scores to the source's influence
         factor, D = np.sqrt(tried.inflation), tried.denominator[0]
-        source, own = means.source_influence(-factor * r, -factor * (1 - r)), means.of_T
+        source, target_influence = means.source_influence(-factor * r, -factor * (1 - r)), means.of_T
         if sample.with_source is not None:  # rows of the source's observations count there
-            source = source + own @ sample.with_source.T
-            own = np.where(target.of_source >= 0, 0.0, own)
+            source = source + target_influence @ sample.with_source.T
+            target_influence = np.where(target.of_source >= 0, 0.0, target_influence)
         variance = max(float(tried.variance[0]) - float(_sum_of_squares(source)[0]), 0.0) / D**2
-        return Influence(source[0] / D, own[0] / D, variance, float(tried.freedom[0]))
+        return Influence(source[0] / D, target_influence[0] / D, variance, float(tried.freedom[0]))
 
     def variance_parts(self, ratio: float, p_values: Floats, target: Target) -> VarianceParts:
         """Return the variance of the estimate `ratio` by samples, with the function h that is best for it."""

@@ -158,10 +158,10 @@ def _read_influence(estimator: Any, source: Source) -> PriorInfluence | None:
 
 def check_scenario(source_prior: Any, scenario: str) -> None:
     """Raise InputError if an estimator of the prior has another `scenario` than the source."""
-    own = getattr(source_prior, "scenario", scenario)
-    if own != scenario:
+    estimator_scenario = getattr(source_prior, "scenario", scenario)
+    if estimator_scenario != scenario:
         raise InputError(
-            f"{type(source_prior).__name__} has scenario={own!r} but is used under {scenario!r}; the "
+            f"{type(source_prior).__name__} has scenario={estimator_scenario!r} but is used under {scenario!r}; the "
             "population is the same, so set both to the same scenario."
         )
 

@@ -208,9 +208,8 @@ class KM2(PUEstimator):
         step()
         # The separation must exceed what the ridge alone gives, and the slope must still have to grow: with few rows in
         # many features, d is a line.
-        is_separable = hull.separation > max(
-            _NO_SEPARATION, sqrt(2 * RIDGE) * float(np.linalg.norm(sample.u - sample.p))
-        )
+        ridge_separation = sqrt(2 * RIDGE) * float(np.linalg.norm(sample.u - sample.p))
+        is_separable = hull.separation > max(_NO_SEPARATION, ridge_separation)
         is_separable &= threshold < (1 - 1e-6) * hull.separation
         end = hull.find_slope(threshold, largest=largest) if is_separable else hull.project(largest)
         is_found = is_separable and end.ratio < largest

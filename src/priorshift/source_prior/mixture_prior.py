@@ -180,8 +180,8 @@ class MixturePrior(PUEstimator):
             predicted = scored.predicted(scored.p_values)
             on_P, on_U = 1.0, 1.0  # design effects of groups, for the mean of the predicted posteriors
             if not source.is_even:  # rows have weights, copies or groups
-                own = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
-                on_P, on_U = source.design_effects(scored.predicted(own), predicted)
+                positive_ranks = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
+                on_P, on_U = source.design_effects(scored.predicted(positive_ranks), predicted)
             # rows count as many as their effective number, so that the posterior is as wide as it should be
             m, weights = source.P.size, source.U.size / on_U * source.U.mass
             counts = PopulationCounts.from_p_values(scored.p_values, round(m), m / on_P, weights)
