@@ -128,7 +128,7 @@ class Numbers:
         return Markup("{} to {}").format(self.fixed(f"{pointer}/0", digits), self.fixed(f"{pointer}/1", digits))
 
     def confidence(self, pointer: str) -> Markup:
-        """Return a confidence level in percent, with all its digits."""
+        """Return a confidence level in percent, with six digits, so that 99.99% is not rounded up to 100%."""
         return self._shown(pointer, lambda v: f"{100 * v:.6g}%")
 
     def percent(self, pointer: str) -> Markup:
