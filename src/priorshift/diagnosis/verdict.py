@@ -238,11 +238,11 @@ def _check_source(identification: Identification) -> Iterator[str]:
 def _check_columns(test: LabelShiftTest) -> Iterator[str]:
     """Yield recommended checks of the columns and rows that contradict label shift."""
     rejected = test.p_value <= DOUBTED
-    moved_names = [column.name for column in (test.moved_columns if rejected else test.clearly_moved_columns)]
-    if moved_names:
-        subject = "it was" if len(moved_names) == 1 else "they were"
-        question = f"find out whether {subject} measured in the target as in the source"
-        yield f"Check {_quote_names(moved_names)}: {question}. Correct or leave out what cannot be compared, and repeat the diagnosis."
+    moved = [column.name for column in (test.moved_columns if rejected else test.clearly_moved_columns)]
+    if moved:  # names of columns
+        subject = "it was" if len(moved) == 1 else "they were"
+        names, question = _quote_names(moved), f"find out whether {subject} measured in the target as in the source"
+        yield f"Check {names}: {question}. Correct or leave out what cannot be compared, and repeat the diagnosis."
     elif rejected and test.rows:
         yield f"Check {numbered(test.rows[:5])}: the source has hardly any similar rows."
     elif test.reason:

@@ -64,9 +64,8 @@ class WidthModel:
         # a part that is zero, such as that of P where R is 1, has no factor of its own
         has_factor = (predicted > 1e-9 * predicted.sum()) & (observed > 0)
         typical = float(observed[has_factor].sum() / predicted[has_factor].sum()) if has_factor.any() else 1.0
-        factors = np.where(
-            has_factor, observed / np.maximum(predicted, 1e-12 * max(float(predicted.sum()), 1e-300)), typical
-        )
+        least = 1e-12 * max(float(predicted.sum()), 1e-300)  # avoids a division by zero
+        factors = np.where(has_factor, observed / np.maximum(predicted, least), typical)
         p, u, v = (float(factor) for factor in factors)
         return cls(density, max(ratio, 0.0), (m, n, t), observations, noise, (p, u, v))
 
