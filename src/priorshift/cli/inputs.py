@@ -140,8 +140,6 @@ def _check_options(args: argparse.Namespace) -> None:
     used = [(option, column) for option, column in columns.items() if column is not None]
     for k, (option, column) in enumerate(used):
         for other, other_column in [*used[:k], *(("--drop", dropped) for dropped in args.drop)]:
-            if other_column == column and (other, option) != (
-                "--id-column",
-                "--group-column",
-            ):  # an id may also be a group
+            # an id may also be a group
+            if other_column == column and (other, option) != ("--id-column", "--group-column"):
                 raise InputError(f"{option} and {other} name the same column, {column!r}; remove one of them.")

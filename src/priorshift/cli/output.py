@@ -177,9 +177,8 @@ def check_report(option: str, path: str, inputs: Sequence[str] = ()) -> None:
 def write_figure(path: str, axes: Any) -> None:
     """Write the figure that contains the axes to a file, as a whole or not at all."""
     with atomic_write(path) as draft:
-        axes.figure.savefig(
-            draft, dpi=150, format=Path(path).suffix[1:].lower()
-        )  # of the path, since the draft or a link may end differently
+        # the format of the path, since the draft or a link may end differently
+        axes.figure.savefig(draft, dpi=150, format=Path(path).suffix[1:].lower())
 
 
 def print_note(message: str) -> None:
