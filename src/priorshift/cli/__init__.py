@@ -12,7 +12,10 @@ INTERRUPTED = "interrupted; no file was written."
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command and return the exit code: 0, 2 for wrong use or unusable data, or 130 if it was interrupted."""
+    """Run a command and return the exit code: 0, 2 for wrong use or unusable data, or 130 if it was interrupted.
+
+    `arguments` are the words of the command line; None takes those of this process, which is then the program.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:  # this process is the program
         signal.signal(signal.SIGINT, _exit_at_once)
@@ -30,9 +33,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _exit_at_once(number: int, frame: object) -> None:
-    """End on Ctrl-C before any work has begun.
+    """Handle the signal of Ctrl-C before any work has begun: end the process.
 
-    An exception could be caught on its way: C extensions turn what is raised during their import into ImportError.
+    An exception would not do: C extensions turn any exception during their import into ImportError.
     """
     os.write(2, f"priorshift: {INTERRUPTED}\n".encode())
     os._exit(130)

@@ -26,17 +26,17 @@ _COMMON = "--no-standardize --confidence --random-state"
 
 
 class Command(NamedTuple):
-    """The description of a command."""
+    """The description of a command, from which its parser is built."""
 
-    run: str  # module and function
+    run: str  # "module:function" in priorshift.cli
     help: str
     description: str = ""  # default: `help`
     usage: Sequence[str] = ()  # ways to call it; default: all options
     notes: str = ""
-    examples: Sequence[tuple[str, str]] = ()  # what each is for, and the command
+    examples: Sequence[tuple[str, str]] = ()  # purpose and command of each
     options: Mapping[str, str] = {}  # by the title of their group; those joined by | exclude each other
-    changes: Mapping[str, dict[str, Any]] = {}  # of options whose description differs from the common one
-    defaults: Mapping[str, Any] = {}
+    changes: Mapping[str, dict[str, Any]] = {}  # arguments of add_argument that differ from OPTIONS, by option
+    defaults: Mapping[str, Any] = {}  # values of options that the command does not have
 
 
 COMMANDS = {
@@ -188,8 +188,8 @@ COMMANDS = {
 
 
 def parser() -> Parser:
-    """Return the parser of all commands, in the order in which a user meets them."""
-    everything = Parser(
+    """Return the parser of the program, with a subparser for each command."""
+    program = Parser(
         prog="priorshift",
         description="Estimate how common the positive class is in a new, unlabelled population, from labelled "
         "positives and unlabelled rows of an old one.",
@@ -204,30 +204,33 @@ def parser() -> Parser:
             ("write a report", f"priorshift report {_THREE} -o report.html"),
         ),
     )  # fmt: skip
-    everything.add_argument("--version", action="version", version=f"priorshift {__version__}")
-    parsers = everything.add_subparsers(required=True, metavar="COMMAND", title="commands")
-    everything.commands = parsers.choices
+    program.add_argument("--version", action="version", version=f"priorshift {__version__}")
+    subparsers = program.add_subparsers(required=True, metavar="COMMAND", title="commands")
+    program.commands = subparsers.choices
     for name, command in COMMANDS.items():
-        usage = "\n       ".join(f"priorshift {name} {way}" for way in command.usage) or None
+        usage = "\n       ".join(f"priorshift {name} {arguments}" for arguments in command.usage) or None
         description = command.description or f"{command.help[0].upper()}{command.help[1:]}."
         texts = {key: getattr(command, key) for key in ("help", "notes", "examples")}
-        added = parsers.add_parser(name, usage=usage, description=description, **texts)
+        subparser = subparsers.add_parser(name, usage=usage, description=description, **texts)
         for title, names in command.options.items():
-            added.add_options(title, names, command.changes)
-        without_option = {"by": None, "stratify": None, "stream": None, "method": "auto"}
-        added.set_defaults(run=command.run, parser=everything, **without_option | dict(command.defaults))
-    return everything
+            subparser.add_options(title, names, command.changes)
+        # values for commands that lack these options
+        missing = {"by": None, "stratify": None, "stream": None, "method": "auto"}
+        subparser.set_defaults(run=command.run, parser=program, **missing | dict(command.defaults))
+    return program
 
 
 def parse(words: list[str]) -> argparse.Namespace:
     """Parse the words of a command line; wrong use ends the program with one sentence."""
-    everything = parser()
+    program = parser()
     if not words:
-        everything.error("name a command, such as demo or estimate")
+        program.error("name a command, such as demo or estimate")
     if words[0] == "experiment":  # has a parser of its own, with its own --help
         words = ["experiment", "--", *words[1:]]
-    before = list(takewhile(lambda word: word.startswith("-"), words))
-    everything.refuse_unknown(before)
-    if len(before) < len(words) and words[len(before)] in COMMANDS:
-        everything.commands[words[len(before)]].refuse_unknown(words[len(before) + 1 :])
-    return everything.parse_args(words, argparse.Namespace(typed=["priorshift", *words]))
+    # options of the program come before the command, its own after it
+    options = list(takewhile(lambda word: word.startswith("-"), words))
+    program.refuse_unknown(options)
+    command, *rest = words[len(options) :] or [""]
+    if command in COMMANDS:
+        program.commands[command].refuse_unknown(rest)
+    return program.parse_args(words, argparse.Namespace(typed=["priorshift", *words]))

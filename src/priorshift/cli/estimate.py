@@ -36,7 +36,7 @@ from priorshift.warning_records import record_warnings
 
 
 def run(args: argparse.Namespace) -> None:
-    """Estimate the target prior and print it."""
+    """Run `priorshift estimate`: estimate the target prior of one or several targets, or of strata, and print it."""
     _check_outputs(args)
     estimator, problem = make_estimator(args), read_problem(args)
     if args.plot and problem.kind != "rows":
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def run_diagnose(args: argparse.Namespace) -> None:
-    """Print whether the estimate can be trusted."""
+    """Run `priorshift diagnose`: print whether the estimate can be trusted."""
     _check_outputs(args)
     if has_several(args) and args.plot is not None:
         raise InputError("--plot is for one target; pass one file as --target, or remove --plot.")
@@ -58,7 +58,10 @@ def run_diagnose(args: argparse.Namespace) -> None:
 
 
 def run_report(args: argparse.Namespace) -> None:
-    """Write the report and print the answer; without rows in memory, the report contains the estimate only."""
+    """Run `priorshift report`: write the report and print the answer.
+
+    Without rows in memory, as for sketches, the report contains the estimate only.
+    """
     output.check_report("--output", args.page, input_files(args))
     result = _diagnose(args, needs_rows=False)
     write(result, args.page, title=args.title, command=shlex.join(args.typed))
@@ -73,7 +76,7 @@ def run_report(args: argparse.Namespace) -> None:
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
-    """Refuse, before any work, a figure or a table that cannot be written."""
+    """Raise InputError, before any work, if the figure or the table cannot be written."""
     output.check_figure(args.plot)
     if args.output is None:
         return
@@ -83,7 +86,7 @@ def _check_outputs(args: argparse.Namespace) -> None:
 
 
 def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> None:
-    """Print the result, and write the table and the figure that were asked for."""
+    """Print the result, and write the table (--output) and the figure (--plot) if requested."""
     output.print_json(result.to_dict()) if args.json else output.print_result(result)
     if args.output is not None and isinstance(result, (PriorEstimates, Diagnoses)):
         with atomic_write(args.output) as draft:
@@ -100,7 +103,7 @@ def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Dia
 
 
 def _diagnose(args: argparse.Namespace, *, needs_rows: bool = True) -> Diagnosis | Diagnoses | PriorEstimate:
-    """Load the problem and diagnose its estimate; if there are no rows in memory, estimate only."""
+    """Load the problem and diagnose its estimate; if it has no rows in memory, and need not have, estimate only."""
     estimator = make_estimator(args)
     with record_warnings(*TABLE_WARNINGS, show=True) as records:
         problem = read_problem(args)
@@ -112,15 +115,15 @@ def _diagnose(args: argparse.Namespace, *, needs_rows: bool = True) -> Diagnosis
 
 
 def run_adapt(args: argparse.Namespace) -> None:
-    """Write the target's table with the posterior and the decision of each row."""
+    """Run `priorshift adapt`: write the target's table with the posterior and the decision of each row."""
     _check_copy(args)
     settings = estimator_settings(args)
-    known = read_prior(settings["source_prior"]).value if "source_prior" in settings else None
+    source_prior = read_prior(settings["source_prior"]).value if "source_prior" in settings else None
     if args.target_prior is not None:
-        shifted_threshold(0.5, args.target_prior)  # refuses an impossible prior before the work
-    classifier = _classifier(args, known, settings.get("standardize", True))
-    estimator = make_estimator(args, optional=("source_prior",))  # the classifier uses it
-    shifted = ShiftedClassifier(classifier, estimator, source_prior=known, random_state=args.random_state)
+        shifted_threshold(0.5, args.target_prior)  # raises InputError for an impossible prior, before any work
+    classifier = _classifier(args, source_prior, settings.get("standardize", True))
+    estimator = make_estimator(args, optional=("source_prior",))  # the classifier uses it in any case
+    shifted = ShiftedClassifier(classifier, estimator, source_prior=source_prior, random_state=args.random_state)
     problem = read_problem(args)
     target, metadata = problem.target.data, problem.target.metadata
     check_names(target, str(args.target[0]))
@@ -150,18 +153,19 @@ def run_adapt(args: argparse.Namespace) -> None:
 
 
 def _check_copy(args: argparse.Namespace) -> None:
-    """Refuse, before any work, a copy of the target that cannot be written or would overwrite one of the inputs."""
+    """Raise InputError, before any work, if the copy of the target cannot be written or would overwrite an input."""
     target = args.target[0]
-    read = TEXT if target == "-" or is_pipe(target) else kind(target) or (*TEXT, *PARQUET)
-    if (written := kind(args.output)) is None or not {*written} <= {*read}:
-        raise InputError(f"--output {args.output} must end in {' or '.join(read)}, as the target does; rename it.")
+    # endings of the target's format; a pipe is text, and a file without a known ending may be of any format
+    endings = TEXT if target == "-" or is_pipe(target) else kind(target) or (*TEXT, *PARQUET)
+    if (written := kind(args.output)) is None or not {*written} <= {*endings}:
+        raise InputError(f"--output {args.output} must end in {' or '.join(endings)}, as the target does; rename it.")
     output.check_writable("--output", args.output, input_files(args))
     if args.safe_csv and written == PARQUET:
         raise InputError("--safe-csv does not apply to Parquet files, which contain no formulas; remove it.")
 
 
 def _classifier(args: argparse.Namespace, source_prior: float | None, standardize: bool) -> Any:
-    """Return nnPU, by choice or because torch is installed, or a logistic regression."""
+    """Return nnPU if it was chosen, or by default if torch is installed; otherwise a logistic regression."""
     if args.classifier == "nnpu":
         check_torch("--classifier nnpu", "use --classifier logistic")
     if args.classifier != "logistic":
@@ -172,5 +176,5 @@ def _classifier(args: argparse.Namespace, source_prior: float | None, standardiz
 
 
 def _format_share(value: float) -> str:
-    """Format a share that may be close to 0 or to 1."""
+    """Format a share with the decimals that its distance from 0 or 1 requires."""
     return f"{value:.{decimals(min(value, 1 - value))}f}"

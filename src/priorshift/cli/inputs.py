@@ -19,15 +19,18 @@ from priorshift.problem import Problem
 
 
 def estimator_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of an estimator that were given."""
+    """Return the estimator's settings among the options, without those that were not given."""
     settings = {name: value for name in SETTINGS if (value := getattr(args, name, None)) is not None}
-    if isinstance(counts := settings.get("source_prior"), dict):
+    if isinstance(counts := settings.get("source_prior"), dict):  # of a survey
         settings["source_prior"] = survey_prior(**counts)
     return settings
 
 
 def make_estimator(args: argparse.Namespace, optional: tuple[str, ...] = ()) -> Any:
-    """Return the estimator; settings that it does not have are refused, unless they are `optional`."""
+    """Return the estimator of the chosen method.
+
+    Options that it does not have raise InputError, except that `optional` ones are ignored.
+    """
     settings = estimator_settings(args)
     method = methods.choose(args.method)
     for name in [name for name in settings if name not in method.options]:
@@ -35,8 +38,8 @@ def make_estimator(args: argparse.Namespace, optional: tuple[str, ...] = ()) -> 
             option = f"--{name.replace('_', '-')}"
             if args.method != "auto":
                 raise InputError(f"{option} does not apply to --method {args.method}; remove it.")
-            takers = " or ".join(other.name for other in methods.METHODS if name in other.options)
-            raise InputError(f"{option} belongs to --method {takers}; add that, or remove {option}.")
+            suitable = " or ".join(other.name for other in methods.METHODS if name in other.options)
+            raise InputError(f"{option} belongs to --method {suitable}; add that, or remove {option}.")
         del settings[name]
     if method.estimator is DRPU:
         check_torch(f"--method {method.name}", "use another method")
@@ -44,7 +47,7 @@ def make_estimator(args: argparse.Namespace, optional: tuple[str, ...] = ()) -> 
 
 
 def check_torch(option: str, otherwise: str) -> None:
-    """Refuse, before any work, what cannot be trained without torch."""
+    """Raise MissingExtraError, before any work, if torch is not installed; `otherwise` says what else to do."""
     if not find_spec("torch"):
         raise MissingExtraError(f'{option} needs torch; run pip install "priorshift[torch]", or {otherwise}.')
 
@@ -67,6 +70,7 @@ def read_problem(args: argparse.Namespace) -> Problem:
     )  # fmt: skip
     origin = problem.unlabeled.data.origin if problem.kind == "rows" else None
     if origin is not None:
+        # in one line, whatever the names of the columns contain
         print_note(f"columns: {printable(origin.line)}".replace("\n", "\\n").replace("\t", "\\t"))
     return problem
 
@@ -77,37 +81,40 @@ def input_files(args: argparse.Namespace) -> list[str]:
 
 
 def has_several(args: argparse.Namespace) -> bool:
-    """Return whether there are several targets, or strata."""
+    """Return whether the options ask for several targets, or for strata of one."""
     return len(args.target) > 1 or args.by is not None or args.stratify is not None
 
 
 def _read_pipes(args: argparse.Namespace) -> None:
-    """Replace every pipe by its content, which can be read again when the target is copied."""
+    """Replace every pipe among the input files by its content, which can be read again when the target is copied."""
     names = ("positive", "unlabeled", "source")
-    given = [*((f"--{name}", getattr(args, name)) for name in names), *(("--target", file) for file in args.target)]
-    piped = [option for option, path in given if path == "-"]
-    if len(piped) > 1:
-        raise InputError(f"{' and '.join(piped)} are both standard input (-), which can be read once; pass a file.")
-    args.positive, args.unlabeled, args.source, *args.target = (_read_pipe(path, option) for option, path in given)
+    paths = [*((f"--{name}", getattr(args, name)) for name in names), *(("--target", file) for file in args.target)]
+    from_stdin = [option for option, path in paths if path == "-"]
+    if len(from_stdin) > 1:
+        raise InputError(
+            f"{' and '.join(from_stdin)} are both standard input (-), which can be read once; pass a file."
+        )
+    args.positive, args.unlabeled, args.source, *args.target = (_read_pipe(path, option) for option, path in paths)
 
 
 def _read_pipe(path: str | None, option: str) -> str | Piped | None:
+    """Return the content of a pipe or of standard input (-), or the path itself if it is a file or None."""
     if path == "-":
         return standard_input(option)
     return read_pipe(path, f"{option} ({path})") if path is not None and is_pipe(path) else path
 
 
 def standard_input(option: str) -> Piped:
-    """Return the content of standard input."""
+    """Return the content of standard input, which the option names as its file."""
     if sys.stdin is None or sys.stdin.closed:
         raise InputError(f"{option} is standard input (-), which is closed; pass a file.")
     return Piped("standard input", sys.stdin.buffer.read())
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    """Refuse options that contradict each other or lack another one, and a column with two uses."""
+    """Raise InputError for options that contradict each other or lack another one, and for a column with two uses."""
     files, split = len(args.target), "--by" if args.by else "--stratify"
-    problems = {
+    problems = {  # message: whether it applies
         "under --scenario censoring the shared rows are known; remove --id-column and --identical-rows.":
             args.scenario == "censoring" and (args.id_column or args.identical_rows),
         "--label-column is a column of --source; pass --source, or remove it.": args.label_column and not args.source,
@@ -130,8 +137,9 @@ def _check_options(args: argparse.Namespace) -> None:
             raise InputError(message)
     options = [*(f"--{use}-column" for use in ("id", "group", "label", "audit", "weight")), "--by", "--stratify"]
     columns = {option: getattr(args, option[2:].replace("-", "_")) for option in options}
-    named = [(option, column) for option, column in columns.items() if column is not None]
-    for k, (option, column) in enumerate(named):
-        for other, taken in [*named[:k], *(("--drop", dropped) for dropped in args.drop)]:
-            if taken == column and (other, option) != ("--id-column", "--group-column"):  # an id may also be a group
+    used = [(option, column) for option, column in columns.items() if column is not None]
+    for k, (option, column) in enumerate(used):
+        for other, other_column in [*used[:k], *(("--drop", dropped) for dropped in args.drop)]:
+            # an id may also be a group
+            if other_column == column and (other, option) != ("--id-column", "--group-column"):
                 raise InputError(f"{option} and {other} name the same column, {column!r}; remove one of them.")

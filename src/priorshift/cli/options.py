@@ -36,26 +36,26 @@ COMPLETIONS = {  # where shells look for completion scripts; zsh in every folder
     "zsh": "~/.zfunc/_priorshift",
     "fish": "~/.config/fish/completions/priorshift.fish",
 }
-_WINDOWS = ("WT_SESSION", "ANSICON", "ConEmuANSI", "TERM")  # set by consoles that support colours
+_WINDOWS = ("WT_SESSION", "ANSICON", "ConEmuANSI", "TERM")  # variables that Windows consoles with colours set
 
 
 def number(text: str) -> float:
-    """Read a number; argparse names this function in its message about anything else."""
+    """Parse a number; argparse uses this function's name in its error message, "invalid number value"."""
     return float(text)
 
 
 def prior(text: str) -> float | tuple[float, float]:
-    """Read a number or a range of two numbers; a dash may also belong to an exponent."""
+    """Parse a prior, such as 0.2, or a range, such as 0.1-0.2; a dash may also belong to an exponent (1e-3-0.1)."""
     with suppress(ValueError):
         return float(text)
-    for dash in (k for k, letter in enumerate(text) if letter == "-"):
+    for dash in (k for k, letter in enumerate(text) if letter == "-"):  # try each dash as the separator
         with suppress(ValueError):
             return float(text[:dash]), float(text[dash + 1 :])
     raise argparse.ArgumentTypeError(f"{text!r} is neither a number such as 0.2 nor a range such as 0.1-0.2")
 
 
 def survey_counts(text: str) -> dict[str, int]:
-    """Read the counts of a survey, POSITIVES/ROWS."""
+    """Parse the counts of a survey, POSITIVES/ROWS, such as 37/250."""
     with suppress(ValueError):
         positives, rows = (int(count) for count in text.split("/"))
         if 0 <= positives <= rows > 0:
@@ -66,14 +66,14 @@ def survey_counts(text: str) -> dict[str, int]:
 
 
 def bandwidth(text: str) -> str | float:
-    """Read a number or the name of a rule, which the estimator checks."""
+    """Parse a bandwidth: a number, or the name of a rule, which the estimator checks."""
     with suppress(ValueError):
         return float(text)
     return text
 
 
 def positive_integer(text: str) -> int:
-    """Read a whole number from 1 on."""
+    """Parse a whole number from 1 on."""
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
     return int(text)
@@ -174,6 +174,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "listen on --host: everyone who can reach this computer and has the address can use the app and read "
         "uploaded files, and so can anyone on the network between, because the connection is not encrypted"},
 }  # fmt: skip
+# names of options that have several
 _FLAGS = {"--output": ("-o", "--output"), "--random-state": ("--random-state", "--seed")}
 
 
@@ -187,7 +188,7 @@ def use_colors(stream: TextIO | None) -> bool:
 
 
 def colored(text: str, color: str, stream: TextIO | None = None) -> str:
-    """Return the text in a colour if its stream, by default stdout, supports colours."""
+    """Return the text in a colour, an ANSI code such as RED, if its stream (default stdout) supports colours."""
     return f"\033[{color}m{text}\033[0m" if text and use_colors(stream or sys.stdout) else text
 
 
@@ -203,6 +204,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
     """Help whose second column leaves space for the longest name of a command, which Python 3.11 ignores."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
+        """Set the width of the first column, which is a private attribute of argparse."""
         super().__init__(*args, **named)
         self._action_max_length = 14
 
@@ -213,18 +215,22 @@ class Parser(argparse.ArgumentParser):
     def __init__(
         self, description: str = "", notes: str = "", examples: Iterable[tuple[str, str]] = (), **named: Any
     ) -> None:
-        self.examples = tuple(examples)  # what each is for, and the command
+        """Create a parser; `examples` are pairs of purpose and command, and `named` go to ArgumentParser."""
+        self.examples = tuple(examples)
         width = max(shutil.get_terminal_size().columns - 2, 40)  # as argparse wraps the options
         lines = [line for example in self.examples for line in _format_example(*example, width)]
         epilog = [_fill(notes, width)] * bool(notes) + ["\n".join(["examples:", *lines])] * bool(lines)
         super().__init__(
             description=_fill(description, width), epilog="\n\n".join(epilog), formatter_class=_Help, **named
         )
-        self.options = self._actions  # with positional arguments
-        self.commands: dict[str, Parser] = {}
+        self.options = self._actions  # including positional arguments
+        self.commands: dict[str, Parser] = {}  # subparsers by name
 
     def add_options(self, title: str, names: str, changes: Mapping[str, dict[str, Any]]) -> None:
-        """Add a group of options; those joined by | exclude each other; `changes` replace parts of a description."""
+        """Add a group of options of OPTIONS, whose names are separated by spaces; those joined by | exclude each other.
+
+        `changes` are arguments of `add_argument` that replace those of OPTIONS, by option.
+        """
         group = self.add_argument_group(title)
         for alternatives in names.split():
             parent = group.add_mutually_exclusive_group() if "|" in alternatives else group
@@ -232,12 +238,13 @@ class Parser(argparse.ArgumentParser):
                 parent.add_argument(*_FLAGS.get(name, (name,)), **OPTIONS[name] | changes.get(name, {}))
 
     def error(self, message: str) -> NoReturn:
+        """Print one sentence on stderr and exit with code 2."""
         self.exit(2, f"{colored('priorshift:', RED, sys.stderr)} {printable(message)} (see {self.prog} --help).\n")
 
     def refuse_unknown(self, words: Sequence[str]) -> None:
-        """Refuse unknown options and values without an option.
+        """End with an error for an unknown option, or for a value without an option, among the words of a command.
 
-        argparse would first report missing options, which a misspelt one may have been meant to be.
+        argparse would report missing options first, of which one may only be misspelt.
         """
         words = list(takewhile(lambda word: word != "--", words))
         if words and not words[0].startswith("-") and not self._get_positional_actions():
@@ -250,22 +257,27 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"{option} is not an option of {self.prog}{_suggest(option, self._option_string_actions)}")
 
     def _knows(self, word: str) -> bool:
+        """Return whether a word such as --name, --name=value or -oFILE starts with a known option."""
         option = word.split("=")[0]
         if word.startswith("--"):
             return any(known.startswith(option) for known in self._option_string_actions)  # may be abbreviated
         return option in self._option_string_actions or word[:2] in self._option_string_actions
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Raise ArgumentError for a value that is not a choice, with a suggestion; overrides argparse's method."""
         if action.choices is None or value in action.choices:
             return
-        known, suggestion = ", ".join(action.choices), _suggest(value, action.choices)
-        if isinstance(action.choices, dict):
-            self.error(f"{value!r} is not a command{suggestion or f'; the commands are {known}'}")
-        raise argparse.ArgumentError(action, f"{value!r} is not one of {known}{suggestion}")
+        choices, suggestion = ", ".join(action.choices), _suggest(value, action.choices)
+        if isinstance(action.choices, dict):  # the subparsers
+            self.error(f"{value!r} is not a command{suggestion or f'; the commands are {choices}'}")
+        raise argparse.ArgumentError(action, f"{value!r} is not one of {choices}{suggestion}")
 
 
 def _suggest(word: str, known: Iterable[str]) -> str:
-    """Suggest the only known name that has the word as a part, or else the most similar one."""
+    """Return "; did you mean NAME?" for the only known name with this word as a part, or else the most similar one.
+
+    The text is empty if no name is similar.
+    """
     names, bare = {f"--{name.strip('-')}": name for name in known}, word.strip("-")
     close = [name for name in names if bare in name.split("-")]
     if len(close) != 1:
@@ -292,4 +304,5 @@ def _format_example(purpose: str, command: str, width: int) -> list[str]:
 
 
 def _fill(text: str, width: int, indent: str = "") -> str:
+    """Wrap a text to a width, with all lines indented, and no break at hyphens, which options contain."""
     return textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)

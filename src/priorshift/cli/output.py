@@ -32,28 +32,34 @@ from priorshift.results import PriorEstimate
 
 FIGURES = (".png", ".svg", ".pdf")
 _ANSWERS = {"yes": GREEN, "with care": YELLOW, "no": RED}
-_VERDICT = r"(?<=^May I publish this number\? )[\w ]+"
+_VERDICT = r"(?<=^May I publish this number\? )[\w ]+"  # matches the answer
 
 
 def run_command(args: argparse.Namespace, *, as_program: bool = False) -> int:
-    """Run the parsed command and return the exit code; errors and warnings become sentences on stderr."""
+    """Run the parsed command and return the exit code; errors and warnings become sentences on stderr.
+
+    `as_program` says that this process is the program, so that signals may be handled.
+    """
     module, function = args.run.split(":")
     command = getattr(import_module(f"priorshift.cli.{module}"), function)
     with _interrupts(as_program) as received, _warnings_as_sentences(), show_progress(True):
         try:
             code = command(args) or 0
-            print(end="", flush=True)
+            print(end="", flush=True)  # an error of standard output appears here, and not at exit
             return code
         except BaseException as error:
             return _report_failure(error, interrupted=bool(received))
 
 
 def _report_failure(error: BaseException, *, interrupted: bool) -> int:
-    """Print what went wrong and return the exit code; an error that is a bug is raised."""
+    """Print the message of an error and return the exit code; raise the error again if it is a bug.
+
+    `interrupted` says that Ctrl-C was pressed before the error.
+    """
     code = 2
     if isinstance(error, KeyboardInterrupt):
         message, code = str(error) or INTERRUPTED, 130
-    elif interrupted:  # such as an import that Ctrl-C made fail
+    elif interrupted:  # the error may be a consequence of Ctrl-C, as in an import
         message, code = INTERRUPTED, 130
     elif isinstance(error, InputError):
         message = str(error)
@@ -63,7 +69,7 @@ def _report_failure(error: BaseException, *, interrupted: bool) -> int:
         _discard_output()
         return 0
     elif isinstance(error, OSError):
-        if error.filename is None:  # it may be standard output
+        if error.filename is None:  # the file may be standard output
             _discard_output()
         message = f"cannot use {error.filename or 'a file'}: {error.strerror or error}."
     else:
@@ -73,17 +79,18 @@ def _report_failure(error: BaseException, *, interrupted: bool) -> int:
 
 
 def _discard_output() -> None:
-    """Discard what cannot be printed, so that Python does not try again at exit."""
-    with suppress(OSError):  # a replacement of standard output may not be a file
+    """Redirect standard output to the null device, so that Python does not try to print the rest at exit."""
+    with suppress(OSError):  # standard output may have been replaced by an object that is not a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def _interrupts(as_program: bool) -> Iterator[list[int]]:
-    """Raise KeyboardInterrupt on Ctrl-C during the work, so that it can clean up; yield the signals received."""
+    """Raise KeyboardInterrupt on Ctrl-C during the work, so that it can clean up; yield a list of received signals."""
     received: list[int] = []
 
     def interrupt(number: int, frame: Any) -> None:
+        """Handle the signal."""
         received.append(number)
         raise KeyboardInterrupt
 
@@ -101,20 +108,24 @@ def _warnings_as_sentences() -> Iterator[None]:
     """Print the library's warnings as sentences on stderr, without the line of code that Python adds."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", PriorShiftWarning)
-        usual = warnings.showwarning
+        original = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
+            """Print our own warnings as sentences, and others as Python does."""
             if issubclass(category, PriorShiftWarning):
                 print(colored("priorshift: warning:", YELLOW, sys.stderr), printable(str(message)), file=sys.stderr)
             else:
-                usual(message, category, *rest, **named)
+                original(message, category, *rest, **named)
 
         warnings.showwarning = show
         yield
 
 
 def check_writable(option: str, path: str, inputs: Sequence[str | None] = (), endings: Sequence[str] = ()) -> None:
-    """Refuse, before any work, a path that cannot be written or is one of the inputs; links are followed."""
+    """Raise InputError, before any work, for a path that cannot be written or is one of the inputs.
+
+    Links are followed. `option` is named in the message; `endings` are those that are allowed, all by default.
+    """
     name = f"{option} {path}"
     if endings and Path(path).suffix.lower() not in endings:
         raise InputError(f"{name} must end in {' or '.join(endings)}; rename it.")
@@ -123,7 +134,7 @@ def check_writable(option: str, path: str, inputs: Sequence[str | None] = (), en
         with suppress(FileNotFoundError, NotADirectoryError):
             file.lstat()  # raises errors that the calls below hide from Python 3.14 on
         exists = file.exists()
-        problems = {
+        problems = {  # message: whether it applies
             "is a link that leads back to itself; name a file.": file.is_symlink(),
             "is a folder; name a file.": file.is_dir(),
             "is in a folder that does not exist; create the folder first.": not file.parent.is_dir(),
@@ -148,7 +159,7 @@ def _is_same(file: Path, other: str | None) -> bool:
 
 
 def check_figure(path: str | None) -> None:
-    """Refuse, before any work, a figure that cannot be drawn or written."""
+    """Raise InputError, before any work, for a figure that cannot be drawn or written; select a file backend."""
     if path is None:
         return
     check_writable("--plot", path, endings=FIGURES)
@@ -158,15 +169,16 @@ def check_figure(path: str | None) -> None:
 
 
 def check_report(option: str, path: str, inputs: Sequence[str] = ()) -> None:
-    """Refuse, before any work, a report that cannot be rendered or written."""
+    """Raise InputError, before any work, for a report that cannot be rendered or written."""
     check_writable(option, path, inputs, ENDINGS)
     check_extra()
 
 
 def write_figure(path: str, axes: Any) -> None:
-    """Write the figure of the axes, as a whole or not at all."""
+    """Write the figure that contains the axes to a file, as a whole or not at all."""
     with atomic_write(path) as draft:
-        axes.figure.savefig(draft, dpi=150, format=Path(path).suffix[1:].lower())  # a link may have another ending
+        # the format of the path, since the draft or a link may end differently
+        axes.figure.savefig(draft, dpi=150, format=Path(path).suffix[1:].lower())
 
 
 def print_note(message: str) -> None:
@@ -201,11 +213,15 @@ def print_verdict(verdict: Verdict) -> None:
 
 
 def _color_answer(pattern: str, text: str) -> str:
+    """Colour the answer of a verdict where a pattern matches it: yes, with care or no."""
     return re.sub(pattern, lambda match: colored(match[0], _ANSWERS.get(match[0].strip().lower(), BOLD)), text)
 
 
 def _highlight_table(text: str, count: int, after: str) -> str:
-    """Colour the answers of a table of `count` rows, and print the columns after one, up to the intervals, in bold."""
+    """Colour the answers of a table of `count` rows, and make estimates and intervals bold.
+
+    These are the columns that follow the one whose title is `after`.
+    """
     header, *rows = text.split("\n")
     start = header.rindex(after) + len(after)
     end = header.index("interval", start) + len("interval") if "interval" in header[start:] else len(header)

@@ -25,14 +25,14 @@ from priorshift.sketch.design import open_chunks
 from priorshift.sketch.private import release
 
 _SECONDS = 30.0  # between two checkpoints
-_NAME = "the sample"
-_SETTINGS = ("features", "bandwidth", "kernel", "standardize", "random_state", "drop")  # of a first sketch
+_NAME = "the sample"  # in messages
+_SETTINGS = ("features", "bandwidth", "kernel", "standardize", "random_state", "drop")  # fixed by a first sketch
 
 Summary = Sketch | Histogram
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write a sketch, a histogram or a score model."""
+    """Run `priorshift sketch`: write a sketch, a histogram or a score model."""
     check_writable("--output", args.output, [*args.files, args.like, args.positive, args.unlabeled])
     if (args.epsilon is None) != (args.delta is None):
         raise InputError("--epsilon and --delta belong together; pass both, or none.")
@@ -62,8 +62,8 @@ def _fit_model(args: argparse.Namespace) -> None:
     """Fit a score model to the source and save it."""
     if not (args.positive and args.unlabeled) or args.files:
         raise InputError("a score model is fitted to --positive and --unlabeled; pass both, and no other file.")
-    others = ("like", "weight_column", "epsilon", "features", "kernel", "bandwidth")
-    _refuse(args, others, "does not apply to a score model")
+    unsuitable = ("like", "weight_column", "epsilon", "features", "kernel", "bandwidth")
+    _refuse(args, unsuitable, "does not apply to a score model")
     model = ScoreModel.fit(args.positive, args.unlabeled, **_given(args, ("drop", "standardize", "random_state")))
     model.save(args.output)
     print_note(f"{model}, written to {args.output}.")
@@ -71,12 +71,12 @@ def _fit_model(args: argparse.Namespace) -> None:
 
 
 def _given(args: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
-    """Return the options that were given."""
+    """Return those of the named options that were given; a list that is empty was not."""
     return {name: value for name in names if (value := getattr(args, name)) not in (None, [])}
 
 
 def _refuse(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
-    """Refuse options that have no effect."""
+    """Raise InputError if one of the named options was given, with the reason why it does not apply."""
     for name in _given(args, names):
         option = "no-standardize" if name == "standardize" else name.replace("_", "-")
         raise InputError(f"--{option} {reason}; remove it.")
@@ -95,7 +95,7 @@ def _merge(args: argparse.Namespace) -> Summary:
 
 
 def _summarize(args: argparse.Namespace) -> Summary:
-    """Summarise tables as a sketch or a histogram, from the last checkpoint on, and save the result."""
+    """Summarise tables as a sketch, or as a histogram by a score model, from the last checkpoint on, and save it."""
     like = _load_like(args)
     reader = None if like is None else like.design.reader if isinstance(like, Sketch) else like.reader
     if args.weight_column in args.drop:
@@ -109,21 +109,23 @@ def _summarize(args: argparse.Namespace) -> Summary:
     settings = {name: getattr(args, name) for name in (*_SETTINGS, "weight_column")}
     settings["like"] = getattr(like.design if isinstance(like, Sketch) else like, "fingerprint", None)
     from_contents: Any = Histogram.from_contents if isinstance(like, ScoreModel) else Sketch.from_contents
-    states = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in chunks.files]
-    checkpoint = Checkpoint(f"{args.output}.part", states, settings, from_contents)
+    # with size and time of modification, so that a changed file is noticed
+    file_states = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in chunks.files]
+    checkpoint = Checkpoint(f"{args.output}.part", file_states, settings, from_contents)
     start: Any = checkpoint.load()
     steps: Iterator[Summary]
     if isinstance(like, ScoreModel):
         steps = Histogram.checkpoints(chunks, model=like, resume=start)
     else:
-        given = _given(args, _SETTINGS)
-        steps = Sketch.checkpoints(chunks, like=like, weights=args.weight_column, resume=start, **given)
+        options = _given(args, _SETTINGS)
+        steps = Sketch.checkpoints(chunks, like=like, weights=args.weight_column, resume=start, **options)
     summary = _save(checkpoint.finish(steps, start), args)
     Path(checkpoint.path).unlink(missing_ok=True)
     return summary
 
 
 def _load_like(args: argparse.Namespace) -> Sketch | ScoreModel | None:
+    """Load the sketch or the score model of --like, and check that other options go with it; None without it."""
     if args.like is None:
         return None
     like = load(args.like)
@@ -136,7 +138,7 @@ def _load_like(args: argparse.Namespace) -> Sketch | ScoreModel | None:
 
 
 def _save(summary: Summary, args: argparse.Namespace) -> Summary:
-    """Save a summary; if it is to be private, only its release is ever written."""
+    """Save a summary and return it; with --epsilon, its private release in place of the summary itself."""
     if args.epsilon is not None:
         summary = release(summary, args.epsilon, args.delta)
     summary.save(args.output)
@@ -145,12 +147,12 @@ def _save(summary: Summary, args: argparse.Namespace) -> Summary:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The file of a checkpoint, and the work that it belongs to."""
+    """A checkpoint file, with the input files and settings of the command that it belongs to."""
 
-    path: str
+    path: str  # of the checkpoint
     files: list[list[Any]]  # path, size and modification time of each; empty for a pipe, which cannot be read again
     settings: dict[str, Any]  # None where an option was not given
-    from_contents: Callable[[dict[str, Any], dict[str, Any]], Summary]
+    from_contents: Callable[[dict[str, Any], dict[str, Any]], Summary]  # restores a summary from header and arrays
 
     def load(self) -> Summary | None:
         """Return the summary of the rows read so far, or None if there is no checkpoint."""
@@ -173,7 +175,10 @@ class Checkpoint:
         return summary
 
     def finish(self, steps: Iterator[Summary], start: Summary | None) -> Summary:
-        """Do the work from `start` on, saving a checkpoint from time to time and when it is interrupted."""
+        """Run all steps, each of which yields the summary so far, and return the last.
+
+        A checkpoint is saved every 30 seconds and on Ctrl-C; `start` is the summary that the steps continue.
+        """
         summary, saved_at = start, time.monotonic()
         try:
             for summary in steps:
@@ -192,12 +197,13 @@ class Checkpoint:
         return summary
 
     def _save(self, summary: Summary) -> None:
+        """Write a checkpoint with the summary so far."""
         header, arrays = summary.to_contents()
         content = {"files": self.files, "settings": self.settings, "summary": header}
         container.write(self.path, container.CHECKPOINT, content, arrays)
 
     def _difference(self, other: dict[str, Any]) -> str | None:
-        """Return how the work of another checkpoint differs from this, or None."""
+        """Return how the files or settings of a stored checkpoint differ from these, or None if they do not."""
         if other["files"] != self.files:
             return "other files, or files that have changed since"
         if not isinstance(other["settings"], dict) or other["settings"].keys() != self.settings.keys():

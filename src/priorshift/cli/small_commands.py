@@ -24,7 +24,7 @@ from priorshift.loading import InputOptions, load_problem
 from priorshift.methods.witness_shift import WitnessShift
 from priorshift.report.page import ENDINGS, write
 
-_CHECKOUT = Path(__file__).resolve().parents[3]  # of src/priorshift/cli, where the package was installed editable
+_CHECKOUT = Path(__file__).resolve().parents[3]  # root of the repository if the package was installed editable
 _DEMO_TITLE = "How many of the new tumours are malignant?"
 _DEMO_NEXT = """
 try next:
@@ -34,7 +34,7 @@ try next:
 
 
 def run_app(args: argparse.Namespace) -> None:
-    """Serve the page until it is ended."""
+    """Run `priorshift app`: serve the page until Ctrl-C."""
     if not (find_spec("starlette") and find_spec("uvicorn")):
         raise MissingExtraError('the app needs starlette and uvicorn; run pip install "priorshift[app]".')
     from priorshift.app.serve import serve
@@ -42,25 +42,27 @@ def run_app(args: argparse.Namespace) -> None:
 
     if not 0 <= args.port < 65536:
         raise InputError(f"--port {args.port} is not a port; pass a number from 1 to 65535, or remove the option.")
-    given = {"rows": args.max_rows, "bytes": args.max_bytes, "seconds": args.time_limit}
-    limits = Limits(**{name: value for name, value in given.items() if value is not None})
-    where = {"host": args.host, "port": args.port, "exposed": args.expose_to_network}
-    serve(limits, _announce, **where, browser=not args.no_browser)
+    options = {"rows": args.max_rows, "bytes": args.max_bytes, "seconds": args.time_limit}
+    limits = Limits(**{name: value for name, value in options.items() if value is not None})
+    address = {"host": args.host, "port": args.port, "exposed": args.expose_to_network}
+    serve(limits, _announce, **address, browser=not args.no_browser)
     print("priorshift app has ended; uploaded files are deleted.")
 
 
 def _announce(address: str) -> None:
+    """Print the address of the page, and how to end the app."""
     hint = "Open this address in a browser. Ctrl-C ends the app and deletes uploaded files."
     print(f"priorshift app: {address}", hint, sep="\n", flush=True)
 
 
 def run_completion(args: argparse.Namespace) -> None:
-    """Print the completion script of a shell."""
+    """Run `priorshift completion`: print the completion script of a shell."""
     if not find_spec("shtab"):
         raise MissingExtraError('completion needs shtab; run pip install "priorshift[completion]".')
     import shtab
 
     tables = (*TEXT, *(f"{ending}.gz" for ending in TEXT), *PARQUET)
+    # endings of the files that an option takes
     endings = dict.fromkeys(("positive", "unlabeled", "source", "target"), tables)
     endings |= {"plot": output.FIGURES, "page": ENDINGS, "report": ENDINGS}
     for command in args.parser.commands.values():
@@ -72,7 +74,7 @@ def run_completion(args: argparse.Namespace) -> None:
 
 
 def run_demo(args: argparse.Namespace) -> None:
-    """Estimate on breast-cancer data with 20% malignant tumours in the source and 50% in the target."""
+    """Run `priorshift demo` on breast-cancer data, with 20% malignant tumours in the source and 50% in the target."""
     from sklearn.datasets import load_breast_cancer
 
     output.check_figure(args.plot)
@@ -114,7 +116,10 @@ def run_demo(args: argparse.Namespace) -> None:
 
 
 def _demo_page(args: argparse.Namespace) -> tuple[str | None, str]:
-    """Return the path of the report; None, and the reason, if the default report cannot be written."""
+    """Return the path of the report and ""; or None and a reason, which is empty if no report is wanted.
+
+    A report that was named but cannot be written raises InputError; the default one is left out.
+    """
     if args.no_report or (args.json and args.report is None):
         return None, ""
     page = args.report or "demo.html"
@@ -128,7 +133,7 @@ def _demo_page(args: argparse.Namespace) -> tuple[str | None, str]:
 
 
 def run_experiment(args: argparse.Namespace) -> int:
-    """Run the experiments of the checkout that the package was installed from.
+    """Run `priorshift experiment`: the experiments of the checkout that the package was installed from.
 
     Nothing is imported from the working directory or its parents, which may belong to somebody else.
     """
@@ -143,19 +148,19 @@ def run_experiment(args: argparse.Namespace) -> int:
 
 
 def run_schema(args: argparse.Namespace) -> None:
-    """Print the JSON Schema of a command's output."""
+    """Run `priorshift schema`: print the JSON Schema of a command's output."""
     print(json.dumps(schema(args.name), ensure_ascii=False, indent=2))
 
 
 def schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema of a command's output, with the schemas that it refers to among its definitions."""
     schemas: dict[str, Any] = {}
-    missing = {name}
-    while missing:
-        other = missing.pop()
+    unread = {name}
+    while unread:  # read the schema and, in turn, all that it refers to
+        other = unread.pop()
         text = (resources.files("priorshift") / "schemas" / f"{other}.json").read_text(encoding="utf-8")
         schemas[other] = json.loads(text)
-        missing |= {*re.findall(r'"\$ref": *"urn:priorshift:schema:(\w+)', text)} - schemas.keys()
+        unread |= {*re.findall(r'"\$ref": *"urn:priorshift:schema:(\w+)', text)} - schemas.keys()
     result: dict[str, Any] = schemas.pop(name)
     for other in sorted(schemas):
         result.setdefault("$defs", {})[other] = schemas[other]

@@ -73,14 +73,14 @@ def column_shifts(means: FeatureMeans, features: ColumnFeatures, table: Table) -
             break
         count = max(1, min(round(_SHARE * len(rejected)), int(included.sum() - len(included) / 2)))
         included[rejected[np.argsort(-statistic[rejected])][:count]] = False
-    statistic, null, moved, _ = _test_columns(means, code, is_value, included, ratio)
+    statistic, null, moves, _ = _test_columns(means, code, is_value, included, ratio)
     p = _step_down_p_values(statistic, null)
     names, levels = _column_names(table, features.encoded)
     shifts = []
     for k in np.argsort(-statistic, kind="stable"):
         values = np.flatnonzero((code == k) & is_value)
-        top = values[np.argmax(np.abs(moved[values]))]  # the level that moved most
-        shifts.append(ColumnShift(names[numbers[k]], float(moved[top]), levels[top], float(statistic[k]), float(p[k])))
+        top = values[np.argmax(np.abs(moves[values]))]  # the level that moved most
+        shifts.append(ColumnShift(names[numbers[k]], float(moves[top]), levels[top], float(statistic[k]), float(p[k])))
     return tuple(shifts)
 
 
@@ -94,8 +94,8 @@ def _test_columns(
     """
     P, U, T = means
     scale = inverse_noise(means, ratio)
-    inside = included[code]  # of each feature, whether its column is included
-    fitted = Residual.fit(*(mean.select(slice(None), scale * inside) for mean in means))
+    is_included = included[code]  # of each feature, whether its column is included
+    fitted = Residual.fit(*(mean.select(slice(None), scale * is_included) for mean in means))
     whole = Residual.fit(*(mean.select(slice(None), scale) for mean in means))
     R = fitted.ratio
     # second moments of the noise of each feature, from which its variance at any ratio follows
@@ -103,9 +103,9 @@ def _test_columns(
     N = Gram(*((x * y).mean(axis=0) for x, y in pairs))
     residual = whole.b - R * whole.a
     # resamples under label shift; the a of an excluded column takes no part in the fit, so it is not denoised
-    null_a = np.where(inside, fitted.null_a, whole.a)
+    null_a = np.where(is_included, fitted.null_a, whole.a)
     b, a = R * null_a + whole.noise_b, null_a + whole.noise_a
-    _, r = smallest_root(Gram.from_vectors(b[:, inside], a[:, inside]), fitted.noise)
+    _, r = smallest_root(Gram.from_vectors(b[:, is_included], a[:, is_included]), fitted.noise)
     resampled_R = r[:, None]
     # the variance of a resample is the mean over all other resamples …
     noise = N.residual_square(resampled_R)
@@ -119,8 +119,8 @@ def _test_columns(
     weights = np.zeros((len(code), len(included)))
     weights[np.arange(len(code)), code] = np.where(is_value, 1.0, _SHAPE_WEIGHT)
     statistic = residual**2 / np.maximum(N.residual_square(R), _TINY) @ weights
-    moved = (whole.b - np.clip(R, 0.0, _LARGEST_RATIO) * whole.a) / np.where(scale > 0, scale, 1.0)
-    return *_normal_scores(statistic, resampled @ weights), moved, R
+    moves = (whole.b - np.clip(R, 0.0, _LARGEST_RATIO) * whole.a) / np.where(scale > 0, scale, 1.0)
+    return *_normal_scores(statistic, resampled @ weights), moves, R
 
 
 def _normal_scores(statistic: Floats, null: Floats) -> tuple[Floats, Floats]:
@@ -132,9 +132,9 @@ def _normal_scores(statistic: Floats, null: Floats) -> tuple[Floats, Floats]:
     total, squares = roots.sum(axis=0), (roots**2).sum(axis=0)
     scores = []
     # with its own value included, the largest of a few hundred resamples would seem smaller than it is
-    for root, own, others in ((np.cbrt(statistic), np.zeros(1), count), (roots, roots, count - 1)):
-        mean = (total - own) / others
-        variance = (squares - np.square(own)) / others - mean**2
+    for root, own_root, other_count in ((np.cbrt(statistic), np.zeros(1), count), (roots, roots, count - 1)):
+        mean = (total - own_root) / other_count
+        variance = (squares - np.square(own_root)) / other_count - mean**2
         scores.append(np.asarray((root - mean) / np.sqrt(np.maximum(variance, _TINY))))
     return scores[0], scores[1]
 

@@ -215,7 +215,7 @@ def diagnose_all_targets(
     for (name, diagnosed), p_value in zip(parts.items(), p_values, strict=True):
         # warnings from reading tables, except those whose message names another target only
         own, others = f"target {name!r}", [f"target {other!r}" for other in parts if other != name]
-        relevant = [record for record in records if own in record[1] or not any(other in record[1] for other in others)]
+        relevant = [record for record in records if own in record[1] or not any(x in record[1] for x in others)]
         verdict = judge(diagnosed, [*relevant, *source_records, *target_records[name]], p_value, len(parts))
         diagnoses[name] = Diagnosis(**vars(diagnosed), verdict=verdict, columns=columns, settings=settings)
     estimates = {name: diagnosed.estimate for name, diagnosed in parts.items()}
@@ -255,13 +255,14 @@ class _FittedSource:
         prior_from_rows = isinstance(estimator.prior_estimator_, MixturePrior)
         inputs = DiagnosisInput(self.source, fit, estimator.confidence, self.threshold, prior_from_rows, rng)
         # With more resamples a small p-value depends less on the seed, and can stay small when it is adjusted.
-        below, more = _RETEST_ONE, min(_MORE_RESAMPLES, _MOST_SIGNS // (len(self.source.labeled) + len(fit.target)))
+        rows = len(self.source.labeled) + len(fit.target)
+        below, resamples = _RETEST_ONE, min(_MORE_RESAMPLES, _MOST_SIGNS // rows)
         if targets > 1:
-            below, more = _RETEST_SEVERAL, min(max(targets * RESAMPLES, more), _MOST_RESAMPLES)
+            below, resamples = _RETEST_SEVERAL, min(max(targets * RESAMPLES, resamples), _MOST_RESAMPLES)
         steps: dict[str, Callable[[], Any]] = {
             "identification": lambda: identify(estimator, inputs),
             "shift_test": lambda: shift_test(inputs),
-            "label_shift_test": lambda: label_shift_test(inputs, retest_below=below, retest_resamples=more),
+            "label_shift_test": lambda: label_shift_test(inputs, retest_below=below, retest_resamples=resamples),
             "sensitivity": lambda: sensitivity(inputs),
             "planning": lambda: planning(inputs),
         }

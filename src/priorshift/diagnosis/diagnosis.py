@@ -205,9 +205,9 @@ class Diagnoses(TargetResults[Diagnosis]):
         # drivers are empty for targets without an estimate, so take those of a target that has them
         common = max((_source_parts(d) for d in self.values()), key=lambda part: len(part["drivers"]), default={})
         for (name, d), row in zip(self.items(), self.records(), strict=True):
-            own = {key: part for key, part in d.to_dict().items() if key not in common}
+            target_parts = {key: part for key, part in d.to_dict().items() if key not in common}
             adjusted = {key: value for key, value in to_plain(row).items() if key.endswith("adjusted_p_value")}
-            targets[name] = own | adjusted | {"band": estimates["targets"].get(name, {}).get("band")}
+            targets[name] = target_parts | adjusted | {"band": estimates["targets"].get(name, {}).get("band")}
         return {"by": self.by, "targets": targets, "equality": estimates["equality"], **common}
 
     def _table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
@@ -242,6 +242,6 @@ def _source_parts(diagnosis: Diagnosis) -> dict[str, Any]:
 def holm_adjusted(p_values: Sequence[float]) -> list[float]:
     """Adjust p-values by Holm's rule; those that are NaN stay and do not count."""
     adjusted = np.array(p_values, dtype=float)
-    known = np.isfinite(adjusted)
-    adjusted[known] = holm(adjusted[known].tolist())
+    is_known = np.isfinite(adjusted)
+    adjusted[is_known] = holm(adjusted[is_known].tolist())
     return adjusted.tolist()

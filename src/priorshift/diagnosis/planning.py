@@ -100,6 +100,7 @@ class Planning(TextReport):
             """Return the rows needed of some samples (0, 1, 2 for P, U, T), if they alone grow, in proportion."""
 
             def width_at(factor: float) -> float:
+                """Return the width if these samples had `factor` times their rows."""
                 return pilot.width(*(factor if k in enlarged else 1.0 for k in range(3)))
 
             factor = _smallest_factor(width_at, width, 2 / min(rows[k] for k in enlarged))

@@ -231,9 +231,9 @@ class KernelFeatures:
         return np.asarray(_mean_kernel(prepared, self.landmarks) @ self.axes[:, :axes].astype(np.float32))
 
 
-def evenly_spaced(rows: int, most: int) -> Index:
-    """Return the positions of at most `most` of the rows, and at least one, in even steps."""
-    count = min(rows, max(most, 1))
+def evenly_spaced(rows: int, max_rows: int) -> Index:
+    """Return the positions of at most `max_rows` of the rows, and at least one, in even steps."""
+    count = min(rows, max(max_rows, 1))
     return np.asarray((np.arange(count) + 0.5) * rows / count, dtype=np.intp)
 
 
@@ -340,9 +340,9 @@ def _sums_by_fold(F: Singles, mass: Floats, fold: Index, folds: int) -> tuple[Fl
     gram, moment = np.empty((len(fold), folds, width, width)), np.empty((len(fold), folds, width))
     for k, fold_of_row in enumerate(fold):
         for j in range(folds):
-            inside = np.flatnonzero(fold_of_row == j)
-            in_fold = F[inside]
-            weighted = in_fold * single_mass[inside, None]
+            members = np.flatnonzero(fold_of_row == j)
+            in_fold = F[members]
+            weighted = in_fold * single_mass[members, None]
             gram[k, j], moment[k, j] = weighted.T @ in_fold, weighted.sum(axis=0)
     return gram, moment
 
@@ -352,10 +352,10 @@ def _fit_ridge(gram: Floats, moment: Floats) -> Floats:
 
     `gram` and `moment` are the sums by fold of features × features and of label × features.
     """
-    others, other_moment = gram.sum(axis=1, keepdims=True) - gram, moment.sum(axis=1, keepdims=True) - moment
+    other_gram, other_moment = gram.sum(axis=1, keepdims=True) - gram, moment.sum(axis=1, keepdims=True) - moment
     largest, best = -np.inf, moment
     for ridge in _RIDGES:  # chosen by the held-out correlation of label and score: only the order of scores matters
-        ridged = others + ridge * (1 - 1 / gram.shape[1]) * np.eye(gram.shape[-1])
+        ridged = other_gram + ridge * (1 - 1 / gram.shape[1]) * np.eye(gram.shape[-1])
         beta = np.linalg.solve(ridged, other_moment[..., None])[..., 0]
         square = float(np.sum((gram @ beta[..., None])[..., 0] * beta))
         correlation = float(np.sum(moment * beta)) / np.sqrt(max(square, 1e-300))
@@ -368,9 +368,9 @@ def _held_out_scores(rows: Rows, fold: Index, features: Callable[[Floats], Singl
     """Score each row by the model fitted without its fold; `fold` and the scores have shape (repeats, rows)."""
     scores, single = np.empty(fold.shape), beta.astype(np.float32)
     for first in range(0, len(rows), _BLOCK_ROWS):
-        at = slice(first, first + _BLOCK_ROWS)
-        by_model = np.einsum("if,rkf->rik", features(rows[at]), single, optimize=True)
-        scores[:, at] = np.take_along_axis(by_model, fold[:, at, None], axis=2)[..., 0]
+        block = slice(first, first + _BLOCK_ROWS)
+        by_model = np.einsum("if,rkf->rik", features(rows[block]), single, optimize=True)
+        scores[:, block] = np.take_along_axis(by_model, fold[:, block, None], axis=2)[..., 0]
     return scores
 
 

@@ -342,8 +342,8 @@ class Sensitivity(TextReport):
             cells = "none", "", ""
             if np.isfinite(variant.value):
                 error = f" ± {variant.error:.3f}" if np.isfinite(variant.error) else ""
-                ends, moved = f"{variant.low:.3f} to {variant.high:.3f}", format_fixed(variant.moved, 3, "+")
-                cells = f"{variant.value:.3f}", ends, f"{moved}{error}"
+                ends, difference = f"{variant.low:.3f} to {variant.high:.3f}", format_fixed(variant.moved, 3, "+")
+                cells = f"{variant.value:.3f}", ends, f"{difference}{error}"
             rows.append((variant.name, *cells))
         return align_columns(("", "target prior", "interval", "moved by"), rows)
 

@@ -193,9 +193,9 @@ class LabelShiftTest(TextReport):
         rejected = self.p_value <= _LEVEL
         verdict = "Label shift does not hold" if rejected else "Label shift is not contradicted"
         lines = [f"{verdict}: {format_p(self.p_value)} ({by_kind})."]
-        moved = self.moved_columns if rejected else self.clearly_moved_columns
-        if moved:
-            columns = "; ".join(map(str, moved[:5]))
+        moved_columns = self.moved_columns if rejected else self.clearly_moved_columns
+        if moved_columns:
+            columns = "; ".join(map(str, moved_columns[:5]))
             lines.append(f"Columns that moved more than a change in prevalence explains: {columns}.")
         if rejected and self.rows:
             lines.append(f"The largest excess is at {numbered(self.rows)}.")
@@ -286,8 +286,8 @@ def _rows_in_excess(features: ResidualFeatures, kernel: Residual, mass: Floats) 
     e, rows = kernel.b - kernel.ratio * kernel.a, features.rows[2]
     excess = np.empty(len(rows))
     for first in range(0, len(rows), _BLOCK_ROWS):
-        at = slice(first, first + _BLOCK_ROWS)
-        phi = features.kernel.coordinates(features.prepare(rows[at]))
-        excess[at] = phi @ e - mass[at] * np.einsum("ij,ij->i", phi, phi)
+        block = slice(first, first + _BLOCK_ROWS)
+        phi = features.kernel.coordinates(features.prepare(rows[block]))
+        excess[block] = phi @ e - mass[block] * np.einsum("ij,ij->i", phi, phi)
     highest = np.argsort(-excess, kind="stable")[:_SHOWN_ROWS]
     return tuple(int(row) for row in highest if excess[row] > 0)

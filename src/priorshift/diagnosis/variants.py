@@ -81,10 +81,10 @@ def _variant(
     if curve is None or not (reference is None or np.isfinite(ratio)):
         return Variant(name, _NAN, _NAN, 0.0, 1.0, _NAN)
     value, low, high = inputs.target_prior(ratio, curve)
-    moved = 0.0 if reference is None else value - reference.value
+    difference = 0.0 if reference is None else value - reference.value
     negatives = 1 - inputs.fit.estimate.source_prior  # π̂′ = 1 − (1−π)R̂
     error = _NAN if influence is None else negatives * float(np.sqrt(influence @ influence))
-    return Variant(name, ratio, value, low, high, moved, error)
+    return Variant(name, ratio, value, low, high, difference, error)
 
 
 @dataclass(frozen=True, eq=False)

@@ -141,8 +141,8 @@ def _doubts(estimate: PriorEstimate, identification: Identification, sensitivity
             f"the ratio of negatives, {identification.ratio_text}, which needs no source prior."
         )
     estimates = {name: value for name, value in identification.estimators.items() if name != "largest"}
-    known = [value for value in estimates.values() if np.isfinite(value)]
-    if not identification.given and known and max(known) - min(known) > _DISAGREEMENT:
+    finite = [value for value in estimates.values() if np.isfinite(value)]
+    if not identification.given and finite and max(finite) - min(finite) > _DISAGREEMENT:
         values = ", ".join(f"{name} {value:.2f}" for name, value in estimates.items())
         yield f"Estimators of the source prior disagree: {values}."
     if positives < FEW_POSITIVES:
@@ -239,7 +239,7 @@ def _check_columns(test: LabelShiftTest) -> Iterator[str]:
     """Yield recommended checks of the columns and rows that contradict label shift."""
     rejected = test.p_value <= DOUBTED
     moved = [column.name for column in (test.moved_columns if rejected else test.clearly_moved_columns)]
-    if moved:
+    if moved:  # names of columns
         subject = "it was" if len(moved) == 1 else "they were"
         names, question = _quote_names(moved), f"find out whether {subject} measured in the target as in the source"
         yield f"Check {names}: {question}. Correct or leave out what cannot be compared, and repeat the diagnosis."

@@ -62,11 +62,10 @@ class WidthModel:
         correction = max(parts.total - parts.target, 0.0) / max(parts.positive + parts.unlabeled, 1e-300)
         observed = np.array([correction * parts.positive, correction * parts.unlabeled, parts.target])
         # a part that is zero, such as that of P where R is 1, has no factor of its own
-        known = (predicted > 1e-9 * predicted.sum()) & (observed > 0)
-        typical = float(observed[known].sum() / predicted[known].sum()) if known.any() else 1.0
-        factors = np.where(
-            known, observed / np.maximum(predicted, 1e-12 * max(float(predicted.sum()), 1e-300)), typical
-        )
+        has_factor = (predicted > 1e-9 * predicted.sum()) & (observed > 0)
+        typical = float(observed[has_factor].sum() / predicted[has_factor].sum()) if has_factor.any() else 1.0
+        least = 1e-12 * max(float(predicted.sum()), 1e-300)  # avoids a division by zero
+        factors = np.where(has_factor, observed / np.maximum(predicted, least), typical)
         p, u, v = (float(factor) for factor in factors)
         return cls(density, max(ratio, 0.0), (m, n, t), observations, noise, (p, u, v))
 
@@ -139,12 +138,12 @@ def _interval(curve: TabulatedCurve, priors: Floats, weights: Floats, confidence
     negatives = np.maximum(1 - priors, 1e-12)
     first, last = curve.level[0], np.interp(1 / negatives, curve.ratios, curve.level)
     # levels that lie beyond [0, 1] for π′: an estimate outside counts as the nearer end
-    beyond = np.maximum(first, 0.0) + np.minimum(last, 0.0)
+    outside = np.maximum(first, 0.0) + np.minimum(last, 0.0)
 
     def confidence_above(target: Floats) -> Floats:
         """Return the confidence that π′ is at least `target`, which decreases with it."""
         level = np.interp((1 - target)[:, None] / negatives, curve.ratios, curve.level)
-        return np.asarray(ndtr(level - beyond) @ weights)
+        return np.asarray(ndtr(level - outside) @ weights)
 
     def end(level: float, default: float) -> float:
         """Return the π′ at which that confidence falls to `level`; `default` where it never crosses it."""

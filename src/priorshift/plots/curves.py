@@ -162,8 +162,8 @@ class LevelSetsDisplay(Display):
         if isinstance(target, PriorEstimate):
             return cls.from_estimate(target)
         curves = [estimator.share_curve(), *([] if target is None else [estimator.share_curve(target)])]
-        source, *others = (RatioOfShares.from_curve(curve, estimator.least_share_) for curve in curves)
-        return cls(source, others[0] if others else None, estimator.least_share_)
+        source, *target_curves = (RatioOfShares.from_curve(curve, estimator.least_share_) for curve in curves)
+        return cls(source, target_curves[0] if target_curves else None, estimator.least_share_)
 
     @property
     def description(self) -> str:

@@ -45,9 +45,9 @@ class IdentificationDisplay(Display):
         least, most = self.range_from_tables
         low, high = (format_prior(end, most - least) for end in (least, most))
         sentences = [f"From the tables alone, the source prior could be {low} to {high}."]
-        known = {_ESTIMATOR_NAMES.get(name, name): v for name, v in self.estimators.items() if np.isfinite(v)}
-        if known:
-            sentences.append(f"Estimates: {', '.join(f'{name} {value:.3f}' for name, value in known.items())}.")
+        estimates = {_ESTIMATOR_NAMES.get(name, name): v for name, v in self.estimators.items() if np.isfinite(v)}
+        if estimates:
+            sentences.append(f"Estimates: {', '.join(f'{name} {value:.3f}' for name, value in estimates.items())}.")
         if self.source_prior is not None and self.given_range is not None:
             least, most = self.given_range
             ends = f" ({least:.3g} to {most:.3g})" if least < most else ""
@@ -154,15 +154,15 @@ class VariantsDisplay(Display):
     @property
     def description(self) -> str:
         """Text alternative: what the picture shows, with its numbers."""
-        known = self.values[np.isfinite(self.values)]
-        if not len(known):
+        finite = self.values[np.isfinite(self.values)]
+        if not len(finite):
             return "There is no variant of the estimate to compare it with."
         width = self.interval[1] - self.interval[0]
-        least, most, low, high = (format_prior(v, width) for v in (known.min(), known.max(), *self.interval))
+        least, most, low, high = (format_prior(v, width) for v in (finite.min(), finite.max(), *self.interval))
         pairs = zip(self.names, self.is_significant, strict=True)
-        marked = ", ".join(printable(name, _VARIANT_LETTERS) for name, is_marked in pairs if is_marked) or "none"
-        values = f"between {least} and {most} in {len(known)} variants; its interval is {low} to {high}"
-        return f"With one choice changed, the estimate is {values}. More than chance: {marked}."
+        significant = ", ".join(printable(name, _VARIANT_LETTERS) for name, is_clear in pairs if is_clear) or "none"
+        values = f"between {least} and {most} in {len(finite)} variants; its interval is {low} to {high}"
+        return f"With one choice changed, the estimate is {values}. More than chance: {significant}."
 
     @property
     def size(self) -> tuple[float, float]:
@@ -171,12 +171,12 @@ class VariantsDisplay(Display):
 
     def draw(self, ax: Any) -> None:
         """Draw each variant with its interval on a row of its own, over the interval of the estimate."""
-        heights, marked = np.arange(len(self.names))[::-1], np.array(self.is_significant, dtype=bool)
+        heights, clear = np.arange(len(self.names))[::-1], np.array(self.is_significant, dtype=bool)
         ax.axvspan(*self.interval, **self.band_style(BLUE), label="interval of the estimate")
         ax.hlines(heights, self.low, self.high, color=GREY, linewidth=1.5)
-        ax.plot(self.values[~marked], heights[~marked], "o", color=BLUE, markersize=5, label="with one choice changed")
-        if marked.any():
-            ax.plot(self.values[marked], heights[marked], "D", color=ORANGE, markersize=5, label="more than chance")
+        ax.plot(self.values[~clear], heights[~clear], "o", color=BLUE, markersize=5, label="with one choice changed")
+        if clear.any():  # these differ by more than chance
+            ax.plot(self.values[clear], heights[clear], "D", color=ORANGE, markersize=5, label="more than chance")
         short = [_INFLUENTIAL_ROWS.sub(r"without \1 \2", name) for name in self.names]
         ax.set_yticks(heights, [tick_label(name, _VARIANT_LETTERS) for name in short], fontsize="small")
         ax.set_xlabel("target prior")
@@ -214,10 +214,11 @@ class PlanningDisplay(Display):
         """Text alternative: what the picture shows, with its numbers."""
         if self.is_empty:
             return "Nothing can be planned from these tables."
-        now = float(np.interp(1.0, self.factors, self.together))
-        alone = ", ".join(f"{self.widths[name][-1]:.3g} for {label}" for name, label in _SAMPLES.items())
-        then = f"With {self.factors[-1]:g} times the rows its width would be {alone}"
-        return f"The interval is expected to be {now:.3g} wide. {then}, and {self.together[-1]:.3g} for all three."
+        present_width = float(np.interp(1.0, self.factors, self.together))
+        single_widths = ", ".join(f"{self.widths[name][-1]:.3g} for {label}" for name, label in _SAMPLES.items())
+        enlarged = f"With {self.factors[-1]:g} times the rows its width would be {single_widths}"
+        enlarged += f", and {self.together[-1]:.3g} for all three"
+        return f"The interval is expected to be {present_width:.3g} wide. {enlarged}."
 
     def draw(self, ax: Any) -> None:
         """Draw the expected width over multiples of the rows: a line for each sample alone, and one for all three."""

@@ -87,10 +87,10 @@ class LabelShiftDisplay(Display):
         names = [printable(name) for name in self.names]
         moves = [f"{name} {format_fixed(moved, 2, '+')}" for name, moved in zip(names, self.moved, strict=True)]
         more = f" and {len(moves) - _MAX_MOVES} more" if len(moves) > _MAX_MOVES else ""
-        marked = [name for name, marked in zip(names, self.is_significant, strict=True) if marked]
+        significant = [name for name, is_marked in zip(names, self.is_significant, strict=True) if is_marked]
         return (
             "Changes of column means that a change of the prior does not explain, in standard deviations: "
-            f"{', '.join(moves[:_MAX_MOVES]) or 'none'}{more}. More than chance: {', '.join(marked) or 'none'}. "
+            f"{', '.join(moves[:_MAX_MOVES]) or 'none'}{more}. More than chance: {', '.join(significant) or 'none'}. "
             f"Test of label shift: {self._p_text}."
         )
 
@@ -106,16 +106,16 @@ class LabelShiftDisplay(Display):
 
     def draw(self, ax: Any) -> None:
         """Draw a horizontal bar for each column, the most significant on top; significant ones are hatched."""
-        heights, marked = np.arange(len(self.names)), self.is_significant[::-1]
-        bars = ax.barh(heights, self.moved[::-1], color=[ORANGE if is_marked else GREY for is_marked in marked])
-        for bar, is_marked in zip(bars, marked, strict=True):
-            bar.set_hatch("////" if is_marked else None)
-            bar.set_edgecolor("black" if is_marked else GREY)
+        heights, significant = np.arange(len(self.names)), self.is_significant[::-1]
+        bars = ax.barh(heights, self.moved[::-1], color=[ORANGE if is_clear else GREY for is_clear in significant])
+        for bar, is_significant in zip(bars, significant, strict=True):
+            bar.set_hatch("////" if is_significant else None)
+            bar.set_edgecolor("black" if is_significant else GREY)
         ax.axvline(0.0, color="black", linewidth=1)
         ax.set_yticks(heights, [tick_label(name) for name in self.names[::-1]])
         ax.set_xlabel("change in standard deviations")
-        more = "; hatched: more than chance" if any(marked) else ""
-        ax.set_title(f"label shift: {self._p_text}{more}", fontsize="small", loc="left")
+        legend = "; hatched: more than chance" if any(significant) else ""
+        ax.set_title(f"label shift: {self._p_text}{legend}", fontsize="small", loc="left")
 
 
 @dataclass(eq=False, repr=False)

@@ -76,9 +76,9 @@ class SeriesDisplay(Display):
         interval = f", with its {interval_label(self.confidence)}" if np.isfinite(self.confidence) else ""
         more = f" and {len(self.names) - _MAX_LISTED} more" if len(self.names) > _MAX_LISTED else ""
         text = f"Target prior of each target{interval}: {', '.join(parts)}{more}"
-        known = self.values[np.isfinite(self.values)]
-        if len(known) > 1:
-            text += f". They lie between {known.min():.{digits}f} and {known.max():.{digits}f}"
+        finite = self.values[np.isfinite(self.values)]
+        if len(finite) > 1:
+            text += f". They lie between {finite.min():.{digits}f} and {finite.max():.{digits}f}"
         if self.truth is not None:
             covered = (self.ends[:, 0] <= self.truth) & (self.truth <= self.ends[:, 1])
             text += f". {covered.sum()} of {np.isfinite(self.truth).sum()} intervals contain the truth"
@@ -94,10 +94,10 @@ class SeriesDisplay(Display):
                                 linewidth=0.8, label=label)  # fmt: skip
             else:
                 ax.vlines(positions, *self.band.T, color=BLUE, alpha=0.35, linewidth=8, label=label)
-        known = np.isfinite(self.ends[:, 0])
-        if known.any():
+        has_interval = np.isfinite(self.ends[:, 0])
+        if has_interval.any():
             label = interval_label(self.confidence)
-            ax.vlines(positions[known], *self.ends[known].T, color=BLUE, linewidth=1.5, label=label)
+            ax.vlines(positions[has_interval], *self.ends[has_interval].T, color=BLUE, linewidth=1.5, label=label)
         style = "o-" if self.is_dated else "o"
         ax.plot(positions, self.values, style, color=BLUE, markersize=4, linewidth=1, label="estimate")
         if self.truth is not None:

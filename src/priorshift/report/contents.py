@@ -24,12 +24,13 @@ from priorshift.results import PriorEstimate
 from priorshift.version import __version__
 
 _DENOMINATORS = (100, 1_000, 10_000, 100_000, 1_000_000)
-_MIN_COUNT, _MIN_WIDTH = 5, 3  # of a share and of an interval, in units of the denominator
+_MIN_COUNT, _MIN_WIDTH = 5, 3  # smallest count of "k of N", and width of its interval, in units of 1/N
 _MAX_PARTS = 40  # targets that are shown in full
-_LIMITS = {"most_columns": 500, "most_differences": 200}  # lines of a table
-_ALL_PAIRS = 5  # largest number of targets of which all pairs are compared
-_ANSWERS = {"no": 0, "with care": 1, "yes": 2}
-_LEFT, _WIDTH = 4.0, 92.0  # of the axis, in percent of the graphic
+_LIMITS = {"most_columns": 500, "most_differences": 200}  # largest numbers of lines of tables
+_ALL_PAIRS = 5  # largest number of targets for which all pairs are compared
+_ANSWERS = {"no": 0, "with care": 1, "yes": 2}  # the most serious first
+_LEFT, _WIDTH = 4.0, 92.0  # start and width of the axis, in percent of the graphic
+# possible distances of ticks
 _STEPS = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
 _MAX_TICKS = 6
 _MAX_PICTURES = 16  # of one page, to keep it small and fast to draw
@@ -48,18 +49,18 @@ BADGES = {
 
 def denominator(estimate: PriorEstimate) -> int:
     """Choose the N of "about k of N", large enough that neither the share nor its interval is rounded away."""
-    sizes = [estimate.value / _MIN_COUNT, (1 - estimate.value) / _MIN_COUNT]
+    units = [estimate.value / _MIN_COUNT, (1 - estimate.value) / _MIN_COUNT]  # upper bounds of 1/N
     if estimate.interval is not None:
-        sizes += [estimate.interval.width / _MIN_WIDTH]
-    smallest = min((size for size in sizes if isfinite(size) and size > 0), default=1.0)
-    return next((one for one in _DENOMINATORS if one * smallest >= 1), _DENOMINATORS[-1])
+        units += [estimate.interval.width / _MIN_WIDTH]
+    smallest = min((unit for unit in units if isfinite(unit) and unit > 0), default=1.0)
+    return next((N for N in _DENOMINATORS if N * smallest >= 1), _DENOMINATORS[-1])
 
 
 Status = tuple[str, str]  # tone of a badge, and words
 
 
 def label_shift_status(diagnosis: Diagnosis, p_value: float) -> Status:
-    """Return the status of label shift; the p-value is adjusted where there are several targets."""
+    """Return the tone and words of the status of label shift; `p_value` is adjusted for the number of targets."""
     if isnan(p_value):
         return "care", "could not be tested"
     if p_value <= REFUTED:
@@ -70,18 +71,20 @@ def label_shift_status(diagnosis: Diagnosis, p_value: float) -> Status:
 
 
 def prior_status(diagnosis: Diagnosis) -> Status:
-    """Return what is known of the source prior."""
-    known = diagnosis.identification
-    if known.contradicted:
+    """Return the tone and words of the status of the source prior."""
+    identification = diagnosis.identification
+    if identification.contradicted:
         return "no", "contradicted by the tables"
-    if known.level == "ratio" or (known.level == "nothing" and not known.given):
+    if identification.level == "ratio" or (identification.level == "nothing" and not identification.given):
         return "care", "left open"
-    if known.level == "nothing":
+    if identification.level == "nothing":
         return "open", "cannot be checked"
-    if not known.given:
+    if not identification.given:
         return "yes", "identified by the tables"
-    low, high = (known.source_prior,) * 2 if known.source_prior_by == "given" else known.source_prior_range
-    if high < known.range_from_tables[0] or low > known.range_from_tables[1]:
+    prior, (least, most) = identification.source_prior, identification.range_from_tables
+    is_point = identification.source_prior_by == "given"
+    low, high = (prior, prior) if is_point else identification.source_prior_range
+    if high < least or low > most:
         return "care", "not contradicted, but outside the range from the tables alone"
     return "yes", "agrees with the tables"
 
@@ -98,22 +101,23 @@ class IntervalGraphic:
 
     @classmethod
     def from_estimate(cls, estimate: PriorEstimate) -> IntervalGraphic:
-        """Choose an axis from 0 to 1, or shorter where everything is near 0."""
-        ends = estimate.interval
-        values = (estimate.value, ends.high if ends else np.nan, estimate.source_prior)
-        most = max((value for value in values if value == value), default=1)
-        step = next((s for s in _STEPS if s * (_MAX_TICKS - 1) >= min(1.15 * most, 1.0)), _STEPS[-1])
-        top = 1.0 if most > 0.5 else min(step * (_MAX_TICKS - 1), 1.0)
+        """Compute the positions on an axis from 0 to 1, or to a smaller end where everything is near 0."""
+        interval = estimate.interval
+        values = (estimate.value, interval.high if interval else np.nan, estimate.source_prior)
+        largest = max((value for value in values if not isnan(value)), default=1)
+        step = next((s for s in _STEPS if s * (_MAX_TICKS - 1) >= min(1.15 * largest, 1.0)), _STEPS[-1])
+        top = 1.0 if largest > 0.5 else min(step * (_MAX_TICKS - 1), 1.0)
         step = 0.2 if top == 1.0 else step
 
-        def _at(value: float) -> float | None:
+        def position(value: float) -> float | None:
+            """Return the position of a value, or None outside the axis (also for NaN)."""
             return round(_LEFT + _WIDTH * value / top, 3) if 0 <= value <= top else None
 
-        at_ticks = np.round(np.arange(0, top + step / 2, step), 6)
-        ticks = tuple((float(_at(tick) or _LEFT), f"{tick:g}") for tick in at_ticks if tick <= top)
-        low, high = (None, None) if ends is None else (_at(ends.low), _at(min(ends.high, top)))
-        value = _at(estimate.value) if is_informative(estimate) else None
-        return cls(value, low, high, _at(estimate.source_prior), ticks)
+        tick_values = np.round(np.arange(0, top + step / 2, step), 6)
+        ticks = tuple((float(position(tick) or _LEFT), f"{tick:g}") for tick in tick_values if tick <= top)
+        low, high = (None, None) if interval is None else (position(interval.low), position(min(interval.high, top)))
+        value = position(estimate.value) if is_informative(estimate) else None
+        return cls(value, low, high, position(estimate.source_prior), ticks)
 
 
 class Picture(NamedTuple):
@@ -138,25 +142,26 @@ class Pictures:
 
 
 def draw_estimate(estimate: PriorEstimate, name: str, targets: int = 1) -> Pictures:
-    """Draw an estimate on a page with several targets; `name` starts the identifiers."""
+    """Draw an estimate for a page with some targets, fewer pictures if many; `name` starts their identifiers."""
     displays = list(plots.displays_of(estimate).values())[: _MAX_PICTURES // targets]
     return Pictures(evidence=[_draw(display, f"{name}-evidence{k}") for k, display in enumerate(displays)])
 
 
 def draw_diagnosis(diagnosis: Diagnosis, name: str, targets: int = 1) -> Pictures:
-    """Draw a diagnosed target on a page with several targets; `name` starts the identifiers."""
-    displays, sensitive = plots.displays_of(diagnosis.estimate), diagnosis.sensitivity
+    """Draw a diagnosis for a page with some targets, fewer pictures if many; `name` starts their identifiers."""
+    displays, sensitivity = plots.displays_of(diagnosis.estimate), diagnosis.sensitivity
     scores = displays.pop("scores", None)
+    # parts of the diagnosis, each with whether there is something to draw
     parts: dict[str, Any] = {"label_shift_test": diagnosis.label_shift_test.columns}
-    parts |= {"sensitivity": sensitive.source_priors, "variants": sensitive.variants}
+    parts |= {"sensitivity": sensitivity.source_priors, "variants": sensitivity.variants}
     parts["planning"] = diagnosis.planning.reason is None
     pictures, shown = Pictures(), _ORDER[: _MAX_PICTURES // targets]
     if "evidence" in shown:
         pictures.evidence = [_draw(d, f"{name}-evidence{k}") for k, d in enumerate(displays.values())]
     if "scores" in shown and scores:
         pictures.scores = _draw(scores, f"{name}-scores")
-    for part, is_drawn in parts.items():
-        if part in shown and is_drawn:
+    for part, has_content in parts.items():
+        if part in shown and has_content:
             setattr(pictures, part, _draw(PARTS[part].from_diagnosis(diagnosis), f"{name}-{part}"))
     if targets == 1:
         pictures.drivers = draw_drivers(diagnosis, name)
@@ -169,11 +174,12 @@ def draw_drivers(diagnosis: Diagnosis, name: str) -> Picture | None:
 
 
 def _draw(display: plots.Display, name: str) -> Picture:
+    """Draw a picture whose identifiers start with `name`."""
     return Picture(Markup(plots.svg(display, name=name)), display.description)
 
 
 def contents(result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> tuple[str, dict[str, Any]]:
-    """Return the name of the template of a result, and the values that it takes."""
+    """Return the name of the template for a result, and the values of its variables."""
     n = Numbers(result.to_dict())
     common: dict[str, Any] = {"result": result, "n": n, "settings": {}, "call": None, "is_diagnosis": False, **_LIMITS}
     if isinstance(result, PriorEstimate):
@@ -181,12 +187,12 @@ def contents(result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> 
     if isinstance(result, Diagnosis):
         return "diagnosis", common | _provenance(result, several=False) | {"pictures": draw_diagnosis(result, "d")}
     if isinstance(result, PriorEstimates):
-        return "estimates", common | _of_estimates(result, n)
-    return "diagnoses", common | _of_diagnoses(result, n)
+        return "estimates", common | _estimates_contents(result, n)
+    return "diagnoses", common | _diagnoses_contents(result, n)
 
 
 def _method(estimate: PriorEstimate) -> dict[str, Any]:
-    """Return the method of an estimate, and the columns that it says were encoded."""
+    """Return the method of an estimate, and how its columns were used, as far as it is recorded."""
     columns: Mapping[str, Any] = estimate.details.get("columns", {})
     uses = tuple(
         ColumnUse(name, "left out" if c["kind"] == "left out" else "feature", c["kind"], c["became"], c["missing"])
@@ -195,48 +201,50 @@ def _method(estimate: PriorEstimate) -> dict[str, Any]:
     return {"method": estimate.method, "columns": uses}
 
 
-def _of_estimates(several: PriorEstimates, n: Numbers) -> dict[str, Any]:
-    """Return the contents of estimates of several targets."""
+def _estimates_contents(estimates: PriorEstimates, n: Numbers) -> dict[str, Any]:
+    """Return the contents of a page on the estimates of several targets."""
     parts = [
-        _part(k, name, e, n, draw_estimate(e, f"e{k}", len(several)))
-        for k, (name, e) in enumerate(several.items())
+        _part(k, name, e, n, draw_estimate(e, f"e{k}", len(estimates)))
+        for k, (name, e) in enumerate(estimates.items())
         if k < _MAX_PARTS
     ]
-    common = _method(next(iter(several.values()))) | _compare(several) | _range_of(list(several.values()), n)
-    return common | {"pictures": _draw_series(several), "parts": parts}
+    common = _method(next(iter(estimates.values()))) | _compare(estimates) | _range_of([*estimates.values()], n)
+    return common | {"pictures": _draw_series(estimates), "parts": parts}
 
 
-def _of_diagnoses(several: Diagnoses, n: Numbers) -> dict[str, Any]:
-    """Return the contents of diagnoses of several targets."""
-    first = max(several.values(), key=lambda d: len(d.drivers))
-    answers: list[str] = [d.verdict.answer for d in several.values()]
+def _diagnoses_contents(diagnoses: Diagnoses, n: Numbers) -> dict[str, Any]:
+    """Return the contents of a page on the diagnoses of several targets."""
+    first = max(diagnoses.values(), key=lambda d: len(d.drivers))  # without an estimate there are no drivers
+    answers: list[str] = [d.verdict.answer for d in diagnoses.values()]
     shown, parts = _shown_in_full(answers), []
-    for k, (name, d) in enumerate(several.items()):
+    for k, (name, d) in enumerate(diagnoses.items()):
         if k in shown:
-            part = _part(k, name, d, n, draw_diagnosis(d, f"d{k}", len(several)))
+            part = _part(k, name, d, n, draw_diagnosis(d, f"d{k}", len(diagnoses)))
             p = part["n"].value("label_shift_adjusted_p_value")
             parts.append(part | {"p": float("nan") if p is None else p})
-    common = _provenance(first, several=True) | _compare(several.estimates)
-    pictures, counts = _draw_series(several.estimates), {answer: answers.count(answer) for answer in _ANSWERS}
+    common = _provenance(first, several=True) | _compare(diagnoses.estimates)
+    pictures, counts = _draw_series(diagnoses.estimates), {answer: answers.count(answer) for answer in _ANSWERS}
     pictures.drivers = draw_drivers(first, "d")
-    ends = _range_of([d.estimate for d in several.values()], n, "estimate")
+    ends = _range_of([d.estimate for d in diagnoses.values()], n, "estimate")
     return common | ends | {"pictures": pictures, "parts": parts, "first": first, "counts": counts}
 
 
 def _draw_series(estimates: PriorEstimates) -> Pictures:
+    """Draw the estimates of several targets side by side."""
     return Pictures(series=_draw(plots.displays_of(estimates)["series"], "series"))
 
 
 def _shown_in_full(answers: list[str]) -> set[int]:
-    """Choose targets to show in full: some of every answer, then the most serious."""
-    of_each = {answer: [k for k, one in enumerate(answers) if one == answer] for answer in _ANSWERS}
-    fair = _MAX_PARTS // len(_ANSWERS)
-    some, others = ([k for those in of_each.values() for k in those[part]] for part in (slice(fair), slice(fair, None)))
-    return set((some + others)[:_MAX_PARTS])
+    """Choose at most 40 targets to show in full, by their index: some of every answer, then the most serious."""
+    by_answer = [[k for k, answer in enumerate(answers) if answer == wanted] for wanted in _ANSWERS]
+    quota = _MAX_PARTS // len(_ANSWERS)
+    first = [k for targets in by_answer for k in targets[:quota]]
+    others = [k for targets in by_answer for k in targets[quota:]]
+    return set((first + others)[:_MAX_PARTS])
 
 
 def _range_of(estimates: list[PriorEstimate], n: Numbers, *steps: str) -> dict[str, Numbers | None]:
-    """Return where the lowest and the highest informative estimate are."""
+    """Return the numbers of the lowest and the highest informative estimate; `steps` lead from a target to them."""
     values = [(estimate.value, k) for k, estimate in enumerate(estimates) if is_informative(estimate)]
     if not values:
         return {"low": None, "high": None}
@@ -244,9 +252,9 @@ def _range_of(estimates: list[PriorEstimate], n: Numbers, *steps: str) -> dict[s
     return {name: n.under("targets", f"#{k}", *steps) for name, k in ends.items()}
 
 
-def _part(k: int, name: str, result: PriorEstimate | Diagnosis, n: Numbers, shown: Pictures) -> dict[str, Any]:
-    """Return what a template shows of the target number k."""
-    return {"target": name, "d": result, "n": n.under("targets", f"#{k}"), "pictures": shown}
+def _part(k: int, name: str, result: PriorEstimate | Diagnosis, n: Numbers, pictures: Pictures) -> dict[str, Any]:
+    """Return the variables of a template for target number k, from 0 on."""
+    return {"target": name, "d": result, "n": n.under("targets", f"#{k}"), "pictures": pictures}
 
 
 def _provenance(diagnosis: Diagnosis, *, several: bool) -> dict[str, Any]:
@@ -256,7 +264,7 @@ def _provenance(diagnosis: Diagnosis, *, several: bool) -> dict[str, Any]:
 
 
 def _compare(estimates: PriorEstimates) -> dict[str, Any]:
-    """Compare all pairs where targets are few, else each target with the one before it."""
+    """Compare all pairs of few targets; of many, or of dated ones, each with the one before it."""
     if estimates.joint is None or len(estimates) < 2:
         return {"differences": (), "differences_title": ""}
     in_order = len(estimates) > _ALL_PAIRS or are_iso_dates(list(estimates))
@@ -277,13 +285,14 @@ def versions() -> dict[str, str]:
 
 
 def python_call(settings: dict[str, Any], *, several: bool) -> str:
-    """Write the call that gives the same diagnosis of the same tables."""
+    """Return Python code that gives the same diagnosis of the same tables, from its settings."""
+    # settings that are no argument of the function need an estimator, which then takes all of its settings
     others = {name: value for name, value in settings.items() if name not in _CALL_SETTINGS}
     lines, call = ["import priorshift as ps"], {name: settings[name] for name in _CALL_SETTINGS if name in settings}
     if others:
-        own = others | {name: call.pop(name) for name in _ESTIMATOR_SETTINGS if name in call}
-        ordered = sorted(own, key=lambda name: (name != "source_prior", name == "random_state"))
-        lines.append(f"estimator = ps.WitnessShift({_arguments({name: own[name] for name in ordered})})")
+        estimator = others | {name: call.pop(name) for name in _ESTIMATOR_SETTINGS if name in call}
+        ordered = sorted(estimator, key=lambda name: (name != "source_prior", name == "random_state"))
+        lines.append(f"estimator = ps.WitnessShift({_arguments({name: estimator[name] for name in ordered})})")
     if str(settings.get("source_prior", "")).startswith("scipy.stats."):
         lines.insert(0, "import scipy.stats")
     function, tables = ("diagnose_targets", "targets") if several else ("diagnose", "target")
@@ -293,7 +302,7 @@ def python_call(settings: dict[str, Any], *, several: bool) -> str:
 
 
 def setting(value: Any, digits: int | None = None) -> str:
-    """Write the value of a setting for people."""
+    """Return the value of a setting as text for people; `digits` are the significant ones of a float."""
     if value is None or isinstance(value, bool):
         return {None: "not given", True: "yes", False: "no"}[value]
     if isinstance(value, (list, tuple)):
@@ -304,13 +313,13 @@ def setting(value: Any, digits: int | None = None) -> str:
 
 
 def _arguments(settings: dict[str, Any]) -> str:
-    """Write settings as arguments of a call."""
+    """Return settings as the keyword arguments of a call in Python."""
     arguments = []
     for name, value in settings.items():
         text = repr(tuple(value) if name == "source_prior" and isinstance(value, list) else value)
-        if isinstance(value, dict):  # values that were passed are not stored
+        if isinstance(value, dict):  # the values themselves are not stored
             text = "{" + ", ".join(f"{key!r}: …" for key in value) + "}"
         elif isinstance(value, str) and name in ("source_prior", "random_state", "model"):
-            text = value  # what Python shows of an object
+            text = value  # already the repr of an object
         arguments.append(f"{name}={text}")
     return ", ".join(arguments)

@@ -20,68 +20,70 @@ from priorshift.diagnosis.verdict import EMPTY_WIDTH
 from priorshift.formatting import decimals, format_fixed, format_p, format_p_cell, format_short, range_decimals
 from priorshift.results import PriorEstimate
 
-_LONGEST, _SHOWN = 80, 60  # characters of a name, and those that are shown of a longer one
-_LONGEST_PROSE = 900  # of a sentence, which may hold three names
+_LONGEST, _SHOWN = 80, 60  # longest name that is shown whole, and characters that are shown of a longer one
+_LONGEST_PROSE = 900  # characters of a sentence, which may quote three names
 _INVISIBLE = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, 0xFFA0,
            *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)}  # fmt: skip
-_EMOJI_PARTS = "\u200d\ufe0f"  # harmless after a sign: join several to one, or ask for colour
+_EMOJI_PARTS = "\u200d\ufe0f"  # joiner and colour selector, harmless after an emoji
 _HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 
 
 def is_hidden(character: str) -> bool:
     """Return whether a character alone would be invisible, or would change the text around it."""
     code = ord(character)
-    is_no_character = (code & 0xFFFE) == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
-    return code in _INVISIBLE or is_no_character or unicodedata.category(character) in _HIDDEN_CATEGORIES
+    is_noncharacter = (code & 0xFFFE) == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
+    return code in _INVISIBLE or is_noncharacter or unicodedata.category(character) in _HIDDEN_CATEGORIES
 
 
 def plain(text: Any) -> str:
-    """Write user text without markup: hidden characters by their code, long text cut with its length."""
+    """Return user text without markup: hidden characters by their code, long text cut and followed by its length."""
     shown, length = _cut(str(text), _LONGEST, _SHOWN)
     return "".join(f"[{c}]" if hidden else c for c, hidden in _characters(shown)) + length
 
 
 def name(text: Any) -> Markup:
-    """Write a name as HTML, isolated from the direction of the text around it."""
+    """Return a name as HTML, isolated from the direction of the text around it."""
     shown, length = _cut(str(text), _LONGEST, _SHOWN)
     return Markup("<bdi>{}</bdi>{}").format(_visible(shown), length)
 
 
 def prose(text: Any) -> Markup:
-    """Write a sentence of ours that may quote user text."""
+    """Return one of our sentences, which may quote user text, as HTML."""
     shown, length = _cut(str(text), _LONGEST_PROSE, _LONGEST_PROSE)
     return _visible(shown) + length
 
 
 def code(text: Any) -> Markup:
-    """Write a command or a call, line by line."""
+    """Return a command or a call as HTML, line by line."""
     return Markup("\n").join(prose(line) for line in str(text).split("\n"))
 
 
 def _cut(text: str, longest: int, shown: int) -> tuple[str, str]:
+    """Cut a text that is too long; return what is shown of it, and a note of its length, empty if it is whole."""
     return (text, "") if len(text) <= longest else (text[:shown], f"… ({len(text):,} characters)")
 
 
 def _visible(text: str) -> Markup:
-    label = Markup('<span class="code">{}</span>')
-    return Markup("").join(label.format(c) if hidden else escape(c) for c, hidden in _characters(text))
+    """Return a text as HTML, with the codes of hidden characters marked."""
+    mark = Markup('<span class="code">{}</span>')
+    return Markup("").join(mark.format(c) if hidden else escape(c) for c, hidden in _characters(text))
 
 
 def _characters(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each character, or its code if it is hidden, and whether it is; parts of emoji stay."""
+    """Yield each character, or its code if it is hidden, and whether it is hidden; parts of emoji are not."""
     before = " "
     for character in text:
-        behind_sign = before in _EMOJI_PARTS or unicodedata.category(before) in ("So", "Sk")
-        named = is_hidden(character) and not (character in _EMOJI_PARTS and behind_sign)
-        yield f"U+{ord(character):04X}" if named else character, named
-        before = " " if named else character
+        after_emoji = before in _EMOJI_PARTS or unicodedata.category(before) in ("So", "Sk")
+        hidden = is_hidden(character) and not (character in _EMOJI_PARTS and after_emoji)
+        yield f"U+{ord(character):04X}" if hidden else character, hidden
+        before = " " if hidden else character
 
 
 _DATA = Markup('<data value="{}" data-key="{}">{}</data>')
 
 
 def look_up(record: Any, pointer: str) -> Any:
-    """Return what a JSON pointer points to, or None."""
+    """Return the value at a JSON pointer such as "/targets/#0/value", where #0 is the first entry; None if missing."""
     for step in pointer.split("/")[1:]:
         if isinstance(record, Mapping):
             record = list(record.values())[int(step[1:])] if step.startswith("#") else record.get(step)
@@ -94,58 +96,59 @@ def look_up(record: Any, pointer: str) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Numbers of a result, or of a part of it."""
+    """Numbers of a result, or of a part of it, as HTML; pointers are relative to that part, without a first slash."""
 
-    record: dict[str, Any]  # from to_dict()
-    at: str = ""  # pointer of the part
+    record: dict[str, Any]  # the result's to_dict()
+    at: str = ""  # JSON pointer of the part
 
     def under(self, *steps: object) -> Numbers:
-        """Return the numbers of a part."""
+        """Return the numbers of a part, to which the steps of a pointer lead."""
         return Numbers(self.record, "".join([self.at, *(f"/{step}" for step in steps)]))
 
     def value(self, pointer: str) -> Any:
-        """Return the value at a pointer, or None."""
+        """Return the exact value at a pointer, or None."""
         return look_up(self.record, f"{self.at}/{pointer}")
 
     def share(self, pointer: str, width: float | None = None, sign: str = "") -> Markup:
-        """A share, with the decimals that the width of its interval needs."""
+        """Return a share, with the decimals that the `width` of its interval, or its own size, requires."""
         return self._shown(pointer, lambda v: format_fixed(v, decimals(abs(v) if width is None else width), sign))
 
     def fixed(self, pointer: str, digits: int = 2, sign: str = "") -> Markup:
-        """A number with fixed decimals."""
+        """Return a number with a fixed number of decimals; `sign` "+" shows the sign of positive ones."""
         return self._shown(pointer, lambda v: format_fixed(v, digits, sign))
 
     def short(self, pointer: str, digits: int = 3) -> Markup:
-        """A number with some significant digits."""
+        """Return a number with some significant digits."""
         return self._shown(pointer, lambda v: format_short(v, digits))
 
     def ends(self, pointer: str) -> Markup:
-        """A range, with the decimals that distinguish its ends."""
+        """Return a range, with the decimals that distinguish its ends; the pointer is that of the pair."""
         low, high = (self.value(f"{pointer}/{k}") for k in (0, 1))
         digits = range_decimals(low, high)
         return Markup("{} to {}").format(self.fixed(f"{pointer}/0", digits), self.fixed(f"{pointer}/1", digits))
 
     def confidence(self, pointer: str) -> Markup:
-        """A confidence level in percent, never rounded up."""
+        """Return a confidence level in percent, with six digits, so that 99.99% is not rounded up to 100%."""
         return self._shown(pointer, lambda v: f"{100 * v:.6g}%")
 
     def percent(self, pointer: str) -> Markup:
-        """A share in percent."""
+        """Return a share in percent, with more digits below 10%."""
         return self._shown(pointer, lambda v: f"{100 * v:.3g}%" if 0 < v < 0.1 else f"{100 * v:.0f}%")
 
     def out_of(self, pointer: str, base: int) -> Markup:
-        """A share as a count out of `base`."""
+        """Return a share as a count out of `base`."""
         return self._shown(pointer, lambda v: f"{base * v:,.0f}")
 
     def count(self, pointer: str) -> Markup:
-        """A whole number."""
+        """Return a whole number, with commas between thousands."""
         return self._shown(pointer, lambda v: f"{v:,.0f}")
 
     def p(self, pointer: str) -> Markup:
-        """A p-value for a sentence."""
+        """Return a p-value for a sentence, as in "p = 0.03"."""
         return self._shown(pointer, format_p, "no p-value")
 
     def _shown(self, pointer: str, write: Callable[[Any], str], none: str = "none") -> Markup:
+        """Return the number at a pointer as a data element, formatted by `write`; the text `none` if there is none."""
         value = self.value(pointer)
         if value is None or isinstance(value, str):
             return Markup('<span class="none">{}</span>').format(none)
@@ -153,7 +156,7 @@ class Numbers:
 
 
 def bare(value: float, *, is_p: bool = False) -> Markup:
-    """Write a difference, or a p-value, that is not in the dictionary of the result."""
+    """Return a difference, or a p-value, that has no pointer in the result, as a data element."""
     shown = format_p_cell(value, 4) if is_p else format_fixed(value, 3, "+")
     return Markup('<data value="{}">{}</data>').format(repr(value), shown)
 

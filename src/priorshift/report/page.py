@@ -56,12 +56,13 @@ def render(result: Any, *, title: str | None = None, command: str | None = None)
     environment = _environment()
     from priorshift.report.contents import contents
 
-    template, shown = contents(result)
+    template, variables = contents(result)
     several = isinstance(result, (PriorEstimates, Diagnoses))
-    one_population = not several or getattr(result, "pooled", None) is not None  # also by strata of it
+    # strata, which have a pooled estimate, are parts of one target
+    one_population = not several or getattr(result, "pooled", None) is not None
     default = f"How common are positives in the {'target' if one_population else 'targets'}?"
-    named = {"title": title if title and title.strip() else default, "command": command, "several": several}
-    return environment.get_template(f"{template}.html").render(shown | named)
+    variables |= {"title": title if title and title.strip() else default, "command": command, "several": several}
+    return environment.get_template(f"{template}.html").render(variables)
 
 
 def write(result: Any, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
@@ -95,13 +96,13 @@ def write(result: Any, path: str | os.PathLike[str], *, title: str | None = None
 
 
 def check_ending(path: str | os.PathLike[str], what: str = "") -> None:
-    """Raise InputError for a file name that does not end in .html or .htm; `what` names its option."""
+    """Raise InputError for a file name that does not end in .html or .htm; `what` names it in the message."""
     if Path(path).suffix.lower() not in ENDINGS:
         raise InputError(f"{what} {path} must end in .html. Rename it.".lstrip())
 
 
 def check_extra(what: str = "a report") -> None:
-    """Check that the optional packages are installed, before any work."""
+    """Raise MissingExtraError if the optional packages that `what` needs are not installed."""
     try:
         import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
@@ -113,6 +114,7 @@ def check_extra(what: str = "a report") -> None:
 
 @cache
 def _environment() -> Environment:
+    """Return the template environment, with our filters, functions and style sheet."""
     check_extra()
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -127,11 +129,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     style = files("priorshift.report").joinpath("templates", "style.css").read_text(encoding="utf-8")
+    # a hash with which the page's content policy allows this style sheet and no other
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     environment.filters |= {name: getattr(numbers, name) for name in ("name", "plain", "prose", "code")}
     environment.filters["setting"] = contents.setting
     environment.globals |= {
-        "style": Markup(style),  # ours; it is in the package
+        "style": Markup(style),  # not escaped: it is part of the package
         "style_hash": f"sha256-{digest}",
         "versions": contents.versions(),
         "badges": contents.BADGES,
