@@ -1,7 +1,7 @@
 """Choice of the device, and exact sums over kernel matrices on a GPU.
 
 The Gaussian kernel has a fused GPU kernel (:mod:`priorshift.embedding.triton_sums`), exact to six digits.
-digits. Other kernels, and rows so far out that two half-precision numbers are not accurate enough, use plain tiles in
+Other kernels, and rows so far out that two half-precision numbers are not accurate enough, use plain tiles in
 double precision.
 """
 
