@@ -270,7 +270,7 @@ BAD = {
     "cut gzip": (lambda: gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-9], "t.csv.gz", "is a damaged gzip file"),
     "empty": (lambda: b"", "t.csv", "is empty"),
     "a header alone": (lambda: b"a,b\n", "t.csv", "no rows"),
-    "no Parquet": (lambda: b"a,b\n1,2\n", "t.parquet", "is not a Parquet file"),
+    "no Parquet": (lambda: b"a,b\n1,2\n", "t.parquet", "Parquet file"),
     "cut Parquet": (lambda: parquet()[:500], "t.parquet", "is a damaged Parquet file"),
     "a spreadsheet": (lambda: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "t.xls", "is a spreadsheet"),
     "another ending": (lambda: b"a,b\n1,2\n", "t.exe", "ends in '.exe'"),
@@ -458,7 +458,7 @@ def test_files_that_are_one_and_files_that_are_gone_are_said_in_words_of_the_pag
 def test_a_column_of_the_new_population_alone_may_tell_several_apart(client):
     frames = tables(60)
     story = client.run(client.bring(texts(frames)), {}, "columns")
-    assert "target.csv (new population) has 'month' besides" in story["message"]
+    assert "target.csv (new population) also has 'month'" in story["message"]
     assert story["message"].endswith("under “Several new populations, distinguished by”.")
     frames[1]["ward 2"], frames[2]["month"] = 1, 1
     story = client.run(client.bring(texts(frames)), {}, "columns")
@@ -534,7 +534,7 @@ def test_parquet_and_gzip_come_in_and_decisions_go_out_as_text(client):
     contents["target"] = into.getvalue()
     files = client.bring(contents, names)
     refused = client.run(files, KNOWN, "columns")
-    assert refused["state"] == "failed" and "t.parquet (new population) has 'note' besides" in refused["message"]
+    assert refused["state"] == "failed" and "t.parquet (new population) also has 'note'" in refused["message"]
     settings = KNOWN | {"drop": ["patient", "note"]}
     uses = {column["name"]: column["use"] for column in client.run(files, settings, "columns")["answer"]["columns"]}
     assert uses == dict.fromkeys(["age", "dose", "score", "ward"], "feature") | dict.fromkeys(

@@ -100,7 +100,7 @@ def test_a_positive_label_is_one_of_a_column_and_asked_for_where_words_are_found
     assert "--positive-label is a value of --label-column; pass that too" in capsys.readouterr().err
     source = write(tmp_path / "s.csv", sample.X, "abc", state=np.where(sample.y, "fraud", "ok"))
     assert main(["estimate", "--source", source, "--label-column", "state", *files[4:]]) == 2
-    assert "or the word for positives as --positive-label." in capsys.readouterr().err
+    assert "--positive-label" in capsys.readouterr().err
 
 
 def test_censoring_scenario(files, sample, tmp_path, capsys):
@@ -168,12 +168,12 @@ def test_no_estimate_is_null_in_json(tmp_path, capsys):
     assert main(["estimate", *arguments, "--method", "tcpu", "--source-prior", "0.2", "--json"]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out)["value"] is None
-    assert "No estimate: the separation" in said.err
+    assert "every prior in [0, 1] is possible" in said.err
     assert main(["estimate", *arguments, "--source-prior", "0.2", "--json"]) == 0
     said = capsys.readouterr()
     answer = json.loads(said.out)
     assert answer["status"] == "no estimate" and (answer["interval"]["low"], answer["interval"]["high"]) == (0, 1)
-    assert "positives cannot be told from the 20 unlabelled rows" in said.err
+    assert "20 unlabelled rows" in said.err
 
 
 def test_command_runs_as_a_program_with_version_and_help(tmp_path):
@@ -246,7 +246,7 @@ def test_tcpu_without_a_source_prior_asks_km2(files, sample, capsys):
     tcpu = ps.TCPU(standardize=True).fit(sample.X, sample.y, shared=sample.ids)
     assert answer["source_prior"] == pytest.approx(tcpu.prior_estimator_.prior_, abs=1e-6)
     assert answer["source_prior_by"] == "KM2"
-    assert "was estimated by KM2. The interval includes the sampling error" in said.err
+    assert "was estimated by KM2" in said.err
 
 
 def test_km2_ls_by_name_with_its_own_picture(files, tmp_path, capsys):

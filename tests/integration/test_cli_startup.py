@@ -14,7 +14,7 @@ import priorshift as ps
 from priorshift.cli.commands import parser
 from priorshift.cli.options import METHODS, OPTIONS, SETTINGS
 from priorshift.inference import intervals
-from priorshift.io.parameters import CHOICES
+from priorshift.io.parameters import RULES
 from priorshift.kernels.kernel import KERNELS
 from priorshift.methods import registry
 
@@ -70,7 +70,8 @@ def test_methods_and_choices_are_those_of_the_library():
     assert OPTIONS["--kernel"]["choices"] == KERNELS
     assert OPTIONS["--interval"]["choices"] == intervals.METHODS
     for name in ("scenario", "statistic"):
-        assert OPTIONS[f"--{name}"]["choices"] == CHOICES[name]
+        choices = OPTIONS[f"--{name}"]["choices"]
+        assert RULES[name][1] == f"one of {', '.join(map(repr, choices))}"
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -266,18 +266,18 @@ def with_cell(rows, value, dtype=float):
 
 
 BAD_ROWS = {
-    "NaN": (with_cell(X, np.nan), r"X contains NaN .*in row 1 \(counting from 0\), column 2"),
-    "infinity": (with_cell(X, -np.inf), r"X contains infinity \(inf\) in row 1 .*; replace it by a number"),
-    "too large": (with_cell(X, 1e308), r"X holds 1e\+308 in row 1 .*, whose square overflows; rescale"),
-    "text": (with_cell(X, "a", object), r"X holds 'a' in row 1 \(counting from 0\), column 2"),
-    "an empty cell": (with_cell(X, None, object), "X contains NaN or an empty cell in row 1"),
-    "masked": (np.ma.masked_equal(X, X[0, 0]), "X contains NaN or an empty cell in row 0"),
-    "ragged": ([[1, 2, 3], [4, 5]] * (len(X) // 2), "X has rows of different lengths; pass a table with the same"),
-    "one dimension": (X[:, 0], "X has 1 dimension, but rows and columns are expected. Reshape your data"),
-    "no rows": (X[:0], r"X has 0 row\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required; pass some rows"),
-    "no columns": (X[:, :0], r"X has 0 feature\(s\) .* while a minimum of 1 is required; pass some columns"),
-    "sparse": (scipy.sparse.csr_array((40_000, 10_000)), "X is a sparse matrix of 40000 × 10000 cells, 2.98 GiB when"),
-    "complex": (X * 1j, "Complex data not supported: X holds complex numbers; pass real ones"),
+    "NaN": (with_cell(X, np.nan), r"X .*NaN.* row 1 .*column 2"),
+    "infinity": (with_cell(X, -np.inf), r"X .*inf.* row 1 "),
+    "too large": (with_cell(X, 1e308), r"X holds 1e\+308 in row 1 "),
+    "text": (with_cell(X, "a", object), r"X holds 'a' in row 1 .*column 2"),
+    "an empty cell": (with_cell(X, None, object), "X .*empty cell.* row 1"),
+    "masked": (np.ma.masked_equal(X, X[0, 0]), "X .*empty cell.* row 0"),
+    "ragged": ([[1, 2, 3], [4, 5]] * (len(X) // 2), "X has rows of different lengths"),
+    "one dimension": (X[:, 0], "X has 1 dimension.*Reshape your data"),
+    "no rows": (X[:0], r"X has 0 row\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required"),
+    "no columns": (X[:, :0], r"X has 0 feature\(s\) .* while a minimum of 1 is required"),
+    "sparse": (scipy.sparse.csr_array((40_000, 10_000)), "X .*40000 × 10000.* 2.98 GiB"),
+    "complex": (X * 1j, "Complex data not supported: X"),
 }
 
 
@@ -290,22 +290,19 @@ def test_rows_that_cannot_be_used_are_refused_by_fit(case, kind):
 
 MANY = np.arange(len(Y))
 BAD_LABELS = {
-    "one positive": (MANY == 0, "positive has 1 row, but at least 2 are needed to tell signal from noise; add rows"),
-    "one unlabelled": (MANY != 0, "unlabeled has 1 row, but at least 2 are needed to tell signal from noise; add rows"),
-    "none": (None, "requires y to be passed, but the target y is None; pass 1 for positives, else 0"),
-    "all positive": (
-        np.ones_like(Y),
-        r"y holds one class \(1\), but labelled positives \(1\) and unlabelled rows \(0\)",
-    ),
-    "all unlabelled": (np.zeros_like(Y), r"y holds one class \(0\), but labelled positives"),
-    "many values": (MANY, r"y holds 120 values \(0, 1, 2, 3, 4\), but labelled positives"),
+    "one positive": (MANY == 0, "positive has 1 row"),
+    "one unlabelled": (MANY != 0, "unlabeled has 1 row"),
+    "none": (None, "requires y to be passed, but the target y is None"),
+    "all positive": (np.ones_like(Y), r"y holds one class \(1\)"),
+    "all unlabelled": (np.zeros_like(Y), r"y holds one class \(0\)"),
+    "many values": (MANY, r"y holds 120 values \(0, 1, 2, 3, 4\)"),
     "continuous": (MANY + 0.5, r"y holds 120 continuous values \(0.5, 1.5, 2.5"),
-    "NaN": (np.where(Y == 1, 1, np.nan), "y contains NaN or inf; pass 1 for positives and 0 for the rest"),
-    "three words": (np.array(["a", "b", "c"])[MANY % 3], "y holds 'a', but two numbers are expected; pass 1 for"),
-    "too few": (Y[:2], r"y has shape \(2,\) but X has 120 rows; pass one label for each row"),
-    "two columns": (np.stack([Y, Y], axis=1), r"y has shape \(120, 2\) but X has 120 rows"),
-    "masked": (np.ma.masked_equal(Y, 1), "y has masked cells, which have no value; leave their rows out"),
-    "ragged": ([[1], [1, 2]] * (len(Y) // 2), "y has entries of different lengths; pass one label for each row"),
+    "NaN": (np.where(Y == 1, 1, np.nan), "y contains NaN"),
+    "three words": (np.array(["a", "b", "c"])[MANY % 3], "y holds 'a'"),
+    "too few": (Y[:2], r"y has shape \(2,\).* 120 rows"),
+    "two columns": (np.stack([Y, Y], axis=1), r"y has shape \(120, 2\).* 120 rows"),
+    "masked": (np.ma.masked_equal(Y, 1), "y has masked cells"),
+    "ragged": ([[1], [1, 2]] * (len(Y) // 2), "y has entries of different lengths"),
 }
 
 
@@ -359,11 +356,10 @@ def test_the_value_that_is_named_means_positive(name, case, kind):
 @pytest.mark.parametrize(
     ("labels", "positive", "message"),
     [
-        (np.where(Y == 1, "fraud", "ok"), "Fraud", r"^positive_label is 'Fraud', but y holds 'fraud', 'ok'; pass one of"),
-        (np.array(["ok", "fraud", "n/a"])[np.arange(len(Y)) % 3], "fraud", r"^y holds 'ok', 'fraud', None, but 'fraud' \("
-         r"positive_label\) and one other value, for unlabelled rows, are expected; write one for all of them\.$"),
-        (np.where(Y == 1, "fraud", "fraud"), "fraud", r"^y holds 'fraud', but 'fraud' \(positive_label\) and one other"),
-        (Y, 2, "^positive_label is 2, but y holds 1, 0; pass one of them"),
+        (np.where(Y == 1, "fraud", "ok"), "Fraud", r"^positive_label is 'Fraud'.*'fraud', 'ok'"),
+        (np.array(["ok", "fraud", "n/a"])[np.arange(len(Y)) % 3], "fraud", r"^y holds 'ok', 'fraud', None"),
+        (np.where(Y == 1, "fraud", "fraud"), "fraud", r"^y holds 'fraud'"),
+        (Y, 2, "^positive_label is 2.* 1, 0"),
     ],
 )  # fmt: skip
 def test_a_name_that_does_not_tell_positives_is_refused(labels, positive, message):
@@ -381,10 +377,10 @@ def test_the_larger_label_means_positive(name, case, values):
 
 
 BAD_SHARED = {
-    "a word": ("same", "shared is 'same', but it must be 'identical' or one id for each row"),
-    "too few": ([1, 2], r"shared has shape \(2,\) but X has 120 rows; pass one id for each row"),
+    "a word": ("same", "shared is 'same'"),
+    "too few": ([1, 2], r"shared has shape \(2,\).* 120 rows"),
     "one id for all": (np.zeros(120), "rows of positive are one observation"),
-    "missing ids": (np.full(120, np.nan), r"the id in row 0 \(counting from 0\) is missing; give every row an id"),
+    "missing ids": (np.full(120, np.nan), r"id in row 0 "),
 }
 
 

@@ -715,7 +715,7 @@ def test_columns_that_cannot_be_used_are_refused(frames):
     refuse("the column 'month' is both by and shared", P, U, T, by="month", shared="month")
     refuse("the column 'month' is both by and audit", P, U, T, by="month", audit="month")
     refuse("no table has a column 'week' to drop", P, U, T, by="month", drop=["week"])
-    refuse("source_prior is a mapping, which is of strata", P, U, T, by="month", source_prior={"jan": 0.2})
+    refuse("source_prior is a mapping", P, U, T, by="month", source_prior={"jan": 0.2})
     audits = {"target": np.ones(len(T))}
     refuse(
         "audit holds values of 'target', but there are several; put them in a column",

@@ -326,7 +326,7 @@ BAD = [
     ({"weights": {"source": [1]}}, "weights holds 'source'"),
     ({"groups": {"all": [1]}}, "groups holds 'all'"),
     ({"groups": {"target": [1, 2]}}, r"the groups of target has shape \(2,\) but the sample has 150 rows"),
-    ({"weights": {"target": np.zeros(150)}}, "the weights of target holds 0 in row 0"),
+    ({"weights": {"target": np.zeros(150)}}, "the weights of target holds 0.0 in row 0"),
     ({"weights": {"positive": np.ones(79)}}, r"the weights of positive has shape \(79,\) but the sample has 80 rows"),
     ({"groups": {"target": [None] * 150}}, r"the groups of target has no group in row 0 .*; give every row one"),
     (
@@ -364,7 +364,7 @@ BAD_COLUMNS = [
         ["--weight-column", "heavy", "--drop", "w", "--drop", "patient"],
         "no table has a column 'heavy'; name the column",
     ),
-    (["--weight-column", "minus", "--drop", "w", "--drop", "patient"], "holds -1 in row 0"),
+    (["--weight-column", "minus", "--drop", "w", "--drop", "patient"], "holds '-1' in row 0"),
     (["--group-column", "empty", "--drop", "w", "--drop", "patient"], "has no group in row 0"),
     (["--method", "drpu", "--weight-column", "w", "--drop", "patient"], "DRPU takes no weights; leave them out"),
 ]

@@ -22,13 +22,13 @@ ROLES = ("positive", "unlabeled", "target")
 _POPULATIONS = dict(zip(ROLES, ("known positives", "old population", "new population"), strict=True))
 _BY = "; a column that only the new population has can be chosen under “Several new populations, distinguished by”"
 PHRASES = {  # phrases of the library for Python, and what the page has in their place
-    ", or pass the data frame that pandas.read_excel makes of it": "",
+    ", or pass what pandas.read_excel returns": "",
     " (index=False)": "",
     "positive rows are also in the unlabeled table": "known positives are also in the old population’s file",
     "pass shared='identical' or the name of an id column": "say so under “Columns with a meaning”",
-    "pass it as groups (--group-column) if it says which rows belong together, join its texts to fewer, or pass an "
-    "encoder that reads text, such as skrub's TableVectorizer()": (
-        "choose it under “Rows that belong together have the same” if it says which do, or join its texts to fewer"
+    "pass it as groups (--group-column) if it identifies groups, or pass an encoder that reads text, such as "
+    "skrub's TableVectorizer()": (
+        "choose it under “Rows that belong together have the same” if it identifies groups, or reduce its texts to a few"
     ),
     "positive and unlabeled are the same": "the known positives and the old population are the same",
     "shared='identical' finds": "taking rows with the same values for the same finds",
@@ -60,7 +60,7 @@ def with_file_names(message: str, paths: Mapping[str, Path], names: Mapping[str,
 def translate_message(message: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
     """Rewrite a message of the library in the terms of the page; a single file is called "this file"."""
     # the target has a column more than the source: it may be what distinguishes several targets
-    only_in_target = message.startswith(f"target ({paths.get('target')}) ") and " besides, compared" in message
+    only_in_target = message.startswith(f"target ({paths.get('target')}) ") and " also has " in message
     message = _OPTIONS.sub("", with_file_names(message, paths, names))
     for phrase, translation in PHRASES.items():
         message = message.replace(phrase, translation)

@@ -156,5 +156,5 @@ def check_estimator(name: str, estimator: Any, methods: tuple[str, ...], expecte
     if missing:
         raise InputError(
             f"{name} is {estimator!r}, but it must be {expected} with {', '.join(required)}, and it has no "
-            f"{' and no '.join(missing)}; derive it from sklearn.base.BaseEstimator."
+            f"{' and no '.join(missing)}."
         )

@@ -158,7 +158,7 @@ def test_metrics_of_an_exact_problem():
         ),
         (
             {"prior_estimator": ps.TCPU(0.2, scenario="censoring"), "classifier": ps.NNPUClassifier(0.2)},
-            "the classifier and the prior estimator have scenario 'case-control' and 'censoring'",
+            "'case-control' and 'censoring'",
         ),
         ({"predicts": "maybe"}, "predicts is 'maybe', but it must be one of"),
     ],

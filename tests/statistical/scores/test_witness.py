@@ -282,7 +282,7 @@ def test_every_test_is_that_of_a_slow_implementation(kind):
         np.testing.assert_allclose(getattr(tried, name), expected, rtol=1e-9, atol=1e-12, err_msg=name)
     if kind != "apart":  # what is one observation, and what a row counts, matters
         lone = Witness(made.scored, source_of(*(len(x[0]) for x in (made.positive, made.population))), made.density_ratio,
-                       made.population, made.positive)  # fmt: skip
+                       made.population, made.positive, made.folds)  # fmt: skip
         alone = lone._try_ratios(ratios, lone._sample(values, target_of(values.shape[1])))
         assert not np.allclose(alone.variance, tried.variance, rtol=0.01)
 
