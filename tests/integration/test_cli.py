@@ -168,7 +168,7 @@ def test_no_estimate_is_null_in_json(tmp_path, capsys):
     assert main(["estimate", *arguments, "--method", "tcpu", "--source-prior", "0.2", "--json"]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out)["value"] is None
-    assert "No estimate: the separation" in said.err
+    assert "no estimate: the separation" in said.err
     assert main(["estimate", *arguments, "--source-prior", "0.2", "--json"]) == 0
     said = capsys.readouterr()
     answer = json.loads(said.out)
