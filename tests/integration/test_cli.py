@@ -246,7 +246,7 @@ def test_tcpu_without_a_source_prior_asks_km2(files, sample, capsys):
     tcpu = ps.TCPU(standardize=True).fit(sample.X, sample.y, shared=sample.ids)
     assert answer["source_prior"] == pytest.approx(tcpu.prior_estimator_.prior_, abs=1e-6)
     assert answer["source_prior_by"] == "KM2"
-    assert "was estimated by KM2. The interval includes the sampling error" in said.err
+    assert "was estimated by KM2" in said.err
 
 
 def test_km2_ls_by_name_with_its_own_picture(files, tmp_path, capsys):
