@@ -16,8 +16,9 @@ from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.adapt import TargetMetrics, check_target_prior, shifted_posterior, shifted_threshold, target_metrics
 from priorshift.base import PUClassifier, PUEstimator
-from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InputError, OutOfRangeWarning
+from priorshift.errors import DuplicateRowsWarning, InputError, OutOfRangeWarning
 from priorshift.formatting import format_short
+from priorshift.io.column_checks import FarValueWarning
 from priorshift.io.parameters import check_estimator, check_prior, seeded
 from priorshift.io.row_metadata import RowMetadata, metadata_arguments
 from priorshift.io.tables import Table
@@ -125,7 +126,7 @@ class ShiftedClassifier(PUClassifier):
         if self.random_state is not None:
             for part in (prior_estimator, classifier):
                 seeded(part, rng.integers(2**31))
-        with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # these were already issued for the source
+        with suppress_warnings(FarValueWarning, DuplicateRowsWarning):  # these were already issued for the source
             table, y = source.table, source.labeled.astype(int)
             if isinstance(prior_estimator, FrozenEstimator):
                 self.prior_estimator_ = prior_estimator.estimator
@@ -183,7 +184,7 @@ class ShiftedClassifier(PUClassifier):
         self._check_fit()
         target = self._target_layout(RowMetadata()).read(X_target)
         arguments = metadata_arguments(self.prior_estimator_, RowMetadata(audit, weights, groups))
-        with suppress_warnings(ColumnWarning):
+        with suppress_warnings(FarValueWarning):
             estimate = self.prior_estimator_.estimate(_rows_for(self.prior_estimator_, target.table), **arguments)
         return self._adapt_to_estimate(estimate, len(target))
 
@@ -274,14 +275,15 @@ class ShiftedClassifier(PUClassifier):
         order = [table.columns.index(name) for name in names] if names and table.columns else range(n)
         return np.array(order, dtype=np.intp)
 
-    def _scenario(self) -> str:
-        """Return the scenario of the two estimators, which must agree."""
+    @property
+    def scenario(self) -> Literal["case-control", "censoring"]:  # type: ignore[override]
+        """The scenario of the two estimators, which must agree."""
         parts = WitnessShift() if self.prior_estimator is None else self.prior_estimator, self.classifier
         scenarios = {getattr(part, "scenario", None) for part in parts} - {None}
         if len(scenarios) > 1:
             names = " and ".join(sorted(map(repr, scenarios)))
             raise InputError(f"the classifier and the prior estimator have scenario {names}; set both to the same.")
-        return str(*scenarios) if scenarios else "case-control"
+        return "censoring" if "censoring" in scenarios else "case-control"
 
     def _adapt_to_estimate(self, estimate: PriorEstimate, rows: int) -> ShiftedClassifier:
         """Adapt to an estimate of the target prior from `rows` rows; refuse NaN."""

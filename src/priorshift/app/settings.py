@@ -28,7 +28,7 @@ PHRASES = {  # phrases of the library for Python, and what the page has in their
     "pass shared='identical' or the name of an id column": "say so under “Columns with a meaning”",
     "pass it as groups (--group-column) if it identifies groups, or pass an encoder that reads text, such as "
     "skrub's TableVectorizer()": (
-        "choose it under “Rows that belong together have the same” if it identifies groups, or reduce its texts to a few"
+        "choose it under “Rows that belong together have the same” if it identifies groups, or shorten its texts"
     ),
     "positive and unlabeled are the same": "the known positives and the old population are the same",
     "shared='identical' finds": "taking rows with the same values for the same finds",

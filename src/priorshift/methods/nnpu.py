@@ -197,7 +197,8 @@ class NNPUClassifier(PUClassifier):
         ndarray of shape (rows,)
             Values of `classes_`.
         """
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
+        is_positive = self.decision_function(X) > 0
+        return np.asarray(self.classes_[is_positive.astype(int)])
 
     def _check_parameters(self) -> None:
         """Raise InputError for a parameter that cannot be used."""

@@ -16,9 +16,10 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from priorshift.errors import ColumnWarning, DuplicateRowsWarning, EstimatedPriorWarning, InputError
+from priorshift.errors import DuplicateRowsWarning, EstimatedPriorWarning, InputError
 from priorshift.inference.audit_combination import AuditedPrior
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, read_prior
+from priorshift.io.column_checks import FarValueWarning
 from priorshift.io.observations import PriorInfluence
 from priorshift.io.parameters import is_known, is_number, seeded
 from priorshift.problem import Source
@@ -127,7 +128,7 @@ def estimate_source_prior(estimator: Any, source: Source, random_state: Any = No
         if random_state is not None and hasattr(estimator, "get_params"):
             seeded(estimator, random_state)
     check_scenario(estimator, source.scenario)
-    with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # these were already given for the source
+    with suppress_warnings(FarValueWarning, DuplicateRowsWarning):  # these were already given for the source
         estimator.fit(source.rows[:], source.labeled, **_fit_arguments(estimator, source))
     name, prior = type(estimator).__name__, getattr(estimator, "prior_", None)
     if not is_number(prior) or not 0 <= prior < 1:  # type: ignore[operator]
