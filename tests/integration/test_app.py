@@ -456,7 +456,7 @@ def test_files_that_are_one_and_files_that_are_gone_are_said_in_words_of_the_pag
 def test_a_column_of_the_new_population_alone_may_tell_several_apart(client):
     frames = tables(60)
     story = client.run(client.bring(texts(frames)), {}, "columns")
-    assert "target.csv (new population) has 'month' besides" in story["message"]
+    assert "target.csv (new population) also has 'month'" in story["message"]
     assert story["message"].endswith("under “Several new populations, distinguished by”.")
     frames[1]["ward 2"], frames[2]["month"] = 1, 1
     story = client.run(client.bring(texts(frames)), {}, "columns")
@@ -532,7 +532,7 @@ def test_parquet_and_gzip_come_in_and_decisions_go_out_as_text(client):
     contents["target"] = into.getvalue()
     files = client.bring(contents, names)
     refused = client.run(files, KNOWN, "columns")
-    assert refused["state"] == "failed" and "t.parquet (new population) has 'note' besides" in refused["message"]
+    assert refused["state"] == "failed" and "t.parquet (new population) also has 'note'" in refused["message"]
     settings = KNOWN | {"drop": ["patient", "note"]}
     uses = {column["name"]: column["use"] for column in client.run(files, settings, "columns")["answer"]["columns"]}
     assert uses == dict.fromkeys(["age", "dose", "score", "ward"], "feature") | dict.fromkeys(

@@ -24,10 +24,10 @@ _BY = (
     "distinguished by”"
 )
 PHRASES = {  # phrases of the library for Python, and what the page has in their place
-    ", or pass the data frame that pandas.read_excel makes of it": "",
+    ", or pass what pandas.read_excel returns": "",
     "positive rows are also in the unlabeled table": "known positives are also in the old population’s file",
     "pass shared='identical' or the name of an id column": "say so under “Columns with a meaning”",
-    "pass the same columns (their order does not matter), or drop those that are not features": (
+    "pass the same columns, or drop those that are not features": (
         "the three files need the same columns (their order does not matter), so leave out those that only some have, "
         "under “Columns with a meaning”"
     ),
@@ -37,16 +37,16 @@ PHRASES = {  # phrases of the library for Python, and what the page has in their
     ),
     "drop the column": "leave the column out",
     "column was made, or drop it": "column was made, or leave it out",
-    "encoded; drop it, or find out": "encoded; leave it out, or find out",
-    "pass it as groups (--group-column) if it says which rows belong together, join its texts to fewer, or pass an "
-    "encoder that reads text, such as skrub's TableVectorizer()": (
-        "choose it under “Rows that belong together have the same” if it says which do, or join its texts to fewer"
+    "drop or fill it": "leave it out, or fill it",
+    "pass it as groups (--group-column) if it identifies groups, or pass an encoder that reads text, such as skrub's "
+    "TableVectorizer()": (
+        "choose it under “Rows that belong together have the same” if it identifies groups, or merge similar texts"
     ),
     "positive and unlabeled are the same": "the known positives and the old population are the same",
     "pass the labelled positives and a sample of the whole population": (
         "choose a file with the known positives alone, and one with a sample of the whole old population"
     ),
-    "pass a sample of the new one as target": "choose a sample of the new one",
+    "pass a sample of the new population as target": "choose a sample of the new population",
     "shared='identical' finds": "taking rows with the same values for the same finds",
     "pass ids, or leave shared out": "choose another answer to “Who is in both of the first two files?”",
     "or leave shared out": "or choose another answer to “Who is in both of the first two files?”",
@@ -75,7 +75,7 @@ def with_file_names(message: str, paths: Mapping[str, Path], names: Mapping[str,
 
 def translate_message(message: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
     """Translate a message of the library into the terms of the page; a single file is called "this file"."""
-    of_target_alone = message.startswith(f"target ({paths.get('target')}) ") and " besides, compared" in message
+    of_target_alone = message.startswith(f"target ({paths.get('target')}) ") and " also has " in message
     message = with_file_names(message, paths, names)
     message = _OPTIONS.sub("", message)
     for phrase, plain in PHRASES.items():
