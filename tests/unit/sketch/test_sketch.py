@@ -553,7 +553,7 @@ def test_a_column_that_was_left_out_is_spoken_of():
         ({"bandwidth": -1.0}, "bandwidth is -1.0"),
         ({"random_state": -1}, "random_state is -1"),
         ({"random_state": "a"}, "random_state is 'a'"),
-        ({"drop": "z"}, "the sample has no column 'z' to drop"),
+        ({"drop": "z"}, "column 'z' to drop"),
         ({"drop": ["a"], "weights": "a"}, "the column 'a' is both weights and dropped"),
         ({"weights": "z"}, "no column 'z'"),
         ({"weights": [1.0, 2.0]}, r"weights has shape \(2,\) but the sample has 231 rows"),
