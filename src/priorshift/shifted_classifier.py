@@ -16,8 +16,9 @@ from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.adapt import TargetMetrics, check_target_prior, shifted_posterior, shifted_threshold, target_metrics
 from priorshift.base import PUClassifier, PUEstimator
-from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InputError, OutOfRangeWarning
+from priorshift.errors import DuplicateRowsWarning, InputError, OutOfRangeWarning
 from priorshift.formatting import format_short
+from priorshift.io.column_checks import FarValueWarning
 from priorshift.io.parameters import check_estimator, check_prior, seeded
 from priorshift.io.row_metadata import RowMetadata, metadata_arguments
 from priorshift.io.tables import Table
@@ -119,7 +120,7 @@ class ShiftedClassifier(PUClassifier):
         self.random_state = random_state
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # they were said of the source
+        with suppress_warnings(FarValueWarning, DuplicateRowsWarning):  # they were said of the source
             self._fit_parts(source, rng)
 
     def _fit_parts(self, source: Source, rng: np.random.Generator) -> None:
@@ -191,7 +192,7 @@ class ShiftedClassifier(PUClassifier):
         self._check_fit()
         target = self._target_layout(RowMetadata()).read(X_target)
         arguments = metadata_arguments(self.prior_estimator_, RowMetadata(audit, weights, groups))
-        with suppress_warnings(ColumnWarning):
+        with suppress_warnings(FarValueWarning):
             estimate = self.prior_estimator_.estimate(_rows_for(self.prior_estimator_, target.table), **arguments)
         return self._adapt_to_estimate(estimate, len(target))
 

@@ -269,7 +269,7 @@ BAD_ROWS = {
     "text": (with_cell(X, "a", object), r"X holds 'a' in row 1 \(counting from 0\), column 2"),
     "an empty cell": (with_cell(X, None, object), "X contains NaN or an empty cell in row 1"),
     "masked": (np.ma.masked_equal(X, X[0, 0]), "X contains NaN or an empty cell in row 0"),
-    "ragged": ([[1, 2, 3], [4, 5]] * (len(X) // 2), "X has rows of different lengths; pass a table with the same"),
+    "ragged": ([[1, 2, 3], [4, 5]] * (len(X) // 2), "X has rows of different lengths"),
     "one dimension": (X[:, 0], "X has 1 dimension, but rows and columns are expected. Reshape your data"),
     "no rows": (X[:0], r"X has 0 row\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required; pass some rows"),
     "no columns": (X[:, :0], r"X has 0 feature\(s\) .* while a minimum of 1 is required; pass some columns"),

@@ -31,7 +31,8 @@ _KINDS: tuple[tuple[str, Any], ...] = (
     ("number", (bool, int, float, Decimal, np.number, np.bool_)),
     ("text", str),
 )
-_REMEDY = "but a cell must be a string, a number or a date; split it into several columns, or drop it."
+# "argument must be … string … number" is the wording that scikit-learn's estimator checks look for.
+_REMEDY = "but a cell argument must be a string, a number or a date; split it into several columns, or drop it."
 
 
 def is_missing_word(text: str) -> bool:

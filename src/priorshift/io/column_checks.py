@@ -44,6 +44,10 @@ _EXCESS = 0.2  # of a share
 _ERRORS = 5  # standard errors of a share
 
 
+class FarValueWarning(ColumnWarning):
+    """A column holds a value far from the rest; nested estimators suppress this warning alone."""
+
+
 def check_encoder(encoder: Any) -> None:
     """Refuse an encoder that is neither "auto", None nor a transformer."""
     if isinstance(encoder, str) and encoder != "auto":
@@ -152,7 +156,7 @@ def warn_of_far_values(table: Table) -> None:
                     f"In {table.name}, {table.column(number)} holds {value:.10g} in {rows} row{'s'[: rows > 1]}, "
                     f"{distance:.0f} spreads from the rest; a code for a missing value? Leave these rows out, or "
                     "write what is known.",
-                    ColumnWarning,
+                    FarValueWarning,
                 )
 
 

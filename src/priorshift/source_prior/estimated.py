@@ -12,9 +12,10 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from priorshift.errors import ColumnWarning, DuplicateRowsWarning, EstimatedPriorWarning, InputError
+from priorshift.errors import DuplicateRowsWarning, EstimatedPriorWarning, InputError
 from priorshift.inference.audit_combination import AuditedPrior
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, read_prior
+from priorshift.io.column_checks import FarValueWarning
 from priorshift.io.observations import PriorInfluence
 from priorshift.io.parameters import is_known, is_number, seeded
 from priorshift.problem import Source
@@ -128,7 +129,7 @@ def estimate_source_prior(estimator: Any, source: Source, random_state: Any = No
     name = type(estimator).__name__
     check_scenario(estimator, source.scenario)
     arguments = _fit_arguments(estimator, source)
-    with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # given for the source already
+    with suppress_warnings(FarValueWarning, DuplicateRowsWarning):  # given for the source already
         estimator.fit(source.rows[:], source.labeled, **arguments)
     value = _prior_of(estimator)
     influence = getattr(estimator, "prior_influence_", None)
