@@ -44,6 +44,10 @@ _EXCESS = 0.2  # difference of shares below which there is no warning
 _ERRORS = 5  # standard errors of a difference of shares below which there is no warning
 
 
+class FarValueWarning(ColumnWarning):
+    """A column holds a value far from the rest; nested estimators suppress this warning alone."""
+
+
 def check_encoder(encoder: Any) -> None:
     """Refuse an encoder that is neither "auto", None nor a transformer."""
     if isinstance(encoder, str) and encoder != "auto":
@@ -156,7 +160,7 @@ def warn_of_far_values(table: Table) -> None:
                     f"In {table.name}, {table.column(number)} holds {value:.10g} in {rows} row{'s'[: rows > 1]}, "
                     f"{distance:.0f} spreads from the rest; a code for a missing value? Leave these rows out, or "
                     "write what is known.",
-                    ColumnWarning,
+                    FarValueWarning,
                 )
 
 
