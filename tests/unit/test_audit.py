@@ -350,7 +350,7 @@ def test_a_width_that_no_audit_reaches_is_refused_with_the_smallest():
         ({"width": 0}, "width is 0, but it must lie between 0 and 1; pass the width of the interval"),
         ({"width": "wide"}, "width is 'wide', but it must be a number"),
         ({"share": 1}, "share is 1, but it must be a number strictly between 0 and 1"),
-        ({"explained": 1.2}, "explained is 1.2, but it is a part of the variance, from 0 to 1"),
+        ({"explained": 1.2}, "explained is 1.2"),
         ({"rows": 5}, "rows is 5, but it must be a whole number of at least 10"),
         ({"confidence": 95}, "confidence is 95"),
     ],

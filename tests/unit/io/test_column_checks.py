@@ -230,7 +230,7 @@ def test_swapped_tables_are_asked_about_and_others_are_not():
 def test_the_bound_of_the_inclusion_is_near_the_truth():
     """U holds the share π of P; the bound is the least of five, whose sets P's own rows decide."""
     rng = np.random.default_rng(9)
-    most = np.array([inclusion(scored(*drawn(rng, 0.3, shift=1.5), seed)).most for seed in range(10)])
+    most = np.array([inclusion(scored(*drawn(rng, 0.3, shift=1.5), seed)).upper for seed in range(10)])
     assert np.mean(most > 0.3) >= 0.6
     assert 0.3 < most.mean() < 0.4
 
