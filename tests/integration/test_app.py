@@ -580,6 +580,9 @@ def test_a_killed_worker_is_a_sentence_and_the_next_job_runs(client, site, broug
 
     task, other = (client.begin(brought, KNOWN).json()["id"] for _ in range(2))
     assert client.wait(task, ("running",))["state"] == "running"
+    until = time.monotonic() + 30
+    while site.tasks.worker is None and time.monotonic() < until:  # the killed worker is being replaced
+        time.sleep(0.01)
     before = site.tasks.worker.process.pid
     client.ask("DELETE", f"tasks/{task}")
     assert client.wait(task)["state"] == "cancelled"
