@@ -20,13 +20,13 @@ from priorshift.errors import InputError, MissingExtraError
 from priorshift.io.scaling import Rows
 from priorshift.kernels import Energy, Gaussian, Kernel, Laplace
 
-_KNOWN = (Gaussian, Laplace, Energy)
-_MANY = 30_000  # rows, below which starting torch costs more than it saves
+_GPU_KERNELS = (Gaussian, Laplace, Energy)
+_LEAST_ROWS = 30_000  # number of rows below which starting torch costs more than it saves
 _LOG2_E = 1 / log(2)
-_FAR = 8.0  # |x|²/2 in powers of two, above which two halves leave fewer than six digits
-_FEW = 0.05  # share of rows that may be so far out; if more are, all use plain tiles
-_TILE = 2**25  # values of a plain tile
-_LEAST_WEIGHT = 2.0**-60  # stands for a weight of zero, since a row's own sum is needed all the same
+_FAR = 8.0  # ‖x‖²/2 of a scaled row, above which two half-precision numbers leave fewer than six digits
+_FAR_SHARE = 0.05  # share of rows that may be so far out; if more are, all use plain tiles
+_TILE_VALUES = 2**25  # kernel values in a plain tile
+_LEAST_WEIGHT = 2.0**-60  # replaces a weight of zero, whose logarithm is infinite
 
 
 class KernelSums(Protocol):
@@ -41,18 +41,24 @@ class KernelSums(Protocol):
         dtype: np.dtype[Any],
         weights: tuple[Floats | None, Floats | None],
     ) -> tuple[Floats, Floats]:
-        """Compute the row sums and the column sums of K(X, Y)."""
+        """Compute Σ_j w_j k(x_i, y_j) at each row of X and Σ_i v_i k(x_i, y_j) at each row of Y, for `weights` (v, w).
+
+        Without `Y` it is X. Weights of None are weights of 1; `dtype` is the precision of the kernel values.
+        """
 
 
 Device = str | KernelSums  # where kernel sums are computed
 
 
 def choose_device(device: Device, kernel: Kernel, rows: int) -> Device:
-    """Resolve the device for a kernel: "auto" is a GPU where there are many rows and torch finds one."""
-    if callable(device):
+    """Return "cpu", a torch device or the user's function, as `device` says, for the sums of a kernel over many rows.
+
+    "auto" is a GPU where it supports the kernel, there are at least 30,000 `rows` and torch finds one.
+    """
+    if callable(device):  # a function that computes the sums elsewhere
         return device
-    is_supported = isinstance(kernel, _KNOWN) or hasattr(kernel, "frequencies")  # random features
-    resolved = resolve_device(device, worthwhile=is_supported and rows >= _MANY)
+    is_supported = isinstance(kernel, _GPU_KERNELS) or hasattr(kernel, "frequencies")  # which only random features have
+    resolved = resolve_device(device, worthwhile=is_supported and rows >= _LEAST_ROWS)
     if resolved != "cpu" and not is_supported:
         raise InputError(
             f"device={device!r} supports the kernels 'gaussian', 'laplace' and 'energy', not {kernel.name!r}; use "
@@ -76,7 +82,7 @@ def import_cuda(device: str) -> Any:
 
 
 def resolve_device(device: Any, *, worthwhile: bool) -> str:
-    """Return "cpu" or a torch device; "auto" is "cuda" if a GPU is `worthwhile` and torch finds one."""
+    """Return "cpu" or the name of a torch device; "auto" is "cuda" if a GPU is `worthwhile` and torch finds one."""
     if not isinstance(device, str) or not (device in ("auto", "cpu") or device.startswith("cuda")):
         raise InputError(f"device is {device!r}, but it must be 'auto', 'cpu' or a torch GPU, such as 'cuda'.")
     if device.startswith("cuda"):
@@ -105,9 +111,13 @@ def gpu_kernel_sums(
     weights: tuple[Floats | None, Floats | None] = (None, None),
     device: str = "cuda",
 ) -> tuple[Floats, Floats]:
-    """Compute row and column sums of K(X, Y), as :func:`priorshift.embedding.tiles.kernel_sums` does."""
+    """Compute the weighted row sums and column sums of the kernel matrix K(X, Y) on a GPU, without storing it.
+
+    `weights` are v, one for each row of X, and w, one for each row of Y; None stands for weights of 1. Returns
+    Σ_j w_j k(x_i, y_j) at each row of X, and Σ_i v_i k(x_i, y_j) at each row of Y. Without `Y` it is X, and w is v.
+    """
     torch = import_cuda(device)
-    if not isinstance(kernel, _KNOWN):
+    if not isinstance(kernel, _GPU_KERNELS):
         raise ValueError(f"no sums of {kernel.name!r} on a GPU; choose_device says so.")
     x = _to_device(torch, X, device)
     y = None if Y is None else _to_device(torch, Y, device)
@@ -115,128 +125,143 @@ def gpu_kernel_sums(
     x -= centre  # kernels do not depend on the origin; the accuracy of half precision does
     if y is not None:
         y -= centre
-    v, w = (None if one is None else torch.as_tensor(one, dtype=torch.float64, device=device) for one in weights)
-    w = v if Y is None else w  # weights of the rows of X and of Y
+    v, w = (None if array is None else torch.as_tensor(array, dtype=torch.float64, device=device) for array in weights)
+    w = v if Y is None else w
     if isinstance(kernel, Gaussian) and device.startswith("cuda"):
-        rows, columns = _gaussian(torch, kernel, x, y, v, w)
+        row_sums, column_sums = _gaussian_sums(torch, kernel, x, y, v, w)
     else:
-        rows, columns = _tiles(torch, kernel, x, x if y is None else y, v, w)
-    return rows.cpu().numpy(), columns.cpu().numpy()
+        row_sums, column_sums = _tiled_sums(torch, kernel, x, x if y is None else y, v, w)
+    return row_sums.cpu().numpy(), column_sums.cpu().numpy()
 
 
 def gpu_weighted_kernel_sums(
     kernel: Kernel,
     X: Rows,
-    W: NDArray[Any],
+    X_counts: NDArray[Any],
     Y: Rows | None = None,
-    V: NDArray[Any] | None = None,
+    Y_counts: NDArray[Any] | None = None,
     *,
     weights: tuple[Floats | None, Floats | None] = (None, None),
     device: str = "cuda",
 ) -> Floats:
-    """Compute Σ_ij w_ib v_jb k(x_i, y_j), as :func:`priorshift.embedding.tiles.weighted_kernel_sums` does.
+    """Compute Σ_ij v_i c_ib w_j d_jb k(x_i, y_j) on a GPU for each bootstrap replicate b, in double precision.
 
-    In double precision: a tile is multiplied by the counts of all replicates at once, and the GPU's matrix product is
-    then most of the work.
+    `X_counts` c and `Y_counts` d are how often each row was drawn in each replicate, shape (rows, replicates);
+    `weights` are v, one for each row of X, and w, one for each row of Y, with None for weights of 1. Without `Y` the
+    second sample is the first. A tile of kernel values serves all replicates at once, in a matrix product.
     """
     torch = import_cuda(device)
-    if not isinstance(kernel, _KNOWN):
+    if not isinstance(kernel, _GPU_KERNELS):
         raise ValueError(f"no sums of {kernel.name!r} on a GPU; choose_device says so.")
-    if Y is None or V is None:
-        Y, V, weights = X, W, (weights[0], weights[0])
+    if Y is None or Y_counts is None:
+        Y, Y_counts, weights = X, X_counts, (weights[0], weights[0])
     x, y = _to_device(torch, X, device), _to_device(torch, Y, device)
-    left, right = (torch.as_tensor(counts, device=device) for counts in (W, V))
-    v, w = (None if one is None else torch.as_tensor(one, dtype=torch.float64, device=device) for one in weights)
+    c, d = (torch.as_tensor(counts, device=device) for counts in (X_counts, Y_counts))
+    v, w = (None if array is None else torch.as_tensor(array, dtype=torch.float64, device=device) for array in weights)
 
-    def weighted(counts: Any, weight: Any, at: slice) -> Any:
-        """Return the counts of the rows `at` in double precision, times the weight of each row."""
-        values = counts[at].double()
-        return values if weight is None else values * weight[at, None]
+    def weighted(counts: Any, row_weights: Any, rows: slice) -> Any:
+        """Return the counts of these rows in double precision, times the weight of each row."""
+        values = counts[rows].double()
+        return values if row_weights is None else values * row_weights[rows, None]
 
-    total = torch.zeros(W.shape[1], dtype=torch.float64, device=device)
-    for at in _slices(len(x)):
-        of_x = weighted(left, v, at)
-        for to in _slices(len(y)):
-            product = _values(torch, kernel, x[at], y[to]) @ weighted(right, w, to)
-            total += (of_x * product).sum(dim=0)
+    total = torch.zeros(X_counts.shape[1], dtype=torch.float64, device=device)
+    for x_rows in _slices(len(x)):
+        x_weighted = weighted(c, v, x_rows)
+        for y_rows in _slices(len(y)):
+            product = _kernel_values(torch, kernel, x[x_rows], y[y_rows]) @ weighted(d, w, y_rows)
+            total += (x_weighted * product).sum(dim=0)
     return np.asarray(total.cpu().numpy())
 
 
 def _slices(rows: int) -> list[slice]:
-    """Cut rows into slices as long as the side of a square tile."""
-    side = int(np.sqrt(_TILE))
+    """Cut the numbers of `rows` rows into consecutive slices, each as long as the side of a square tile."""
+    side = int(np.sqrt(_TILE_VALUES))
     return [slice(k, k + side) for k in range(0, rows, side)]
 
 
 def _to_device(torch: Any, rows: Rows, device: str) -> Any:
-    """Move the rows to the device in double precision, and scale them there."""
+    """Copy rows to the device as a double-precision tensor of shape (rows, features), and scale the features there."""
     X = rows.X if rows.index is None else rows.X[rows.index]
     x, shift, factor = (
-        torch.as_tensor(one, dtype=torch.float64, device=device) for one in (X, rows.shift, rows.factor)
+        torch.as_tensor(array, dtype=torch.float64, device=device) for array in (X, rows.shift, rows.factor)
     )
     return (x - shift) * factor
 
 
-def _gaussian(torch: Any, kernel: Gaussian, x: Any, y: Any, v: Any, w: Any) -> tuple[Any, Any]:
-    """Sum with the fused GPU kernel where rows are near the centre, and with tiles where they are far from it."""
+def _gaussian_sums(torch: Any, kernel: Gaussian, x: Any, y: Any, v: Any, w: Any) -> tuple[Any, Any]:
+    """Compute Σ_j w_j k(x_i, y_j) at each row of x and Σ_i v_i k(x_i, y_j) at each row of y, for a Gaussian kernel.
+
+    x and y are centred tensors on the device; y is None where it is x. v and w are the weights of their rows; None for
+    weights of 1. A fused GPU kernel sums the pairs of rows near the centre, and plain tiles those with far rows.
+    """
     from priorshift.embedding.triton_sums import fused_sums
 
-    scale = np.sqrt(_LOG2_E) / kernel.bandwidth
+    scale = np.sqrt(_LOG2_E) / kernel.bandwidth  # of scaled rows, k(x, y) = 2^(x·y − ‖x‖²/2 − ‖y‖²/2)
 
-    def exponent(rows: Any, weight: Any) -> Any:
-        """Compute −‖x‖²/2 of scaled rows, alone and with the logarithm of each row's weight added."""
-        half = -((rows * scale) ** 2).sum(dim=1) / 2
-        return half, half if weight is None else half + torch.log2(weight.clamp(min=_LEAST_WEIGHT))
+    def exponents(rows: Any, weights: Any) -> Any:
+        """Compute −‖x‖²/2 of each scaled row x, and the same plus log₂ of the row's weight."""
+        half_norms = -((rows * scale) ** 2).sum(dim=1) / 2
+        return half_norms, half_norms if weights is None else half_norms + torch.log2(weights.clamp(min=_LEAST_WEIGHT))
 
-    (size_x, of_x), (size_y, of_y) = exponent(x, v), (exponent(x, v) if y is None else exponent(y, w))
-    far_x, far_y = size_x < -_FAR, size_y < -_FAR
-    if max(float(far_x.double().mean()), float(far_y.double().mean())) > _FEW:
-        return _tiles(torch, kernel, x, x if y is None else y, v, w)
+    (x_norms, x_exponents), (y_norms, y_exponents) = (
+        exponents(x, v),
+        (exponents(x, v) if y is None else exponents(y, w)),
+    )
+    far_x, far_y = x_norms < -_FAR, y_norms < -_FAR
+    if max(float(far_x.double().mean()), float(far_y.double().mean())) > _FAR_SHARE:
+        return _tiled_sums(torch, kernel, x, x if y is None else y, v, w)
     if y is None and not bool(far_x.any()):
-        rows, columns = fused_sums(x * scale, None, of_x, None)
-        rows = columns = _unweighted(rows, v)
-        return rows, columns
+        row_sums, column_sums = fused_sums(x * scale, None, x_exponents, None)
+        row_sums = column_sums = _without_own_weight(row_sums, v)
+        return row_sums, column_sums
     other = x if y is None else y
     near_x, near_y = ~far_x, ~far_y
-    some_rows, some_columns = fused_sums(x[near_x] * scale, other[near_y] * scale, of_x[near_x], of_y[near_y])
-    rows, columns = torch.zeros_like(size_x), torch.zeros_like(size_y)
-    rows[near_x] = _unweighted(some_rows, None if v is None else v[near_x])
-    columns[near_y] = _unweighted(some_columns, None if w is None else w[near_y])
-    for at, to in ((far_x, torch.ones_like(far_y)), (near_x, far_y)):
-        if bool(at.any()) and bool(to.any()):
-            of_v, of_w = None if v is None else v[at], None if w is None else w[to]
-            more_rows, more_columns = _tiles(torch, kernel, x[at], other[to], of_v, of_w)
-            rows[at] += more_rows
-            columns[to] += more_columns
-    return rows, columns
+    near_rows, near_columns = fused_sums(
+        x[near_x] * scale, other[near_y] * scale, x_exponents[near_x], y_exponents[near_y]
+    )
+    row_sums, column_sums = torch.zeros_like(x_norms), torch.zeros_like(y_norms)
+    row_sums[near_x] = _without_own_weight(near_rows, None if v is None else v[near_x])
+    column_sums[near_y] = _without_own_weight(near_columns, None if w is None else w[near_y])
+    # pairs that are left: far rows of x with all rows of y, and near rows of x with far rows of y
+    for x_mask, y_mask in ((far_x, torch.ones_like(far_y)), (near_x, far_y)):
+        if bool(x_mask.any()) and bool(y_mask.any()):
+            masked_v, masked_w = None if v is None else v[x_mask], None if w is None else w[y_mask]
+            more_rows, more_columns = _tiled_sums(torch, kernel, x[x_mask], other[y_mask], masked_v, masked_w)
+            row_sums[x_mask] += more_rows
+            column_sums[y_mask] += more_columns
+    return row_sums, column_sums
 
 
-def _unweighted(sums: Any, weight: Any) -> Any:
-    """Divide each sum by the weight of its own row, which the fused kernel multiplied it by."""
-    return sums if weight is None else sums / weight.clamp(min=_LEAST_WEIGHT)
+def _without_own_weight(sums: Any, weights: Any) -> Any:
+    """Divide the fused kernel's sum at each row by that row's own weight; None for weights of 1.
 
-
-def _tiles(torch: Any, kernel: Gaussian | Laplace | Energy, x: Any, y: Any, v: Any, w: Any) -> tuple[Any, Any]:
-    """Compute row and column sums of K(x, y) in double precision, one tile after the other.
-
-    v and w are the weights of the rows x and y; None for equal weights.
+    The fused kernel multiplies every pair by both weights, but a row's sum is to have only those of the other sample.
     """
-    rows = torch.zeros(len(x), dtype=torch.float64, device=x.device)
-    columns = torch.zeros(len(y), dtype=torch.float64, device=x.device)
+    return sums if weights is None else sums / weights.clamp(min=_LEAST_WEIGHT)
+
+
+def _tiled_sums(torch: Any, kernel: Gaussian | Laplace | Energy, x: Any, y: Any, v: Any, w: Any) -> tuple[Any, Any]:
+    """Compute Σ_j w_j k(x_i, y_j) at each row of x and Σ_i v_i k(x_i, y_j) at each row of y, tile by tile.
+
+    All are double-precision tensors on one device; v and w are the weights of the rows of x and y; None for weights
+    of 1.
+    """
+    row_sums = torch.zeros(len(x), dtype=torch.float64, device=x.device)
+    column_sums = torch.zeros(len(y), dtype=torch.float64, device=x.device)
     height = max(1, min(len(x), 8192))
-    width = max(1, min(len(y), _TILE // height))
+    width = max(1, min(len(y), _TILE_VALUES // height))
     for i in range(0, len(x), height):
-        at = slice(i, i + height)
+        x_rows = slice(i, i + height)
         for j in range(0, len(y), width):
-            to = slice(j, j + width)
-            k = _values(torch, kernel, x[at], y[to])
-            rows[at] += k.sum(dim=1) if w is None else k @ w[to]
-            columns[to] += k.sum(dim=0) if v is None else v[at] @ k
-    return rows, columns
+            y_rows = slice(j, j + width)
+            k = _kernel_values(torch, kernel, x[x_rows], y[y_rows])
+            row_sums[x_rows] += k.sum(dim=1) if w is None else k @ w[y_rows]
+            column_sums[y_rows] += k.sum(dim=0) if v is None else v[x_rows] @ k
+    return row_sums, column_sums
 
 
-def _values(torch: Any, kernel: Gaussian | Laplace | Energy, x: Any, y: Any) -> Any:
-    """Compute k(x_i, y_j) for all pairs of rows on the device."""
+def _kernel_values(torch: Any, kernel: Gaussian | Laplace | Energy, x: Any, y: Any) -> Any:
+    """Compute k(x_i, y_j) for all pairs of rows of two tensors, shape (rows of x, rows of y), on their device."""
     if isinstance(kernel, Laplace):
         return torch.exp(torch.cdist(x, y, p=1.0) / -kernel.bandwidth)
     # from differences, because the faster matrix product loses the distance of close rows far from the origin

@@ -46,7 +46,7 @@ def test_tiles_are_those_of_the_cpu(kernel, weighted):
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_of_replicates_are_those_of_the_cpu(kernel, weighted, device, monkeypatch):
-    monkeypatch.setattr("priorshift.embedding.cuda._TILE", 100**2)  # several tiles
+    monkeypatch.setattr("priorshift.embedding.cuda._TILE_VALUES", 100**2)  # several tiles
     rng = np.random.default_rng(0)
     X, Y = rows(300, 4, rng), rows(170, 4, rng, 0.5)
     W, V = rng.poisson(1, (300, 7)).astype(np.uint8), rng.poisson(1, (170, 7)).astype(np.uint8)
