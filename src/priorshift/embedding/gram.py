@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -34,7 +34,7 @@ from priorshift.problem import Source, Target
 
 Statistic = Literal["unbiased", "plug-in"]
 Block = tuple[int, int]  # two of P, U and T
-Prior = PriorInfluence | None  # influence of the rows on an estimate of the source prior, where it is one
+Influence = PriorInfluence | None  # of the rows on an estimate of the source prior; None where it is known
 _Entry = TypeVar("_Entry")
 
 _SOURCE_BLOCKS = ((P, P), (U, U), (P, U))
@@ -63,7 +63,7 @@ def ratio(gram: Floats) -> float:
 
 
 def target_prior(gram: Floats, source_prior: float) -> float:
-    """Compute π̂′ = 1 − (1−π)R, not clipped (the paper's Lemma 2)."""
+    """Compute the target prior π̂′ = 1 − (1−π)R, not clipped, from the Gram matrix of the means (paper's Lemma 2)."""
     return 1 - (1 - source_prior) * ratio(gram)
 
 
@@ -73,8 +73,8 @@ def objective(gram: Floats, source_prior: float, gamma: ArrayLike) -> NDArray[np
     `gram` must hold ⟨μ_T, μ_T⟩. With unbiased entries L estimates a squared distance without bias, and can be negative.
     """
     # coefficients of μ_P, μ_U and μ_T in Δ − γa, shape (3, number of γ)
-    w = np.array([-source_prior, 1.0, -(1 - source_prior)])[:, None] - np.outer([-1.0, 1.0, 0.0], np.ravel(gamma))
-    return np.einsum("jg,jk,kg->g", w, gram, w).reshape(np.shape(gamma))
+    weights = np.array([-source_prior, 1.0, -(1 - source_prior)])[:, None] - np.outer([-1.0, 1.0, 0.0], np.ravel(gamma))
+    return np.einsum("jg,jk,kg->g", weights, gram, weights).reshape(np.shape(gamma))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +97,11 @@ class Embeddings:
     is_iid: bool = True  # whether all rows have equal weight and are observations of their own
 
     def row_influence(self, A: Floats) -> list[Floats]:
-        """Compute the influence of each row of P, U and T on Σ A_jk ⟨μ_j, μ_k⟩, for a symmetric `A`."""
+        """Compute the influence of each row of P, U and T on Σ A_jk ⟨μ_j, μ_k⟩, for a symmetric 3 × 3 `A`."""
         if self.influence is None:
             raise ValueError("only embeddings of all rows know the influence of single rows.")
-        return [2 * v @ A[k] for k, v in enumerate(self.influence)]  # μ_k is in row k and in column k
+        # a row of sample k moves μ_k, which is in row k and in column k of the Gram matrix
+        return [2 * influence @ A[k] for k, influence in enumerate(self.influence)]
 
     def variance(self, A: Floats) -> tuple[float, float]:
         """Compute the variance of Σ A_jk ⟨μ_j, μ_k⟩ for a symmetric `A`, and its Satterthwaite degrees of freedom."""
@@ -129,25 +130,29 @@ class SourceEmbedding:
     def from_source(
         cls, source: Source, kernel: Kernel, precision: str = "float64", device: Device = "cpu"
     ) -> SourceEmbedding:
-        """Build the embedding of a source's samples P and U; nothing is computed yet."""
-        positive, population = (
-            EmbeddedSample(replace(source.rows, index=rows), mass, source.observation[rows])
-            for rows, mass in ((source.positive, source.P.mass), (source.population, source.U.mass))
-        )
+        """Build the embedding of a source's samples P and U; kernel sums are computed when they are first used.
+
+        `precision` is the type of the kernel values, `device` where they are computed.
+        """
+        P_rows, U_rows = source.positive, source.population  # numbers of the rows in the source
+        positive = EmbeddedSample(replace(source.rows, index=P_rows), source.P.mass, source.observation[P_rows])
+        population = EmbeddedSample(replace(source.rows, index=U_rows), source.U.mass, source.observation[U_rows])
         observations = int(source.observation.max()) + 1
         return cls(kernel, positive, population, len(source.shared), observations, precision, device)
 
     @property
     def feature_device(self) -> str:
-        """Where random features are computed; a function only computes sums over pairs."""
+        """Device of random features and bootstrap sums: a `device` that is a function only computes `kernel_sums`."""
         return self.device if isinstance(self.device, str) else "cpu"
 
     def sample(self, target: Target) -> EmbeddedSample:
-        """Return the target as a sample; its groups that are also in the source keep the source's numbers.
+        """Return the target's rows as a sample, with one numbering of observations for source and target.
 
+        Groups that are also in the source keep the source's numbers, and other observations get numbers above those.
         `target.of_source` is the number in the source of each row's group, and −1 where the source does not have it.
         """
-        source_number = np.full(int(target.observation.max()) + 1, -1)  # of each observation of the target
+        # number in the source of each observation of the target: the largest over its rows
+        source_number = np.full(int(target.observation.max()) + 1, -1)
         np.maximum.at(source_number, target.observation, target.of_source)
         number = np.where(source_number < 0, self.observations + np.arange(len(source_number)), source_number)
         sample = EmbeddedSample(target.rows, target.mass, number[target.observation])
@@ -167,13 +172,19 @@ class SourceEmbedding:
     @cached_property
     def source_means(self) -> list[Floats]:
         """μ_P and μ_U as vectors of random features; empty for other kernels."""
-        return self._feature_means((self.positive, self.unlabeled))
+        if not isinstance(self.kernel, RandomFeatures):
+            return []
+        samples = (self.positive, self.unlabeled)
+        return [feature_mean(self.kernel, sample.rows, sample.mass, self.feature_device) for sample in samples]
 
     @cached_property
     def source_self_pairs(self) -> list[list[SelfPairs | None]]:
-        """The part of `source_sums` from the row's own observation; None where two samples have none in common."""
-        pairs = self._self_pairs((self.positive, self.unlabeled), _SOURCE_BLOCKS)
-        return [[pairs.get((j, k)) for k in (P, U)] for j in (P, U)]
+        """The part of `source_sums[j][k]` from self-pairs, that is from the rows of sample k of the same observation.
+
+        None where the two samples have no observation in common.
+        """
+        own_pairs = self._self_pairs((self.positive, self.unlabeled), _SOURCE_BLOCKS)
+        return [[own_pairs.get((j, k)) for k in (P, U)] for j in (P, U)]
 
     def embed(
         self,
@@ -181,47 +192,55 @@ class SourceEmbedding:
         statistic: Statistic = "unbiased",
         *,
         target_norm: bool = False,
-        prior: Prior = None,
+        prior: Influence = None,
     ) -> Embeddings:
-        """Embed with every pair of rows, or with random features; ⟨μ_T, μ_T⟩ only with `target_norm`.
+        """Compute the Gram matrix of the means of P, U and T and its covariance, from all pairs or random features.
 
-        `prior` is the influence of the rows on an estimate of the source prior, for its covariance with the matrix.
+        The "unbiased" statistic leaves out self-pairs, the pairs of two rows of one observation; "plug-in" does not.
+        ⟨μ_T, μ_T⟩ is only computed with `target_norm`. `prior` is the influence of the rows on an estimate of the
+        source prior, for its covariance with the matrix; None where the prior is not estimated.
         """
         samples = (self.positive, self.unlabeled, target)
         blocks = (*_TARGET_BLOCKS, (T, T)) if target_norm else _TARGET_BLOCKS
-        # sums[j, k] is μ_k at each row of sample j
+        # sums[j, k] is μ_k at each row of sample j, and pair_mass[j, k] the mass of the pairs in it
         sums = {(T, T): np.zeros(len(target))} | _by_block(self.source_sums) | self._row_sums(samples, blocks)
+        pair_mass = {(j, k): np.ones(len(samples[j])) for j, k in sums}
         plug_in = np.array([[samples[j].mass @ sums[j, k] for k in range(3)] for j in range(3)])
-        gram = plug_in
-        pair_mass = {(j, k): np.ones(len(samples[j])) for j, k in sums}  # mass of the pairs in the sum at each row
-        if statistic == "unbiased":  # without the pairs of an observation with itself
+        gram = plug_in.copy()
+        if statistic == "unbiased":
             for (j, k), own in (_by_block(self.source_self_pairs) | self._self_pairs(samples, blocks)).items():
                 if isinstance(self.kernel, RandomFeatures) and samples[j].is_ungrouped and samples[k].is_ungrouped:
                     own = own.averaged(samples[j].mass)  # as in sketches, which have no rows
                 sums[j, k] = sums[j, k] - own.sums
                 pair_mass[j, k] -= own.mass
-            means = {(j, k): (samples[j].mass @ sums[j, k]) / (samples[j].mass @ pair_mass[j, k]) for j, k in sums}
-            gram = np.array([[means[j, k] for k in range(3)] for j in range(3)])
+            for j, k in sums:
+                gram[j, k] = (samples[j].mass @ sums[j, k]) / (samples[j].mass @ pair_mass[j, k])
         if not target_norm:
             plug_in[T, T] = gram[T, T] = np.nan
         influence = _influence(samples, sums, pair_mass, gram)
+        parts, freedom = _covariance(influence, samples)
         mean_covariance = np.zeros((3, 3))  # of the prior with the inner products of mean j (row) and mean k (column)
         if prior is not None:
-            prior_by = prior.of_observations(max(int(s.observation.max()) for s in samples) + 1)  # by observation
-            mean_covariance = np.stack([prior_by[s.observation] @ v for s, v in zip(samples, influence, strict=True)])
-        estimates = (gram, plug_in, *_covariance(influence, samples))
-        prior_covariance = np.einsum("kq,kqab->ab", mean_covariance, _SYMMETRIC)
-        return self._embeddings(samples, prior, estimates, prior_covariance=prior_covariance, influence=influence)
+            prior_influence = prior.of_observations(max(int(s.observation.max()) for s in samples) + 1)
+            rows = zip(samples, influence, strict=True)
+            mean_covariance = np.stack([prior_influence[s.observation] @ values for s, values in rows])
+        return Embeddings(
+            gram, plug_in, parts, freedom, (len(self.positive), len(self.unlabeled), len(target)), self.shared,
+            self.kernel, prior_covariance=np.einsum("kq,kqab->ab", mean_covariance, _SYMMETRIC),
+            prior_variance=0.0 if prior is None else prior.variance,
+            influence=influence, is_iid=all(sample.is_iid for sample in samples),
+        )  # fmt: skip
 
     def embed_pairs(
-        self, target: EmbeddedSample, pairs: int, rng: Generator, *, target_norm: bool = False, prior: Prior = None
+        self, target: EmbeddedSample, pairs: int, rng: Generator, *, target_norm: bool = False, prior: Influence = None
     ) -> Embeddings:
-        """Embed with `pairs` random pairs in each block: an incomplete U-statistic (Schrab et al. 2022).
+        """Compute the Gram matrix of the means of P, U and T and its covariance from `pairs` random pairs per entry.
 
-        The covariance is that of the complete statistic plus that of drawing the pairs: with z the centred
-        contribution of a pair, it is Σ (sum of z over the pairs of an observation)² − Σ z², the variance
-        estimator for dyadic data (two pairs are dependent when they share an observation). A pair drawn twice counts as
-        two, which errs on the safe side.
+        This is an incomplete U-statistic (Schrab et al. 2022); no pair is of two rows of one observation. The
+        covariance is that of the complete statistic plus that of drawing the pairs: with z the centred contribution of
+        a pair, it is Σ (sum of z over the pairs of an observation)² − Σ z², the variance estimator for dyadic data (two
+        pairs are dependent when they share an observation). A pair drawn twice counts as two, which errs on the safe
+        side.
         """
         samples = (self.positive, self.unlabeled, target)
         blocks = (*_SOURCE_BLOCKS, *_TARGET_BLOCKS, (T, T))
@@ -248,47 +267,43 @@ class SourceEmbedding:
                 by_observation[:, number] += np.bincount(observation, z, len(by_observation))
         covariance = by_observation.T @ by_observation - np.diag(squares)
         parts = covariance[block_of[:, :, None, None], block_of][None]  # one part, from blocks to entries
-        freedom = np.array([max(min(s.size for s in samples) - 1, 1e-12)])
+        freedom = np.array([max(min(s.size for s in samples) - 1, _ROUNDING)])
         with_prior = np.zeros(len(blocks))  # covariance of each block with the estimate of the prior
         if prior is not None:
             with_prior = prior.of_observations(len(by_observation)) @ by_observation
         plug_in = np.full((3, 3), np.nan)  # a plug-in statistic has no incomplete form
-        return self._embeddings(samples, prior, (gram, plug_in, parts, freedom), prior_covariance=with_prior[block_of])
-
-    def _embeddings(
-        self, samples: Sequence[EmbeddedSample], prior: Prior, estimates: Sequence[Floats], **others: Any
-    ) -> Embeddings:
-        """Build Embeddings from `estimates` (gram, plug_in, parts, freedom) and what is known of the samples."""
-        gram, plug_in, parts, freedom = estimates
-        p, u, t = (len(sample) for sample in samples)
-        others["prior_variance"] = 0.0 if prior is None else prior.variance
-        others["is_iid"] = all(sample.is_iid for sample in samples)
-        return Embeddings(gram, plug_in, parts, freedom, (p, u, t), self.shared, self.kernel, **others)
+        return Embeddings(
+            gram, plug_in, parts, freedom, (len(self.positive), len(self.unlabeled), len(target)), self.shared,
+            self.kernel, prior_covariance=with_prior[block_of],
+            prior_variance=0.0 if prior is None else prior.variance, is_iid=all(sample.is_iid for sample in samples),
+        )  # fmt: skip
 
     def bootstrap(
-        self, target: EmbeddedSample, statistic: Statistic, replicates: int, rng: Generator, prior: Prior = None
+        self, target: EmbeddedSample, statistic: Statistic, replicates: int, rng: Generator, prior: Influence = None
     ) -> tuple[NDArray[np.float64], Floats]:
-        """Compute Gram matrices of bootstrap samples, shape (replicates, 3, 3), without ⟨μ_T, μ_T⟩.
+        """Compute Gram matrices of bootstrap samples, shape (replicates, 3, 3), with NaN for ⟨μ_T, μ_T⟩.
 
-        Also returns the first-order change of an estimated source prior in each replicate.
+        Also returns the first-order change of an estimated source prior in each replicate, from its influence `prior`;
+        zero where that is None.
 
         Observations are drawn as counts, so one pass over the kernel values serves every replicate. An observation in
-        several samples is drawn once for all of them. Two draws of one observation are a pair that the unbiased
-        statistic omits, as it omits the diagonal.
+        several samples is drawn once for all of them. Two draws of one observation are a self-pair, which the unbiased
+        statistic omits.
         """
         samples = (self.positive, self.unlabeled, target)
         counts = draw_counts(samples, self.observations, replicates, rng)
-        own: dict[Block, SelfPairs] = {}
+        own_pairs: dict[Block, SelfPairs] = {}
         if statistic == "unbiased":
-            own = _by_block(self.source_self_pairs) | self._self_pairs(samples, _TARGET_BLOCKS)
+            own_pairs = _by_block(self.source_self_pairs) | self._self_pairs(samples, _TARGET_BLOCKS)
         # Σ count·mass over the rows of each sample, for each replicate
         totals = [sum_over_rows(s.mass, c, lambda count: count) for s, c in zip(samples, counts, strict=True)]
         gram = np.full((replicates, 3, 3), np.nan)
         for (j, k), sums in self._bootstrap_products(samples, counts).items():
             mass, pair_mass = samples[j].mass, totals[j] * totals[k]
-            if (j, k) in own:  # count², since the rows of an observation are drawn equally often
-                sums -= sum_over_rows(mass * own[j, k].sums, counts[j], np.square)
-                pair_mass = pair_mass - sum_over_rows(mass * own[j, k].mass, counts[j], np.square)
+            if (j, k) in own_pairs:  # count², since the rows of an observation are drawn equally often
+                own = own_pairs[j, k]
+                sums -= sum_over_rows(mass * own.sums, counts[j], np.square)
+                pair_mass = pair_mass - sum_over_rows(mass * own.mass, counts[j], np.square)
             with np.errstate(invalid="ignore", divide="ignore"):  # no row of a tiny sample drawn: NaN
                 gram[:, j, k] = gram[:, k, j] = sums / np.where(pair_mass > _ROUNDING, pair_mass, 0.0)
         prior_change = np.zeros(replicates)
@@ -300,17 +315,22 @@ class SourceEmbedding:
     def _bootstrap_products(
         self, samples: Sequence[EmbeddedSample], counts: Sequence[NDArray[np.uint8]]
     ) -> dict[Block, Floats]:
-        """Compute Σ mass·count·mass·count·k(x, y) over all pairs of rows, for each block (j, k) and each replicate."""
+        """Compute Σ mass·count·mass·count·k(x, y) over all pairs of rows, for each block (j, k) and each replicate.
+
+        `counts` are how often each row of P, U and T was drawn, each of shape (rows, replicates).
+        """
         blocks = (*_SOURCE_BLOCKS, *_TARGET_BLOCKS)
-        if isinstance(z := self.kernel, RandomFeatures):
-            pairs = zip(samples, counts, strict=True)
-            means = [bootstrap_means(z, s.rows, s.mass, c, self.feature_device) for s, c in pairs]
+        if isinstance(self.kernel, RandomFeatures):
+            means = [
+                bootstrap_means(self.kernel, s.rows, s.mass, c, self.feature_device)
+                for s, c in zip(samples, counts, strict=True)
+            ]
             return {(j, k): np.einsum("bd,bd->b", means[j], means[k]) for j, k in blocks}
         products = {}
         for j, k in blocks:
             X, Y = samples[j], samples[k]
-            other = (None, None) if j == k else (Y.rows, counts[k])
-            arguments, weights = (self.kernel, X.rows, counts[j], *other), (X.weights, Y.weights)
+            Y_rows, Y_counts = (None, None) if j == k else (Y.rows, counts[k])  # None for the same as X
+            arguments, weights = (self.kernel, X.rows, counts[j], Y_rows, Y_counts), (X.weights, Y.weights)
             if self.feature_device == "cpu":
                 sums = weighted_kernel_sums(*arguments, weights=weights)
             else:
@@ -319,49 +339,49 @@ class SourceEmbedding:
         return products
 
     def _row_sums(self, samples: Sequence[EmbeddedSample], blocks: Sequence[Block]) -> dict[Block, Floats]:
-        """Compute μ_k at the rows of sample j, and μ_j at those of k, for each block (j, k)."""
+        """Compute μ_k(x) = Σ mass·k(x, y) over the rows y of sample k, at each row x of sample j, as entry (j, k).
+
+        Each of `blocks` gives the entries (j, k) and (k, j). `samples` are P, U and, where a block has it, T.
+        """
         sums = {}
-        if not isinstance(self.kernel, RandomFeatures):
-            for j, k in blocks:
-                sums[j, k], sums[k, j] = self._pair_sums(samples[j], samples[k])
+        if isinstance(self.kernel, RandomFeatures):
+            targets = samples[T:]
+            target_means = [feature_mean(self.kernel, t.rows, t.mass, self.feature_device) for t in targets]
+            means = np.stack([*self.source_means, *target_means])
+            both_orders = {*blocks, *((k, j) for j, k in blocks)}
+            for j, sample in enumerate(samples):
+                others = sorted(k for i, k in both_orders if i == j)
+                values = feature_values(self.kernel, sample.rows, means[others], self.feature_device)
+                sums.update({(j, k): values[:, column] for column, k in enumerate(others)})
             return sums
-        means = np.stack([*self.source_means, *self._feature_means(samples[T:])])
-        both_orders = {*blocks, *((k, j) for j, k in blocks)}
-        for j, sample in enumerate(samples):
-            others = sorted(k for i, k in both_orders if i == j)
-            values = feature_values(self.kernel, sample.rows, means[others], self.feature_device)
-            sums.update({(j, k): values[:, column] for column, k in enumerate(others)})
+        dtype = np.dtype(self.precision)
+        for j, k in blocks:
+            X, Y = samples[j], samples[k]
+            Y_rows, weights = None if X is Y else Y.rows, (X.weights, Y.weights)
+            if callable(self.device):
+                rows, columns = self.device(self.kernel, X.rows, Y_rows, dtype=dtype, weights=weights)
+            elif self.device == "cpu":
+                rows, columns = kernel_sums(self.kernel, X.rows, Y_rows, dtype=dtype, weights=weights)
+            else:
+                rows, columns = gpu_kernel_sums(self.kernel, X.rows, Y_rows, weights=weights, device=self.device)
+            sums[j, k], sums[k, j] = rows / len(Y), columns / len(X)  # weights are masses times the number of rows
         return sums
 
-    def _feature_means(self, samples: Sequence[EmbeddedSample]) -> list[Floats]:
-        """Compute mean embeddings as vectors of random features; empty for other kernels."""
-        if not isinstance(z := self.kernel, RandomFeatures):
-            return []
-        return [feature_mean(z, sample.rows, sample.mass, self.feature_device) for sample in samples]
-
-    def _pair_sums(self, X: EmbeddedSample, Y: EmbeddedSample) -> tuple[Floats, Floats]:
-        """Compute μ_Y at the rows of X, and μ_X at the rows of Y, from all pairs."""
-        other, weights, dtype = None if X is Y else Y.rows, (X.weights, Y.weights), np.dtype(self.precision)
-        if callable(self.device):
-            rows, columns = self.device(self.kernel, X.rows, other, dtype=dtype, weights=weights)
-        elif self.device == "cpu":
-            rows, columns = kernel_sums(self.kernel, X.rows, other, dtype=dtype, weights=weights)
-        else:
-            rows, columns = gpu_kernel_sums(self.kernel, X.rows, other, weights=weights, device=self.device)
-        return rows / len(Y), columns / len(X)  # weights are masses times the number of rows
-
     def _self_pairs(self, samples: Sequence[EmbeddedSample], blocks: Sequence[Block]) -> dict[Block, SelfPairs]:
-        """Compute the sums over pairs of an observation with itself, for those of the blocks that have such pairs."""
-        own = {}
+        """Compute the sums over self-pairs, the pairs of two rows of one observation, for each block (j, k) and (k, j).
+
+        Blocks of two samples without a common observation are left out.
+        """
+        own_pairs = {}
         for j, k in blocks:
             at_both = self_pairs(self.kernel, samples[j], samples[k], np.dtype(self.precision))
             if at_both is not None:
-                own[j, k], own[k, j] = at_both
-        return own
+                own_pairs[j, k], own_pairs[k, j] = at_both
+        return own_pairs
 
 
 def _by_block(table: Sequence[Sequence[_Entry | None]]) -> dict[Block, _Entry]:
-    """Return the entries of a table by row and column, without those that are None."""
+    """Return the entries of a nested list by their place (row, column), without those that are None."""
     return {(j, k): entry for j, row in enumerate(table) for k, entry in enumerate(row) if entry is not None}
 
 
@@ -371,7 +391,8 @@ def _influence(
     """Compute the influence of each row of P, U and T on the inner products of its sample's mean with all means.
 
     `sums[j, k]` are kernel sums at the rows of sample j over those of sample k, `pair_mass[j, k]` the mass of the pairs
-    in them.
+    in them. With f_k(x) = sums/pair_mass, the influence of a row x of sample j on ⟨μ_j, μ_k⟩ is mass·(f_k(x) − mean of
+    f_k), times √(n/(n−1)). Returns arrays of shape (rows, 3).
     """
     influence = []
     for j, sample in enumerate(samples):
@@ -386,11 +407,13 @@ def _influence(
 
 
 def _covariance(influence: Sequence[Floats], samples: Sequence[EmbeddedSample]) -> tuple[Floats, Floats]:
-    """Compute the covariance of the Gram matrix's entries from the influence of each row, as `gram_covariance` does.
+    """Compute the covariance of the Gram matrix's entries, by parts, and degrees of freedom, from rows' influences.
 
     The influence of an observation is the sum over its rows. Observations are independent, so the squares of their
-    influences add up; an observation in two samples moves both means, which gives the cross terms.
+    influences add up; an observation in two samples moves both means, which gives the cross terms. `influence` of each
+    sample's rows on the inner products of its mean with the three means has shape (rows, 3).
     """
+    # numbers of the observations of each sample, and their influence, shape (observations, 3)
     summed = [sample.sum_by_observation(v) for sample, v in zip(samples, influence, strict=True)]
     squares = [v.T @ v for _, v in summed]
     products = {}
@@ -409,8 +432,9 @@ def gram_covariance(
 
     `squares` are sums of v vᵀ over the observations of each sample, where v is an observation's influence on the inner
     products of its sample's mean with the three means; `products` are the sums of v wᵀ over the observations that two
-    samples have in common; `sizes` are effective sample sizes.
+    samples have in common; `sizes` are effective sample sizes. Parts have the shape (3, 3, 3, 3) each.
     """
+    # _SYMMETRIC[k, q] is the change of the Gram matrix when ⟨μ_k, μ_q⟩ changes by the movement of μ_k
     parts = [np.einsum("qr,qab,rcd->abcd", square, _SYMMETRIC[k], _SYMMETRIC[k]) for k, square in enumerate(squares)]
     freedom = [max(size - 1, _ROUNDING) for size in sizes]
     for (j, k), product in products.items():
