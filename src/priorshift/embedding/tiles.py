@@ -42,70 +42,79 @@ Counts = NDArray[Any]  # how often each row was drawn in each replicate, shape (
 def kernel_sums(
     kernel: Kernel, X: Rows, Y: Rows | None = None, *, dtype: np.dtype[Any] = DOUBLE, weights: Weights = _EQUAL
 ) -> tuple[Floats, Floats]:
-    """Compute row and column sums of K(X, Y); without `Y`, of the symmetric K(X, X), at half the cost.
+    """Compute the weighted row sums and column sums of the kernel matrix K(X, Y), without storing it.
 
-    Returns Σ_j weight_j k(x_i, y_j) and Σ_i weight_i k(x_i, y_j), in the symmetric case the same array. `weights` of
-    the rows of X and Y should be about 1, so that no digit is lost; `dtype` is the type of the tiles.
-
-    A task writes only to its own parity of `row_sums` and its own part of `column_sums` (see `_Plan`).
+    Returns Σ_j w_j k(x_i, y_j) at each row of X and Σ_i v_i k(x_i, y_j) at each row of Y, for the `weights` v and w of
+    the rows of X and Y. These should be about 1, so that no digit is lost; None stands for weights of 1. Without `Y` it
+    is X, at half the cost, and both sums are the same array. `dtype` is the type of the tiles.
     """
     symmetric = Y is None
     Y = X if Y is None else Y
     plan = _Plan(kernel, X, Y, symmetric, dtype)
+    # threads do not collide: a task writes only to its own parity of row_sums and its own part of column_sums
     row_sums = np.zeros((2, len(X)))
     column_sums = np.zeros((len(plan.parts), len(Y)))
     ones = np.ones(_ROWS, dtype)
-    X_weights, Y_weights = (None if w is None else w.astype(dtype) for w in weights)
+    X_weights, Y_weights = (None if array is None else array.astype(dtype) for array in weights)
 
     def task(part: int, parity: int) -> None:
-        """Add the sums of the tiles of one part and parity; a tile E has k(x_i, y_j) = v_i E_ij w_j."""
-        for at, to, A, B, E in plan.tiles(part, parity):
-            has_weights = kernel.tile(A, B, E)
-            v, w = (A.weights, B.weights) if has_weights else (ones[: len(E)], ones[: E.shape[1]])
-            row_sums[parity, at] += v.astype(np.float64) * (E @ (w if Y_weights is None else w * Y_weights[to]))
-            above = plan.rows_above(at, to)
+        """Add the sums of the tiles of one part and parity; a tile E has k(x_i, y_j) = a_i E_ij b_j."""
+        for rows, columns, A, B, E, above in plan.tiles(part, parity):
+            has_weights = kernel.tile(A, B, E)  # else a and b are 1
+            a, b = (A.weights, B.weights) if has_weights else (ones[: len(E)], ones[: E.shape[1]])
+            weighted_b = b if Y_weights is None else b * Y_weights[columns]
+            row_sums[parity, rows] += a.astype(np.float64) * (E @ weighted_b)
             if above:
-                weighted_v = v if X_weights is None else v * X_weights[at]
-                column_sums[part, to] += w.astype(np.float64) * (weighted_v[:above] @ E[:above])
+                weighted_a = a if X_weights is None else a * X_weights[rows]
+                column_sums[part, columns] += b.astype(np.float64) * (weighted_a[:above] @ E[:above])
 
     plan.run(task, len(X) * len(Y))
-    rows, columns = row_sums.sum(axis=0), column_sums.sum(axis=0)
+    total_rows, total_columns = row_sums.sum(axis=0), column_sums.sum(axis=0)
     if symmetric:  # the row sums are of the upper triangle, the column sums of its mirror image
-        rows += columns
-        return rows, rows
-    return rows, columns
+        total_rows += total_columns
+        return total_rows, total_rows
+    return total_rows, total_columns
 
 
 def weighted_kernel_sums(
-    kernel: Kernel, X: Rows, W: Counts, Y: Rows | None = None, V: Counts | None = None, *, weights: Weights = _EQUAL
+    kernel: Kernel,
+    X: Rows,
+    X_counts: Counts,
+    Y: Rows | None = None,
+    Y_counts: Counts | None = None,
+    *,
+    weights: Weights = _EQUAL,
 ) -> Floats:
-    """Compute Σ_ij w_ib v_jb k(x_i, y_j) for every column b of the counts; without `Y`, that of the symmetric K(X, X).
+    """Compute Σ_ij v_i c_ib w_j d_jb k(x_i, y_j) for each bootstrap replicate b, in one pass over the kernel values.
 
-    All B bootstrap replicates share one pass over the kernel values. The counts `W` and `V` have the shapes
-    (len(X), B) and (len(Y), B). `weights`, as in `kernel_sums`, multiply the counts of every replicate.
+    `X_counts` c and `Y_counts` d are how often each row was drawn in each replicate, shape (rows, replicates);
+    `weights` are v, one for each row of X, and w, one for each row of Y, with None for weights of 1. Without `Y` the
+    second sample is the first, at half the cost.
     """
     symmetric = Y is None
-    if Y is None or V is None:
-        Y, V = X, W
+    if Y is None or Y_counts is None:
+        Y, Y_counts = X, X_counts
     plan = _Plan(kernel, X, Y, symmetric, DOUBLE)
-    sums = np.zeros((len(plan.parts), 2, W.shape[1]))
+    X_weights, Y_weights = weights
+    sums = np.zeros((len(plan.parts), 2, X_counts.shape[1]))  # each task writes to its own part and parity
 
     def task(part: int, parity: int) -> None:
-        """Add the sums of the tiles of one part and parity; a tile E has k(x_i, y_j) = E_ij times strip weights."""
-        for at, to, A, B, E in plan.tiles(part, parity):
-            has_weights = kernel.tile(A, B, E)
-            left, right = W[at].astype(np.float64), V[to].astype(np.float64)
-            for counts, w, rows in ((left, weights[0], at), (right, weights[1], to)):
-                if w is not None:
-                    counts *= w[rows][:, None]
+        """Add the sums of the tiles of one part and parity; a tile E has k(x_i, y_j) = a_i E_ij b_j."""
+        for rows, columns, A, B, E, above in plan.tiles(part, parity):
+            has_weights = kernel.tile(A, B, E)  # else a and b are 1
+            left, right = X_counts[rows].astype(np.float64), Y_counts[columns].astype(np.float64)
+            if X_weights is not None:
+                left *= X_weights[rows][:, None]
+            if Y_weights is not None:
+                right *= Y_weights[columns][:, None]
             if has_weights:
                 left *= A.weights[:, None]
                 right *= B.weights[:, None]
             if symmetric:  # rows above the diagonal's square also stand for their mirror image
-                left[: plan.rows_above(at, to)] *= 2
+                left[:above] *= 2
             sums[part, parity] += np.einsum("ib,ib->b", left, E @ right)
 
-    plan.run(task, len(X) * len(Y) * W.shape[1])
+    plan.run(task, len(X) * len(Y) * X_counts.shape[1])
     return np.asarray(sums.sum(axis=(0, 1)))
 
 
@@ -132,30 +141,34 @@ class _Plan:
         self.columns = _slices(len(Y), _COLUMNS)
         self.thread = threading.local()
         fits_cache = len(Y) * Y.X.shape[1] * dtype.itemsize <= _CACHE
-        self.prepared = {to.start: self._column_strip(to) for to in self.columns} if fits_cache else {}
+        # prepared strips by their first column; empty if they are prepared anew for each block of rows
+        self.prepared = {columns.start: self._column_strip(columns) for columns in self.columns} if fits_cache else {}
 
-    def tiles(self, part: int, parity: int) -> Iterator[tuple[slice, slice, Strip, Strip, NDArray[Any]]]:
-        """Yield the tiles of a task: rows `at` and columns `to`, their strips, and a buffer that a thread reuses."""
+    def tiles(self, part: int, parity: int) -> Iterator[tuple[slice, slice, Strip, Strip, NDArray[Any], int]]:
+        """Yield each tile of a task: slices of its rows and columns, their strips, a buffer for its values, and a count.
+
+        The buffer is reused for the thread's next tile. The count is that of the tile's first rows that enter the
+        column sums: all of them, or, in the symmetric case, where tiles only cover the upper triangle of K, those
+        above the square on the diagonal, which stand for their mirror image.
+        """
         if not hasattr(self.thread, "buffer"):
             self.thread.buffer = np.empty(_ROWS * _COLUMNS, self.dtype)
         buffer = self.thread.buffer
-        for at in self.parts[part]:
-            A = self.kernel.strip(self.X[at], self.dtype)
-            for to in self.columns[parity::2]:
-                if self.symmetric and to.start < at.start:
+        for rows in self.parts[part]:
+            A = self.kernel.strip(self.X[rows], self.dtype)
+            for columns in self.columns[parity::2]:
+                if self.symmetric and columns.start < rows.start:
                     continue  # below the diagonal: the mirror image of another tile
-                B = self.prepared.get(to.start) or self._column_strip(to)
-                stop = min(at.stop, to.stop) if self.symmetric else at.stop
-                height, width = stop - at.start, to.stop - to.start
-                strip = A if stop == at.stop else A.first(height)
-                yield slice(at.start, stop), to, strip, B, buffer[: height * width].reshape(height, width)
-
-    def rows_above(self, at: slice, to: slice) -> int:
-        """Count the rows of a tile above the square on the diagonal; all of them without symmetry."""
-        return (min(at.stop, to.start) if self.symmetric else at.stop) - at.start
+                B = self.prepared.get(columns.start) or self._column_strip(columns)
+                stop = min(rows.stop, columns.stop) if self.symmetric else rows.stop
+                height, width = stop - rows.start, columns.stop - columns.start
+                above = min(stop, columns.start) - rows.start if self.symmetric else height
+                strip = A if stop == rows.stop else A.first(height)
+                values = buffer[: height * width].reshape(height, width)
+                yield slice(rows.start, stop), columns, strip, B, values, above
 
     def run(self, task: Callable[[int, int], None], work: int) -> None:
-        """Run all tasks, on several threads where there is enough `work`, in kernel values."""
+        """Call ``task(part, parity)`` for all parts and parities, in threads if `work`, in kernel values, is large."""
         tasks = list(product(range(len(self.parts)), (0, 1)))
         workers = min(len(tasks), threads.available())
         if workers == 1 or work < _SERIAL_PAIRS:
@@ -165,9 +178,9 @@ class _Plan:
         with threads.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
             list(pool.map(task, *zip(*tasks, strict=True)))
 
-    def _column_strip(self, to: slice) -> Strip:
-        """Prepare a strip whose transpose is contiguous, which the matrix product reads fastest."""
-        strip = self.kernel.strip(self.Y[to], self.dtype)
+    def _column_strip(self, columns: slice) -> Strip:
+        """Prepare the strip of these rows of Y, stored so that the matrix product reads its transpose fastest."""
+        strip = self.kernel.strip(self.Y[columns], self.dtype)
         return replace(strip, rows=np.asfortranarray(strip.rows))
 
 
