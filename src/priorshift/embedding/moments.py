@@ -18,8 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -52,30 +50,36 @@ class FeatureMoments:
 
     @classmethod
     def from_rows(cls, features: RandomFeatures, parts: Iterable[Weighted]) -> FeatureMoments:
-        """Compute the moments of rows that come in parts, on all cores, with memory for a few blocks of rows."""
+        """Compute the moments of rows that come in parts, on all cores, with memory for a few blocks of rows.
+
+        Each part is a matrix of rows and the weight of each row, None for weights of 1.
+        """
         D = features.size
         workers = max(1, min(threads.available(), _THREAD_BYTES // (8 * D * D)))
         accumulators = [_Accumulator(features) for _ in range(workers)]
-        running: list[Future[None]] = []  # the last task of each accumulator
+        running: dict[int, Future[None]] = {}  # the last task of each accumulator
         with threads.one_blas_thread(), ThreadPoolExecutor(workers) as pool:
             for number, (rows, weights) in enumerate(_blocks(parts, features.block)):
-                at = number % workers
-                if number >= workers:
-                    running[at].result()  # an accumulator is used by one thread at a time
-                running[at : at + 1] = [pool.submit(accumulators[at].add, rows, weights)]
-            for future in running:
+                worker = number % workers
+                if worker in running:
+                    running[worker].result()  # an accumulator is used by one thread at a time
+                running[worker] = pool.submit(accumulators[worker].add, rows, weights)
+            for future in running.values():
                 future.result()  # raises the task's error, if any
-        return reduce(add, [accumulator.moments() for accumulator in accumulators])
+        moments = accumulators[0].moments()
+        for accumulator in accumulators[1:]:
+            moments = moments + accumulator.moments()
+        return moments
 
     def __add__(self, other: FeatureMoments) -> FeatureMoments:
-        """Return the moments of two samples together; independent noise adds up by its variance."""
+        """Return the moments of the rows of both samples together; the variances of independent noise add up."""
         names = ("rows", "weight", "squares", "total", "squared_total", "product")
         sums = {name: getattr(self, name) + getattr(other, name) for name in names}
         return FeatureMoments(**sums, noise=float(np.hypot(self.noise, other.noise)))
 
     @property
     def mean(self) -> Floats:
-        """μ, the mean embedding."""
+        """Mean embedding μ = Σ w z / Σ w, shape (D,)."""
         return self.total / self.weight
 
     @property
@@ -95,12 +99,12 @@ class FeatureMoments:
 
     @property
     def size(self) -> float:
-        """Effective sample size."""
+        """Effective sample size (Σ w)²/Σ w²."""
         return float(self.rows) if self.has_equal_weights else 1 / self.self_pair_mass
 
 
 class _Accumulator:
-    """Sums that one thread adds to at a time."""
+    """Sums over rows and their random features, to which one thread at a time adds blocks of rows."""
 
     def __init__(self, features: RandomFeatures) -> None:
         """Allocate sums of zero, and a buffer for the features of one block of rows."""
@@ -153,30 +157,35 @@ def embed_moments(
     *,
     censoring: bool = False,
 ) -> Embeddings:
-    """Compute the embeddings that the rows would give; with `censoring` the population is P and U together."""
+    """Compute the Gram matrix of the means of P, U and T and its covariance, as `SourceEmbedding.embed` does from rows.
+
+    With `censoring` the population is P and U together. The "unbiased" statistic leaves out self-pairs, the pairs of a
+    row with itself; "plug-in" does not.
+    """
     population = unlabeled + positive if censoring else unlabeled
     samples = positive, population, target
     M = np.stack([sample.mean for sample in samples])
-    # standard deviation that the noise of each sample's rows adds to each coordinate of the means that they are in
-    P_noise, U_noise, T_noise = noise = [
-        np.array([moments.noise / sample.weight if k in means else 0.0 for k, sample in enumerate(samples)])
-        for moments, means in ((positive, (P, U) if censoring else (P,)), (unlabeled, (U,)), (target, (T,)))
-    ]
+    # standard deviation of the noise that the rows of P, U and T bring into each coordinate of the three means
+    weights = np.array([sample.weight for sample in samples])
+    P_noise = positive.noise / weights * (1, int(censoring), 0)
+    U_noise = unlabeled.noise / weights * (0, 1, 0)
+    T_noise = target.noise / weights * (0, 0, 1)
     # covariance of the noise in the three means, the same for each coordinate
-    H = np.sum([np.outer(deviation, deviation) for deviation in noise], axis=0)
+    H = np.sum([np.outer(noise, noise) for noise in (P_noise, U_noise, T_noise)], axis=0)
     plug_in = M @ M.T - features.size * H  # without the expected product of the noise
     own = np.diag([sample.self_pair_mass for sample in samples])  # mass of self-pairs; their kernel value is ‖z‖² = 1
     if censoring:  # Σ mass in P · mass in U, over the rows of P
         own[P, U] = own[U, P] = positive.squares / (positive.weight * population.weight)
-    if statistic == "plug-in":  # which includes self-pairs
+    if statistic == "plug-in":
         own[:] = 0.0
 
-    U_rows = [(unlabeled, own[U], U_noise)]
-    if censoring:  # of the rows of U, only those of P have a self-pair in P
-        U_rows = [(positive, np.array([own[P, P], own[U, U], 0.0]), P_noise), (unlabeled, own[U] * (0, 1, 0), U_noise)]
-    all_rows = [(positive, own[P], P_noise)], U_rows, [(target, own[T], T_noise)]
-    influence = [_influence(M, sample, rows) for sample, rows in zip(samples, all_rows, strict=True)]
-    squares = [np.sum([part.products(part) for part in of_sample], axis=0) for of_sample in influence]
+    U_rows = [_Rows(unlabeled, own[U], U_noise)]
+    if censoring:  # of the rows of the population, only those of P have a self-pair in P
+        P_in_population = _Rows(positive, np.array([own[P, P], own[U, U], 0.0]), P_noise)
+        U_rows = [P_in_population, _Rows(unlabeled, own[U] * (0, 1, 0), U_noise)]
+    all_rows = [_Rows(positive, own[P], P_noise)], U_rows, [_Rows(target, own[T], T_noise)]
+    influence = [_influence(M, sample, parts) for sample, parts in zip(samples, all_rows, strict=True)]
+    squares = [np.sum([part.products(part) for part in parts], axis=0) for parts in influence]
     products = {(P, U): influence[P][0].products(influence[U][0])} if censoring else {}  # rows of P, in both samples
     gram = (plug_in - own) / (1 - own)
     parts, freedom = gram_covariance(squares, products, [sample.size for sample in samples])
@@ -205,6 +214,14 @@ def _positive_semidefinite(A: Floats) -> Floats:
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
+class _Rows(NamedTuple):
+    """Some rows of a sample, which have the same self-pairs and the same noise."""
+
+    moments: FeatureMoments
+    own: Floats  # mass of a row's self-pairs in the means of P, U and T
+    noise: Floats  # standard deviation of the noise that the rows bring into each coordinate of the three means
+
+
 class _Influence(NamedTuple):
     """Influence of rows on the inner products of their sample's mean with the three means, factor·w·(Mz − centre)."""
 
@@ -215,11 +232,11 @@ class _Influence(NamedTuple):
     factor: Floats  # shape (3,)
 
     def products(self, other: _Influence) -> Floats:
-        """Compute Σ v uᵀ over the rows, shape (3, 3): v is their influence here, u their influence by `other`.
+        """Compute Σ v uᵀ over the rows, shape (3, 3): v is a row's influence, u its influence according to `other`.
 
-        `other` has the same rows, as members of another sample, or is this object.
+        `other` is this object, or has the same rows as members of another sample.
         """
-        # Σ w² Mz, and Σ w² Mz(Mz)ᵀ
+        # Σ w² Mz, and Σ w² Mz(Mz)ᵀ, with w a row's weight and z its random features
         first, second = self.M @ self.moments.squared_total, self.M @ self.moments.product @ self.M.T
         first = first - self.moments.squares * self.noise_product
         centred = second - np.outer(first, other.centre) - np.outer(self.centre, first)
@@ -232,25 +249,21 @@ class _Influence(NamedTuple):
         return self.factor[:, None] * centred * other.factor
 
 
-def _influence(
-    M: Floats, sample: FeatureMoments, parts: Sequence[tuple[FeatureMoments, Floats, Floats]]
-) -> list[_Influence]:
-    """Return the influence of each part of a sample's rows on the inner products of its mean with the three means.
+def _influence(M: Floats, sample: FeatureMoments, parts: Sequence[_Rows]) -> list[_Influence]:
+    """Return the influence of each part of a sample's rows on the inner products of its mean with the three means M.
 
-    Without self-pairs, the three means at a row are (Mz − own)/(1 − own); they are centred at their mean over the
-    sample. Each of `parts` has the moments of rows, the mass `own` of their self-pairs in each mean, and the noise in
-    each mean.
+    Without self-pairs, the three means at a row z are (Mz − own)/(1 − own); they are centred at their mean over the
+    sample. `sample` has the moments of all parts together.
     """
-    # expected product of the noise in the rows' mean and the same noise in the three means
-    products = [len(rows.total) * noise * rows.noise / rows.weight for rows, _, noise in parts]
-    means = [
-        (M @ rows.mean - product - own) / (1 - own) for (rows, own, _), product in zip(parts, products, strict=True)
-    ]
-    mean = (
-        np.sum([rows.weight * value for (rows, _, _), value in zip(parts, means, strict=True)], axis=0) / sample.weight
-    )
+    noise_products, total = [], np.zeros(3)
+    for rows, own, noise in parts:
+        # expected product of the noise in the rows' mean and the same noise in the three means
+        noise_product = len(rows.total) * noise * rows.noise / rows.weight
+        noise_products.append(noise_product)
+        total += rows.weight * ((M @ rows.mean - noise_product - own) / (1 - own))
+    mean = total / sample.weight
     correction = np.sqrt(sample.size / max(sample.size - 1, 1))  # √(n/(n−1)), for a spread about the sample's own mean
     return [
-        _Influence(rows, M, product, own + (1 - own) * mean, correction / (sample.weight * (1 - own)))
-        for (rows, own, _), product in zip(parts, products, strict=True)
+        _Influence(rows, M, noise_product, own + (1 - own) * mean, correction / (sample.weight * (1 - own)))
+        for (rows, own, _), noise_product in zip(parts, noise_products, strict=True)
     ]

@@ -54,10 +54,10 @@ class RandomFeatures:
 
     @classmethod
     def draw(cls, kernel: Kernel, columns: int, features: int, rng: np.random.Generator) -> RandomFeatures:
-        """Draw the frequencies; `features` is D, an even number."""
+        """Draw random frequencies for rows with this number of columns; `features` is D, an even number."""
         check_features(features)
         if isinstance(kernel, Gaussian):
-            return cls(kernel, _orthogonal(columns, features // 2, rng) / kernel.bandwidth)
+            return cls(kernel, _orthogonal_frequencies(columns, features // 2, rng) / kernel.bandwidth)
         if isinstance(kernel, Laplace):
             return cls(kernel, rng.standard_cauchy((columns, features // 2)) / kernel.bandwidth)
         raise InputError(
@@ -85,7 +85,7 @@ class RandomFeatures:
         return max(1, _CELLS // self.size)
 
     def buffer(self, rows: int) -> Buffer:
-        """Allocate memory for the features of some rows."""
+        """Allocate memory for `map` of this number of rows: for their features, and for tangents on the way to them."""
         return np.empty((rows, self.size)), np.empty((rows, self.size // 2))
 
     def map(self, X: Floats, buffer: Buffer | None = None) -> Floats:
@@ -122,11 +122,11 @@ class RandomFeatures:
         return values
 
     def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
-        """Map rows to features, with weights of 1."""
+        """Prepare consecutive rows for `tile`: their features, with weights of 1."""
         return Strip(self.map(X).astype(dtype), weights=np.ones(len(X), dtype), reach=0.0)
 
     def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
-        """Fill `out` with z(x_i)·z(y_j); False says that no weights have to be applied."""
+        """Fill `out` with z(x_i)·z(y_j) of two prepared strips; False says that no weights have to be applied."""
         np.dot(A.rows, B.rows.T, out=out)
         return False
 
@@ -138,14 +138,17 @@ def check_features(features: Any) -> None:
 
 
 def kernel_details(kernel: Kernel) -> dict[str, Any]:
-    """Describe the kernel in the details of an estimate."""
+    """Return the name and bandwidth of the kernel, and whether it is exact, for the details of an estimate."""
     if isinstance(kernel, RandomFeatures):
         return kernel_details(kernel.kernel) | {"embedding": f"{kernel.size} random features"}
     return {"kernel": kernel.name, "bandwidth": kernel.bandwidth, "embedding": "exact"}
 
 
 def uses_random_features(embedding: str, kernel: Kernel, rows: int, device: str, *, exact: bool = False) -> bool:
-    """Decide whether to use random features: with `embedding` "auto", for many source rows unless `exact` is needed."""
+    """Decide whether to use random features, by the setting `embedding`: "random-features", "exact" or "auto".
+
+    "auto" uses them if the source has more `rows` than exact sums are fast for, unless `exact` sums are needed.
+    """
     if embedding == "random-features":
         return True
     if embedding == "exact" or exact or type(kernel) not in _EXACT_ROWS:
@@ -154,7 +157,7 @@ def uses_random_features(embedding: str, kernel: Kernel, rows: int, device: str,
     return rows > (cpu_limit if device == "cpu" else gpu_limit)
 
 
-def _orthogonal(columns: int, count: int, rng: np.random.Generator) -> Floats:
+def _orthogonal_frequencies(columns: int, count: int, rng: np.random.Generator) -> Floats:
     """Draw `count` frequencies of a Gaussian kernel with bandwidth 1, shape (columns, count) (Yu et al. 2016).
 
     Directions are orthogonal in blocks of as many as there are columns; lengths are those of standard normal vectors.
@@ -168,7 +171,7 @@ def _orthogonal(columns: int, count: int, rng: np.random.Generator) -> Floats:
 
 
 def feature_mean(features: RandomFeatures, rows: Rows, mass: Floats, device: str = "cpu") -> Floats:
-    """Compute the mean embedding Σ mass·z(x), a vector of D numbers."""
+    """Compute the mean embedding Σ mass·z(x) of rows x, a vector of D numbers; `mass` has one number for each row."""
     parts = _map_blocks(features, rows, device, lambda z, at, to_device: to_device(mass[at]) @ z)
     return np.asarray(sum(parts, start=np.zeros(features.size)))
 
@@ -176,7 +179,10 @@ def feature_mean(features: RandomFeatures, rows: Rows, mass: Floats, device: str
 def bootstrap_means(
     features: RandomFeatures, rows: Rows, mass: Floats, counts: NDArray[np.uint8], device: str = "cpu"
 ) -> Floats:
-    """Compute Σ count·mass·z(x) for each column of the counts, shape (replicates, D)."""
+    """Compute the mean embedding Σ count·mass·z(x) of each bootstrap replicate, shape (replicates, D).
+
+    `mass` has one number for each row; `counts`, how often a row was drawn, has the shape (rows, replicates).
+    """
 
     def block_sums(z: Any, at: slice, to_device: Callable[[Floats], Any]) -> Any:
         """Compute the sums over the rows `at`, whose features are z."""
@@ -187,7 +193,10 @@ def bootstrap_means(
 
 
 def feature_values(features: RandomFeatures, rows: Rows, means: Floats, device: str = "cpu") -> Floats:
-    """Compute z(x)·μ at each row, shape (rows, means), for means of shape (means, D)."""
+    """Compute z(x)·μ at each row x for each of the mean embeddings μ, which are the rows of `means`, shape (means, D).
+
+    Returns an array of shape (rows, means).
+    """
     parts = _map_blocks(features, rows, device, lambda z, at, to_device: z @ to_device(means.T))
     return np.concatenate(list(parts))
 
@@ -195,12 +204,13 @@ def feature_values(features: RandomFeatures, rows: Rows, means: Floats, device: 
 def _map_blocks(
     features: RandomFeatures, rows: Rows, device: str, work: Callable[[Any, slice, Callable[[Floats], Any]], Any]
 ) -> Iterator[Floats]:
-    """Yield ``work(z, at, to_device)`` for each block of rows in order.
+    """Yield ``work(z, at, to_device)`` as a numpy array for each block of rows, in their order, using all cores.
 
-    z are the features of the block on the device, `at` is the slice of its rows, and `to_device` moves an array to z.
+    z are the random features of the block's rows on the device, `at` is the slice of these rows, and `to_device` moves
+    a numpy array to the device.
     """
     if device != "cpu":
-        for at, z in _on_gpu(features, rows, device):
+        for at, z in _map_on_gpu(features, rows, device):
             yield work(z, at, z.new_tensor).cpu().numpy()
         return
 
@@ -219,8 +229,8 @@ def _map_blocks(
             yield from pool.map(task, batch)
 
 
-def _on_gpu(features: RandomFeatures, rows: Rows, device: str) -> Iterator[tuple[slice, Any]]:
-    """Yield slices of rows and their features on a GPU, in double precision."""
+def _map_on_gpu(features: RandomFeatures, rows: Rows, device: str) -> Iterator[tuple[slice, Any]]:
+    """Yield consecutive slices of rows, each with the rows' random features z as a double-precision tensor on a GPU."""
     torch = import_cuda(device)
     frequencies = torch.as_tensor(features.frequencies, device=device)
     step = max(1, _GPU_CELLS // features.size)

@@ -145,7 +145,7 @@ class _Plan:
         self.prepared = {columns.start: self._column_strip(columns) for columns in self.columns} if fits_cache else {}
 
     def tiles(self, part: int, parity: int) -> Iterator[tuple[slice, slice, Strip, Strip, NDArray[Any], int]]:
-        """Yield each tile of a task: slices of its rows and columns, their strips, a buffer for its values, and a count.
+        """Yield each tile of a task: slices of rows and columns, their strips, a buffer for its values, and a count.
 
         The buffer is reused for the thread's next tile. The count is that of the tile's first rows that enter the
         column sums: all of them, or, in the symmetric case, where tiles only cover the upper triangle of K, those
