@@ -55,45 +55,48 @@ class Hull:
     """
 
     def __init__(self, K: Floats, p: Floats, a: Floats, at_rows: Floats | None = None) -> None:
-        """Compute the products Ka, Kp and the norms that all searches use."""
+        """Compute the products Ka and Kp and the norms ⟨a, a⟩, ⟨a, p⟩ and ⟨p, p⟩, which all searches use."""
         self.K, self.p, self.a, self.at_rows = K, p, a, at_rows
         Ka, Kp = K @ a, K @ p
         # right-hand sides of the systems on faces, shape (N, 3)
         self.right = np.stack([Ka, Kp, np.ones(len(K))], axis=1)
         self.aa, self.ap, self.pp = float(a @ Ka), float(a @ Kp), float(p @ Kp)
         self.separation = sqrt(max(self.aa, 0.0))  # ‖a‖, the slope that d(λ) approaches
-        self.first = (p + a) > 0  # where μ_U has weight: the face that is right at λ = 1
+        self.first_face = (p + a) > 0  # points on which μ_U has weight: the face of the nearest point at λ = 1
         self.contains_line = True  # whether a and p are weights on these points
 
     def restrict(self, points: Index) -> Hull:
-        """Return the hull of some of the points; u(λ) stays the same."""
+        """Return the hull of some of the points, given by number; the moving point u(λ) stays the same."""
         part = copy(self)
         # a and p are not weights on these points; only the products of `right` are valid
         part.K, part.right, part.contains_line = self.K[np.ix_(points, points)], self.right[points], False
         return part
 
     def values(self, weights: Floats) -> Floats:
-        """Compute ⟨f, φ(x)⟩ at all rows, with f the combination of the points with these weights."""
+        """Compute ⟨f, φ(x)⟩ at all rows x, with f the sum of the points times these weights, shape (N,)."""
+        # without `at_rows` the points are the rows
         return _symmetric_product(self.K, weights) if self.at_rows is None else self.at_rows @ weights
 
     def project(self, ratio: float, *, tolerance: float = 2e-4, start: Mask | None = None) -> NearestPoint:
-        """Find the nearest point of the hull to u(`ratio`), with a gap of at most tolerance·d² and rounding.
+        """Find the nearest point of the hull to u(λ) = λμ_U + (1−λ)μ_P at λ = `ratio`.
 
-        `start` is the set of points with which the search begins; by default those on which μ_U has weight.
+        Half of its squared distance d² exceeds the minimum by at most tolerance·d² and rounding. `start` marks the
+        points with which the search begins; by default those on which μ_U has weight.
         """
-        free = self.first if start is None else start
+        free = self.first_face if start is None else start
         nearest = self._pivot(ratio, free, tolerance)
         return nearest if nearest is not None else self._descend(ratio, free, tolerance)
 
     def find_slope(self, slope: float, *, largest: float = 100.0, tolerance: float | None = None) -> NearestPoint:
-        """Find the λ between 1 and `largest` at which d′ passes `slope`; `largest` where it never does.
+        """Find the λ from 1 to `largest` at which the distance d(λ) of u(λ) to the hull has the slope d′ = `slope`.
 
-        Coarse to fine: v is first restricted to fixed random subsets of the points, each search starting from the last
-        one's λ and face; then to the points of lowest gradient, until no other point has a lower one. Without a
-        `tolerance` for the gap, it is the one that makes 1 − 1/λ exact to 1e-4.
+        Returns the nearest point of the hull at that λ, or at `largest` where the slope stays lower. The search is
+        coarse to fine: the nearest point is first sought in fixed random subsets of the points, each search starting
+        from the λ and face of the last; then in the points of lowest gradient, until no other point has a lower one.
+        Without a `tolerance` for the gap of ½d², it is the one that makes 1 − 1/λ exact to 1e-4.
         """
         N = len(self.K)
-        ratio, v = 1.3, np.maximum(self.p + self.a, 0.0)
+        ratio, v = 1.3, np.maximum(self.p + self.a, 0.0)  # λ, and the weights of the nearest point
         order = np.random.default_rng(0).permutation(N)  # any order will do
         for size in (N // 27, N // 9):
             points = np.sort(order[:size])
@@ -120,7 +123,11 @@ class Hull:
     def find_slope_from(
         self, ratio: float, free: Mask, slope: float, largest: float, tolerance: float | None
     ) -> NearestPoint:
-        """Find the λ up to `largest` at which d′ passes `slope`, starting from λ = `ratio` and the face `free`."""
+        """Find the λ from 1 to `largest` at which the slope d′ of the distance d(λ) of u(λ) to the hull is `slope`.
+
+        The search starts from λ = `ratio` and the face of the points marked by `free`. Returns the nearest point of the
+        hull at that λ. Without a `tolerance` for the gap of ½d², it follows from the accuracy of 1 − 1/λ.
+        """
         nearest = self._pivot(ratio, free, tolerance, slope, largest)
         if nearest is not None:
             return nearest
@@ -128,12 +135,15 @@ class Hull:
         low, high = 1.0, largest  # bracket of λ; d′ grows with λ
         nearest = self._descend(ratio, free, tolerance or 1e-5)
         for _ in range(60):
-            at, distance = nearest.ratio, nearest.distance
-            low, high = (at, high) if nearest.slope < slope else (low, at)
-            guess = _next_ratio(at, slope, distance**2, nearest.slope * distance, nearest.curvature, largest)
+            ratio, distance = nearest.ratio, nearest.distance
+            if nearest.slope < slope:
+                low = ratio
+            else:
+                high = ratio
+            guess = _next_ratio(ratio, slope, distance**2, nearest.slope * distance, nearest.curvature, largest)
             if not low < guess < high:  # bisect λ − 1 on a logarithmic scale
                 guess = min(1 + sqrt(max(low - 1, 1e-4) * (high - 1)), largest)
-            if abs(guess - at) <= 1e-4 * at**2:  # an error of 1e-4 in π = 1 − 1/λ
+            if abs(guess - ratio) <= 1e-4 * ratio**2:  # an error of 1e-4 in π = 1 − 1/λ
                 break
             nearest = self._descend(guess, nearest.weights > 0, tolerance or 1e-5)
         return nearest
@@ -141,9 +151,11 @@ class Hull:
     def _pivot(
         self, ratio: float, free: Mask, tolerance: float | None, slope: float | None = None, largest: float = inf
     ) -> NearestPoint | None:
-        """Find the nearest point by block principal pivoting; None if it cycles.
+        """Find the nearest point of the hull to u(λ) at λ = `ratio` by block principal pivoting; None if it cycles.
 
-        Where a `slope` is given, each pass also moves λ towards d′ = slope, up to `largest`. `free` is the first face.
+        A face is a set of points with free weights; all other weights are zero. Each pass solves on a face, in closed
+        form, and then drops its points of negative weight and adds those of lower gradient. `free` is the first face.
+        Where a `slope` is given, each pass also moves λ towards the one with the slope d′ = `slope`, up to `largest`.
         """
         fewest, patience = inf, _PATIENCE
         faces = FaceSolver(self.K, self.right)
@@ -167,17 +179,20 @@ class Hull:
             count = int(np.count_nonzero(infeasible))
             if not count and abs(ratio_step) <= 1e-4 * ratio**2:
                 return self._nearest_point(ratio, v, face.v1, face.curvature, tolerance)
-            # patience ends after _PATIENCE passes without fewer infeasible points than ever before
-            patience = _PATIENCE if count < fewest else patience - bool(count)
+            if count < fewest:
+                fewest, patience = count, _PATIENCE
+            elif count:
+                patience -= 1  # it ends after _PATIENCE passes without fewer infeasible points than ever before
             if not patience:
                 return None
-            fewest, free = min(fewest, count), free ^ infeasible
+            free = free ^ infeasible
         return None
 
     def _descend(self, ratio: float, free: Mask, tolerance: float) -> NearestPoint:
-        """Find the nearest point by an active-set method that adds many points at once; d never grows, so it ends.
+        """Find the nearest point of the hull to u(λ) at λ = `ratio` by an active-set method; d never grows, so it ends.
 
-        It starts from equal weights on the points `free`.
+        It starts from equal weights on the points marked by `free`. Each step adds the points of lowest gradient, many
+        at once if the distance d then shrinks.
         """
         faces = FaceSolver(self.K, self.right)
         added = most_added = max(1, len(self.K) // 20)  # points to add at a time
@@ -208,10 +223,11 @@ class Hull:
     def _minimize_on_face(
         self, faces: FaceSolver, ratio: float, v: Floats, free: Mask, squared: float
     ) -> tuple[Floats, Floats, float] | None:
-        """Find the best point of the face `free`, or of a face of it, if it is nearer than v, whose d² is `squared`.
+        """Find the nearest point to u(λ) on the face `free`, or on a face of it, if it is nearer than the weights v.
 
-        Returns its weights, gradient and d², or None. Negative weights are dropped all at once; where that does not
-        help (`careful`), one step at a time with a ratio test.
+        `squared` is the squared distance d² of v. Returns the weights, gradient and d² of the nearest point, or None.
+        Negative weights are dropped all at once; where that does not help (`careful`), one step at a time with a ratio
+        test.
         """
         for careful in (False, True):
             weights, face = v, free.copy()
@@ -219,8 +235,8 @@ class Hull:
                 Z = faces.solve(face) if face.any() else None
                 if Z is None:
                     break
-                v1, v0 = _best_line(Z, Z.sum(axis=0))
-                best = ratio * v1 + v0
+                line = _Face(self, Z)
+                best = ratio * line.v1 + line.v0
                 leaving = face & (best <= 0)
                 if not leaving.any():
                     weights = best
@@ -240,7 +256,10 @@ class Hull:
         return None
 
     def _gradient(self, ratio: float, v: Floats) -> tuple[Floats, float, float]:
-        """Compute the gradient g = K(v − u) of ½d² at the points, d² and ⟨a, w⟩, with w = u − v and u = λa + p."""
+        """Compute the gradient g = K(v − u) of ½d² with respect to the weights v, d² = ‖u − v‖², and ⟨a, u − v⟩.
+
+        v are weights of a point of the hull, and u = λa + p, at λ = `ratio`, are those of the moving point.
+        """
         Ka, Kp = self.right[:, 0], self.right[:, 1]
         g = _symmetric_product(self.K, v) - ratio * Ka - Kp
         inner = ratio * self.aa + self.ap - float(v @ Ka)
@@ -250,9 +269,10 @@ class Hull:
         return g, norm - float(v @ (ratio * Ka + Kp)) + float(v @ g), inner
 
     def _slack(self, ratio: float, squared: float, inner: float, curvature: float, tolerance: float | None) -> float:
-        """Compute the allowed gap of ½d²; without a tolerance, the one that leaves 1 − 1/λ exact to about 1e-4.
+        """Compute the allowed gap of ½d² to its minimum, at λ = `ratio`.
 
-        `squared` is d² and `inner` is ⟨a, w⟩, so that the slope d′ is inner/d.
+        It is tolerance·d² and rounding; without a tolerance, the one that leaves 1 − 1/λ exact to about 1e-4. `squared`
+        is d² and `inner` is ⟨a, w⟩, so that the slope d′ is inner/d; `curvature` is d·d″ + d′².
         """
         squared = max(squared, 0.0)
         if not tolerance:
@@ -265,7 +285,10 @@ class Hull:
     def _nearest_point(
         self, ratio: float, v: Floats, derivative: Floats, curvature: float, tolerance: float | None
     ) -> NearestPoint:
-        """Return the point with weights v, its distance and slope, and whether its gap is within the tolerance."""
+        """Return the point of the hull with weights v as the nearest one to u(λ) at λ = `ratio`.
+
+        It has its distance and slope, and whether the gap gᵀv − min g of ½d², with the gradient g, is small enough.
+        """
         g, squared, inner = self._gradient(ratio, v)
         slack = self._slack(ratio, squared, inner, curvature, tolerance)
         distance = sqrt(max(squared, 0.0))
@@ -275,12 +298,16 @@ class Hull:
 
 
 class _Face:
-    """The best point of a face (not necessarily inside it) as a function of λ, from Z = K_FF⁻¹[Ka, Kp, 1]_F."""
+    """The nearest point to u(λ) with free weights of either sign on a face F, from Z = K_FF⁻¹[Ka, Kp, 1]_F."""
 
     def __init__(self, hull: Hull, Z: Floats) -> None:
-        """Compute the weights λ·v1 + v0 and the coefficients of ⟨a, w⟩ and of d², lowest power of λ first."""
+        """Compute the best weights v = λ·v1 + v0, and ⟨a, u − v⟩ and d² = ‖u − v‖² as polynomials of λ.
+
+        `inner` and `squared` hold their coefficients, lowest power of λ first.
+        """
         s = Z.sum(axis=0)
-        self.v1, self.v0 = _best_line(Z, s)
+        # multiples of Z[:, 2] = K_FF⁻¹1 make the weights v1 add up to 0 and v0 to 1
+        self.v1, self.v0 = Z[:, 0] - s[0] / s[2] * Z[:, 2], Z[:, 1] - (s[1] - 1) / s[2] * Z[:, 2]
         # c·v with c = Ku = λKa + Kp is a polynomial of λ, and so is η; on the face Kv = c − η, so d² = u·c − v·c − η
         (a1, p1), (a0, p0) = self.v1 @ hull.right[:, :2], self.v0 @ hull.right[:, :2]
         linear = hull.aa - float(a1)
@@ -290,13 +317,8 @@ class _Face:
         self.squared = constant, 2 * hull.ap - float(a0 + p1 + s[0] / s[2]), linear  # coefficients of d²
 
 
-def _best_line(Z: Floats, s: Floats) -> tuple[Floats, Floats]:
-    """Return v1 and v0 of the best weights v = λ·v1 + v0, with sums 0 and 1; `s` holds the sums of Z's columns."""
-    return Z[:, 0] - s[0] / s[2] * Z[:, 2], Z[:, 1] - (s[1] - 1) / s[2] * Z[:, 2]
-
-
 def _next_ratio(ratio: float, slope: float, squared: float, inner: float, curvature: float, largest: float) -> float:
-    """Find the λ near `ratio` with d′ = `slope`, where d²(λ+h) = squared + 2h·inner + h²·curvature.
+    """Find the λ near `ratio` with the slope d′(λ) = `slope`, where d²(ratio+h) = squared + 2h·inner + h²·curvature.
 
     λ − 1 changes at most about threefold in a step, and λ stays below `largest` and away from 1.
     """
@@ -312,7 +334,9 @@ def _next_ratio(ratio: float, slope: float, squared: float, inner: float, curvat
 def _symmetric_product(K: Floats, v: Floats) -> Floats:
     """Compute K v for a symmetric K: from the rows where v is not zero, if these are few, or else from half of K."""
     F = np.flatnonzero(v)
-    return np.asarray(v[F] @ K[F] if 3 * len(F) < len(v) else blas.dsymv(1.0, K.T, v))
+    if 3 * len(F) < len(v):
+        return np.asarray(v[F] @ K[F])
+    return np.asarray(blas.dsymv(1.0, K.T, v))  # reads one triangle of K
 
 
 class FaceSolver:
@@ -328,14 +352,17 @@ class FaceSolver:
         self.F: Index = np.empty(0, dtype=np.intp)  # the factorised face; empty before the first
 
     def solve(self, free: Mask) -> Floats | None:
-        """Compute Z of the shape of `right`, zero outside the face `free`; None where the face is singular."""
+        """Solve K_FF Z_F = right_F for the face F marked by `free`; Z is zero outside it. None where it is singular."""
         Z = self._solve_bordered(free) if len(self.F) else None
         if Z is None and self._factorize(free):
             Z = self._solve_bordered(free)
         return Z
 
     def _factorize(self, free: Mask) -> bool:
-        """Compute the Cholesky factor of K_FF, with a ridge where it needs one; False where none helps."""
+        """Compute the Cholesky factor of K_FF for the face F marked by `free`; False where K_FF is singular.
+
+        A small ridge is added to the diagonal where the factorisation needs one.
+        """
         F = np.flatnonzero(free)
         first, last, diagonal = int(F[0]), int(F[-1]) + 1, np.arange(len(F))
         for ridge in (0.0, 1e-7, 1e-5, 1e-3):
@@ -355,10 +382,11 @@ class FaceSolver:
         return False
 
     def _solve_bordered(self, free: Mask) -> Floats | None:
-        """Compute Z by bordering the factorised face; None where a new factor is cheaper, or the border is singular.
+        """Solve K_FF Z_F = right_F for the face F marked by `free`, by bordering the factorised face self.F.
 
-        A point that was added borders K_FF with its column of K, one that was removed with a unit vector, which makes
-        its weight zero. The Schur complement of the border is S = (K of the added points, else 0) − WᵀW.
+        None where a new factor is cheaper, or the border is singular. A point that was added borders the factorised
+        matrix LLᵀ with its column of K, one that was removed with a unit vector, which makes its weight zero. With
+        W = L⁻¹ border, the Schur complement of the border is S = (K of the added points, else 0) − WᵀW.
         """
         added, removed = np.flatnonzero(free & ~self.inside), np.flatnonzero(self.inside & ~free)
         border = [*added.tolist(), *removed.tolist()]
@@ -387,7 +415,10 @@ class FaceSolver:
         return Z
 
     def _extend_border(self, new: Index) -> None:
-        """Add the columns of new points to W: unit vectors for points inside the face, columns of K for others."""
+        """Add a column L⁻¹b to W, and to WᵀW, for each new bordering point.
+
+        b is a unit vector for a point inside the factorised face, and the point's column of K for one outside it.
+        """
         border = np.zeros((len(self.F), len(new)), order="F")
         leaving = self.inside[new]  # whether each is removed from the face, not added to it
         border[self.place[new[leaving]], np.flatnonzero(leaving)] = 1.0

@@ -31,15 +31,15 @@ from priorshift.io.scaling import Rows
 from priorshift.kernels import Gaussian
 from priorshift.problem import Source
 
-_SCORED = 500  # rows of each sample that decide how much a row looks like a positive
-_FEWER = 10  # one group in so many is of labelled rows, which the mean of the negatives has no weight on
+_SCORE_ROWS = 500  # rows of each sample from which it is estimated how much a row looks like a positive
+_LABELED_GROUPS = 10  # one group in ten is of labelled rows, on which the mean of the negatives has no weight
 _ROWS, _COLUMNS = 2048, 64  # about this much of the kernel matrix is computed at a time, to fit a core's cache
 _WIDTHS = np.logspace(-1, 1, 5)  # bandwidths that are tried, in units of the median distance
 _BLOCK, _WIDE = 128, 1024  # rows and columns of a tile, which a core's own cache holds
-_SORTED = 600  # rows up to which all pairs are sorted; with more, so many rows give limits around the median
+_SORTED_ROWS = 600  # rows up to which all pairs are sorted; with more, this many rows give limits around the median
 _BRACKET = np.linspace(0.42, 0.58, 9)  # quantiles that bracket it: four standard errors on each side
-_MOST = 4000  # rows that the median distance is computed from at most
-_TYPICAL = 100  # rows that give a typical distance
+_MEDIAN_ROWS = 4000  # rows that the median distance is computed from at most
+_TYPICAL_ROWS = 100  # rows that give a typical distance
 _NOTHING = np.float32(-100)  # exponent of a negligible kernel value; smaller ones are slow to compute with
 _LARGEST = float(np.finfo(np.float32).max)
 _DIGITS = 1e8  # ratio of squared norms to distances, up to which their difference has single precision
@@ -59,8 +59,8 @@ class HullSample:
 
     @classmethod
     def from_source(cls, source: Source) -> HullSample:
-        """Take one row of each set of copies, with the mass of all of them."""
-        p, u = np.zeros(len(source.labeled)), np.zeros(len(source.labeled))
+        """Return the distinct rows of a source: one row of each set of copies, with the mass of all of them."""
+        p, u = np.zeros(len(source.labeled)), np.zeros(len(source.labeled))  # mass of each row in μ_P and in μ_U
         p[source.positive], u[source.population] = source.P.mass, source.U.mass
         rows = np.arange(len(p))
         copied = np.flatnonzero(source.copies > 1)
@@ -72,7 +72,7 @@ class HullSample:
                 total = np.bincount(code.reshape(-1), mass[copied])
                 mass[copied] = 0.0
                 mass[copied[first]] = total
-            rows = np.setdiff1d(rows, np.delete(copied, first))
+            rows = np.setdiff1d(rows, np.delete(copied, first))  # without the other copies, whose mass is zero
         return cls(rows, source.labeled[rows], _normalize(p[rows]), _normalize(u[rows]))
 
     def take(self, index: Index) -> HullSample:
@@ -80,75 +80,84 @@ class HullSample:
         return HullSample(self.rows[index], self.labeled[index], self.p[index], self.u[index])
 
     def subsample(self, count: int, rng: np.random.Generator) -> HullSample:
-        """Draw `count` rows at random, up to half of them labelled; all rows, if there are not more."""
+        """Draw `count` rows at random without replacement, up to half of them labelled; all rows, if there are fewer.
+
+        The masses are divided by the sampling fractions of labelled and of unlabelled rows, and scaled to the sum 1.
+        """
         if len(self.rows) <= count:
             return self
-        parts = np.flatnonzero(self.labeled), np.flatnonzero(~self.labeled)
+        labeled, unlabeled = np.flatnonzero(self.labeled), np.flatnonzero(~self.labeled)
         # half of the rows, or more if there are too few unlabelled ones
-        positives = min(len(parts[0]), max(count // 2, count - len(parts[1])))
-        sizes = positives, count - positives
-        index = np.concatenate([rng.permutation(part)[:size] for part, size in zip(parts, sizes, strict=True)])
+        labeled_count = min(len(labeled), max(count // 2, count - len(unlabeled)))
+        unlabeled_count = count - labeled_count
+        index = np.concatenate([rng.permutation(labeled)[:labeled_count], rng.permutation(unlabeled)[:unlabeled_count]])
         # inverse sampling fractions: under censoring, labelled rows are part of the population too
-        weights = np.repeat([len(part) / size for part, size in zip(parts, sizes, strict=True)], sizes)
-        order = np.argsort(index)
-        drawn, weights = self.take(index[order]), weights[order]
+        weights = np.ones(len(self.rows))
+        weights[labeled] = len(labeled) / labeled_count
+        weights[unlabeled] = len(unlabeled) / unlabeled_count
+        index.sort()
+        drawn, weights = self.take(index), weights[index]
         return HullSample(drawn.rows, drawn.labeled, _normalize(drawn.p * weights), _normalize(drawn.u * weights))
 
 
-def _normalize(counts: Floats) -> Floats:
-    """Scale masses to the sum 1; dividing by the largest first keeps 1/n exact."""
-    relative = counts / counts.max()
+def _normalize(masses: Floats) -> Floats:
+    """Scale the masses of rows to the sum 1; dividing by the largest first keeps 1/n exact."""
+    relative = masses / masses.max()
     return np.asarray(relative / relative.sum())
 
 
 class RowInfluence:
-    """Influence of each row on inner products with μ_P and μ_U; `observation` numbers the rows' observations."""
+    """Influence of each row on inner products with μ_P and μ_U."""
 
     def __init__(self, sample: HullSample, observation: Index) -> None:
-        """Compute the variance correction √(n/(n−1)) of U and of P."""
+        """Compute the variance correction √(n/(n−1)) of U and of P, with n the effective number of observations.
+
+        `observation` is the number of each row's observation.
+        """
         self.masses = sample.u, sample.p
-        # n is the effective number of observations of each sample
         sizes = [effective_size(mass, observation) for mass in self.masses]
         self.corrections = [np.sqrt(n / max(n - 1, 1)) for n in sizes]
 
-    def on_mean(self, f: Floats, of_population: float, of_positives: float) -> Floats:
-        """Return each row's influence on ⟨f, of_population·μ_U + of_positives·μ_P⟩; `f` holds ⟨f, φ(x)⟩ at all rows."""
-        (u, p), (correction_U, correction_P) = self.masses, self.corrections
+    def on_mean(self, f: Floats, U_weight: float, P_weight: float) -> Floats:
+        """Compute the influence of each row on ⟨f, U_weight·μ_U + P_weight·μ_P⟩; `f` holds ⟨f, φ(x)⟩ at all rows x."""
+        (u, p), (U_correction, P_correction) = self.masses, self.corrections
         # the influence of a row of U on ⟨f, μ_U⟩ is mass·(f(x) − mean over U)
-        influence = (of_population * correction_U) * u * (f - u @ f)
-        influence += (of_positives * correction_P) * p * (f - p @ f)
+        influence = (U_weight * U_correction) * u * (f - u @ f)
+        influence += (P_weight * P_correction) * p * (f - p @ f)
         return np.asarray(influence)
 
 
 def group_similar_rows(
     rows: Floats, sample: HullSample, bandwidth: float, count: int, rng: np.random.Generator
 ) -> Index:
-    """Return the group of each row: at most `count` groups, each of labelled or of unlabelled rows.
+    """Return the group number of each row: at most `count` groups of similar rows, of labelled or of unlabelled rows.
 
     The rows of each kind are sorted by how much they look like positives and cut into groups of nearly equal size.
     """
-    means = [_mean_at(rows, mass, bandwidth, rng) for mass in (sample.p, sample.u)]
-    score = means[0] / (means[0] + means[1] + 1e-300)  # how much a row looks like a positive, 0 to 1
+    P_mean, U_mean = _mean_at(rows, sample.p, bandwidth, rng), _mean_at(rows, sample.u, bandwidth, rng)
+    score = P_mean / (P_mean + U_mean + 1e-300)  # how much a row looks like a positive, 0 to 1
     group, first = np.empty(len(rows), dtype=np.intp), 0
-    for mask, parts in ((sample.labeled, max(1, count // _FEWER)), (~sample.labeled, count - count // _FEWER)):
+    labeled_groups = count // _LABELED_GROUPS
+    for mask, groups in ((sample.labeled, max(1, labeled_groups)), (~sample.labeled, count - labeled_groups)):
         members = np.flatnonzero(mask)
         ranked = members[np.argsort(score[members], kind="stable")]
-        group[ranked] = first + np.arange(len(members)) * min(parts, len(members)) // len(members)
-        first += min(parts, len(members))
+        groups = min(groups, len(members))
+        group[ranked] = first + np.arange(len(members)) * groups // len(members)
+        first += groups
     return group
 
 
 def _mean_at(rows: Floats, mass: Floats, bandwidth: float, rng: np.random.Generator) -> Floats:
-    """Estimate ⟨μ, φ(x)⟩ at all rows x from a random sample of the rows with mass in μ."""
-    drawn = np.sort(rng.permutation(np.flatnonzero(mass))[:_SCORED])
-    zeros, ones = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+    """Estimate ⟨μ, φ(x)⟩ at all rows x, for the mean μ = Σ mass·φ, from a random sample of the rows with mass."""
+    drawn = np.sort(rng.permutation(np.flatnonzero(mass))[:_SCORE_ROWS])
+    shift, factor = np.zeros(rows.shape[1]), np.ones(rows.shape[1])  # the rows are scaled already
+    all_rows, drawn_rows = Rows(rows, shift, factor), Rows(rows, shift, factor, drawn)
     weights = mass[drawn] / mass[drawn].mean()
-    all_rows, drawn_rows = Rows(rows, zeros, ones), Rows(rows, zeros, ones, drawn)  # centre 0 and scale 1: not scaled
     return kernel_sums(Gaussian(bandwidth), all_rows, drawn_rows, weights=(None, weights))[0] / len(drawn)
 
 
 def build_hull(rows: Floats, p: Floats, u: Floats, group: Index | None, bandwidth: float) -> Hull:
-    """Build the hull of the rows, or of the means of their groups, with μ_P and μ_U in it.
+    """Build the convex hull of the rows, or of the means of their groups, under a Gaussian kernel.
 
     `p` and `u` are the masses of the rows in μ_P and μ_U. `group` holds the group number of each row, in increasing
     order; within a group, p and u are proportional. None makes each row a point.
@@ -167,11 +176,12 @@ def build_hull(rows: Floats, p: Floats, u: Floats, group: Index | None, bandwidt
 
 
 def _kernel_means(rows: Floats, means: sparse.csr_array, bandwidth: float) -> Floats:
-    """Compute ⟨φ(x), mean of a group⟩, shape (rows, groups), in blocks of groups and rows.
+    """Compute ⟨φ(x), mean of a group⟩ for all rows x and groups, shape (rows, groups), in blocks that fit the cache.
 
     `means` has shape (groups, rows); its line for a group holds the shares of its rows, which are consecutive.
     """
-    blocks, first = KernelBlocks(rows, bandwidth), means.indptr
+    blocks = KernelBlocks(rows, bandwidth)
+    first = means.indptr  # first row of each group, and the end of the last
     count, n = means.shape
     step = max(1, _ROWS * count // n)  # groups in a block, about _ROWS rows
     values = np.empty((n, count))
@@ -190,15 +200,18 @@ class KernelBlocks:
     """The Gaussian kernel matrix of all rows, computed block by block on demand."""
 
     def __init__(self, rows: Floats, bandwidth: float) -> None:
-        """Prepare factors with k(x, y) = 2^(left·right): the exponent is x·y − ‖x‖²/2 − ‖y‖²/2 of scaled rows."""
+        """Prepare two factors whose product is the exponent x·y − ‖x‖²/2 − ‖y‖²/2 of k(x, y) = 2^exponent.
+
+        x and y are rows times √(log₂e)/bandwidth. There are no factors where rows are far from the origin.
+        """
         self.rows, self.kernel = rows, Gaussian(bandwidth)
         scaled = rows * (np.sqrt(_LOG2_E) / bandwidth)
-        half = np.einsum("ij,ij->i", scaled, scaled) / 2
+        half_norms = np.einsum("ij,ij->i", scaled, scaled) / 2
         # far from the origin the sum loses digits, so the kernel computes its blocks itself
-        self.factors = None if half.max() > _FAR else _with_norms(scaled, scaled, -half)
+        self.factors = None if half_norms.max() > _FAR else _with_norms(scaled, scaled, -half_norms)
 
     def fill(self, rows: slice, columns: slice, block: Floats) -> Floats:
-        """Fill `block` with the kernel matrix at these rows and columns, both of which number the rows; return it."""
+        """Fill `block` with k(x, y) for the rows x numbered by `rows` and y numbered by `columns`, and return it."""
         if self.factors is not None:
             left, right = self.factors
             return np.asarray(np.exp2(np.dot(left[rows], right[:, columns], out=block), out=block))
@@ -221,7 +234,10 @@ def gram_matrix(rows: Floats, bandwidth: float) -> Floats:
 
 
 def _with_norms(X: Floats, Y: Floats, norms: Floats) -> tuple[Floats, Floats]:
-    """Return two matrices whose product has the entries x·y + norm(x) + norm(y), for rows x of X and y of Y."""
+    """Return matrices A and B for which AB has the entries x·y + norm(x) + norm(y), for rows x of X and y of Y.
+
+    X and Y have equally many rows, and `norms` the number of each.
+    """
     ones = np.ones(len(norms))
     return np.column_stack([X, norms, ones]), np.asfortranarray(np.column_stack([Y, ones, norms])).T
 
@@ -229,15 +245,15 @@ def _with_norms(X: Floats, Y: Floats, norms: Floats) -> tuple[Floats, Floats]:
 def search_bandwidth(rows: Floats, p: Floats, u: Floats, *, unbiased: bool = False) -> float:
     """Return the bandwidth, one of five multiples of the median distance, under which ‖μ_U − μ_P‖ is largest.
 
-    `p` and `u` are the masses of the rows in the means. With few rows the noise of the means favours a narrow kernel;
-    `unbiased` leaves out the pairs of a row with itself.
+    `p` and `u` are the masses of the rows in μ_P and μ_U. With few rows the noise of the means favours a narrow kernel;
+    `unbiased` corrects that by leaving out the pairs of a row with itself.
     """
-    middle = median_distance(rows)
-    if middle == 0:
+    median = median_distance(rows)
+    if median == 0:
         raise InputError(
             "at least half of the pairs of rows are identical; pass a known source_prior, or KM2(bandwidth=…) as one."
         )
-    scaled = rows / middle
+    scaled = rows / median
     if unbiased:
         weights = np.stack([p, u], axis=1)
         diagonal = weights.T @ weights  # pairs of a row with itself, whose kernel is 1
@@ -245,29 +261,32 @@ def search_bandwidth(rows: Floats, p: Floats, u: Floats, *, unbiased: bool = Fal
         separations = products[:, 0, 0] + products[:, 1, 1] - 2 * products[:, 0, 1]
     else:
         separations = mean_products(scaled, (u - p)[:, None], _WIDTHS)[:, 0, 0]
-    return float(_WIDTHS[int(np.argmax(separations))] * middle)
+    return float(_WIDTHS[int(np.argmax(separations))] * median)
 
 
 def median_distance(rows: Floats) -> float:
     """Compute the median of the n × n matrix of distances of at most 4000 rows, with the n zeros on its diagonal."""
-    rows = _evenly_spaced(rows, _MOST)
+    rows = _evenly_spaced(rows, _MEDIAN_ROWS)
     n = len(rows)
-    middle = [(n * n - 1) // 2, n * n // 2]  # ranks of the two middle entries; the same where n² is odd
-    if n > _SORTED and (entries := _middle_entries(rows, middle)) is not None:
-        return float(np.sqrt(entries).mean())
+    ranks = [(n * n - 1) // 2, n * n // 2]  # of the two middle entries, from 0; the same where n² is odd
+    if n > _SORTED_ROWS:
+        entries = _middle_entries(rows, ranks)
+        if entries is not None:
+            return float(np.sqrt(entries).mean())
     pairs = pdist(rows, "sqeuclidean")
     # the n zeros come first, then each pair twice: the entry of rank k is the pair of rank (k − n) // 2
-    pairs.partition([max(k - n, 0) // 2 for k in middle])
-    return float(np.mean([np.sqrt(pairs[(k - n) // 2]) if k >= n else 0.0 for k in middle]))
+    pairs.partition([max(k - n, 0) // 2 for k in ranks])
+    return float(np.mean([np.sqrt(pairs[(k - n) // 2]) if k >= n else 0.0 for k in ranks]))
 
 
 def _middle_entries(rows: Floats, ranks: list[int]) -> Floats | None:
-    """Find the entries of the matrix of squared distances with these ranks, near the middle, to seven digits.
+    """Find the two entries with these ranks in the sorted matrix of squared distances of all rows, to seven digits.
 
-    A subsample gives limits around them: entries below each limit are counted, and only those between two neighbouring
-    limits are sorted. None where the wanted entries are not between the limits, or a limit is zero.
+    The ranks are neighbours near the middle. A subsample gives limits around them: entries below each limit are
+    counted, and only those between two neighbouring limits are sorted. None where the entries are not between two
+    neighbouring limits, or the lowest limit is zero.
     """
-    sample = pdist(_evenly_spaced(rows, _SORTED), "sqeuclidean")
+    sample = pdist(_evenly_spaced(rows, _SORTED_ROWS), "sqeuclidean")
     limits = np.quantile(sample, _BRACKET).clip(0, _LARGEST).astype(np.float32)
     below = np.zeros(len(limits), dtype=np.intp)
     for _, _, values, times in _squared_distances(rows):
@@ -276,7 +295,9 @@ def _middle_entries(rows: Floats, ranks: list[int]) -> Floats | None:
     if not 0 < cell < len(limits) or limits[0] == 0:
         return None
     low, high = limits[cell - 1], limits[cell]
-    between = [np.repeat(v[(v >= low) & (v < high)], times) for _, _, v, times in _squared_distances(rows)]
+    between = []
+    for _, _, values, times in _squared_distances(rows):
+        between.append(np.repeat(values[(values >= low) & (values < high)], times))
     candidates = np.concatenate(between)
     positions = [rank - int(below[cell - 1]) for rank in ranks]
     if positions[-1] >= len(candidates):  # the second one is beyond the next limit
@@ -285,9 +306,9 @@ def _middle_entries(rows: Floats, ranks: list[int]) -> Floats | None:
 
 
 def mean_products(rows: Floats, weights: Floats, widths: Floats) -> Floats:
-    """Compute inner products of the means Σ wᵢφ(xᵢ), one for each column w of the weights, to six digits.
+    """Compute the inner products ⟨μ_j, μ_k⟩ of means μ_j = Σ_i w_ij φ(x_i) under Gaussian kernels, to six digits.
 
-    Returns shape (bandwidths, columns, columns), for the bandwidths `widths`.
+    The `weights` w have shape (rows, means). Returns shape (bandwidths, means, means), for the bandwidths `widths`.
     """
     sums = np.zeros((len(widths), weights.shape[1], weights.shape[1]))
     factors = (-_LOG2_E / 2 / widths**2).astype(np.float32)  # exp(−d²/2w²) = 2^(factor·d²)
@@ -303,25 +324,27 @@ def mean_products(rows: Floats, weights: Floats, widths: Floats) -> Floats:
 
 
 def _squared_distances(rows: Floats) -> Iterator[tuple[slice, slice, NDArray[np.float32], int]]:
-    """Yield tiles of the upper half of the matrix: rows, columns, values, and how often the tile counts.
+    """Yield tiles of the upper half of the matrix of squared distances between all rows, in single precision.
 
-    For each block of rows the square on the diagonal comes first and counts once; the tiles to the right of it count
-    twice, for their mirror images too.
+    Each is two slices, of its rows and columns, its values, and how often it counts. For each block of rows the square
+    on the diagonal comes first and counts once; the tiles to the right of it count twice, for their mirror images too.
     """
     norms = np.einsum("ij,ij->i", rows, rows)
-    typical = float(np.median(pdist(_evenly_spaced(rows, _TYPICAL), "sqeuclidean")))
+    typical = float(np.median(pdist(_evenly_spaced(rows, _TYPICAL_ROWS), "sqeuclidean")))
     left, right = _with_norms(-2 * rows, rows, norms)
-    n, far = len(rows), norms.max() > _DIGITS * typical  # far from the origin, ‖x‖² + ‖y‖² − 2x·y loses digits
+    n, is_far = len(rows), norms.max() > _DIGITS * typical  # far from the origin, ‖x‖² + ‖y‖² − 2x·y loses digits
     for first in range(0, n, _BLOCK):
         block = slice(first, min(first + _BLOCK, n))
-        for columns in (block, *(slice(k, min(k + _WIDE, n)) for k in range(block.stop, n, _WIDE))):
-            squared = (
-                cdist(rows[block], rows[columns], "sqeuclidean") if far else np.dot(left[block], right[:, columns])
-            )
+        right_tiles = [slice(k, min(k + _WIDE, n)) for k in range(block.stop, n, _WIDE)]
+        for columns in [block, *right_tiles]:
+            if is_far:
+                squared = cdist(rows[block], rows[columns], "sqeuclidean")
+            else:
+                squared = np.dot(left[block], right[:, columns])
             single = np.clip(squared, 0.0, _LARGEST, out=squared).astype(np.float32)
             yield block, columns, single, 1 if columns is block else 2
 
 
 def _evenly_spaced(rows: Floats, count: int) -> Floats:
-    """Select at most `count` rows, evenly spaced."""
+    """Return at most `count` of the rows, evenly spaced from the first to the last."""
     return rows if len(rows) <= count else rows[np.linspace(0, len(rows) - 1, count).astype(int)]

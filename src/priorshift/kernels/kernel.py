@@ -25,16 +25,16 @@ from priorshift.io.scaling import Rows
 
 @dataclass(frozen=True, eq=False)
 class Strip:
-    """Consecutive rows, prepared for tiles; "far" rows have a norm too large for the fast route."""
+    """Consecutive rows, prepared for tiles; the norm of "far" rows is too large for the Gaussian kernel's fast route."""
 
     rows: NDArray[Any]  # scaled
-    weights: NDArray[Any]  # w in k(x_i, y_j) = w_i E_ij w_j
+    weights: NDArray[Any]  # w in k(x_i, y_j) = w_i E_ij w_j, with E the tile of two strips
     reach: float  # largest ‖x‖²/2 of scaled rows that are not far
-    far: Any = ()  # increasing indices of far rows, which are zero in `rows` and have the weight 1
+    far: Any = ()  # increasing positions of far rows, which are zero in `rows` and have the weight 1
     outliers: Any = ()  # values of the far rows, in double precision
 
     def all_rows(self) -> NDArray[Any]:
-        """Return all rows, with the far rows put back in place."""
+        """Return the scaled rows with the values of far rows, which are zero in `rows`."""
         if not len(self.far):
             return self.rows
         rows = self.rows.astype(np.float64)
@@ -80,10 +80,13 @@ class Kernel(Protocol):
         """Compute k(x_i, y_i), row by row."""
 
     def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
-        """Prepare consecutive rows, once for many tiles of the given type."""
+        """Prepare consecutive rows once, for many tiles of this type."""
 
     def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
-        """Fill `out` with E, k(x_i, y_j) = w_i E_ij w_j, and return True; or with k itself, and return False."""
+        """Fill `out` with E, for which k(x_i, y_j) = w_i E_ij w_j, and return True; or with k itself, and return False.
+
+        x_i and y_j are the rows of the strips A and B, and w are the weights of these.
+        """
 
 
 _PAIRED_ROWS = 64  # rows of a block in `paired` of a user's function; only the diagonal of its matrix is used
@@ -97,11 +100,11 @@ class _PlainKernel:
     stationary: ClassVar[bool] = True
 
     def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
-        """Return the rows as they are, with weights of 1."""
+        """Prepare consecutive rows for `tile`: as they are, with weights of 1."""
         return Strip(X, weights=np.ones(len(X), dtype), reach=0.0)
 
     def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
-        """Fill `out` with k(x_i, y_j) itself; False says that no weights have to be applied."""
+        """Fill `out` with k(x_i, y_j) of two strips of rows; False says that no weights have to be applied."""
         out[...] = self(A.rows, B.rows)  # type: ignore[operator]
         return False
 
@@ -207,8 +210,11 @@ class FromFunction(_PlainKernel):
 
     def paired(self, X: Floats, Y: Floats) -> Floats:
         """Compute k(x_i, y_i), row by row, as the diagonals of small matrices; empty without rows."""
-        blocks = (slice(k, k + _PAIRED_ROWS) for k in range(0, len(X), _PAIRED_ROWS))
-        return np.concatenate([np.empty(0), *(np.diagonal(self(X[block], Y[block])) for block in blocks)])
+        values = [np.empty(0)]
+        for start in range(0, len(X), _PAIRED_ROWS):
+            block = slice(start, start + _PAIRED_ROWS)
+            values.append(np.diagonal(self(X[block], Y[block])))
+        return np.concatenate(values)
 
 
 _LOG2_E = 1 / log(2)
@@ -216,7 +222,7 @@ _LOG2_E = 1 / log(2)
 # neither overflow nor lose digits: 2**1000 fits a double; in single precision an exponent of 32
 # still leaves the kernel value exact to 2e-6, and typical data stay below 5.
 _REACH = {np.dtype(np.float64): 1000.0, np.dtype(np.float32): 32.0}
-_FEW = 4  # up to one row in four may be too far out for that and is treated separately; with more, all rows are
+_FAR_ROWS = 4  # up to one row in four may be too far out for that and is treated separately; with more, all rows are
 _NOTHING = -1e4  # exponent of base 2 whose power is zero in either precision
 
 
@@ -251,19 +257,23 @@ class Gaussian(_PlainKernel):
     def strip(self, X: Floats, dtype: np.dtype[Any]) -> Strip:
         """Scale rows by √(log₂e)/h, so that k(x, y) = 2^(−‖x−y‖²/2), and compute the weights w = 2^(−‖x‖²/2).
 
-        Rows far from the origin are set aside as outliers; with many of them, the strip excludes the fast route.
+        Rows far from the origin are set aside as outliers; with many of them, an infinite `reach` excludes the fast
+        route of `tile`, whose 2^(x·y) could overflow.
         """
         rows = X * (np.sqrt(_LOG2_E) / self.bandwidth)
         half_norms = np.einsum("ij,ij->i", rows, rows) / 2  # ‖x‖²/2
         far = np.flatnonzero(half_norms > _REACH[dtype] / 2)
-        if len(far) > len(half_norms) / _FEW:
+        if len(far) > len(half_norms) / _FAR_ROWS:
             return Strip(rows, np.ones(len(half_norms), dtype), reach=np.inf)
         outliers = rows[far]
         rows[far] = half_norms[far] = 0.0
         return Strip(rows.astype(dtype), np.exp2(-half_norms).astype(dtype), float(half_norms.max()), far, outliers)
 
     def tile(self, A: Strip, B: Strip, out: NDArray[Any]) -> bool:
-        """Fill `out` with 2^(x·y) and return True, or with k itself and return False where 2^(x·y) may overflow."""
+        """Fill `out` with 2^(x·y) of the scaled rows x of A and y of B, and return True: the weights are to be applied.
+
+        Where 2^(x·y) may overflow, fill it with k(x, y) itself and return False.
+        """
         # exp(−‖x−y‖²/2h²) = w_x · 2^(x·y) · w_y: the norms cost nothing, since the weights enter the sums.
         # (Base 2, because numpy's exp2 is faster than its exp.)
         if A.reach + B.reach <= _REACH[out.dtype]:
@@ -276,7 +286,10 @@ class Gaussian(_PlainKernel):
 
 
 def _place_outliers(A: Strip, B: Strip, out: NDArray[Any]) -> None:
-    """Write the exponents of pairs with far rows into `out`; two far rows may be close to each other."""
+    """Write the exponents of the pairs with far rows into `out`, which holds x·y of all scaled rows x of A and y of B.
+
+    Far rows have the weight 1, so that the exponent has their norm; that of two far rows is −‖x−y‖²/2.
+    """
     if len(A.far):
         out[A.far] = _exponents(A.outliers, B.rows)
     if len(B.far):
@@ -286,7 +299,7 @@ def _place_outliers(A: Strip, B: Strip, out: NDArray[Any]) -> None:
 
 
 def _exponents(outliers: Floats, rows: NDArray[Any]) -> Floats:
-    """Compute x·y − ‖x‖²/2 for outliers x, whose weight is 1, and rows y; bounded from below."""
+    """Compute the exponents x·y − ‖x‖²/2 for outliers x, whose weight is 1, and scaled rows y; bounded from below."""
     half_norms = np.einsum("ij,ij->i", outliers, outliers) / 2
     return np.maximum(outliers @ rows.T.astype(np.float64) - half_norms[:, None], _NOTHING)
 
@@ -353,7 +366,10 @@ def make_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats, featur
 
 
 def _check_own_kernel(kernel: Any, bandwidth: str | float, rows: Rows | Floats) -> Kernel:
-    """Check a kernel object or a function k(X, Y) that a user passed, on some rows; return it as a kernel."""
+    """Check a kernel object, or a function k(X, Y) on some of the rows, that a user passed; return it as a kernel.
+
+    `bandwidth` must be "dimension", the default, since such a kernel has its own.
+    """
     if isinstance(kernel, type) or not callable(kernel):
         raise InputError(
             f"kernel is {kernel!r}, but it must be one of {', '.join(map(repr, KERNELS))}, a kernel such as "

@@ -141,7 +141,7 @@ def test_a_search_that_begins_at_one_goes_on(pivots, monkeypatch):
     root = made.find_slope(wanted).ratio
     if not pivots:
         monkeypatch.setattr("priorshift.hull.hull.Hull._pivot", lambda *_, **__: None)
-    found = made.find_slope_from(1 + 1e-7, made.first, wanted, 100.0, None)
+    found = made.find_slope_from(1 + 1e-7, made.first_face, wanted, 100.0, None)
     assert found.ratio == pytest.approx(root, rel=1e-3)
 
 
@@ -152,7 +152,7 @@ def test_points_that_pull_most_are_enough(features):
     made = hull(s.positive, s.unlabeled)
     wanted = 0.3 * made.separation
     quick = made.find_slope(wanted)
-    tight = made.find_slope_from(1.3, made.first, wanted, 100.0, 1e-8)
+    tight = made.find_slope_from(1.3, made.first_face, wanted, 100.0, 1e-8)
     assert quick.converged
     assert 1 - 1 / quick.ratio == pytest.approx(1 - 1 / tight.ratio, abs=2e-4)
 

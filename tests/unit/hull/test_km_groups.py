@@ -128,7 +128,7 @@ def test_influence_is_the_change_when_a_row_counts_more_in_its_mean(sample):
         moved.aa, moved.ap, moved.pp = aa, ap, pp
         begin = moved.project(1.05, tolerance=1e-6).distance
         threshold = 0.8 * begin / 0.05 + 0.2 * np.sqrt(aa)
-        return 1 - 1 / moved.find_slope_from(km2.ratio_, hull.first, threshold, 100.0, 1e-6).ratio
+        return 1 - 1 / moved.find_slope_from(km2.ratio_, hull.first_face, threshold, 100.0, 1e-6).ratio
 
     order = np.argsort(km2.prior_influence_)  # the rows that move it most, and some between
     scaled = (sample.X - sample.unlabeled.mean(axis=0)) / sample.unlabeled.std(axis=0)
