@@ -25,7 +25,7 @@ from priorshift.io.scaling import Rows
 
 @dataclass(frozen=True, eq=False)
 class Strip:
-    """Consecutive rows, prepared for tiles; the norm of "far" rows is too large for the Gaussian kernel's fast route."""
+    """Consecutive rows, prepared for tiles; "far" rows have a norm too large for the Gaussian kernel's fast route."""
 
     rows: NDArray[Any]  # scaled
     weights: NDArray[Any]  # w in k(x_i, y_j) = w_i E_ij w_j, with E the tile of two strips
