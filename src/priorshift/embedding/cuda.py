@@ -200,28 +200,25 @@ def _gaussian_sums(torch: Any, kernel: Gaussian, x: Any, y: Any, v: Any, w: Any)
 
     def exponents(rows: Any, weights: Any) -> Any:
         """Compute −‖x‖²/2 of each scaled row x, and the same plus log₂ of the row's weight."""
-        half_norms = -((rows * scale) ** 2).sum(dim=1) / 2
-        return half_norms, half_norms if weights is None else half_norms + torch.log2(weights.clamp(min=_LEAST_WEIGHT))
+        power = -((rows * scale) ** 2).sum(dim=1) / 2
+        return power, power if weights is None else power + torch.log2(weights.clamp(min=_LEAST_WEIGHT))
 
-    (x_norms, x_exponents), (y_norms, y_exponents) = (
-        exponents(x, v),
-        (exponents(x, v) if y is None else exponents(y, w)),
-    )
-    far_x, far_y = x_norms < -_FAR, y_norms < -_FAR
+    (x_power, x_exponent), (y_power, y_exponent) = exponents(x, v), (exponents(x, v) if y is None else exponents(y, w))
+    far_x, far_y = x_power < -_FAR, y_power < -_FAR
     if max(float(far_x.double().mean()), float(far_y.double().mean())) > _FAR_SHARE:
         return _tiled_sums(torch, kernel, x, x if y is None else y, v, w)
     if y is None and not bool(far_x.any()):
-        row_sums, column_sums = fused_sums(x * scale, None, x_exponents, None)
+        row_sums, column_sums = fused_sums(x * scale, None, x_exponent, None)
         row_sums = column_sums = _without_own_weight(row_sums, v)
         return row_sums, column_sums
     other = x if y is None else y
     near_x, near_y = ~far_x, ~far_y
-    near_rows, near_columns = fused_sums(
-        x[near_x] * scale, other[near_y] * scale, x_exponents[near_x], y_exponents[near_y]
+    near_row_sums, near_column_sums = fused_sums(
+        x[near_x] * scale, other[near_y] * scale, x_exponent[near_x], y_exponent[near_y]
     )
-    row_sums, column_sums = torch.zeros_like(x_norms), torch.zeros_like(y_norms)
-    row_sums[near_x] = _without_own_weight(near_rows, None if v is None else v[near_x])
-    column_sums[near_y] = _without_own_weight(near_columns, None if w is None else w[near_y])
+    row_sums, column_sums = torch.zeros_like(x_power), torch.zeros_like(y_power)
+    row_sums[near_x] = _without_own_weight(near_row_sums, None if v is None else v[near_x])
+    column_sums[near_y] = _without_own_weight(near_column_sums, None if w is None else w[near_y])
     # pairs that are left: far rows of x with all rows of y, and near rows of x with far rows of y
     for x_mask, y_mask in ((far_x, torch.ones_like(far_y)), (near_x, far_y)):
         if bool(x_mask.any()) and bool(y_mask.any()):

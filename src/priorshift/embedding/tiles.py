@@ -134,11 +134,11 @@ class _Plan:
         """Divide the rows of X into blocks and parts, and those of Y into strips, prepared here if they are few."""
         self.kernel, self.X, self.Y, self.symmetric, self.dtype = kernel, X, Y, symmetric, dtype
         # a quarter of the rows, rounded up to whole strips: at least four blocks, if there are enough rows
-        quarter = -(-len(X) // (4 * _COLUMNS)) * _COLUMNS
-        blocks = _slices(len(X), min(_ROWS, quarter))
+        height = min(_ROWS, -(-len(X) // (4 * _COLUMNS)) * _COLUMNS)
+        blocks = [slice(k, min(k + height, len(X))) for k in range(0, len(X), height)]
         parts = min(_PARTS, len(blocks), max(2, _COLUMN_SUMS // len(Y)))
         self.parts = [blocks[k::parts] for k in range(parts)]
-        self.columns = _slices(len(Y), _COLUMNS)
+        self.columns = [slice(k, min(k + _COLUMNS, len(Y))) for k in range(0, len(Y), _COLUMNS)]
         self.thread = threading.local()
         fits_cache = len(Y) * Y.X.shape[1] * dtype.itemsize <= _CACHE
         # prepared strips by their first column; empty if they are prepared anew for each block of rows
@@ -182,8 +182,3 @@ class _Plan:
         """Prepare the strip of these rows of Y, stored so that the matrix product reads its transpose fastest."""
         strip = self.kernel.strip(self.Y[columns], self.dtype)
         return replace(strip, rows=np.asfortranarray(strip.rows))
-
-
-def _slices(n: int, step: int) -> list[slice]:
-    """Cut n rows into slices of `step` rows; the last may be shorter."""
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]

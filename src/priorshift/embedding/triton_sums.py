@@ -178,11 +178,9 @@ class _Rows(NamedTuple):
         factor = torch.zeros(size, dtype=torch.float32, device=X.device)
         factor[:n] = exact
         if tile.is_joined:
-            matrix = _join_padded([high, high, low, *ones], size, tile.inner)
+            matrix = _pad([high, high, low, *ones], size, tile.inner)
             return cls(matrix, matrix, factor, exact, n)
-        return cls(
-            _join_padded([high, *ones], size, tile.inner), _join_padded([low], size, tile.inner), factor, exact, n
-        )
+        return cls(_pad([high, *ones], size, tile.inner), _pad([low], size, tile.inner), factor, exact, n)
 
 
 class _Columns(NamedTuple):
@@ -209,11 +207,11 @@ class _Columns(NamedTuple):
         rounded = (exponent_halves.double().sum(dim=1) if is_in_product else single.double())[:n]
         exact = torch.exp2(exponent - rounded)
         parts = [high, low, high] if tile.is_joined else [high]
-        matrix = _join_padded(parts, size, tile.inner)
+        matrix = _pad(parts, size, tile.inner)
         if is_in_product:
             place = sum(part.shape[1] for part in parts)
             matrix[:, place : place + _ONES] = exponent_halves
-        low_matrix = matrix if tile.is_joined else _join_padded([low], size, tile.inner)
+        low_matrix = matrix if tile.is_joined else _pad([low], size, tile.inner)
         return cls(matrix, low_matrix, single, torch.exp2(middle), exact, n)
 
 
@@ -223,7 +221,7 @@ def _split_halves(values: Any) -> tuple[Any, Any]:
     return high, (values - high).half()
 
 
-def _join_padded(parts: list[Any], size: int, inner: int) -> Any:
+def _pad(parts: list[Any], size: int, inner: int) -> Any:
     """Join matrices of equally many rows side by side in a matrix of shape (size, inner), padded with zeros."""
     n, place = len(parts[0]), 0
     matrix = torch.zeros(size, inner, dtype=torch.half, device=parts[0].device)

@@ -278,24 +278,17 @@ class Gaussian(_PlainKernel):
         # (Base 2, because numpy's exp2 is faster than its exp.)
         if A.reach + B.reach <= _REACH[out.dtype]:
             np.dot(A.rows, B.rows.T, out=out)
-            _place_outliers(A, B, out)
+            # far rows, which are zero in `rows`, have the weight 1: the exponents of their pairs contain their norms
+            if len(A.far):
+                out[A.far] = _exponents(A.outliers, B.rows)
+            if len(B.far):
+                out[:, B.far] = _exponents(B.outliers, A.rows).T
+            if len(A.far) and len(B.far):  # which may be close to each other
+                out[np.ix_(A.far, B.far)] = np.maximum(cdist(A.outliers, B.outliers, "sqeuclidean") / -2, _NOTHING)
             np.exp2(out, out=out)
             return True
         out[...] = np.exp2(cdist(A.all_rows(), B.all_rows(), "sqeuclidean") / -2)
         return False
-
-
-def _place_outliers(A: Strip, B: Strip, out: NDArray[Any]) -> None:
-    """Write the exponents of the pairs with far rows into `out`, which holds x·y of all scaled rows x of A and y of B.
-
-    Far rows have the weight 1, so that the exponent has their norm; that of two far rows is −‖x−y‖²/2.
-    """
-    if len(A.far):
-        out[A.far] = _exponents(A.outliers, B.rows)
-    if len(B.far):
-        out[:, B.far] = _exponents(B.outliers, A.rows).T
-    if len(A.far) and len(B.far):
-        out[np.ix_(A.far, B.far)] = np.maximum(cdist(A.outliers, B.outliers, "sqeuclidean") / -2, _NOTHING)
 
 
 def _exponents(outliers: Floats, rows: NDArray[Any]) -> Floats:
