@@ -48,17 +48,17 @@ class NearestPoint:
 
 
 class Hull:
-    """The hull of points, and the line through μ_P and μ_U.
-
-    K is the positive definite Gram matrix of the points; p and a are the weights of μ_P and of μ_U − μ_P on them. Where
-    the points are not the rows, `at_rows` holds ⟨φ(x), point⟩, of shape (rows, points).
-    """
+    """The convex hull of N points, and the line u(λ) = λμ_U + (1−λ)μ_P through μ_P and μ_U."""
 
     def __init__(self, K: Floats, p: Floats, a: Floats, at_rows: Floats | None = None) -> None:
-        """Compute the products Ka and Kp and the norms ⟨a, a⟩, ⟨a, p⟩ and ⟨p, p⟩, which all searches use."""
+        """Compute the products of the points with the line u(λ) = λa + p, which all searches for the nearest point use.
+
+        K is the positive definite Gram matrix of the points; p and a are the weights of μ_P and of μ_U − μ_P on them.
+        Where the points are not the rows, `at_rows` holds ⟨φ(x), point⟩, of shape (rows, points).
+        """
         self.K, self.p, self.a, self.at_rows = K, p, a, at_rows
         Ka, Kp = K @ a, K @ p
-        # right-hand sides of the systems on faces, shape (N, 3)
+        # right-hand sides of the linear systems for the weights on a face, shape (N, 3)
         self.right = np.stack([Ka, Kp, np.ones(len(K))], axis=1)
         self.aa, self.ap, self.pp = float(a @ Ka), float(a @ Kp), float(p @ Kp)
         self.separation = sqrt(max(self.aa, 0.0))  # ‖a‖, the slope that d(λ) approaches
@@ -66,14 +66,14 @@ class Hull:
         self.contains_line = True  # whether a and p are weights on these points
 
     def restrict(self, points: Index) -> Hull:
-        """Return the hull of some of the points, given by number; the moving point u(λ) stays the same."""
+        """Return the hull of the points with these numbers; the moving point u(λ) = λa + p stays the same."""
         part = copy(self)
         # a and p are not weights on these points; only the products of `right` are valid
         part.K, part.right, part.contains_line = self.K[np.ix_(points, points)], self.right[points], False
         return part
 
     def values(self, weights: Floats) -> Floats:
-        """Compute ⟨f, φ(x)⟩ at all rows x, with f the sum of the points times these weights, shape (N,)."""
+        """Compute ⟨f, φ(x)⟩ at all rows x, for f = Σ weight·point, with φ the kernel's feature map."""
         # without `at_rows` the points are the rows
         return _symmetric_product(self.K, weights) if self.at_rows is None else self.at_rows @ weights
 
@@ -166,7 +166,7 @@ class Hull:
             face = _Face(self, Z)
             ratio_step = 0.0
             if slope is not None:
-                # d² and ⟨a, w⟩ at this λ, from their polynomials on the face
+                # d² and ⟨a, u − v⟩ at this λ, from their polynomials on the face
                 (i0, i1), (s0, s1, s2) = face.inner, face.squared
                 squared, inner = max(s0 + ratio * (s1 + ratio * s2), 0.0), i0 + ratio * i1
                 new_ratio = _next_ratio(ratio, slope, squared, inner, face.curvature, largest)
@@ -272,14 +272,15 @@ class Hull:
         """Compute the allowed gap of ½d² to its minimum, at λ = `ratio`.
 
         It is tolerance·d² and rounding; without a tolerance, the one that leaves 1 − 1/λ exact to about 1e-4. `squared`
-        is d² and `inner` is ⟨a, w⟩, so that the slope d′ is inner/d; `curvature` is d·d″ + d′².
+        is d² and `inner` is ⟨a, u − v⟩, so that the slope d′ is inner/d; `curvature` is d·d″ + d′².
         """
         squared = max(squared, 0.0)
         if not tolerance:
-            slope, tolerance = inner / sqrt(squared) if squared > 0 else 0.0, 1e-8
+            tolerance = 1e-8
+            slope = inner / sqrt(squared) if squared > 0 else 0.0
             if slope > 0:  # an error of the slope is divided by d″
-                second = max(curvature - slope**2, 0.0) / sqrt(squared)  # d″
-                tolerance = min(1e-3, max(1e-4 * second * ratio**2 / slope, 1e-8))
+                second_derivative = max(curvature - slope**2, 0.0) / sqrt(squared)
+                tolerance = min(1e-3, max(1e-4 * second_derivative * ratio**2 / slope, 1e-8))
         return tolerance * squared + _ROUNDING * self.aa
 
     def _nearest_point(
@@ -308,13 +309,14 @@ class _Face:
         s = Z.sum(axis=0)
         # multiples of Z[:, 2] = K_FF⁻¹1 make the weights v1 add up to 0 and v0 to 1
         self.v1, self.v0 = Z[:, 0] - s[0] / s[2] * Z[:, 2], Z[:, 1] - (s[1] - 1) / s[2] * Z[:, 2]
-        # c·v with c = Ku = λKa + Kp is a polynomial of λ, and so is η; on the face Kv = c − η, so d² = u·c − v·c − η
+        # on the face Kv = c − η, with c = Ku = λKa + Kp and η the multiplier of Σv = 1, so d² = u·c − v·c − η;
+        # c·v and η are polynomials of λ
         (a1, p1), (a0, p0) = self.v1 @ hull.right[:, :2], self.v0 @ hull.right[:, :2]
-        linear = hull.aa - float(a1)
-        self.curvature = max(linear, 0.0)
-        self.inner = hull.ap - float(a0), linear  # coefficients of ⟨a, w⟩
+        curvature = hull.aa - float(a1)  # ‖Πa‖², with Π the projection orthogonal to the face
+        self.curvature = max(curvature, 0.0)
+        self.inner = hull.ap - float(a0), curvature
         constant = hull.pp - float(p0 + (s[1] - 1) / s[2])
-        self.squared = constant, 2 * hull.ap - float(a0 + p1 + s[0] / s[2]), linear  # coefficients of d²
+        self.squared = constant, 2 * hull.ap - float(a0 + p1 + s[0] / s[2]), curvature
 
 
 def _next_ratio(ratio: float, slope: float, squared: float, inner: float, curvature: float, largest: float) -> float:
@@ -386,7 +388,8 @@ class FaceSolver:
 
         None where a new factor is cheaper, or the border is singular. A point that was added borders the factorised
         matrix LLᵀ with its column of K, one that was removed with a unit vector, which makes its weight zero. With
-        W = L⁻¹ border, the Schur complement of the border is S = (K of the added points, else 0) − WᵀW.
+        W = L⁻¹ border and t = L⁻¹ right, the Schur complement of the border is S = (K of the added points, else 0) −
+        WᵀW.
         """
         added, removed = np.flatnonzero(free & ~self.inside), np.flatnonzero(self.inside & ~free)
         border = [*added.tolist(), *removed.tolist()]
@@ -400,12 +403,13 @@ class FaceSolver:
             Z[self.F] = _solve_lower(self.L, self.t, trans="T")
             return Z
         columns = np.array([self.column[i] for i in border])
-        k = len(added)
+        k = len(added)  # the added points come first in the border
         S = -self.gram[np.ix_(columns, columns)]
         S[:k, :k] += self.K[np.ix_(added, added)]
         right = np.zeros((len(columns), self.right.shape[1]))
         right[:k] = self.right[added]
         W = self.W[:, columns]
+        # y are the weights of the added points, then the multipliers of the removed ones
         _, _, y, failed = lapack.dsysv(S, right - W.T @ self.t, lower=1)
         if failed:
             return None
@@ -415,7 +419,7 @@ class FaceSolver:
         return Z
 
     def _extend_border(self, new: Index) -> None:
-        """Add a column L⁻¹b to W, and to WᵀW, for each new bordering point.
+        """Add a column L⁻¹b to W, and to WᵀW, for each new bordering point; L is the Cholesky factor of the face F.
 
         b is a unit vector for a point inside the factorised face, and the point's column of K for one outside it.
         """

@@ -76,7 +76,7 @@ class HullSample:
         return cls(rows, source.labeled[rows], _normalize(p[rows]), _normalize(u[rows]))
 
     def take(self, index: Index) -> HullSample:
-        """Select rows by their position in this sample."""
+        """Return the sample of the rows at these positions; their masses are not rescaled."""
         return HullSample(self.rows[index], self.labeled[index], self.p[index], self.u[index])
 
     def subsample(self, count: int, rng: np.random.Generator) -> HullSample:
@@ -96,8 +96,8 @@ class HullSample:
         weights[labeled] = len(labeled) / labeled_count
         weights[unlabeled] = len(unlabeled) / unlabeled_count
         index.sort()
-        drawn, weights = self.take(index), weights[index]
-        return HullSample(drawn.rows, drawn.labeled, _normalize(drawn.p * weights), _normalize(drawn.u * weights))
+        p, u = _normalize(self.p[index] * weights[index]), _normalize(self.u[index] * weights[index])
+        return HullSample(self.rows[index], self.labeled[index], p, u)
 
 
 def _normalize(masses: Floats) -> Floats:
@@ -236,7 +236,7 @@ def gram_matrix(rows: Floats, bandwidth: float) -> Floats:
 def _with_norms(X: Floats, Y: Floats, norms: Floats) -> tuple[Floats, Floats]:
     """Return matrices A and B for which AB has the entries x·y + norm(x) + norm(y), for rows x of X and y of Y.
 
-    X and Y have equally many rows, and `norms` the number of each.
+    X and Y have equally many rows; `norms` are those of the rows of X, and of the rows of Y.
     """
     ones = np.ones(len(norms))
     return np.column_stack([X, norms, ones]), np.asfortranarray(np.column_stack([Y, ones, norms])).T
