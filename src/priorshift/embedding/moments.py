@@ -142,7 +142,7 @@ class _Accumulator:
 
 
 def _blocks(parts: Iterable[Weighted], size: int) -> Iterator[Weighted]:
-    """Cut parts into blocks of at most `size` rows with their weights."""
+    """Cut each part, rows and their weights, into blocks of at most `size` rows; weights of None stay None."""
     for rows, weights in parts:
         for k in range(0, len(rows), size):
             yield rows[k : k + size], None if weights is None else weights[k : k + size]
@@ -252,18 +252,18 @@ class _Influence(NamedTuple):
 def _influence(M: Floats, sample: FeatureMoments, parts: Sequence[_Rows]) -> list[_Influence]:
     """Return the influence of each part of a sample's rows on the inner products of its mean with the three means M.
 
-    Without self-pairs, the three means at a row z are (Mz − own)/(1 − own); they are centred at their mean over the
-    sample. `sample` has the moments of all parts together.
+    Without its self-pairs, of mass `own`, the three means at a row z are (Mz − own)/(1 − own); centred at their
+    mean over the sample. `sample` has the moments of all parts together.
     """
     noise_products, total = [], np.zeros(3)
-    for rows, own, noise in parts:
+    for moments, own, noise in parts:
         # expected product of the noise in the rows' mean and the same noise in the three means
-        noise_product = len(rows.total) * noise * rows.noise / rows.weight
+        noise_product = len(moments.total) * noise * moments.noise / moments.weight
         noise_products.append(noise_product)
-        total += rows.weight * ((M @ rows.mean - noise_product - own) / (1 - own))
+        total += moments.weight * ((M @ moments.mean - noise_product - own) / (1 - own))
     mean = total / sample.weight
     correction = np.sqrt(sample.size / max(sample.size - 1, 1))  # √(n/(n−1)), for a spread about the sample's own mean
     return [
-        _Influence(rows, M, noise_product, own + (1 - own) * mean, correction / (sample.weight * (1 - own)))
-        for (rows, own, _), noise_product in zip(parts, noise_products, strict=True)
+        _Influence(moments, M, noise_product, own + (1 - own) * mean, correction / (sample.weight * (1 - own)))
+        for (moments, own, _), noise_product in zip(parts, noise_products, strict=True)
     ]

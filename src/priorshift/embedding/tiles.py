@@ -64,7 +64,7 @@ def kernel_sums(
             a, b = (A.weights, B.weights) if has_weights else (ones[: len(E)], ones[: E.shape[1]])
             weighted_b = b if Y_weights is None else b * Y_weights[columns]
             row_sums[parity, rows] += a.astype(np.float64) * (E @ weighted_b)
-            if above:
+            if above:  # the first rows of the tile, which enter the column sums
                 weighted_a = a if X_weights is None else a * X_weights[rows]
                 column_sums[part, columns] += b.astype(np.float64) * (weighted_a[:above] @ E[:above])
 
