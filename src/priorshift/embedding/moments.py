@@ -252,7 +252,7 @@ class _Influence(NamedTuple):
 def _influence(M: Floats, sample: FeatureMoments, parts: Sequence[_Rows]) -> list[_Influence]:
     """Return the influence of each part of a sample's rows on the inner products of its mean with the three means M.
 
-    Without its self-pairs, of mass `own`, the three means at a row z are (Mz − own)/(1 − own); centred at their
+    Without its self-pairs, of mass `own`, the three means at a row z are (Mz − own)/(1 − own), centred at their
     mean over the sample. `sample` has the moments of all parts together.
     """
     noise_products, total = [], np.zeros(3)
