@@ -67,9 +67,9 @@ def _sum_from_registers(
 ):  # fmt: skip
     """Sum the kernel values of a block of rows and a strip of columns, while the rows stay in registers.
 
-    Writes Σ_y 2^(x·y + exponent(y)) to row_sums[strip, row] and, if `sum_columns`, Σ_x factor(x)·2^(x·y + exponent(y))
-    to column_sums[block, column]. Y_high contains the exponents of the columns. M and N are the padded numbers of rows
-    and columns; `strip` is the number of columns in a strip.
+    Writes the sum over the columns y of 2^(<x, y> + exponent(y)) to row_sums[strip, row] and, if `sum_columns`, the sum
+    over the rows x of factor(x) * 2^(<x, y> + exponent(y)) to column_sums[block, column]. Y_high contains the exponents
+    of the columns. M and N are the padded numbers of rows and columns; `strip` is the number of columns in a strip.
     """
     block, part = tl.program_id(0), tl.program_id(1)
     at = block * rows + tl.arange(0, rows)  # numbers of the block's rows
@@ -102,9 +102,9 @@ def _sum_in_pieces(
 ):  # fmt: skip
     """Sum the kernel values of a block of rows and a strip of columns, for rows that are too long for registers.
 
-    Writes the same sums as `_sum_from_registers`: Σ_y 2^(x·y + exponent(y)) to row_sums[strip, row] and, if
-    `sum_columns`, Σ_x factor(x)·2^(x·y + exponent(y)) to column_sums[block, column]. M and N are the padded numbers of
-    rows and columns; `strip` is the number of columns in a strip. The inner dimension is read in pieces.
+    Writes the sum over the columns y of 2^(<x, y> + exponent(y)) to row_sums[strip, row] and, if `sum_columns`, the sum
+    over the rows x of factor(x) * 2^(<x, y> + exponent(y)) to column_sums[block, column]. The inner dimension is read
+    in pieces. M and N are the padded numbers of rows and columns; `strip` is the number of columns in a strip.
     """
     block, part = tl.program_id(0), tl.program_id(1)
     at = block * rows + tl.arange(0, rows)  # numbers of the block's rows
