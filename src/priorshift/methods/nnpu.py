@@ -136,15 +136,15 @@ class NNPUClassifier(PUClassifier):
             estimated = estimate_source_prior(self.source_prior, source, self.random_state)
             self.prior_ = max(estimated.value, LEAST_PRIOR)
         folds = min(self.folds, *source.sizes)
-        fold = source.deal_folds(folds, rng)  # number of each row's fold
+        fold_of_row = source.deal_folds(folds, rng)  # numbers from 0 to folds − 1
         risk = non_negative(torch, self.prior_, self.loss)
         networks, risk_curves = [], []
         P_outputs, U_outputs = np.empty(len(source.positive)), np.empty(len(source.population))  # each row held out
         for k in range(folds):
-            split = Split.from_source(rows, source, fold == k)
+            split = Split.from_source(rows, source, fold_of_row == k)
             network, risk_by_epoch = train(risk, split, self, rng, f"nnPU {k + 1}/{folds}")
-            P_outputs[fold[source.positive] == k] = network(split.held_positive)
-            U_outputs[fold[source.population] == k] = network(split.held_unlabeled)
+            P_outputs[fold_of_row[source.positive] == k] = network(split.held_positive)
+            U_outputs[fold_of_row[source.population] == k] = network(split.held_unlabeled)
             networks.append(network)
             risk_curves.append(np.array(risk_by_epoch))
         self.calibration_ = calibrate(P_outputs, U_outputs, self.prior_)

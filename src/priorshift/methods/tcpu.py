@@ -246,12 +246,13 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         if estimate.interval is None or not np.isfinite(estimate.standard_error) or embeddings.influence is None:
             return estimate, None
         source = self._kernel_fit.source
-        # Influence of each row on R, in the order of the sample's rows. Summed over the rows of an observation, the
-        # squares add up to the variance of R.
+        # Influence of each row of P, of U and of T on R: three arrays of shape (rows of the sample,), in the order of
+        # its rows. The influence of an observation is the sum over its rows, and their squares add up to Var(R).
         P_influence, U_influence, T_influence = intervals.ratio_influence(embeddings)
-        # Number of each target row's observation. The source's observations come first, from 0 to observations − 1.
+        # Number of the observation of each target row. Those of the source are numbered 0 to source.observations − 1.
         observation = source.sample(target).observation
         is_shared = observation < source.observations  # rows of the target whose group is also in the source
+        # sums by number: of rows in groups of the source, shape (source.observations,), and of the target's other rows
         shared_influence = np.bincount(observation[is_shared], T_influence[is_shared], source.observations)
         own_influence = np.bincount(observation[~is_shared], T_influence[~is_shared])
         if prior_influence is None:
