@@ -325,8 +325,9 @@ def _read_arrays(
     That the arrays' sizes add up to the bytes in the file is checked before memory is allocated.
     """
     if metadata["kind"] not in kinds:
-        received, expected = _with_article(metadata["kind"][:40]), " or ".join(map(_with_article, kinds))
-        raise InputError(f"{name} holds {received}, but {expected} is expected; pass another file.")
+        kind, expected = metadata["kind"][:40], " or ".join(f"a {kind}" for kind in kinds)
+        printable = kind if kind.isprintable() else ascii(kind)
+        raise InputError(f"{name} holds a {printable}, but {expected} is expected; pass another file.")
     available = size - file.tell() - _CHECKSUM_BYTES
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {}  # dtype and shape of each array, in the order of the file
     impossible = _damaged(name, "its header describes an impossible array")
@@ -358,11 +359,6 @@ def _describes_array(entry: Any, available: int) -> bool:
         return False
     # `type(…) is int`, because True is an instance of int
     return all(type(length) is int and 0 <= length <= available for length in entry["shape"])
-
-
-def _with_article(kind: str) -> str:
-    """Return a kind for a message, such as "a sketch"; characters that cannot be printed are escaped."""
-    return f"a {kind if kind.isprintable() else ascii(kind)}"
 
 
 def _damaged(name: str, reason: str) -> InputError:

@@ -48,7 +48,7 @@ from priorshift.warning_records import warn
 
 _CHUNKS_AT_A_TIME = 4  # between two checkpoints: while one is added up, the next is read
 _SIGNIFICANT = 3.0  # standard errors below zero that are not due to chance
-_VARIANCE_FACTOR = 4.0  # n Var(s²)/s⁴ of a sample variance s²: 2 for normal values, and rarely above this
+_KURTOSIS = 4.0  # n Var(s²)/s⁴ of a sample variance s²: 2 for normal values, and rarely above this
 
 _ROUNDING = 1e-9  # relative error of a sum over many rows
 _LEAST_SUM, _LARGEST_SUM = 1e-150, 1e150  # limits of sums of weights, and of their squares
@@ -419,10 +419,8 @@ def _warn_if_swapped(positive: FeatureMoments, unlabeled: FeatureMoments, prior:
     """
     if any(sample.noise or sample.is_weighted for sample in (positive, unlabeled)):
         return
-    if (
-        _excess_variance(positive, unlabeled, prior) < -_SIGNIFICANT
-        and _excess_variance(unlabeled, positive, prior) > -1
-    ):
+    as_labelled, as_swapped = _excess_variance(positive, unlabeled, prior), _excess_variance(unlabeled, positive, prior)
+    if as_labelled < -_SIGNIFICANT and as_swapped > -1:
         warn(
             "Positives and unlabelled rows look swapped: the unlabelled rows vary less than a population with a share "
             f"of {prior:.3g} positives does, while the reverse fits. Check which sketch is which.",
@@ -437,17 +435,13 @@ def _excess_variance(positive: FeatureMoments, unlabeled: FeatureMoments, prior:
     chance. Without a standard error the result is 0.
     """
     P, U = positive, unlabeled
-    a = U.mean - P.mean
+    a = U.mean - P.mean  # coefficients of h
     var_P, var_U = (
         max(float(a @ sample.product @ a) / sample.rows - float(a @ sample.mean) ** 2, 0.0) for sample in (P, U)
     )
     bias = sum((1 - float(sample.mean @ sample.mean)) / sample.rows for sample in (P, U))  # of ‖a‖², since ‖z‖ = 1
-    D, odds = max(float(a @ a) - bias, 0.0), prior / (1 - prior)
+    D, odds = max(float(a @ a) - bias, 0.0), prior / (1 - prior)  # D = E_U h − E_P h = ‖a‖²
     D_error = 2 * sqrt(var_P / P.rows + var_U / U.rows)
-    errors = (
-        sqrt(_VARIANCE_FACTOR / U.rows) * var_U,
-        sqrt(_VARIANCE_FACTOR / P.rows) * prior * var_P,
-        2 * odds * D * D_error,
-    )
-    error = sqrt(sum(term**2 for term in errors))
+    errors = sqrt(_KURTOSIS / U.rows) * var_U, sqrt(_KURTOSIS / P.rows) * prior * var_P, 2 * odds * D * D_error
+    error = sqrt(sum(term**2 for term in errors))  # of the three terms below, as if they were independent
     return (var_U - prior * var_P - odds * D**2) / error if error > 0 else 0.0
