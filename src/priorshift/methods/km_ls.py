@@ -81,6 +81,7 @@ class KM2LS(TargetPriorEstimator):
         """Store the labelled positives; shared rows do not matter, since U is not used."""
         self._positive = source.rows[source.positive]
         self._weights = None if source.weights is None else source.weights[source.positive]
+        # number of each positive's group; None without groups
         self._observation = None if source.groups is None else source.observation[source.positive]
         self._unlabeled = source.sizes[1]
         self._km2_seed = self._seed(rng)

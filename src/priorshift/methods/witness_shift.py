@@ -257,8 +257,8 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         """
         if self.source_prior is None:
             names = ("model", "repeats", "folds", "scenario", "standardize", "max_rows", "fit_rows", "random_state")
-            prior = MixturePrior(**{name: getattr(self, name) for name in names}).fit_scores(source, self.scored_)
-            return EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, audited=prior.audit_)
+            mixture = MixturePrior(**{name: getattr(self, name) for name in names}).fit_scores(source, self.scored_)
+            return EstimatedPrior(mixture, mixture.prior_, None, mixture.prior_distribution_, audited=mixture.audit_)
         if self._audit is None:
             return estimate_source_prior(self.source_prior, source, self.random_state)
         with suppress_warnings(WeakSeparationWarning):  # the audit narrows what the estimator leaves open
@@ -280,17 +280,16 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         self._audit = None
         self._sizes, self._few_positives = source.sizes, source.positive.rows < FEW_POSITIVES
         self._count_witness, self._source_counts = source.witness, source
-        estimated = None
+        self._estimated = None
         if not is_known(self.source_prior):
             if self.source_prior is not None:
                 raise InputError(
                     f"{type(self.source_prior).__name__} needs the rows of the source, but they were counted; pass "
                     "source_prior as a number, a range or a distribution, or leave it out."
                 )
-            prior = MixturePrior(scenario=self.scenario)
-            prior.fit_counts(source.posterior_counts, source.law, source.km2_prior, source.sizes)
-            estimated = EstimatedPrior(prior, prior.prior_, influence=None, distribution=prior.prior_distribution_)
-        self._estimated = estimated
+            mixture = MixturePrior(scenario=self.scenario)
+            mixture.fit_counts(source.posterior_counts, source.law, source.km2_prior, source.sizes)
+            self._estimated = EstimatedPrior(mixture, mixture.prior_, None, mixture.prior_distribution_)
         warn_of_few_positives(source.positive.rows, float(source.positive.rows))
         self._settings = self.get_params()
         self._layout = None
@@ -301,8 +300,8 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         with one_blas_thread():
             test = self._count_witness.test(target)
         curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
-        source = self._source_counts
-        evidence = WitnessEvidence(source.population.counts, target.counts, *source.law, scores=None)
+        priors, weights = self._source_counts.law  # of the mixture that was fitted to the source, in each repetition
+        evidence = WitnessEvidence(self._source_counts.population.counts, target.counts, priors, weights, scores=None)
         return self._conclude(_TestedTarget(test, curve, target, evidence, p_values=np.empty((0, 0))))[0]
 
     def fit_target(self, target: Target) -> TargetFit:
@@ -312,9 +311,10 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             p_values = scored.p_values  # shape (repeats, rows)
             test = self.witness_.test(p_values, target)
         curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
-        weights = None if target.is_even else target.size * target.mass
-        counts = np.stack([histogram(v, weights) for v in p_values])  # one histogram for each repetition
-        evidence = WitnessEvidence(self.scored_.counts, counts, *self.scored_.mixture, scored.scores)
+        row_weights = None if target.is_even else target.size * target.mass
+        counts = np.stack([histogram(v, row_weights) for v in p_values])  # one histogram for each repetition
+        priors, weights = self.scored_.mixture  # of the mixture that was fitted to the source, in each repetition
+        evidence = WitnessEvidence(self.scored_.counts, counts, priors, weights, scored.scores)
         audit = None
         if target.audit is not None:
             posteriors = self.scored_.predicted(p_values, test.ratio if np.isfinite(test.ratio) else 1.0)

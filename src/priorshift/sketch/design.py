@@ -151,7 +151,7 @@ class RowReader:
         origin = None if encoder is None else encoder.origin
         if encoder is not None and (encoder.n_features_in_, encoder.names) != (width, columns):
             raise fields.refused("its encoding is of other columns")
-        encoded_width = width if origin is None else len(origin.of)
+        encoded_width = width if origin is None else len(origin.of)  # columns after encoding
         shift, factor = fields.numbers("shift", encoded_width), fields.numbers("factor", encoded_width)
         if (factor < 0).any() or not factor.any() or max(factor.max(), np.abs(shift).max()) > LARGEST:
             raise fields.refused("its factors are not those of a scale")
@@ -309,7 +309,7 @@ def weighted_rows(chunks: Chunks, reader: RowReader, weights: Any = None, skip: 
     done = skip  # rows before the current chunk
     with track_progress(f"sketching {chunks.name}", chunks.rows, "rows") as advance:
         advance(skip)
-        for chunk in chunks.after(skip) if skip else chunks:
+        for chunk in chunks.after(skip) if skip else chunks:  # a full pass refuses a sample without rows
             rows = reader(chunk, chunk.name)
             advance(len(rows))
             if all_weights is not None:

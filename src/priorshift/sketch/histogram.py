@@ -215,7 +215,7 @@ def _row_blocks(chunks: Chunks, model: ScoreModel, start: int, done: int) -> Ite
     """
     pending: list[Floats] = []  # rows of chunks that are not yielded yet
     first, end = done, done  # the rows `first` to `end` of `chunks` are pending
-    for chunk in chunks.after(done) if done else chunks:
+    for chunk in chunks.after(done) if done else chunks:  # a full pass refuses a sample without rows
         rows = model.reader(chunk, chunk.name)
         pending.append(rows)
         end += len(rows)

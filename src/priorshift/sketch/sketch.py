@@ -48,7 +48,7 @@ from priorshift.warning_records import warn
 
 _CHUNKS_AT_A_TIME = 4  # between two checkpoints: while one is added up, the next is read
 _SIGNIFICANT = 3.0  # standard errors below zero that are not due to chance
-_KURTOSIS = 4.0  # n Var(s²)/s⁴ of a sample variance s²: 2 for normal values, and rarely above this
+_KURTOSIS_LESS_1 = 4.0  # n Var(s²)/s⁴ of a sample variance s²: 2 for normal values, and rarely above this
 
 _ROUNDING = 1e-9  # relative error of a sum over many rows
 _LEAST_SUM, _LARGEST_SUM = 1e-150, 1e150  # limits of sums of weights, and of their squares
@@ -442,6 +442,11 @@ def _excess_variance(positive: FeatureMoments, unlabeled: FeatureMoments, prior:
     bias = sum((1 - float(sample.mean @ sample.mean)) / sample.rows for sample in (P, U))  # of ‖a‖², since ‖z‖ = 1
     D, odds = max(float(a @ a) - bias, 0.0), prior / (1 - prior)  # D = E_U h − E_P h = ‖a‖²
     D_error = 2 * sqrt(var_P / P.rows + var_U / U.rows)
-    errors = sqrt(_KURTOSIS / U.rows) * var_U, sqrt(_KURTOSIS / P.rows) * prior * var_P, 2 * odds * D * D_error
-    error = sqrt(sum(term**2 for term in errors))  # of the three terms below, as if they were independent
+    # errors of Var_U h, π Var_P h and π D²/(1−π), as if they were independent
+    errors = (
+        sqrt(_KURTOSIS_LESS_1 / U.rows) * var_U,
+        sqrt(_KURTOSIS_LESS_1 / P.rows) * prior * var_P,
+        2 * odds * D * D_error,
+    )
+    error = sqrt(sum(term**2 for term in errors))
     return (var_U - prior * var_P - odds * D**2) / error if error > 0 else 0.0
