@@ -18,13 +18,12 @@ from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputE
 from priorshift.io.parameters import check_prior, is_known, seeded
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import RowMetadata
-from priorshift.methods.network import Risk, Split, check_training, import_torch, train
+from priorshift.methods.network import Risk, Split, check_training, import_torch, train, training_prior
 from priorshift.problem import Source, Target
 from priorshift.results import Interval, PriorEstimate
 from priorshift.scores.cross_fitting import Model, ModelScore, check_model
 from priorshift.scores.level_sets import LevelSet, SampleScores, ShareCurve, margin
 from priorshift.scores.scored_source import LevelSetEvidence
-from priorshift.source_prior import estimate_source_prior
 from priorshift.warning_records import warn
 
 _FALLBACK = 0.5  # share of the positives that must lie above a threshold where ε allows no threshold
@@ -158,11 +157,7 @@ class DRPU(TargetPriorEstimator):
         score: Model  # a function of rows whose values are the larger, the more a row looks like a positive
         if self.model is None:
             import_torch()
-            if prior_is_known:
-                self.alpha_ = check_prior(self.source_prior)
-            else:
-                estimated = estimate_source_prior(self.source_prior, source, self.random_state)
-                self.alpha_ = max(estimated.value, _LEAST_ALPHA)
+            self.alpha_ = training_prior(self, source, _LEAST_ALPHA)
             score, divergence = train(lsif(self.alpha_), split, self, rng, "DRPU")
             self.held_out_divergence_ = np.array(divergence)
         else:

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError, MissingExtraError
-from priorshift.io.parameters import check_count, check_number
+from priorshift.io.parameters import check_count, check_number, check_prior, is_known
 from priorshift.problem import Source
 from priorshift.progress import track_progress
+from priorshift.source_prior import estimate_source_prior
 
 _ROWS_AT_A_TIME = 8192  # evaluated together
 
@@ -79,6 +80,16 @@ def check_training(settings: Any) -> None:
         raise InputError(f"weight_decay is {settings.weight_decay!r}, but it must lie between 0 and 1000.")
     if not isinstance(settings.device, str):
         raise InputError(f"device is {settings.device!r}, but it must be a torch device, such as 'cpu' or 'cuda'.")
+
+
+def training_prior(settings: Any, source: Source, least: float) -> float:
+    """Return the source prior that a risk needs: the given `source_prior`, or an estimate from the source.
+
+    `settings` is an estimator with `source_prior` and `random_state`. An estimate below `least` is raised to it.
+    """
+    if is_known(settings.source_prior):
+        return check_prior(settings.source_prior)
+    return max(estimate_source_prior(settings.source_prior, source, settings.random_state).value, least)
 
 
 @dataclass(frozen=True, eq=False)

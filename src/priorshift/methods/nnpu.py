@@ -14,11 +14,10 @@ from scipy.special import expit
 from priorshift.arrays import Floats
 from priorshift.base import PUClassifier
 from priorshift.errors import FewPositivesWarning
-from priorshift.io.parameters import check_prior, is_known
-from priorshift.methods.network import Risk, Split, check_training, import_torch, train
+from priorshift.methods.network import Risk, Split, check_training, import_torch, train, training_prior
 from priorshift.problem import Source
 from priorshift.scores.calibration import calibrate
-from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
+from priorshift.source_prior import LEAST_PRIOR
 from priorshift.warning_records import warn
 
 
@@ -130,11 +129,7 @@ class NNPUClassifier(PUClassifier):
         """Train one network without each fold, and calibrate probabilities on the held-out outputs."""
         torch = import_torch()
         rows = source.rows[:]
-        if is_known(self.source_prior):
-            self.prior_ = check_prior(self.source_prior)
-        else:
-            estimated = estimate_source_prior(self.source_prior, source, self.random_state)
-            self.prior_ = max(estimated.value, LEAST_PRIOR)
+        self.prior_ = training_prior(self, source, LEAST_PRIOR)
         folds = min(self.folds, *source.sizes)
         fold_of_row = source.deal_folds(folds, rng)  # numbers from 0 to folds − 1
         risk = non_negative(torch, self.prior_, self.loss)
