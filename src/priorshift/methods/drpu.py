@@ -276,7 +276,7 @@ class DRPU(TargetPriorEstimator):
         return SampleScores(self._score(target.rows[:]), target.mass, target.observation, target.copies)
 
     def _check_parameters(self) -> None:
-        """Raise InputError for a parameter that cannot be used."""
+        """Raise InputError for a setting that cannot be used; also checks the classifier `model` and the training."""
         super()._check_parameters()
         if self.model is not None:
             check_model(self.model)
@@ -300,7 +300,7 @@ def lsif(alpha: float) -> Risk:
 
 
 def _sample_scores(scores: Floats, source: Source, rows: Index) -> SampleScores:
-    """Combine the scores of the source's rows with the numbers `rows` with their masses and observations.
+    """Combine scores with the masses and observations of the rows they belong to, the source's row numbers `rows`.
 
     `rows` contain every observation and every set of copies either completely or not at all.
     """

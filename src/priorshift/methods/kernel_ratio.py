@@ -249,6 +249,6 @@ class KernelRatio(PUEstimator):
         self.kernel_, self.bandwidths_ = self._kernel_fit.source.kernel, self._kernel_fit.bandwidths
 
     def _check_parameters(self) -> None:
-        """Raise InputError for a parameter that cannot be used."""
+        """Raise InputError for a setting that cannot be used; also checks those of the kernel sums."""
         super()._check_parameters()
         check_kernel_settings(self)

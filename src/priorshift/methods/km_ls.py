@@ -139,7 +139,7 @@ class KM2LS(TargetPriorEstimator):
         return np.concatenate([P_groups, T_groups])
 
     def _check_parameters(self) -> None:
-        """Raise InputError for a parameter that cannot be used."""
+        """Raise InputError for a setting that cannot be used; `bandwidth` is "search" or a positive number."""
         super()._check_parameters()
         if not (isinstance(self.bandwidth, str) and self.bandwidth == "search"):
             check_bandwidth(self.bandwidth, "'search'")

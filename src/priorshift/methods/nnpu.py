@@ -196,7 +196,7 @@ class NNPUClassifier(PUClassifier):
         return np.asarray(self.classes_[is_positive.astype(int)])
 
     def _check_parameters(self) -> None:
-        """Raise InputError for a parameter that cannot be used."""
+        """Raise InputError for a setting that cannot be used; also checks the settings of the training."""
         super()._check_parameters()
         check_training(self)
 

@@ -320,7 +320,7 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         return _Projection(embeddings, prior, details, estimated, prior_influence, draw_replicates, rng)
 
     def _check_parameters(self) -> None:
-        """Raise InputError for a parameter that cannot be used."""
+        """Raise InputError for a setting that cannot be used; also checks interval, prior and pairs together."""
         super()._check_parameters()
         check_kernel_settings(self)
         check_choice("interval", self.interval, (*intervals.METHODS, None))

@@ -292,7 +292,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             self._estimated = EstimatedPrior(mixture, mixture.prior_, None, mixture.prior_distribution_)
         warn_of_few_positives(source.positive.rows, float(source.positive.rows))
         self._settings = self.get_params()
-        self._layout = None
+        self._layout = None  # marks a finished fit; without rows, the columns are not known
         return self
 
     def estimate_counts(self, target: ScoreCounts) -> PriorEstimate:
@@ -487,7 +487,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         return details | {"audit": results} if results else details
 
     def _check_parameters(self) -> None:
-        """Raise InputError for a parameter that cannot be used."""
+        """Raise InputError for a setting that cannot be used; also checks the estimator of π and `model`."""
         super()._check_parameters()
         if not is_known(self.source_prior):
             check_scenario(self.source_prior, self.scenario)

@@ -81,12 +81,12 @@ class Saveable(ABC):
 
     @abstractmethod
     def to_contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the header and the arrays of a file."""
+        """Return the header, JSON values by key, and the arrays by name, of the file that `save` writes."""
 
     @classmethod
     @abstractmethod
     def from_contents(cls, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the object from the header and the arrays of a file, perhaps someone else's, and check them."""
+        """Build the object from the header and the arrays of a file, which is not trusted; check them."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save to a file, which holds numbers and no rows. An existing file is replaced.

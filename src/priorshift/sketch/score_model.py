@@ -195,7 +195,7 @@ class ScoreModel(Saveable):
         ]
 
     def to_contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the header and the arrays of a file."""
+        """Return the header, JSON values by key, and the arrays by name, of the file that `save` writes."""
         header = {
             "rows": self.reader.to_header(),
             "spread": self.prepare.spread,
