@@ -268,19 +268,21 @@ class Sketch(private.Summary):
 
     def __str__(self) -> str:
         """Describe the sketch in one line."""
-        rows, width, features = len(self), self.design.reader.width, self.design.features
+        width, features = self.design.reader.width, self.design.features
+        rows = "1 row" if len(self) == 1 else f"{len(self):,} rows"
+        columns = "1 column" if width == 1 else f"{width} columns"
         weighted = "" if self.moments.has_equal_weights else f" (effective sample size {self.moments.size:,.0f})"
         return (
-            f"sketch of {rows:,} row{'s' * (rows != 1)}{weighted}: {features.size} random features of a "
-            f"{features.kernel.name} kernel, bandwidth {features.bandwidth:.3g}, {width} column{'s' * (width != 1)}"
-            f"{self.privacy_text}"
+            f"sketch of {rows}{weighted}: {features.size} random features of a {features.kernel.name} kernel, "
+            f"bandwidth {features.bandwidth:.3g}, {columns}{self.privacy_text}"
         )
 
 
 def given_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a design that a user passed (not None), with the columns to drop as a tuple."""
     drop = settings.get("drop", ())
-    normalized = {**settings, "drop": tuple([drop] if isinstance(drop, str) else drop) or None}
+    columns = (drop,) if isinstance(drop, str) else tuple(drop)
+    normalized = {**settings, "drop": columns if columns else None}
     return {name: value for name, value in normalized.items() if value is not None}
 
 
