@@ -19,7 +19,7 @@ from experiments.efficiency_limit import LIMIT, efficiency_limit
 from experiments.sampling import Draw, Source, Target
 from priorshift.methods.registry import METHODS
 
-LABEL = {method.estimator: method.label for method in METHODS}
+LABEL = {method.estimator: method.estimator.label for method in METHODS}
 LIBRARY = {label: estimator for estimator, label in LABEL.items() if estimator is not ps.TCPU}
 TRAINED = LABEL[ps.DRPU]  # takes minutes where the others take seconds
 # The statistic, and whether the source prior is known.

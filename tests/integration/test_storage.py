@@ -239,7 +239,7 @@ def test_ids_and_audits_are_not_kept():
     estimator = ps.WitnessShift(random_state=0, **contract.SCORES).fit(X, Y, shared=names, audit=AUDIT)
     data = pickle.dumps(estimator)
     assert b"patient" not in data and "patient".encode("utf-32-le") not in data
-    source = estimator._witness.source
+    source = estimator.witness_.source
     assert source.audit is None and source.metadata.audit is None and source.metadata.ids is None
 
 

@@ -749,7 +749,7 @@ def test_a_method_that_is_none_is_refused_with_a_sentence(name, message, own_met
 def test_every_method_of_the_library_is_in_the_experiments():
     from priorshift.methods.registry import METHODS
 
-    assert {method.label for method in METHODS} <= set(EXPERIMENTS["uci"].methods)
+    assert {method.estimator.label for method in METHODS} <= set(EXPERIMENTS["uci"].methods)
 
 
 def test_documents_are_renewed_and_checked_table_by_table(tmp_path, capsys):

@@ -245,7 +245,7 @@ class _FittedSource:
         check_threshold(threshold)
         source = estimator.source_of(problem)
         fitted = estimator.fit_source(source)
-        return cls(fitted, source, problem, threshold, drivers(source, fitted.witness))
+        return cls(fitted, source, problem, threshold, drivers(source, fitted.witness_))
 
     def diagnose(self, target: Sample, targets: int = 1) -> tuple[DiagnosisParts, TargetFit]:
         """Return the parts of the diagnosis of a target, one of `targets`, and its fit."""

@@ -18,18 +18,17 @@ from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputE
 from priorshift.io.parameters import check_prior, is_known, seeded
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import RowMetadata
-from priorshift.methods.network import Risk, Split, check_training, import_torch, train
+from priorshift.methods.network import Risk, Split, check_training, import_torch, train, training_prior
 from priorshift.problem import Source, Target
 from priorshift.results import Interval, PriorEstimate
 from priorshift.scores.cross_fitting import Model, ModelScore, check_model
 from priorshift.scores.level_sets import LevelSet, SampleScores, ShareCurve, margin
 from priorshift.scores.scored_source import LevelSetEvidence
-from priorshift.source_prior import estimate_source_prior
 from priorshift.warning_records import warn
 
-_FALLBACK = 0.5  # of the positives must lie above a threshold where ε allows none
+_FALLBACK = 0.5  # share of the positives that must lie above a threshold where ε allows no threshold
 _LEAST_ALPHA = 0.01  # r ≤ 1/α: a smaller α lets single rows weigh more than a hundred
-_LEAST_POSITIVES = 5  # held out, for an interval
+_LEAST_POSITIVES = 5  # held-out positives that an interval needs
 
 
 class DRPU(TargetPriorEstimator):
@@ -151,35 +150,30 @@ class DRPU(TargetPriorEstimator):
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         """Train the ratio on one half of the source, and score the other half; observations stay in one half."""
-        rows = source.rows[:]
-        held_out = source.deal_folds(2, rng) == 1
-        halves = Split.from_source(rows, source, held_out)
-        known = is_known(self.source_prior)
+        held_out = source.deal_folds(2, rng) == 1  # whether each row is in the half that is scored
+        split = Split.from_source(source.rows[:], source, held_out)
+        prior_is_known = is_known(self.source_prior)
         self.alpha_ = self.model_ = self.held_out_divergence_ = None
-        score: Model  # a function of rows that orders them, most like positives last
+        score: Model  # a function of rows whose values are the larger, the more a row looks like a positive
         if self.model is None:
             import_torch()
-            if known:
-                self.alpha_ = check_prior(self.source_prior)
-            else:
-                estimated = estimate_source_prior(self.source_prior, source, self.random_state)
-                self.alpha_ = max(estimated.value, _LEAST_ALPHA)
-            score, divergence = train(lsif(self.alpha_), halves, self, rng, "DRPU")
+            self.alpha_ = training_prior(self, source, _LEAST_ALPHA)
+            score, divergence = train(lsif(self.alpha_), split, self, rng, "DRPU")
             self.held_out_divergence_ = np.array(divergence)
         else:
-            y = np.repeat([1, 0], [len(halves.positive), len(halves.unlabeled)])
-            self.model_ = seeded(clone(self.model), rng).fit(np.concatenate([halves.positive, halves.unlabeled]), y)
+            y = np.repeat([1, 0], [len(split.positive), len(split.unlabeled)])
+            self.model_ = seeded(clone(self.model), rng).fit(np.concatenate([split.positive, split.unlabeled]), y)
             score = ModelScore(self.model_)
-        P, U = (sample[held_out[sample]] for sample in (source.positive, source.population))  # held-out row numbers
-        self._positive = _sample_scores(score(halves.held_positive), source, P)
-        population = _sample_scores(score(halves.held_unlabeled), source, U)
+        P, U = source.positive, source.population  # row numbers
+        self._positive = _sample_scores(score(split.held_positive), source, P[held_out[P]])
+        population = _sample_scores(score(split.held_unlabeled), source, U[held_out[U]])
         self._score, self._sizes = score, source.sizes
-        self.least_share_ = self._trusted_share(self._positive.observations)
-        self._entropy = int(rng.integers(2**62))
+        self.least_share_ = _least_share(self._positive.observations)
+        self._bootstrap_seed = int(rng.integers(2**62))
         self._source_curve = ShareCurve.from_scores(self._positive, population)
         best = self._source_curve.smallest(self.least_share_)
-        self.source_prior_ = check_prior(self.source_prior) if known else best.ratio
-        self._prior_by = "given" if known else self.label
+        self.source_prior_ = check_prior(self.source_prior) if prior_is_known else best.ratio
+        self._prior_by = "given" if prior_is_known else self.label
         if best.ratio > 0.95:
             warn(
                 "No level set separates positives from the population, so every source prior up to "
@@ -189,11 +183,12 @@ class DRPU(TargetPriorEstimator):
 
     def _estimate(self, target: Target) -> PriorEstimate:
         """Estimate π′ as the smallest ratio of shares, target to positives, over all trusted thresholds."""
-        scores = self._scores_of(target)
+        scores = self._score_target(target)
         curve = ShareCurve.from_scores(self._positive, scores)
         best = curve.smallest(self.least_share_)
         sizes = self._positive.effective_size(best.threshold), scores.effective_size(best.threshold)
-        error = curve.standard_error(self.least_share_, sizes, self.n_bootstrap, np.random.default_rng(self._entropy))
+        rng = np.random.default_rng(self._bootstrap_seed)
+        error = curve.standard_error(self.least_share_, sizes, self.n_bootstrap, rng)
         warn(
             f"The interval of DRPU includes sampling error ({error:.2g}), not its bias: it takes the smallest of many "
             "noisy ratios, which is too small where positives are few, and is an upper bound where classes overlap.",
@@ -224,19 +219,20 @@ class DRPU(TargetPriorEstimator):
         )
 
     def _interval(self, best: LevelSet, error: float, n: float) -> Interval | None:
-        """Compute the interval from a standard error and n observations of the target.
+        """Compute the normal interval around the ratio of the best level set, whose standard error is `error`.
 
-        None with so few positives that resampling them shows no spread.
+        `n` is the effective number of observations of the target. The interval is None with so few positives that
+        resampling them shows no spread.
         """
         if round(self._positive.observations) < _LEAST_POSITIVES:
             return None
         half_width = stats.norm.ppf((1 + self.confidence) / 2) * error
-        low, high = max(best.ratio - half_width, 0.0), best.ratio + half_width
+        low, high = best.ratio - half_width, best.ratio + half_width
         if best.population == 0:  # none of n rows above the threshold: the exact binomial upper bound of their share
             high = (1 - ((1 - self.confidence) / 2) ** (1 / n)) / best.positive
         if best.ratio >= 1:  # no level set is informative
             low = 0.0
-        return Interval(float(low), float(min(high, 1.0)), self.confidence, "bootstrap")
+        return Interval(float(max(low, 0.0)), float(min(high, 1.0)), self.confidence, "bootstrap")
 
     def density_ratio(self, X: Any) -> Floats:
         """Estimate r(x) = p₊(x)/p(x) of the source, by the network.
@@ -273,25 +269,14 @@ class DRPU(TargetPriorEstimator):
         self._check_fit()
         if X_target is None:
             return self._source_curve
-        return ShareCurve.from_scores(self._positive, self._scores_of(self.read_target(X_target)))
+        return ShareCurve.from_scores(self._positive, self._score_target(self.read_target(X_target)))
 
-    def _scores_of(self, target: Target) -> SampleScores:
-        """Score the rows of a target."""
+    def _score_target(self, target: Target) -> SampleScores:
+        """Score the rows of a target, and combine the scores with the rows' masses and observations."""
         return SampleScores(self._score(target.rows[:]), target.mass, target.observation, target.copies)
 
-    def _trusted_share(self, m: float) -> float:
-        """Return the least share of m held-out positives that must lie above a threshold: ε, or one half if ε ≥ 1."""
-        if margin(m) < 1:  # ε
-            return margin(m)
-        warn(
-            f"{m:.0f} held-out positives are too few for DRPU's rule, which needs 28; thresholds with {_FALLBACK:.0%} "
-            "of them above are used instead. Treat the prior as a guess, or label more positives.",
-            FewPositivesWarning,
-        )
-        return _FALLBACK
-
     def _check_parameters(self) -> None:
-        """Raise InputError for a parameter that cannot be used."""
+        """Raise InputError for a setting that cannot be used; also checks the classifier `model` and the training."""
         super()._check_parameters()
         if self.model is not None:
             check_model(self.model)
@@ -315,9 +300,21 @@ def lsif(alpha: float) -> Risk:
 
 
 def _sample_scores(scores: Floats, source: Source, rows: Index) -> SampleScores:
-    """Combine the scores of some rows of the source with their masses and observations.
+    """Combine scores with the masses and observations of the rows they belong to, the source's row numbers `rows`.
 
     `rows` contain every observation and every set of copies either completely or not at all.
     """
     weights = 1 / source.copies[rows]  # all copies of a row together count once
     return SampleScores(scores, weights / weights.sum(), source.observation[rows], source.copies[rows])
+
+
+def _least_share(m: float) -> float:
+    """Return the least share of m held-out positives that must lie above a threshold: ε, or one half if ε ≥ 1."""
+    if margin(m) < 1:  # ε
+        return margin(m)
+    warn(
+        f"{m:.0f} held-out positives are too few for DRPU's rule, which needs 28; thresholds with {_FALLBACK:.0%} "
+        "of them above are used instead. Treat the prior as a guess, or label more positives.",
+        FewPositivesWarning,
+    )
+    return _FALLBACK

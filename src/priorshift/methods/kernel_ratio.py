@@ -45,8 +45,8 @@ class KernelFit:
 
         `settings` is an estimator with KernelRatio's parameters; `exact` rules out random features under "auto".
         """
-        population = source.scaling.rows(source.table.values, _distinct_rows(source))
-        kernel = make_kernel(settings.kernel, settings.bandwidth, population, source.scaling.features)
+        distinct_rows = source.scaling.rows(source.table.values, _distinct_rows(source))  # of U, scaled
+        kernel = make_kernel(settings.kernel, settings.bandwidth, distinct_rows, source.scaling.features)
         by_rule = isinstance(settings.bandwidth, str) and isinstance(settings.kernel, str)
         rule = settings.bandwidth if by_rule and kernel.bandwidth is not None else None
         rows = len(source.labeled)
@@ -131,7 +131,7 @@ def check_kernel_settings(settings: Any) -> None:
 
 def _distinct_rows(source: Source) -> Index:
     """Return the numbers of the distinct rows of U, so that a median distance omits the zeros between copies."""
-    rows = source.population
+    rows = source.population  # row numbers of U
     copied = np.flatnonzero(source.copies[rows] > 1)  # `copies` is how often each row occurs
     if not len(copied):
         return rows
@@ -249,6 +249,6 @@ class KernelRatio(PUEstimator):
         self.kernel_, self.bandwidths_ = self._kernel_fit.source.kernel, self._kernel_fit.bandwidths
 
     def _check_parameters(self) -> None:
-        """Raise InputError for a parameter that cannot be used."""
+        """Raise InputError for a setting that cannot be used; also checks those of the kernel sums."""
         super()._check_parameters()
         check_kernel_settings(self)

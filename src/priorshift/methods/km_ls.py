@@ -78,12 +78,13 @@ class KM2LS(TargetPriorEstimator):
         self.random_state = random_state
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        """Keep the labelled positives; shared rows do not matter, since U is not used."""
+        """Store the labelled positives; shared rows do not matter, since U is not used."""
         self._positive = source.rows[source.positive]
         self._weights = None if source.weights is None else source.weights[source.positive]
+        # number of each positive's group; None without groups
         self._observation = None if source.groups is None else source.observation[source.positive]
         self._unlabeled = source.sizes[1]
-        self._entropy = self._seed(rng)
+        self._km2_seed = self._seed(rng)
 
     def _estimate(self, target: Target) -> PriorEstimate:
         """Apply KM2 to the positives and the target, in place of the unlabelled source rows."""
@@ -91,7 +92,7 @@ class KM2LS(TargetPriorEstimator):
         X, y = np.concatenate([self._positive, target.rows[:]]), np.repeat([1, 0], [sizes[0], sizes[2]])
         settings = {name: getattr(self, name) for name in ("bandwidth", "components", "max_rows")}
         with suppress_warnings(ColumnWarning, DuplicateRowsWarning):  # already issued when each table was read
-            km2 = KM2(**settings, standardize=False, random_state=self._entropy).fit(
+            km2 = KM2(**settings, standardize=False, random_state=self._km2_seed).fit(
                 X, y, weights=self._weights_with(target), groups=self._groups_with(target)
             )
         self.prior_estimator_ = km2
@@ -121,8 +122,9 @@ class KM2LS(TargetPriorEstimator):
         """Combine the weights of positives and target, each scaled to a mean of 1; None if neither has weights."""
         if self._weights is None and target.weights is None:
             return None
-        samples = (self._weights, len(self._positive)), (target.weights, len(target))
-        return np.concatenate([np.ones(rows) if w is None else w / w.mean() for w, rows in samples])
+        P_weights = np.ones(len(self._positive)) if self._weights is None else self._weights / self._weights.mean()
+        T_weights = np.ones(len(target)) if target.weights is None else target.weights / target.weights.mean()
+        return np.concatenate([P_weights, T_weights])
 
     def _groups_with(self, target: Target) -> Index | None:
         """Return the number of each row's group, first of the positives, then of the target; None without groups.
@@ -137,7 +139,7 @@ class KM2LS(TargetPriorEstimator):
         return np.concatenate([P_groups, T_groups])
 
     def _check_parameters(self) -> None:
-        """Raise InputError for a parameter that cannot be used."""
+        """Raise InputError for a setting that cannot be used; `bandwidth` is "search" or a positive number."""
         super()._check_parameters()
         if not (isinstance(self.bandwidth, str) and self.bandwidth == "search"):
             check_bandwidth(self.bandwidth, "'search'")

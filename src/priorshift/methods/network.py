@@ -21,34 +21,37 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError, MissingExtraError
-from priorshift.io.parameters import check_count, check_number
+from priorshift.io.parameters import check_count, check_number, check_prior, is_known
 from priorshift.problem import Source
 from priorshift.progress import track_progress
+from priorshift.source_prior import estimate_source_prior
 
-_ROWS = 8192  # evaluated together
+_ROWS_AT_A_TIME = 8192  # evaluated together
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
     """Weights and biases of dense layers with ReLU between them; batch normalisation is folded in."""
 
-    layers: tuple[tuple[Floats, Floats], ...]
+    layers: tuple[tuple[Floats, Floats], ...]  # weight, of shape (inputs, outputs), and bias of each layer
 
     def __call__(self, X: NDArray[Any]) -> Floats:
-        """Compute the output at each row of X; the result has shape (rows,)."""
+        """Compute the network's output at each row of X, in blocks of rows; the result has shape (rows,)."""
         outputs = []
-        for k in range(0, len(X), _ROWS):
-            h = np.asarray(X[k : k + _ROWS], dtype=np.float64)
+        for k in range(0, len(X), _ROWS_AT_A_TIME):
+            values = np.asarray(X[k : k + _ROWS_AT_A_TIME], dtype=np.float64)
             for number, (weight, bias) in enumerate(self.layers):
-                h = (np.maximum(h, 0.0) if number else h) @ weight + bias  # ReLU before every layer but the first
-            outputs.append(h[:, 0])  # the last layer has one output
+                if number > 0:
+                    values = np.maximum(values, 0.0)  # ReLU before every layer but the first
+                values = values @ weight + bias
+            outputs.append(values[:, 0])  # the last layer has one output
         return np.concatenate(outputs)
 
 
 # outputs at positive and at unlabelled rows (tensors) -> positive risk, negative risk
 Risk = Callable[[Any, Any], tuple[Any, Any]]
-_BN_EPS = 1e-5
-_LARGEST = 1e6  # largest absolute value of a feature; above it float32 has too few digits left
+_BN_EPS = 1e-5  # added to variances in batch normalisation
+_LARGEST_FEATURE = 1e6  # largest absolute value of a feature; above it float32 has too few digits left
 
 
 def import_torch() -> Any:
@@ -79,9 +82,19 @@ def check_training(settings: Any) -> None:
         raise InputError(f"device is {settings.device!r}, but it must be a torch device, such as 'cpu' or 'cuda'.")
 
 
+def training_prior(settings: Any, source: Source, least: float) -> float:
+    """Return the source prior that a risk needs: the given `source_prior`, or an estimate from the source.
+
+    `settings` is an estimator with `source_prior` and `random_state`. An estimate below `least` is raised to it.
+    """
+    if is_known(settings.source_prior):
+        return check_prior(settings.source_prior)
+    return max(estimate_source_prior(settings.source_prior, source, settings.random_state).value, least)
+
+
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Positive and unlabelled rows to train on, and those held out."""
+    """Positive and unlabelled rows to train on, and those held out; each of shape (rows, features)."""
 
     positive: Floats
     unlabeled: Floats
@@ -91,12 +104,11 @@ class Split:
     @classmethod
     def from_source(cls, rows: Floats, source: Source, held_out: Mask) -> Split:
         """Split P and U of a source; `rows` are all of its rows, scaled, and `held_out` marks those to hold out."""
-        samples = source.positive, source.population  # row numbers
-        parts = [sample[held_out[sample] == held] for held in (False, True) for sample in samples]
-        return cls(*(rows[part] for part in parts))
+        P, U = source.positive, source.population  # row numbers
+        return cls(rows[P[~held_out[P]]], rows[U[~held_out[U]]], rows[P[held_out[P]]], rows[U[held_out[U]]])
 
 
-def train(risk: Risk, rows: Split, settings: Any, rng: np.random.Generator, name: str) -> tuple[Network, list[float]]:
+def train(risk: Risk, split: Split, settings: Any, rng: np.random.Generator, name: str) -> tuple[Network, list[float]]:
     """Train a network; return it as it was at its smallest held-out risk, and the held-out risk after each epoch.
 
     `settings` is an estimator with the attributes `hidden`, `learning_rate`, `max_epochs` and so on; `name` is shown
@@ -108,17 +120,17 @@ def train(risk: Risk, rows: Split, settings: Any, rng: np.random.Generator, name
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"torch cannot use device {settings.device!r} here ({reason}); use 'cpu'.") from None
-    largest = max(float(np.abs(part).max()) for part in (rows.positive, rows.unlabeled))
-    if largest > _LARGEST:
+    largest = max(float(np.abs(part).max()) for part in (split.positive, split.unlabeled))
+    if largest > _LARGEST_FEATURE:
         raise InputError(f"features of {largest:.3g} are too large for a network; set standardize=True.")
     try:
-        net = _build(torch, rows.positive.shape[1], settings, rng)
+        net = _build(torch, split.positive.shape[1], settings, rng)
     except (RuntimeError, MemoryError):
         raise MemoryError(f"a network with hidden={settings.hidden} does not fit into memory") from None
     optimizer = torch.optim.Adam(net.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
     P, U, held_P, held_U = (
         torch.as_tensor(np.asarray(part, dtype=np.float32), device=settings.device)
-        for part in (rows.positive, rows.unlabeled, rows.held_positive, rows.held_unlabeled)
+        for part in (split.positive, split.unlabeled, split.held_positive, split.held_unlabeled)
     )
     # at most one step for each row of U, so that within an epoch only positives, of which there are few, are repeated
     steps = max(1, min(ceil((len(P) + len(U)) / settings.batch_size), len(U)))
@@ -128,17 +140,18 @@ def train(risk: Risk, rows: Split, settings: Any, rng: np.random.Generator, name
         for _ in range(settings.max_epochs):
             advance()
             net.train()
-            for p, u in zip(_batches(len(P), steps, rng), _batches(len(U), steps, rng), strict=True):
-                out = net(torch.cat([P[p], U[u]]))[:, 0]
-                positive_risk, negative_risk = risk(out[: len(p)], out[len(p) :])
+            for P_batch, U_batch in zip(_batches(len(P), steps, rng), _batches(len(U), steps, rng), strict=True):
+                outputs = net(torch.cat([P[P_batch], U[U_batch]]))[:, 0]
+                positive_risk, negative_risk = risk(outputs[: len(P_batch)], outputs[len(P_batch) :])
                 optimizer.zero_grad(set_to_none=True)
                 # a negative risk below 0 is overfitted: step back, to increase it (Kiryo et al. 2017, algorithm 1)
-                (positive_risk + negative_risk if negative_risk.item() >= 0 else -negative_risk).backward()
+                loss = positive_risk + negative_risk if negative_risk.item() >= 0 else -negative_risk
+                loss.backward()
                 optimizer.step()
             net.eval()
             with torch.no_grad():
-                out = net(torch.cat([held_P, held_U]))[:, 0]
-                positive_risk, negative_risk = risk(out[: len(held_P)], out[len(held_P) :])
+                outputs = net(torch.cat([held_P, held_U]))[:, 0]
+                positive_risk, negative_risk = risk(outputs[: len(held_P)], outputs[len(held_P) :])
             # max(x, 0·x) is max(x, 0), except that NaN and −∞ remain, so that divergence is noticed below
             held_out_risks.append(float(positive_risk + max(negative_risk, 0 * negative_risk)))
             if held_out_risks[-1] < best_risk:
@@ -148,7 +161,7 @@ def train(risk: Risk, rows: Split, settings: Any, rng: np.random.Generator, name
     if not np.isfinite(best_risk):
         raise InputError(f"training diverged with learning_rate={settings.learning_rate:g}; choose a smaller one.")
     net.load_state_dict(best_state)
-    return _fold(torch, net), held_out_risks
+    return _to_network(torch, net), held_out_risks
 
 
 def _batches(rows: int, batches: int, rng: np.random.Generator) -> list[Index]:
@@ -180,7 +193,7 @@ def _copy_state(net: Any) -> dict[str, Any]:
     return {key: value.detach().clone() for key, value in net.state_dict().items()}
 
 
-def _fold(torch: Any, net: Any) -> Network:
+def _to_network(torch: Any, net: Any) -> Network:
     """Convert a torch network to plain arrays, with batch normalisation folded into the dense layer before it.
 
     With its running moments, batch normalisation is the affine map h ↦ weight·(h − mean)/√(variance + ε) + bias.

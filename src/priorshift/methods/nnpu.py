@@ -14,11 +14,10 @@ from scipy.special import expit
 from priorshift.arrays import Floats
 from priorshift.base import PUClassifier
 from priorshift.errors import FewPositivesWarning
-from priorshift.io.parameters import check_prior, is_known
-from priorshift.methods.network import Risk, Split, check_training, import_torch, train
+from priorshift.methods.network import Risk, Split, check_training, import_torch, train, training_prior
 from priorshift.problem import Source
 from priorshift.scores.calibration import calibrate
-from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
+from priorshift.source_prior import LEAST_PRIOR
 from priorshift.warning_records import warn
 
 
@@ -130,21 +129,17 @@ class NNPUClassifier(PUClassifier):
         """Train one network without each fold, and calibrate probabilities on the held-out outputs."""
         torch = import_torch()
         rows = source.rows[:]
-        if is_known(self.source_prior):
-            self.prior_ = check_prior(self.source_prior)
-        else:
-            estimated = estimate_source_prior(self.source_prior, source, self.random_state)
-            self.prior_ = max(estimated.value, LEAST_PRIOR)
+        self.prior_ = training_prior(self, source, LEAST_PRIOR)
         folds = min(self.folds, *source.sizes)
-        fold = source.deal_folds(folds, rng)  # number of each row's fold
+        fold_of_row = source.deal_folds(folds, rng)  # numbers from 0 to folds − 1
         risk = non_negative(torch, self.prior_, self.loss)
         networks, risk_curves = [], []
         P_outputs, U_outputs = np.empty(len(source.positive)), np.empty(len(source.population))  # each row held out
         for k in range(folds):
-            split = Split.from_source(rows, source, fold == k)
+            split = Split.from_source(rows, source, fold_of_row == k)
             network, risk_by_epoch = train(risk, split, self, rng, f"nnPU {k + 1}/{folds}")
-            P_outputs[fold[source.positive] == k] = network(split.held_positive)
-            U_outputs[fold[source.population] == k] = network(split.held_unlabeled)
+            P_outputs[fold_of_row[source.positive] == k] = network(split.held_positive)
+            U_outputs[fold_of_row[source.population] == k] = network(split.held_unlabeled)
             networks.append(network)
             risk_curves.append(np.array(risk_by_epoch))
         self.calibration_ = calibrate(P_outputs, U_outputs, self.prior_)
@@ -201,7 +196,7 @@ class NNPUClassifier(PUClassifier):
         return np.asarray(self.classes_[is_positive.astype(int)])
 
     def _check_parameters(self) -> None:
-        """Raise InputError for a parameter that cannot be used."""
+        """Raise InputError for a setting that cannot be used; also checks the settings of the training."""
         super()._check_parameters()
         check_training(self)
 

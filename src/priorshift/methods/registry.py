@@ -22,12 +22,7 @@ class Method:
     """Method of estimating the target prior."""
 
     name: str  # in ``estimate_prior(method=…)`` and ``--method``
-    estimator: type[TargetPriorEstimator]
-
-    @property
-    def label(self) -> str:
-        """Name in results and tables."""
-        return self.estimator.label
+    estimator: type[TargetPriorEstimator]  # its `label` is the method's name in results and tables
 
     @property
     def options(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from priorshift.arrays import Floats
 from priorshift.base import TargetPriorEstimator
 from priorshift.embedding.cuda import Device
-from priorshift.embedding.gram import Embeddings, objective, ratio, separation, target_prior
+from priorshift.embedding.gram import Embeddings, SourceEmbedding, objective, ratio, separation, target_prior
 from priorshift.embedding.random_features import kernel_details
 from priorshift.errors import InputError, OutOfRangeWarning
 from priorshift.formatting import format_fixed
@@ -33,7 +33,7 @@ from priorshift.results import Interval, NegativeRatio, PriorEstimate
 from priorshift.source_prior import LEAST_PRIOR, EstimatedPrior, SourcePriorMixin, estimate_source_prior
 from priorshift.warning_records import warn
 
-_BOOTSTRAP_BYTES = 2**25  # of bootstrap counts held at a time
+_BOOTSTRAP_BYTES = 2**25  # bytes of bootstrap counts in memory at a time
 
 
 class TCPU(SourcePriorMixin, TargetPriorEstimator):
@@ -218,12 +218,14 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         self._estimated = None if known else estimate_source_prior(self.source_prior, source, self.random_state)
 
     def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None]:
-        """Return what is known of π by the current settings, and the estimate behind it; None where π is known."""
+        """Return what is known of π under the current settings, and its estimate at `fit`, or None if π is given.
+
+        The error of an estimate without a distribution enters by its influence values, which are added to those of R
+        row by row, so π is a point here. A distribution is treated as independent of the rows.
+        """
         estimated = self._prior_from_fit()
         if estimated is None:
             return self._known_prior(), None
-        # Without a distribution, the error of π enters by its influence values, which are added to those of R row by
-        # row. A distribution is treated as independent of the rows.
         if estimated.distribution is None:
             return PointPrior(estimated.value), estimated
         return DistributionPrior(estimated.distribution), estimated
@@ -233,46 +235,51 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         return self._project(target).estimate(self)
 
     def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
-        """Return the estimate and the influence of each observation on R, with which targets are compared.
+        """Return the estimate of a target's prior and the influence of each observation on R, for comparing targets.
 
-        The influence is None where there is no interval, no standard error, or only a sample of pairs.
+        An observation is a row, or all rows of a group. The influence is None where there is no interval, no standard
+        error, or only a sample of pairs.
         """
         projection = self._project(target)
-        embeddings, prior, influence = projection.embeddings, projection.prior, projection.prior_influence
+        embeddings, prior, prior_influence = projection.embeddings, projection.prior, projection.prior_influence
         estimate = projection.estimate(self)
         if estimate.interval is None or not np.isfinite(estimate.standard_error) or embeddings.influence is None:
             return estimate, None
-        of_P, of_U, of_T = intervals.ratio_influence(embeddings)  # influence of each row on R
-        curve = intervals.curve_with_prior(embeddings, prior.value) if influence else intervals.curve(embeddings)
-        source, groups = self._kernel_fit.source, target.groups
-
-        def by_observation(of_P: Floats, of_U: Floats) -> Floats:
-            """Add up the influence of rows of P and of U over each observation of the source."""
-            samples = (source.positive, of_P), (source.unlabeled, of_U)
-            sums = [np.bincount(sample.observation, by_row, source.observations) for sample, by_row in samples]
-            return np.asarray(sums[0] + sums[1])
-
-        observation = source.sample(target).observation  # of each target row; the source's are numbered first
-        is_shared = observation < source.observations  # rows of the target whose group is in the source
-        target_only = np.bincount(observation[~is_shared], of_T[~is_shared])
-        shared = np.bincount(observation[is_shared], of_T[is_shared], source.observations)
+        source = self._kernel_fit.source
+        # Influence of each row of P, of U and of T on R: three arrays of shape (rows of the sample,), in the order of
+        # its rows. The influence of an observation is the sum over its rows, and their squares add up to Var(R).
+        P_influence, U_influence, T_influence = intervals.ratio_influence(embeddings)
+        # Number of the observation of each target row. Those of the source are numbered 0 to source.observations − 1.
+        observation = source.sample(target).observation
+        is_shared = observation < source.observations  # rows of the target whose group is also in the source
+        # sums by number: of rows in groups of the source, shape (source.observations,), and of the target's other rows
+        shared_influence = np.bincount(observation[is_shared], T_influence[is_shared], source.observations)
+        own_influence = np.bincount(observation[~is_shared], T_influence[~is_shared])
+        if prior_influence is None:
+            curve, influence_on_prior = intervals.curve(embeddings), None
+        else:
+            curve = intervals.curve_with_prior(embeddings, prior.value)
+            influence_on_prior = _sum_by_observation(source, prior_influence.positive, prior_influence.unlabeled)
+        own_groups = None
+        if target.groups is not None:
+            own_groups = GroupInfluence.from_rows(target.groups, np.where(is_shared, 0.0, T_influence))
         return estimate, RatioInfluence(
-            estimate.negative_ratio,
-            curve,
-            prior,
-            by_observation(of_P, of_U) + shared,
-            float(target_only @ target_only),  # variance from the target's own observations
-            curve.freedom,
-            by_observation(influence.positive, influence.unlabeled) if influence else None,
-            None if groups is None else GroupInfluence.from_rows(groups, np.where(is_shared, 0.0, of_T)),
-            target.size,
+            ratio=estimate.negative_ratio,
+            curve=curve,
+            prior=prior,
+            source=_sum_by_observation(source, P_influence, U_influence) + shared_influence,
+            own_variance=float(own_influence @ own_influence),
+            freedom=curve.freedom,
+            of_prior=influence_on_prior,
+            own=own_groups,
+            observations=target.size,
         )
 
     def estimate_embeddings(self, embeddings: Embeddings, details: Mapping[str, Any]) -> PriorEstimate:
-        """Estimate the target prior from given mean embeddings, such as those of sketches, without a fit.
+        """Estimate the target prior from the mean embeddings of P, U and T, such as those of sketches, without a fit.
 
-        π must be known, exactly or roughly, and there are no rows for a bootstrap. `details` say how the embeddings
-        were computed.
+        π must be known, exactly or roughly, and there are no rows for a bootstrap. `details` are entries of the
+        estimate's details that say how the embeddings were computed.
         """
         self._check_parameters()
         if not is_known(self.source_prior):
@@ -286,17 +293,22 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
     def _project(self, target: Target) -> _Projection:
         """Embed the target, and combine its embeddings with π and a function that draws bootstrap replicates."""
         prior, estimated = self._prior_in_use()
-        influence = estimated.influence if estimated else None
-        embeddings = self._kernel_fit.embed(target, self.statistic, self.pairs, prior=influence)
+        prior_influence = estimated.influence if estimated else None
+        embeddings = self._kernel_fit.embed(target, self.statistic, self.pairs, prior=prior_influence)
         source, rng = self._kernel_fit.source, np.random.default_rng(self._kernel_fit.seed)
 
-        def draw() -> tuple[Floats, Floats]:
-            """Draw the Gram matrix and the change of π̂ in each bootstrap replicate, in batches that fit into memory."""
-            sample, count = source.sample(target), self.n_bootstrap
-            largest = max(1, min(count, _BOOTSTRAP_BYTES // sum(embeddings.sizes)))
-            batches = [min(largest, count - k) for k in range(0, count, largest)]
-            drawn = [source.bootstrap(sample, self.statistic, batch, rng, influence) for batch in batches]
-            return np.concatenate([grams for grams, _ in drawn]), np.concatenate([changes for _, changes in drawn])
+        def draw_replicates() -> tuple[Floats, Floats]:
+            """Draw `n_bootstrap` Gram matrices, shape (replicates, 3, 3), and the change of π̂ in each replicate."""
+            sample = source.sample(target)
+            # a replicate takes a byte for each row, the number of times that the row was drawn
+            batch_size = max(1, min(self.n_bootstrap, _BOOTSTRAP_BYTES // sum(embeddings.sizes)))
+            grams, prior_changes = [], []
+            for drawn in range(0, self.n_bootstrap, batch_size):
+                replicates = min(batch_size, self.n_bootstrap - drawn)
+                gram, change = source.bootstrap(sample, self.statistic, replicates, rng, prior_influence)
+                grams.append(gram)
+                prior_changes.append(change)
+            return np.concatenate(grams), np.concatenate(prior_changes)
 
         details = kernel_details(self.kernel_) | {
             "bandwidth_by": self._kernel_fit.bandwidth_rule,
@@ -305,15 +317,15 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
             "device": str(source.device),
             "pairs": self.pairs,
         }
-        return _Projection(embeddings, prior, details, estimated, draw, rng)
+        return _Projection(embeddings, prior, details, estimated, prior_influence, draw_replicates, rng)
 
     def _check_parameters(self) -> None:
-        """Raise InputError for a parameter that cannot be used."""
+        """Raise InputError for a setting that cannot be used; also checks interval, prior and pairs together."""
         super()._check_parameters()
         check_kernel_settings(self)
         check_choice("interval", self.interval, (*intervals.METHODS, None))
-        known = is_known(self.source_prior) and not isinstance(read_prior(self.source_prior), DistributionPrior)
-        if not known and self.interval in intervals.BOUNDS:
+        known_prior = read_prior(self.source_prior) if is_known(self.source_prior) else None
+        if self.interval in intervals.BOUNDS and not isinstance(known_prior, (PointPrior, RangePrior)):
             raise InputError(
                 f"interval={self.interval!r} needs a known source prior, not a distribution or an estimate; pass a "
                 "number or a range, or use interval='delta'."
@@ -330,29 +342,26 @@ class _Projection:
     prior: PriorKnowledge
     details: Mapping[str, Any]  # how the embeddings were computed
     estimated: EstimatedPrior | None = None  # the estimate of π; None where π is known
-    draw: Callable[[], tuple[Floats, Floats]] | None = None  # Gram matrices and changes of π̂ of bootstrap replicates
+    prior_influence: PriorInfluence | None = None  # of the rows on that estimate; None where its error is not known so
+    # draws bootstrap replicates: Gram matrices, shape (replicates, 3, 3), and changes of π̂, shape (replicates,)
+    draw_replicates: Callable[[], tuple[Floats, Floats]] | None = None
     rng: np.random.Generator | None = None  # generator of the replicates
-
-    @property
-    def prior_influence(self) -> PriorInfluence | None:
-        """Influence of the rows on the estimate of π; None where it is not known, or π is not an estimate."""
-        return self.estimated.influence if self.estimated else None
-
-    @property
-    def error_is_known(self) -> bool:
-        """Whether the error of π is known: unless π is an estimate without influence values or a distribution."""
-        return not (self.estimated and self.prior_influence is None and isinstance(self.prior, PointPrior))
 
     def estimate(self, settings: TCPU) -> PriorEstimate:
         """Compute π̂′ = 1 − (1−π)R with its standard error and interval; NaN where P and U are not separated."""
-        embeddings, prior = self.embeddings, self.prior
+        embeddings, prior, estimated, method = self.embeddings, self.prior, self.estimated, settings.interval
         pi, R, error, interval = prior.value, float("nan"), float("nan"), None
         if is_separated(embeddings):
             R = ratio(embeddings.gram)
-            interval = self._interval(settings)
-            if self.error_is_known:
+            self._warn_if_out_of_range(settings.confidence)
+            if estimated and method is not None:
+                estimated.warn_of_error()
+            # without influence values and without a distribution the error of an estimated π is unknown
+            if not estimated or estimated.influence is not None or estimated.distribution is not None:
+                # delta method; `prior.error` is the error of a π that is independent of the rows
                 error = float(np.hypot(intervals.standard_error(embeddings, pi), R * prior.error))
-        elif settings.interval is not None:
+                interval = None if method is None else self._interval(method, settings.confidence, settings.n_bootstrap)
+        elif method is not None:
             interval = Interval(0.0, 1.0, settings.confidence, "none")
         raw = 1 - (1 - pi) * R  # not clipped to [0, 1]
         prior_error = sqrt(embeddings.prior_variance) if self.prior_influence else prior.error or None
@@ -366,7 +375,7 @@ class _Projection:
             separation=float(separation(embeddings.gram)),
             method=settings.label,
             sizes=embeddings.sizes,
-            source_prior_by=self.estimated.name if self.estimated else prior.by,
+            source_prior_by=estimated.name if estimated else prior.by,
             details={
                 **self.details,
                 "statistic": settings.statistic,
@@ -377,28 +386,22 @@ class _Projection:
             },
         )
 
-    def _interval(self, settings: TCPU) -> Interval | None:
-        """Compute the interval; warn if the raw estimate is not in [0, 1], or if the estimate of π has an error.
-
-        None without an interval method, or where the error of π is not known.
-        """
-        embeddings, prior, method, confidence = self.embeddings, self.prior, settings.interval, settings.confidence
-        highest = prior.range[1]  # a raw estimate outside [0, 1] at the highest π is outside at every other π too
+    def _warn_if_out_of_range(self, confidence: float) -> None:
+        """Warn if the raw estimate 1 − (1−π)R is outside [0, 1] by more than its error, and P and U are separated."""
+        embeddings = self.embeddings
+        highest = self.prior.range[1]  # a raw estimate outside [0, 1] at the highest π is outside at every other π too
         _, is_plausible = intervals.delta(embeddings, highest, confidence)
         if not is_plausible and 2 * intervals.separation_error(embeddings) <= separation(embeddings.gram):
             warn(
                 f"The raw estimate {format_fixed(target_prior(embeddings.gram, highest), 3)} lies outside [0, 1] by "
                 f"more than its sampling error ({intervals.standard_error(embeddings, highest):.2g}); check the source "
-                f"prior ({prior}) and whether the classes look the same in source and target.",
+                f"prior ({self.prior}) and whether the classes look the same in source and target.",
                 OutOfRangeWarning,
             )
-        if method is None:
-            return None
-        if self.estimated:
-            self.estimated.warn_of_error()
-        if not self.error_is_known:
-            return None
-        interval_at = self._interval_given_prior(method, confidence)
+
+    def _interval(self, method: str, confidence: float, n_bootstrap: int) -> Interval:
+        """Compute the interval of π′ by a `method` of `intervals.METHODS`, for what is known of π."""
+        prior, interval_at = self.prior, self._interval_given_prior(method, confidence)
         if isinstance(prior, PointPrior):
             return interval_at(prior.value)
         if isinstance(prior, RangePrior):  # the union of the intervals at both ends
@@ -406,27 +409,32 @@ class _Projection:
             at_high = interval_at(prior.high) if at_low.width < 1 else at_low  # [0, 1] already; do not warn twice
             return replace(at_low, low=min(at_low.low, at_high.low), high=max(at_low.high, at_high.high))
         if method == "bootstrap" and self.rng is not None:
-            return interval_at(prior.draw(settings.n_bootstrap, self.rng))
-        low, high = prior.interval(intervals.curve(embeddings), confidence)
-        value = self._clipped(prior.value)  # a mean, which can lie beyond a quantile of a skew distribution
+            return interval_at(prior.draw(n_bootstrap, self.rng))
+        low, high = prior.interval(intervals.curve(self.embeddings), confidence)
+        # the estimate at the mean of π, which can lie beyond a quantile of a skew distribution
+        value = float(np.clip(target_prior(self.embeddings.gram, prior.value), 0, 1))
         return Interval(min(low, value), max(high, value), confidence, "delta")
 
     def _interval_given_prior(self, method: str, confidence: float) -> Callable[[Any], Interval]:
         """Return a function of π that computes the interval; the bootstrap's also takes one π for each replicate."""
+        gram = self.embeddings.gram
         if method == "delta":
             return lambda pi: intervals.delta(self.embeddings, pi, confidence)[0]
-        if method != "bootstrap" or self.draw is None:
+        if method != "bootstrap" or self.draw_replicates is None:
             bound = intervals.paper_bound if method == "paper-bound" else intervals.sharp_bound
             return lambda pi: bound(self.embeddings, pi, confidence)
-        grams, prior_changes = self.draw()
+        replicate_grams, prior_changes = self.draw_replicates()
 
         def bootstrap(pi: Any) -> Interval:
             """Compute the percentile interval; an estimate of π from the same rows changes with each replicate."""
             priors = pi if self.prior_influence is None else np.clip(pi + prior_changes, 0.0, 1 - LEAST_PRIOR)
-            return intervals.bootstrap(grams, priors, confidence, self._clipped(np.mean(pi)))
+            value = float(np.clip(target_prior(gram, float(np.mean(pi))), 0, 1))
+            return intervals.bootstrap(replicate_grams, priors, confidence, value)
 
         return bootstrap
 
-    def _clipped(self, source_prior: Any) -> float:
-        """Return the target prior for a source prior, clipped to [0, 1]."""
-        return float(np.clip(target_prior(self.embeddings.gram, source_prior), 0, 1))
+
+def _sum_by_observation(source: SourceEmbedding, P_values: Floats, U_values: Floats) -> Floats:
+    """Sum values of the rows of P and of U over each observation of the source; returns shape (observations,)."""
+    P_sums = np.bincount(source.positive.observation, P_values, source.observations)
+    return np.asarray(P_sums + np.bincount(source.unlabeled.observation, U_values, source.observations))

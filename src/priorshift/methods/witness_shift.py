@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -32,7 +32,7 @@ from priorshift.scores.counts import ScoreCounts, SourceCounts
 from priorshift.scores.cross_fitting import FIT_ROWS, check_model, choose_score_device
 from priorshift.scores.mixture import histogram
 from priorshift.scores.ratio_test import RatioTest, warn_not_separable
-from priorshift.scores.scored_source import ScoredSource, ScoredTarget, WitnessEvidence, warn_if_swapped
+from priorshift.scores.scored_source import ScoredSource, WitnessEvidence, warn_if_swapped
 from priorshift.scores.witness import Witness
 from priorshift.source_prior import EstimatedPrior, SourcePriorMixin, check_scenario, estimate_source_prior
 from priorshift.source_prior.mixture_prior import MixturePrior
@@ -48,7 +48,7 @@ class TargetFit:
     estimate: PriorEstimate
     test: RatioTest
     curve: TabulatedCurve  # confidence distribution of R
-    p_values: Floats  # of its rows, shape (repeats, rows)
+    p_values: Floats  # of its rows in each repetition of the cross-fitting, shape (repeats, rows)
     prior: PriorKnowledge  # what is known of π without the target
     witness: Witness
     is_separable: bool  # whether P can be distinguished from U
@@ -56,25 +56,25 @@ class TargetFit:
 
 @dataclass(frozen=True, eq=False)
 class _TestedTarget:
-    """Target whose ratio was tested: rows with their p-values, or counts of them."""
+    """Target for which every ratio R was tested: rows with their p-values, or counts of p-values."""
 
     test: RatioTest
-    curve: TabulatedCurve
+    curve: TabulatedCurve  # confidence distribution of R
     sample: Target | ScoreCounts
-    evidence: WitnessEvidence
-    p_values: Floats = field(default_factory=lambda: np.empty((0, 0)))  # empty for counts
+    evidence: WitnessEvidence  # data for plots
+    p_values: Floats  # of the rows, shape (repeats, rows); empty for counts
     audit: SampleAudit | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class _PriorInUse:
-    """What is known of π, the estimator behind it, and its combination with an audit of unlabelled rows."""
+    """What is known of π without the target, and where it comes from."""
 
-    knowledge: PriorKnowledge
+    knowledge: PriorKnowledge  # a number, a range or a distribution; includes the audit
     origin: str  # as in `PriorEstimate.source_prior_by`
-    estimated: EstimatedPrior | None = None
-    audited: AuditedPrior | None = None
-    error_is_known: bool = True
+    estimated: EstimatedPrior | None = None  # the estimate at `fit`; None where π is given
+    audited: AuditedPrior | None = None  # result of an audit of unlabelled rows of the source; None without one
+    error_is_known: bool = True  # False for an estimate without influence values and without a distribution
 
 
 class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
@@ -123,6 +123,8 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         π as given, or as estimated from the source alone; the `source_prior` of an estimate also uses the target.
     scored_ : ScoredSource
         Scores and p-values of the source.
+    witness_ : Witness
+        The witness, which tests every ratio R.
     classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -150,6 +152,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
     takes_weights = True
     settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"source_prior", "confidence", "device", "verbose"})
     scored_: ScoredSource
+    witness_: Witness
     _audit: SampleAudit | None  # of unlabelled rows of the source
 
     def __init__(
@@ -181,11 +184,6 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    @property
-    def witness(self) -> Witness:
-        """The fitted witness, which tests every ratio R; available only after a fit to rows, not to counts."""
-        return self._witness
-
     def negative_ratio(self, X_target: Any, weights: Any = None, groups: Any = None) -> NegativeRatio:
         """Estimate R = (1−π′)/(1−π), the ratio of the shares of negatives, which needs no source prior.
 
@@ -203,13 +201,15 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             no kernel.
         """
         target = self.read_target(X_target, None, weights, groups)
-        test, curve, _ = self._test(target)
+        with one_blas_thread():
+            test = self.witness_.test(self.scored_.score(target, self.device).p_values, target)
         sizes = (*self._sizes, len(target))
         if not test.is_separable:
             warn_not_separable(test, self._sizes, "every ratio is possible")
             return NegativeRatio(np.nan, np.nan, Interval(0.0, np.inf, self.confidence, "none"), np.nan, sizes)
-        low, high = (float(end) for end in curve.quantiles(self.confidence))
-        interval = Interval(low, high, self.confidence, "witness")
+        curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
+        low, high = curve.quantiles(self.confidence)
+        interval = Interval(float(low), float(high), self.confidence, "witness")
         return NegativeRatio(test.ratio, test.ratio_error, interval, float("nan"), sizes)
 
     def p_values(self, X_target: Any) -> Floats:
@@ -239,23 +239,26 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             step()
             self.scored_ = ScoredSource.fit(source, self.model, self.repeats, self.folds, rng, self.fit_rows)
             step()
-            self._witness = Witness.from_scores(self.scored_, source.without_rows(), *self.scored_.mixture)
+            self.witness_ = Witness.from_scores(self.scored_, source.without_rows(), *self.scored_.mixture)
         warn_if_swapped(self.scored_)
         self._sizes, self._few_positives = source.sizes, source.P.observations < FEW_POSITIVES
         self._audit = None
         if source.audit is not None:
-            predicted = self.scored_.predicted(self.scored_.p_values)
-            self._audit = SampleAudit.from_source(source, source.audit, predicted)
+            posteriors = self.scored_.predicted(self.scored_.p_values)  # P(Y=1|p-value) of the rows of U
+            self._audit = SampleAudit.from_source(source, source.audit, posteriors)
         self._estimated = None if known else self._estimate_source_prior(source)
         if self._estimated is None or not isinstance(self._estimated.estimator, MixturePrior):
             warn_of_few_positives(len(source.positive), source.P.observations)
 
     def _estimate_source_prior(self, source: Source) -> EstimatedPrior:
-        """Estimate π by MixturePrior with the same scores, or by the estimator that the user passed."""
+        """Estimate π by MixturePrior with the same scores, or by the estimator that the user passed as `source_prior`.
+
+        The estimate of a user's estimator is combined with an audit of unlabelled rows; MixturePrior does so itself.
+        """
         if self.source_prior is None:
             names = ("model", "repeats", "folds", "scenario", "standardize", "max_rows", "fit_rows", "random_state")
-            prior = MixturePrior(**{name: getattr(self, name) for name in names}).fit_scores(source, self.scored_)
-            return EstimatedPrior(prior, prior.prior_, None, prior.prior_distribution_, audited=prior.audit_)
+            mixture = MixturePrior(**{name: getattr(self, name) for name in names}).fit_scores(source, self.scored_)
+            return EstimatedPrior(mixture, mixture.prior_, None, mixture.prior_distribution_, audited=mixture.audit_)
         if self._audit is None:
             return estimate_source_prior(self.source_prior, source, self.random_state)
         with suppress_warnings(WeakSeparationWarning):  # the audit narrows what the estimator leaves open
@@ -271,102 +274,107 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         return replace(estimated, value=combined.mean(), distribution=combined, influence=None, audited=audited)
 
     def fit_counts(self, source: SourceCounts) -> Self:
-        """Fit the estimator to a source whose p-values were counted, without its rows."""
+        """Fit the estimator to a source of which only counts of p-values are given, without its rows."""
         self._check_parameters()
         self._forget()
         self._audit = None
         self._sizes, self._few_positives = source.sizes, source.positive.rows < FEW_POSITIVES
         self._count_witness, self._source_counts = source.witness, source
-        estimated = None
+        self._estimated = None
         if not is_known(self.source_prior):
             if self.source_prior is not None:
                 raise InputError(
                     f"{type(self.source_prior).__name__} needs the rows of the source, but they were counted; pass "
                     "source_prior as a number, a range or a distribution, or leave it out."
                 )
-            prior = MixturePrior(scenario=self.scenario)
-            prior.fit_counts(source.posterior_counts, source.law, source.km2_prior, source.sizes)
-            estimated = EstimatedPrior(prior, prior.prior_, influence=None, distribution=prior.prior_distribution_)
-        self._estimated = estimated
+            mixture = MixturePrior(scenario=self.scenario)
+            mixture.fit_counts(source.posterior_counts, source.law, source.km2_prior, source.sizes)
+            self._estimated = EstimatedPrior(mixture, mixture.prior_, None, mixture.prior_distribution_)
         warn_of_few_positives(source.positive.rows, float(source.positive.rows))
         self._settings = self.get_params()
-        self._layout = None
+        self._layout = None  # marks a finished fit; without rows, the columns are not known
         return self
 
     def estimate_counts(self, target: ScoreCounts) -> PriorEstimate:
-        """Estimate the prior of a target whose p-values were counted by the source's model."""
+        """Estimate the prior of a target from counts of its p-values, by the model that counted the source."""
         with one_blas_thread():
             test = self._count_witness.test(target)
         curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
-        source = self._source_counts
-        evidence = WitnessEvidence(source.population.counts, target.counts, *source.law, scores=None)
-        return self._conclude(_TestedTarget(test, curve, target, evidence))[0]
+        priors, weights = self._source_counts.law  # of the mixture that was fitted to the source, in each repetition
+        evidence = WitnessEvidence(self._source_counts.population.counts, target.counts, priors, weights, scores=None)
+        return self._conclude(_TestedTarget(test, curve, target, evidence, p_values=np.empty((0, 0))))[0]
 
     def fit_target(self, target: Target) -> TargetFit:
         """Estimate the prior of a target, and return everything that the estimate was computed from."""
-        test, curve, scored = self._test(target)
-        p_values, weights = scored.p_values, None if target.is_even else target.size * target.mass
-        counts = np.stack([histogram(v, weights) for v in p_values])  # one histogram for each repetition
-        evidence = WitnessEvidence(self.scored_.counts, counts, *self.scored_.mixture, scored.scores)
+        with one_blas_thread():
+            scored = self.scored_.score(target, self.device)
+            p_values = scored.p_values  # shape (repeats, rows)
+            test = self.witness_.test(p_values, target)
+        curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
+        row_weights = None if target.is_even else target.size * target.mass
+        counts = np.stack([histogram(v, row_weights) for v in p_values])  # one histogram for each repetition
+        priors, weights = self.scored_.mixture  # of the mixture that was fitted to the source, in each repetition
+        evidence = WitnessEvidence(self.scored_.counts, counts, priors, weights, scored.scores)
         audit = None
         if target.audit is not None:
-            predicted = self.scored_.predicted(p_values, test.ratio if np.isfinite(test.ratio) else 1.0)
-            audit = SampleAudit.from_target(target, target.audit, predicted)
+            posteriors = self.scored_.predicted(p_values, test.ratio if np.isfinite(test.ratio) else 1.0)
+            audit = SampleAudit.from_target(target, target.audit, posteriors)
         estimate, prior = self._conclude(_TestedTarget(test, curve, target, evidence, p_values, audit))
-        return TargetFit(target, estimate, test, curve, p_values, prior, self._witness, test.is_separable)
+        return TargetFit(target, estimate, test, curve, p_values, prior, self.witness_, test.is_separable)
 
     def _estimate(self, target: Target) -> PriorEstimate:
         """Estimate the prior of a target that was read and checked."""
         return self.fit_target(target).estimate
 
     def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
-        """Return the estimate and the influence of rows on R, with which targets are compared."""
+        """Return the estimate of a target's prior and the influence of rows on R̂, for comparing targets."""
         fit = self.fit_target(target)
         return fit.estimate, self.influence(fit)
 
     def influence(self, fit: TargetFit) -> RatioInfluence | None:
-        """Return the influence of rows on R̂ for comparisons of targets; None if audited or without an interval."""
+        """Return the influence of each row on R̂, for comparing targets.
+
+        None if the target was audited, or if there is no interval or no estimate.
+        """
         target, test = fit.target, fit.test
         if target.audit is not None or fit.estimate.interval is None or not test.is_separable:
             return None
         with one_blas_thread():
-            influence = self._witness.influence(test.ratio, fit.p_values, target)
+            influence = self.witness_.influence(test.ratio, fit.p_values, target)
         return RatioInfluence(
-            test.ratio,
-            fit.curve,
-            fit.prior,
-            influence.source,
-            influence.own_variance,
-            influence.freedom,
+            ratio=test.ratio,
+            curve=fit.curve,
+            prior=fit.prior,
+            source=influence.source,
+            own_variance=influence.own_variance,
+            freedom=influence.freedom,
             own=None if target.groups is None else GroupInfluence.from_rows(target.groups, influence.target),
             observations=target.size,
         )
 
-    def _test(self, target: Target) -> tuple[RatioTest, TabulatedCurve, ScoredTarget]:
-        """Score a target and test every ratio; return the test, the confidence curve of R and the scores."""
-        with one_blas_thread():
-            scored = self.scored_.score(target, self.device)
-            test = self._witness.test(scored.p_values, target)
-        return test, TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom), scored
-
     def _conclude(self, tested: _TestedTarget) -> tuple[PriorEstimate, PriorKnowledge]:
-        """Combine R, π and an audit of the target; return the estimate and what is known of π without the target."""
+        """Estimate π′ = 1 − (1−π)R from the confidence curve of R, what is known of π, and an audit of the target.
+
+        Returns the estimate, and what is known of π without the target.
+        """
         test, curve, prior = tested.test, tested.curve, self._prior_in_use()
         refined = self._refine_prior(prior, tested) if prior.estimated else prior.knowledge
         if prior.estimated and tested.audit is None:
             prior.estimated.warn_of_error()
         status = self._status(tested, prior.knowledge)
-        # mean of π′ = 1 − (1−π)R under the confidence distribution of R and, where there is one, the distribution of π
-        value = curve.mean(*(refined.points if isinstance(refined, DistributionPrior) else (refined.value,)))
+        # mean of π′ under the confidence distribution of R and, where there is one, the distribution of π
+        value = curve.mean(*refined.points) if isinstance(refined, DistributionPrior) else curve.mean(refined.value)
         interval, error = None, float("nan")
         if prior.error_is_known:
-            low, high = (0.0, 1.0) if status == "no estimate" else prior.knowledge.interval(curve, self.confidence)
-            by = "none" if status == "no estimate" else "witness"
+            (low, high), by = (0.0, 1.0), "none"
+            if test.is_separable:
+                (low, high), by = prior.knowledge.interval(curve, self.confidence), "witness"
             interval = Interval(min(low, value), max(high, value), self.confidence, by)
+            # delta method of 1 − (1−π)R, where π and R are independent
             error = float(np.hypot((1 - refined.value) * test.ratio_error, test.ratio * prior.knowledge.error))
         audited = None
         if tested.audit is not None:
-            is_usable = prior.error_is_known and status != "no estimate"
+            is_usable = prior.error_is_known and test.is_separable  # otherwise the audit alone counts
             audited = combine_target_audit(tested.audit, curve, refined if is_usable else None)
             value, error = audited.distribution.mean(), audited.distribution.std()
             low, high = audited.distribution.ppf([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
@@ -401,7 +409,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         return DistributionPrior(self._audited_source_prior(self._audit).distribution)
 
     def _prior_in_use(self) -> _PriorInUse:
-        """Return the source prior as it is set now, combined with an audit of unlabelled rows."""
+        """Return what is known of π under the current settings, combined with an audit of unlabelled source rows."""
         estimated = None if is_known(self.source_prior) else self._prior_from_fit()
         if estimated is not None:
             error_is_known = estimated.influence is not None or estimated.distribution is not None
@@ -415,26 +423,31 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         return _PriorInUse(combined, audited.by(combined.by), None, audited)
 
     def _refine_prior(self, prior: _PriorInUse, tested: _TestedTarget) -> PriorKnowledge:
-        """Return what is known of π with the rows of the target, which improve its estimate.
+        """Update MixturePrior's distribution of π with the target, as if R were R̂; return other knowledge unchanged.
 
         The interval uses it only with an audit of the target: otherwise it would be too narrow, since R̂ is an estimate.
         """
+        knowledge, sample = prior.knowledge, tested.sample
         estimator = prior.estimated.estimator if prior.estimated else None
-        if not isinstance(estimator, MixturePrior) or not isinstance(prior.knowledge, DistributionPrior):
-            return prior.knowledge
+        if not isinstance(estimator, MixturePrior) or not isinstance(knowledge, DistributionPrior):
+            return knowledge
         if not tested.test.is_separable or (prior.audited and prior.audited.alone):
-            return prior.knowledge
+            return knowledge
+        # A MixturePrior with other scores ranks rows differently. After a fit to counts neither has scores.
         if getattr(estimator, "scored_", None) is not getattr(self, "scored_", None):
-            return prior.knowledge  # a MixturePrior with other scores ranks rows differently
-        distribution, ratio, sample = prior.knowledge.distribution, max(tested.test.ratio, 0.0), tested.sample
+            return knowledge
+        distribution, ratio = knowledge.distribution, max(tested.test.ratio, 0.0)
         if isinstance(sample, Target):
             return DistributionPrior(estimator.update_with_target(distribution, tested.p_values, sample, ratio))
         if sample.noise or self._count_witness.is_noisy:  # noisy counts have no levels
-            return prior.knowledge
+            return knowledge
         return DistributionPrior(estimator.update_with_counts(distribution, sample.levels, ratio))
 
     def _status(self, tested: _TestedTarget, prior: PriorKnowledge) -> str:
-        """Return whether the data determine the prior, and warn if they do not or contradict it."""
+        """Return the status of the estimate, "ok", "few positives" or "no estimate"; warn if R contradicts π.
+
+        "no estimate" means that P cannot be distinguished from U, of which it also warns.
+        """
         test, curve = tested.test, tested.curve
         if not test.is_separable:
             by_audit = "the estimate is that of the audit alone"
@@ -442,8 +455,10 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             return "no estimate"
         highest = prior.range[1]
         level = (1 + self.confidence) / 2
-        # R < 0 is significant, or R > 1/(1−π), and so π′ < 0, even at the highest π
-        if curve.level[0] > ndtri(level) or 1 - curve(1 / max(1 - highest, 1e-12)) > level:
+        # `curve(r)` is the confidence that R ≤ r, and `curve.level[0]` the normal quantile of that at its smallest r, 0
+        is_above_one = curve.level[0] > ndtri(level)  # R < 0, so π′ > 1 at every π
+        is_below_zero = 1 - curve(1 / max(1 - highest, 1e-12)) > level  # R > 1/(1−π), so π′ < 0 even at the highest π
+        if is_above_one or is_below_zero:
             warn(
                 f"The raw estimate {format_fixed(1 - (1 - highest) * test.ratio, 3)} lies outside [0, 1] by more than "
                 f"its sampling error ({(1 - highest) * test.ratio_error:.2g}); check the source prior ({prior}) and "
@@ -453,7 +468,10 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         return "few positives" if self._few_positives else "ok"
 
     def _details(self, test: RatioTest, prior: _PriorInUse, audited: AuditedPrior | None) -> dict[str, Any]:
-        """Return the details of an estimate: settings, how π was obtained, and audits of source and target."""
+        """Return the `details` of an estimate: settings, how π was obtained, and audits of source and target.
+
+        `audited` is the result of the target's audit; None without one.
+        """
         knowledge, estimator = prior.knowledge, prior.estimated.estimator if prior.estimated else None
         details: dict[str, Any] = {
             "scenario": self.scenario,
@@ -465,12 +483,11 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         if isinstance(estimator, MixturePrior):
             details |= {name: getattr(estimator, f"{name}_") for name in ("mixture_prior", "km2_prior", "overlap")}
         audits = {"source": prior.audited, "target": audited}
-        if prior.audited or audited:
-            details["audit"] = {name: audit.to_dict() for name, audit in audits.items() if audit}
-        return details
+        results = {name: audit.to_dict() for name, audit in audits.items() if audit is not None}
+        return details | {"audit": results} if results else details
 
     def _check_parameters(self) -> None:
-        """Raise InputError for a parameter that cannot be used."""
+        """Raise InputError for a setting that cannot be used; also checks the estimator of π and `model`."""
         super()._check_parameters()
         if not is_known(self.source_prior):
             check_scenario(self.source_prior, self.scenario)

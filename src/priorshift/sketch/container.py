@@ -45,7 +45,7 @@ from priorshift.version import __version__
 CHECKPOINT = "checkpoint"  # the kind of a file that holds a sketch or histogram of the first rows
 
 _FORMAT = 1
-_LENGTH_BYTES = 8  # of the header's length
+_LENGTH_BYTES = 8  # size of the field that holds the header's length
 _CHECKSUM_BYTES = 32
 _MAX_HEADER_BYTES = 64 << 20  # far more than the levels of any table
 # memory in bytes that parsing takes at most for each of these characters of a header, besides the text itself
@@ -55,19 +55,18 @@ _MIN_MEMORY = 1 << 20  # bytes of memory that any file may take
 _MAX_DEPTH = 32  # of nested lists and objects
 # a bracket, or a string with the brackets in it; also an unterminated string, so that none is scanned twice
 _BRACKET_OR_STRING = re.compile(rb'[\[\]{}]|"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
-_DEPTH_CHANGE = dict.fromkeys(b"[{", 1) | dict.fromkeys(b"]}", -1)
 _MAX_AXES = 8
 _BLOCK_BYTES = 1 << 20  # read or checked at a time
-_KEYS = {"format", "kind", "priorshift", "header", "arrays"}
+_HEADER_KEYS = {"format", "kind", "priorshift", "header", "arrays"}
 
 
 @dataclass(frozen=True, eq=False)
 class Contents:
     """The contents of a file, read and checked."""
 
-    kind: str
-    header: dict[str, Any]
-    arrays: dict[str, NDArray[Any]]
+    kind: str  # such as "sketch"
+    header: dict[str, Any]  # JSON values
+    arrays: dict[str, NDArray[Any]]  # float64 or int64, by their names in the file
 
 
 class Saveable(ABC):
@@ -82,12 +81,12 @@ class Saveable(ABC):
 
     @abstractmethod
     def to_contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the header and the arrays of a file."""
+        """Return the header, JSON values by key, and the arrays by name, of the file that `save` writes."""
 
     @classmethod
     @abstractmethod
     def from_contents(cls, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the object from the header and the arrays of a file, perhaps someone else's, and check them."""
+        """Build the object from the header and the arrays of a file, which is not trusted; check them."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save to a file, which holds numbers and no rows. An existing file is replaced.
@@ -145,7 +144,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _load(path: str | os.PathLike[str], classes: Mapping[str, type[Saveable]]) -> Any:
-    """Load an object of one of these classes; errors name the path."""
+    """Load an object of one of the `classes`, given by the kinds of their files; errors name the path."""
     contents = read(path, tuple(classes))
     try:
         return classes[contents.kind].from_contents(contents.header, contents.arrays)
@@ -156,17 +155,19 @@ def _load(path: str | os.PathLike[str], classes: Mapping[str, type[Saveable]]) -
 def check_arrays(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]], fields: Fields) -> None:
     """Raise InputError if arrays of a file have other names, shapes or types than expected.
 
-    The array "seeds" holds integers, all others floats.
+    `shapes` are the expected shapes by name. The array "seeds" holds integers, all others floats. `fields` is the
+    header that the arrays belong to, which messages name.
     """
     if arrays.keys() != shapes.keys():
         raise fields.refused(f"it has the arrays {sorted(arrays)} where {sorted(shapes)} are expected")
     for name, shape in shapes.items():
-        if arrays[name].shape != shape or arrays[name].dtype.kind != ("i" if name == "seeds" else "f"):
+        dtype_kind = "i" if name == "seeds" else "f"
+        if arrays[name].shape != shape or arrays[name].dtype.kind != dtype_kind:
             raise fields.refused(f"its {name!r} has the shape {arrays[name].shape}, not {shape}")
 
 
 def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    """Write a file completely or not at all; floats are stored as float64, integers as int64."""
+    """Write a header and arrays as a file of this `kind`, in the module's format, completely or not at all."""
     stored = {name: _to_stored(array, name) for name, array in arrays.items()}
     entries = [{"name": name, "dtype": a.dtype.str, "shape": list(a.shape)} for name, a in stored.items()]
     metadata = {"format": _FORMAT, "kind": kind, "priorshift": __version__, "header": header, "arrays": entries}
@@ -183,7 +184,7 @@ def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], array
 
 
 def read(path: str | os.PathLike[str], kinds: Sequence[str]) -> Contents:
-    """Read a file of one of these kinds, and check all of it."""
+    """Read a file of one of these `kinds`, such as "sketch"; raise InputError if it violates the format anywhere."""
     try:
         if not Path(path).exists():
             raise InputError(f"{str(path)[:200]!r} does not exist; check the path.")
@@ -214,8 +215,8 @@ def _as_bytes(array: NDArray[Any]) -> memoryview:
 
 def _is_finite(array: NDArray[Any]) -> bool:
     """Check that all numbers are finite, block by block, to save memory."""
-    flat, step = array.reshape(-1), _BLOCK_BYTES // 8
-    return all(bool(np.isfinite(flat[k : k + step]).all()) for k in range(0, len(flat), step))
+    numbers, step = array.reshape(-1), _BLOCK_BYTES // 8  # 8 bytes for each number
+    return all(bool(np.isfinite(numbers[k : k + step]).all()) for k in range(0, len(numbers), step))
 
 
 def _read_header(file: BinaryIO, size: int, name: str) -> dict[str, Any]:
@@ -241,10 +242,10 @@ def _read_header(file: BinaryIO, size: int, name: str) -> dict[str, Any]:
     if isinstance(version, int) and version > _FORMAT:
         reason = f"{name} is written in format {str(version)[:40]}, but priorshift {__version__} reads format {_FORMAT}"
         raise InputError(f"{reason}; install a newer version.")
-    if metadata.keys() != _KEYS or version is not _FORMAT:  # `is not`, because True and 1.0 equal 1
+    if metadata.keys() != _HEADER_KEYS or version is not _FORMAT:  # `is not`, because True and 1.0 equal 1
         raise _damaged(name, "its header has missing or unknown keys")
-    has_texts = all(isinstance(metadata[key], str) for key in ("kind", "priorshift"))
-    if not has_texts or not isinstance(metadata["header"], dict):
+    types = {"kind": str, "priorshift": str, "header": dict}
+    if not all(isinstance(metadata[key], expected) for key, expected in types.items()):
         raise _damaged(name, "its header has values of the wrong type")
     return metadata
 
@@ -266,19 +267,19 @@ def _parse_header(text: bytes, size: int, name: str) -> dict[str, Any]:
     Memory and depth are bounded before parsing, so that a malicious file cannot exhaust them.
     """
 
-    def reject(_: str) -> Any:
-        """Refuse a constant: NaN or an infinity."""
-        raise ValueError
-
-    def finite(digits: str) -> float:
-        """Read a number, and refuse one that overflows."""
+    def parse_number(digits: str) -> float:
+        """Convert a number, or the constant NaN or Infinity; refuse those that are not finite."""
         number = float(digits)
-        return number if math.isfinite(number) else reject(digits)
+        if not math.isfinite(number):
+            raise ValueError
+        return number
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        """Build an object, and refuse duplicate keys."""
-        keys = dict(pairs)
-        return keys if len(keys) == len(pairs) else reject("")
+    def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Build a JSON object from keys and values; refuse duplicate keys."""
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            raise ValueError
+        return values
 
     not_json = _damaged(name, "its header is not valid JSON")
     try:
@@ -286,13 +287,15 @@ def _parse_header(text: bytes, size: int, name: str) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise not_json from None
     # an upper bound of the memory that parsing takes, from the number of brackets, commas and colons
-    memory = 2 * sys.getsizeof(decoded) + sum(size_of * decoded.count(mark) for mark, size_of in _PARSED_BYTES.items())
+    memory = 2 * sys.getsizeof(decoded) + sum(cost * decoded.count(mark) for mark, cost in _PARSED_BYTES.items())
     if memory > max(_MEMORY_FACTOR * size, _MIN_MEMORY):
         raise _damaged(name, "its header has more values than a file of its size can have")
     if _is_too_deep(text):
         raise _damaged(name, "its header is too deeply nested")
     try:
-        metadata = json.loads(decoded, parse_constant=reject, parse_float=finite, object_pairs_hook=unique)
+        metadata = json.loads(
+            decoded, parse_constant=parse_number, parse_float=parse_number, object_pairs_hook=build_object
+        )
     except ValueError:
         raise not_json from None
     if not isinstance(metadata, dict):
@@ -303,8 +306,12 @@ def _parse_header(text: bytes, size: int, name: str) -> dict[str, Any]:
 def _is_too_deep(text: bytes) -> bool:
     """Check whether brackets are nested too deeply; done before parsing, which takes memory for each level."""
     depth = 0
-    for match in _BRACKET_OR_STRING.finditer(text):
-        depth += _DEPTH_CHANGE.get(text[match.start()], 0)  # a string starts with a quote, and changes nothing
+    for match in _BRACKET_OR_STRING.finditer(text):  # brackets inside strings do not count
+        first = text[match.start()]  # a bracket, or the quote of a string
+        if first in b"[{":
+            depth += 1
+        elif first in b"]}":
+            depth -= 1
         if depth > _MAX_DEPTH:
             return True
     return False
@@ -318,14 +325,17 @@ def _read_arrays(
     That the arrays' sizes add up to the bytes in the file is checked before memory is allocated.
     """
     if metadata["kind"] not in kinds:
-        received, expected = _with_article(metadata["kind"][:40]), " or ".join(map(_with_article, kinds))
-        raise InputError(f"{name} holds {received}, but {expected} is expected; pass another file.")
+        kind, expected = metadata["kind"][:40], " or ".join(f"a {kind}" for kind in kinds)
+        printable = kind if kind.isprintable() else ascii(kind)
+        raise InputError(f"{name} holds a {printable}, but {expected} is expected; pass another file.")
     available = size - file.tell() - _CHECKSUM_BYTES
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {}  # dtype and shape of each array, in the order of the file
-    entries: list[Any] = metadata["arrays"] if isinstance(metadata["arrays"], list) else [None]  # None is refused
-    for entry in entries:
+    impossible = _damaged(name, "its header describes an impossible array")
+    if not isinstance(metadata["arrays"], list):
+        raise impossible
+    for entry in metadata["arrays"]:
         if not _describes_array(entry, available) or entry["name"] in shapes:
-            raise _damaged(name, "its header describes an impossible array")
+            raise impossible
         shapes[entry["name"]] = entry["dtype"], tuple(entry["shape"])
     declared = sum(8 * math.prod(shape) for _, shape in shapes.values())  # bytes
     if declared != available:
@@ -342,18 +352,13 @@ def _read_arrays(
 
 
 def _describes_array(entry: Any, available: int) -> bool:
-    """Check whether an entry of the header describes an array that fits into the available bytes."""
+    """Check whether an entry of the header's list "arrays" describes an array that fits into the available bytes."""
     if not (isinstance(entry, dict) and entry.keys() == {"name", "dtype", "shape"} and isinstance(entry["name"], str)):
         return False
     if entry["dtype"] not in ("<f8", "<i8") or not isinstance(entry["shape"], list) or len(entry["shape"]) > _MAX_AXES:
         return False
     # `type(…) is int`, because True is an instance of int
     return all(type(length) is int and 0 <= length <= available for length in entry["shape"])
-
-
-def _with_article(kind: str) -> str:
-    """Return a kind for a message, such as "a sketch"; characters that cannot be printed are escaped."""
-    return f"a {kind if kind.isprintable() else ascii(kind)}"
 
 
 def _damaged(name: str, reason: str) -> InputError:

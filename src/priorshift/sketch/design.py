@@ -35,10 +35,10 @@ from priorshift.progress import track_progress
 from priorshift.sketch.container import check_arrays
 from priorshift.warning_records import warn
 
-_FIRST = "the sample that fixed the columns"
+_FIRST_SAMPLE = "the sample that fixed the columns"  # as messages call it
 _DESIGN_ROWS = 65_536  # rows that fix a design: the error of a mean or a spread is then 0.4 % of the spread
 _KERNELS: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
-_RULES = ("dimension", "median")  # for the bandwidth
+_BANDWIDTH_RULES = ("dimension", "median")
 _MAX_FEATURES = 8192  # whose second moment takes half a gigabyte
 
 
@@ -54,7 +54,10 @@ class RowReader:
 
     @classmethod
     def fit(cls, table: Table, *, drop: Sequence[str] = (), standardize: bool = True) -> RowReader:
-        """Fit columns, encoding and scale to some rows; `standardize` scales columns and leaves out constant ones."""
+        """Fit columns, encoding and scale to the rows of a table.
+
+        `drop` are names of columns to leave out; `standardize` scales columns and leaves out constant ones.
+        """
         table = table.without(drop)
         check_dropped([table], drop)
         encoder = TableEncoder().fit(table) if table.cells else None
@@ -79,28 +82,34 @@ class RowReader:
         read = read_table(rows, name, ColumnSelection(drop=self.drop))
         table = self._to_numbers(read.without(self.drop))  # read_table returns a Table unchanged, so drop again
         check_finite(table)
-        if varying := self.scaling.left_out_of(table):  # names of unused columns that vary here
-            reason = f"constant in {_FIRST} but not in {name}"
-            warn(
-                f"Left out {', '.join(varying)}: {reason}; fix the columns by a sample in which it varies.",
-                ColumnWarning,
-            )
+        varying = self.scaling.left_out_of(table)  # names of unused columns that vary here
+        if varying:
+            reason = f"constant in {_FIRST_SAMPLE} but not in {name}"
+            message = f"Left out {', '.join(varying)}: {reason}; fix the columns by a sample in which it varies."
+            warn(message, ColumnWarning)
         used = np.flatnonzero(self.scaling.factor)  # a column that is left out has the factor 0
         return (table.values[:, used] - self.scaling.shift[used]) * self.scaling.factor[used]
 
     def _to_numbers(self, table: Table) -> Table:
-        """Convert a table to numbers, with its columns in the order of the sample that fixed them."""
+        """Convert a table to numbers, with its columns in the order of the sample that fixed them.
+
+        A table whose columns are not all numbers has them in `cells`, one array for each column.
+        """
         if self.encoder is not None:
-            mixed = self.encoder.convert(table.as_cells(), _FIRST)
-            self._check_missing(mixed)
-            return self.encoder.encode_table(mixed)
+            converted = self.encoder.convert(table.as_cells(), _FIRST_SAMPLE)
+            self._check_missing(converted)
+            return self.encoder.encode_table(converted)
         if not table.cells:
-            return match_columns([Table(_FIRST, np.empty((0, self.width)), self.columns), table])[1]
+            columns = Table(_FIRST_SAMPLE, np.empty((0, self.width)), self.columns)  # without rows
+            return match_columns([columns, table])[1]
         no_rows = tuple(np.empty(0) for _ in range(self.width))
-        mixed = match_columns([Table(_FIRST, np.empty((0, 0)), self.columns, cells=no_rows), table])[1]
-        cells = tuple(convert_column(column, "number", mixed, k, _FIRST) for k, column in enumerate(mixed.cells))
-        self._check_missing(replace(mixed, cells=cells, native=None))
-        return Table(mixed.name, np.column_stack(cells), mixed.columns, mixed.extra, mixed.dropped)
+        columns = Table(_FIRST_SAMPLE, np.empty((0, 0)), self.columns, cells=no_rows)
+        ordered = match_columns([columns, table])[1]
+        cells = tuple(
+            convert_column(column, "number", ordered, k, _FIRST_SAMPLE) for k, column in enumerate(ordered.cells)
+        )
+        self._check_missing(replace(ordered, cells=cells, native=None))
+        return Table(ordered.name, np.column_stack(cells), ordered.columns, ordered.extra, ordered.dropped)
 
     def _check_missing(self, table: Table) -> None:
         """Raise InputError for missing numbers and dates in columns where the first sample had none.
@@ -109,12 +118,14 @@ class RowReader:
         """
         for k, cells in enumerate(table.cells):
             column = None if self.encoder is None else self.encoder.summary_.columns[k]
-            can_fill = column is not None and (not column.is_quantity or column.gaps)
-            if not can_fill and (missing := is_missing(cells)).any():
+            if column is not None and (column.gaps or not column.is_quantity):
+                continue
+            missing = is_missing(cells)
+            if missing.any():
                 raise InputError(
                     f"{table.name} has no value in row {missing.argmax()} (counting from 0), {table.column(k)}, but "
-                    f"{_FIRST} has no missing value there. Fill it in, leave the row out, drop the column from all "
-                    "samples, or pass stream=False, which fills it in."
+                    f"{_FIRST_SAMPLE} has no missing value there. Fill it in, leave the row out, drop the column from "
+                    "all samples, or pass stream=False, which fills it in."
                 )
 
     def to_header(self) -> dict[str, Any]:
@@ -140,7 +151,7 @@ class RowReader:
         origin = None if encoder is None else encoder.origin
         if encoder is not None and (encoder.n_features_in_, encoder.names) != (width, columns):
             raise fields.refused("its encoding is of other columns")
-        encoded_width = width if origin is None else len(origin.of)
+        encoded_width = width if origin is None else len(origin.of)  # columns after encoding
         shift, factor = fields.numbers("shift", encoded_width), fields.numbers("factor", encoded_width)
         if (factor < 0).any() or not factor.any() or max(factor.max(), np.abs(shift).max()) > LARGEST:
             raise fields.refused("its factors are not those of a scale")
@@ -156,7 +167,7 @@ class Design:
     reader: RowReader  # rows to numbers
     features: RandomFeatures  # of these numbers
     seed: int  # by which the frequencies were drawn
-    bandwidth_by: str | None  # rule that gave the bandwidth
+    bandwidth_by: str | None  # rule that gave the bandwidth, "dimension" or "median"; None for a number
     standardize: bool  # whether the reader scales columns to variance 1
 
     @classmethod
@@ -178,15 +189,16 @@ class Design:
             raise InputError(f"features is {features}, but a sketch can have at most {_MAX_FEATURES}; pass fewer.")
         if not isinstance(kernel, (Gaussian, Laplace)):
             check_choice("kernel", kernel, tuple(_KERNELS))
-        if isinstance(bandwidth, str) and bandwidth not in _RULES:
+        if isinstance(bandwidth, str) and bandwidth not in _BANDWIDTH_RULES:
             raise InputError(f"bandwidth is {bandwidth!r}, but it must be a positive number, 'dimension' or 'median'.")
         reader = RowReader.fit(table, drop=drop, standardize=standardize)
-        chosen = make_kernel(kernel, bandwidth, reader(table, table.name), reader.scaling.features)
-        is_seed = is_number(random_state) and random_state < 2**62  # larger ones do not fit into a file
-        seed = int(random_state if is_seed else np.random.default_rng(random_state).integers(2**62))
-        drawn = RandomFeatures.draw(chosen, reader.n_features, features, np.random.default_rng(seed))
+        kernel_with_bandwidth = make_kernel(kernel, bandwidth, reader(table, table.name), reader.scaling.features)
+        can_store = is_number(random_state) and random_state < 2**62  # a larger seed does not fit into a file
+        seed = int(random_state if can_store else np.random.default_rng(random_state).integers(2**62))
+        rng = np.random.default_rng(seed)
+        drawn_features = RandomFeatures.draw(kernel_with_bandwidth, reader.n_features, features, rng)
         rule = bandwidth if isinstance(kernel, str) and isinstance(bandwidth, str) else None
-        return cls(reader, drawn, seed, rule, standardize)
+        return cls(reader, drawn_features, seed, rule, standardize)
 
     @classmethod
     def from_chunks(cls, chunks: Chunks, settings: dict[str, Any]) -> Design:
@@ -204,13 +216,14 @@ class Design:
         """Raise InputError if the other design differs; the message names both sketches and the first difference."""
         if self.fingerprint == other.fingerprint:
             return
+        difference = "encoding and scale of the columns, or frequencies of the features"
         here, there = self.to_header(), other.to_header()
-        here["columns"], there["columns"] = (
-            reader.columns or f"{reader.width} without names" for reader in (self.reader, other.reader)
-        )
-        keys = ("columns", "kernel", "features", "seed", "standardize", "bandwidth")
-        differences = (f"{key}: {here[key]} and {there[key]}" for key in keys if here[key] != there[key])
-        difference = next(differences, "encoding and scale of the columns, or frequencies of the features")
+        for header, reader in ((here, self.reader), (there, other.reader)):
+            header["columns"] = reader.columns or f"{reader.width} without names"
+        for key in ("columns", "kernel", "features", "seed", "standardize", "bandwidth"):
+            if here[key] != there[key]:
+                difference = f"{key}: {here[key]} and {there[key]}"
+                break
         raise InputError(
             f"{name} and {other_name} are sketches of two designs ({difference}), which cannot be combined. Make all "
             "sketches like one: Sketch.from_sample(sample, like=first)."
@@ -237,7 +250,7 @@ class Design:
         reader = RowReader.from_header(header["reader"])
         kernel, size = fields.text("kernel"), fields.whole("features", LEAST_FEATURES, _MAX_FEATURES)
         rule = None if fields.is_none("bandwidth_by") else fields.text("bandwidth_by")
-        if kernel not in _KERNELS or rule not in (None, *_RULES) or size % 2:
+        if kernel not in _KERNELS or rule not in (None, *_BANDWIDTH_RULES) or size % 2:
             raise fields.refused("its kernel, bandwidth rule or number of features does not exist")
         check_arrays(arrays, {"frequencies": (reader.n_features, size // 2)}, fields)
         features = RandomFeatures(_KERNELS[kernel](fields.number("bandwidth", 1e-100, 1e100)), arrays["frequencies"])
@@ -248,9 +261,9 @@ class Design:
 
 
 def columns_to_drop(streams: Mapping[str, Chunks], drop: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return those of the columns to drop that one of the samples in `names` has, judged by first rows.
+    """Return those of the columns `drop` that at least one of the samples `names` has, by its first rows.
 
-    Every column to drop must exist in one of the `streams`, or an InputError is raised.
+    `streams` are all samples by their names. InputError is raised for a column to drop that none of them has.
     """
     if not drop:
         return []
@@ -263,11 +276,14 @@ def weight_columns(streams: Mapping[str, Chunks], weights: str | None) -> dict[s
     """Return, for each sample, the name of the weight column if its first rows have it, and None otherwise."""
     if weights is None:
         return dict.fromkeys(streams)
-    first = {name: chunks.first() for name, chunks in streams.items()}
-    has_weights = {name: weights in (*table.extra, *(table.columns or ())) for name, table in first.items()}
-    if not any(has_weights.values()):
+    weight_column: dict[str, str | None] = {}
+    for name, chunks in streams.items():
+        table = chunks.first()
+        has_weights = weights in table.extra or weights in (table.columns or ())
+        weight_column[name] = weights if has_weights else None
+    if all(column is None for column in weight_column.values()):
         raise InputError(f"no table has a column {weights!r}; name the column of the weights.")
-    return {name: weights if has else None for name, has in has_weights.items()}
+    return weight_column
 
 
 def open_chunks(sample: Any, drop: Sequence[str], weights: Any, name: str = "the sample") -> Chunks:
@@ -278,9 +294,10 @@ def open_chunks(sample: Any, drop: Sequence[str], weights: Any, name: str = "the
 
 
 def weighted_rows(chunks: Chunks, reader: RowReader, weights: Any = None, skip: int = 0) -> Iterator[Weighted]:
-    """Yield the rows of each chunk after the first `skip` rows, as numbers, with their weights.
+    """Yield the rows of each chunk as numbers, shape (rows, features), with their weights, shape (rows,), or None.
 
-    `weights` is the name of a column, an array with a weight for every row of the sample, or None.
+    The first `skip` rows of the sample are left out. `weights` is the name of a column, an array with a weight for
+    every row of the sample, those left out included, or None for equal weights.
     """
     is_array = not (weights is None or isinstance(weights, str))
     if is_array and chunks.rows is None:
@@ -292,7 +309,7 @@ def weighted_rows(chunks: Chunks, reader: RowReader, weights: Any = None, skip: 
     done = skip  # rows before the current chunk
     with track_progress(f"sketching {chunks.name}", chunks.rows, "rows") as advance:
         advance(skip)
-        for chunk in chunks.after(skip) if skip else chunks:
+        for chunk in chunks.after(skip) if skip else chunks:  # a full pass refuses a sample without rows
             rows = reader(chunk, chunk.name)
             advance(len(rows))
             if all_weights is not None:

@@ -29,7 +29,7 @@ from priorshift.sketch.score_model import ScoreModel
 from priorshift.threads import map_in_order
 
 _MIN_ROWS = 4096  # counted at a time: counts are large, so that adding up those of many small chunks would take long
-_FINGERPRINT = re.compile("[0-9a-f]{64}")
+_FINGERPRINT = re.compile("[0-9a-f]{64}")  # a SHA-256 in hexadecimal
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +60,13 @@ class Histogram(private.Summary):
 
     KIND: ClassVar[str] = "histogram"
 
-    counted: ScoreCounts  # the counts
+    counted: ScoreCounts  # number of rows, and how many have p-values in each bin
     model: str  # fingerprint of the score model
-    ranked: int  # positives among which the model ranks rows
-    folds: int  # cross-fitting folds of the model
+    ranked: int  # number of positives among which the model ranks rows
+    folds: int  # number of cross-fitting folds of the model
     km2_prior: float  # KM2's estimate of the source prior, from the model; NaN if unknown
-    fitted: int  # unlabelled rows to which the model was fitted
-    epsilon: float | None = None  # budget of a private release
+    fitted: int  # number of unlabelled rows to which the model was fitted
+    epsilon: float | None = None  # budget of a private release; None without noise
     delta: float | None = None
 
     @classmethod
@@ -88,7 +88,8 @@ class Histogram(private.Summary):
         -------
         Histogram
         """
-        return deque(cls.checkpoints(sample, model, device=device, start=start), maxlen=1)[0]  # the last one
+        histograms = cls.checkpoints(sample, model, device=device, start=start)
+        return deque(histograms, maxlen=1)[0]  # the last one; earlier ones do not stay in memory
 
     @classmethod
     def checkpoints(
@@ -110,17 +111,18 @@ class Histogram(private.Summary):
         """
         check_model(model)
         chunks = Chunks.from_source(sample, "sample", drop=model.reader.drop)
-        chosen = choose_score_device(device, chunks.rows or 0)
+        resolved_device = choose_score_device(device, chunks.rows or 0)
         total = None if resume is None else resume.counted
-        done = 0 if total is None else total.rows
+        rows_done = 0 if total is None else total.rows
 
         def count(block: tuple[Floats, int]) -> ScoreCounts:
             """Count the p-values of a block: its rows as numbers, and the position of the first in the sample."""
-            return ScoreCounts.from_p_values(model.p_values(*block, chosen), model.ranked)
+            rows, first = block
+            return ScoreCounts.from_p_values(model.p_values(rows, first, resolved_device), model.ranked)
 
         with track_progress("counting", chunks.rows, "rows") as advance:
-            advance(done)
-            for counted in map_in_order(count, _row_blocks(chunks, model, start, done)):
+            advance(rows_done)
+            for counted in map_in_order(count, _row_blocks(chunks, model, start, rows_done)):
                 advance(counted.rows)
                 total = counted if total is None else total.merge(counted)
                 yield cls(total, model.fingerprint, model.ranked, model.folds, model.km2_prior, model.unlabeled_rows)
@@ -169,8 +171,8 @@ class Histogram(private.Summary):
         """Raise InputError unless `other` is a histogram that was counted by the same model."""
         if not isinstance(other, Histogram):
             raise InputError(f"a histogram can be combined only with another one, but got {type(other).__name__}.")
-        models = {(h.model, h.ranked, h.folds, len(h.counted.counts)) for h in (self, other)}
-        if len(models) > 1:
+        own_model = self.model, self.ranked, self.folds, len(self.counted.counts)
+        if own_model != (other.model, other.ranked, other.folds, len(other.counted.counts)):
             raise InputError(
                 f"the histograms of {len(self)} and of {len(other)} rows are by different score models "
                 f"({self.model[:8]} and {other.model[:8]}); count all samples by one model."
@@ -182,7 +184,7 @@ class Histogram(private.Summary):
         return replace(self, counted=counted, epsilon=float(epsilon), delta=float(delta))
 
     def to_contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the header and the arrays of a file."""
+        """Return the header and the arrays of a file; `km2_prior` is None if unknown, since JSON has no NaN."""
         counted = self.counted
         names = ("model", "ranked", "folds", "fitted", "epsilon", "delta")
         header = {"rows": counted.rows, "noise": counted.noise} | {name: getattr(self, name) for name in names}
@@ -199,7 +201,7 @@ class Histogram(private.Summary):
         model = fields.text("model")
         if not _FINGERPRINT.fullmatch(model):
             raise fields.refused("'model' is not the fingerprint of a model")
-        sensitivity = private.counts_sensitivity(len(arrays["counts"]))
+        sensitivity = private.counts_sensitivity(repeats=len(arrays["counts"]))
         budget = private.read_budget(fields, fields.number("noise"), sensitivity, counted.rows)
         ranked, folds, fitted = (fields.whole(name, 2) for name in ("ranked", "folds", "fitted"))
         km2_prior = float("nan") if fields.is_none("km2_prior") else fields.number("km2_prior", 0.0, 1.0)
@@ -207,36 +209,43 @@ class Histogram(private.Summary):
 
 
 def _row_blocks(chunks: Chunks, model: ScoreModel, start: int, done: int) -> Iterator[tuple[Floats, int]]:
-    """Yield blocks of rows as numbers, with the position of their first row; small chunks are joined.
+    """Yield blocks of rows as numbers, with the position of the block's first row; small chunks are joined.
 
     The first `done` rows of `chunks` are skipped; `start` rows of the sample come before `chunks`.
     """
-    pending: list[Floats] = []
-    first = done  # row at which `pending` starts
-    for chunk in chunks.after(done) if done else chunks:
-        pending.append(model.reader(chunk, chunk.name))
-        done += len(pending[-1])
-        if done - first >= _MIN_ROWS:
+    pending: list[Floats] = []  # rows of chunks that are not yielded yet
+    first, end = done, done  # the rows `first` to `end` of `chunks` are pending
+    for chunk in chunks.after(done) if done else chunks:  # a full pass refuses a sample without rows
+        rows = model.reader(chunk, chunk.name)
+        pending.append(rows)
+        end += len(rows)
+        if end - first >= _MIN_ROWS:
             yield np.concatenate(pending), start + first
-            pending, first = [], done
+            pending, first = [], end
     if pending:
         yield np.concatenate(pending), start + first
 
 
 def _read_counts(arrays: Mapping[str, NDArray[Any]], fields: Fields) -> ScoreCounts:
-    """Read and check the counts in a file: of all bins or, where noise was added, of groups of bins."""
+    """Read and check the counts in a file: of all bins or, where noise was added, of groups of bins.
+
+    `arrays` and `fields` are the arrays and the header of the file.
+    """
     is_private = not fields.is_none("epsilon")
     ranked, rows, noise = fields.whole("ranked", 2), fields.whole("rows", 1), fields.number("noise", 0.0)
-    repeats = len(arrays["counts"]) if "counts" in arrays and arrays["counts"].ndim == 2 else 0
-    if not repeats:
+    if "counts" not in arrays or arrays["counts"].ndim != 2 or not len(arrays["counts"]):
         raise fields.refused("it has no counts")
+    repeats = len(arrays["counts"])  # repetitions of the cross-fitting
     if is_private:
         check_arrays(arrays, {"counts": (repeats, GROUPS)}, fields)
         counted = ScoreCounts.from_groups(rows, arrays["counts"], noise)
     else:
-        pairs = (repeats * (repeats - 1) // 2, mixture.BINS, mixture.BINS)
-        levels = (repeats, posterior_levels(ranked))
-        check_arrays(arrays, {"counts": (repeats, mixture.BINS), "levels": levels, "pairs": pairs}, fields)
+        shapes = {
+            "counts": (repeats, mixture.BINS),
+            "levels": (repeats, posterior_levels(ranked)),
+            "pairs": (repeats * (repeats - 1) // 2, mixture.BINS, mixture.BINS),
+        }
+        check_arrays(arrays, shapes, fields)
         counted = ScoreCounts(rows, arrays["counts"], arrays["pairs"], arrays["levels"])
     with np.errstate(over="ignore", invalid="ignore"):  # absurd numbers are refused below, without a numpy warning
         adds_up = counted.adds_up
@@ -252,7 +261,10 @@ def check_model(model: Any) -> None:
 
 
 def estimate_from_histograms(estimator: Any, *, positive: Any, unlabeled: Any, target: Any) -> PriorEstimate:
-    """Estimate the target prior from three histograms by one score model."""
+    """Estimate the target prior from histograms of P, of the unlabelled rows and of the target, by one score model.
+
+    `estimator` is an unfitted :class:`WitnessShift`, whose settings apply.
+    """
     if not isinstance(estimator, WitnessShift):
         other = type(estimator).__name__
         raise InputError(f"histograms are for the default method, WitnessShift, not for {other}; leave method out.")

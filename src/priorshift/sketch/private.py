@@ -40,11 +40,12 @@ from priorshift.warning_records import warn
 Budget = tuple[float | None, float | None]  # epsilon and delta; None and None without noise
 
 MOMENTS_SENSITIVITY = 2.0  # of the sums of z and of zzᵀ/√2
-_EPSILON, _DELTA = (1e-6, 1e3), (1e-15, 1.0)  # where the noise is computed to nine digits
+# smallest and largest ε and δ, between which the noise is computed to nine digits
+_EPSILON_RANGE, _DELTA_RANGE = (1e-6, 1e3), (1e-15, 1.0)
 _GRID_DIGITS = 20  # binary digits of the noise that are kept: further digits of floats reveal how a sum was computed
-_STORED = 1e-6  # relative amount by which noise in a file may be too small, for another machine's rounding
+_FILE_TOLERANCE = 1e-6  # relative amount by which noise in a file may be too small, for another machine's rounding
 _MARGIN = 1e-8  # relative amount by which noise is larger than needed, for rounding in its computation
-_LOST = 0.1  # standard deviation of a share, or squared length of a mean's noise, above which a warning is issued
+_LARGE_NOISE = 0.1  # standard deviation of a share, or squared length of a mean's noise, above which to warn
 
 
 class Summary(Saveable):
@@ -58,7 +59,10 @@ class Summary(Saveable):
         """Return a copy with the noise of an (ε, δ)-private release."""
 
     def merged_budget(self, other: Summary) -> Budget:
-        """Return the budget of two disjoint samples together: the larger ε and δ, since a row is in one of them."""
+        """Return the budget of two disjoint samples together: the larger ε and δ, since a row is in one of them.
+
+        Raises InputError if only one of them is private.
+        """
         if (self.epsilon is None) != (other.epsilon is None):
             raise InputError("one of the two is private and the other is not; release both, or merge them first.")
         if self.epsilon is None or self.delta is None or other.epsilon is None or other.delta is None:
@@ -67,7 +71,7 @@ class Summary(Saveable):
 
     @property
     def privacy_text(self) -> str:
-        """The budget in words; empty without noise."""
+        """The budget in words, for the summary's description; empty without noise."""
         return "" if self.epsilon is None else f", private (epsilon {self.epsilon:g}, delta {self.delta:g})"
 
 
@@ -127,17 +131,20 @@ def release(
 def gaussian_noise(sensitivity: float, epsilon: float, delta: float) -> float:
     """Return the least standard deviation of normal noise that makes a release (ε, δ)-private, by bisection.
 
-    `sensitivity` is Δ, the largest change of the released vector when one row is replaced.
+    `sensitivity` is Δ, the largest change of the released vector when one row is replaced. The search is for σ/Δ.
     """
     check_budget(epsilon, delta)
-    low, high = 1.0, 1.0  # σ/Δ: too small, and large enough
+    low, high = 1.0, 1.0  # too small, and large enough, after the first two loops
     while privacy_loss(low, epsilon) <= delta:
         low /= 2
     while privacy_loss(high, epsilon) > delta:
         high *= 2
     while high - low > _MARGIN * low:
         middle = (low + high) / 2
-        low, high = (low, middle) if privacy_loss(middle, epsilon) <= delta else (middle, high)
+        if privacy_loss(middle, epsilon) <= delta:
+            high = middle
+        else:
+            low = middle
     return sensitivity * high * (1 + _MARGIN)
 
 
@@ -151,9 +158,9 @@ def privacy_loss(noise: float, epsilon: float) -> float:
 
 def check_budget(epsilon: Any, delta: Any) -> None:
     """Raise InputError for an impossible privacy budget."""
-    if not (is_number(epsilon) and _EPSILON[0] <= epsilon <= _EPSILON[1]):
+    if not (is_number(epsilon) and _EPSILON_RANGE[0] <= epsilon <= _EPSILON_RANGE[1]):
         raise InputError(f"epsilon is {epsilon!r}, but it must be a number from 1e-6 to 1000; 1 is common.")
-    if not (is_number(delta) and _DELTA[0] <= delta < _DELTA[1]):
+    if not (is_number(delta) and _DELTA_RANGE[0] <= delta < _DELTA_RANGE[1]):
         raise InputError(f"delta is {delta!r}, but it must be a number from 1e-15 to 1, far below 1/rows; try 1e-6.")
 
 
@@ -164,17 +171,23 @@ def read_budget(fields: Fields, noise: float, sensitivity: float, rows: int) -> 
     """
     if fields.is_none("epsilon") and fields.is_none("delta"):
         return None, None
-    epsilon, delta = fields.number("epsilon", *_EPSILON), fields.number("delta", *_DELTA)
-    smallest, largest = gaussian_noise(sensitivity, epsilon, delta), gaussian_noise(sensitivity, _EPSILON[0], _DELTA[0])
-    if not smallest * (1 - _STORED) <= noise <= largest * sqrt(rows):
+    epsilon, delta = fields.number("epsilon", *_EPSILON_RANGE), fields.number("delta", *_DELTA_RANGE)
+    smallest = gaussian_noise(sensitivity, epsilon, delta)
+    largest = gaussian_noise(sensitivity, _EPSILON_RANGE[0], _DELTA_RANGE[0])
+    if not smallest * (1 - _FILE_TOLERANCE) <= noise <= largest * sqrt(rows):
         raise fields.refused(f"its noise is {noise:.4g}, which is not that of its budget")
     return epsilon, delta
 
 
 def privacy_details(**samples: Summary) -> dict[str, Any]:
-    """Return details of an estimate: under "private" the budget of every private sample; empty if none is private."""
-    released = {name: sample for name, sample in samples.items() if sample.epsilon is not None}
-    budgets = {name: {"epsilon": sample.epsilon, "delta": sample.delta} for name, sample in released.items()}
+    """Return details of an estimate from samples given by name: under "private" the budget of every private sample.
+
+    Empty if none of them is private.
+    """
+    budgets = {}
+    for name, sample in samples.items():
+        if sample.epsilon is not None:
+            budgets[name] = {"epsilon": sample.epsilon, "delta": sample.delta}
     return {"private": budgets} if budgets else {}
 
 
@@ -187,7 +200,7 @@ def add_noise_to_counts(counted: ScoreCounts, epsilon: float, delta: float, rand
     """Add the noise of a private release to the counts of a sample.
 
     The bins are merged into nine groups whose widths double, since the noise is as large in a narrow group as in a wide
-    one. Each repetition's counts add up to the number of rows again, which is public.
+    one. Each repetition's counts add up to the number of rows, which is public.
     """
     check_budget(epsilon, delta)
     if counted.noise:
@@ -196,17 +209,17 @@ def add_noise_to_counts(counted: ScoreCounts, epsilon: float, delta: float, rand
     repeats = len(counted.counts)
     sigma = gaussian_noise(counts_sensitivity(repeats), epsilon, delta)
     noisy = add_gaussian_noise(counted.grouped, sigma, random_state)  # shape (repeats, groups)
-    noisy += (counted.rows - noisy.sum(axis=1, keepdims=True)) / noisy.shape[1]
+    noisy += (counted.rows - noisy.sum(axis=1, keepdims=True)) / noisy.shape[1]  # counts add up to the rows again
     # standard deviation of the share of rows in about half of the groups, averaged over repetitions
     share_error = sigma / sqrt(repeats) * sqrt(GROUPS) / 2 / counted.rows
-    if share_error > _LOST:
+    if share_error > _LARGE_NOISE:
         effect = f"moves the share of {counted.rows} rows that look positive by about {share_error:.2g}"
-        _warn_of_noise(epsilon, delta, effect, counted.rows * share_error / _LOST)
+        _warn_of_noise(epsilon, delta, effect, counted.rows * share_error / _LARGE_NOISE)
     return ScoreCounts.from_groups(counted.rows, noisy, sigma)
 
 
 def add_noise_to_moments(moments: FeatureMoments, epsilon: float, delta: float, random_state: Any) -> FeatureMoments:
-    """Add the noise of a private release to the moments of a sample's random features."""
+    """Add the noise of a private release to the sums of z and of zzᵀ, z being the random features of a row."""
     check_budget(epsilon, delta)
     check_settings({"random_state": random_state})
     if moments.noise:
@@ -214,7 +227,7 @@ def add_noise_to_moments(moments: FeatureMoments, epsilon: float, delta: float, 
     if moments.is_weighted:
         raise InputError("the sketch has weights, so noise would not hide its rows; release one without weights.")
     _warn_of_delta(delta, moments.rows)
-    sigma, D = gaussian_noise(MOMENTS_SENSITIVITY, epsilon, delta), len(moments.total)
+    sigma, D = gaussian_noise(MOMENTS_SENSITIVITY, epsilon, delta), len(moments.total)  # D random features
     rng = None if random_state is None else np.random.default_rng(random_state)
     total = add_gaussian_noise(moments.total, sigma, rng)
     # The released vector holds zzᵀ/√2 with σ in each entry. Off the diagonal each entry of zzᵀ occurs twice, so one
@@ -225,9 +238,9 @@ def add_noise_to_moments(moments: FeatureMoments, epsilon: float, delta: float, 
     product[upper] = add_gaussian_noise(moments.product[upper], sigma, rng)
     product.T[upper] = product[upper]
     length = sqrt(D) * sigma / moments.rows  # expected length of the noise in the mean
-    if length**2 > _LOST:
+    if length**2 > _LARGE_NOISE:
         effect = f"has the length {length:.2g}, but the mean embedding of {moments.rows} rows is no longer than 1"
-        _warn_of_noise(epsilon, delta, effect, moments.rows * length / sqrt(_LOST))
+        _warn_of_noise(epsilon, delta, effect, moments.rows * length / sqrt(_LARGE_NOISE))
     return replace(moments, total=total, squared_total=total, product=product, noise=sigma)
 
 
@@ -262,7 +275,10 @@ def _warn_of_delta(delta: float, rows: int) -> None:
 
 
 def _warn_of_noise(epsilon: float, delta: float, effect: str, rows: float) -> None:
-    """Warn that noise leaves hardly any information; `rows` would suffice, and are rounded up to two digits."""
+    """Warn that noise with this `effect` (a verb phrase) leaves hardly any information.
+
+    `rows` is a number of rows that would suffice; the message rounds it up to two digits.
+    """
     step = 10 ** max(floor(log10(rows)) - 1, 0)  # power of ten of the second digit
     warn(
         f"The noise for epsilon {epsilon:g} and delta {delta:g} {effect}, so hardly any information is left. Allow a "

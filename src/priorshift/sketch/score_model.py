@@ -28,10 +28,9 @@ from priorshift.sketch.design import RowReader
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.threads import map_in_threads, one_blas_thread
 
-_OF_MODELS = ("phase", "twice", "constant")  # arrays with an entry for each model
-_ARRAYS = ("half", "phase", "twice", "constant", "seeds", "positive")
+_ARRAY_NAMES = ("half", "phase", "twice", "constant", "seeds", "positive")  # attributes that a file stores as arrays
 _LARGEST = 1e100  # largest absolute coefficient or score of a model
-_GRID = 2.0**36  # scores are rounded to multiples of its inverse, so that a row has one score however it is read
+_STEPS_PER_UNIT = 2.0**36  # scores are rounded to this many steps, so that a row has one score however it is read
 
 
 @dataclass(frozen=True)
@@ -45,10 +44,6 @@ class ScoreSettings:
     fit_rows: int = FIT_ROWS
     standardize: bool = True
     random_state: int | np.random.Generator | None = 0
-
-    def __post_init__(self) -> None:
-        """Raise InputError for a setting that cannot be used."""
-        check_settings(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +71,13 @@ class ScoreModel(Saveable):
 
     reader: RowReader  # rows to numbers
     prepare: Preparation  # numbers to what the models take
-    half: Floats  # ω/2 of `Ridge` in each repetition, of shape (repeats, columns, frequencies)
-    phase: Floats  # φ/2 of each `Ridge`, of shape (repeats, folds, frequencies)
-    twice: Floats  # 2r of each `Ridge`, of the same shape
-    constant: Floats  # of each `Ridge`, of shape (repeats, folds)
-    seeds: NDArray[np.int64]  # that assign rows to folds in each repetition
-    positive: Floats  # sorted scores of the positives in each repetition, of shape (repeats, positives)
+    # The models are ridge regressions, one for each fold of each repetition: Σ 2r/(1 + tan²((ω·x − φ)/2)) + constant.
+    half: Floats  # ω/2, the same for all folds of a repetition; shape (repeats, columns, frequencies)
+    phase: Floats  # φ/2, shape (repeats, folds, frequencies)
+    twice: Floats  # 2r, shape (repeats, folds, frequencies)
+    constant: Floats  # shape (repeats, folds)
+    seeds: NDArray[np.int64]  # of the assignment of rows to folds, one for each repetition
+    positive: Floats  # scores of the positives in each repetition, in increasing order; shape (repeats, positives)
     by_place: bool  # whether most rows are copies, so that a row's position decides its fold
     km2_prior: float  # KM2's estimate of the source prior; NaN where it was not computed
     unlabeled_rows: int  # number of unlabelled rows to which the model was fitted
@@ -106,6 +102,7 @@ class ScoreModel(Saveable):
         ScoreModel
         """
         options = ScoreSettings(**settings)
+        check_settings(vars(options))
         rng = np.random.default_rng(options.random_state)
         reader, P, U = _read_source(positive, unlabeled, [drop] if isinstance(drop, str) else list(drop), options, rng)
         rows = np.concatenate([P, U])
@@ -123,7 +120,7 @@ class ScoreModel(Saveable):
         next_seed = iter(seeds.tolist())
 
         def deal(folds: int) -> Any:
-            """Return the fold of each row, by the seed of the next repetition."""
+            """Assign rows of P and U to folds, by the seed of the next repetition; `cross_fit` calls it for each."""
             return fold_of(codes, folds, next(next_seed))
 
         with one_blas_thread():
@@ -138,9 +135,9 @@ class ScoreModel(Saveable):
             reader,
             prepare,
             half=np.stack([models[0].half for models in ridges]),
-            **{
-                name: np.array([[getattr(model, name) for model in models] for models in ridges]) for name in _OF_MODELS
-            },
+            phase=np.array([[model.phase for model in models] for models in ridges]),
+            twice=np.array([[model.twice for model in models] for models in ridges]),
+            constant=np.array([[model.constant for model in models] for models in ridges]),
             seeds=seeds,
             positive=np.sort(_round_scores(np.stack([repetition.positive for repetition in repetitions])), axis=1),
             by_place=by_place,
@@ -163,15 +160,16 @@ class ScoreModel(Saveable):
         """Hash that two models share only if they rank every row in the same way."""
         scalars = self.reader.fingerprint, float(self.prepare.spread), float(self.prepare.far), bool(self.by_place)
         digest = hashlib.sha256(repr(scalars).encode())
-        for name in _ARRAYS:
+        for name in _ARRAY_NAMES:
             digest.update(np.ascontiguousarray(getattr(self, name)).tobytes())
         return digest.hexdigest()
 
     def p_values(self, rows: Floats, start: int = 0, device: str = "cpu") -> Floats:
-        """Rank rows among the positives: p-values of shape (repeats, rows), uniform for positives.
+        """Return the p-values of rows, ranks of their scores among those of the positives, of shape (repeats, rows).
 
         `rows` are numbers as `reader` returns them; `start` is the position of the first one in its sample.
         """
+        # numbers that decide the fold of a row: equal for equal rows, or by position
         codes: Codes = place_codes(start, len(rows)) if self.by_place else content_codes(rows)
         prepared = self.prepare(rows)
 
@@ -186,14 +184,18 @@ class ScoreModel(Saveable):
 
     @cached_property
     def _models(self) -> list[list[Ridge]]:
-        """The models of each repetition, one for each fold; the coefficients `beta` are not needed to score rows."""
+        """Ridge regressions by repetition and fold; `beta` is empty, since it is not needed to score rows."""
+        beta = np.empty(0)
         return [
-            [Ridge(np.empty(0), half, *model) for model in zip(phase, twice, constant.tolist(), strict=True)]
-            for half, phase, twice, constant in zip(self.half, self.phase, self.twice, self.constant, strict=True)
+            [
+                Ridge(beta, self.half[k], self.phase[k, fold], self.twice[k, fold], float(self.constant[k, fold]))
+                for fold in range(self.folds)
+            ]
+            for k in range(len(self.seeds))
         ]
 
     def to_contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the header and the arrays of a file."""
+        """Return the header, JSON values by key, and the arrays by name, of the file that `save` writes."""
         header = {
             "rows": self.reader.to_header(),
             "spread": self.prepare.spread,
@@ -202,7 +204,7 @@ class ScoreModel(Saveable):
             "km2_prior": self.km2_prior if np.isfinite(self.km2_prior) else None,
             "unlabeled_rows": self.unlabeled_rows,
         }
-        return header, {name: getattr(self, name) for name in _ARRAYS}
+        return header, {name: getattr(self, name) for name in _ARRAY_NAMES}
 
     @classmethod
     def from_contents(cls, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -216,7 +218,7 @@ class ScoreModel(Saveable):
         return cls(
             reader,
             prepare,
-            **{name: arrays[name] for name in _ARRAYS},
+            **{name: arrays[name] for name in _ARRAY_NAMES},
             by_place=fields.flag("by_place"),
             km2_prior=float("nan") if fields.is_none("km2_prior") else fields.number("km2_prior", 0.0, 1.0),
             unlabeled_rows=fields.whole("unlabeled_rows", 2),
@@ -233,24 +235,27 @@ class ScoreModel(Saveable):
 def _read_source(
     positive: Any, unlabeled: Any, drop: list[str], settings: ScoreSettings, rng: np.random.Generator
 ) -> tuple[RowReader, Floats, Floats]:
-    """Draw rows of both samples; return the reader, which unlabelled rows fix, and the rows of P and U as numbers."""
-    tables = [
-        Chunks.from_source(sample, name, drop=drop).sample(settings.fit_rows, rng).without(drop)
-        for sample, name in ((unlabeled, "unlabeled"), (positive, "positive"))
-    ]
-    check_dropped(tables, drop)
-    reader = replace(RowReader.fit(tables[0], standardize=settings.standardize), drop=tuple(drop))
-    U, P = (reader(table, table.name) for table in tables)
+    """Draw at most `fit_rows` rows of each sample, and fit a reader to the unlabelled ones.
+
+    Returns the reader, and the rows of P and of U as numbers, each of shape (rows, features).
+    """
+    U_chunks = Chunks.from_source(unlabeled, "unlabeled", drop=drop)
+    U_table = U_chunks.sample(settings.fit_rows, rng).without(drop)
+    P_chunks = Chunks.from_source(positive, "positive", drop=drop)
+    P_table = P_chunks.sample(settings.fit_rows, rng).without(drop)
+    check_dropped([U_table, P_table], drop)
+    reader = replace(RowReader.fit(U_table, standardize=settings.standardize), drop=tuple(drop))
+    U, P = reader(U_table, U_table.name), reader(P_table, P_table.name)
     check_sizes(unlabeled=len(U), positive=len(P))
     check_distinct_samples(P, U)
     return reader, P, U
 
 
 def _fold_codes(P: Floats, U: Floats) -> tuple[bool, Codes]:
-    """Return whether folds are assigned by the position of a row, and the codes that assign them.
+    """Return whether the position of a row decides its fold, and for each row of P, then of U, a code that decides it.
 
-    Copies are kept in one fold, since a model would otherwise score rows that it was fitted to. But where most rows
-    have copies, and by chance (as with a few yes-or-no columns), the position of a row decides.
+    Copies have the same code and so the same fold, since a model would otherwise score rows that it was fitted to. But
+    where most rows have copies, and by chance (as with a few yes-or-no columns), the position of a row decides.
     """
     codes = content_codes(np.concatenate([P, U]))  # equal rows have equal codes
     if cross_fitting.mostly_copies(codes) and repeats_by_chance(U):
@@ -260,21 +265,26 @@ def _fold_codes(P: Floats, U: Floats) -> tuple[bool, Codes]:
 
 def _check_arrays(arrays: Mapping[str, NDArray[Any]], n_features: int, fields: Fields) -> None:
     """Raise InputError for arrays in a file that no fitted model can have."""
-    if not ({"phase", "positive"} <= arrays.keys() and (arrays["phase"].ndim, arrays["positive"].ndim) == (3, 2)):
+    if "phase" not in arrays or "positive" not in arrays or arrays["phase"].ndim != 3 or arrays["positive"].ndim != 2:
         raise fields.refused("it has no models or no positives")
     (repeats, folds, frequencies), positives = arrays["phase"].shape, arrays["positive"].shape[1]
     if not repeats or not frequencies or folds < 2 or positives < 2:
         raise fields.refused("it has fewer than two folds or positives")
-    models = (repeats, folds, frequencies)
-    shapes: dict[str, tuple[int, ...]] = {"half": (repeats, n_features, frequencies), "phase": models, "twice": models}
-    shapes |= {"constant": (repeats, folds), "seeds": (repeats,), "positive": (repeats, positives)}
+    shapes: dict[str, tuple[int, ...]] = {
+        "half": (repeats, n_features, frequencies),
+        "phase": (repeats, folds, frequencies),
+        "twice": (repeats, folds, frequencies),
+        "constant": (repeats, folds),
+        "seeds": (repeats,),
+        "positive": (repeats, positives),
+    }
     check_arrays(arrays, shapes, fields)
     if (np.diff(arrays["positive"], axis=1) < 0).any() or (arrays["seeds"] < 0).any() or (arrays["twice"] < 0).any():
         raise fields.refused("its scores are not in order")
-    if any(np.abs(arrays[name]).max() > _LARGEST for name in _ARRAYS if name != "seeds"):
+    if any(np.abs(arrays[name]).max() > _LARGEST for name in _ARRAY_NAMES if name != "seeds"):
         raise fields.refused("its coefficients are larger than any that can be fitted")
 
 
 def _round_scores(scores: Floats) -> Floats:
-    """Round scores, since the last digits depend on how many rows are scored together."""
-    return np.asarray(np.round(scores * _GRID) / _GRID)
+    """Round scores to multiples of 2⁻³⁶, since further digits depend on how many rows are scored together."""
+    return np.asarray(np.round(scores * _STEPS_PER_UNIT) / _STEPS_PER_UNIT)

@@ -47,12 +47,12 @@ from priorshift.sketch.design import Design, open_chunks, weighted_rows
 from priorshift.warning_records import warn
 
 _CHUNKS_AT_A_TIME = 4  # between two checkpoints: while one is added up, the next is read
-_CERTAIN = 3.0  # standard errors below zero that are not due to chance
-_FOURTH = 4.0  # n Var(s²)/s⁴ of a sample variance s²: 2 for normal values, and rarely above this
+_SIGNIFICANT = 3.0  # standard errors below zero that are not due to chance
+_KURTOSIS_LESS_1 = 4.0  # n Var(s²)/s⁴ of a sample variance s²: 2 for normal values, and rarely above this
 
 _ROUNDING = 1e-9  # relative error of a sum over many rows
-_LEAST, _MOST = 1e-150, 1e150  # limits of sums of weights, and of their squares
-_FAR = 10.0  # number of standard deviations that noise never exceeds
+_LEAST_SUM, _LARGEST_SUM = 1e-150, 1e150  # limits of sums of weights, and of their squares
+_LARGEST_NOISE = 10.0  # number of standard deviations that noise never exceeds
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +79,10 @@ class Sketch(private.Summary):
 
     KIND: ClassVar[str] = "sketch"
 
-    design: Design  # what is added up of each row
-    moments: FeatureMoments  # the sums
+    design: Design  # how a row becomes random features
+    moments: FeatureMoments  # sums over rows of the features and of their products
     own_design: bool = True  # whether its rows fixed the design, which then reveals something of them
-    epsilon: float | None = None  # budget of a private release
+    epsilon: float | None = None  # budget of a private release; None without noise
     delta: float | None = None
 
     @classmethod
@@ -170,12 +170,21 @@ class Sketch(private.Summary):
         Sketch
             Sketch of all rows so far.
         """
-        passed = given_settings(settings) if resume is None else {}
-        chunks, design = _open_sample(sample, like if resume is None else resume, weights, passed)
-        rows = weighted_rows(chunks, design.reader, weights, 0 if resume is None else len(resume))
+        if resume is None:
+            chunks, design = _open_sample(sample, like, weights, given_settings(settings))
+            rows = weighted_rows(chunks, design.reader, weights)
+        else:  # the design is that of the sketch to be continued
+            chunks, design = _open_sample(sample, resume, weights, {})
+            rows = weighted_rows(chunks, design.reader, weights, skip=len(resume))
         total = resume
-        while (new := FeatureMoments.from_rows(design.features, islice(rows, _CHUNKS_AT_A_TIME))).rows:
-            total = cls(design, new, like is None) if total is None else replace(total, moments=total.moments + new)
+        while True:
+            moments = FeatureMoments.from_rows(design.features, islice(rows, _CHUNKS_AT_A_TIME))
+            if not moments.rows:  # the end of the sample
+                return
+            if total is None:
+                total = cls(design, moments, own_design=like is None)
+            else:
+                total = replace(total, moments=total.moments + moments)
             yield total
 
     def merge(self, other: Sketch) -> Sketch:
@@ -244,9 +253,10 @@ class Sketch(private.Summary):
     def from_contents(cls, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Build a sketch from the header and the arrays of a file, and check them."""
         fields = Fields(header, "design moments own_design epsilon delta", "a sketch")
-        sums = {name: array for name, array in arrays.items() if name != "frequencies"}
-        design = Design.from_header(header["design"], {name: arrays[name] for name in arrays if name not in sums})
-        moments = _read_moments(header["moments"], sums, design.features.size)
+        design_arrays = {name: array for name, array in arrays.items() if name == "frequencies"}
+        moment_arrays = {name: array for name, array in arrays.items() if name != "frequencies"}
+        design = Design.from_header(header["design"], design_arrays)
+        moments = _read_moments(header["moments"], moment_arrays, design.features.size)
         if (moments.noise > 0) != (not fields.is_none("epsilon")):
             raise fields.refused("it has noise without a budget, or a budget without noise")
         budget = private.read_budget(fields, moments.noise, private.MOMENTS_SENSITIVITY, moments.rows)
@@ -258,19 +268,21 @@ class Sketch(private.Summary):
 
     def __str__(self) -> str:
         """Describe the sketch in one line."""
-        rows, width, features = len(self), self.design.reader.width, self.design.features
+        width, features = self.design.reader.width, self.design.features
+        rows = "1 row" if len(self) == 1 else f"{len(self):,} rows"
+        columns = "1 column" if width == 1 else f"{width} columns"
         weighted = "" if self.moments.has_equal_weights else f" (effective sample size {self.moments.size:,.0f})"
         return (
-            f"sketch of {rows:,} row{'s' * (rows != 1)}{weighted}: {features.size} random features of a "
-            f"{features.kernel.name} kernel, bandwidth {features.bandwidth:.3g}, {width} column{'s' * (width != 1)}"
-            f"{self.privacy_text}"
+            f"sketch of {rows}{weighted}: {features.size} random features of a {features.kernel.name} kernel, "
+            f"bandwidth {features.bandwidth:.3g}, {columns}{self.privacy_text}"
         )
 
 
 def given_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a design that a user passed (not None), with the columns to drop as a tuple."""
     drop = settings.get("drop", ())
-    normalized = {**settings, "drop": tuple([drop] if isinstance(drop, str) else drop) or None}
+    columns = (drop,) if isinstance(drop, str) else tuple(drop)
+    normalized = {**settings, "drop": columns if columns else None}
     return {name: value for name, value in normalized.items() if value is not None}
 
 
@@ -284,7 +296,10 @@ def design_like(like: Any, settings: dict[str, Any]) -> Design:
 
 
 def _open_sample(sample: Any, like: Sketch | None, weights: Any, settings: dict[str, Any]) -> tuple[Chunks, Design]:
-    """Open a sample for reading in chunks; return it with the design of `like`, or one fixed by some of its rows."""
+    """Open a sample for reading in chunks; return it with the design of `like`, or one fixed by some of its rows.
+
+    `settings` are settings of a design that a user passed, which are refused with `like`.
+    """
     if like is not None:
         design = design_like(like, settings)
         return open_chunks(sample, design.reader.drop, weights), design
@@ -296,9 +311,9 @@ def _open_sample(sample: Any, like: Sketch | None, weights: Any, settings: dict[
 
 
 def _read_moments(header: Any, arrays: Mapping[str, NDArray[Any]], size: int) -> FeatureMoments:
-    """Read the moments of `size` features in a file, and check that they can be sums over rows.
+    """Read the moments of `size` random features in a file, and check that they can be sums over rows.
 
-    The file holds the upper triangle of the second moment.
+    The file holds the upper triangle of the second moment, row by row. "weights" are Σ w and Σ w².
     """
     fields = Fields(header, "rows weighted noise", "a sketch's sums")
     shapes = {"weights": (2,), "total": (size,), "squared_total": (size,), "product": (size * (size + 1) // 2,)}
@@ -318,13 +333,14 @@ def _read_moments(header: Any, arrays: Mapping[str, NDArray[Any]], size: int) ->
 
 
 def _contradiction(moments: FeatureMoments, weighted: bool) -> str:
-    """Return why the moments cannot be sums over rows, for a message; empty if they can.
+    """Return why the moments of a file cannot be sums over rows, for a message; empty if they can.
 
-    The features z of a row have ‖z‖ = 1: cos² + sin² = 1/K for each of K frequencies.
+    The features z of a row have ‖z‖ = 1: cos² + sin² = 1/K for each of K frequencies; the K cosines come first, then
+    the K sines. `weighted` is what the file says, whether its rows have different weights.
     """
     n, w, w2 = moments.rows, moments.weight, moments.squares  # n, Σ w and Σ w²
     slack = 1 + _ROUNDING
-    if not (_LEAST < w < _MOST and _LEAST < w2 < _MOST):
+    if not (_LEAST_SUM < w < _LARGEST_SUM and _LEAST_SUM < w2 < _LARGEST_SUM):
         return "the sums of its weights are too small or too large"
     if weighted != moments.is_weighted:
         return f"{n} rows do not have the weights that it says"
@@ -333,18 +349,19 @@ def _contradiction(moments: FeatureMoments, weighted: bool) -> str:
     if moments.noise and weighted:
         return "it has both noise and weights"
     D = len(moments.total)
-    K, longest = D // 2, moments.noise * (np.sqrt(D) + _FAR)  # frequencies; largest length of the noise in `total`
-    lengths = np.linalg.norm(moments.total), np.linalg.norm(moments.squared_total)
-    if lengths[0] > w * slack + longest or lengths[1] > w2 * slack + longest:
+    K = D // 2  # frequencies
+    longest = moments.noise * (np.sqrt(D) + _LARGEST_NOISE)  # largest length of the noise in `total`
+    length, squared_length = np.linalg.norm(moments.total), np.linalg.norm(moments.squared_total)  # of Σ wz, Σ w²z
+    if length > w * slack + longest or squared_length > w2 * slack + longest:
         return "its mean is longer than 1"
     if not weighted and np.abs(moments.total - moments.squared_total).max() > _ROUNDING * w:
         return "its two means differ, although all rows have the same weight"
     diagonal = np.diagonal(moments.product)
-    if np.abs(diagonal[:K] + diagonal[K:] - w2 / K).max() > _ROUNDING * w2 + 2 * _FAR * moments.noise:
+    if np.abs(diagonal[:K] + diagonal[K:] - w2 / K).max() > _ROUNDING * w2 + 2 * _LARGEST_NOISE * moments.noise:
         return "the trace of its second moment does not match its weights"
     covariance = moments.product - np.outer(moments.squared_total, moments.squared_total) / w2
     # the norm of a symmetric matrix of noise is at most 2√D times the noise; the mean's noise enters twice
-    noise_norm = moments.noise * (2 * np.sqrt(D) + _FAR) + 2 * longest + longest**2 / w2
+    noise_norm = moments.noise * (2 * np.sqrt(D) + _LARGEST_NOISE) + 2 * longest + longest**2 / w2
     covariance[np.diag_indices_from(covariance)] += _ROUNDING * w2 + noise_norm
     try:  # the factorisation fails unless the matrix is positive definite
         cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
@@ -398,13 +415,14 @@ def _check_sketches(estimator: Any, samples: Mapping[str, Any]) -> None:
 
 
 def _warn_if_swapped(positive: FeatureMoments, unlabeled: FeatureMoments, prior: float) -> None:
-    """Warn if positives and population look swapped, at the least possible π, `prior`.
+    """Warn if positives and population look swapped: U varies too little to contain a share π of P, but not vice versa.
 
-    Samples with weights or noise are not checked.
+    `prior` is the least possible π. Samples with weights or noise are not checked.
     """
     if any(sample.noise or sample.is_weighted for sample in (positive, unlabeled)):
         return
-    if _excess_variance(positive, unlabeled, prior) < -_CERTAIN and _excess_variance(unlabeled, positive, prior) > -1:
+    as_labelled, as_swapped = _excess_variance(positive, unlabeled, prior), _excess_variance(unlabeled, positive, prior)
+    if as_labelled < -_SIGNIFICANT and as_swapped > -1:
         warn(
             "Positives and unlabelled rows look swapped: the unlabelled rows vary less than a population with a share "
             f"of {prior:.3g} positives does, while the reverse fits. Check which sketch is which.",
@@ -419,13 +437,18 @@ def _excess_variance(positive: FeatureMoments, unlabeled: FeatureMoments, prior:
     chance. Without a standard error the result is 0.
     """
     P, U = positive, unlabeled
-    a = U.mean - P.mean
+    a = U.mean - P.mean  # coefficients of h
     var_P, var_U = (
         max(float(a @ sample.product @ a) / sample.rows - float(a @ sample.mean) ** 2, 0.0) for sample in (P, U)
     )
     bias = sum((1 - float(sample.mean @ sample.mean)) / sample.rows for sample in (P, U))  # of ‖a‖², since ‖z‖ = 1
-    D, odds = max(float(a @ a) - bias, 0.0), prior / (1 - prior)
+    D, odds = max(float(a @ a) - bias, 0.0), prior / (1 - prior)  # D = E_U h − E_P h = ‖a‖²
     D_error = 2 * sqrt(var_P / P.rows + var_U / U.rows)
-    errors = sqrt(_FOURTH / U.rows) * var_U, sqrt(_FOURTH / P.rows) * prior * var_P, 2 * odds * D * D_error
+    # errors of Var_U h, π Var_P h and π D²/(1−π), as if they were independent
+    errors = (
+        sqrt(_KURTOSIS_LESS_1 / U.rows) * var_U,
+        sqrt(_KURTOSIS_LESS_1 / P.rows) * prior * var_P,
+        2 * odds * D * D_error,
+    )
     error = sqrt(sum(term**2 for term in errors))
     return (var_U - prior * var_P - odds * D**2) / error if error > 0 else 0.0

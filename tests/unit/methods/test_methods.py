@@ -99,7 +99,7 @@ def test_the_command_knows_it_and_says_that_it_has_no_picture(files, sample, tmp
 
 def test_its_options_are_the_parameters_of_its_class(files, capsys):
     assert methods.METHODS[-1].options == ("confidence", "scenario", "standardize", "random_state")
-    assert methods.METHODS[-1].label == "Toy method"
+    assert methods.METHODS[-1].estimator.label == "Toy method"
     for option, value in (("--kernel", "laplace"), ("--source-prior", "0.2"), ("--interval", "delta")):
         assert main(["estimate", *files, "--method", "toy", option, value]) == 2
         assert capsys.readouterr().err == f"priorshift: {option} does not apply to --method toy; remove it.\n"
@@ -120,7 +120,7 @@ def test_every_method_of_the_table_can_be_called_by_its_name(sample):
     )
     for method in methods.METHODS:
         assert methods.choose(method.name) is method
-        assert issubclass(method.estimator, TargetPriorEstimator) and method.label == method.estimator.label
+        assert issubclass(method.estimator, TargetPriorEstimator) and method.estimator.label
         assert {"confidence", "random_state"} <= set(method.options)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import priorshift as ps
 from priorshift.errors import InputError, MissingExtraError
-from priorshift.methods.network import Split, _build, _fold, check_training, import_torch, train
+from priorshift.methods.network import Split, _build, _to_network, check_training, import_torch, train
 
 HOW = dict(hidden=(8, 8), batch_size=20, learning_rate=1e-2, weight_decay=0.0, max_epochs=5, patience=5, device="cpu")
 
@@ -29,7 +29,7 @@ def test_folded_network_is_the_trained_one():
         net(X)  # moves the running moments of the batch normalisation
     net.eval()
     with torch.no_grad():
-        np.testing.assert_allclose(_fold(torch, net)(X.numpy()), net(X)[:, 0].numpy(), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(_to_network(torch, net)(X.numpy()), net(X)[:, 0].numpy(), rtol=1e-4, atol=1e-5)
 
 
 def test_training_keeps_the_best_epoch_and_touches_no_global_state():

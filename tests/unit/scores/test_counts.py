@@ -81,11 +81,11 @@ def test_what_does_not_add_up_is_seen():
 def test_the_test_of_a_ratio_is_that_of_the_rows(scenario, target_prior, monkeypatch):
     s = ps.simulate.gaussian(0.3, target_prior, n_source=700, n_target=300, shared=False, random_state=0)
     by_rows = ps.WitnessShift(0.3, scenario=scenario, random_state=0).fit(s.X, s.y)
-    assert by_rows._witness._counts is None
+    assert by_rows.witness_._counts is None
     monkeypatch.setattr(witness, "_COUNTED", 10)
     by_counts = ps.WitnessShift(0.3, scenario=scenario, random_state=0).fit(s.X, s.y)
-    assert by_counts._witness._counts is not None
-    tests = [w._witness.test(w.p_values(s.target), w.read_target(s.target)) for w in (by_rows, by_counts)]
+    assert by_counts.witness_._counts is not None
+    tests = [w.witness_.test(w.p_values(s.target), w.read_target(s.target)) for w in (by_rows, by_counts)]
     for name in ("ratios", "statistic", "error", "freedom", "ratio", "separation"):
         np.testing.assert_allclose(getattr(tests[1], name), getattr(tests[0], name), rtol=1e-8, err_msg=name)
 
@@ -97,7 +97,7 @@ def test_rows_that_are_not_alike_are_not_counted(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for arguments in ({"groups": groups}, {"weights": 1.0 + groups % 2}, {"shared": groups}):
-            assert ps.WitnessShift(0.3, random_state=0).fit(s.X, s.y, **arguments)._witness._counts is None
+            assert ps.WitnessShift(0.3, random_state=0).fit(s.X, s.y, **arguments).witness_._counts is None
     fitted = ps.WitnessShift(0.3, random_state=0).fit(s.X, s.y)
     weights = 1.0 + np.arange(200) % 2
     weighted = fitted.estimate(s.target, weights=weights)
@@ -115,7 +115,7 @@ def test_an_estimate_from_counts_alone_is_that_of_the_rows(source_prior, scenari
     scored = fitted.scored_
     m = scored.sizes[0]
     own = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
-    unlabeled = scored.p_values[:, ~fitted._witness.source.labeled] if scenario == "censoring" else scored.p_values
+    unlabeled = scored.p_values[:, ~fitted.witness_.source.labeled] if scenario == "censoring" else scored.p_values
     P, U, T = (ScoreCounts.from_p_values(v, m) for v in (own, unlabeled, fitted.p_values(s.target)))
     km2 = fitted.prior_estimator_.km2_prior_ if source_prior is None else np.nan
     counted = ps.WitnessShift(source_prior, scenario=scenario).fit_counts(SourceCounts(P, U, m, 5, km2, scenario))
