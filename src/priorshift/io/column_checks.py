@@ -132,7 +132,7 @@ def _to_frame(table: Table) -> Any:
     """Return the features as the user passed them; those of a file as a data frame of pandas or polars."""
     if table.native is not None:
         return table.native
-    columns = {table.label(k): cells for k, cells in enumerate(table.cells)}
+    columns = {table.column_name(k): cells for k, cells in enumerate(table.cells)}
     with suppress(ImportError):
         import pandas
 
@@ -391,9 +391,9 @@ def column_uses(
 def _feature_uses(table: Table) -> Iterator[ColumnUse]:
     """Yield the use of each feature of the unlabelled table, by its original columns if it was encoded."""
     number: dict[str, Any] = {"kind": "number", "became": "itself", "missing": 0.0}
-    columns, column_of = {table.label(k): number for k in range(table.width)}, np.arange(table.width)
+    columns, column_of = {table.column_name(k): number for k in range(table.width)}, np.arange(table.width)
     if table.origin is not None:
-        columns, column_of = table.origin.columns, table.origin.of
+        columns, column_of = table.origin.columns, table.origin.original_column
     is_constant = (table.values == table.values[:1]).all(axis=0) & bool(len(table.values))
     for k, (name, column) in enumerate(columns.items()):
         own, missing = is_constant[column_of == k], column["missing"]  # `own`: for each column it was encoded as
