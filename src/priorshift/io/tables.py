@@ -176,12 +176,9 @@ def match_columns(tables: Sequence[Table]) -> list[Table]:
             missing = [column for column in expected if column not in position]
             unexpected = [column for column in position if column not in expected]
             if missing or unexpected:
-                differences = []
-                if missing:
-                    differences.append(f"lacks {quoted(missing)}")
-                if unexpected:
-                    differences.append(f"also has {quoted(unexpected)}")
-                differs = f"{' and '.join(differences)}, compared with {named.name}"
+                lacks = f"lacks {quoted(missing)}" if missing else ""
+                has = f"also has {quoted(unexpected)}" if unexpected else ""
+                differs = f"{' and '.join(filter(None, (lacks, has)))}, compared with {named.name}"
                 raise InputError(f"{table.name} {differs}; pass the same columns, or drop those that are not features.")
             table = table.select([position[column] for column in expected])
         if table.width != first.width:
