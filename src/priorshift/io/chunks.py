@@ -439,14 +439,25 @@ class Chunks:
 
 
 def _make_parts(source: Any, name: str, selection: ColumnSelection) -> Sequence[Part]:
-    """Split a sample, as the user passed it, into parts: one for each file or table, or one for a stream of tables."""
+    """Split a sample, as the user passed it, into parts: one for each file or table, or one for a stream of tables.
+
+    The files of a folder, which must be Parquet, are in the order of their names.
+    """
     if isinstance(source, Chunks):
         return source.parts
     if isinstance(source, Piped):
         full_name = f"{name} ({source})"
         return [TextPart(check_text(source.content, full_name), full_name, selection)]
     if isinstance(source, (str, Path)):
-        return _parts_of_path(Path(source), name, selection)
+        path = Path(source)
+        full_name = f"{name} ({path})"
+        if not os.path.isdir(path):  # unlike Path.is_dir, no error for text that cannot be a path
+            text = text_or_parquet(path, full_name)
+            return [ParquetPart(path, full_name, selection) if text is None else TextPart(text, full_name, selection)]
+        files = sorted(file for file in path.iterdir() if kind(file) == PARQUET and file.name[0] not in "._")
+        if not files:
+            raise InputError(f"{full_name} is a folder without Parquet files; pass another one, or a list of files.")
+        return [part for file in files for part in _make_parts(file, name, selection)]
     if isinstance(source, (list, tuple)) and source and _is_table(source[0]):
         check_distinct_files(source, name)
         return [part for table in source for part in _make_parts(table, name, selection)]
@@ -459,18 +470,6 @@ def _make_parts(source: Any, name: str, selection: ColumnSelection) -> Sequence[
     if is_stream and not is_array_like:
         return [StreamPart(source, name, selection)]
     return [TablePart(read_chunk(source, name, selection), name, selection)]
-
-
-def _parts_of_path(path: Path, name: str, selection: ColumnSelection) -> Sequence[Part]:
-    """Return the part of a file, or the parts of all Parquet files of a folder, in the order of their names."""
-    full_name = f"{name} ({path})"
-    if os.path.isdir(path):  # unlike Path.is_dir, no error for text that cannot be a path
-        files = sorted(file for file in path.iterdir() if kind(file) == PARQUET and file.name[0] not in "._")
-        if not files:
-            raise InputError(f"{full_name} is a folder without Parquet files; pass another one, or a list of files.")
-        return [part for file in files for part in _parts_of_path(file, name, selection)]
-    text = text_or_parquet(path, full_name)
-    return [ParquetPart(path, full_name, selection) if text is None else TextPart(text, full_name, selection)]
 
 
 def _is_table(source: Any) -> bool:

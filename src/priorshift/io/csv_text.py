@@ -41,16 +41,12 @@ class ColumnReading:
     """A column of cells as numbers or as text, and the first cell of each notation as (row, text of the cell)."""
 
     column: Column  # floats with NaN, or text with None
+    is_number: bool  # whether every cell is a number or missing
     comma: tuple[int, str] | None = None  # a number with a decimal comma
     point: tuple[int, str] | None = None  # a number with a decimal point
     thousands: tuple[int, str] | None = None  # a number with marks between thousands
     other: tuple[int, str] | None = None  # not a number in any notation
     surely_decimal: bool = False  # whether one of its commas must be a decimal comma, not a thousands mark
-
-    @property
-    def is_number(self) -> bool:
-        """Whether every cell is a number or missing."""
-        return not (self.other or self.thousands)
 
     @classmethod
     def from_cells(cls, cells: Sequence[str]) -> ColumnReading:
@@ -61,6 +57,7 @@ class ColumnReading:
                 plain = [cell.replace(",", ".") for cell in cells] if "," in text else cells
                 return cls(
                     np.fromiter(map(float, plain), np.float64, len(cells)),
+                    is_number=True,
                     comma=_first(cells, lambda cell: "," in cell) if "," in text else None,
                     point=_first(cells, lambda cell: "." in cell) if "." in text else None,
                     surely_decimal="," in text and _has_decimal_comma(cells),
@@ -69,25 +66,29 @@ class ColumnReading:
         number_cells = {cell for cell, value in values.items() if value is not None or is_missing_word(cell)}
         # numbers with marks between groups of three digits
         grouped = {cell for cell in values if cell not in number_cells and _THOUSANDS.fullmatch(cell.strip())}
-        is_numeric = len(number_cells) == len(values)
-        if is_numeric:
+        is_number = len(number_cells) == len(values)
+        if is_number:
             column: Column = np.array([values[cell] for cell in cells], np.float64)  # None becomes NaN
         else:
             texts = {cell: None if is_missing_word(cell) else cell.strip() for cell in values}
             column = [texts[cell] for cell in cells]
         return cls(
             column,
+            is_number,
             comma=_first(cells, lambda cell: "," in cell and cell in number_cells),
             point=_first(cells, lambda cell: "." in cell and cell in number_cells and not is_missing_word(cell)),
             thousands=_first(cells, grouped.__contains__) if grouped else None,
-            other=None if is_numeric else _first(cells, lambda cell: cell not in number_cells and cell not in grouped),
+            other=None if is_number else _first(cells, lambda cell: cell not in number_cells and cell not in grouped),
             surely_decimal=_has_decimal_comma(number_cells),
         )
 
 
 def _first(cells: Sequence[str], condition: Callable[[str], bool]) -> tuple[int, str] | None:
     """Return the row and the text of the first cell that meets a condition; None if there is none."""
-    return next(((row, cell) for row, cell in enumerate(cells) if condition(cell)), None)
+    for row, cell in enumerate(cells):
+        if condition(cell):
+            return row, cell
+    return None
 
 
 def _has_decimal_comma(numbers: Iterable[str]) -> bool:
@@ -135,10 +136,11 @@ def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[Cs
             raise InputError(f"{name} has no header, so no column {selection.extra[0]!r}; add a first line with names.")
         return CsvLayout(name, separator, len(cells), wanted=list(range(len(cells)))), cells, 0
     check_columns(name, cells, selection.extra)
-    _, extra, dropped = selection.split(cells)
-    wanted = [k for k, cell in enumerate(cells) if cell not in dropped]
-    text_columns, lines_before = frozenset(map(cells.index, extra)), line_number + reader.line_num - 1
-    layout = CsvLayout(name, separator, len(cells), wanted, cells, text_columns, tuple(dropped), lines_before)
+    wanted = [k for k, cell in enumerate(cells) if cell not in selection.drop]
+    text_columns = frozenset(k for k in wanted if cells[k] in (*selection.extra, *selection.optional))
+    dropped = tuple(cell for cell in cells if cell in selection.drop)
+    lines_before = line_number + reader.line_num - 1
+    layout = CsvLayout(name, separator, len(cells), wanted, cells, text_columns, dropped, lines_before)
     return layout, cells, file.tell()
 
 
@@ -247,12 +249,12 @@ def read_columns(file: TextIO, start: int, layout: CsvLayout) -> list[Column]:
         raise InputError(f"{layout.name} has a header but no rows; pass a file with at least two rows.")
     feature_cells = {k: cells.pop(k) for k in features if k in cells}  # none if NumPy has read them
     texts = {k: [cell.strip() for cell in column] for k, column in cells.items()}
-    columns: dict[int, Any] = dict(_with_points(texts, values, feature_cells, layout.decimal_mark))
-    if values is not None:
-        columns.update(zip(features, values.T, strict=True))
+    texts = _with_points(texts, values, feature_cells, layout.decimal_mark)
+    if values is None:
+        numbers = _convert_cells(feature_cells, lines, layout)
     else:
-        columns.update(_convert_cells(feature_cells, lines, layout))
-    return [columns[k] for k in wanted]
+        numbers = dict(zip(features, values.T, strict=True))
+    return [texts[k] if k in texts else numbers[k] for k in wanted]
 
 
 def _load_numbers(file: TextIO, start: int, layout: CsvLayout, features: list[int]) -> NDArray[np.float64] | None:
