@@ -90,7 +90,7 @@ def look(order: Order, limits: Limits) -> dict[str, Any]:
     limits.check_file(path, f"{role} ({path})")
     table = read_table(path, role).as_cells()
     columns = [
-        {"name": table.label(k), "kind": _kind(cells), "missing": float(is_missing(cells).mean())}
+        {"name": table.column_name(k), "kind": _kind(cells), "missing": float(is_missing(cells).mean())}
         for k, cells in enumerate(table.cells)
     ]
     return {"rows": len(table), "columns": columns, "named": table.columns is not None}

@@ -191,7 +191,7 @@ def drivers(source: Source, witness: Witness) -> tuple[Driver, ...]:
     weight = mass[::step] / mass[::step].sum()
     terms = (X - weight @ X) * regression(X, h[::step], weight)
     origin = source.table.origin
-    numbers, code = np.unique(used if origin is None else origin.of[used], return_inverse=True)
+    numbers, code = np.unique(used if origin is None else origin.original_column[used], return_inverse=True)
     code = code.reshape(-1)
     membership = np.zeros((len(used), len(numbers)))  # 1 where an encoded column belongs to a user's column
     membership[np.arange(len(used)), code] = 1.0
@@ -217,7 +217,7 @@ def _column_names(table: Table, encoded: Index) -> tuple[list[str], list[str | N
     names = list(table.columns) if table.columns else [f"column {k}" for k in range(table.width)]
     if table.origin is None:
         return names, [None] * len(encoded)
-    column_of, encoded_names = table.origin.of, names
+    column_of, encoded_names = table.origin.original_column, names
     names = list(table.origin.columns)
     if len(names) <= column_of.max():  # two columns have the same name
         names = [f"column {k}" for k in range(int(column_of.max()) + 1)]
@@ -238,7 +238,7 @@ def leading_columns(source: Source, slopes: Floats) -> tuple[Column, ...]:
     A column that was encoded by several counts with the sum of their squared slopes.
     """
     used, origin = np.flatnonzero(source.scaling.factor), source.table.origin
-    column_of = np.arange(len(slopes)) if origin is None else origin.of
+    column_of = np.arange(len(slopes)) if origin is None else origin.original_column
     squares = np.bincount(column_of[used], np.abs(slopes[used]) ** 2, int(column_of.max()) + 1)
     columns, names = [], [] if origin is None else list(origin.columns)
     for k in np.argsort(-squares, kind="stable")[:MOST_COLUMNS]:

@@ -277,7 +277,7 @@ class ColumnFeatures:
         features = np.where(np.isin(used, list(knots)), 1 + len(_RANK_COSINES), 1)  # number of each column
         encoded = np.repeat(used, features)
         is_value = np.diff(encoded, prepend=-1) != 0  # the first feature of a column is its value
-        return cls(encoded if origin is None else origin.of[encoded], is_value, encoded, spread, knots)
+        return cls(encoded if origin is None else origin.original_column[encoded], is_value, encoded, spread, knots)
 
     def __call__(self, rows: Floats) -> Floats:
         """Return the features of scaled rows, shape (rows, features): the value of each column, then its cosines."""

@@ -24,7 +24,7 @@ from priorshift import threads
 from priorshift.arrays import Index
 from priorshift.errors import InputError, InputTypeError, MissingExtraError, PriorShiftWarning
 from priorshift.io.chunks import Part, Skip, draw_rows, read_chunk
-from priorshift.io.readers import frame_of, is_distributed, kind_of
+from priorshift.io.readers import dask_kind, frame_of, is_distributed
 from priorshift.io.tables import ColumnSelection, Table, join_tables
 from priorshift.warning_records import WarningRecord, record_warnings, warn
 
@@ -130,7 +130,7 @@ class Parts(Part):
         cls, collection: Any, name: str, wanted: ColumnSelection = _ALL_COLUMNS, client: Any = None
     ) -> Parts:
         """Build the parts from a Dask collection; raise an error if it is of another type."""
-        dask, kind = import_dask(), kind_of(collection)
+        dask, kind = import_dask(), dask_kind(collection)
         tables = list(collection) if isinstance(collection, (list, tuple)) else [collection]
         if kind == "Array" and collection.ndim != 2:
             raise InputError(f"{name} has {collection.ndim} dimension(s), but 2 are expected: rows and columns.")
@@ -139,7 +139,7 @@ class Parts(Part):
         elif kind == "Bag":
             table = dask.delayed(_table_of_records, pure=False)
             collection = [table(part) for part in collection.to_delayed()]
-        elif {kind_of(table) for table in tables} in ({"Delayed"}, {"Future"}):
+        elif {dask_kind(table) for table in tables} in ({"Delayed"}, {"Future"}):
             collection = tables
         elif kind not in ("Array", "DataFrame"):
             received = kind or type(collection).__name__
@@ -167,7 +167,7 @@ class Parts(Part):
     @property
     def shape(self) -> tuple[list[int], int] | None:
         """The rows of each part and the number of columns; None unless it is an array that knows them."""
-        if kind_of(self.collection) != "Array":
+        if dask_kind(self.collection) != "Array":
             return None
         rows, width = list(self.collection.chunks[0]), self.collection.shape[1]
         return None if any(map(isnan, (*rows, width))) else (rows, width)  # Dask marks unknown sizes by NaN
@@ -178,7 +178,7 @@ class Parts(Part):
         if self.shape is not None:
             return self.shape[0]
         parts = self
-        if kind_of(self.collection) == "DataFrame":  # a Parquet file stores columns separately: one is enough to read
+        if dask_kind(self.collection) == "DataFrame":  # a Parquet file stores columns separately: one is enough to read
             narrow = replace(self, collection=self.collection[list(self.collection.columns[:1])])
             parts = narrow if len(narrow) == len(self) else self  # Dask may read several small files as one part
         try:
@@ -227,7 +227,7 @@ class Parts(Part):
         Reading a part and working on it becomes one task where Dask can fuse the two, so that the part is neither kept
         nor sent to another worker.
         """
-        call, kind = in_graph((work, self.name, *arguments)), kind_of(self.collection)
+        call, kind = in_graph((work, self.name, *arguments)), dask_kind(self.collection)
         if kind == "DataFrame":
             meta = (None, object)  # results are objects; Dask need not try the function
             mapped = self.collection.map_partitions(_partition_outcome, call, meta=meta, enforce_metadata=False)

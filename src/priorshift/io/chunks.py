@@ -1,4 +1,7 @@
-"""Samples that are read in chunks, in memory that does not grow with them: files, tables, streams of tables."""
+"""Samples that are read in chunks of rows, in memory that does not grow with them: files, tables, streams of tables.
+
+A sample (:class:`Chunks`) consists of parts (:class:`Part`), such as files, and a part yields chunks (:class:`Table`).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -30,15 +33,15 @@ _SPREAD = 256  # files, or row groups of files, that a random sample of rows is 
 
 
 def read_chunk(source: Any, name: str, selection: ColumnSelection) -> Table:
-    """Read a table in memory as a chunk, which keeps no reference to what the user passed."""
+    """Read an array or a frame as a chunk, which keeps no reference to what the user passed."""
     return replace(read_table(source, name, selection), native=None)
 
 
 @dataclass
 class Skip:
-    """The number of rows that are still to be skipped."""
+    """Counter of the rows that are still to be skipped when a sample is read from its middle on."""
 
-    rows: int = 0
+    rows: int = 0  # still to be skipped
 
     def skips(self, rows: int) -> bool:
         """If all of the next `rows` rows are to be skipped, count them as skipped and return True."""
@@ -54,10 +57,9 @@ class Skip:
 
 
 class Part(ABC):
-    """Rows that are read in chunks."""
+    """A part of a sample, such as a file, whose rows are read in chunks."""
 
     can_repeat = True  # whether it can be read more than once
-    file: Path | None = None
 
     @property
     def rows(self) -> int | None:
@@ -66,11 +68,14 @@ class Part(ABC):
 
     @abstractmethod
     def chunks(self, skip: Skip) -> Iterator[Table]:
-        """Yield the rows in order, without those that are to be skipped."""
+        """Yield the rows in order, without those to be skipped, which are counted down in `skip`."""
 
     @abstractmethod
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
-        """Draw at most `count` random rows, from at most `spread` row groups; also return the part's row count."""
+        """Draw at most `count` random rows, from at most `spread` row groups of a Parquet file.
+
+        Return them as a table, or None if there are none to draw, and the number of rows of the part.
+        """
 
 
 @dataclass
@@ -91,20 +96,20 @@ class TablePart(Part):
         if skip.skips(self.rows):
             return
         width = self.source.width if isinstance(self.source, Table) else self.source.shape[1]
-        size = self.selection.chunk_rows(width)
-        for begin in range(0, self.rows, size):
-            end = min(begin + size, self.rows)
+        chunk_rows = self.selection.chunk_rows(width)
+        for begin in range(0, self.rows, chunk_rows):
+            end = min(begin + chunk_rows, self.rows)
             if not skip.skips(end - begin):
                 yield skip.rest_of(self._read(slice(begin, end), _chunk_name(self.name, begin)))
 
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
-        """Draw at most `count` rows at random; return None in their place if there are none to draw."""
-        if not min(count, self.rows):
+        """Draw at most `count` random rows, or None if there are none to draw; also return the number of all rows."""
+        if count == 0 or self.rows == 0:
             return None, self.rows
         return self._read(draw_rows(self.rows, count, rng), self.name), self.rows
 
     def _read(self, rows: slice | Index, name: str) -> Table:
-        """Read some rows of the source; messages call them `name`."""
+        """Read the rows of the source at some positions or in a slice; messages call this table `name`."""
         if isinstance(self.source, Table):
             return self.source.take(rows, name)
         if isinstance(self.source, np.ndarray):
@@ -114,7 +119,7 @@ class TablePart(Part):
 
 
 def _chunk_name(name: str, row: int) -> str:
-    """Return the name of the chunk that begins at `row`, for messages, which count rows from its beginning."""
+    """Return how messages call the chunk of sample `name` that begins at `row`; they count rows from there."""
     return f"{name} from row {row} on" if row else name
 
 
@@ -126,29 +131,38 @@ def draw_rows(rows: int, count: int, rng: np.random.Generator) -> Index:
 
 
 def _draw_pieces(pieces: int, limit: int, rng: np.random.Generator) -> Sequence[int]:
-    """Return all piece numbers, or one random number from each of `limit` equal ranges of them (a stratified draw)."""
+    """Return the numbers of at most `limit` of `pieces` pieces (files or row groups), spread evenly over them."""
     if pieces <= limit:
         return range(pieces)
+    # a stratified draw: one random number from each of `limit` equal ranges of numbers
     return [int((k + rng.random()) * pieces / limit) for k in range(limit)]
 
 
 def _draw_from_all(parts: Iterable[Part], count: int, rng: np.random.Generator, spread: int) -> Drawn:
-    """Draw at most `count` rows of several parts in one pass, about in proportion to their sizes."""
+    """Draw at most `count` random rows of several parts in one pass, about in proportion to the parts' sizes.
+
+    Return them as a table, or None if there are none, and the number of rows of all parts.
+    """
     # `drawn` is a random sample of the rows seen so far, and some of its rows are replaced by rows of the next part:
     # a binomial number of them, within what the two tables can supply.
     drawn: Table | None = None
     seen_rows = drawn_rows = 0
     for part in parts:
-        from_part, part_rows = (None, part.rows) if part.rows is not None else part.draw(count, rng, spread)
-        if not part_rows:
+        from_part: Table | None = None
+        part_rows = part.rows
+        if part_rows is None:  # drawing from the part counts its rows
+            from_part, part_rows = part.draw(count, rng, spread)
+        if part_rows == 0:
             continue
         new_size = min(count, seen_rows + part_rows)
         lowest, highest = new_size - drawn_rows, min(new_size, part_rows)
         part_count = int(np.clip(rng.binomial(new_size, part_rows / (seen_rows + part_rows)), lowest, highest))
         if from_part is None:
             from_part, _ = part.draw(part_count, rng, spread)
-        pieces = [(drawn, new_size - part_count), (from_part, part_count)]
-        subsamples = [t.take(draw_rows(len(t), k, rng)) for t, k in pieces if t is not None and k]
+        subsamples = []
+        for table, size in ((drawn, new_size - part_count), (from_part, part_count)):
+            if table is not None and size > 0:
+                subsamples.append(table.take(draw_rows(len(table), size, rng)))
         drawn = join_tables(subsamples, subsamples[0].name) if subsamples else None
         seen_rows, drawn_rows = seen_rows + part_rows, new_size
     return drawn, seen_rows
@@ -156,50 +170,43 @@ def _draw_from_all(parts: Iterable[Part], count: int, rng: np.random.Generator, 
 
 @dataclass
 class TextPart(Part):
-    """A file of CSV text, plain or gzipped."""
+    """CSV text, plain or gzipped, in a file or from a pipe."""
 
     source: Source
     name: str
     selection: ColumnSelection
-
-    def __post_init__(self) -> None:
-        """Set the file, which is None for the content of a pipe."""
-        self.file = self.source if isinstance(self.source, Path) else None
-        self._rows: int | None = None  # known once it was read to its end
-
-    @property
-    def rows(self) -> int | None:
-        """The number of rows, once the text was read to its end; None before."""
-        return self._rows
+    rows: int | None = field(default=None, init=False)  # None until the text was read to its end
 
     def chunks(self, skip: Skip) -> Iterator[Table]:
         """Yield the rows block by block, without those to be skipped."""
-        done = 0
+        rows_before = 0
         for lines, layout in self._blocks():
             rows = len(_records(lines, layout)) if skip.rows else 0  # counted in advance only while skipping
             if not rows or not skip.skips(rows):
-                table = self._table("".join(lines), layout, _chunk_name(self.name, done))
+                table = self._read("".join(lines), layout, _chunk_name(self.name, rows_before))
                 rows = len(table)
                 yield skip.rest_of(table)
-            done += rows
-        self._rows = done
+            rows_before += rows
+        self.rows = rows_before
 
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
-        """Draw rows in one pass: each row gets a random key, and the `count` rows with the smallest keys are kept."""
-        keys, drawn, done = np.empty(0), np.empty(0, dtype=object), 0
-        first_layout = None
+        """Draw rows in one pass: each row gets a random key, and the `count` rows with the smallest keys are drawn."""
+        keys, drawn = np.empty(0), np.empty(0, dtype=object)  # of the rows that are drawn so far: keys, lines of text
+        rows, first_layout = 0, None
         for lines, layout in self._blocks():
             records = np.array(_records(lines, layout), dtype=object)
             keys, drawn = np.append(keys, rng.random(len(records))), np.append(drawn, records)
             if len(keys) > count:
-                smallest = np.sort(np.argpartition(keys, count)[:count]) if count else np.empty(0, dtype=np.intp)
+                smallest = np.sort(np.argpartition(keys, count)[:count])  # sorted: in the order of the file
                 keys, drawn = keys[smallest], drawn[smallest]
-            done, first_layout = done + len(records), first_layout or layout
-        self._rows = done
+            rows += len(records)
+            if first_layout is None:
+                first_layout = layout
+        self.rows = rows
         if first_layout is None or not len(drawn):
-            return None, done
+            return None, rows
         try:
-            return self._table("".join(drawn), first_layout, self.name), done
+            return self._read("".join(drawn), first_layout, self.name), rows
         except InputError:
             for _ in self.chunks(Skip()):  # raises an error that names the line
                 pass
@@ -208,34 +215,36 @@ class TextPart(Part):
     def _blocks(self) -> Iterator[tuple[list[str], CsvLayout]]:
         """Yield blocks of whole rows as lists of lines, each with its layout; every call yields the same blocks."""
         with explain_errors(self.name), csv_text.open_text(self.source) as file:
-            layout, first, start = csv_text.read_layout(file, self.name, self.selection)
+            layout, first_cells, start = csv_text.read_layout(file, self.name, self.selection)
             file.seek(start)
-            rows, is_first = self.selection.chunk_rows(layout.width), True
-            while lines := list(islice(file, rows)):
-                # an odd number of quotation quotes: a quoted cell continues in the next line
+            block_lines, is_first = self.selection.chunk_rows(layout.width), True
+            while lines := list(islice(file, block_lines)):
+                # an odd number of quotation marks: a quoted cell continues in the next line
                 quotes = sum(line.count('"') for line in lines)
-                while quotes % 2 and len(lines) < rows + _LONGEST_CELL and (line := file.readline()):
+                while quotes % 2 and len(lines) < block_lines + _LONGEST_CELL and (line := file.readline()):
                     lines.append(line)
                     quotes += line.count('"')
-                if any(line.strip() or layout.separator in line for line in lines):
-                    if is_first:  # it decides the decimal mark of all blocks
-                        text, is_first = "".join(lines), False
-                        layout = replace(layout, mark=csv_text.find_decimal_mark(text, layout))
+                if any(line.strip() or layout.separator in line for line in lines):  # not only blank lines
+                    if is_first:
+                        is_first, text = False, "".join(lines)
+                        # the first block decides the decimal mark of all blocks
+                        cells, _ = csv_text.read_cells(io.StringIO(text, newline=""), layout, layout.wanted)
+                        layout = replace(layout, decimal_mark=csv_text.find_decimal_mark(cells.values()))
                         if layout.header is None:
                             columns = csv_text.read_columns(io.StringIO(text, newline=""), 0, layout)
-                            csv_text.check_header_of_numbers(self.name, first, columns)
+                            csv_text.check_header_of_numbers(self.name, first_cells, columns)
                     yield lines, layout
-                layout = replace(layout, before=layout.before + len(lines))
+                layout = replace(layout, lines_before=layout.lines_before + len(lines))
 
-    def _table(self, text: str, layout: CsvLayout, name: str) -> Table:
-        """Read a block of text as a table; messages call it `name`."""
+    def _read(self, text: str, layout: CsvLayout, name: str) -> Table:
+        """Read rows of text as a table; messages call it `name`."""
         with explain_errors(self.name):
             columns = csv_text.read_columns(io.StringIO(text, newline=""), 0, layout)
         return from_columns(name, layout, columns)
 
 
 def _records(lines: list[str], layout: CsvLayout) -> list[str]:
-    """Return the text of each row, with its line end, without blank lines."""
+    """Join lines to rows (a quoted cell may have several lines); return the text of each row, without blank lines."""
     if any('"' in line for line in lines):
         rows = [text for _, text in csv_text.split_rows(lines, layout.separator)]
     else:
@@ -247,84 +256,85 @@ def _records(lines: list[str], layout: CsvLayout) -> list[str]:
 class ParquetPart(Part):
     """A Parquet file, whose row groups are read in chunks, or skipped without reading."""
 
-    path: Path
+    source: Path
     name: str
     selection: ColumnSelection
 
-    def __post_init__(self) -> None:
-        """Set the file that the part is read from."""
-        self.file = self.path
-
     @cached_property
-    def _outline(self) -> tuple[list[str], list[int]]:
+    def _columns_and_groups(self) -> tuple[list[str], list[int]]:
         """The names of all columns, and the number of rows of each row group."""
-        columns, groups = row_groups(self.path, self.name)
+        columns, group_rows = row_groups(self.source, self.name)
         check_columns(self.name, columns, self.selection.extra)
-        return columns, groups
+        return columns, group_rows
 
     @property
     def rows(self) -> int:
         """The number of rows, from the file's metadata."""
-        return sum(self._outline[1])
+        _, group_rows = self._columns_and_groups
+        return sum(group_rows)
 
     def chunks(self, skip: Skip) -> Iterator[Table]:
         """Yield the rows in chunks; row groups that are to be skipped are not read."""
-        groups, first, done = self._outline[1], 0, 0
-        while first < len(groups) and skip.skips(groups[first]):
-            done, first = done + groups[first], first + 1
-        for frame in self._frames(range(first, len(groups))):
+        _, group_rows = self._columns_and_groups
+        first_group = rows_before = 0
+        while first_group < len(group_rows) and skip.skips(group_rows[first_group]):
+            rows_before += group_rows[first_group]
+            first_group += 1
+        for frame in self._frames(range(first_group, len(group_rows))):
             if not skip.skips(len(frame)):
-                yield skip.rest_of(self._read(frame, done))
-            done += len(frame)
+                yield skip.rest_of(self._read(frame, _chunk_name(self.name, rows_before)))
+            rows_before += len(frame)
 
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
-        """Draw at most `count` random rows from at most `spread` row groups; also return the file's row count."""
+        """Draw at most `count` random rows from at most `spread` row groups; also return the file's number of rows."""
         import pyarrow
 
-        groups = _draw_pieces(len(self._outline[1]), spread, rng)
-        wanted = draw_rows(sum(self._outline[1][group] for group in groups), count, rng)
-        if not len(wanted):
+        _, group_rows = self._columns_and_groups
+        groups = _draw_pieces(len(group_rows), spread, rng)
+        positions = draw_rows(sum(group_rows[group] for group in groups), count, rng)  # sorted, within these groups
+        if not len(positions):
             return None, self.rows
-        pieces, done = [], 0
+        drawn, rows_before = [], 0
         for frame in self._frames(groups):
-            # `wanted` is sorted: these are the positions that lie in this frame
-            begin, end = np.searchsorted(wanted, [done, done + len(frame)])
+            begin, end = np.searchsorted(positions, [rows_before, rows_before + len(frame)])  # those in this frame
             if end > begin:
-                pieces.append(frame.take(wanted[begin:end] - done))
-            done += len(frame)
-        return self._read(pyarrow.concat_tables(pieces), 0), self.rows
+                drawn.append(frame.take(positions[begin:end] - rows_before))
+            rows_before += len(frame)
+        return self._read(pyarrow.concat_tables(drawn), self.name), self.rows
 
     def _frames(self, groups: Sequence[int]) -> Iterator[Any]:
-        """Yield arrow tables of some row groups, with all columns that are not dropped."""
-        columns = [column for column in self._outline[0] if column not in self.selection.drop]
-        return iter_frames(self.path, self.name, columns, groups, self.selection.chunk_rows(len(columns)))
+        """Yield the row groups with the numbers `groups` as arrow tables, without the dropped columns."""
+        columns = [column for column in self._columns_and_groups[0] if column not in self.selection.drop]
+        return iter_frames(self.source, self.name, columns, groups, self.selection.chunk_rows(len(columns)))
 
-    def _read(self, frame: Any, row: int) -> Table:
-        """Read an arrow table that begins at `row` of the file."""
-        table = read_chunk(frame, _chunk_name(self.name, row), self.selection)
-        return replace(table, dropped=tuple(c for c in self._outline[0] if c in self.selection.drop))
+    def _read(self, frame: Any, name: str) -> Table:
+        """Read an arrow table from `_frames`; messages call it `name`."""
+        _, _, dropped = self.selection.split(self._columns_and_groups[0])
+        return replace(read_chunk(frame, name, self.selection), dropped=tuple(dropped))
 
 
 @dataclass
 class StreamPart(Part):
-    """Tables of any kind, one after the other; an iterator of them can be read only once."""
+    """An iterable of tables of any kind, read one after the other; an iterator can be read only once."""
 
     source: Iterable[Any]
     name: str
     selection: ColumnSelection
 
     def __post_init__(self) -> None:
-        """Prepare to read the tables; an iterator is read only once."""
-        self.can_repeat, self._is_read = not isinstance(self.source, Iterator), False
-        self._drawn: list[Table] = []  # first tables of an iterator, not yet yielded
-        self._rest = self._read()  # remaining tables of an iterator
+        """Prepare to read the tables of an iterator in two steps: some by `draw`, and then all by `chunks`."""
+        self.can_repeat = not isinstance(self.source, Iterator)
+        self._is_read = False  # whether `chunks` has read the iterator
+        self._drawn: list[Table] = []  # tables of an iterator that `draw` has read
+        self._rest = self._read()  # the tables after these
 
     def chunks(self, skip: Skip) -> Iterator[Table]:
-        """Yield the tables, without the rows to be skipped; an iterator begins with the tables that `draw` has read."""
+        """Yield the tables, without the rows to be skipped; those of an iterator that `draw` has read come first."""
         tables = self._read()
         if not self.can_repeat:
             self._check_unread()
-            tables, self._drawn, self._is_read = chain(self._drawn, self._rest), [], True
+            tables = chain(self._drawn, self._rest)
+            self._drawn, self._is_read = [], True
         for table in tables:
             if not skip.skips(len(table)):
                 yield skip.rest_of(table)
@@ -332,7 +342,8 @@ class StreamPart(Part):
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
         """Draw rows from all tables, or from the first tables of an iterator, which are stored for `chunks`."""
         if self.can_repeat:
-            return _draw_from_all((TablePart(t, t.name, self.selection) for t in self._read()), count, rng, spread)
+            parts = (TablePart(table, table.name, self.selection) for table in self._read())
+            return _draw_from_all(parts, count, rng, spread)
         self._check_unread()
         while sum(map(len, self._drawn)) < count and (table := next(self._rest, None)) is not None:
             self._drawn.append(table)
@@ -357,18 +368,18 @@ class StreamPart(Part):
 
 
 def _is_row(table: Any) -> bool:
-    """Return whether an item of an iterator is a single row (of numbers) rather than a table."""
+    """Return whether an item of an iterator is a single row of numbers rather than a table."""
     if isinstance(table, np.ndarray):
         return table.ndim == 1
     return isinstance(table, (list, tuple)) and bool(table) and np.isscalar(table[0]) and not isinstance(table[0], str)
 
 
+@dataclass(eq=False)
 class Chunks:
     """Rows of one sample in chunks, read from files, tables in memory, or a stream of tables."""
 
-    def __init__(self, name: str, parts: Sequence[Part]) -> None:
-        self.name = name  # of the sample in messages
-        self.parts = parts
+    name: str  # of the sample in messages
+    parts: Sequence[Part]
 
     @classmethod
     def from_source(cls, source: Any, name: str, **selection: Any) -> Chunks:
@@ -380,8 +391,8 @@ class Chunks:
     @property
     def rows(self) -> int | None:
         """The number of rows; None if it is not known before they are read."""
-        known = [part.rows for part in self.parts]
-        return None if None in known else sum(filter(None, known))
+        known = [part.rows for part in self.parts if part.rows is not None]
+        return sum(known) if len(known) == len(self.parts) else None
 
     @property
     def can_repeat(self) -> bool:
@@ -391,34 +402,35 @@ class Chunks:
     @property
     def files(self) -> list[Path]:
         """The files that are read, in order; tables in memory and pipes have none."""
-        return [part.file for part in self.parts if part.file is not None]
+        sources = [part.source for part in self.parts if isinstance(part, (TextPart, ParquetPart))]
+        return [source for source in sources if isinstance(source, Path)]
 
     def __iter__(self) -> Iterator[Table]:
         """Yield all chunks; refuse a sample without rows."""
-        empty = True
+        is_empty = True
         for chunk in self.after(0):
-            empty = False
+            is_empty = False
             yield chunk
-        if empty:
+        if is_empty:
             raise self._no_rows()
 
     def after(self, rows: int) -> Iterator[Table]:
-        """Yield the rows after the first `rows`; chunks are the same as in a full pass if one ends there."""
+        """Yield chunks of the rows after the first `rows`: those of a full pass, if one of its chunks ends there."""
         skip = Skip(rows)
         for part in self.parts:
             yield from part.chunks(skip)
 
     def sample(self, count: int, rng: np.random.Generator) -> Table:
         """Draw at most `count` random rows: of all parts, as files are often sorted; of an iterator's first tables."""
-        chosen = _draw_pieces(len(self.parts), _SPREAD, rng)
-        spread = max(1, _SPREAD // max(1, len(chosen)))
-        table, _ = _draw_from_all((self.parts[k] for k in chosen), count, rng, spread)
+        parts = [self.parts[k] for k in _draw_pieces(len(self.parts), _SPREAD, rng)]
+        groups_per_part = max(1, _SPREAD // max(1, len(parts)))
+        table, _ = _draw_from_all(parts, count, rng, groups_per_part)
         if table is None:
             raise self._no_rows()
         return table
 
     def first(self) -> Table:
-        """Return some of the first rows; an iterator yields them again later."""
+        """Return some of the first rows; reading an iterator later yields them again."""
         return next(iter(self)) if self.can_repeat else self.sample(1, np.random.default_rng(0))
 
     def _no_rows(self) -> InputError:
@@ -427,14 +439,25 @@ class Chunks:
 
 
 def _make_parts(source: Any, name: str, selection: ColumnSelection) -> Sequence[Part]:
-    """Split a sample into parts: one for each file or table in memory, or one for a stream of tables."""
+    """Split a sample, as the user passed it, into parts: one for each file or table, or one for a stream of tables.
+
+    The files of a folder, which must be Parquet, are in the order of their names.
+    """
     if isinstance(source, Chunks):
         return source.parts
     if isinstance(source, Piped):
         full_name = f"{name} ({source})"
         return [TextPart(check_text(source.content, full_name), full_name, selection)]
     if isinstance(source, (str, Path)):
-        return _parts_of_path(Path(source), name, selection)
+        path = Path(source)
+        full_name = f"{name} ({path})"
+        if not os.path.isdir(path):  # unlike Path.is_dir, no error for text that cannot be a path
+            text = text_or_parquet(path, full_name)
+            return [ParquetPart(path, full_name, selection) if text is None else TextPart(text, full_name, selection)]
+        files = sorted(file for file in path.iterdir() if kind(file) == PARQUET and file.name[0] not in "._")
+        if not files:
+            raise InputError(f"{full_name} is a folder without Parquet files; pass another one, or a list of files.")
+        return [part for file in files for part in _make_parts(file, name, selection)]
     if isinstance(source, (list, tuple)) and source and _is_table(source[0]):
         check_distinct_files(source, name)
         return [part for table in source for part in _make_parts(table, name, selection)]
@@ -449,27 +472,15 @@ def _make_parts(source: Any, name: str, selection: ColumnSelection) -> Sequence[
     return [TablePart(read_chunk(source, name, selection), name, selection)]
 
 
-def _parts_of_path(path: Path, name: str, selection: ColumnSelection) -> Sequence[Part]:
-    """Return the part of a file, or the parts of all Parquet files of a folder, by name."""
-    full_name = f"{name} ({path})"
-    if os.path.isdir(path):  # unlike Path.is_dir, no error for text that cannot be a path
-        files = sorted(file for file in path.iterdir() if kind(file) == PARQUET and file.name[0] not in "._")
-        if not files:
-            raise InputError(f"{full_name} is a folder without Parquet files; pass another one, or a list of files.")
-        return [part for file in files for part in _parts_of_path(file, name, selection)]
-    text = text_or_parquet(path, full_name)
-    return [ParquetPart(path, full_name, selection) if text is None else TextPart(text, full_name, selection)]
-
-
 def _is_table(source: Any) -> bool:
-    """Return whether a source is a table or the path of one, rather than a row."""
+    """Return whether an item of a list is a table or the path of one, rather than a row."""
     if isinstance(source, (str, Path, Piped, Table, Chunks)):
         return True
     return (isinstance(source, np.ndarray) and source.ndim == 2) or frame_of(source, "a table") is not None
 
 
 def check_distinct_files(sources: Sequence[Any], name: str) -> None:
-    """Refuse a file that is named twice, since its rows would count twice."""
+    """Refuse a list of sources for sample `name` that has a file twice, since its rows would count twice."""
     paths = Counter(os.path.realpath(source) for source in sources if isinstance(source, (str, Path)))
     for path, times in paths.items():
         if times > 1:

@@ -30,18 +30,18 @@ from priorshift.io.row_metadata import MetadataColumns
 from priorshift.io.tables import Table, check_dropped, check_finite, check_numbers, match_columns
 from priorshift.warning_records import warn
 
-_SPREAD_RATIO = 10.0  # of the standard deviations of a column with and without a far value
-_GAP = 10.0  # spreads between a far value and the next one
-_TAIL = 0.005  # share trimmed at either end before the spread is computed: another code may be there
+_MIN_SPREAD_RATIO = 10.0  # of the standard deviations of a column with and without a far value
+_MIN_GAP = 10.0  # standard deviations between a far value and the next one
+_TAIL = 0.005  # share trimmed at either end before the standard deviation is computed: another code may be there
 _MIN_VALUES = 10  # distinct values that a measurement has at least
-_SPREAD_ROWS = 20_000  # rows that a spread is computed from
-_CHANCE = 1e-4  # probability below which chance is ruled out
+_SPREAD_ROWS = 20_000  # rows that a standard deviation is computed from
+_MAX_P_VALUE = 1e-4  # p-value below which chance is ruled out
 _MOST = 0.5  # share of a sample
 _NEARLY_ALL = 0.95  # share of a sample
-_LEAST_PRIOR = 0.02  # smallest source prior that the checks assume
+_MIN_PRIOR = 0.02  # smallest source prior that the checks assume
 _MIN_ROWS = 10  # rows that a sample needs to be checked
-_EXCESS = 0.2  # difference of shares below which there is no warning
-_ERRORS = 5  # standard errors of a difference of shares below which there is no warning
+_MIN_EXCESS = 0.2  # difference of shares below which there is no warning
+_MIN_ERRORS = 5  # standard errors of a difference of shares below which there is no warning
 
 
 class FarValueWarning(ColumnWarning):
@@ -83,7 +83,7 @@ def encode_tables(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for k in range(2, len(tables)):
-            samples = [checked[0], checked[1], checked[k]]
+            samples = [checked[0], checked[1], checked[k]]  # unlabelled, positive, target
             warn_of_columns(samples, kinds)
             if built_in is not None:
                 warn_of_levels(samples, built_in)
@@ -95,7 +95,7 @@ def encode_tables(
 
 
 def _encode_by_transformer(tables: Sequence[Table], encoder: Any) -> list[Table]:
-    """Encode tables by a scikit-learn transformer, fitted on the first table (the unlabelled rows)."""
+    """Encode tables by a clone of the user's transformer, fitted on the first table (the unlabelled rows)."""
     fitted, name = clone(encoder), type(encoder).__name__
     encoded: list[Table] = []
     for table in tables:
@@ -106,33 +106,32 @@ def _encode_by_transformer(tables: Sequence[Table], encoder: Any) -> list[Table]
             numbers = fitted.transform(frame)
         except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
             reason = str(error).split("\n")[0].rstrip(".")
-            raise InputError(
-                f"the encoder {name} cannot encode {table.name} ({reason}); change one of them."
-            ) from error
+            message = f"the encoder {name} cannot encode {table.name} ({reason}); change one of them."
+            raise InputError(message) from error
         if issparse(numbers):
             numbers = numbers.toarray()  # type: ignore[attr-defined]
         try:
-            read = read_numeric_table(numbers, f"the output of {name} for {table.name}")
+            output = read_numeric_table(numbers, f"the output of {name} for {table.name}")
         except InputError as error:
             reason = str(error).split(";")[0]
             raise InputError(f"{reason}; add a step to it, as in make_pipeline({name}(), SimpleImputer()).") from None
-        if len(read) != len(table):
-            raise InputError(f"the encoder {name} returned {len(read)} rows for the {len(table)} of {table.name}.")
-        encoded.append(replace(read, extra=table.extra, dropped=table.dropped))
+        if len(output) != len(table):
+            raise InputError(f"the encoder {name} returned {len(output)} rows for the {len(table)} of {table.name}.")
+        encoded.append(replace(output, extra=table.extra, dropped=table.dropped))
     try:
         names = tuple(str(column) for column in fitted.get_feature_names_out())
     except (AttributeError, ValueError, NotImplementedError):
         names = ()
     if len(names) == encoded[0].width == len(set(names)):
         encoded = [table if table.columns else replace(table, columns=names) for table in encoded]
-    return [replace(read, name=table.name) for read, table in zip(match_columns(encoded), tables, strict=True)]
+    return [replace(output, name=table.name) for output, table in zip(match_columns(encoded), tables, strict=True)]
 
 
 def _to_frame(table: Table) -> Any:
-    """Return the features as the user passed them; those of a file as a data frame of pandas or polars."""
+    """Return the features of a table as the user passed them; those of a file as a data frame of pandas or polars."""
     if table.native is not None:
         return table.native
-    columns = {table.label(k): cells for k, cells in enumerate(table.cells)}
+    columns = {table.column_name(k): cells for k, cells in enumerate(table.cells)}
     with suppress(ImportError):
         import pandas
 
@@ -147,44 +146,53 @@ def _to_frame(table: Table) -> Any:
 
 def warn_of_far_values(table: Table) -> None:
     """Warn of values so far from the rest of their column that they may be codes for missing values, such as 9999."""
-    for number, column in enumerate(table.values.T):
-        for value in (column.max(), column.min()) if len(column) else ():
+    if not len(table.values):
+        return
+    for k, column in enumerate(table.values.T):
+        for value in (column.max(), column.min()):
             rows = int(np.count_nonzero(column == value))
             # codes such as 999 or −9999 are suspicious even in one row; other values only if they repeat and are not
             # within [−1, 1], where many rows have an end of the range
             is_whole = abs(value) >= 999 and float(value).is_integer()
             is_code = rows == 1 and is_whole and set(str(int(abs(value)))) == {"9"}
             is_repeated = 2 <= rows < len(column) / 2 and abs(value) > 1
-            if (is_code or is_repeated) and (distance := _distance(column, value)):
+            distance = _distance_if_far(column, value) if is_code or is_repeated else None
+            if distance:
+                shown_rows = "1 row" if rows == 1 else f"{rows} rows"
                 warn(
-                    f"In {table.name}, {table.column(number)} holds {value:.10g} in {rows} row{'s'[: rows > 1]}, "
-                    f"{distance:.0f} spreads from the rest; a code for a missing value? Leave these rows out, or "
-                    "write what is known.",
+                    f"In {table.name}, {table.column(k)} holds {value:.10g} in {shown_rows}, {distance:.0f} spreads "
+                    "from the rest; a code for a missing value? Leave these rows out, or write what is known.",
                     FarValueWarning,
                 )
 
 
-def _distance(column: Floats, value: float) -> float:
-    """Return the distance of an extreme value from the rest in their standard deviations; 0 if it is not far away."""
+def _distance_if_far(column: Floats, value: float) -> float | None:
+    """Return the distance of the column's maximum or minimum from the median of the rest, in standard deviations.
+
+    None if there is no wide gap below the maximum or above the minimum, or if the rest has too few distinct values.
+    """
     rest = column[column != value].astype(np.float64)
-    next_value = rest.max() if value > rest[0] else rest.min()  # `value` is the maximum or the minimum
-    sorted_rest = np.sort(rest[:: max(1, len(rest) // _SPREAD_ROWS)])
+    next_value = rest.max() if value > rest[0] else rest.min()
+    sorted_rest = np.sort(rest[:: max(1, len(rest) // _SPREAD_ROWS)])  # every n-th row of a long column
     cut = int(_TAIL * len(sorted_rest))
     inner = sorted_rest[cut : len(sorted_rest) - cut]
     spread = float(inner.std())
-    is_far = abs(float(value) - next_value) > _GAP * spread and column.std(dtype=np.float64) > _SPREAD_RATIO * spread
-    is_measurement = is_far and len(np.unique(inner)) >= _MIN_VALUES
-    return abs(float(value) - float(np.median(inner))) / spread if is_measurement else 0.0
+    has_gap = abs(float(value) - next_value) > _MIN_GAP * spread
+    if not has_gap or column.std(dtype=np.float64) <= _MIN_SPREAD_RATIO * spread or len(np.unique(inner)) < _MIN_VALUES:
+        return None
+    return abs(float(value) - float(np.median(inner))) / spread
 
 
 def warn_of_columns(tables: Sequence[Table], kinds: Sequence[str]) -> None:
-    """Warn of columns that number the rows or contradict label shift; `tables` are unlabelled, positive and target."""
+    """Warn of columns that number the rows or contradict label shift.
+
+    `tables` are the unlabelled, positive and target samples; `kinds` has the kind of each column, such as "number".
+    """
     for k, kind in enumerate(kinds):
         problem = _find_problem(tables, k, kind) if kind in ("number", "date") else None
-        if problem:
-            where = tables[0].column(k)
-            message = f"{where[0].upper()}{where[1:]} {problem}; {_leave_out(tables[0], k)}, or check how it was made."
-            warn(message, ColumnWarning)
+        if problem is not None:
+            column = tables[0].column(k).replace("column", "Column", 1)
+            warn(f"{column} {problem}; {_leave_out(tables[0], k)}, or check how it was made.", ColumnWarning)
 
 
 def _leave_out(table: Table, k: int) -> str:
@@ -193,18 +201,25 @@ def _leave_out(table: Table, k: int) -> str:
 
 
 def _find_problem(tables: Sequence[Table], k: int, kind: str) -> str | None:
-    """Return what is suspicious about column `k` of numbers or dates, in words; None if nothing is."""
-    columns = [t.cells[k][~is_missing(t.cells[k])] if t.cells else t.values[:, k] for t in tables]
-    # dates as microseconds, so that they can be compared like numbers
-    U, P, T = ((c.astype(np.int64) if c.dtype.kind == "M" else c).astype(np.float64) for c in columns)
+    """Return what is suspicious about column `k`, of `kind` "number" or "date", in words; None if nothing is.
+
+    `tables` are the unlabelled, positive and target samples.
+    """
+    samples = []  # the values that are not missing; dates as microseconds since 1970, to be compared like numbers
+    for table in tables:
+        column = table.cells[k][~is_missing(table.cells[k])] if table.cells else table.values[:, k]
+        if column.dtype.kind == "M":
+            column = column.astype(np.int64)
+        samples.append(column.astype(np.float64))
+    U, P, T = samples
     if min(len(U), len(T)) < _MIN_ROWS:
         return None
 
     def show(value: float) -> str:
-        """Format a number, or a date that is stored as microseconds since 1970."""
+        """Format a number, or a date as microseconds since 1970."""
         return str(np.datetime64(int(value), "us").astype("datetime64[D]")) if kind == "date" else f"{value:.6g}"
 
-    if kind == "number" and numbers_rows([U, P, T]):
+    if kind == "number" and numbers_rows(samples):
         return (
             f"looks like an id: whole numbers, from {U.min():.12g} to {U.max():.12g}, that never repeat within a "
             "sample. It belongs to no class and spoils the estimate"
@@ -225,58 +240,75 @@ def _find_problem(tables: Sequence[Table], k: int, kind: str) -> str | None:
 
 
 def numbers_rows(samples: Sequence[Floats]) -> bool:
-    """Return whether a column numbers the rows: distinct whole numbers that are sorted, or that chance rules out."""
+    """Return whether a column numbers the rows; `samples` are its values in each sample.
+
+    It does if the values of each sample are distinct whole numbers, and are sorted or would hardly differ by chance.
+    """
     # n independent draws from r whole numbers all differ with a probability of at most about exp(−n²/2r), since the
     # uniform distribution repeats least; and n distinct values are in order by chance in 2 of n! cases.
-    log_chance, ordered = 0.0, True
+    log_p_value, is_sorted = 0.0, True
     for values in samples:
         if len(values) < 2:
             continue
         if (values != np.round(values)).any() or len(np.unique(values)) < len(values):
             return False
         n, r = len(values), values.max() - values.min() + 1
-        log_chance -= n * (n - 1) / (2 * r)
-        ordered = ordered and bool((np.diff(values) > 0).all() or (np.diff(values) < 0).all())
-    return bool(log_chance < np.log(_CHANCE)) or ordered
+        log_p_value -= n * (n - 1) / (2 * r)
+        steps = np.diff(values)
+        is_sorted = is_sorted and bool((steps > 0).all() or (steps < 0).all())
+    return bool(log_p_value < np.log(_MAX_P_VALUE)) or is_sorted
 
 
 def warn_of_levels(tables: Sequence[Table], encoder: TableEncoder) -> None:
-    """Warn of levels and missing cells that the encoder's unlabelled sample lacks; `tables` are U, P and T."""
+    """Warn of levels and missing cells that the unlabelled sample lacks and another one has in many rows.
+
+    `tables` are the unlabelled, positive and target samples; the encoder is fitted on the first.
+    """
     U, P, T = tables
     remedy = "check how the column was made, or drop it"
     for k, column in enumerate(encoder.summary_.columns):
         if column.kind == "left out":
             continue
-        in_positive, in_target = (_count_unseen(table, encoder, k) for table in (P, T))
+        in_positive, in_target = _count_unseen(P, encoder, k), _count_unseen(T, encoder, k)
+        # the most common level of the target that the source lacks; sorted, so that ties do not depend on the order
         level = max(sorted(in_target.keys() - in_positive), key=in_target.__getitem__, default="")
         rows = in_target[level]
         # p-value: the chance that all rows of a level fall into T if U and T had the same distribution, times the
         # number of levels tested (Bonferroni)
-        if rows and len(in_target) * (len(T) / (len(U) + len(T))) ** rows < _CHANCE:
+        if rows and len(in_target) * (len(T) / (len(U) + len(T))) ** rows < _MAX_P_VALUE:
             share = f"{rows} of {len(T)} rows ({rows / len(T):.1%}) of {T.name} have {level} in {T.column(k)}"
             warn(f"{share}, and none of the source has, which label shift does not allow; {remedy}.", ColumnWarning)
         level = max(sorted(in_positive), key=in_positive.__getitem__, default="")
         rows = in_positive[level]
         # p-value: the population has the level with probability π·(share of P) at least, so U lacks it only by chance
-        if rows and (1 - _LEAST_PRIOR * rows / len(P)) ** len(U) < _CHANCE:
+        if rows and (1 - _MIN_PRIOR * rows / len(P)) ** len(U) < _MAX_P_VALUE:
             share = f"{rows} of {len(P)} rows ({rows / len(P):.1%}) of {P.name} have {level} in {P.column(k)}"
             warn(f"{share}, but none of the {len(U)} rows of {U.name}; {remedy}.", ColumnWarning)
 
 
 def _count_unseen(table: Table, encoder: TableEncoder, k: int) -> Counter[str]:
-    """Count the rows of column `k` at each level, in words, that the encoder's fitted sample does not have."""
-    column = encoder.summary_.columns[k]
+    """Count the rows of each level of column `k` that the encoder's fitted sample lacks; "no value" is a missing cell.
+
+    Levels are in quotation marks, as messages show them. A column of numbers or dates has no levels but "no value".
+    """
+    column, cells = encoder.summary_.columns[k], table.cells[k]
     if column.kind == "category":
-        return Counter("no value" if level is None else repr(level) for level in column.levels.unseen(table.cells[k]))
-    missing = 0 if column.gaps else int(is_missing(table.cells[k]).sum())
-    return Counter({"no value": missing} if missing else {})
+        return Counter("no value" if level is None else repr(level) for level in column.levels.unseen(cells))
+    if column.gaps or not is_missing(cells).any():  # `gaps`: the fitted sample has missing cells too
+        return Counter()
+    return Counter({"no value": int(is_missing(cells).sum())})
 
 
 def warn_of_shares(tables: Sequence[Table], kinds: Sequence[str]) -> None:
-    """Warn of missing cells or a constant category that are more common in the target than label shift allows."""
+    """Warn of missing cells or a constant category that are more common in the target than label shift allows.
+
+    `tables` are the unlabelled, positive and target samples; `kinds` has the kind of each column.
+    """
+    if min(map(len, tables)) < _MIN_ROWS:
+        return
     T = tables[2]
     for k, kind in enumerate(kinds):
-        if kind == "left out" or min(map(len, tables)) < _MIN_ROWS:
+        if kind == "left out":
             continue
         columns = [table.cells[k] for table in tables]
         suspects = [("no value", [is_missing(cells) for cells in columns])]
@@ -284,32 +316,32 @@ def warn_of_shares(tables: Sequence[Table], kinds: Sequence[str]) -> None:
         if len(levels) == 1:
             (level,) = levels
             suspects.append((repr(level), [cells == level for cells in columns]))
-        for what, masks in suspects:  # masks of the rows of U, P and T that have it
-            shares = [float(mask.mean()) for mask in masks]
-            # `warn_of_levels` covers what the source lacks altogether
-            if max(shares[:2]) > 0 and is_beyond(*masks):
+        for cell, masks in suspects:  # masks of the rows of U, P and T with this cell
+            u, p, t = (float(mask.mean()) for mask in masks)
+            if max(u, p) > 0 and is_beyond(*masks):  # `warn_of_levels` covers cells that the source lacks altogether
                 warn(
-                    f"{shares[2]:.1%} of the rows of {T.name} have {what} in {T.column(k)}, but {shares[0]:.1%} of the "
-                    f"unlabelled source rows and {shares[1]:.1%} of the positives, which label shift allows only "
-                    f"where most of the source is positive; {_leave_out(T, k)}, or check how it was made.",
+                    f"{t:.1%} of the rows of {T.name} have {cell} in {T.column(k)}, but {u:.1%} of the unlabelled "
+                    f"source rows and {p:.1%} of the positives, which label shift allows only where most of the source "
+                    f"is positive; {_leave_out(T, k)}, or check how it was made.",
                     ColumnWarning,
                 )
 
 
 def is_beyond(unlabeled: Mask, positive: Mask, target: Mask) -> bool:
-    """Return whether a share in the target exceeds what both source classes can have, for any source prior ≤ 1/2."""
+    """Return whether the target's share of True exceeds that of both source classes, for any source prior π ≤ 1/2.
+
+    The masks say which rows of the unlabelled, positive and target samples have some cell.
+    """
     # The share of the negatives is (u − πp)/(1 − π), at most max(u, 2u − p) for π ≤ 1/2. The excess over each bound
     # must be large, both in itself and in standard errors.
-    u, p, t = (float(rows.mean()) for rows in (unlabeled, positive, target))
-    error_u, error_p, error_t = map(_share_error, (unlabeled, positive, target))
-    return all(
-        t - bound > max(_EXCESS, _ERRORS * float(np.hypot(error, error_t)))
-        for bound, error in ((u, error_u), (p, error_p), (2 * u - p, float(np.hypot(2 * error_u, error_p))))
-    )
+    u, p, t = float(unlabeled.mean()), float(positive.mean()), float(target.mean())
+    error_u, error_p, error_t = _share_error(unlabeled), _share_error(positive), _share_error(target)
+    bounds = (u, error_u), (p, error_p), (2 * u - p, float(np.hypot(2 * error_u, error_p)))  # with standard errors
+    return all(t - bound > max(_MIN_EXCESS, _MIN_ERRORS * float(np.hypot(error, error_t))) for bound, error in bounds)
 
 
 def _share_error(rows: Mask) -> float:
-    """Return the standard error of the share of True, with one True and one False added so that it is never 0."""
+    """Return the standard error of the share of True in a mask, with one True and one False added: it is never 0."""
     share = (rows.sum() + 1) / (len(rows) + 2)
     return float(np.sqrt(share * (1 - share) / len(rows)))
 
@@ -330,17 +362,18 @@ def warn_of_samples(unlabeled: Table, positive: Table, target: Table) -> None:
 
 
 def _count_common_rows(X: Floats, T: Floats) -> int:
-    """Count the rows of T that are also in X; 0 where they are fewer than half, or where rows of X repeat."""
+    """Count the rows of T that are also in X; 0 if they are at most half of T, or if many rows of X repeat."""
     if len(T) < 2:
         return 0
     if X.shape == T.shape and np.array_equal(np.sort(X, axis=0), np.sort(T, axis=0)):
         return len(T)
     if any(np.isin(T[:, k], X[:, k]).mean() <= _MOST for k in range(T.shape[1])):
-        return 0  # a cheap test: most rows differ in this column alone
-    codes = row_codes(np.concatenate([X, T]))
-    if len(np.unique(codes[: len(X)])) < 0.9 * len(X):
+        return 0  # a cheap test: half of the rows of T differ from X in one column alone
+    codes = row_codes(np.concatenate([X, T]))  # equal rows have equal codes
+    codes_X, codes_T = codes[: len(X)], codes[len(X) :]
+    if len(np.unique(codes_X)) < 0.9 * len(X):
         return 0  # discrete data
-    return int(np.isin(codes[len(X) :], codes[: len(X)]).sum())
+    return int(np.isin(codes_T, codes_X).sum())
 
 
 @dataclass(frozen=True)
@@ -379,55 +412,63 @@ class ColumnUse:
 
 
 def column_uses(
-    positive: Table, unlabeled: Table, targets: Sequence[Table], stated: MetadataColumns, by: str | None = None
+    positive: Table, unlabeled: Table, targets: Sequence[Table], metadata: MetadataColumns, by: str | None = None
 ) -> tuple[ColumnUse, ...]:
-    """Return how each column is used: features first, then metadata of rows, then dropped columns."""
+    """Return how each column is used: features first, then metadata of rows, then dropped columns.
+
+    `by` is the column that names the target of each row, if there is one.
+    """
     tables = unlabeled, positive, *targets
     dropped = dict.fromkeys(name for table in tables for name in table.dropped if name != by)
     not_read = [ColumnUse(name, "dropped", "not read", "nothing, as you asked", float("nan")) for name in dropped]
-    return (*_feature_uses(unlabeled), *_metadata_uses(tables, stated, by), *not_read)
+    return (*_feature_uses(unlabeled), *_metadata_uses(tables, metadata, by), *not_read)
 
 
 def _feature_uses(table: Table) -> Iterator[ColumnUse]:
-    """Yield the use of each feature of the unlabelled table, by its original columns if it was encoded."""
-    number: dict[str, Any] = {"kind": "number", "became": "itself", "missing": 0.0}
-    columns, column_of = {table.label(k): number for k in range(table.width)}, np.arange(table.width)
-    if table.origin is not None:
-        columns, column_of = table.origin.columns, table.origin.of
+    """Yield the use of each feature of the unlabelled table; an encoded table is described by its original columns."""
+    if table.origin is None:
+        number: dict[str, Any] = {"kind": "number", "became": "itself", "missing": 0.0}
+        columns = {table.column_name(k): number for k in range(table.width)}
+        original_column = np.arange(table.width)
+    else:
+        columns, original_column = table.origin.columns, table.origin.original_column
     is_constant = (table.values == table.values[:1]).all(axis=0) & bool(len(table.values))
     for k, (name, column) in enumerate(columns.items()):
-        own, missing = is_constant[column_of == k], column["missing"]  # `own`: for each column it was encoded as
-        if column["kind"] == "left out":
-            yield ColumnUse(name, "left out", "not read", "nothing: it has no value in the unlabelled rows", missing)
-        elif own.size and own.all():
-            became = "nothing: it is the same in all unlabelled rows"
-            yield ColumnUse(name, "constant", column["kind"], became, missing)
-        else:
-            yield ColumnUse(name, "feature", column["kind"], column["became"], missing)
+        encoded_is_constant = is_constant[original_column == k]  # for each column that it was encoded as
+        use, kind, became = "feature", column["kind"], column["became"]
+        if kind == "left out":
+            use, kind, became = "left out", "not read", "nothing: it has no value in the unlabelled rows"
+        elif encoded_is_constant.size and encoded_is_constant.all():
+            use, became = "constant", "nothing: it is the same in all unlabelled rows"
+        yield ColumnUse(name, use, kind, became, column["missing"])
 
 
-_METADATA_USES = {
-    "shared": ("id", "identifies observations"),
+_METADATA_USES = {  # field of MetadataColumns: use of the column, and the use in words
+    "id_column": ("id", "identifies observations"),
     "groups": ("group", "identifies groups of rows"),
     "weights": ("weight", "weights the rows"),
     "audit": ("audit", "holds the classes of audited rows"),
 }
 
 
-def _metadata_uses(tables: Sequence[Table], stated: MetadataColumns, by: str | None) -> Iterator[ColumnUse]:
-    """Yield the use of each column that is not a feature; `by` is the column that names the targets."""
-    uses: dict[str, list[tuple[str, str]]] = {}
-    for part, use_and_words in _METADATA_USES.items():
-        column = getattr(stated, part)
-        if isinstance(column, str) and not (part == "shared" and column == "identical"):
-            uses.setdefault(column, []).append(use_and_words)
+def _metadata_uses(tables: Sequence[Table], metadata: MetadataColumns, by: str | None) -> Iterator[ColumnUse]:
+    """Yield the use of each column that is not a feature; `by` is the column that names the target of each row."""
+    uses: dict[str, list[tuple[str, str]]] = {}  # one column may have several uses, such as id and group
+    for field_name, use_and_words in _METADATA_USES.items():
+        column_name = getattr(metadata, field_name)
+        if isinstance(column_name, str):
+            uses.setdefault(column_name, []).append(use_and_words)
+    if by is not None:
+        uses.setdefault(by, [("target", "names the target of each row")])
     for name in dict.fromkeys(name for table in tables for name in table.extra):
-        usual = ("target", "names the target of each row") if name == by else ("label", "marks the labelled positives")
-        use = uses.get(name, [usual])
+        own_uses = uses.get(name, [("label", "marks the labelled positives")])
         columns = [table.extra[name] for table in tables if name in table.extra]
         values = [value for column in columns for value in column.tolist()]
         present = [value for value in values if not is_missing_value(value)]
-        is_date = any(column.dtype.kind == "M" for column in columns)
-        kind = "text" if any(type(value) is str for value in present) else "date" if is_date else "number"
+        if any(type(value) is str for value in present):
+            kind = "text"
+        else:
+            kind = "date" if any(column.dtype.kind == "M" for column in columns) else "number"
         missing = (len(values) - len(present)) / len(values) if values else 0.0
-        yield ColumnUse(name, use[0][0], kind, ", and ".join(words for _, words in use), missing)
+        first_use, _ = own_uses[0]
+        yield ColumnUse(name, first_use, kind, ", and ".join(words for _, words in own_uses), missing)

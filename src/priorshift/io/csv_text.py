@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -38,53 +38,57 @@ _AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234 may be 1234 (thousa
 
 @dataclass(frozen=True)
 class ColumnReading:
-    """A column of cells as numbers or as text, and the first cell of each notation, as its row and its text."""
+    """A column of cells as numbers or as text, and the first cell of each notation as (row, text of the cell)."""
 
-    column: Column
+    column: Column  # floats with NaN, or text with None
+    is_number: bool  # whether every cell is a number or missing
     comma: tuple[int, str] | None = None  # a number with a decimal comma
     point: tuple[int, str] | None = None  # a number with a decimal point
     thousands: tuple[int, str] | None = None  # a number with marks between thousands
     other: tuple[int, str] | None = None  # not a number in any notation
-    surely_decimal: bool = False  # whether one of its commas must be a decimal comma
-
-    @property
-    def is_number(self) -> bool:
-        """Whether every cell is a number or missing."""
-        return not (self.other or self.thousands)
+    surely_decimal: bool = False  # whether one of its commas must be a decimal comma, not a thousands mark
 
     @classmethod
     def from_cells(cls, cells: Sequence[str]) -> ColumnReading:
-        """Read a column: floats with NaN if every cell is a number or missing, otherwise text with None."""
+        """Read cells as floats with NaN if every cell is a number or missing, otherwise as text with None."""
         text = "\n".join(cells)
         if "_" not in text:  # float() accepts 1_000
-            with suppress(ValueError):  # a fast path, where every cell is a number
+            with suppress(ValueError):  # a fast path for columns in which every cell is a number
                 plain = [cell.replace(",", ".") for cell in cells] if "," in text else cells
-                column = np.fromiter(map(float, plain), np.float64, len(cells))
                 return cls(
-                    column,
+                    np.fromiter(map(float, plain), np.float64, len(cells)),
+                    is_number=True,
                     comma=_first(cells, lambda cell: "," in cell) if "," in text else None,
                     point=_first(cells, lambda cell: "." in cell) if "." in text else None,
                     surely_decimal="," in text and _has_decimal_comma(cells),
                 )
-        values = {cell: _parse_number(cell) for cell in dict.fromkeys(cells)}
+        values = {cell: _parse_number(cell) for cell in dict.fromkeys(cells)}  # each distinct cell is parsed once
         number_cells = {cell for cell, value in values.items() if value is not None or is_missing_word(cell)}
         # numbers with marks between groups of three digits
         grouped = {cell for cell in values if cell not in number_cells and _THOUSANDS.fullmatch(cell.strip())}
-        is_numeric = len(number_cells) == len(values)
-        texts = {} if is_numeric else {cell: None if is_missing_word(cell) else cell.strip() for cell in values}
+        is_number = len(number_cells) == len(values)
+        if is_number:
+            column: Column = np.array([values[cell] for cell in cells], np.float64)  # None becomes NaN
+        else:
+            texts = {cell: None if is_missing_word(cell) else cell.strip() for cell in values}
+            column = [texts[cell] for cell in cells]
         return cls(
-            np.array([values[cell] for cell in cells], np.float64) if is_numeric else [texts[cell] for cell in cells],
+            column,
+            is_number,
             comma=_first(cells, lambda cell: "," in cell and cell in number_cells),
             point=_first(cells, lambda cell: "." in cell and cell in number_cells and not is_missing_word(cell)),
             thousands=_first(cells, grouped.__contains__) if grouped else None,
-            other=None if is_numeric else _first(cells, lambda cell: cell not in number_cells and cell not in grouped),
+            other=None if is_number else _first(cells, lambda cell: cell not in number_cells and cell not in grouped),
             surely_decimal=_has_decimal_comma(number_cells),
         )
 
 
 def _first(cells: Sequence[str], condition: Callable[[str], bool]) -> tuple[int, str] | None:
     """Return the row and the text of the first cell that meets a condition; None if there is none."""
-    return next(((row, cell) for row, cell in enumerate(cells) if condition(cell)), None)
+    for row, cell in enumerate(cells):
+        if condition(cell):
+            return row, cell
+    return None
 
 
 def _has_decimal_comma(numbers: Iterable[str]) -> bool:
@@ -93,7 +97,7 @@ def _has_decimal_comma(numbers: Iterable[str]) -> bool:
 
 
 def _parse_number(cell: str) -> float | None:
-    """Return the number in a cell, with a decimal point or a decimal comma, or a truth value; None otherwise."""
+    """Return the number in a cell, with a decimal point or comma, or 1 and 0 for "true" and "false"; None otherwise."""
     if "," in cell:
         if cell.count(",") > 1 or "." in cell:
             return None
@@ -106,84 +110,95 @@ def _parse_number(cell: str) -> float | None:
 
 @dataclass(frozen=True)
 class CsvLayout:
-    """Layout of CSV text: its name, separator, header and decimal mark, and the columns to read."""
+    """Layout of CSV text: its separator, header and decimal mark, and the columns to read, by their positions."""
 
     name: str  # name of the file in messages
     separator: str
-    header: list[str] | None
     width: int  # number of cells in each line
-    wanted: list[int]  # positions of the columns that are read
-    text: frozenset[int]  # positions of the columns that are not features, which are read as text
-    dropped: tuple[str, ...]
-    before: int  # number of lines before the first row, for line numbers in messages
-    mark: str | None = None  # decimal mark, where it is known from earlier rows
-
-    def column(self, k: int) -> str:
-        """Return the name or number of a column, for messages."""
-        return f"column {self.header[k]!r}" if self.header else f"column {k}"
+    wanted: list[int]  # columns that are read, in order
+    header: list[str] | None = None
+    text_columns: frozenset[int] = frozenset()  # those of `wanted` that are not features, which are read as text
+    dropped: tuple[str, ...] = ()  # names of the columns that are not read
+    lines_before: int = 0  # number of lines before the first row, for line numbers in messages
+    decimal_mark: str | None = None  # "." or ",", if it is known from earlier rows
 
 
 def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[CsvLayout, list[str], int]:
     """Read the first line; return the layout, the cells of that line, and the file position where the rows begin."""
-    first, separator, before = _read_first_line(file)
-    lines = csv.reader(chain([first], iter(file.readline, "")), delimiter=separator, skipinitialspace=True)
-    cells = [cell.strip() for cell in next(lines)]
+    first_line, separator, line_number = _read_first_line(file)
+    # names in quotes may contain line ends; unlike a loop over the file, `readline` allows `tell` afterwards
+    lines = chain([first_line], iter(file.readline, ""))
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    cells = [cell.strip() for cell in next(reader)]
     if all(_parse_number(cell) is not None and cell.lower() not in _TRUTH_VALUES for cell in cells):
         # all cells are numbers: the line is a row, and there is no header
         if selection.extra:
             raise InputError(f"{name} has no header, so no column {selection.extra[0]!r}; add a first line with names.")
-        return CsvLayout(name, separator, None, len(cells), [*range(len(cells))], frozenset(), (), before=0), cells, 0
+        return CsvLayout(name, separator, len(cells), wanted=list(range(len(cells)))), cells, 0
     check_columns(name, cells, selection.extra)
-    drop, not_features = set(selection.drop), {*selection.extra, *selection.optional}
-    wanted = [k for k, cell in enumerate(cells) if cell not in drop]
-    text = frozenset(k for k, cell in enumerate(cells) if cell in not_features)
-    dropped, before = tuple(cell for cell in cells if cell in drop), before + lines.line_num - 1
-    return CsvLayout(name, separator, cells, len(cells), wanted, text, dropped, before), cells, file.tell()
+    wanted = [k for k, cell in enumerate(cells) if cell not in selection.drop]
+    text_columns = frozenset(k for k in wanted if cells[k] in (*selection.extra, *selection.optional))
+    dropped = tuple(cell for cell in cells if cell in selection.drop)
+    lines_before = line_number + reader.line_num - 1
+    layout = CsvLayout(name, separator, len(cells), wanted, cells, text_columns, dropped, lines_before)
+    return layout, cells, file.tell()
 
 
 def _read_first_line(file: TextIO) -> tuple[str, str, int]:
     """Read the first line that is not blank; return its text, the file's separator and the number of the line."""
-    first, number = file.readline(), 1
+    first, line_number = file.readline(), 1
     while first and not first.strip():
-        first, number = file.readline(), number + 1
+        first, line_number = file.readline(), line_number + 1
     start = file.tell()
-    second = next(filter(str.strip, iter(file.readline, "")), "")
+    second = file.readline()
+    while second and not second.strip():
+        second = file.readline()
     file.seek(start)
     # The separator occurs equally often in both lines, outside quotes. A comma is tried last: it may be a decimal mark.
     unquoted = [re.sub(r"\s*([,;])\s*", r"\1", re.sub('"[^"]*"', "", line)) for line in (first, second) if line.strip()]
     counts = {mark: [line.count(mark) for line in unquoted] for mark in "\t;,"}
-    candidates = [mark for mark, count in counts.items() if min(count) == max(count) > 0]
-    return first, candidates[0] if candidates else max(",;\t", key=lambda mark: min(counts[mark])), number
+    for mark, in_each_line in counts.items():
+        if min(in_each_line) == max(in_each_line) > 0:
+            return first, mark, line_number
+    return first, max(",;\t", key=lambda mark: min(counts[mark])), line_number  # a comma if none is in both lines
 
 
 def check_header_of_numbers(name: str, cells: list[str], columns: list[Column]) -> None:
-    """Refuse a first line of numbers that is probably a header (0, 1, 2 or years); `columns` include that line."""
+    """Refuse a first line of numbers that is probably a header (0, 1, 2 or years).
+
+    `cells` are the cells of that line, and `columns` include them as their first row.
+    """
     if not all(re.fullmatch(r"\d{1,9}", cell) for cell in cells):
         return
     first = [int(cell) for cell in cells]
     consecutive = len(first) > 1 and first == list(range(first[0], first[0] + len(first)))
     years = len(set(first)) == len(first) and all(1900 <= number <= 2100 for number in first)
-    surely_names = consecutive and (first[0] == 0 or len(first) > 3)
-    if not (consecutive or years) or (not surely_names and all(map(_may_be_in, first, columns))):
+    if not (consecutive or years):
         return
-    shown = ", ".join(cells[:2]) + ", …" * (len(cells) > 2 or first[0] == 0)
+    surely_names = consecutive and (first[0] == 0 or len(first) > 3)
+    if not surely_names and all(_is_like_rest(column) for column in columns):
+        return
+    shown = ", ".join(cells[:2])
+    if len(cells) > 2 or first[0] == 0:
+        shown += ", …"
     raise InputError(f"{name} begins with {shown}, a header of numbers or a row; add a first line with names.")
 
 
-def _may_be_in(first: int, column: Column) -> bool:
-    """Return whether the number in the first line is within the range of the rest of its column, all whole numbers."""
-    below = np.asarray(column[1:])
-    is_whole = below.dtype.kind == "f" and below.size and (below % 1 == 0).all()
-    return bool(is_whole and below.min() <= first <= below.max())
+def _is_like_rest(column: Column) -> bool:
+    """Return whether the rest of a column holds whole numbers only, and its first number is within their range."""
+    cells = np.asarray(column)
+    first, rest = cells[0], cells[1:]
+    is_whole = rest.dtype.kind == "f" and rest.size and (rest % 1 == 0).all()
+    return bool(is_whole and rest.min() <= first <= rest.max())
 
 
 def read_csv(source: Source, name: str, selection: ColumnSelection) -> tuple[CsvLayout, list[Column]]:
-    """Read the layout and the columns: features as numbers with NaN or text with None, other columns as text."""
+    """Read CSV text; return its layout and its columns, as :func:`read_columns` does."""
     with explain_errors(name), open_text(source) as file:
-        layout, first, start = read_layout(file, name, selection)
+        layout, first_cells, start = read_layout(file, name, selection)
         columns = read_columns(file, start, layout)
         if layout.header is None:
-            check_header_of_numbers(name, first, columns)
+            check_header_of_numbers(name, first_cells, columns)
         return layout, columns
 
 
@@ -203,42 +218,52 @@ def explain_errors(name: str) -> Iterator[None]:
 def open_text(source: Source) -> TextIO:
     """Open text as UTF-8 without its byte order mark; gzip is recognised by its content, not by the file's name."""
     raw: Any = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
-    if raw.read(2) == _GZIP:
-        if not isinstance(source, bytes):
-            raw.close()  # gzip would leave it open
-        raw = gzip.GzipFile(fileobj=io.BytesIO(source)) if isinstance(source, bytes) else gzip.GzipFile(source)
+    is_gzip = raw.read(2) == _GZIP
     raw.seek(0)
+    if is_gzip and isinstance(source, bytes):
+        raw = gzip.GzipFile(fileobj=raw)
+    elif is_gzip:
+        raw.close()  # GzipFile closes only files that it opened itself
+        raw = gzip.GzipFile(source)
     return io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
 
 
 def read_columns(file: TextIO, start: int, layout: CsvLayout) -> list[Column]:
-    """Read the columns to be read, from file position `start`: by NumPy if all are numbers, otherwise cell by cell."""
+    """Read the rows from file position `start`; return the columns in the order of `layout.wanted`.
+
+    Features are floats with NaN if all their cells are numbers or missing, otherwise text with None; other columns are
+    text. Features that are plain numbers throughout are read by NumPy, which is fast, and others cell by cell.
+    """
     wanted = layout.wanted
-    numeric = [k for k in wanted if k not in layout.text]
-    values = _load_numbers(file, start, layout, numeric) if numeric and layout.mark != "," else None
-    if values is not None and len(numeric) == layout.width:
+    features = [k for k in wanted if k not in layout.text_columns]
+    values = _load_numbers(file, start, layout, features) if features and layout.decimal_mark != "," else None
+    if values is not None and len(features) == layout.width:
         return list(values.T)
     file.seek(start)
-    cells, lines = _read_cells(file, layout, wanted if values is None else [k for k in wanted if k in layout.text])
+    cells, lines = read_cells(file, layout, wanted if values is None else sorted(layout.text_columns))
     if values is not None and len(values) != len(lines):  # NumPy and csv disagree on what a row is: trust csv
         file.seek(start)
-        cells, lines = _read_cells(file, layout, wanted)
+        cells, lines = read_cells(file, layout, wanted)
         values = None
     if not lines:
         raise InputError(f"{layout.name} has a header but no rows; pass a file with at least two rows.")
-    text = {k: [cell.strip() for cell in column] for k, column in cells.items() if k in layout.text}
-    text = _with_points(text, values, {k: cells[k] for k in numeric if k in cells}, layout.mark)
-    if values is not None:
-        numbers: dict[int, Any] = dict(zip(numeric, values.T, strict=True))
+    feature_cells = {k: cells.pop(k) for k in features if k in cells}  # none if NumPy has read them
+    texts = {k: [cell.strip() for cell in column] for k, column in cells.items()}
+    texts = _with_points(texts, values, feature_cells, layout.decimal_mark)
+    if values is None:
+        numbers = _convert_cells(feature_cells, lines, layout)
     else:
-        numbers = _convert_cells({k: cells.pop(k) for k in numeric}, lines, layout)
-    return [text[k] if k in text else numbers[k] for k in wanted]
+        numbers = dict(zip(features, values.T, strict=True))
+    return [texts[k] if k in texts else numbers[k] for k in wanted]
 
 
-def _load_numbers(file: TextIO, start: int, layout: CsvLayout, numeric: list[int]) -> NDArray[np.float64] | None:
-    """Read the numeric columns by NumPy; None where a cell is not a plain number or lines differ in width."""
+def _load_numbers(file: TextIO, start: int, layout: CsvLayout, features: list[int]) -> NDArray[np.float64] | None:
+    """Read the columns `features` by NumPy as a matrix; None if a cell is not a plain number or lines differ in width.
+
+    The rows begin at file position `start`.
+    """
     file.seek(start)
-    use = None if len(numeric) == layout.width else numeric
+    use = None if len(features) == layout.width else features
     try:
         with warnings.catch_warnings(action="ignore"):  # loadtxt warns of a file without rows
             values = np.loadtxt(file, delimiter=layout.separator, quotechar='"', comments=None, ndmin=2, usecols=use)
@@ -246,68 +271,82 @@ def _load_numbers(file: TextIO, start: int, layout: CsvLayout, numeric: list[int
         raise
     except ValueError:
         return None
-    return values if len(values) and values.shape[1] == len(numeric) else None
+    return values if len(values) and values.shape[1] == len(features) else None
 
 
 def _with_points(
-    text: dict[int, list[str]], values: NDArray[np.float64] | None, features: dict[int, list[str]], mark: str | None
+    texts: dict[int, list[str]],
+    values: NDArray[np.float64] | None,
+    feature_cells: dict[int, list[str]],
+    decimal_mark: str | None,
 ) -> dict[int, list[str]]:
-    """Write the numbers of text columns with decimal points, where the file surely has decimal commas."""
-    readings = {k: ColumnReading.from_cells(column) for k, column in text.items()}
-    numbers = {k: reading for k, reading in readings.items() if reading.is_number}
-    if not any(reading.comma for reading in numbers.values()):
-        return text
-    if mark is None:
-        feature_readings = [reading for c in features.values() if (reading := ColumnReading.from_cells(c)).is_number]
-        all_numbers = [*numbers.values(), *feature_readings]
-        has_points = any(reading.point for reading in all_numbers) or (values is not None and (values % 1 != 0).any())
-        mark = "," if not has_points and any(reading.surely_decimal for reading in all_numbers) else None
-    if mark != ",":
-        return text
-    return {k: [c.replace(",", ".") for c in column] if k in numbers else column for k, column in text.items()}
+    """Return text columns with the numbers in them written with decimal points, if the file surely has decimal commas.
+
+    If the decimal mark is not known, all columns decide it: features are in `values` if they are plain numbers,
+    otherwise in `feature_cells`.
+    """
+    readings = {k: ColumnReading.from_cells(column) for k, column in texts.items()}
+    with_commas = [k for k, reading in readings.items() if reading.is_number and reading.comma]
+    if not with_commas:
+        return texts
+    if decimal_mark is None and (values is None or (values % 1 == 0).all()):
+        decimal_mark = find_decimal_mark([*texts.values(), *feature_cells.values()])
+    if decimal_mark != ",":
+        return texts
+    return texts | {k: [cell.replace(",", ".") for cell in texts[k]] for k in with_commas}
 
 
-def _read_cells(file: TextIO, layout: CsvLayout, wanted: list[int]) -> tuple[dict[int, list[str]], array[int]]:
-    """Read the cells of some columns and the line number of each row; every row must be as wide as the first line."""
+def find_decimal_mark(columns: Iterable[Sequence[str]]) -> str | None:
+    """Return the decimal mark, "." or ",", of the numeric ones of some columns of cells; None if it is ambiguous."""
+    readings = [ColumnReading.from_cells(cells) for cells in columns]
+    numbers = [reading for reading in readings if reading.is_number]
+    if any(reading.point for reading in numbers):
+        return "."
+    return "," if any(reading.surely_decimal for reading in numbers) else None
+
+
+def read_cells(file: TextIO, layout: CsvLayout, wanted: Sequence[int]) -> tuple[dict[int, list[str]], array[int]]:
+    """Read the cells of the columns `wanted`, by column, and the line number of each row."""
     columns: dict[int, list[str]] = {k: [] for k in wanted}
     lines = array("q")
-    rows: list[list[str]] = []
-
-    def append_rows() -> None:
-        """Append the pending rows to the columns."""
-        by_column = list(zip(*rows, strict=True))
+    numbered_rows = _iter_rows(file, layout)
+    while block := list(islice(numbered_rows, _BLOCK)):
+        lines.extend(line for line, _ in block)
         for k, column in columns.items():
-            column.extend(by_column[k] if by_column else ())
-        rows.clear()
+            column.extend([row[k] for _, row in block])
+    return columns, lines
 
+
+def _iter_rows(file: TextIO, layout: CsvLayout) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line number and the cells of each row; refuse a row that is not as wide as the first line."""
     reader = csv.reader(file, delimiter=layout.separator, skipinitialspace=True)
     for row in reader:
         if _is_blank(row):
             continue
-        line = layout.before + reader.line_num
+        line = layout.lines_before + reader.line_num
         if len(row) != layout.width:
             received = f"{len(row)} cell{'s' * (len(row) != 1)} in line {line}"
             raise InputError(f"{layout.name} has {received}, but {layout.width} in its first line; correct the line.")
-        rows.append(row)
-        lines.append(line)
-        if len(rows) == _BLOCK:
-            append_rows()
-    append_rows()
-    return columns, lines
+        yield line, row
 
 
 def _is_blank(row: list[str]) -> bool:
-    """Return whether a row has no cells, or only one, which is blank."""
+    """Return whether a row of cells comes from a blank line: it has no cells, or only one, which is blank."""
     return not row or (len(row) == 1 and not row[0].strip())
 
 
 def _convert_cells(cells: dict[int, list[str]], lines: array[int], layout: CsvLayout) -> dict[int, Column]:
-    """Convert columns of cells to numbers or text, and refuse ambiguous numbers; empties `cells` to save memory."""
+    """Convert feature columns of cells to numbers or text; refuse ambiguous numbers. Empties `cells` to save memory.
+
+    `lines` are the line numbers of the rows, for messages.
+    """
     readings = {k: ColumnReading.from_cells(cells.pop(k)) for k in list(cells)}
 
     def describe(cell: tuple[int, str], k: int) -> str:
-        """Describe a cell, a pair of row and text, for a message."""
-        return f"{cell[1].strip()!r} in line {lines[cell[0]]}, {layout.column(k)}"
+        """Describe a cell (row, text) of column `k` for a message."""
+        row, text = cell
+        column = repr(layout.header[k]) if layout.header else k
+        return f"{text.strip()!r} in line {lines[row]}, column {column}"
 
     for k, reading in readings.items():
         if reading.thousands and not reading.other:
@@ -318,31 +357,25 @@ def _convert_cells(cells: dict[int, list[str]], lines: array[int], layout: CsvLa
     commas = [describe(reading.comma, k) for k, reading in numbers.items() if reading.comma]
     points = [describe(reading.point, k) for k, reading in numbers.items() if reading.point]
     # a file that is read in blocks must have one decimal mark in all of them
-    commas, points = commas or [earlier] * (layout.mark == ","), points or [earlier] * (layout.mark == ".")
+    if layout.decimal_mark == "," and not commas:
+        commas = [earlier]
+    if layout.decimal_mark == "." and not points:
+        points = [earlier]
     if commas and points:
         here, other = (points[0], commas[0]) if commas[0] == earlier else (commas[0], points[0])
         raise InputError(f"{layout.name} holds {here}, and {other}; use either decimal commas or decimal points.")
-    if commas and not layout.mark and not any(reading.surely_decimal for reading in numbers.values()):
+    if commas and not layout.decimal_mark and not any(reading.surely_decimal for reading in numbers.values()):
         ambiguous = f"{commas[0]}, which may be a decimal comma or a mark between thousands"
         raise InputError(f"{layout.name} holds {ambiguous}; write numbers with decimal points.")
     return {k: reading.column for k, reading in readings.items()}
 
 
-def find_decimal_mark(text: str, layout: CsvLayout) -> str | None:
-    """Return the decimal mark of the numbers in some rows; None where it cannot be decided."""
-    cells, _ = _read_cells(io.StringIO(text, newline=""), layout, layout.wanted)
-    readings = [reading for c in cells.values() if (reading := ColumnReading.from_cells(c)).is_number]
-    if any(reading.point for reading in readings):
-        return "."
-    return "," if any(reading.surely_decimal for reading in readings) else None
-
-
 def split_rows(lines: Iterable[str], separator: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the cells of each row that is not blank, with its own lines of text, which are more than one if quoted."""
-    pending: list[str] = []
+    """Yield the cells and the text of each row that is not blank; a row with line ends in quotes has several lines."""
+    pending: list[str] = []  # lines of the current row
 
     def remember_lines() -> Iterator[str]:
-        """Pass lines to the csv reader, and remember those of the current row."""
+        """Yield the lines to the csv reader, and add them to `pending`."""
         for line in lines:
             pending.append(line)
             yield line
@@ -356,10 +389,11 @@ def split_rows(lines: Iterable[str], separator: str) -> Iterator[tuple[list[str]
 def add_columns(
     source: Source, output: Path, columns: dict[str, Sequence[str]], *, packed: bool = False, safe: bool = False
 ) -> int:
-    """Write a copy of the text with further columns; return how many of its cells still look like formulas.
+    """Write a copy of CSV text with further columns; return how many of its cells still look like formulas.
 
-    Its own lines are copied byte by byte, so that the copy can be joined on any column. With `safe`, cells that a
-    spreadsheet would compute get an apostrophe instead. The copy is gzipped if `packed`.
+    `columns` has the cells of each further column by its name. The text's own lines are copied byte by byte, so that
+    the copy can be joined on any column. With `safe`, cells that a spreadsheet would compute get an apostrophe instead.
+    The copy is gzipped if `packed`.
     """
     with open_text(source) as file:
         _, separator, _ = _read_first_line(file)
@@ -369,11 +403,13 @@ def add_columns(
     extended = io.StringIO(line.rstrip("\r\n") + separator, newline="")
     if next(csv.reader(extended, delimiter=separator, skipinitialspace=True)) != [*last, ""]:
         rows[-1] = last, csv_line(last, separator)  # a quote that is never closed would swallow a further cell
-    added: list[Sequence[str]] = list(zip(*columns.values(), strict=True))
-    header = [(*columns,)] * (len(rows) - len(added))
-    readings = [ColumnReading.from_cells(c) for c in zip(*(row for row, _ in rows[len(header) :]), strict=True)]
+    added: list[Sequence[str]] = list(zip(*columns.values(), strict=True))  # the further cells of each row
+    header = [tuple(columns)] if len(rows) > len(added) else []
+    own_columns = zip(*(row for row, _ in rows[len(header) :]), strict=True)
+    readings = [ColumnReading.from_cells(cells) for cells in own_columns]
     numbers = [reading for reading in readings if reading.is_number]
     if any(reading.comma for reading in numbers) and not any(reading.point for reading in numbers):
+        # the text has decimal commas, so the further numbers get them too
         added = [[c if _parse_number(c) is None else c.replace(".", ",") for c in cells] for cells in added]
     formulas, end = 0, "\n"
     open_file: Any = gzip.open if packed else open

@@ -268,7 +268,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for k, cells in enumerate(sample.cells):
             dates = as_dates(cells) if cells.dtype == object and not is_missing(cells).all() else None
             cells = cells if dates is None else dates
-            columns.append(EncodedColumn.fit(sample.label(k), cells, self.min_frequency))
+            columns.append(EncodedColumn.fit(sample.column_name(k), cells, self.min_frequency))
             if columns[-1].kind == "category":
                 _check_repeats(cells, sample, k)
         if all(column.kind == "left out" for column in columns):

@@ -55,15 +55,21 @@ class Piped:
 
 
 def kind(path: str | Path) -> tuple[str, ...] | None:
-    """Return the group of suffixes that a file's name belongs to, TEXT or PARQUET; None for other names."""
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    if len(suffixes) > 1 and suffixes[-1] == ".gz" and suffixes[-2] in TEXT:
+    """Return the file format that a file's name states, TEXT (also with .gz) or PARQUET; None for other names."""
+    path = Path(path)
+    if path.suffix.lower() == ".gz" and Path(path.stem).suffix.lower() in TEXT:
         return TEXT
-    return next((group for group in (TEXT, PARQUET) if suffixes and suffixes[-1] in group), None)
+    for suffixes in (TEXT, PARQUET):
+        if path.suffix.lower() in suffixes:
+            return suffixes
+    return None
 
 
 def text_or_parquet(path: Path, name: str) -> Source | None:
-    """Return a source of CSV text that can be opened, or None for a Parquet file; refuse all other files."""
+    """Return the source of a file's CSV text (the path, or the content of a pipe), or None for a Parquet file.
+
+    Refuse all other files; `name` is how messages call the file.
+    """
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -130,12 +136,12 @@ def read_pipe(path: str | Path, name: str) -> Piped:
     with os.fdopen(pipe, "rb", buffering=0) as file:
         deadline = time.monotonic() + _PATIENCE
         # b"" means that there is no writer yet; None that there is one, which has not written anything
-        while (start := file.read(1 << 16)) == b"":
+        while (first_bytes := file.read(1 << 16)) == b"":
             if time.monotonic() > deadline:
                 raise InputError(f"{name} is a pipe that nobody writes into; start its writer, or pass a file.")
             time.sleep(0.01)
         os.set_blocking(pipe, True)
-        return Piped(str(path), (start or b"") + file.readall())
+        return Piped(str(path), (first_bytes or b"") + file.readall())
 
 
 def _is_spreadsheet(archive_path: Path) -> bool:
@@ -168,64 +174,67 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 class Fields:
-    """A stored JSON object whose keys are checked at once and whose values are checked when they are read."""
+    """A stored JSON object whose keys are checked at once, and each value when a method reads it by its key."""
 
-    def __init__(self, source: Any, keys: str, what: str) -> None:
-        """Check that `source` is a dict with exactly these keys, separated by spaces; `what` names it in messages."""
-        self.what = what  # name of the stored object in messages
+    def __init__(self, source: Any, keys: str, description: str) -> None:
+        """Check that `source` is a dict with exactly the `keys`, a text of keys separated by spaces.
+
+        Messages call the object by its `description`.
+        """
+        self.description = description
         expected = set(keys.split())
         if not isinstance(source, dict) or source.keys() != expected:
             received = sorted(map(str, source)) if isinstance(source, dict) else type(source).__name__
             raise self.refused(f"it has {str(received)[:80]} where {sorted(expected)} is expected")
         self.source: dict[str, Any] = source
 
-    def refused(self, why: str) -> InputError:
-        """Return the error for an object that was damaged or changed; `why` is the reason in words."""
-        return InputError(
-            f"what was stored of {self.what} is damaged or was changed ({why}); get the file again, or write it anew."
-        )
+    def refused(self, reason: str) -> InputError:
+        """Return the error for an object that was damaged or changed, which `reason` shows."""
+        damage = f"what was stored of {self.description} is damaged or was changed ({reason})"
+        return InputError(f"{damage}; get the file again, or write it anew.")
 
     def is_none(self, key: str) -> bool:
-        """Return whether the value is None (null in JSON)."""
+        """Return whether the value of a key is None (null in JSON)."""
         return self.source[key] is None
 
     def text(self, key: str) -> str:
-        """Return a text."""
-        return self._check(key, lambda v: isinstance(v, str), "a text")
+        """Return the value of a key, which must be a text."""
+        return self._check(key, lambda value: isinstance(value, str), "a text")
 
     def flag(self, key: str) -> bool:
-        """Return a truth value."""
-        return self._check(key, lambda v: isinstance(v, bool), "true or false")
+        """Return the value of a key, which must be True or False."""
+        return self._check(key, lambda value: isinstance(value, bool), "true or false")
 
-    def whole(self, key: str, least: int = 0, most: int = 2**63 - 1) -> int:
-        """Return a whole number within [least, most]."""
-        return self._check(key, lambda v: type(v) is int and least <= v <= most, f"a whole number from {least} on")
+    def whole(self, key: str, minimum: int = 0, maximum: int = 2**63 - 1) -> int:
+        """Return the value of a key, which must be a whole number within [minimum, maximum]."""
+        expected = f"a whole number from {minimum} on"
+        return self._check(key, lambda value: type(value) is int and minimum <= value <= maximum, expected)
 
-    def number(self, key: str, least: float = -math.inf, most: float = math.inf) -> float:
-        """Return a finite number within [least, most]."""
-        span = "" if math.isinf(least) else f" from {least:g} on"
-        return float(self._check(key, lambda v: _is_number(v) and least <= v <= most, f"a finite number{span}"))
+    def number(self, key: str, minimum: float = -math.inf, maximum: float = math.inf) -> float:
+        """Return the value of a key, which must be a finite number within [minimum, maximum]."""
+        expected = "a finite number" if math.isinf(minimum) else f"a finite number from {minimum:g} on"
+        return float(self._check(key, lambda value: _is_number(value) and minimum <= value <= maximum, expected))
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list of distinct texts as a tuple."""
+        """Return the value of a key, which must be a list of distinct texts, as a tuple."""
         texts = self.parts(key)
         if not all(isinstance(text, str) for text in texts) or len(set(texts)) < len(texts):
             raise self.refused(f"{key!r} is not a list of distinct texts")
         return tuple(texts)
 
     def numbers(self, key: str, length: int) -> Floats:
-        """Return a list of `length` finite numbers as an array."""
+        """Return the value of a key, which must be a list of `length` finite numbers, as an array."""
         numbers = self.parts(key)
         if len(numbers) != length or not all(map(_is_number, numbers)):
             raise self.refused(f"{key!r} is not a list of {length} finite numbers")
         return np.array(numbers, dtype=np.float64)
 
     def parts(self, key: str) -> list[Any]:
-        """Return a list, whose items are not checked."""
-        return self._check(key, lambda v: isinstance(v, list), "a list")
+        """Return the value of a key, which must be a list; its items are not checked."""
+        return self._check(key, lambda value: isinstance(value, list), "a list")
 
     def _check(self, key: str, is_valid: Callable[[Any], bool], expected: str) -> Any:
-        """Return the value of a key if it is valid; `expected` describes a valid value in messages."""
+        """Return the value of a key, or refuse it if it is not valid; `expected` describes valid values in messages."""
         value = self.source[key]
         if not is_valid(value):
             raise self.refused(f"{key!r} is not {expected}")
@@ -240,7 +249,7 @@ def _is_number(value: Any) -> bool:
 
 
 def is_saved(path: Any) -> bool:
-    """Return whether this is the path of a file that begins like a saved sketch, histogram or score model."""
+    """Return whether a value is the path of a file that begins like a saved sketch, histogram or score model."""
     try:
         if not (isinstance(path, (str, os.PathLike)) and Path(path).is_file()):
             return False

@@ -26,15 +26,19 @@ _BUFFER = 1 << 20  # bytes of a column read at a time, instead of a whole row gr
 _MAX_DENSE = 1  # GiB up to which a sparse matrix is converted to a dense one
 _TABLE = "a 2-D array, a list of rows, a data frame or the path of a CSV or Parquet file"
 _ALL_FEATURES = ColumnSelection()
+_DASK = ("dask", "dask_expr")  # packages of Dask's collections
 
 
 def read_numeric_table(source: Any, name: str, selection: ColumnSelection = _ALL_FEATURES) -> Table:
-    """Read a table whose features must all be numbers."""
+    """Read a table as `read_table` does; refuse a feature that has a missing cell or is not a column of numbers."""
     return check_numbers(read_table(source, name, selection))
 
 
 def read_table(source: Any, name: str, selection: ColumnSelection = _ALL_FEATURES) -> Table:
-    """Read an array, a list of rows, a data frame that narwhals knows, or the path of a CSV or Parquet file."""
+    """Read an array, a list of rows, a data frame that narwhals knows, or the path of a CSV or Parquet file.
+
+    Messages call the table `name`.
+    """
     if isinstance(source, Table):
         return source
     if isinstance(source, (str, Path, Piped)):
@@ -45,29 +49,30 @@ def read_table(source: Any, name: str, selection: ColumnSelection = _ALL_FEATURE
         return from_columns(name, *read_csv(text, name, selection))
     if (frame := frame_of(source, name)) is not None:
         return _from_frame(frame, name, selection)
-    for column in selection.extra:
+    if selection.extra:
         as_array(source, name)  # an error of the table itself comes first
-        raise InputError(f"{name} is an array without column names, so it has no column {column!r}; pass a data frame.")
+        unnamed = f"an array without column names, so it has no column {selection.extra[0]!r}"
+        raise InputError(f"{name} is {unnamed}; pass a data frame.")
     return _from_array(source, name)
 
 
 def from_columns(name: str, layout: CsvLayout, columns: Sequence[Column]) -> Table:
-    """Build a table from the columns of a CSV file, in the order of `layout.wanted`."""
-    labels = layout.header or [str(k) for k in range(layout.width)]
+    """Build a table from the columns of CSV text, which are in the order of `layout.wanted`."""
+    names = layout.header or [str(k) for k in range(layout.width)]
     extra, features = {}, {}
     for k, column in zip(layout.wanted, columns, strict=True):
-        if k in layout.text:
-            extra[labels[k]] = np.array(column)
+        if k in layout.text_columns:
+            extra[names[k]] = np.array(column)
         else:
-            features[labels[k]] = object_cells(column) if isinstance(column, list) else column
+            features[names[k]] = object_cells(column) if isinstance(column, list) else column
     if not features:
         raise empty_table_error(name, (len(columns[0]) if columns else 0, 0))
-    names = tuple(features) if layout.header else None
-    return Table.from_cells(name, list(features.values()), names, extra=extra, dropped=layout.dropped)
+    feature_names = tuple(features) if layout.header else None
+    return Table.from_cells(name, list(features.values()), feature_names, extra=extra, dropped=layout.dropped)
 
 
 def frame_of(source: Any, name: str) -> Any:
-    """Return the source as a data frame for narwhals, with column names that are text; None if it is not one."""
+    """Return a data frame as narwhals takes it, with column names that are text; None if the source is not a frame."""
     if type(source).__name__ == "RecordBatch" and type(source).__module__.startswith("pyarrow"):
         import pyarrow
 
@@ -86,31 +91,32 @@ def _from_frame(source: Any, name: str, selection: ColumnSelection) -> Table:
     columns = [str(c) for c in getattr(source, "column_names", None) or source.columns]
     check_columns(name, columns, selection.extra)
     frame = nw.from_native(source, eager_only=True)
-    extra = [c for c in columns if c in (*selection.extra, *selection.optional) and c not in selection.drop]
-    names = tuple(c for c in columns if c not in extra and c not in selection.drop)
-    if not (len(frame) and names):
-        raise empty_table_error(name, (len(frame), len(names)))
+    features, extra, dropped = selection.split(columns)
+    if not (len(frame) and features):
+        raise empty_table_error(name, (len(frame), len(features)))
     other_fields: dict[str, Any] = {
-        "extra": {c: _extra_column(frame[c]) for c in extra},
-        "dropped": tuple(c for c in columns if c in selection.drop),
-        "native": nw.to_native(frame.select(*names)),
+        "columns": tuple(features),
+        "extra": {column: _extra_column(frame[column]) for column in extra},
+        "dropped": tuple(dropped),
+        "native": nw.to_native(frame.select(*features)),
     }
-    numbers = [_numbers_of_series(frame[c]) for c in names]
-    if all(column is not None for column in numbers):
-        values = np.column_stack([column for column in numbers if column is not None])
+    numbers = [_numbers_of_series(frame[column]) for column in features]
+    plain_numbers = [column for column in numbers if column is not None]
+    if len(plain_numbers) == len(features):
+        values = np.column_stack(plain_numbers)
         values = values if values.dtype.kind == "f" else values.astype(np.float64)
-        if not np.isnan(values.min()):
-            return check_finite(Table(name, values, names, **other_fields))
-    cells = [cells_of_series(frame[c], f"column {c!r} of {name}") for c in names]
-    return Table.from_cells(name, cells, names, **other_fields)
+        if not np.isnan(values.min()):  # the minimum is NaN if any value is
+            return check_finite(Table(name, values, **other_fields))
+    cells = [cells_of_series(frame[column], f"column {column!r} of {name}") for column in features]
+    return Table.from_cells(name, cells, **other_fields)
 
 
 def _numbers_of_series(series: Any) -> NDArray[Any] | None:
-    """Return a column as numbers in its own precision; None if a cell is missing or is not a number."""
-    kind = series.dtype
-    if series.null_count() or not (kind.is_numeric() or kind in (nw.Boolean, nw.Object)):
+    """Return a narwhals column as numbers in its own precision; None if a cell is missing or is not a number."""
+    dtype = series.dtype
+    if series.null_count() or not (dtype.is_numeric() or dtype in (nw.Boolean, nw.Object)):
         return None
-    if kind in (nw.Int128, nw.UInt128, nw.Decimal, nw.Object):
+    if dtype in (nw.Int128, nw.UInt128, nw.Decimal, nw.Object):
         return _as_floats(np.array(series.to_list(), dtype=object))
     return np.asarray(series.to_numpy())
 
@@ -124,14 +130,14 @@ def _as_floats(array: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def _extra_column(series: Any) -> NDArray[Any]:
-    """Return the cells of a column that is not a feature; times lose their zone but keep their local clock time."""
+    """Return the cells of a narwhals column that is not a feature; times lose their zone but keep their local time."""
     if series.dtype == nw.Datetime and series.dtype.time_zone is not None:
         series = series.dt.replace_time_zone(None)
     return np.asarray(series.to_numpy())
 
 
 def _from_array(source: Any, name: str) -> Table:
-    """Read an array as a matrix in its own precision if it holds numbers without NaN, otherwise as columns of cells."""
+    """Read an array-like as a matrix in its own precision if it holds numbers without NaN, otherwise as cells."""
     masked = np.ma.getmaskarray(source) if np.ma.isMaskedArray(source) else None
     array = as_array(source, name)
     if not array.size:
@@ -155,7 +161,7 @@ def _from_array(source: Any, name: str) -> Table:
 
 
 def as_array(source: Any, name: str, dtype: Any = None) -> NDArray[Any]:
-    """Return an array-like as a 2-D array, of the data type `dtype` if one is passed."""
+    """Return an array-like as a 2-D array, of the data type `dtype` if one is passed; refuse anything else."""
     try:
         if issparse(source):
             source = _to_dense(source, name)
@@ -191,27 +197,29 @@ def _check_array_like(source: Any, name: str) -> None:
         (Iterator, f"an iterator, which can be read only once; pass list({name})"),
         ((set, frozenset), "a set, whose rows have no order; pass a list of rows"),
     )
-    if type(source).__module__.split(".")[0] in ("dask", "dask_expr"):  # must not be loaded into memory silently
-        what = f"a Dask {type(source).__name__}, but rows in memory are needed here"
-        raise InputTypeError(f"{name} is {what}; leave stream, encoder and several targets out, or .compute() it.")
-    for types, what in refused:
+    if type(source).__module__.split(".")[0] in _DASK:  # must not be loaded into memory silently
+        received = f"a Dask {type(source).__name__}, but rows in memory are needed here"
+        raise InputTypeError(f"{name} is {received}; leave stream, encoder and several targets out, or .compute() it.")
+    for types, received_and_remedy in refused:
         if isinstance(source, types):
-            raise InputTypeError(f"{name} is {what}.")
+            raise InputTypeError(f"{name} is {received_and_remedy}.")
     if not isinstance(source, (list, tuple)) or not source:
         return
     if isinstance(source[0], Mapping):
         raise InputTypeError(f"{name} is a list of mappings; pass pandas.DataFrame({name}).")
     if all(isinstance(item, os.PathLike) or (isinstance(item, str) and os.path.isfile(item)) for item in source):
-        what = f"a list of files, such as {str(source[0])!r}, but a table is expected"
-        raise InputError(f"{name} is {what}; pass one table, or leave out stream=False and encoder=None.")
+        received = f"a list of files, such as {str(source[0])!r}, but a table is expected"
+        raise InputError(f"{name} is {received}; pass one table, or leave out stream=False and encoder=None.")
 
 
 def _to_dense(matrix: Any, name: str) -> NDArray[Any]:
     """Return a sparse matrix as a dense array, if that takes at most 1 GiB."""
     gib = float(np.prod(matrix.shape, dtype=float)) * matrix.dtype.itemsize / 2**30
     if gib > _MAX_DENSE:
-        what = f"a sparse matrix of {' × '.join(map(str, matrix.shape))} cells, {gib:.3g} GiB when dense"
-        raise InputTypeError(f"{name} is {what}, but at most {_MAX_DENSE} GiB are allowed; reduce its columns first.")
+        received = f"a sparse matrix of {' × '.join(map(str, matrix.shape))} cells, {gib:.3g} GiB when dense"
+        raise InputTypeError(
+            f"{name} is {received}, but at most {_MAX_DENSE} GiB are allowed; reduce its columns first."
+        )
     return np.asarray(matrix.toarray(order="C"))
 
 
@@ -232,7 +240,10 @@ def _from_tensor(tensor: Any, name: str) -> NDArray[Any]:
 
 @contextmanager
 def _open_parquet(path: Path, name: str, buffer: int = 0) -> Iterator[Any]:
-    """Open a Parquet file; with a `buffer` (in bytes) it is read piece by piece instead of by whole row groups."""
+    """Open a Parquet file as a pyarrow ParquetFile.
+
+    With a `buffer` (in bytes) columns are read piece by piece, otherwise by whole row groups.
+    """
     try:
         import pyarrow.parquet as parquet
         from pyarrow import ArrowException
@@ -250,40 +261,41 @@ def _from_parquet(path: Path, name: str, selection: ColumnSelection) -> Table:
     with _open_parquet(path, name) as file:
         columns = list(file.schema_arrow.names)
         check_columns(name, columns, selection.extra)
-        wanted = [c for c in columns if c not in selection.drop]
-        extra = [c for c in wanted if c in (*selection.extra, *selection.optional)]
-        names = tuple(c for c in wanted if c not in extra)
-        values = _parquet_numbers(file, names)
-        read = wanted if values is None else extra
-        frame = file.read(columns=read).select(read)
-    dropped = tuple(c for c in columns if c in selection.drop)
+        features, extra, dropped = selection.split(columns)
+        values = _parquet_numbers(file, features)
+        other_columns = [*features, *extra] if values is None else extra
+        arrow_table = file.read(columns=other_columns).select(other_columns)
     if values is None:
-        return replace(_from_frame(frame, name, selection), dropped=dropped, native=None)
-    series = nw.from_native(frame, eager_only=True)
-    other_fields: dict[str, Any] = {"extra": {c: _extra_column(series[c]) for c in extra}, "dropped": dropped}
+        return replace(_from_frame(arrow_table, name, selection), dropped=tuple(dropped), native=None)
+    frame = nw.from_native(arrow_table, eager_only=True)
+    other_fields: dict[str, Any] = {
+        "columns": tuple(features),
+        "extra": {column: _extra_column(frame[column]) for column in extra},
+        "dropped": tuple(dropped),
+    }
     if values.size and np.isnan(values.min()):
-        return Table.from_cells(name, [column.astype(np.float64) for column in values.T], names, **other_fields)
-    return check_finite(Table(name, values, names, **other_fields))
+        return Table.from_cells(name, [column.astype(np.float64) for column in values.T], **other_fields)
+    return check_finite(Table(name, values, **other_fields))
 
 
 def _parquet_numbers(file: Any, features: Sequence[str]) -> NDArray[Any] | None:
-    """Read the features as a matrix; None if one has a null cell or does not hold plain numbers."""
+    """Read the features of a Parquet file as a matrix; None if one has a null cell or does not hold plain numbers."""
     try:
-        kinds = [np.dtype(file.schema_arrow.field(c).type.to_pandas_dtype()) for c in features]
+        dtypes = [np.dtype(file.schema_arrow.field(column).type.to_pandas_dtype()) for column in features]
     except NotImplementedError:
         return None
-    if not features or any(kind.kind not in "biuf" for kind in kinds):
+    if not features or any(dtype.kind not in "biuf" for dtype in dtypes):  # booleans, whole numbers, floats
         return None
-    common = np.result_type(*kinds)
+    common = np.result_type(*dtypes)
     values = np.empty((file.metadata.num_rows, len(features)), common if common.kind == "f" else np.float64)
-    done = 0
+    rows_before = 0
     for block in file.iter_batches(_ROWS, columns=list(features)):
         for k, column in enumerate(features):
             cells = block.column(column)
             if cells.null_count:
                 return None
-            values[done : done + len(block), k] = cells.to_numpy(zero_copy_only=False)
-        done += len(block)
+            values[rows_before : rows_before + len(block), k] = cells.to_numpy(zero_copy_only=False)
+        rows_before += len(block)
     return values
 
 
@@ -295,24 +307,28 @@ def row_groups(path: Path, name: str) -> tuple[list[str], list[int]]:
 
 
 def text_sizes(path: Path, name: str, rows: int) -> Iterator[int]:
-    """Yield the bytes in memory of each batch of text cells: a small file may decompress to very large ones."""
+    """Yield the bytes in memory of the text cells of a Parquet file, for each batch of `rows` rows.
+
+    A small file may decompress to very large cells.
+    """
     from pyarrow import types
 
     with _open_parquet(path, name, _BUFFER) as file:
-        fixed = (types.is_primitive, types.is_boolean, types.is_null)
-        wanted = [field.name for field in file.schema_arrow if not any(check(field.type) for check in fixed)]
-        for block in file.iter_batches(rows, columns=wanted) if wanted else ():
-            yield block.nbytes
+        has_fixed_size = (types.is_primitive, types.is_boolean, types.is_null)
+        texts = [field.name for field in file.schema_arrow if not any(check(field.type) for check in has_fixed_size)]
+        if texts:
+            for block in file.iter_batches(rows, columns=texts):
+                yield block.nbytes
 
 
-def iter_frames(path: Path, name: str, wanted: list[str], groups: Sequence[int], rows: int) -> Iterator[Any]:
-    """Yield arrow tables of at most `rows` rows, with the columns `wanted` of some row groups, in bounded memory."""
+def iter_frames(path: Path, name: str, columns: list[str], groups: Sequence[int], rows: int) -> Iterator[Any]:
+    """Yield arrow tables of at most `rows` rows, in bounded memory, with some columns of the row groups `groups`."""
     import pyarrow
 
     with _open_parquet(path, name, _BUFFER) as file:
         for group in groups:  # one at a time, so that a table never depends on where reading began
-            for block in file.iter_batches(rows, row_groups=[group], columns=wanted):
-                table = pyarrow.Table.from_batches([block]).select(wanted)
+            for block in file.iter_batches(rows, row_groups=[group], columns=columns):
+                table = pyarrow.Table.from_batches([block]).select(columns)
                 for k, field in enumerate(table.schema):
                     if str(field.type) == "string_view":  # arrow cannot take rows of this type
                         table = table.set_column(k, field.name, table.column(k).cast(pyarrow.large_string()))
@@ -322,20 +338,29 @@ def iter_frames(path: Path, name: str, wanted: list[str], groups: Sequence[int],
 def is_distributed(sample: Any) -> bool:
     """Return whether a sample is a Dask collection, or a list of Delayed or Future tables."""
     first = sample[0] if isinstance(sample, (list, tuple)) and sample else sample
-    return bool(kind_of(first))
+    packages = {base.__module__.split(".")[0] for base in type(first).__mro__}
+    return not packages.isdisjoint(_DASK) or type(first).__module__.startswith("distributed.")
 
 
-def kind_of(value: Any) -> str:
-    """Return the name of a Dask class, empty for anything else; by type only, since a Delayed has every attribute."""
+def dask_kind(value: Any) -> str:
+    """Return "Array", "DataFrame", "Bag", "Delayed" or "Future" for an object of Dask; "" for one of other libraries.
+
+    Another class of Dask gives "dask" and its name. Only the type is used, since a Delayed has every attribute.
+    """
     if type(value).__module__.startswith("distributed."):
         return "Future"
-    names = [base.__name__ for base in type(value).__mro__ if base.__module__.split(".")[0] in ("dask", "dask_expr")]
-    known = ("Array", "DataFrame", "Bag", "Delayed")
-    return next((name for name in names if name in known), f"dask {names[0]}" if names else "")
+    names = [base.__name__ for base in type(value).__mro__ if base.__module__.split(".")[0] in _DASK]
+    for name in names:
+        if name in ("Array", "DataFrame", "Bag", "Delayed"):
+            return name
+    return f"dask {names[0]}" if names else ""
 
 
 def frame_library(*sources: Any) -> str | None:
-    """Return "pandas" or "polars", the library of the first data frame in some sources; None if there is none."""
+    """Return "pandas" or "polars", the library of the first data frame in some samples; None if there is none.
+
+    A list or a mapping of tables, such as several targets, counts by its first table.
+    """
     for source in sources:
         tables = list(source.values()) if isinstance(source, Mapping) else source
         table = tables[0] if isinstance(tables, (list, tuple)) and tables else tables

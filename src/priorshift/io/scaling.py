@@ -93,7 +93,7 @@ class Scaling:
         """Number of original columns, before encoding, that are not left out."""
         if self.origin is None:
             return int(np.count_nonzero(self.factor))
-        return len(np.unique(self.origin.of[self.factor != 0]))
+        return len(np.unique(self.origin.original_column[self.factor != 0]))
 
     def rows(self, X: NDArray[Any], index: Index | None = None) -> Rows:
         """Return the rows `index` of X (all by default), which are scaled when they are indexed."""

@@ -27,19 +27,30 @@ class ColumnSelection:
     optional: tuple[str, ...] = ()  # as `extra`, but a table need not have them
     rows_per_chunk: int = 65_536
 
+    def split(self, columns: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+        """Split the column names of a table into features, columns that are read but not as features, and dropped ones.
+
+        Each list is in the order of the table.
+        """
+        dropped = [column for column in columns if column in self.drop]
+        not_features = {*self.extra, *self.optional}
+        extra = [column for column in columns if column in not_features and column not in self.drop]
+        features = [column for column in columns if column not in not_features and column not in self.drop]
+        return features, extra, dropped
+
     def chunk_rows(self, width: int) -> int:
-        """Return how many rows of a table with this number of columns are read at a time."""
+        """Return how many rows of a table with `width` columns are read at a time."""
         return max(1, min(self.rows_per_chunk, _CELLS_PER_CHUNK // max(width, 1)))
 
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Which original columns the columns of an encoded table come from."""
+    """Which original column each column of an encoded table comes from."""
 
-    of: NDArray[np.intp]  # the number of the original column that each column comes from
-    own_scale: NDArray[np.bool_]  # whether a column has a scale of its own, such as the 0 or 1 of a level
-    columns: dict[str, Any] = field(default_factory=dict)  # how each original column was encoded
-    line: str = ""  # the same in one line
+    original_column: NDArray[np.intp]  # for each encoded column, the position of the column that it comes from
+    own_scale: NDArray[np.bool_]  # for each encoded column, whether it keeps its scale, such as the 0 or 1 of a level
+    columns: dict[str, Any] = field(default_factory=dict)  # name of each original column: how it was encoded
+    line: str = ""  # the content of `columns` in words, in one line
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,24 +59,24 @@ class Table:
 
     name: str
     values: NDArray[Any]  # of shape (rows, features), or (rows, 0) where `cells` holds the features
-    columns: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None  # names of the features; None for an array
     extra: dict[str, NDArray[Any]] = field(default_factory=dict)  # columns that are not features: ids, weights, labels
-    dropped: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()  # names of the columns that were not read
     origin: Origin | None = None  # of columns that were encoded
-    cells: tuple[Cells, ...] = ()
+    cells: tuple[Cells, ...] = ()  # one array for each feature; empty where `values` holds the features
     native: Any = None  # the features as the user passed them, a frame or an array; None for a file
 
     @classmethod
     def from_cells(
         cls, name: str, cells: Sequence[Cells], columns: tuple[str, ...] | None = None, **other_fields: Any
     ) -> Table:
-        """Build a table from columns of cells; it becomes a matrix if every cell is a number."""
+        """Build a table from one array of cells for each feature; it becomes a matrix if every cell is a number."""
         if all(column.dtype.kind == "f" and not np.isnan(column).any() for column in cells):
             return check_finite(cls(name, np.column_stack(cells), columns, **other_fields))
         table = cls(name, np.empty((len(cells[0]), 0)), columns, cells=tuple(cells), **other_fields)
-        for number, column in enumerate(cells):
-            if column.dtype.kind == "f" and (infinite := np.isinf(column)).any():
-                where = table.place(int(infinite.argmax()), number)
+        for k, column in enumerate(cells):
+            if column.dtype.kind == "f" and np.isinf(column).any():
+                where = table.place(int(np.isinf(column).argmax()), k)
                 raise InputError(f"{name} contains infinity (inf) in {where}; replace it by a number or an empty cell.")
         return table
 
@@ -77,27 +88,28 @@ class Table:
         """The number of features."""
         return len(self.cells) or self.values.shape[1]
 
-    def label(self, number: int) -> str:
-        """Return the name of a feature, or its number."""
-        return self.columns[number] if self.columns else str(number)
+    def column_name(self, k: int) -> str:
+        """Return the name of feature `k`; if features have no names, its number `k` as text."""
+        return self.columns[k] if self.columns else str(k)
 
-    def column(self, number: int) -> str:
-        """Return the name or number of a feature, for messages."""
-        return f"column {self.columns[number]!r}" if self.columns else f"column {number}"
+    def column(self, k: int) -> str:
+        """Return how messages call feature `k`: "column 'age'", or "column 3" if features have no names."""
+        return f"column {self.columns[k]!r}" if self.columns else f"column {k}"
 
-    def place(self, row: int, number: int) -> str:
-        """Return the row and column of a cell, for messages."""
-        return f"row {row} (counting from 0), {self.column(number)}"
+    def place(self, row: int, k: int) -> str:
+        """Return how messages call the cell of feature `k` in a row: "row 7 (counting from 0), column 'age'"."""
+        return f"row {row} (counting from 0), {self.column(k)}"
 
     def as_cells(self) -> Table:
-        """Return the table with its features as columns of cells, as encoders take them."""
+        """Return the table with its features in `cells` instead of `values`, as encoders take them."""
         if self.cells:
             return self
         cells = tuple(column.astype(np.float64) for column in self.values.T)
         return replace(self, values=np.empty((len(self), 0)), cells=cells)
 
-    def select(self, order: Sequence[int], columns: tuple[str, ...]) -> Table:
-        """Return the table with the features at the positions `order`, whose names are `columns`."""
+    def select(self, order: Sequence[int]) -> Table:
+        """Return the table with only the features at the positions `order`, in that order; features must have names."""
+        columns = tuple(self.column_name(k) for k in order)
         if not self.cells:
             return replace(self, values=self.values[:, order], columns=columns)
         native = self.native
@@ -106,12 +118,12 @@ class Table:
         return replace(self, cells=tuple(self.cells[k] for k in order), columns=columns, native=native)
 
     def without(self, drop: Sequence[str]) -> Table:
-        """Return the table without the columns named in `drop`, if it has them."""
-        dropped = tuple(column for column in self.columns or () if column in drop)
+        """Return the table without the features named in `drop`, if it has them."""
+        columns = self.columns or ()
+        dropped = [column for column in columns if column in drop]
         if not dropped:
             return self
-        order = [k for k, column in enumerate(self.columns or ()) if column not in dropped]
-        selected = self.select(order, tuple(self.label(k) for k in order))
+        selected = self.select([k for k, column in enumerate(columns) if column not in drop])
         return replace(selected, dropped=(*self.dropped, *dropped))
 
     def take(self, rows: Any, name: str | None = None) -> Table:
@@ -120,8 +132,8 @@ class Table:
         if isinstance(native, np.ndarray):
             native = native[rows]
         elif native is not None:
-            index = np.flatnonzero(rows) if isinstance(rows, np.ndarray) and rows.dtype.kind == "b" else rows
-            native = nw.to_native(nw.from_native(native, eager_only=True)[index])
+            is_mask = isinstance(rows, np.ndarray) and rows.dtype.kind == "b"  # narwhals takes positions instead
+            native = nw.to_native(nw.from_native(native, eager_only=True)[np.flatnonzero(rows) if is_mask else rows])
         return replace(
             self,
             name=self.name if name is None else name,
@@ -133,35 +145,42 @@ class Table:
 
 
 def join_tables(tables: Sequence[Table], name: str) -> Table:
-    """Concatenate tables with the same columns; a column of numbers in one and text in another becomes text."""
+    """Concatenate the rows of tables with the same features; the result has the `extra` columns that all of them have.
+
+    A column of numbers in one table and text in another becomes text.
+    """
     if len(tables) == 1:
         return replace(tables[0], name=name)
-    has_cells = any(table.cells for table in tables)
-    first, *_ = matched = match_columns([table.as_cells() for table in tables] if has_cells else tables)
-    shared = [key for key in first.extra if all(key in table.extra for table in matched)]
+    if any(table.cells for table in tables):
+        tables = [table.as_cells() for table in tables]
+    matched = match_columns(tables)
+    shared = [key for key in matched[0].extra if all(key in table.extra for table in matched)]
     extra = {key: np.concatenate([table.extra[key] for table in matched]) for key in shared}
     values = np.concatenate([table.values for table in matched])
     cells = tuple(join_cells(columns) for columns in zip(*(table.cells for table in matched), strict=True))
-    return replace(first, name=name, values=values, extra=extra, cells=cells, native=None)
+    return replace(matched[0], name=name, values=values, extra=extra, cells=cells, native=None)
 
 
 def match_columns(tables: Sequence[Table]) -> list[Table]:
-    """Return the tables with columns in the order of the first that has names; refuse tables whose columns differ."""
+    """Return the tables with their features in the order of the first table that has names.
+
+    Refuse tables whose names differ. Tables without names must have the same number of features.
+    """
     first = tables[0]
     named = next((table for table in tables if table.columns), first)
-    expected = set(named.columns or ())
+    expected = dict.fromkeys(named.columns or ())  # a set in the order of the names
     matched = []
     for table in tables:
-        if table.columns and named.columns and table.columns != named.columns:
-            position = {c: k for k, c in enumerate(table.columns)}
-            missing = [c for c in named.columns if c not in position]
-            unexpected = [c for c in table.columns if c not in expected]
+        if table.columns and table.columns != named.columns:
+            position = {column: k for k, column in enumerate(table.columns)}
+            missing = [column for column in expected if column not in position]
+            unexpected = [column for column in position if column not in expected]
             if missing or unexpected:
-                differences = [f"lacks {quoted(missing)}"] * bool(missing)
-                differences += [f"also has {quoted(unexpected)}"] * bool(unexpected)
-                differs = f"{' and '.join(differences)}, compared with {named.name}"
+                lacks = f"lacks {quoted(missing)}" if missing else ""
+                has = f"also has {quoted(unexpected)}" if unexpected else ""
+                differs = f"{' and '.join(filter(None, (lacks, has)))}, compared with {named.name}"
                 raise InputError(f"{table.name} {differs}; pass the same columns, or drop those that are not features.")
-            table = table.select([position[c] for c in named.columns], named.columns)
+            table = table.select([position[column] for column in expected])
         if table.width != first.width:
             widths = f"{table.name} has {table.width} features but {first.name} has {first.width}"
             raise InputError(f"{widths}; pass the same columns in the same order.")
@@ -179,7 +198,7 @@ def check_dropped(tables: Sequence[Table], drop: Iterable[str]) -> None:
 
 
 def check_columns(name: str, columns: Sequence[str], required: Iterable[str]) -> None:
-    """Refuse columns without a name, repeated names, and a table that lacks a required column."""
+    """Refuse a table (`name` in messages) with unnamed or repeated columns, or without one of the `required` ones."""
     for column in columns:
         if not column or column.startswith("__index_level_"):
             looks = f"a column named {column!r}, which looks like a data frame's row numbers"
@@ -193,19 +212,19 @@ def check_columns(name: str, columns: Sequence[str], required: Iterable[str]) ->
 
 
 def quoted(columns: Sequence[str]) -> str:
-    """Return the first eight names in quotation marks, for a message."""
+    """Return the first eight column names in quotation marks and the number of the others, for a message."""
     shown = ", ".join(repr(c) for c in columns[:8])
     return shown + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
 
 
 def empty_table_error(name: str, shape: tuple[int, ...]) -> InputError:
-    """Return the error for a table without rows or features."""
+    """Return the error for a table without rows or features; `shape` is (rows, features)."""
     what, missing = ("row", "rows") if shape[1] else ("feature", "columns")
     return InputError(f"{name} has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; pass some {missing}.")
 
 
 def check_finite(table: Table) -> Table:
-    """Return the table; refuse one without rows or features, with NaN or infinity, or with squares that overflow."""
+    """Return the table unchanged; refuse an empty matrix, NaN, infinity, and numbers whose squares overflow."""
     name, values = table.name, table.values
     if not values.size:
         raise empty_table_error(name, values.shape)
@@ -216,9 +235,9 @@ def check_finite(table: Table) -> Table:
         largest = max(abs(float(values.min())), abs(float(values.max())))
     if largest <= LARGEST:
         return table
-    bad = ~np.isfinite(values) if not np.isfinite(largest) else np.abs(values) > LARGEST
-    row, column = (int(k) for k in np.argwhere(bad)[0])
-    cell, where = values[row, column], table.place(row, column)
+    is_wrong = np.abs(values) > LARGEST if np.isfinite(largest) else ~np.isfinite(values)
+    row, k = np.argwhere(is_wrong)[0]
+    cell, where = values[row, k], table.place(row, k)
     if np.isnan(cell):
         raise InputError(f"{name} contains NaN in {where}; fill in the missing value or leave the row out.")
     if np.isinf(cell):
@@ -227,15 +246,16 @@ def check_finite(table: Table) -> Table:
 
 
 def check_numbers(table: Table) -> Table:
-    """Return the table; refuse one with a cell that is missing or is not a number."""
-    for number, cells in enumerate(table.cells):
-        missing = wrong = is_missing(cells)
-        if cells.dtype == object:
-            wrong = np.array([cell is None or as_number(cell) is None for cell in cells], dtype=bool)
-        if cells.dtype.kind == "f" and not wrong.any():
+    """Return the table unchanged; refuse one with a feature that has a missing cell or is not a column of numbers."""
+    for k, cells in enumerate(table.cells):
+        missing = is_missing(cells)
+        if cells.dtype.kind == "f" and not missing.any():
             continue
-        row = int(wrong.argmax())  # the first wrong row; row 0 if all cells are dates, or numbers written as text
-        where = table.place(row, number)
+        is_wrong = missing
+        if cells.dtype == object:
+            is_wrong = np.array([cell is None or as_number(cell) is None for cell in cells], dtype=bool)
+        row = int(is_wrong.argmax())  # the first wrong row; row 0 if all cells are dates, or numbers written as text
+        where = table.place(row, k)
         if missing[row]:
             raise InputError(f"{table.name} contains NaN or an empty cell in {where}; fill it in or leave the row out.")
         shown = repr(str(cells[row]))

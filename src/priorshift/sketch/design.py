@@ -151,7 +151,7 @@ class RowReader:
         origin = None if encoder is None else encoder.origin
         if encoder is not None and (encoder.n_features_in_, encoder.names) != (width, columns):
             raise fields.refused("its encoding is of other columns")
-        encoded_width = width if origin is None else len(origin.of)  # columns after encoding
+        encoded_width = width if origin is None else len(origin.original_column)  # columns after encoding
         shift, factor = fields.numbers("shift", encoded_width), fields.numbers("factor", encoded_width)
         if (factor < 0).any() or not factor.any() or max(factor.max(), np.abs(shift).max()) > LARGEST:
             raise fields.refused("its factors are not those of a scale")
