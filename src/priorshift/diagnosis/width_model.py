@@ -115,8 +115,8 @@ class WidthModel:
     def parts(self, r: Floats, sizes: Sizes, moments: Floats, ratio: float) -> Floats:
         """Return the contributions of P, U and T to the variance of (N − rD)/D, if R is `ratio`, shape (3, ratios).
 
-        N = E_T h_r − E_P h_r and D = E_U h_r − E_P h_r for each ratio r, so that N/D estimates R; `moments` are those of
-        the functions h_r.
+        N = E_T h_r − E_P h_r and D = E_U h_r − E_P h_r for each ratio r, so that N/D estimates R. `moments` are those
+        of the functions h_r.
         """
         (m, n, t), (mean_P, mean_U, square_P, square_U) = sizes, moments
         # the variance of h in mixtures (1−R)·P + R·U: in P, in U, in T if R is `ratio`, and in T if R is r
