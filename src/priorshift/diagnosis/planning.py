@@ -61,10 +61,10 @@ class Required(TextReport):
         needed["audited target rows"] = self.audited_target
         if self.audited_source is not None:
             needed["audited unlabelled rows"] = self.audited_source
-        options = {name: "not reachable" if rows is None else f"{rows:,}" for name, rows in needed.items()}
-        in_proportion = "not reachable" if self.all is None else " + ".join(f"{size:,}" for size in self.all)
-        options["all three in proportion"] = in_proportion
-        return f"A width of {self.width:g} needs one of: {'; '.join(f'{k}: {v}' for k, v in options.items())}."
+        options = [f"{name}: {'not reachable' if rows is None else f'{rows:,}'}" for name, rows in needed.items()]
+        in_proportion = "not reachable" if self.all is None else " + ".join(f"{rows:,}" for rows in self.all)
+        options.append(f"all three in proportion: {in_proportion}")
+        return f"A width of {self.width:g} needs one of: {'; '.join(options)}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +201,7 @@ class _Pilot:
     def _width(self, sizes: Sizes, prior: PriorKnowledge, spread_factor: float = 1.0) -> float:
         """Return the expected width of the interval of π′ with effective sizes of P, U and T, and this knowledge of π.
 
-        A distribution is first widened: its spread about the mean is multiplied by `spread_factor`.
+        The spread of a distribution about its mean is first multiplied by `spread_factor`.
         """
         if isinstance(prior, DistributionPrior):
             # quantiles at levels of equal angle, which are dense in both tails

@@ -94,7 +94,10 @@ def judge(
     elif p <= DOUBTED:
         adjusted = format_p(p) + (f", adjusted for {targets} targets" if targets > 1 else "")
         reason, matters = _violated_label_shift(label_shift, parts.sensitivity, adjusted)
-        (against if matters and p <= REFUTED else doubts).append(reason)
+        if matters and p <= REFUTED:
+            against.append(reason)
+        else:
+            doubts.append(reason)
     elif label_shift.clearly_moved_columns:
         names = _quote_names([column.name for column in label_shift.clearly_moved_columns])
         doubts.append(f"{names} moved more than a change in prevalence explains, though all columns together did not.")
