@@ -5,9 +5,9 @@ them, so that the others seem to drift too; so the worst columns are excluded fr
 judged by the R of the others. P-values are adjusted for the number of columns by Westfall and Young's step-down: by the
 largest statistic of those not yet rejected, in the same resamples.
 
-The importance of a column comes from h = 1 − f_P/f_U, the witness of R = 1 up to a factor, in the rows of U. Its
-linear part is Σ β_j x_j, by the regression of h on the columns, and the importance is the variance of the column's own
-term; the levels of one category are one term. Two columns with the same information share their importance.
+The importance of a column comes from the witness function h = 1 − f_P/f_U of R = 1, up to a factor, in the rows of U.
+Its linear part is Σ β_j x_j, by regression on the encoded columns x_j, and the importance of a user's column is the
+variance of its own terms, which are several for a category. Two columns with the same information share it.
 """
 
 from __future__ import annotations
@@ -55,83 +55,86 @@ class ColumnShift:
 
 
 def column_shifts(means: FeatureMeans, features: ColumnFeatures, table: Table) -> tuple[ColumnShift, ...]:
-    """Test every column for a drift beyond label shift; the largest statistics come first.
+    """Test every column of the user for a drift beyond label shift; the largest statistics come first.
 
-    `means` are the means of `features` in P, U and T, with resamples; a column has one or more features.
+    `means` are the means of `features` in P, U and T, with resamples. A column has several features: its value, or one
+    for each level of a category, and cosines of its rank.
     """
-    numbers, code = np.unique(features.column, return_inverse=True)  # `code` is the index in `numbers` of each feature
-    code, is_value = code.reshape(-1), features.is_value
-    if not len(numbers):
+    # column_index: for each feature, the position of its column in `column_numbers`
+    column_numbers, column_index = np.unique(features.column, return_inverse=True)
+    if not len(column_numbers):
         return ()
-    included = np.ones(len(numbers), dtype=bool)  # columns that R̂ is estimated from
+    included = np.ones(len(column_numbers), dtype=bool)  # columns that R̂ is estimated from
     ratio = 1.0
     for _ in range(_ROUNDS):  # exclude the most drifted columns, until the others fit one R or half are excluded
-        statistic, null, _, ratio = _test_columns(means, code, is_value, included, ratio)
-        p = _step_down_p_values(statistic[included], null[:, included])
-        rejected = np.flatnonzero(included)[p <= _LEVEL]
+        statistic, null, _, ratio = _test_columns(means, column_index, features.is_value, included, ratio)
+        p_values = _step_down_p_values(statistic[included], null[:, included])
+        rejected = np.flatnonzero(included)[p_values <= _LEVEL]
         if not len(rejected) or 2 * (included.sum() - 1) < len(included):
             break
-        count = max(1, min(round(_SHARE * len(rejected)), int(included.sum() - len(included) / 2)))
-        included[rejected[np.argsort(-statistic[rejected])][:count]] = False
-    statistic, null, moves, _ = _test_columns(means, code, is_value, included, ratio)
-    p = _step_down_p_values(statistic, null)
+        may_exclude = int(included.sum() - len(included) / 2)  # at least half of the columns stay
+        count = max(1, min(round(_SHARE * len(rejected)), may_exclude))
+        most_drifted = rejected[np.argsort(-statistic[rejected])][:count]
+        included[most_drifted] = False
+    statistic, null, moves, _ = _test_columns(means, column_index, features.is_value, included, ratio)
+    p_values = _step_down_p_values(statistic, null)
     names, levels = _column_names(table, features.encoded)
     shifts = []
     for k in np.argsort(-statistic, kind="stable"):
-        values = np.flatnonzero((code == k) & is_value)
+        values = np.flatnonzero((column_index == k) & features.is_value)  # features of the column, without cosines
         top = values[np.argmax(np.abs(moves[values]))]  # the level that moved most
-        shifts.append(ColumnShift(names[numbers[k]], float(moves[top]), levels[top], float(statistic[k]), float(p[k])))
+        name = names[column_numbers[k]]
+        shifts.append(ColumnShift(name, float(moves[top]), levels[top], float(statistic[k]), float(p_values[k])))
     return tuple(shifts)
 
 
 def _test_columns(
-    means: FeatureMeans, code: Index, is_value: Mask, included: Mask, ratio: float
+    means: FeatureMeans, column_index: Index, is_value: Mask, included: Mask, ratio: float
 ) -> tuple[Floats, Floats, Floats, float]:
-    """Test all columns at the R̂ that fits the included ones, with b = μ_T − μ_P and a = μ_U − μ_P of the features.
+    """Test all columns by the residuals b − R̂·a of their features, at the R̂ that fits the included columns best.
 
-    `code` is the column of each feature, and `ratio` a previous R̂, at which features are scaled to equal noise. Return
-    the statistic of each column, those of resamples (resamples × columns), the move of each feature, and R̂.
+    b = E_T φ − E_P φ and a = E_U φ − E_P φ of the features φ. `column_index` is the column of each feature, `is_value`
+    whether it is no cosine, and `ratio` a previous R̂, at which features are scaled to equal noise. Return the statistic
+    of each column, those of resamples (resamples × columns), the move of each feature in its own units, and R̂.
     """
     P, U, T = means
     scale = inverse_noise(means, ratio)
-    is_included = included[code]  # of each feature, whether its column is included
-    fitted = Residual.fit(*(mean.select(slice(None), scale * is_included) for mean in means))
-    whole = Residual.fit(*(mean.select(slice(None), scale) for mean in means))
-    R = fitted.ratio
+    in_fit = included[column_index]  # whether a feature takes part in the estimate of R
+    fitted, whole = Residual.fit(means, scale * in_fit), Residual.fit(means, scale)
+    R, noise_b, noise_a = fitted.ratio, whole.noise_b, whole.noise_a
     # second moments of the noise of each feature, from which its variance at any ratio follows
-    pairs = (whole.noise_b, whole.noise_b), (whole.noise_a, whole.noise_b), (whole.noise_a, whole.noise_a)
-    N = Gram(*((x * y).mean(axis=0) for x, y in pairs))
-    residual = whole.b - R * whole.a
-    # resamples under label shift; the a of an excluded column takes no part in the fit, so it is not denoised
-    null_a = np.where(is_included, fitted.null_a, whole.a)
-    b, a = R * null_a + whole.noise_b, null_a + whole.noise_a
-    _, r = smallest_root(Gram.from_vectors(b[:, is_included], a[:, is_included]), fitted.noise)
-    resampled_R = r[:, None]
+    noise = Gram((noise_b * noise_b).mean(axis=0), (noise_a * noise_b).mean(axis=0), (noise_a * noise_a).mean(axis=0))
+    # resamples under label shift, b = R̂·a, each with its own R̂; a is denoised in the features that R̂ was fitted to
+    null_a = np.where(in_fit, fitted.null_a, whole.a)
+    b, a = R * null_a + noise_b, null_a + noise_a
+    _, null_R = smallest_root(Gram.from_vectors(b[:, in_fit], a[:, in_fit]), fitted.noise)
+    null_R = null_R[:, None]
     # the variance of a resample is the mean over all other resamples …
-    noise = N.residual_square(resampled_R)
-    variance = noise + (noise - (whole.noise_b - resampled_R * whole.noise_a) ** 2) / (len(resampled_R) - 1)
+    mean_variance = noise.residual_square(null_R)
+    variance = mean_variance + (mean_variance - (noise_b - null_R * noise_a) ** 2) / (len(null_R) - 1)
     # … changed as its own sample variance would be, as in Student's statistic: a few outlying rows make it noisy
-    for mean, coefficient in ((P, 1 - resampled_R), (U, resampled_R), (T, 1.0)):
-        squares = (mean.noise * scale) ** 2
-        variance = variance + coefficient**2 * (squares.mean(axis=0) - squares) / (mean.size - 1)
-    resampled = (b - resampled_R * a) ** 2 / np.maximum(variance, np.maximum(_LEAST_VARIANCE * noise, _TINY))
+    for mean, coefficient in ((P, 1 - null_R), (U, null_R), (T, 1.0)):
+        noise_squares = (mean.noise * scale) ** 2
+        variance = variance + coefficient**2 * (noise_squares.mean(axis=0) - noise_squares) / (mean.size - 1)
+    null_squares = (b - null_R * a) ** 2 / np.maximum(variance, np.maximum(_LEAST_VARIANCE * mean_variance, _TINY))
+    squares = (whole.b - R * whole.a) ** 2 / np.maximum(noise.residual_square(R), _TINY)
     # the statistic of a column is the weighted sum over its features of squared residuals over their variance
-    weights = np.zeros((len(code), len(included)))
-    weights[np.arange(len(code)), code] = np.where(is_value, 1.0, _SHAPE_WEIGHT)
-    statistic = residual**2 / np.maximum(N.residual_square(R), _TINY) @ weights
+    weights = np.zeros((len(column_index), len(included)))
+    weights[np.arange(len(column_index)), column_index] = np.where(is_value, 1.0, _SHAPE_WEIGHT)
+    statistic, null = _normal_scores(squares @ weights, null_squares @ weights)
     moves = (whole.b - np.clip(R, 0.0, _LARGEST_RATIO) * whole.a) / np.where(scale > 0, scale, 1.0)
-    return *_normal_scores(statistic, resampled @ weights), moves, R
+    return statistic, null, moves, R
 
 
 def _normal_scores(statistic: Floats, null: Floats) -> tuple[Floats, Floats]:
-    """Standardise the cube roots of statistics and resamples, which are about normal (Wilson and Hilferty).
+    """Standardise the cube roots of statistics and of their resamples, which are about normal (Wilson and Hilferty).
 
-    Mean and variance are those of the resamples: all of them for the statistic, all others for a resample.
+    `null` has shape (resamples, statistics). Mean and variance are those of all resamples for a statistic, and of all
+    other resamples for a resample: with its own value, the largest of a few hundred would seem smaller than it is.
     """
     roots, count = np.cbrt(null), len(null)
     total, squares = roots.sum(axis=0), (roots**2).sum(axis=0)
     scores = []
-    # with its own value included, the largest of a few hundred resamples would seem smaller than it is
     for root, own_root, other_count in ((np.cbrt(statistic), np.zeros(1), count), (roots, roots, count - 1)):
         mean = (total - own_root) / other_count
         variance = (squares - np.square(own_root)) / other_count - mean**2
@@ -142,13 +145,15 @@ def _normal_scores(statistic: Floats, null: Floats) -> tuple[Floats, Floats]:
 def _step_down_p_values(statistic: Floats, null: Floats) -> Floats:
     """Return Westfall and Young's step-down p-values of statistics, given those of resamples (resamples × statistics).
 
-    Each is compared with the largest resampled one of those not above it; p-values never fall along that order.
+    Each statistic is compared with the largest of each resample among those that are not above it, so that p-values
+    are adjusted for their number; they never fall from the largest statistic to the smallest.
     """
     order = np.argsort(-statistic, kind="stable")
+    # for each resample and rank, the largest resampled statistic of this and all later ranks
     largest = np.maximum.accumulate(null[:, order[::-1]], axis=1)[:, ::-1]
-    p = (1 + (largest >= statistic[order]).sum(axis=0)) / (len(null) + 1)
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.maximum.accumulate(p)
+    p_values = (1 + (largest >= statistic[order]).sum(axis=0)) / (len(null) + 1)
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.maximum.accumulate(p_values)
     return adjusted
 
 
@@ -175,82 +180,96 @@ class Driver:
 def drivers(source: Source, witness: Witness) -> tuple[Driver, ...]:
     """Return at most ten columns that contribute most to the score, the most important first.
 
-    The importance of a column is the share of its term in the regression of h = 1 − f_P/f_U on the columns in U.
+    The witness function h of R = 1, in each row of U, is regressed on the encoded columns x_j. The importance of a
+    user's column is the variance of Σ β_j x_j over its encoded columns, as a share of the sum over all columns.
     """
-    step = max(1, len(source.population) // FIT_ROWS)
-    U, P = (source.rows[rows] for rows in (source.population, source.positive))
-    mass_P, mass = source.P.mass, source.U.mass  # each sums to 1
-    mean = mass @ U
-    spread = np.sqrt(mass @ (U - mean) ** 2)
-    used = np.flatnonzero((source.scaling.factor != 0) & (spread > 0))
+    U, P = source.rows[source.population], source.rows[source.positive]
+    mass_U, mass_P = source.U.mass, source.P.mass  # each sums to 1
+    mean = mass_U @ U
+    spread = np.sqrt(mass_U @ (U - mean) ** 2)
+    used = np.flatnonzero((source.scaling.factor != 0) & (spread > 0))  # encoded columns that scores depend on
     if not len(used):
         return ()
-    # h of the witness at R = 1, at each row of U
-    h = mean_over_repeats(witness.function(np.ones(1), float(len(source.population)))[:, 0], witness.population)
+    h_by_bin = witness.function(np.ones(1), float(len(source.population)))[:, 0]
+    h = mean_over_repeats(h_by_bin, witness.population)
+    # regression on about FIT_ROWS rows, in even steps
+    step = max(1, len(U) // FIT_ROWS)
     X = np.clip((U - mean)[::step][:, used] / spread[used], -CLIP, CLIP)
-    weight = mass[::step] / mass[::step].sum()
+    weight = mass_U[::step] / mass_U[::step].sum()
     terms = (X - weight @ X) * regression(X, h[::step], weight)
-    origin = source.table.origin
-    numbers, code = np.unique(used if origin is None else origin.original_column[used], return_inverse=True)
-    code = code.reshape(-1)
-    membership = np.zeros((len(used), len(numbers)))  # 1 where an encoded column belongs to a user's column
-    membership[np.arange(len(used)), code] = 1.0
+    # sum the terms of each user's column; `column_index` is the position in `column_numbers` of each encoded column
+    column_numbers, column_index = np.unique(_user_columns(source.table)[used], return_inverse=True)
+    membership = np.zeros((len(used), len(column_numbers)))
+    membership[np.arange(len(used)), column_index] = 1.0
     variance = weight @ (terms @ membership) ** 2
     importance = variance / variance.sum() if variance.sum() > 0 else variance
     difference = (mass_P @ P - mean)[used] / spread[used]
     names, levels = _column_names(source.table, used)
     leading = []
     for k in np.argsort(-importance, kind="stable")[:MOST_COLUMNS]:
-        encoded = np.flatnonzero(code == k)
-        top = encoded[np.argmax(np.abs(difference[encoded]))]
-        name, level = names[numbers[k]], levels[top]
-        if level is not None and level.startswith(name):  # "colour = red", or "day (month)"
-            rest = level.removeprefix(name)
-            rest = rest[3:] if rest.startswith(" = ") else rest.removeprefix(" (").removesuffix(")")
-            level = rest or None
-        leading.append(Driver(name, level, float(difference[top]), float(importance[k])))
+        encoded = np.flatnonzero(column_index == k)
+        top = encoded[np.argmax(np.abs(difference[encoded]))]  # the level that differs most
+        name, level = names[column_numbers[k]], levels[top]
+        if level is not None and level.startswith(name):  # "colour = red" becomes "red", and "day (month)" "month"
+            level = level.removeprefix(name)
+            is_category = level.startswith(" = ")
+            level = level.removeprefix(" = ") if is_category else level.removeprefix(" (").removesuffix(")")
+        leading.append(Driver(name, level or None, float(difference[top]), float(importance[k])))
     return tuple(leading)
 
 
+def _user_columns(table: Table) -> Index:
+    """Return for each encoded column of a table the number of the user's column that it comes from."""
+    return np.arange(table.width) if table.origin is None else table.origin.original_column
+
+
 def _column_names(table: Table, encoded: Index) -> tuple[list[str], list[str | None]]:
-    """Return the names of the user's columns, and of each encoded column, unless it is the only one of its column."""
-    names = list(table.columns) if table.columns else [f"column {k}" for k in range(table.width)]
+    """Return the names of all columns of the user, and those of the encoded columns with the numbers `encoded`.
+
+    The latter are None for an encoded column that is the only one of its user's column.
+    """
+    encoded_names = list(table.columns) if table.columns else [f"column {k}" for k in range(table.width)]
     if table.origin is None:
-        return names, [None] * len(encoded)
-    column_of, encoded_names = table.origin.original_column, names
-    names = list(table.origin.columns)
+        return encoded_names, [None] * len(encoded)
+    column_of, names = _user_columns(table), list(table.origin.columns)
     if len(names) <= column_of.max():  # two columns have the same name
         names = [f"column {k}" for k in range(int(column_of.max()) + 1)]
-    several = np.bincount(column_of, minlength=len(names)) > 1
-    return names, [encoded_names[k] if several[column_of[k]] else None for k in encoded]
+    is_split = np.bincount(column_of, minlength=len(names)) > 1  # whether a user's column was encoded by several
+    return names, [encoded_names[k] if is_split[column_of[k]] else None for k in encoded]
 
 
 class Column(NamedTuple):
     """A column of the user, and the encoded columns that it became."""
 
     name: str
-    numbers: Index  # of the encoded columns in use
+    encoded: Index  # numbers of the encoded columns that are used
 
 
 def leading_columns(source: Source, slopes: Floats) -> tuple[Column, ...]:
-    """Return at most ten columns with the largest slopes in the regression of h on all encoded columns, largest first.
+    """Return at most ten columns of the user that the witness function h depends on most, the strongest first.
 
-    A column that was encoded by several counts with the sum of their squared slopes.
+    `slopes` are the coefficients of h in its regression on all encoded columns, each of unit spread. A user's column
+    that was encoded by several counts with the sum of their squared slopes.
     """
-    used, origin = np.flatnonzero(source.scaling.factor), source.table.origin
-    column_of = np.arange(len(slopes)) if origin is None else origin.original_column
+    table, column_of = source.table, _user_columns(source.table)
+    used = np.flatnonzero(source.scaling.factor)  # unused columns have factor 0
     squares = np.bincount(column_of[used], np.abs(slopes[used]) ** 2, int(column_of.max()) + 1)
-    columns, names = [], [] if origin is None else list(origin.columns)
+    user_names = [] if table.origin is None else list(table.origin.columns)
+    columns = []
     for k in np.argsort(-squares, kind="stable")[:MOST_COLUMNS]:
-        numbers = used[column_of[used] == k]
-        if len(numbers):
-            columns.append(Column(f"column {names[k]!r}" if names else source.table.column(int(k)), numbers))
+        encoded = used[column_of[used] == k]
+        if len(encoded):
+            name = f"column {user_names[k]!r}" if user_names else table.column(int(k))
+            columns.append(Column(name, encoded))
     return tuple(columns)
 
 
 def mean_over_repeats(h: Floats, bins: Index) -> Floats:
-    """Return the mean over repetitions of h at each row, given h by repetition and bin, and the bins of the rows."""
-    return np.asarray(np.mean([function[b] for function, b in zip(h, bins, strict=True)], axis=0))
+    """Return h at each row, averaged over repetitions, from its values in bins, shape (repeats, bins).
+
+    `bins` are the bins of the rows in each repetition, shape (repeats, rows).
+    """
+    return np.asarray(np.mean([h[k][bins[k]] for k in range(len(h))], axis=0))
 
 
 def regression(X: Floats, y: Floats, mass: Floats) -> Floats:

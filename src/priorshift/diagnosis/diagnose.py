@@ -204,21 +204,24 @@ def diagnose_all_targets(
     settings, columns = run_settings(estimator, problem, threshold), problem_columns(problem)
     with record_warnings(*TABLE_WARNINGS, show=True) as source_records:
         source = _FittedSource.fit(estimator, problem, threshold)
-    parts, target_records, influences, by_name = {}, {}, [], WarningsByName("target")
+    parts, target_records, influences, warnings_by_name = {}, {}, [], WarningsByName("target")
     for name, target in problem.targets.items():
-        with by_name.collect(name), record_warnings(*TABLE_WARNINGS, show=True) as target_records[name]:
+        with warnings_by_name.collect(name), record_warnings(*TABLE_WARNINGS, show=True) as target_records[name]:
             parts[name], fit = source.diagnose(target, len(problem.targets))
             influences.append(estimator.influence(fit))
-    by_name.issue()
-    p_values = holm_adjusted([diagnosed.label_shift_test.p_value for diagnosed in parts.values()])
+    warnings_by_name.issue()
+    p_values = holm_adjusted([target_parts.label_shift_test.p_value for target_parts in parts.values()])
     diagnoses = {}
-    for (name, diagnosed), p_value in zip(parts.items(), p_values, strict=True):
+    for (name, target_parts), p_value in zip(parts.items(), p_values, strict=True):
         # warnings from reading tables, except those whose message names another target only
         own, others = f"target {name!r}", [f"target {other!r}" for other in parts if other != name]
-        relevant = [record for record in records if own in record[1] or not any(x in record[1] for x in others)]
-        verdict = judge(diagnosed, [*relevant, *source_records, *target_records[name]], p_value, len(parts))
-        diagnoses[name] = Diagnosis(**vars(diagnosed), verdict=verdict, columns=columns, settings=settings)
-    estimates = {name: diagnosed.estimate for name, diagnosed in parts.items()}
+        warnings = []
+        for category, message in records:
+            if own in message or not any(other in message for other in others):
+                warnings.append((category, message))
+        verdict = judge(target_parts, [*warnings, *source_records, *target_records[name]], p_value, len(parts))
+        diagnoses[name] = Diagnosis(**vars(target_parts), verdict=verdict, columns=columns, settings=settings)
+    estimates = {name: target_parts.estimate for name, target_parts in parts.items()}
     compared = compare_targets(estimates, influences, estimator.confidence, problem.by)
     return Diagnoses(diagnoses, replace(compared, frame=problem.frame), by=problem.by, frame=problem.frame)
 
@@ -241,14 +244,14 @@ class _FittedSource:
 
     @classmethod
     def fit(cls, estimator: WitnessShift, problem: Problem, threshold: float | None) -> _FittedSource:
-        """Fit the estimator to the source of a problem."""
+        """Fit the estimator to the source of a problem, and find the columns that distinguish its positives."""
         check_threshold(threshold)
         source = estimator.source_of(problem)
         fitted = estimator.fit_source(source)
         return cls(fitted, source, problem, threshold, drivers(source, fitted.witness_))
 
     def diagnose(self, target: Sample, targets: int = 1) -> tuple[DiagnosisParts, TargetFit]:
-        """Return the parts of the diagnosis of a target, one of `targets`, and its fit."""
+        """Return the parts of the diagnosis of a target, one of `targets` in all, and the fit to that target."""
         estimator, rng = self.estimator, np.random.default_rng(self.estimator.scored_.seed)
         fit = estimator.fit_target(estimator.target_of(target))
         fit = replace(fit, estimate=with_columns(self.problem, fit.estimate))  # records how columns were used
@@ -259,6 +262,7 @@ class _FittedSource:
         below, resamples = _RETEST_ONE, min(_MORE_RESAMPLES, _MOST_SIGNS // rows)
         if targets > 1:
             below, resamples = _RETEST_SEVERAL, min(max(targets * RESAMPLES, resamples), _MOST_RESAMPLES)
+        # the parts by name, each computed after the progress bar has advanced
         steps: dict[str, Callable[[], Any]] = {
             "identification": lambda: identify(estimator, inputs),
             "shift_test": lambda: shift_test(inputs),
@@ -275,17 +279,21 @@ class _FittedSource:
 
 
 def run_settings(estimator: WitnessShift, problem: Problem, threshold: float | None) -> dict[str, Any]:
-    """Return the settings that differ from the defaults, and "random_state", as plain values for JSON."""
+    """Return the settings of a run that differ from the defaults, and "random_state", as plain values for JSON.
+
+    These are parameters of the estimator, except for those that do not change results, and options of the input.
+    """
     defaults, settings = type(estimator)().get_params(deep=False), {}
     for name, value in estimator.get_params(deep=False).items():
         is_default = value is defaults[name] or (isinstance(value, (int, float, str)) and value == defaults[name])
         if name == "random_state" or not (is_default or name in ("verbose", "device")):
             settings[name] = _plain_setting(value)
-    tables = [sample.data for sample in (problem.unlabeled, problem.positive, *problem.targets.values())]
-    dropped = list(dict.fromkeys(column for table in tables for column in table.dropped if column != problem.by))
-    stated = {name: getattr(problem.columns, name) for name in ("shared", "audit", "weights", "groups")}
-    stated |= {"drop": dropped or None, "threshold": threshold, "by": problem.by}
-    return settings | {name: _plain_setting(value) for name, value in stated.items() if value is not None}
+    dropped: dict[str, None] = {}  # names without repetitions, in order
+    for sample in (problem.unlabeled, problem.positive, *problem.targets.values()):
+        dropped |= dict.fromkeys(column for column in sample.data.dropped if column != problem.by)
+    options = {name: getattr(problem.columns, name) for name in ("shared", "audit", "weights", "groups")}
+    options |= {"drop": list(dropped) or None, "threshold": threshold, "by": problem.by}
+    return settings | {name: _plain_setting(value) for name, value in options.items() if value is not None}
 
 
 def _plain_setting(value: Any) -> Any:

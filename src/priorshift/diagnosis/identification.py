@@ -16,7 +16,7 @@ import numpy as np
 from priorshift.errors import PriorShiftWarning
 from priorshift.formatting import decimals, range_decimals, wrap_lines
 from priorshift.inference.confidence_curve import ConfidenceCurve, TabulatedCurve
-from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior
+from priorshift.inference.prior_knowledge import DistributionPrior, RangePrior
 from priorshift.methods.witness_shift import TargetFit, WitnessShift
 from priorshift.problem import Source
 from priorshift.result_tables import to_plain
@@ -49,7 +49,10 @@ class DiagnosisInput:
         return self.fit.test.ratio if self.fit.is_separable else float("nan")
 
     def target_prior(self, ratio: float, curve: ConfidenceCurve) -> tuple[float, float, float]:
-        """Return π̂′ and its interval, from an estimate of R with its curve; NaN, 0 and 1 where there is none."""
+        """Return π̂′ and the ends of its interval, from an estimate of R and its confidence curve.
+
+        These are NaN, 0 and 1 where there is no estimate of R.
+        """
         if not (np.isfinite(ratio) and curve.is_known):
             return float("nan"), 0.0, 1.0
         prior, source_prior = self.fit.prior, self.fit.estimate.source_prior
@@ -150,57 +153,51 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
     """Determine what the tables identify: π′, the ratio R alone, or nothing."""
     fit, source, estimate = inputs.fit, inputs.source, inputs.fit.estimate
     prior, test, interval = fit.prior, fit.test, estimate.interval
-    from_tables, other_estimates = _prior_from_tables(estimator, source)
-    low, high = (float(end) for end in prior.range)
     # standard errors of π̂′ = 1 − (1−π)R̂ that come from R̂ and from π
+    low, high = (float(end) for end in prior.range)
     ratio_error = test.ratio_error * (1 - prior.value)
     prior_error = test.ratio * prior.error if np.isfinite(test.ratio) else 0.0
-    if not isinstance(prior, PointPrior) and prior.error == 0:  # a range counts as a uniform distribution
+    if isinstance(prior, RangePrior):  # a range counts as a uniform distribution
         prior_error = test.ratio * (high - low) / np.sqrt(12)
-    total = ratio_error**2 + prior_error**2
-    share = float(prior_error**2 / total) if np.isfinite(total) and total > 0 else 0.0
+    variance = ratio_error**2 + prior_error**2
+    variance_from_prior = float(prior_error**2 / variance) if np.isfinite(variance) and variance > 0 else 0.0
     target_low, target_high = (interval.low, interval.high) if interval else (0.0, 1.0)
     level: Level = "prior"
     if not fit.is_separable or estimate.status == "no estimate":
         level = "nothing"
-    elif interval is None or (share > _MOST_SHARE and target_high - target_low > _NARROW):
+    elif interval is None or (variance_from_prior > _MOST_SHARE and target_high - target_low > _NARROW):
         level = "ratio"
-    smallest, largest = (float(end) for end in from_tables.prior_distribution_.ppf([_TAIL, 1 - _TAIL]))
     ratio_low, ratio_high = fit.curve.quantiles(inputs.confidence) if fit.is_separable else (0.0, float("inf"))
-    estimates = {
+    # a given π contradicts the tables if it is in a tail of the distribution that they give alone
+    from_tables, other_estimates = _prior_from_tables(estimator, source)
+    smallest, largest = (float(end) for end in from_tables.prior_distribution_.ppf([_TAIL, 1 - _TAIL]))
+    contradicted = estimate.source_prior_by in _GIVEN and (high < smallest or low > largest)
+    estimators = {
         "MixturePrior": from_tables.prior_,
         "KM2": from_tables.km2_prior_,
         "largest": from_tables.mixture_prior_,
     }
     return Identification(
-        level=level,
-        separation=test.separation,
-        overlap=from_tables.overlap_,
-        positives=len(source.positive),
-        effective_positives=source.P.observations,
-        source_prior=estimate.source_prior,
-        source_prior_by=estimate.source_prior_by,
-        source_prior_range=(low, high),
-        range_from_tables=from_tables.interval_,
-        estimators=estimates | other_estimates,
-        contradicted=bool(estimate.source_prior_by in _GIVEN and (high < smallest or low > largest)),
-        variance_from_prior=share,
-        ratio=test.ratio,
-        ratio_low=ratio_low,
-        ratio_high=ratio_high,
-        target_low=target_low,
-        target_high=target_high,
-        confidence=inputs.confidence,
-    )
+        level=level, separation=test.separation, overlap=from_tables.overlap_, positives=len(source.positive),
+        effective_positives=source.P.observations, source_prior=estimate.source_prior,
+        source_prior_by=estimate.source_prior_by, source_prior_range=(low, high),
+        range_from_tables=from_tables.interval_, estimators=estimators | other_estimates, contradicted=contradicted,
+        variance_from_prior=variance_from_prior, ratio=test.ratio, ratio_low=ratio_low, ratio_high=ratio_high,
+        target_low=target_low, target_high=target_high, confidence=inputs.confidence,
+    )  # fmt: skip
 
 
 def format_range(ends: tuple[float, float]) -> str:
-    """Return "low to high" with as many decimals as distinguish the ends."""
-    return " to ".join(f"{end:.{range_decimals(*ends)}f}" for end in ends)
+    """Return the text "low to high" with as many decimals as distinguish the ends."""
+    (low, high), digits = ends, range_decimals(*ends)
+    return f"{low:.{digits}f} to {high:.{digits}f}"
 
 
 def _prior_from_tables(estimator: WitnessShift, source: Source) -> tuple[MixturePrior, dict[str, float]]:
-    """Return MixturePrior fitted to the tables alone, and the estimate of π by another estimator if one was used."""
+    """Return MixturePrior fitted to the tables alone, and estimates of π by name: that of another estimator, if used.
+
+    The estimator's own MixturePrior is returned if it had the same scores and no audit.
+    """
     used = estimator.prior_estimator_
     if isinstance(used, MixturePrior) and used.scored_ is estimator.scored_ and used.audit_ is None:
         return used, {}
@@ -208,5 +205,6 @@ def _prior_from_tables(estimator: WitnessShift, source: Source) -> tuple[Mixture
     settings = {name: getattr(estimator, name) for name in names}
     with suppress_warnings(PriorShiftWarning):  # its warnings do not concern the π in use
         fitted = MixturePrior(**settings, max_rows=_KM2_ROWS).fit_scores(replace(source, audit=None), estimator.scored_)
-    is_other = used is not None and not isinstance(used, MixturePrior)
-    return fitted, {type(used).__name__: estimator.source_prior_} if is_other else {}
+    if used is None or isinstance(used, MixturePrior):
+        return fitted, {}
+    return fitted, {type(used).__name__: estimator.source_prior_}

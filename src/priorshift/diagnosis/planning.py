@@ -61,10 +61,10 @@ class Required(TextReport):
         needed["audited target rows"] = self.audited_target
         if self.audited_source is not None:
             needed["audited unlabelled rows"] = self.audited_source
-        options = {name: "not reachable" if rows is None else f"{rows:,}" for name, rows in needed.items()}
-        in_proportion = "not reachable" if self.all is None else " + ".join(f"{size:,}" for size in self.all)
-        options["all three in proportion"] = in_proportion
-        return f"A width of {self.width:g} needs one of: {'; '.join(f'{k}: {v}' for k, v in options.items())}."
+        options = [f"{name}: {'not reachable' if rows is None else f'{rows:,}'}" for name, rows in needed.items()]
+        in_proportion = "not reachable" if self.all is None else " + ".join(f"{rows:,}" for rows in self.all)
+        options.append(f"all three in proportion: {in_proportion}")
+        return f"A width of {self.width:g} needs one of: {'; '.join(options)}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,24 +95,14 @@ class Planning(TextReport):
         if pilot is None:
             return Required(float(width), None, None, None, None, None, None)
         rows = [self.sizes[name] for name in SAMPLES]
-
-        def needed(*enlarged: int) -> tuple[int, ...] | None:
-            """Return the rows needed of some samples (0, 1, 2 for P, U, T), if they alone grow, in proportion."""
-
-            def width_at(factor: float) -> float:
-                """Return the width if these samples had `factor` times their rows."""
-                return pilot.width(*(factor if k in enlarged else 1.0 for k in range(3)))
-
-            factor = _smallest_factor(width_at, width, 2 / min(rows[k] for k in enlarged))
-            # 1e-9 undoes rounding errors; a sample has at least two rows
-            return None if factor is None else tuple(max(ceil(factor * rows[k] - 1e-9), 2) for k in enlarged)
-
-        positive, unlabeled, target = ((needed(k) or (None,))[0] for k in range(3))
+        alone = [pilot.rows_needed(width, rows, [k]) for k in range(3)]  # of each sample, if it alone grows
+        positive, unlabeled, target = (None if needed is None else needed[0] for needed in alone)
+        in_proportion = pilot.rows_needed(width, rows, [0, 1, 2])
         audited_target = _fewest_labels(pilot.width_with_target_audit, width, pilot.target_rows)
         audited_source = None
         if not isinstance(pilot.prior, PointPrior):
             audited_source = _fewest_labels(pilot.width_with_source_audit, width, rows[1])
-        return Required(float(width), positive, unlabeled, target, needed(0, 1, 2), audited_target, audited_source)
+        return Required(float(width), positive, unlabeled, target, in_proportion, audited_target, audited_source)
 
     def predict_audit(self, *, unlabeled: int = 0, target: int = 0) -> float:
         """Return the expected width after an audit of random rows of one sample; NaN if it cannot be planned."""
@@ -194,8 +184,25 @@ class _Pilot:
         spread_factor = 1.0 if self.relative_spread is None else self.relative_spread(positive, unlabeled)
         return self._width((m * positive, n * unlabeled, t * target), self.prior, spread_factor)
 
+    def rows_needed(self, width: float, rows: Sequence[int], enlarged: Sequence[int]) -> tuple[int, ...] | None:
+        """Return the rows of some samples that give this width if they alone grow, in proportion; None if none do.
+
+        `rows` are the present ones of P, U and T, and `enlarged` the samples that grow, 0, 1 or 2.
+        """
+
+        def width_at(factor: float) -> float:
+            """Return the width if these samples had `factor` times their rows."""
+            return self.width(*(factor if k in enlarged else 1.0 for k in range(3)))
+
+        factor = _smallest_factor(width_at, width, 2 / min(rows[k] for k in enlarged))
+        # 1e-9 undoes rounding errors; a sample has at least two rows
+        return None if factor is None else tuple(max(ceil(factor * rows[k] - 1e-9), 2) for k in enlarged)
+
     def _width(self, sizes: Sizes, prior: PriorKnowledge, spread_factor: float = 1.0) -> float:
-        """Return the expected width if the spread of π about its mean were `spread_factor` times that of `prior`."""
+        """Return the expected width of the interval of π′ with effective sizes of P, U and T, and this knowledge of π.
+
+        The spread of a distribution about its mean is first multiplied by `spread_factor`.
+        """
         if isinstance(prior, DistributionPrior):
             # quantiles at levels of equal angle, which are dense in both tails
             edges = (1 - np.cos(np.linspace(0, np.pi, _CELLS + 1))) / 2
@@ -211,31 +218,31 @@ class _Pilot:
         """The distribution of π′ before any audit."""
         return target_prior_distribution(self.curve, self.prior)
 
-    def width_with_target_audit(self, k: int) -> float:
-        """Return the expected width if k rows of the target were audited."""
+    def width_with_target_audit(self, labels: int) -> float:
+        """Return the expected width if this number of target rows, drawn at random, were audited."""
         belief = self._target_belief
-        audit = expected_audit(min(max(belief.mean(), 1e-6), 1 - 1e-6), k, self.target_rows, self.explained[1])
+        audit = expected_audit(min(max(belief.mean(), 1e-6), 1 - 1e-6), labels, self.target_rows, self.explained[1])
         audited = combine_with_audit(belief, SampleAudit(audit, self.model.sizes[2]), from_rows=True).distribution
         low, high = audited.ppf([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
         return float(high - low)
 
-    def width_with_source_audit(self, k: int) -> float:
-        """Return the expected width if k unlabelled rows of the source were audited."""
+    def width_with_source_audit(self, labels: int) -> float:
+        """Return the expected width if this number of unlabelled rows, drawn at random, were audited."""
         prior = self.prior
         if isinstance(prior, PointPrior):
             return self._width(self.model.sizes, prior)
         belief = prior.distribution if isinstance(prior, DistributionPrior) else None  # labels replace a range
-        audit = expected_audit(min(max(prior.value, 1e-6), 1 - 1e-6), k, self.source_rows, self.explained[0])
+        audit = expected_audit(min(max(prior.value, 1e-6), 1 - 1e-6), labels, self.source_rows, self.explained[0])
         sample_audit = SampleAudit(audit, self.model.sizes[1])
         audited = combine_with_audit(belief, sample_audit, from_rows=self.relative_spread is not None).distribution
         return self._width(self.model.sizes, DistributionPrior(audited))
 
 
 def _relative_spread(witness: Witness) -> Callable[[float, float], float]:
-    """Return the spread of the posterior of π as a function of multiples of the rows of P and U, relative to the pilot.
+    """Return a function that gives the expected spread of the posterior of π at multiples of the rows of P and U.
 
-    It is computed at several multiples, and interpolated on logarithmic scales. More rows of one sample alone count as
-    fewer of both: 1/g = α/p + (1−α)/u with p times the positives and u times the others.
+    The spread is relative to the present one. It is computed at several multiples, and interpolated on logarithmic
+    scales. With p times the positives and u times the population it is that of g times both, 1/g = α/p + (1−α)/u.
     """
     source, (m, n) = witness.source, (witness.source.P.size, witness.source.U.size)
     counts = PopulationCounts.from_p_values(witness.scored.p_values, round(m), m, n * source.U.mass)
@@ -245,17 +252,20 @@ def _relative_spread(witness: Witness) -> Callable[[float, float], float]:
     present = spreads[_ROW_FACTORS.index(1.0)]
     if not present > 0:  # also where it is NaN
         return lambda positives, population: 1.0
-    x, y = np.log(_ROW_FACTORS), np.log(np.maximum(np.minimum.accumulate(spreads[:-1] / present), 1e-6))
+    log_factors = np.log(_ROW_FACTORS)
+    log_spreads = np.log(np.maximum(np.minimum.accumulate(spreads[:-1] / present), 1e-6))
     # factor g of both samples with the spread that more positives alone give; with p = 64 and u = 1 it determines α
-    equivalent = float(np.exp(np.interp(-np.log(min(spreads[-1] / present, 1.0)), -y, x)))
-    alpha = min(max((1 - 1 / max(equivalent, 1.0)) / (1 - 1 / _ROW_FACTORS[-1]), 0.0), 1.0)
+    log_spread_of_positives = np.log(min(spreads[-1] / present, 1.0))
+    g = float(np.exp(np.interp(-log_spread_of_positives, -log_spreads, log_factors)))
+    alpha = min(max((1 - 1 / max(g, 1.0)) / (1 - 1 / _ROW_FACTORS[-1]), 0.0), 1.0)
 
     def spread(positives: float, population: float) -> float:
         """Return the relative spread at multiples of the rows of P and U, extrapolated linearly in logarithms."""
         log_factor = np.log(1 / (alpha / positives + (1 - alpha) / population))
-        if log_factor > x[-1]:
-            return float(np.exp(y[-1] + (log_factor - x[-1]) * (y[-1] - y[-2]) / (x[-1] - x[-2])))
-        return float(np.exp(np.interp(log_factor, x, y)))
+        if log_factor > log_factors[-1]:
+            rise, run = log_spreads[-1] - log_spreads[-2], log_factors[-1] - log_factors[-2]
+            return float(np.exp(log_spreads[-1] + (log_factor - log_factors[-1]) * rise / run))
+        return float(np.exp(np.interp(log_factor, log_factors, log_spreads)))
 
     return spread
 
@@ -269,9 +279,8 @@ def planning(inputs: DiagnosisInput) -> Planning:
         reason = "the positives cannot be distinguished from the unlabelled rows."
         return Planning(1.0, dict.fromkeys(names, float("nan")), sizes, inputs.confidence, reason)
     # R at the estimate of π′, which is in [0, 1] even where R̂ itself is impossible
-    value = fit.curve.mean(*(prior.points if isinstance(prior, DistributionPrior) else (prior.value,)))
+    value = fit.curve.mean(*prior.points) if isinstance(prior, DistributionPrior) else fit.curve.mean(prior.value)
     model = WidthModel.fit(fit, (1 - value) / (1 - prior.value))
-    from_rows = inputs.prior_from_rows and isinstance(prior, DistributionPrior)
     explained = []  # in U and T, the share of the labels' variance that posteriors explain, if they are calibrated
     for p_values, ratio, mass in (
         (scored.p_values, 1.0, witness.source.U.mass),
@@ -280,47 +289,60 @@ def planning(inputs: DiagnosisInput) -> Planning:
         posterior = scored.predicted(p_values, ratio)
         mean = float(mass @ posterior)
         explained.append(min(float(mass @ (posterior - mean) ** 2) / max(mean * (1 - mean), 1e-12), 0.99))
-    spread_at = _relative_spread(witness) if from_rows else None
-    pilot = _Pilot(model, fit.curve, prior, spread_at, explained, scored.sizes[1], len(target), inputs.confidence)
+    from_rows = inputs.prior_from_rows and isinstance(prior, DistributionPrior)
+    pilot = _Pilot(
+        model=model, curve=fit.curve, prior=prior, relative_spread=_relative_spread(witness) if from_rows else None,
+        explained=explained, source_rows=scored.sizes[1], target_rows=len(target), confidence=inputs.confidence,
+    )  # fmt: skip
     # Var π̂′ = (1−π)²·Var R̂ + R²·Var π; a range counts as a uniform distribution
-    spread = (prior.high - prior.low) / 12**0.5 if isinstance(prior, RangePrior) else prior.error
-    from_samples = ((1 - prior.value) ** 2 * part for part in model.variances(model.sizes))
-    parts = dict(zip(names, (*from_samples, (model.ratio * spread) ** 2), strict=True))
-    total = sum(parts.values())
-    components = {name: part / total if total > 0 else 0.0 for name, part in parts.items()}
+    prior_error = (prior.high - prior.low) / 12**0.5 if isinstance(prior, RangePrior) else prior.error
+    from_samples = [(1 - prior.value) ** 2 * variance for variance in model.variances(model.sizes)]
+    parts = [*from_samples, (model.ratio * prior_error) ** 2]
+    total = sum(parts)
+    components = {name: part / total if total > 0 else 0.0 for name, part in zip(names, parts, strict=True)}
     low, high = prior.interval(fit.curve, inputs.confidence)
     return Planning(high - low, components, sizes, inputs.confidence, None, pilot)
 
 
 def _smallest_factor(width_at: Callable[[float], float], width: float, least: float) -> float | None:
-    """Return the smallest multiple of the rows, from `least` on, with at most this width; None where it is too large.
+    """Return the smallest multiple of the rows, from `least` on, that gives at most this width, to a thousandth.
 
-    It is found to a thousandth; `width_at` decreases.
+    `width_at(multiple)` decreases. None where even 10,000 times the rows are too few.
     """
-    low, high = min(least, 1.0), 1.0
-    if width_at(high) > width:
-        while width_at(high) > width:
-            low, high = high, 4 * high
-            if high > _MOST_TIMES:
-                return None
-    elif width_at(low) <= width:
-        return low
+    low, high = 1.0, 1.0
+    while width_at(high) > width:
+        low, high = high, 4 * high
+        if high > _MOST_TIMES:
+            return None
+    if high == 1.0:  # the present rows are enough
+        low = min(least, 1.0)
+        if width_at(low) <= width:
+            return low
     while high / low > 1.001:
         middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if width_at(middle) <= width else (middle, high)
+        if width_at(middle) <= width:
+            high = middle
+        else:
+            low = middle
     return high
 
 
 def _fewest_labels(width_at: Callable[[int], float], width: float, rows: int) -> int | None:
-    """Return the smallest number of audited rows that gives the width, to 1%; None where all `rows` are too few."""
-    too_few, enough = LEAST - 1, LEAST
+    """Return the smallest number of audited rows that gives at most this width, to 1%; None where `rows` are too few.
+
+    `width_at(labels)` decreases with the number of labels.
+    """
     if rows < LEAST:
         return None
+    too_few, enough = LEAST - 1, LEAST
     while width_at(enough) > width:
         if enough >= rows:
             return None
         too_few, enough = enough, min(2 * enough, rows)
     while enough - too_few > max(1, too_few // 100):
-        k = (too_few + enough) // 2
-        too_few, enough = (k, enough) if width_at(k) > width else (too_few, k)
+        labels = (too_few + enough) // 2
+        if width_at(labels) > width:
+            too_few = labels
+        else:
+            enough = labels
     return enough

@@ -20,7 +20,7 @@ seed, cross-fitted so often that folds matter little. A user's own model keeps i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -65,25 +65,25 @@ class WeightedSample:
     @property
     def size(self) -> float:
         """Effective number of observations, at least two."""
-        codes = np.unique(self.observation, return_inverse=True)[1].reshape(-1)
-        return max(effective_size(self.mass, codes), 2.0)
+        _, consecutive_numbers = np.unique(self.observation, return_inverse=True)
+        return max(effective_size(self.mass, consecutive_numbers), 2.0)
 
 
 Samples = Sequence[WeightedSample]  # P, U and T
 
 
 def weighted_samples(source: Source, target: Target) -> Samples:
-    """Return P, U and T with one numbering of observations.
+    """Return the masses of the rows of P, U and T, and their observations with one numbering for all three.
 
     A row of the target whose group is in the source has the number of the source's observation.
     """
-    number = source.observation
-    # `of_source` is -1 for rows that are not in the source
-    number_T = np.where(target.of_source >= 0, target.of_source, target.observation + int(number.max()) + 1)
+    source_number = source.observation
+    own_number = target.observation + int(source_number.max()) + 1
+    target_number = np.where(target.of_source >= 0, target.of_source, own_number)  # −1 for rows not in the source
     return (
-        WeightedSample(source.P.mass, number[source.positive]),
-        WeightedSample(source.U.mass, number[source.population]),
-        WeightedSample(target.mass, number_T),
+        WeightedSample(source.P.mass, source_number[source.positive]),
+        WeightedSample(source.U.mass, source_number[source.population]),
+        WeightedSample(target.mass, target_number),
     )
 
 
@@ -106,7 +106,10 @@ class FeatureMean:
 
     @classmethod
     def resample(cls, sample: WeightedSample, signs: Signs, features: Callable[[slice], Floats]) -> FeatureMean:
-        """Compute the mean and its resampled errors by blocks; `features` returns the features of a slice of rows."""
+        """Compute the mean over a sample, and its errors if each observation's deviation had a random sign.
+
+        `features` returns the features of a slice of the rows, shape (rows, features); rows are taken by blocks.
+        """
         value: Any = 0.0
         noise: Any = 0.0
         sign_sums = np.zeros(len(signs))
@@ -122,16 +125,15 @@ class FeatureMean:
         size = sample.size  # the factor below is Bessel's correction
         return cls(value, (noise - sign_sums[:, None] * value) * np.sqrt(size / (size - 1)), size)
 
-    def select(self, features: Any, scale: Floats | float = 1.0) -> FeatureMean:
-        """Return some of the features, multiplied by `scale`."""
-        return FeatureMean(self.value[features] * scale, self.noise[:, features] * scale, self.size)
-
 
 FeatureMeans = Sequence[FeatureMean]  # of P, U and T
 
 
 def inverse_noise(means: FeatureMeans, ratio: float) -> Floats:
-    """Return one over the standard deviation of each feature's residual at a ratio; 0 for a constant feature."""
+    """Return one over the standard deviation of E_T φ − (1−r)·E_P φ − r·E_U φ of each feature φ at a ratio r.
+
+    It is 0 for a constant feature, which has no noise.
+    """
     P, U, T = means
     spread = np.sqrt(((T.noise - (1 - ratio) * P.noise - ratio * U.noise) ** 2).mean(axis=0))
     return np.where(spread > 0, 1 / np.maximum(spread, _TINY), 0.0)
@@ -146,18 +148,21 @@ class Gram(NamedTuple):
 
     @classmethod
     def from_vectors(cls, b: Floats, a: Floats) -> Gram:
-        """Compute the inner products along the last axis."""
-        return cls(*(np.einsum("...i,...i->...", x, y) for x, y in ((b, b), (a, b), (a, a))))
+        """Compute the inner products of vectors along the last axis, one for each of the leading axes."""
+        along_last = "...i,...i->..."
+        return cls(np.einsum(along_last, b, b), np.einsum(along_last, a, b), np.einsum(along_last, a, a))
 
     def residual_square(self, r: Any) -> Any:
-        """Return ‖b − r·a‖²."""
+        """Return ‖b − r·a‖² at a ratio r, from the inner products."""
         return self.bb - 2 * r * self.ab + r * r * self.aa
 
 
 def smallest_root(M: Gram, N: Gram) -> tuple[Any, Any]:
-    """Return the smallest root λ of det(M − λN) = 0, and its ratio r, for Gram matrices of (b, a) and of their noise.
+    """Return λ = min over r of ‖b − r·a‖²/E‖noise of (b − r·a)‖², and the r of the minimum.
 
-    A negative r is impossible and replaced by 0, with its λ, unless a is mostly noise and may have any direction.
+    M is the Gram matrix of (b, a), a number or an array over resamples each, and N that of their noise; λ is the
+    smallest root of det(M − λN) = 0. A negative r is impossible and replaced by 0, with the λ of r = 0, unless a is
+    mostly noise and may have any direction.
     """
     # the determinant is the quadratic Aλ² − Bλ + C
     A = max(N.bb * N.aa - N.ab**2, _TINY)
@@ -185,11 +190,15 @@ class Residual:
     null_a: Floats  # a under label shift, without noise
 
     @classmethod
-    def fit(cls, positive: FeatureMean, unlabeled: FeatureMean, target: FeatureMean) -> Residual:
-        """Estimate the ratio, and a under the null hypothesis of label shift, from the feature means of P, U and T."""
-        b, a = target.value - positive.value, unlabeled.value - positive.value
-        noise_b, noise_a = target.noise - positive.noise, unlabeled.noise - positive.noise
-        N = Gram(*(float(np.mean(x)) for x in Gram.from_vectors(noise_b, noise_a)))
+    def fit(cls, means: FeatureMeans, scale: Floats | float = 1.0) -> Residual:
+        """Estimate R, and a under the null hypothesis of label shift, from the means of features in P, U and T.
+
+        Each feature is first multiplied by its `scale`, which says how much it counts.
+        """
+        P, U, T = (FeatureMean(mean.value * scale, mean.noise * scale, mean.size) for mean in means)
+        b, a = T.value - P.value, U.value - P.value
+        noise_b, noise_a = T.noise - P.noise, U.noise - P.noise
+        N = Gram(*(float(np.mean(products)) for products in Gram.from_vectors(noise_b, noise_a)))
         statistic, ratio = smallest_root(Gram.from_vectors(b, a), N)
         R = float(ratio)
         # a given b = R·a: its regression on the residual e, whose noise is correlated with that of a
@@ -201,7 +210,7 @@ class Residual:
         return cls(b, a, noise_b, noise_a, N, float(statistic), R, null_a)
 
     def null_statistics(self) -> Floats | None:
-        """Return λ of each resample under label shift, b = R̂·a plus noise; None where there is no noise."""
+        """Return λ of each resample under label shift, b = R̂·a plus noise; None where features have no noise."""
         if not (np.isfinite(self.statistic) and self.noise.residual_square(self.ratio) > _TINY):
             return None
         M = Gram.from_vectors(self.ratio * self.null_a + self.noise_b, self.null_a + self.noise_a)
@@ -218,21 +227,25 @@ class KernelFeatures:
 
     @classmethod
     def fit(cls, samples: Sequence[Rows | Floats], prepare: Callable[[Floats], Floats]) -> KernelFeatures:
-        """Choose landmarks of P, U and T in even steps, and orthonormalise; `prepare` maps rows to the input."""
-        total = sum(map(len, samples))
-        chosen = [evenly_spaced(len(x), round(_LANDMARKS * len(x) / total)) for x in samples]
-        landmarks = np.concatenate([prepare(x[rows]) for x, rows in zip(samples, chosen, strict=True)])
+        """Choose landmarks in the rows of P, U and T, in even steps, and orthonormalise their kernel functions.
+
+        `prepare` maps rows to the input of the kernel.
+        """
+        total, chosen = sum(map(len, samples)), []
+        for rows in samples:
+            chosen.append(prepare(rows[evenly_spaced(len(rows), round(_LANDMARKS * len(rows) / total))]))
+        landmarks = np.concatenate(chosen)
         eigenvalues, axes = np.linalg.eigh(_mean_kernel(landmarks, landmarks).astype(np.float64))  # ascending
-        long = np.flatnonzero(eigenvalues > _SHORTEST_AXIS * eigenvalues[-1])[::-1]
+        long = np.flatnonzero(eigenvalues > _SHORTEST_AXIS * eigenvalues[-1])[::-1]  # the longest axis first
         return cls(landmarks, axes[:, long] / np.sqrt(eigenvalues[long]))
 
     def coordinates(self, prepared: Floats, axes: int | None = None) -> Singles:
-        """Return the orthonormal coordinates of prepared rows, on the longest `axes` if given."""
+        """Return the orthonormal coordinates of prepared rows, shape (rows, axes); only the longest `axes` if given."""
         return np.asarray(_mean_kernel(prepared, self.landmarks) @ self.axes[:, :axes].astype(np.float32))
 
 
 def evenly_spaced(rows: int, max_rows: int) -> Index:
-    """Return the positions of at most `max_rows` of the rows, and at least one, in even steps."""
+    """Return positions from 0 to `rows` − 1 in even steps, at most `max_rows` and at least one."""
     count = min(rows, max(max_rows, 1))
     return np.asarray((np.arange(count) + 0.5) * rows / count, dtype=np.intp)
 
@@ -262,22 +275,26 @@ class ColumnFeatures:
 
     @classmethod
     def fit(cls, source: Source, population: Floats) -> ColumnFeatures:
-        """Compute spreads and quantiles of the columns from `population`, the scaled rows of U."""
-        origin, mass, knots = source.table.origin, source.U.mass, {}
+        """Compute spreads and quantiles of the encoded columns from `population`, the scaled rows of U."""
+        origin, mass = source.table.origin, source.U.mass  # masses sum to 1
         centred = population - mass @ population
         spread = np.where(source.scaling.factor != 0, np.sqrt(mass @ centred**2), 0.0)
         used = np.flatnonzero(spread != 0)
-        middles = (np.arange(_KNOTS) + 0.5) / _KNOTS
-        for k in used if origin is None else used[~origin.own_scale[used]]:  # levels of categories have no ranks
+        ranked = used if origin is None else used[~origin.own_scale[used]]  # levels of categories have no ranks
+        quantile_levels = (np.arange(_KNOTS) + 0.5) / _KNOTS
+        knots = {}
+        for k in ranked:
             order = np.argsort(population[:, k], kind="stable")
-            knots[int(k)] = population[order, k]
-            if len(order) > _KNOTS or np.ptp(mass) != 0:
+            values = population[order, k]
+            if len(order) > _KNOTS or np.ptp(mass) != 0:  # else every value is a knot
                 cumulative = np.cumsum(mass[order]) - mass[order] / 2
-                knots[int(k)] = knots[int(k)][np.minimum(np.searchsorted(cumulative, middles), len(order) - 1)]
-        features = np.where(np.isin(used, list(knots)), 1 + len(_RANK_COSINES), 1)  # number of each column
-        encoded = np.repeat(used, features)
+                values = values[np.minimum(np.searchsorted(cumulative, quantile_levels), len(order) - 1)]
+            knots[int(k)] = values
+        features_per_column = np.where(np.isin(used, ranked), 1 + len(_RANK_COSINES), 1)
+        encoded = np.repeat(used, features_per_column)
         is_value = np.diff(encoded, prepend=-1) != 0  # the first feature of a column is its value
-        return cls(encoded if origin is None else origin.original_column[encoded], is_value, encoded, spread, knots)
+        column = encoded if origin is None else origin.original_column[encoded]  # the user's column that it was encoded from
+        return cls(column, is_value, encoded, spread, knots)
 
     def __call__(self, rows: Floats) -> Floats:
         """Return the features of scaled rows, shape (rows, features): the value of each column, then its cosines."""
@@ -295,81 +312,89 @@ class ColumnFeatures:
 def cross_fit_kernel_score(
     inputs: DiagnosisInput, rows: Sequence[Rows], kernel: KernelFeatures
 ) -> tuple[Witness, Floats]:
-    """Score P, U and T by cross-fitted ridge regression of "in P" on the kernel's longest axes.
+    """Score P, U and T by cross-fitted ridge regression of the label (1 in P, −1 in U) on the kernel's longest axes.
 
-    `rows` are the scaled rows of P, U and T. Return the witness of these scores, and the p-values of the target.
+    `rows` are the scaled rows of P, U and T. Return the witness of these scores, and the p-values of the target's rows,
+    shape (repeats, rows).
     """
     source, target, scored, rng = inputs.source, inputs.fit.target, inputs.fit.witness.scored, inputs.rng
+    rows_P, rows_U, rows_T = rows
 
-    def features(x: Floats) -> Singles:
+    def features(block: Floats) -> Singles:
         """Return the coordinates of rows on the longest axes, and a constant 1 for the intercept."""
-        coordinates = kernel.coordinates(scored.prepare(x), _SCORE_AXES)
+        coordinates = kernel.coordinates(scored.prepare(block), _SCORE_AXES)
         return np.concatenate([coordinates, np.ones((len(coordinates), 1), dtype=np.float32)], axis=1)
 
     folds = most_folds(source, _FOLDS)
-    fold_of = np.stack([source.deal_folds(folds, rng) for _ in range(_REPEATS)])
-    fold_P, fold_U = fold_of[:, source.positive], fold_of[:, source.population]
-    # P and U have half of the mass each, with labels 1 and −1
-    halves = (rows[0], source.P.mass, fold_P, 0.5), (rows[1], source.U.mass, fold_U, -0.5)
+    fold = np.stack([source.deal_folds(folds, rng) for _ in range(_REPEATS)])  # of each row, shape (repeats, rows)
+    fold_P, fold_U = fold[:, source.positive], fold[:, source.population]
+    # P and U have half of the mass each
     gram, moment = np.zeros(()), np.zeros(())
-    for sample, mass, fold, signed_mass in halves:
+    for sample, mass, sample_fold, label in ((rows_P, source.P.mass, fold_P, 1), (rows_U, source.U.mass, fold_U, -1)):
         taken = evenly_spaced(len(sample), FIT_ROWS)
-        grams, means = _sums_by_fold(features(sample[taken]), mass[taken] / mass[taken].sum(), fold[:, taken], folds)
-        gram, moment = gram + abs(signed_mass) * grams, moment + signed_mass * means
+        weights = mass[taken] / mass[taken].sum()
+        grams, sums = _sums_by_fold(features(sample[taken]), weights, sample_fold[:, taken], folds)
+        gram, moment = gram + 0.5 * grams, moment + 0.5 * label * sums
     beta = _fit_ridge(gram, moment)
-    P, U = (_held_out_scores(sample, fold, features, beta) for sample, _, fold, _ in halves)
+    scores_P = _held_out_scores(rows_P, fold_P, features, beta)
+    scores_U = _held_out_scores(rows_U, fold_U, features, beta)
     repetitions = []
     for k in range(_REPEATS):
         fold_of_observation = np.empty(int(source.observation.max()) + 1, dtype=np.intp)
-        fold_of_observation[source.observation] = fold_of[k]
+        fold_of_observation[source.observation] = fold[k]
         models = tuple(partial(np.inner, coefficients) for coefficients in beta[k])
-        repetitions.append(Repetition(P[k], U[k], models, fold_of_observation))
+        repetitions.append(Repetition(scores_P[k], scores_U[k], models, fold_of_observation))
     rescored = ScoredSource.from_repetitions(source, scored.prepare, tuple(repetitions), scored.seed)
     fold_T = np.stack([repetition.assign_folds(target.of_source, rng) for repetition in repetitions])
-    T = _held_out_scores(rows[2], fold_T, features, beta)
-    p_values = np.stack([rescored.ranks(r.positive, scores) for r, scores in zip(repetitions, T, strict=True)])
+    scores_T = _held_out_scores(rows_T, fold_T, features, beta)
+    p_values = np.stack([rescored.ranks(scores_P[k], scores_T[k]) for k in range(_REPEATS)])
     return Witness.from_scores(rescored, source.without_rows(), *rescored.mixture), p_values
 
 
-def _sums_by_fold(F: Singles, mass: Floats, fold: Index, folds: int) -> tuple[Floats, Floats]:
-    """Return weighted Gram matrices and sums of the features F in each fold of each repetition.
+def _sums_by_fold(features: Singles, mass: Floats, fold: Index, folds: int) -> tuple[Floats, Floats]:
+    """Return weighted sums of products of features, and of features, over the rows of each fold of each repetition.
 
-    `fold` has shape (repeats, rows); the results have shapes (repeats, folds, features, features) and without the last.
+    `features` has shape (rows, features), `fold` (repeats, rows) and `mass` is the weight of each row. The results have
+    shapes (repeats, folds, features, features) and (repeats, folds, features).
     """
-    width, single_mass = F.shape[1], mass.astype(np.float32)
-    gram, moment = np.empty((len(fold), folds, width, width)), np.empty((len(fold), folds, width))
+    width, single_mass = features.shape[1], mass.astype(np.float32)
+    grams, sums = np.empty((len(fold), folds, width, width)), np.empty((len(fold), folds, width))
     for k, fold_of_row in enumerate(fold):
         for j in range(folds):
             members = np.flatnonzero(fold_of_row == j)
-            in_fold = F[members]
+            in_fold = features[members]
             weighted = in_fold * single_mass[members, None]
-            gram[k, j], moment[k, j] = weighted.T @ in_fold, weighted.sum(axis=0)
-    return gram, moment
+            grams[k, j], sums[k, j] = weighted.T @ in_fold, weighted.sum(axis=0)
+    return grams, sums
 
 
 def _fit_ridge(gram: Floats, moment: Floats) -> Floats:
-    """Return the coefficients for each fold, fitted to the other folds, shape (repeats, folds, features).
+    """Return the coefficients of ridge regression for each fold, fitted to the other folds.
 
-    `gram` and `moment` are the sums by fold of features × features and of label × features.
+    `gram` and `moment` are sums over the rows of each fold of features × features and of label × features, shapes
+    (repeats, folds, features, features) and (repeats, folds, features), which is also that of the coefficients.
     """
     other_gram, other_moment = gram.sum(axis=1, keepdims=True) - gram, moment.sum(axis=1, keepdims=True) - moment
     largest, best = -np.inf, moment
     for ridge in _RIDGES:  # chosen by the held-out correlation of label and score: only the order of scores matters
         ridged = other_gram + ridge * (1 - 1 / gram.shape[1]) * np.eye(gram.shape[-1])
         beta = np.linalg.solve(ridged, other_moment[..., None])[..., 0]
-        square = float(np.sum((gram @ beta[..., None])[..., 0] * beta))
-        correlation = float(np.sum(moment * beta)) / np.sqrt(max(square, 1e-300))
+        score_square = float(np.sum((gram @ beta[..., None])[..., 0] * beta))
+        correlation = float(np.sum(moment * beta)) / np.sqrt(max(score_square, 1e-300))
         if correlation > largest:
             largest, best = correlation, beta
     return np.asarray(best)
 
 
 def _held_out_scores(rows: Rows, fold: Index, features: Callable[[Floats], Singles], beta: Floats) -> Floats:
-    """Score each row by the model fitted without its fold; `fold` and the scores have shape (repeats, rows)."""
-    scores, single = np.empty(fold.shape), beta.astype(np.float32)
+    """Score each row by the model that was fitted without its fold; `fold` and the scores have shape (repeats, rows).
+
+    `beta` are the coefficients of the models on `features` of rows, shape (repeats, folds, features).
+    """
+    scores, single_beta = np.empty(fold.shape), beta.astype(np.float32)
     for first in range(0, len(rows), _BLOCK_ROWS):
         block = slice(first, first + _BLOCK_ROWS)
-        by_model = np.einsum("if,rkf->rik", features(rows[block]), single, optimize=True)
+        by_model = np.einsum("if,rkf->rik", features(rows[block]), single_beta, optimize=True)  # (repeats, rows, folds)
         scores[:, block] = np.take_along_axis(by_model, fold[:, block, None], axis=2)[..., 0]
     return scores
 
@@ -392,12 +417,13 @@ class ResidualFeatures:
         """Fit the kernel features and the columns, and a score of their own unless the user has passed a model."""
         source, fit = inputs.source, inputs.fit
         witness, p_values, prepare = fit.witness, fit.p_values, fit.witness.scored.prepare
-        P, U = (source.scaling.rows(source.table.values, index) for index in (source.positive, source.population))
+        P = source.scaling.rows(source.table.values, source.positive)
+        U = source.scaling.rows(source.table.values, source.population)
         rows = P, U, fit.target.rows
         kernel = KernelFeatures.fit(rows, prepare)
-        if isinstance(witness.scored.repetitions[0].models[0], Ridge):
+        if isinstance(witness.scored.repetitions[0].models[0], Ridge):  # the default model, not the user's
             witness, p_values = cross_fit_kernel_score(inputs, rows, kernel)
-        middles = (np.arange(mixture.BINS) + 0.5) / mixture.BINS
+        middles = (np.arange(mixture.BINS) + 0.5) / mixture.BINS  # of the bins of p-values
         cosines = np.asarray(np.cos(np.pi * np.outer(np.arange(1, _SCORE_COSINES + 1), middles)))
         # that of the first cosine, a conservative choice: noise of the scores affects slowly varying functions most
         factor = 1 + witness.noise_share(np.tile(cosines[0], (len(p_values), 1)))
@@ -406,22 +432,26 @@ class ResidualFeatures:
         return cls(kernel, columns, cosines, positive_means, factor, rows, bins, prepare)
 
     def resample(self, samples: Samples, signs: Signs) -> tuple[FeatureMeans, FeatureMeans, FeatureMeans]:
-        """Return the means over P, U and T, with resamples, of kernel coordinates, cosines and columns."""
-        landmarks = len(self.kernel.landmarks)
+        """Return the means in P, U and T, with resamples, of kernel coordinates, cosines of the score, and columns."""
+        landmarks, axes = len(self.kernel.landmarks), self.kernel.axes
         # features are in this order: kernel values at the landmarks, cosines of the score, columns
-        of_score = slice(landmarks, landmarks + len(self.cosines))
+        cosines, first_column = slice(landmarks, landmarks + len(self.cosines)), landmarks + len(self.cosines)
         means = [FeatureMean.resample(sample, signs, partial(self._features, k)) for k, sample in enumerate(samples)]
-        means[0].value[of_score] = self.cosine_means
+        means[0].value[cosines] = self.cosine_means
         for mean in means[:2]:
-            mean.noise[:, of_score] *= np.sqrt(self.variance_factor)
-        at_landmarks, axes = [mean.select(slice(0, landmarks)) for mean in means], self.kernel.axes
-        kernel = [replace(mean, value=mean.value @ axes, noise=mean.noise @ axes) for mean in at_landmarks]
-        score, columns = ([m.select(part) for m in means] for part in (of_score, slice(of_score.stop, None)))
-        return kernel, score, columns
+            mean.noise[:, cosines] *= np.sqrt(self.variance_factor)
+        kernel_means, score_means, column_means = [], [], []
+        for mean in means:
+            value, noise, size = mean.value, mean.noise, mean.size
+            kernel_means.append(FeatureMean(value[:landmarks] @ axes, noise[:, :landmarks] @ axes, size))
+            score_means.append(FeatureMean(value[cosines], noise[:, cosines], size))
+            column_means.append(FeatureMean(value[first_column:], noise[:, first_column:], size))
+        return kernel_means, score_means, column_means
 
-    def _features(self, sample: int, at: slice) -> Floats:
-        """Return all features of the rows `at` of sample 0, 1 or 2 (P, U or T), shape (rows, features)."""
-        block = self.rows[sample][at]
-        cosines = np.mean([self.cosines[:, b[at]] for b in self.bins[sample]], axis=0).T
+    def _features(self, sample: int, positions: slice) -> Floats:
+        """Return all features of some rows of sample 0, 1 or 2 (P, U or T), shape (rows, features)."""
+        block = self.rows[sample][positions]
+        # the mean over repetitions of the cosines of the p-value
+        cosines = np.mean([self.cosines[:, bins[positions]] for bins in self.bins[sample]], axis=0).T
         kernel = _mean_kernel(self.prepare(block), self.kernel.landmarks)
         return np.concatenate([kernel, cosines, self.columns(block)], axis=1)

@@ -33,13 +33,13 @@ from priorshift.result_tables import align_columns, to_plain
 from priorshift.scores import mixture
 from priorshift.threads import one_blas_thread
 
-_ASSUMED_PRIORS = np.array([0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
+_ASSUMED_PRIORS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _LARGEST_SHIFT = 4.0  # standard deviations
 _SEARCH_ROWS = 400  # target rows that are shifted in the search for a root
 _STEPS = 12  # largest number of steps of a search
 _TOLERANCE = 0.02  # share of the wanted change at which the search ends
 _NAN = float("nan")
-_DERIVED = ("ratio_interval", "half_width", "to_turn", "to_doubt")  # fields of a conclusion that JSON leaves out
+_DERIVED = ("half_width", "to_turn", "to_doubt")  # fields of a conclusion that JSON leaves out
 Side = Literal["above", "below", "open"]
 
 
@@ -56,7 +56,6 @@ class Conclusion:
     high: float
     source_prior: float
     confidence: float
-    ratio_interval: tuple[float, float]  # of R, to compare with `critical`; its upper end can be infinite
     half_width: float  # half of the interval's width, as a difference of R
     to_turn: float | None  # change of R̂ that moves the estimate to `critical`; None where there is nothing to turn
     to_doubt: float | None  # change of R̂ that moves the interval to `critical`; None where the conclusion is open
@@ -70,21 +69,29 @@ class Conclusion:
 
 
 def conclude(inputs: DiagnosisInput) -> Conclusion:
-    """Conclude on which side of the threshold, or of the source prior, the target prior is."""
-    R, t, confidence, pi = inputs.ratio, inputs.threshold, inputs.confidence, inputs.fit.estimate.source_prior
+    """Conclude on which side of the threshold, or of the source prior, the target prior is.
+
+    A target prior of t is R = (1−t)/(1−π), that of π is R = 1, and a smaller R is a larger target prior.
+    """
+    R, threshold, pi = inputs.ratio, inputs.threshold, inputs.fit.estimate.source_prior
     value, low, high = inputs.target_prior(R, inputs.fit.curve)
-    negatives = max(1 - pi, 1e-12)
-    # a target prior of t is R = (1−t)/(1−π); without a threshold, that of π is R = 1
-    critical, ends = 1.0, inputs.fit.curve.quantiles(confidence)
-    if t is not None:
-        critical, ends = (1 - t) / negatives, ((1 - high) / negatives, (1 - low) / negatives)
+    if threshold is None:
+        critical, (ratio_low, ratio_high) = 1.0, inputs.fit.curve.quantiles(inputs.confidence)
+    else:
+        negatives = max(1 - pi, 1e-12)
+        critical, ratio_low, ratio_high = (1 - threshold) / negatives, (1 - high) / negatives, (1 - low) / negatives
     side: Side = "open"
-    if np.isfinite(R):  # a smaller R is a larger target prior
-        side = "above" if ends[1] < critical else "below" if ends[0] > critical else "open"
-    half_width = (high - low) / 2 / (1 - pi)
-    to_turn = critical - R if np.isfinite(R) and (t is not None or side != "open") else None
-    to_doubt = None if side == "open" else critical - (ends[1] if side == "above" else ends[0])
-    return Conclusion(t, side, R, critical, value, low, high, pi, confidence, ends, half_width, to_turn, to_doubt)
+    to_turn = to_doubt = None
+    if np.isfinite(R) and ratio_high < critical:
+        side, to_doubt = "above", critical - ratio_high
+    elif np.isfinite(R) and ratio_low > critical:
+        side, to_doubt = "below", critical - ratio_low
+    if np.isfinite(R) and (threshold is not None or side != "open"):
+        to_turn = critical - R
+    return Conclusion(
+        threshold=threshold, side=side, ratio=R, critical=critical, value=value, low=low, high=high, source_prior=pi,
+        confidence=inputs.confidence, half_width=(high - low) / 2 / (1 - pi), to_turn=to_turn, to_doubt=to_doubt,
+    )  # fmt: skip
 
 
 def check_threshold(threshold: float | None) -> None:
@@ -133,7 +140,7 @@ class Violation:
 
 @dataclass(frozen=True, eq=False)
 class ShiftedRows:
-    """The target with shifted rows, to see how a shift changes E_T h and R̂."""
+    """The target with shifted rows, to see how a shift changes the mean E_T h of the witness function, and R̂."""
 
     inputs: DiagnosisInput
     spread: Floats  # standard deviation of each scaled column in U; 0 where it is not used or a category's
@@ -141,7 +148,7 @@ class ShiftedRows:
 
     @classmethod
     def choose(cls, inputs: DiagnosisInput) -> ShiftedRows:
-        """Choose the target rows of a search, and compute the spread of the columns in U."""
+        """Choose the target rows that a search shifts, and compute the spread of the scaled columns in U."""
         source, target = inputs.source, inputs.fit.target
         rows = source.population[:: max(1, len(source.population) // FIT_ROWS)]
         spread = np.asarray(source.rows[rows].std(axis=0))
@@ -151,7 +158,8 @@ class ShiftedRows:
         order = np.argsort(inputs.fit.p_values.mean(axis=0), kind="stable")
         cumulative = np.cumsum(target.mass[order])
         count = min(len(target), _SEARCH_ROWS)
-        taken = order[np.minimum(np.searchsorted(cumulative, (np.arange(count) + 0.5) / count), len(order) - 1)]
+        positions = np.searchsorted(cumulative, (np.arange(count) + 0.5) / count)
+        taken = order[np.minimum(positions, len(order) - 1)]
         search_rows = replace(
             target, rows=replace(target.rows, index=taken), weights=None, groups=None, audit=None,
             observation=np.arange(count), of_source=target.of_source[taken], copies=np.ones(count, dtype=np.intp),
@@ -159,12 +167,17 @@ class ShiftedRows:
         return cls(inputs, spread, search_rows)
 
     def slopes(self, ratio: float) -> Floats:
-        """Return the change of E_T h_r, r = `ratio`, per standard deviation of shift in each column, by regression."""
+        """Return how much E_T h changes if an encoded column is shifted by a standard deviation, for each column.
+
+        h is the witness function of `ratio`. The slopes are those of its regression on the columns in the target's
+        rows, which for normal columns are the derivatives of E_T h (Stein 1981).
+        """
         target, fit = self.inputs.fit.target, self.inputs.fit
-        h = mean_over_repeats(fit.witness.function(np.array([ratio]), target.size)[:, 0], mixture.bins(fit.p_values))
+        h_by_bin = fit.witness.function(np.array([ratio]), target.size)[:, 0]
+        h = mean_over_repeats(h_by_bin, mixture.bins(fit.p_values))
         step = max(1, len(h) // FIT_ROWS)
-        scale = np.where(self.spread > 0, self.spread, 1.0)
-        X = np.clip(target.rows[np.arange(0, len(h), step)] / scale, -CLIP, CLIP)
+        spread = np.where(self.spread > 0, self.spread, 1.0)
+        X = np.clip(target.rows[np.arange(0, len(h), step)] / spread, -CLIP, CLIP)
         return regression(X, h[::step], target.mass[::step] / target.mass[::step].sum())
 
     def root(self, ratio: float, change: float, direction: Floats, slope: float) -> float:
@@ -174,16 +187,18 @@ class ShiftedRows:
         derivative of E_T h in s, from which the search starts. NaN where 4 standard deviations are not enough.
         """
         fit, witness, target = self.inputs.fit, self.inputs.fit.witness, self.inputs.fit.target
-        goal = max(ratio + change, 0.0)
-        h = witness.function(np.array([goal]), target.size)[:, 0]
-        D = float(mean_over_repeats(h, witness.population) @ witness.source.U.mass)  # E_U h
-        N = float(mean_over_repeats(h, mixture.bins(fit.p_values)) @ target.mass)  # E_T h
-        wanted = goal * D - N  # change of E_T h
-        if not (D > 0 and wanted != 0 and slope != 0):  # also where D is NaN
-            return _NAN if wanted else 0.0
+        r = max(ratio + change, 0.0)
+        h = witness.function(np.array([r]), target.size)[:, 0]  # shape (repeats, bins)
+        mean_U = float(mean_over_repeats(h, witness.population) @ witness.source.U.mass)  # E_U h
+        mean_T = float(mean_over_repeats(h, mixture.bins(fit.p_values)) @ target.mass)  # E_T h
+        wanted = r * mean_U - mean_T  # change of E_T h
+        if wanted == 0:
+            return 0.0
+        if not mean_U > 0 or slope == 0:  # also where the mean is NaN
+            return _NAN
 
         def mean_of_h(s: float) -> float:
-            """Return the mean of h over the rows of the search, shifted by s."""
+            """Return the mean of h over the rows of the search, shifted by s standard deviations."""
             bins = mixture.bins(witness.scored.target_p_values(self.moved(self.search_rows, s * direction)))
             return float(self.search_rows.mass @ mean_over_repeats(h, bins))
 
@@ -195,17 +210,18 @@ class ShiftedRows:
         return root
 
     def moved(self, target: Target, shift: Floats) -> Target:
-        """Return the target with all rows shifted by `shift`, in standard deviations of each column."""
-        rows = target.rows  # scaled values are (raw − shift)·factor
-        raw = shift * self.spread / np.where(rows.factor != 0, rows.factor, 1.0)
-        return replace(target, rows=replace(rows, shift=rows.shift - raw))
+        """Return a target with all rows shifted by `shift`, in standard deviations of each encoded column."""
+        rows = target.rows  # scaled values are (raw − rows.shift)·rows.factor
+        raw_shift = shift * self.spread / np.where(rows.factor != 0, rows.factor, 1.0)
+        return replace(target, rows=replace(rows, shift=rows.shift - raw_shift))
 
 
 def _find_root(missing: Callable[[float], float], start: float) -> float:
-    """Return a root of `missing`, a function that is 1 at 0, on the side of `start`; NaN where none is found.
+    """Return a shift s at which `missing` is 0, on the side of 0 where `start` is; NaN where none is found.
 
-    First `s` grows until the function is not positive, then regula falsi narrows the bracket from `inside`, where it is
-    positive, to `outside`, where it is negative.
+    `missing(s)` is the share of a wanted change that a shift by s leaves to be made, 1 at s = 0. First s grows until it
+    is not positive, then regula falsi narrows the bracket from `inside`, where it is positive, to `outside`, where it
+    is negative.
     """
     s = float(np.clip(start, -_LARGEST_SHIFT, _LARGEST_SHIFT))
     s = np.copysign(max(abs(s), 1e-6), s)
@@ -238,8 +254,11 @@ def _find_root(missing: Callable[[float], float], start: float) -> float:
 def violation(
     conclusion: Conclusion, shifted: ShiftedRows, subsample: Subsample | None, columns: Sequence[Column]
 ) -> Violation:
-    """Measure how large a violation of label shift changes a conclusion; `columns` are also shifted one at a time."""
-    length = _NAN if subsample is None or subsample.whole is None else subsample.whole.length
+    """Measure how large a violation of label shift changes a conclusion.
+
+    Kernel distances come from `subsample`, and are NaN without one. `columns` are also shifted one at a time.
+    """
+    length = _NAN if subsample is None or subsample.whole is None else subsample.whole.length  # ‖μ_U − μ_P‖
     class_distance, R = length / (1 - conclusion.source_prior), conclusion.ratio
     if not np.isfinite(R):
         return Violation(None, None, None, (), class_distance)
@@ -247,32 +266,32 @@ def violation(
     slopes = np.where(shifted.spread > 0, shifted.slopes(max(R, 0.0)), 0.0)
     steepest = float(np.linalg.norm(slopes))
     half_width = -conclusion.half_width if conclusion.critical < R else conclusion.half_width
+    changes = {"to_doubt": conclusion.to_doubt, "to_turn": conclusion.to_turn, "half_width": half_width}
     moves: dict[str, Move] = {}
-    changes = ("to_doubt", conclusion.to_doubt), ("to_turn", conclusion.to_turn), ("half_width", half_width)
-    for name, change in changes:
+    for name, change in changes.items():
         if change is None:
             continue
-        s = shifted.root(R, change, slopes / steepest, steepest) if steepest > 0 else _NAN
-        distance = reached = _NAN
-        if np.isfinite(s):
-            shift = s * slopes / steepest
-            distance = _NAN if subsample is None else subsample.moved_distance(shift * shifted.spread)
+        size = shifted.root(R, change, slopes / steepest, steepest) if steepest > 0 else _NAN
+        shift_distance = reached = _NAN
+        if np.isfinite(size):
+            shift = size * slopes / steepest
+            if subsample is not None:
+                shift_distance = subsample.moved_distance(shift * shifted.spread)
             if not moves:  # the first is the decisive one; check it with all rows
-                target = shifted.moved(shifted.inputs.fit.target, shift)
-                witness = shifted.inputs.fit.witness
+                target, witness = shifted.moved(shifted.inputs.fit.target, shift), shifted.inputs.fit.witness
                 reached = witness.test(witness.scored.target_p_values(target), target).ratio - R
-        moves[name] = Move(change, abs(change) * length, abs(s), distance, reached)
-    decisive, column_moves = next(iter(moves.values())), []
+        moves[name] = Move(change, abs(change) * length, abs(size), shift_distance, reached)
+    found = Violation(moves.get("to_turn"), moves.get("to_doubt"), moves["half_width"], (), class_distance)
+    decisive_change, column_moves = (found.decisive or moves["half_width"]).ratio, []
     for column in columns:
-        encoded = column.numbers[shifted.spread[column.numbers] > 0]
+        encoded = column.encoded[shifted.spread[column.encoded] > 0]
         if len(encoded) == 1:  # a column that was encoded by several has no single shift
-            unit = np.zeros_like(slopes)
-            unit[encoded] = 1.0
-            deviations = shifted.root(R, decisive.ratio, unit, float(slopes[encoded[0]]))
+            direction = np.zeros_like(slopes)
+            direction[encoded] = 1.0
+            deviations = shifted.root(R, decisive_change, direction, float(slopes[encoded[0]]))
             column_moves.append(ColumnMove(column.name, deviations))
-    column_moves.sort(key=lambda c: abs(c.deviations) if np.isfinite(c.deviations) else np.inf)
-    to_turn, to_doubt = moves.get("to_turn"), moves.get("to_doubt")
-    return Violation(to_turn, to_doubt, moves["half_width"], tuple(column_moves), class_distance)
+    column_moves.sort(key=lambda move: abs(move.deviations) if np.isfinite(move.deviations) else np.inf)
+    return replace(found, columns=tuple(column_moves))
 
 
 @dataclass(frozen=True)
@@ -304,7 +323,7 @@ class Sensitivity(TextReport):
     @property
     def variants(self) -> tuple[Variant, ...]:
         """All estimates with one thing changed, without the references that they are compared with."""
-        return tuple(v for kind in (self.bandwidths, self.scores, self.rows, self.columns) for v in kind[1:])
+        return (*self.bandwidths[1:], *self.scores[1:], *self.rows[1:], *self.columns[1:])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values for JSON."""
@@ -338,7 +357,7 @@ class Sensitivity(TextReport):
     def table(self) -> str:
         """Return a table of all variants as text; each kind starts with the reference that it is compared with."""
         rows = []
-        for variant in (v for kind in (self.scores, self.rows, self.bandwidths, self.columns) for v in kind):
+        for variant in (*self.scores, *self.rows, *self.bandwidths, *self.columns):
             cells = "none", "", ""
             if np.isfinite(variant.value):
                 error = f" ± {variant.error:.3f}" if np.isfinite(variant.error) else ""
@@ -373,10 +392,11 @@ def _violation_lines(violation: Violation) -> list[str]:
 
 def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
     """Measure how an estimate depends on the source prior, on choices, rows and columns, and on label shift."""
-    conclusion, curve, R, t = conclude(inputs), inputs.fit.curve, inputs.ratio, inputs.threshold
+    conclusion, curve, R, threshold = conclude(inputs), inputs.fit.curve, inputs.ratio, inputs.threshold
     reasons, assumed, turning_prior, sure_priors, subsample = [], [], None, None, None
     columns: tuple[Column, ...] = ()
-    variants: tuple[tuple[Variant, ...], tuple[Variant, ...]] = (), ()
+    bandwidth_variants: tuple[Variant, ...] = ()
+    column_variants: tuple[Variant, ...] = ()
     with one_blas_thread():
         try:
             subsample = Subsample.draw(inputs)
@@ -385,28 +405,23 @@ def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
         shifted = ShiftedRows.choose(inputs)
         if np.isfinite(R):
             columns = leading_columns(inputs.source, shifted.slopes(max(R, 0.0)))
-            for pi in map(float, np.unique(np.append(_ASSUMED_PRIORS, conclusion.source_prior))):
+            for pi in np.unique([*_ASSUMED_PRIORS, conclusion.source_prior]).tolist():
                 assumed.append(AssumedPrior(pi, curve.mean(pi), *curve.interval(pi, inputs.confidence)))
-            if t is not None:  # π = 1 − (1−t)/R at R̂, and at the ends of the interval of R, as far as it is in [0, 1]
-                ratios = R, *curve.quantiles(inputs.confidence)
-                prior, *ends = (float(1 - (1 - t) / r) if r > 0 else -np.inf for r in ratios)
-                turning_prior = prior if 0 <= prior <= 1 else None
-                low, high = max(min(ends), 0.0), min(max(ends), 1.0)
-                sure_priors = (low, high) if low < high else None
         else:
             reasons.append("There is no estimate of the ratio of negatives, so nothing could be left out or shifted.")
+        if np.isfinite(R) and threshold is not None:
+            # π′ is the threshold t at π = 1 − (1−t)/R, for R̂ and for the ends of the interval of R
+            ratios = [R, *curve.quantiles(inputs.confidence)]
+            prior, *ends = [float(1 - (1 - threshold) / r) if r > 0 else -np.inf for r in ratios]
+            turning_prior = prior if 0 <= prior <= 1 else None
+            low, high = max(min(ends), 0.0), min(max(ends), 1.0)
+            sure_priors = (low, high) if low < high else None
         if subsample is not None:
-            variants = projection_variants(inputs, subsample, columns)
-        return Sensitivity(
-            conclusion=conclusion,
-            source_priors=tuple(assumed),
-            turning_prior=turning_prior,
-            sure_priors=sure_priors,
-            bandwidths=variants[0],
-            scores=score_variants(inputs),
-            rows=row_variants(inputs),
-            columns=variants[1],
-            violation=violation(conclusion, shifted, subsample, columns),
-            kernel_rows=tuple(map(len, subsample.samples)) if subsample is not None else (0, 0, 0),
-            reasons=tuple(reasons),
-        )
+            bandwidth_variants, column_variants = projection_variants(inputs, subsample, columns)
+        scores, rows = score_variants(inputs), row_variants(inputs)
+        violated = violation(conclusion, shifted, subsample, columns)
+    return Sensitivity(
+        conclusion=conclusion, source_priors=tuple(assumed), turning_prior=turning_prior, sure_priors=sure_priors,
+        bandwidths=bandwidth_variants, scores=scores, rows=rows, columns=column_variants, violation=violated,
+        kernel_rows=tuple(map(len, subsample.samples)) if subsample is not None else (0, 0, 0), reasons=tuple(reasons),
+    )  # fmt: skip

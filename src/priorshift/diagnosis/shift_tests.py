@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtr
+from scipy.stats import rankdata
 
 from priorshift.arrays import Floats
 from priorshift.diagnosis.columns import ColumnShift, column_shifts, mean_over_repeats
@@ -85,20 +86,22 @@ class ShiftTest(TextReport):
 
 
 def shift_test(inputs: DiagnosisInput) -> ShiftTest:
-    """Test R = 1 with the witness h that is best at R = 1: under the hypothesis, E_T h = E_U h."""
+    """Test R = 1 with the witness function h that is best at R = 1: under the hypothesis, E_T h = E_U h."""
     fit = inputs.fit
-    h = fit.witness.function(np.ones(1), fit.target.size)[:, 0]
+    h = fit.witness.function(np.ones(1), fit.target.size)[:, 0]  # shape (repeats, bins)
     _, sample_U, sample_T = weighted_samples(fit.witness.source, fit.target)
     T = _MeanOfH.measure(sample_T, mean_over_repeats(h, mixture.bins(fit.p_values)))
     U = _MeanOfH.measure(sample_U, mean_over_repeats(h, fit.witness.population))
-    parts, freedom = _variances(T, U, 1 + fit.witness.noise_share(h) / 2)
-    # observations have the same numbers in both samples: those in both contribute to the covariance of the means,
-    # which is scaled as the variances are
-    common, scale = min(len(T.terms), len(U.terms)), 1.0
-    for part, mean in zip(parts, (T, U), strict=True):
-        scale *= np.sqrt(part / mean.square_sum) if mean.square_sum > 0 else 0.0
+    variances, freedom = _variances(T, U, 1 + fit.witness.noise_share(h) / 2)
+    # Observations have the same numbers in both samples. Those in both contribute to the covariance of the means, which
+    # is scaled as the variances are, from sums of squared terms.
+    scale = 1.0
+    for variance, mean in zip(variances, (T, U), strict=True):
+        scale *= np.sqrt(variance / mean.square_sum) if mean.square_sum > 0 else 0.0
+    common = min(len(T.terms), len(U.terms))
     covariance = float(T.terms[:common] @ U.terms[:common]) * scale
-    variance = max(sum(parts) - 2 * covariance, _LEAST_VARIANCE * sum(parts), 1e-300)
+    total = sum(variances)
+    variance = max(total - 2 * covariance, _LEAST_VARIANCE * total, 1e-300)
     statistic, freedom = float((T.value - U.value) / np.sqrt(variance)), max(float(freedom), 1.0)
     p_value = min(1.0, 2 * float(stdtr(freedom, -abs(statistic))))
     low, high = fit.curve.quantiles(inputs.confidence) if fit.curve.is_known else (0.0, float("inf"))
@@ -107,10 +110,10 @@ def shift_test(inputs: DiagnosisInput) -> ShiftTest:
 
 
 class _MeanOfH(NamedTuple):
-    """The mean of h over a sample, and quantities that its variance is computed from."""
+    """The mean of a function h over the rows of a sample, and quantities that its variance is computed from."""
 
     value: float
-    terms: Floats  # contribution of each observation to the error of the mean
+    terms: Floats  # contribution Σ mass·(h − mean) of each observation to the error of the mean, by its number
     square_sum: float  # of the terms
     correction: float  # Bessel's factor of the variance
     observations: float  # effective number
@@ -121,32 +124,34 @@ class _MeanOfH(NamedTuple):
 
     @classmethod
     def measure(cls, sample: WeightedSample, h: Floats) -> _MeanOfH:
-        """Compute the mean and its variance's parts from `h`, the values at the rows of a sample."""
-        mean, observations = float(sample.mass @ h), sample.size
-        terms = np.asarray(np.bincount(sample.observation, sample.mass * (h - mean)), dtype=np.float64)
+        """Compute the mean, and what its variance is computed from, of the values `h` at the rows of a sample."""
+        mass, observations = sample.mass, sample.size
+        mean = float(mass @ h)
+        terms = np.asarray(np.bincount(sample.observation, mass * (h - mean)), dtype=np.float64)
         square_sum, correction = float(terms @ terms), observations / (observations - 1)
-        spread, squares = float(sample.mass @ (h - mean) ** 2), float(sample.mass @ sample.mass)
+        spread, mass_squares = float(mass @ (h - mean) ** 2), float(mass @ mass)
         is_grouped = len(np.unique(sample.observation)) < len(h)
-        effect = correction * square_sum / (spread * squares) if is_grouped and spread * squares > 0 else 1.0
-        return cls(mean, terms, square_sum, correction, observations, spread, squares, is_grouped, effect)
+        row_variance = spread * mass_squares  # of the mean, if rows were independent
+        design_effect = correction * square_sum / row_variance if is_grouped and row_variance > 0 else 1.0
+        return cls(mean, terms, square_sum, correction, observations, spread, mass_squares, is_grouped, design_effect)
 
 
 def _variances(T: _MeanOfH, U: _MeanOfH, noise_factor: float) -> tuple[tuple[float, float], float]:
-    """Return the variances of both means, and the degrees of freedom of their difference.
+    """Return the variances of the means of h in T and in U, and the degrees of freedom of their difference.
 
     `noise_factor` enlarges the variance of U, since its rows influence each other's scores.
     """
-    if T.observations >= _POOL_BELOW:  # each from its own rows, with Satterthwaite's degrees of freedom
-        parts = T.square_sum * T.correction, U.square_sum * U.correction * noise_factor
-        inverse_freedom = sum(part**2 / (mean.observations - 1) for part, mean in zip(parts, (T, U), strict=True))
-        return parts, sum(parts) ** 2 / max(inverse_freedom, 1e-300)
+    if T.observations >= _POOL_BELOW:  # each from its own rows (Welch), with Satterthwaite's degrees of freedom
+        var_T, var_U = T.square_sum * T.correction, U.square_sum * U.correction * noise_factor
+        inverse_freedom = var_T**2 / (T.observations - 1) + var_U**2 / (U.observations - 1)
+        return (var_T, var_U), (var_T + var_U) ** 2 / max(inverse_freedom, 1e-300)
     # A small target may by chance have no row of a rare class, and its own variance would be too small.
     # So the variance of rows is pooled over both samples, with their effective numbers of rows.
-    rows = 1 / T.mass_squares, 1 / U.mass_squares
-    spread = (rows[0] * T.spread + rows[1] * U.spread) / max(sum(rows) - 2, 1.0)
-    effect = max(T.design_effect, U.design_effect) if T.is_grouped else T.design_effect
-    parts = spread * T.mass_squares * effect, spread * U.mass_squares * U.design_effect * noise_factor
-    return parts, T.observations + U.observations - 2
+    rows_T, rows_U = 1 / T.mass_squares, 1 / U.mass_squares
+    spread = (rows_T * T.spread + rows_U * U.spread) / max(rows_T + rows_U - 2, 1.0)
+    effect_T = max(T.design_effect, U.design_effect) if T.is_grouped else T.design_effect
+    var_T, var_U = spread * T.mass_squares * effect_T, spread * U.mass_squares * U.design_effect * noise_factor
+    return (var_T, var_U), T.observations + U.observations - 2
 
 
 @dataclass(frozen=True)
@@ -204,22 +209,27 @@ class LabelShiftTest(TextReport):
 
 def numbered(rows: Sequence[int]) -> str:
     """Name rows of the target, given from 0 on, by their numbers in a file, from 1 on."""
-    *others, last = (str(row + 1) for row in rows)
-    names = f"rows {', '.join(others)} and {last}" if others else f"row {last}"
+    numbers = [str(row + 1) for row in rows]
+    names = f"rows {', '.join(numbers[:-1])} and {numbers[-1]}" if len(numbers) > 1 else f"row {numbers[0]}"
     return f"{names} of the target (counting from 1, without the header)"
 
 
 def label_shift_test(
     inputs: DiagnosisInput, *, resamples: int = RESAMPLES, retest_below: float = 0.0, retest_resamples: int = 0
 ) -> LabelShiftTest:
-    """Test label shift; a p-value of at most `retest_below` is computed again with `retest_resamples`, if more."""
+    """Test label shift of the target, unless P, U or T has too few observations.
+
+    A p-value of at most `retest_below` is computed again with `retest_resamples`, if these are more than `resamples`.
+    """
     samples = weighted_samples(inputs.source, inputs.fit.target)
     for name, sample in zip(("positive", "unlabelled", "target"), samples, strict=True):
         if sample.size < _LEAST_OBSERVATIONS - 1e-9:  # the size may have a rounding error
             size, needed = f"{sample.size:.1f} observations", f"at least {_LEAST_OBSERVATIONS:.0f} are needed"
             reason = f"the effective size of the {name} sample is {size}, but {needed}."
-            untested, nan = ResidualTest(), _NAN
-            return LabelShiftTest(nan, nan, untested, untested, nan, nan, nan, (), (), resamples, reason)
+            return LabelShiftTest(
+                statistic=_NAN, p_value=_NAN, kernel=ResidualTest(), score=ResidualTest(), violation=_NAN,
+                violation_squared=_NAN, separation=_NAN, columns=(), rows=(), resamples=resamples, reason=reason,
+            )  # fmt: skip
     with one_blas_thread():
         features = ResidualFeatures.fit(inputs)
         test = _test_residuals(inputs, features, samples, resamples)
@@ -232,12 +242,12 @@ def _test_residuals(
     inputs: DiagnosisInput, features: ResidualFeatures, samples: Samples, resamples: int
 ) -> LabelShiftTest:
     """Test label shift by the residuals of kernel and score, and each column, all in the same resamples."""
-    kernel_means, score_means, column_means = features.resample(samples, random_signs(samples, resamples, inputs.rng))
-    kernel = Residual.fit(*kernel_means)
+    signs = random_signs(samples, resamples, inputs.rng)
+    kernel_means, score_means, column_means = features.resample(samples, signs)
+    kernel = Residual.fit(kernel_means)
     ratio = inputs.fit.test.ratio
     ratio = min(max(ratio, 0.0), _LARGEST_RATIO) if np.isfinite(ratio) else 1.0
-    scale = inverse_noise(score_means, ratio)  # so that all cosines count the same
-    score = Residual.fit(*(mean.select(slice(None), scale) for mean in score_means))
+    score = Residual.fit(score_means, inverse_noise(score_means, ratio))  # scaled so that all cosines count the same
     columns = column_shifts(column_means, features.columns, inputs.source.table)
     tests, p_values = [], []
     for residual in (kernel, score):
@@ -247,41 +257,34 @@ def _test_residuals(
             continue
         p_values.append(rank_p_values(np.concatenate([[residual.statistic], null])))
         tests.append(ResidualTest(residual.statistic, float(p_values[-1][0]), residual.ratio))
-    smaller, p_value, reason = _NAN, _NAN, "the rows of the samples do not vary, so there is nothing to compare."
+    statistic, p_value, reason = _NAN, _NAN, "the rows of the samples do not vary, so there is nothing to compare."
     if p_values:
         # the smaller p-value of the two tests, in the data (first) and in each resample; its rank is the p-value
-        smallest = np.min(p_values, axis=0)
-        smaller, p_value, reason = float(smallest[0]), float((smallest <= smallest[0]).mean()), ""
+        smaller = np.min(p_values, axis=0)
+        statistic, p_value, reason = float(smaller[0]), float((smaller <= smaller[0]).mean()), ""
     # squared distances of T from the line P–U, and of U from P, less what noise contributes on average
     M, N = Gram.from_vectors(kernel.b, kernel.a), kernel.noise
     signal = Gram(M.bb - N.bb, M.ab - N.ab, M.aa - N.aa)
     nearest = np.clip(signal.ab / signal.aa, 0.0, _LARGEST_RATIO) if signal.aa > 0 else 0.0
     squared = float(signal.residual_square(nearest))
     return LabelShiftTest(
-        statistic=smaller,
-        p_value=p_value,
-        kernel=tests[0],
-        score=tests[1],
-        violation=float(np.sqrt(max(squared, 0.0))),
-        violation_squared=squared,
-        separation=float(np.sqrt(max(float(kernel.a @ kernel.a - N.aa), 0.0))),
-        columns=columns,
-        rows=_rows_in_excess(features, kernel, samples[2].mass),
-        resamples=resamples,
-        reason=reason,
-    )
+        statistic=statistic, p_value=p_value, kernel=tests[0], score=tests[1],
+        violation=float(np.sqrt(max(squared, 0.0))), violation_squared=squared,
+        separation=float(np.sqrt(max(float(kernel.a @ kernel.a - N.aa), 0.0))), columns=columns,
+        rows=_rows_in_excess(features, kernel, samples[2].mass), resamples=resamples, reason=reason,
+    )  # fmt: skip
 
 
 def rank_p_values(statistics: Floats) -> Floats:
     """Return the p-value of each statistic: the share of all, itself included, that are at least as large."""
-    ranked = np.sort(statistics)
-    return np.asarray((len(ranked) - np.searchsorted(ranked, statistics, side="left")) / len(ranked))
+    return np.asarray(rankdata(-statistics, method="max") / len(statistics))
 
 
 def _rows_in_excess(features: ResidualFeatures, kernel: Residual, mass: Floats) -> tuple[int, ...]:
-    """Return at most ten rows of the target where it exceeds most what label shift explains.
+    """Return the numbers of at most ten rows of the target where it exceeds most what label shift explains.
 
-    The excess at a row is ⟨φ, e⟩ with the residual e, less the row's own contribution, mass·‖φ‖².
+    The excess at a row with kernel coordinates φ is ⟨φ, e⟩ with the residual e = b − R̂·a, less the row's own
+    contribution to it, mass·‖φ‖²; `mass` is that of the target's rows.
     """
     e, rows = kernel.b - kernel.ratio * kernel.a, features.rows[2]
     excess = np.empty(len(rows))

@@ -42,8 +42,6 @@ _MOST_ROWS, _LEAST_ROWS = 1000, 300  # bounds on the rows of a subsample: a proj
 _MANY_COLUMNS = 20  # beyond which a subsample has fewer rows, so that it does not take longer
 _DISTANCE_ROWS = 500  # target rows from which a kernel distance is computed
 _NO_SEPARATION = 1e-12  # relative to the Gram matrix: a separation below this is rounding error
-
-
 _NAN = float("nan")
 
 
@@ -52,11 +50,11 @@ class Variant:
     """An estimate of the target prior with one thing changed."""
 
     name: str  # what was changed
-    ratio: float  # R̂; NaN where there is no estimate, then with the interval [0, 1]
-    value: float  # π̂′
-    low: float
-    high: float
-    moved: float = 0.0  # π̂′ minus that of the reference, the first variant of its kind
+    ratio: float = _NAN  # R̂; NaN where there is no estimate, then with the interval [0, 1]
+    value: float = _NAN  # π̂′
+    low: float = 0.0
+    high: float = 1.0
+    moved: float = _NAN  # π̂′ minus that of the reference, the first variant of its kind
     error: float = _NAN  # standard error of `moved`; NaN where the difference is not due to chance
 
     @property
@@ -70,16 +68,17 @@ def _variant(
     inputs: DiagnosisInput,
     name: str,
     ratio: float,
-    curve: ConfidenceCurve | None,
+    curve: ConfidenceCurve,
     reference: Variant | None = None,
     influence: Floats | None = None,
 ) -> Variant:
-    """Return a variant compared with `reference`; without a curve, one that has no estimate.
+    """Return the variant with the estimate `ratio` of R and its curve, compared with `reference` if there is one.
 
-    `influence` is the influence of each observation on the difference of the two R̂; its squares add up to the variance.
+    `influence` is the influence of each observation on the difference of the two R̂, whose squares add up to the
+    variance of the difference; None where the difference is not due to chance.
     """
-    if curve is None or not (reference is None or np.isfinite(ratio)):
-        return Variant(name, _NAN, _NAN, 0.0, 1.0, _NAN)
+    if reference is not None and not np.isfinite(ratio):
+        return Variant(name)
     value, low, high = inputs.target_prior(ratio, curve)
     difference = 0.0 if reference is None else value - reference.value
     negatives = 1 - inputs.fit.estimate.source_prior  # π̂′ = 1 − (1−π)R̂
@@ -112,7 +111,6 @@ class Subsample:
         columns = max(int(np.count_nonzero(source.scaling.factor)), 1)  # unused columns have factor 0
         max_rows = max(int(_MOST_ROWS * min(1.0, (_MANY_COLUMNS / columns) ** 0.5)), _LEAST_ROWS)
         whole = SourceEmbedding.from_source(source, Gaussian(1.0))  # only its samples are used
-
         samples = []
         for sample in (whole.positive, whole.unlabeled, whole.sample(inputs.fit.target)):
             if len(sample) <= max_rows:
@@ -169,26 +167,30 @@ class Subsample:
 def projection_variants(
     inputs: DiagnosisInput, subsample: Subsample, columns: Sequence[Column]
 ) -> tuple[tuple[Variant, ...], tuple[Variant, ...]]:
-    """Return estimates by projection with each bandwidth, and without each column; the default comes first in both."""
-    whole = subsample.whole
+    """Return estimates by projection with other bandwidths, and without each of `columns`.
+
+    Both start with the reference: the default bandwidth, and all columns. There are none where P cannot be separated
+    from U, and no columns are left out if there is only one.
+    """
+    whole, default = subsample.whole, "the default bandwidth"
     if whole is None:
-        return (_variant(inputs, "the default bandwidth", _NAN, None),), ()
-    bandwidths = [(f"{words} the default bandwidth", subsample.project(factor)) for factor, words in _FACTORS.items()]
-    columns_left_out = [
-        (f"without {column.name}", subsample.project(left_out=column.numbers))
-        for column in (columns if subsample.features > 1 else ())
-    ]
-    kinds = []
-    for reference_name, projections in (("the default bandwidth", bandwidths), ("all columns", columns_left_out)):
-        variants = [_variant(inputs, reference_name, whole.ratio, whole.curve)]
+        return (Variant(default),), ()
+    kinds = [(default, [(f"{words} {default}", subsample.project(factor)) for factor, words in _FACTORS.items()])]
+    if subsample.features > 1:
+        without = [(f"without {column.name}", subsample.project(left_out=column.encoded)) for column in columns]
+        kinds.append(("all columns", without))
+    variants: list[tuple[Variant, ...]] = []
+    for reference_name, projections in kinds:
+        reference = _variant(inputs, reference_name, whole.ratio, whole.curve)
+        kind = [reference]
         for name, changed in projections:
             if changed is None:
-                variants.append(_variant(inputs, name, _NAN, None))
+                kind.append(Variant(name))
             else:
                 influence = changed.influence - whole.influence
-                variants.append(_variant(inputs, name, changed.ratio, changed.curve, variants[0], influence))
-        kinds.append(tuple(variants))
-    return kinds[0], kinds[1] if subsample.features > 1 else ()
+                kind.append(_variant(inputs, name, changed.ratio, changed.curve, reference, influence))
+        variants.append(tuple(kind))
+    return variants[0], variants[1] if len(variants) > 1 else ()
 
 
 def score_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
@@ -203,8 +205,7 @@ def score_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
     witness = Witness.from_scores(scored, source.without_rows(), *scored.mixture)
     linear_p_values = scored.target_p_values(target)
     test, influence = witness.test(linear_p_values, target), None
-    if np.isfinite(test.ratio):
-        # of each observation on the difference of the two R̂
+    if np.isfinite(test.ratio):  # influence of each observation on the difference of the two R̂
         linear = witness.influence(test.ratio, linear_p_values, target)
         fitted = fit.witness.influence(inputs.ratio, fit.p_values, target)
         by_observation = np.bincount(target.observation, linear.target - fitted.target)
@@ -214,7 +215,10 @@ def score_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
 
 
 def row_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
-    """Return the estimate itself, and without the most influential observation, and 1% of them, of P, U and T each."""
+    """Return the estimate itself, and those without the most influential observations of P, of U and of T.
+
+    Of each sample a single observation is left out, and then 1% of them, as far as enough remain.
+    """
     fit, target, source = inputs.fit, inputs.fit.target, inputs.fit.witness.source
     reference = _variant(inputs, "all rows", inputs.ratio, fit.curve)
     if not np.isfinite(inputs.ratio):
@@ -231,8 +235,8 @@ def row_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
     )
     nothing = np.empty(0, dtype=np.intp)
     variants = [reference]
-    for sample, numbers, influence in samples:
-        order = numbers[np.argsort(-np.abs(influence[numbers]), kind="stable")]
+    for sample, observations, influence in samples:
+        order = observations[np.argsort(-np.abs(influence[observations]), kind="stable")]
         for count in sorted({1, ceil(_LEFT_OUT_SHARE * len(order))}):
             if len(order) - count < _LEAST_OBSERVATIONS:
                 continue
@@ -240,10 +244,10 @@ def row_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
             test = retest_without(inputs, *left_out)
             name = f"without the {count} most influential {sample} rows" if count > 1 else f"without one {sample} row"
             if test is None:
-                variants.append(_variant(inputs, name, _NAN, None))
-                continue
-            curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
-            variants.append(_variant(inputs, name, test.ratio, curve, reference))
+                variants.append(Variant(name))
+            else:
+                curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
+                variants.append(_variant(inputs, name, test.ratio, curve, reference))
     return tuple(variants)
 
 
@@ -260,47 +264,43 @@ def retest_without(inputs: DiagnosisInput, left_out: Index, target_left_out: Ind
     stay_T = ~(np.isin(target.observation, target_left_out) | np.isin(target.of_source, left_out))
     stay_P, stay_U = stay[source.positive], stay[source.population]
     rows_P, rows_U = source.positive[stay_P], source.population[stay_U]
-    remaining = source.observation[rows_P], source.observation[rows_U], target.observation[stay_T]
-    if any(len(np.unique(observations)) < _LEAST_OBSERVATIONS for observations in remaining):
+    observations = source.observation[rows_P], source.observation[rows_U], target.observation[stay_T]
+    if any(len(np.unique(numbers)) < _LEAST_OBSERVATIONS for numbers in observations):
         return None
     # The remaining source, whose rows and observations are numbered anew; its table is not used, so it stays.
-    new_row, new_in_P, new_in_U = (np.cumsum(mask) - 1 for mask in (stay, stay_P, stay_U))
-    shared = source.shared[stay_P[source.shared[:, 0]] & stay_U[source.shared[:, 1]]]
-    old_numbers, observation = np.unique(source.observation[stay], return_inverse=True)
-    less_source = replace(
-        source,
-        labeled=source.labeled[stay],
-        positive=new_row[rows_P],
-        population=new_row[rows_U],
+    new_row, new_in_P, new_in_U = np.cumsum(stay) - 1, np.cumsum(stay_P) - 1, np.cumsum(stay_U) - 1
+    shared = source.shared[stay_P[source.shared[:, 0]] & stay_U[source.shared[:, 1]]]  # pairs of positions in P and U
+    old_numbers, new_observation = np.unique(source.observation[stay], return_inverse=True)
+    remaining_source = replace(
+        source, labeled=source.labeled[stay], positive=new_row[rows_P], population=new_row[rows_U],
         shared=np.stack([new_in_P[shared[:, 0]], new_in_U[shared[:, 1]]], axis=1),
         weights=None if source.weights is None else source.weights[stay],
         groups=None if source.groups is None else source.groups[stay],
-        observation=observation.reshape(-1),
-        copies=source.copies[stay],
-    )
+        observation=new_observation, copies=source.copies[stay],
+    )  # fmt: skip
     # `of_source` is -1 for rows that are not in the source: that index takes the last entry, which is -1
     new_number = np.full(int(source.observation.max()) + 2, -1)
     new_number[old_numbers] = np.arange(len(old_numbers))
-    less_target = replace(
-        target,
-        rows=replace(target.rows, index=np.flatnonzero(stay_T)),
+    remaining_target = replace(
+        target, rows=replace(target.rows, index=np.flatnonzero(stay_T)),
         weights=None if target.weights is None else target.weights[stay_T],
-        observation=np.unique(target.observation[stay_T], return_inverse=True)[1].reshape(-1),
-        of_source=new_number[target.of_source[stay_T]],
-        copies=target.copies[stay_T],
         groups=None if target.groups is None else target.groups[stay_T],
-        audit=None,
-    )
+        observation=np.unique(target.observation[stay_T], return_inverse=True)[1],
+        of_source=new_number[target.of_source[stay_T]], copies=target.copies[stay_T], audit=None,
+    )  # fmt: skip
     # Ranks among the remaining positives, by the old p-values, which order rows as their scores do.
-    m, n = less_source.P.size, less_source.U.size
-    mass = None if scored.positive_mass is None else less_source.P.mass
-    old_P = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
-    p_U = np.stack([p_values(p[stay_P], u[stay_U], mass, m) for p, u in zip(old_P, scored.p_values, strict=True)])
-    p_T = np.stack([p_values(p[stay_P], t[stay_T], mass, m) for p, t in zip(old_P, inputs.fit.p_values, strict=True)])
-    repetitions = tuple(
-        replace(r, positive=r.positive[stay_P], population=r.population[stay_U]) for r in scored.repetitions
-    )
-    counts = np.stack([mixture.histogram(p, n * less_source.U.mass) for p in p_U])
-    sizes = less_source.sizes
-    rescored = ScoredSource(scored.prepare, repetitions, p_U, counts, sizes, scored.seed, mass, m, scored.spread)
-    return Witness.from_scores(rescored, less_source, *scored.mixture).test(p_T, less_target)
+    m, n = remaining_source.P.size, remaining_source.U.size
+    mass = None if scored.positive_mass is None else remaining_source.P.mass
+    new_U, new_T, repetitions = [], [], []
+    for k, repetition in enumerate(scored.repetitions):
+        old_P = scored.ranks(repetition.positive, repetition.positive)[stay_P]
+        new_U.append(p_values(old_P, scored.p_values[k][stay_U], mass, m))
+        new_T.append(p_values(old_P, inputs.fit.p_values[k][stay_T], mass, m))
+        scores_P, scores_U = repetition.positive[stay_P], repetition.population[stay_U]
+        repetitions.append(replace(repetition, positive=scores_P, population=scores_U))
+    rescored = replace(
+        scored, repetitions=tuple(repetitions), p_values=np.stack(new_U),
+        counts=np.stack([mixture.histogram(p, n * remaining_source.U.mass) for p in new_U]),
+        sizes=remaining_source.sizes, positive_mass=mass, positive_size=m,
+    )  # fmt: skip
+    return Witness.from_scores(rescored, remaining_source, *scored.mixture).test(np.stack(new_T), remaining_target)

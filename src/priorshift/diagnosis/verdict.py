@@ -82,21 +82,22 @@ def judge(
     """Judge whether an estimate may be published.
 
     `warnings` are those of tables and fits; `p_value` is that of label shift, adjusted for the number of `targets`.
+    Default: the one of the label-shift test, for a single target.
     """
     estimate, identification, label_shift = parts.estimate, parts.identification, parts.label_shift_test
     p = label_shift.p_value if p_value is None else p_value
+    forbidding = [message for category, message in warnings if issubclass(category, _FORBIDDING_WARNINGS)]
     cautions = [message for category, message in warnings if not issubclass(category, _FORBIDDING_WARNINGS)]
-    against = [
-        *_not_credible(estimate, identification),
-        *(message for category, message in warnings if issubclass(category, _FORBIDDING_WARNINGS)),
-    ]
-    doubts: list[str] = []
+    against, doubts = [*_not_credible(estimate, identification), *forbidding], []
     if np.isnan(p):
         doubts.append(f"Label shift could not be tested: {label_shift.reason}")
     elif p <= DOUBTED:
         adjusted = format_p(p) + (f", adjusted for {targets} targets" if targets > 1 else "")
-        violated, matters = _violated_label_shift(label_shift, parts.sensitivity, adjusted)
-        (against if matters and p <= REFUTED else doubts).append(violated)
+        reason, matters = _violated_label_shift(label_shift, parts.sensitivity, adjusted)
+        if matters and p <= REFUTED:
+            against.append(reason)
+        else:
+            doubts.append(reason)
     elif label_shift.clearly_moved_columns:
         names = _quote_names([column.name for column in label_shift.clearly_moved_columns])
         doubts.append(f"{names} moved more than a change in prevalence explains, though all columns together did not.")
@@ -105,13 +106,18 @@ def judge(
         if interval and interval.width > EMPTY_WIDTH:
             against.append(f"The interval, {interval.low:.2f} to {interval.high:.2f}, contains nearly every prior.")
         doubts += _doubts(estimate, identification, parts.sensitivity)
-    answer: Answer = "no" if against else "with care" if doubts or cautions else "yes"
+    answer: Answer = "yes"
+    if against:
+        answer = "no"
+    elif doubts or cautions:
+        answer = "with care"
     move, note = parts.sensitivity.violation.half_width, ""
     if answer == "yes" and move is not None and np.isfinite(move.shift):
         shift = f"a shift of the target's rows by {move.shift:.2g} standard deviations towards the positives, or away"
         consequence = f"{shift} from them, would move the estimate by half its interval"
         note = f"A drift that imitates a change in prevalence cannot be detected: {consequence}."
-    return Verdict(answer, tuple(dict.fromkeys((*against, *doubts, *cautions))), note)
+    reasons = dict.fromkeys((*against, *doubts, *cautions))  # without repetitions
+    return Verdict(answer, tuple(reasons), note)
 
 
 def _not_credible(estimate: PriorEstimate, identification: Identification) -> Iterator[str]:
@@ -163,9 +169,9 @@ def _doubts(estimate: PriorEstimate, identification: Identification, sensitivity
 
 
 def _violated_label_shift(test: LabelShiftTest, sensitivity: Sensitivity, p_text: str) -> tuple[str, bool]:
-    """Describe a violation of label shift, and return whether it could move the estimate by half its interval.
+    """Return a sentence on a detected violation of label shift, and whether it could move π̂′ by half its interval.
 
-    A violation of size ‖e‖ moves R̂ at most by ‖e‖/‖μ_U − μ_P‖, and π̂′ by 1−π times that.
+    A violation of size ‖e‖ moves R̂ at most by ‖e‖/‖μ_U − μ_P‖, and π̂′ by 1−π times that. `p_text` is its p-value.
     """
     text = f"A change in prevalence does not explain the target ({p_text})"
     if test.moved_columns:
@@ -190,13 +196,12 @@ def _quote_names(names: Sequence[str]) -> str:
 def next_steps(verdict: Verdict, parts: DiagnosisParts) -> tuple[str, ...]:
     """Return at most four recommendations, the most useful first."""
     identification, planning = parts.identification, parts.planning
+    # the first warning that recommends --drop, such as one of a column that reveals the label
+    drop_columns = [f"Before anything else: {reason}" for reason in verdict.reasons if "--drop" in reason][:1]
     steps = [
-        *_what_to_publish(verdict, identification),
-        # a warning that recommends --drop, as of a column that reveals the label
-        *[f"Before anything else: {reason}" for reason in verdict.reasons if "--drop" in reason][:1],
-        *_check_source(identification),
+        *_what_to_publish(verdict, identification), *drop_columns, *_check_source(identification),
         *_check_columns(parts.label_shift_test),
-    ]
+    ]  # fmt: skip
     effective = identification.effective_positives
     if effective < FEW_POSITIVES:
         more = int(np.ceil(FEW_POSITIVES - effective - 1e-9))  # 1e-9 undoes rounding errors
@@ -238,8 +243,9 @@ def _check_source(identification: Identification) -> Iterator[str]:
 def _check_columns(test: LabelShiftTest) -> Iterator[str]:
     """Yield recommended checks of the columns and rows that contradict label shift."""
     rejected = test.p_value <= DOUBTED
-    moved = [column.name for column in (test.moved_columns if rejected else test.clearly_moved_columns)]
-    if moved:  # names of columns
+    moved_columns = test.moved_columns if rejected else test.clearly_moved_columns
+    moved = [column.name for column in moved_columns]
+    if moved:
         subject = "it was" if len(moved) == 1 else "they were"
         names, question = _quote_names(moved), f"find out whether {subject} measured in the target as in the source"
         yield f"Check {names}: {question}. Correct or leave out what cannot be compared, and repeat the diagnosis."

@@ -51,13 +51,14 @@ class WidthModel:
         parts = witness.variance_parts(fit.test.ratio, fit.p_values, target)
         density = 1 / witness.density_ratio
         density = density / density.mean(axis=1, keepdims=True)
-        m, n, t = source.P.size, source.U.size, target.size
+        sizes = source.P.size, source.U.size, target.size
         observation_mass = np.bincount(target.observation, target.mass)
         effective_T = float(1 / (observation_mass @ observation_mass))
         observations = source.P.observations, source.U.observations, effective_T
         noise = min(max(parts.noise, 0.0), _MOST_NOISE)
-        bins = cls(density, max(fit.test.ratio, 0.0), (m, n, t), observations, noise)
-        predicted = bins.parts(np.array([bins.ratio]), (m, n, t))[:, 0]
+        # variances of P, U and T as the bins alone predict them, and as the pilot's test observed them
+        from_bins = cls(density, max(fit.test.ratio, 0.0), sizes, observations, noise)
+        predicted = np.array(from_bins.variances(sizes))
         # rows common to P and U are correlated, so that the variances of both add up to more or less: scale them
         correction = max(parts.total - parts.target, 0.0) / max(parts.positive + parts.unlabeled, 1e-300)
         observed = np.array([correction * parts.positive, correction * parts.unlabeled, parts.target])
@@ -66,17 +67,14 @@ class WidthModel:
         typical = float(observed[has_factor].sum() / predicted[has_factor].sum()) if has_factor.any() else 1.0
         least = 1e-12 * max(float(predicted.sum()), 1e-300)  # avoids a division by zero
         factors = np.where(has_factor, observed / np.maximum(predicted, least), typical)
-        p, u, v = (float(factor) for factor in factors)
-        return cls(density, max(ratio, 0.0), (m, n, t), observations, noise, (p, u, v))
-
-    def parts(self, r: Floats, sizes: Sizes) -> Floats:
-        """Return the contributions of P, U and T to the variance of (N − rD)/D of each h_r, shape (3, ratios)."""
-        return self._parts(r, sizes, self._moments(r, sizes), self.ratio)
+        factor_P, factor_U, factor_T = factors.tolist()
+        return cls(density, max(ratio, 0.0), sizes, observations, noise, (factor_P, factor_U, factor_T))
 
     def variances(self, sizes: Sizes) -> Sizes:
         """Return the contributions of P, U and T to the variance of R̂ at these sizes."""
-        p, u, t = (float(part[0]) for part in self.parts(np.array([self.ratio]), sizes))
-        return p, u, t
+        r = np.array([self.ratio])
+        var_P, var_U, var_T = self.parts(r, sizes, self.moments(r, sizes), self.ratio)[:, 0].tolist()
+        return var_P, var_U, var_T
 
     def width(self, sizes: Sizes, priors: Sequence[tuple[Floats, Floats]], confidence: float) -> float:
         """Return the expected width of the interval of π′ at these sizes, averaged over the distribution of R̂.
@@ -86,12 +84,13 @@ class WidthModel:
         error = float(np.sqrt(sum(self.variances(sizes))))
         fine = self.ratio + error * _FINE
         r = np.unique(np.concatenate([_COARSE / (1 - _COARSE), fine[fine > 0]]))
-        moments = self._moments(r, sizes)
-        degrees = np.maximum(np.array(self.observations) * np.array(sizes) / np.array(self.sizes) - 1, 1)[:, None]
+        moments = self.moments(r, sizes)
+        observations = np.array(self.observations) * np.array(sizes) / np.array(self.sizes)
+        degrees = np.maximum(observations - 1, 1)[:, None]
         widths = []
-        for node in _NODES:
+        for node in _NODES:  # values of R̂, in standard errors from R
             R = self.ratio + error * float(node)
-            parts = self._parts(r, sizes, moments, max(R, 0.0))
+            parts = self.parts(r, sizes, moments, max(R, 0.0))
             V = np.maximum(parts.sum(axis=0), 1e-300)
             # Satterthwaite's degrees of freedom
             freedom = V**2 / np.maximum((parts**2 / degrees).sum(axis=0), 1e-300)
@@ -100,50 +99,57 @@ class WidthModel:
             widths.append(max(high for _, high in ends) - min(low for low, _ in ends))
         return float(_WEIGHTS @ np.array(widths))
 
-    def _moments(self, r: Floats, sizes: Sizes) -> Floats:
+    def moments(self, r: Floats, sizes: Sizes) -> Floats:
         """Return E_P h, E_U h, E_P h² and E_U h² of each h_r, shape (4, repeats, ratios)."""
         m, n, t = sizes
-        # h_r = (1 − ρ) over the variance of a row of T, P and U, with ρ = f_P/f_U in each bin
-        f, rho = self.population[:, None, :], 1 / self.population[:, None, :]
-        c_P, c_U = ((1 - r) ** 2 / m)[:, None], (r**2 / n)[:, None]
-        h = (1 - rho) / (np.maximum((1 - r)[:, None] * rho + r[:, None], 0) / t + c_P * rho + c_U)
+        # h_r = (1 − ρ)/(((1−r)ρ + r)/t + (1−r)²ρ/m + r²/n) with ρ = f_P/f_U, axes (repeats, ratios, bins)
+        density_U, rho = self.population[:, None, :], 1 / self.population[:, None, :]
+        weight_P, weight_U = ((1 - r) ** 2 / m)[:, None], (r**2 / n)[:, None]
+        h = (1 - rho) / (np.maximum((1 - r)[:, None] * rho + r[:, None], 0) / t + weight_P * rho + weight_U)
         h /= np.abs(h).max(axis=(0, 2), keepdims=True)  # its scale does not matter
-        weighted = f * h
-        bins = h.shape[2]
-        mean_P, mean_U = h.mean(axis=2), weighted.mean(axis=2)
-        squares = [np.einsum("ijk,ijk->ij", x, h) / bins for x in (h, weighted)]
-        return np.stack([mean_P, mean_U, *squares])
+        # f_P is 1 on the scale of the p-values, so that means over bins are means in P
+        weighted, bins = density_U * h, h.shape[2]
+        square_P, square_U = (np.einsum("ijk,ijk->ij", values, h) / bins for values in (h, weighted))
+        return np.stack([h.mean(axis=2), weighted.mean(axis=2), square_P, square_U])
 
-    def _parts(self, r: Floats, sizes: Sizes, moments: Floats, ratio: float) -> Floats:
-        """Return the parts of the variance of each h_r, of these moments, if R is `ratio`; shape (3, ratios)."""
+    def parts(self, r: Floats, sizes: Sizes, moments: Floats, ratio: float) -> Floats:
+        """Return the contributions of P, U and T to the variance of (N − rD)/D, if R is `ratio`, shape (3, ratios).
+
+        N = E_T h_r − E_P h_r and D = E_U h_r − E_P h_r for each ratio r, so that N/D estimates R. `moments` are those
+        of the functions h_r.
+        """
         (m, n, t), (mean_P, mean_U, square_P, square_U) = sizes, moments
-
-        def variance(R: Floats | float) -> Floats:
-            """Return the variance of h in the mixture (1−R)·P + R·U, which is P at 0 and U at 1."""
+        # the variance of h in mixtures (1−R)·P + R·U: in P, in U, in T if R is `ratio`, and in T if R is r
+        shares_of_U: Sequence[Floats | float] = (0.0, 1.0, ratio, r)
+        variances = []
+        for R in shares_of_U:
             squares = (1 - R) * square_P + R * square_U
-            return np.asarray((squares - ((1 - R) * mean_P + R * mean_U) ** 2).mean(axis=0))
-
-        var_T = np.maximum(variance(ratio), variance(r))  # the larger one, as in the test
+            variances.append((squares - ((1 - R) * mean_P + R * mean_U) ** 2).mean(axis=0))
+        var_P, var_U, var_T = variances[0], variances[1], np.maximum(variances[2], variances[3])  # as in the test
         # noise of the scores: its odds fall as 1/m + 1/n does
         m0, n0, _ = self.sizes
         odds = self.noise / (1 - self.noise) * (1 / m + 1 / n) / (1 / m0 + 1 / n0)
         q = odds / (1 + odds)
         D_squared = np.maximum((mean_U - mean_P).mean(axis=0), 1e-150) ** 2
-        parts = np.stack([(1 + q) * (1 - r) ** 2 * variance(0.0) / m, (1 + q) * r**2 * variance(1.0) / n, var_T / t])
+        parts = np.stack([(1 + q) * (1 - r) ** 2 * var_P / m, (1 + q) * r**2 * var_U / n, var_T / t])
         return np.asarray(np.maximum(parts / D_squared, 0.0) * np.array(self.factors)[:, None])
 
 
 def _interval(curve: TabulatedCurve, priors: Floats, weights: Floats, confidence: float) -> tuple[float, float]:
-    """Return the curve's interval of π′ = 1 − (1−π)R for weighted π, to a millionth, by linear interpolation."""
+    """Return the interval of π′ = 1 − (1−π)R, to a millionth, from the curve of R and a distribution of π.
+
+    The distribution is the values `priors` with `weights`, which sum to 1; the curve is interpolated linearly.
+    """
     negatives = np.maximum(1 - priors, 1e-12)
-    first, last = curve.level[0], np.interp(1 / negatives, curve.ratios, curve.level)
-    # levels that lie beyond [0, 1] for π′: an estimate outside counts as the nearer end
-    outside = np.maximum(first, 0.0) + np.minimum(last, 0.0)
+    # Levels are normal quantiles of the confidence that R ≤ r, and 0 at the estimate. If it lies outside [0, 1] for π′,
+    # from R = 0 to 1/(1−π), levels are shifted so that it is at the nearer end.
+    level_at_largest = np.interp(1 / negatives, curve.ratios, curve.level)
+    shift = np.maximum(curve.level[0], 0.0) + np.minimum(level_at_largest, 0.0)
 
     def confidence_above(target: Floats) -> Floats:
         """Return the confidence that π′ is at least `target`, which decreases with it."""
         level = np.interp((1 - target)[:, None] / negatives, curve.ratios, curve.level)
-        return np.asarray(ndtr(level - outside) @ weights)
+        return np.asarray(ndtr(level - shift) @ weights)
 
     def end(level: float, default: float) -> float:
         """Return the π′ at which that confidence falls to `level`; `default` where it never crosses it."""

@@ -179,7 +179,7 @@ def test_where_label_shift_holds_exactly_nothing_is_left_and_the_ratio_is_exact(
         sample = WeightedSample(np.full(len(X), 1 / len(X)), np.arange(first, first + len(X)))
         means.append(FeatureMean.resample(sample, signs, lambda rows, X=X: np.tanh(X @ W)[rows]))
         first += len(X)
-    residual = Residual.fit(*means)
+    residual = Residual.fit(means)
     assert residual.ratio == pytest.approx((1 - problem.target_prior) / (1 - problem.source_prior))
     assert residual.statistic == pytest.approx(0, abs=1e-9)
     np.testing.assert_allclose(residual.b - residual.ratio * residual.a, 0, atol=1e-9)
@@ -188,7 +188,7 @@ def test_where_label_shift_holds_exactly_nothing_is_left_and_the_ratio_is_exact(
 def test_with_one_feature_nothing_is_ever_left():
     rng = np.random.default_rng(0)
     P, U, T = (FeatureMean(np.array([x]), 0.1 * rng.normal(size=(50, 1)), 20.0) for x in (1.0, 0.0, 0.4))
-    assert Residual.fit(P, U, T).statistic == pytest.approx(0, abs=1e-12)
+    assert Residual.fit((P, U, T)).statistic == pytest.approx(0, abs=1e-12)
 
 
 def test_shares_above_count_ties_and_the_statistic_itself():
@@ -212,7 +212,7 @@ def test_the_test_of_the_rows_rejects_one_time_in_twenty_whatever_is_known_of_a(
                 FeatureMean.resample(o, signs, lambda at, X=X, phi=features: phi.coordinates(X[at]))
                 for o, X in zip(seen, samples, strict=True)
             ]
-            residual = Residual.fit(*means)
+            residual = Residual.fit(means)
             rejected += rank_p_values(np.r_[residual.statistic, residual.null_statistics()])[0] <= 0.05
         assert binom.ppf(0.001, 120, 0.03) <= rejected <= binom.ppf(0.999, 120, 0.07)
 

@@ -150,7 +150,7 @@ def test_a_width_is_the_mean_of_intervals_that_are_cut_off_at_zero_and_one(targe
     rng, error, widths = np.random.default_rng(0), np.sqrt(sum(model.variances(sizes))), []
     r = np.unique(np.concatenate([np.linspace(0, 4, 81), R + error * np.linspace(-6, 6, 61)]))
     r = r[r >= 0]
-    spread = np.sqrt(model.parts(r, sizes).sum(axis=0))
+    spread = np.sqrt(model.parts(r, sizes, model.moments(r, sizes), R).sum(axis=0))
     for estimate in R + error * rng.normal(size=150):
         curve = TabulatedCurve.from_tests(r, (estimate - r) / spread, np.full(len(r), 300.0))
         low, high = curve.interval(0.4, 0.95)
