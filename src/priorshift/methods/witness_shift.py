@@ -338,7 +338,9 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             influence.source,
             influence.own_variance,
             influence.freedom,
-            own=None if target.groups is None else GroupInfluence.from_rows(target.groups, influence.target),
+            group_influence=None
+            if target.groups is None
+            else GroupInfluence.from_rows(target.groups, influence.target),
             observations=target.size,
         )
 
