@@ -220,7 +220,7 @@ def _beta(share: AuditedShare) -> tuple[float, float]:
 
 
 def check_prior_uncertain(prior: PriorKnowledge) -> DistributionPrior:
-    """Return `prior` if it is a distribution; raise InputError for a number or a range, which an audit cannot inform."""
+    """Return the prior if it is a distribution; raise InputError for a number or a range, which no audit can inform."""
     if isinstance(prior, DistributionPrior):
         return prior
     raise InputError(

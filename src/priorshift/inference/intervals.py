@@ -144,7 +144,7 @@ def _fieller(
 
 
 def _freedom(embeddings: Embeddings) -> float:
-    """Compute Satterthwaite's degrees of freedom of Var(N − RD) at the estimate of R, used for every R that is tested."""
+    """Compute Satterthwaite's degrees of freedom of N − RD at the estimate of R, used for every R that is tested."""
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
     _, freedom = embeddings.variance(_N - N / D * _D)
     return max(freedom, 1.0)
@@ -153,8 +153,9 @@ def _freedom(embeddings: Embeddings) -> float:
 def bootstrap(grams: NDArray[np.float64], source_prior: ArrayLike, confidence: float, value: float) -> Interval:
     """Compute the percentile interval of π′ (Efron 1979) from bootstrap samples, widened to contain `value`.
 
-    `grams` are the Gram matrices of the means of P, U and T, shape (replicates, 3, 3). `source_prior` may be one number for each replicate. A replicate whose separation is not positive has no estimate;
-    it counts as arbitrarily low at the lower end and arbitrarily high at the upper one.
+    `grams` are the Gram matrices of the means of P, U and T, shape (replicates, 3, 3). `source_prior` may be one number
+    for each replicate. A replicate whose separation is not positive has no estimate; it counts as arbitrarily low at
+    the lower end and arbitrarily high at the upper one.
     """
     D = separation(grams)
     with np.errstate(invalid="ignore", divide="ignore"):

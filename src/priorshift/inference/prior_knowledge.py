@@ -115,7 +115,7 @@ class DistributionPrior:
         return self._quantiles((rng.permutation(count) + 0.5) / count)
 
     def _quantiles(self, levels: Any) -> Floats:
-        """Return quantiles of π at the given probabilities, clipped to [0, 1], where rounding may leave them outside."""
+        """Return quantiles of π at levels in [0, 1], clipped to [0, 1], where rounding may leave them outside."""
         return np.clip(np.asarray(self.distribution.ppf(levels), dtype=float), 0.0, 1.0)
 
 

@@ -42,8 +42,8 @@ def test_moments_are_those_of_the_rows_for_any_parts_in_any_order(seed, cuts):
     each = np.mean([h[k][:, mixture.bins(v)].var(axis=1) for k, v in enumerate(values)], axis=0)
     np.testing.assert_allclose(found.mean, of_rows.mean(axis=1), atol=1e-12)
     np.testing.assert_allclose(found.variance, of_rows.var(axis=1), atol=1e-12)
-    np.testing.assert_allclose(found.each, each, atol=1e-12)
-    assert parts[0].adds_up and parts[0].rows == 400 and not found.added.any()
+    np.testing.assert_allclose(found.single_variance, each, atol=1e-12)
+    assert parts[0].adds_up and parts[0].rows == 400 and not found.privacy_variance.any()
 
 
 def test_without_pairs_the_variance_is_no_smaller_than_that_of_the_rows():
