@@ -188,11 +188,13 @@ class PiecewiseUniform:
 
     def cdf(self, share: ArrayLike) -> Floats:
         """Compute the cumulative distribution function at shares in [0, 1]."""
-        return np.asarray(np.interp(np.asarray(share, dtype=float), self.edges, self._cumulative))
+        cumulative = np.append(0.0, np.cumsum(self.probabilities) / self.probabilities.sum())  # at the edges
+        return np.asarray(np.interp(np.asarray(share, dtype=float), self.edges, cumulative))
 
     def ppf(self, level: ArrayLike) -> Floats:
         """Compute the quantiles of the given levels in [0, 1]; a step of probability 0 has none in it."""
-        cumulative, level = self._cumulative, np.asarray(level, dtype=float)
+        cumulative = np.append(0.0, np.cumsum(self.probabilities) / self.probabilities.sum())  # at the edges
+        level = np.asarray(level, dtype=float)
         steps = np.flatnonzero(self.probabilities > 0)
         # the first of these steps whose upper end reaches the level; the last one where rounding leaves none
         k = steps[np.minimum(np.searchsorted(cumulative[steps + 1], level), len(steps) - 1)]
@@ -215,8 +217,3 @@ class PiecewiseUniform:
         """Build the distribution from its cdf at the edges; probability outside goes to the first and last step."""
         inner = np.concatenate([[0.0], cumulative[1:-1], [1.0]])
         return cls(edges, np.maximum(np.diff(inner), 0.0))
-
-    @property
-    def _cumulative(self) -> Floats:
-        """Distribution function at the edges, from 0 to 1."""
-        return np.append(0.0, np.cumsum(self.probabilities) / self.probabilities.sum())

@@ -20,17 +20,13 @@ from priorshift.arrays import Floats
 
 
 def p_values(
-    positive: Floats,
-    scores: Floats,
-    mass: Floats | None = None,
-    size: float | None = None,
-    *,
-    in_order: bool = False,
+    positive: Floats, scores: Floats, mass: Floats | None = None, size: float | None = None, *, in_order: bool = False
 ) -> Floats:
     """Return the p-value (rank + ½)/(m + 1) of each score, its rank among the scores of m positives; ties count half.
 
-    `positive` are the scores of the positives, `scores` those to be ranked, both one-dimensional. If positives have a `mass`, which sums to 1, m is their effective `size`, and a rank is m times the mass below.
-    `in_order` means that the positives are already sorted; it is for positives without a mass.
+    `positive` are the scores of the positives, `scores` those to be ranked, both one-dimensional. If positives have a
+    `mass`, which sums to 1, m is their effective `size`, and a rank is m times the mass below. `in_order` means that
+    the positives are already sorted; it is for positives without a mass.
     """
     if mass is None:
         ranked, m = positive if in_order else np.sort(positive), float(len(positive))

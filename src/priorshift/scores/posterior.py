@@ -95,14 +95,6 @@ class PopulationCounts:
     noise: float = 0.0  # standard deviation of the noise in each count
     edges: tuple[float, ...] | None = None  # of the bins, multiples of 1/(ranked + 1); None is those of the models
 
-    @classmethod
-    def from_p_values(cls, values: Floats, ranked: int, m: float, weights: Floats) -> PopulationCounts:
-        """Count p-values of shape (repeats, rows), which are ranks among `ranked` positives; one weight for each row.
-
-        `m` is the effective number of positives.
-        """
-        return cls(posterior_counts(values, ranked, weights), ranked, m)
-
     @property
     def shapes(self) -> _Shapes:
         """Models of g in the bins of the counts."""
@@ -163,7 +155,8 @@ class TargetEvidence:
 def prior_posterior(source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
     """Return the posterior of π given the population, and the posterior mean of the overlap 1 − AUC.
 
-    Both are averaged over repetitions. Steps of π are refined where the posterior has probability, until it spreads over at least `_RESOLVED` steps.
+    Both are averaged over repetitions. Steps of π are refined where the posterior has probability, until it spreads
+    over at least `_RESOLVED` steps.
     """
     edges, resolved = _COARSE, False
     for _ in range(_ZOOMS):
