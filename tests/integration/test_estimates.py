@@ -162,7 +162,7 @@ def test_the_variance_of_each_is_that_of_its_own_test(source, targets):
             for target in targets.values():
                 estimate, part = estimator.estimate_jointly(estimator.read_target(target))
                 assert estimate == estimator.estimate(target)
-                variance = part.source @ part.source + part.own_variance
+                variance = part.source_influence @ part.source_influence + part.own_variance
                 # the witness's own error is read between the ratios that were tested
                 assert 0.7 * np.sqrt(variance) == pytest.approx(estimate.standard_error, rel=1e-3)
                 interval = part.interval(0.95, estimate.value)
@@ -185,7 +185,7 @@ def test_the_influence_of_a_row_is_what_leaving_it_out_does():
     whole, part = ratio(P, U, T)
     left_out = [ratio(np.delete(P, i, 0), U, T)[0].negative_ratio for i in range(0, 60, 2)]
     left_out += [ratio(P, np.delete(U, i, 0), T)[0].negative_ratio for i in range(0, 90, 2)]
-    moved, told = whole.negative_ratio - np.array(left_out), part.source[::2]
+    moved, told = whole.negative_ratio - np.array(left_out), part.source_influence[::2]
     assert np.corrcoef(moved, told)[0, 1] > 0.999
     np.testing.assert_allclose(moved, told, atol=0.06 * np.abs(moved).max())
     own = [whole.negative_ratio - ratio(P, U, np.delete(T, i, 0))[0].negative_ratio for i in range(80)]

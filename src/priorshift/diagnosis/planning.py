@@ -31,7 +31,7 @@ from priorshift.inference.prior_knowledge import (
 from priorshift.io.labels import LEAST
 from priorshift.io.parameters import is_number
 from priorshift.result_tables import to_plain
-from priorshift.scores.posterior import PopulationCounts, expected_spreads, prior_posterior
+from priorshift.scores.posterior import PopulationCounts, expected_spreads, posterior_counts, prior_posterior
 from priorshift.scores.witness import Witness
 
 SAMPLES = ("positive", "unlabeled", "target")
@@ -245,7 +245,7 @@ def _relative_spread(witness: Witness) -> Callable[[float, float], float]:
     scales. With p times the positives and u times the population it is that of g times both, 1/g = α/p + (1−α)/u.
     """
     source, (m, n) = witness.source, (witness.source.P.size, witness.source.U.size)
-    counts = PopulationCounts.from_p_values(witness.scored.p_values, round(m), m, n * source.U.mass)
+    counts = PopulationCounts(posterior_counts(witness.scored.p_values, round(m), n * source.U.mass), round(m), m)
     # both samples multiplied by the same factor; last, the positives alone
     multiples = [*((factor, factor) for factor in _ROW_FACTORS), (_ROW_FACTORS[-1], 1.0)]
     spreads = expected_spreads(counts, prior_posterior(counts)[0], multiples)

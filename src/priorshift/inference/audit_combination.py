@@ -55,17 +55,17 @@ class SampleAudit:
 
         `predicted` are posteriors P(Y=1|x) of the rows of U, predicted without the audit.
         """
-        rows = source.unknown
+        rows = source.unknown  # rows of U whose class is unknown
         is_unknown = np.isin(source.population, rows)
         mass = source.U.mass[is_unknown]
         share = audited_share(audit, predicted[is_unknown], source.observation[rows], mass)
-        # the design effect of U alone, [1]; that of P is not needed
-        observations = source.U.size / source.design_effects(np.zeros(len(source.positive)), predicted)[1]
-        return cls(share, observations, 1 - float(mass.sum()))
+        # the design effect of P is not needed, so its posteriors are left at 0
+        _, design_effect_U = source.design_effects(np.zeros(len(source.positive)), predicted)
+        return cls(share, source.U.size / design_effect_U, 1 - float(mass.sum()))
 
     @classmethod
     def from_target(cls, target: Target, audit: Audit, predicted: Floats) -> SampleAudit:
-        """Evaluate the audit of a target; `predicted` are posteriors of its rows, predicted without the audit."""
+        """Evaluate the audit of a target; `predicted` are posteriors P(Y=1|x) of its rows, without the audit."""
         share = audited_share(audit, predicted, target.observation, target.mass)
         return cls(share, target.size / target.design_effect(predicted))
 
@@ -76,18 +76,18 @@ class SampleAudit:
 
     @property
     def of_rows(self) -> AuditedShare:
-        """Share φ among the rows of the sample, without their sampling noise."""
+        """Share φ of positives among the sample's own rows of unknown class: without their sampling noise."""
         # 1/K_φ = 1/K − 1/n, at least the reciprocal of the largest K_φ
         noise = max(1 / self.share.labels - 1 / self.share.rows[1], 1 / (_MOST_LABELS * self.share.rows[1]))
         return replace(self.share, labels=1 / noise)
 
     @property
     def of_population(self) -> AuditedShare:
-        """Share in the population among rows of unknown class, with the noise of the known share."""
-        K, c = self.share.labels, self.known
-        theta = (K * self.share.value + 0.5) / (K + 1)  # posterior mean under Jeffreys' prior
-        noise = c * (1 - theta) / ((1 - c) * theta * self.observations)  # variance of c, relative to θ(1−θ)
-        return replace(self.share, labels=1 / (1 / K + noise))
+        """Share of positives in the population among rows of unknown class, with the noise of the known share."""
+        labels, known = self.share.labels, self.known
+        theta = (labels * self.share.value + 0.5) / (labels + 1)  # posterior mean under Jeffreys' prior
+        noise = known * (1 - theta) / ((1 - known) * theta * self.observations)  # Var(known), relative to θ(1−θ)
+        return replace(self.share, labels=1 / (1 / labels + noise))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ class AuditedPrior:
         return self.before is None or not self.agrees
 
     def by(self, method: str) -> str:
-        """Return the name of the distribution's basis; `method` estimated the distribution before the audit."""
+        """Return a name for what `distribution` is based on; `method` is what estimated it before the audit."""
         return "audit" if self.alone else f"{method} and audit"
 
     def to_dict(self) -> dict[str, Any]:
@@ -143,25 +143,25 @@ def combine_with_audit(distribution: Any, sample: SampleAudit, *, from_rows: boo
     `distribution` has ``cdf`` and ``ppf``, or is None; `from_rows` means that it was estimated from the same rows.
     Their noise is then taken out of it and added back at the end (see the module).
     """
-    c = sample.known  # share of rows known to be positive; the audit is of the others
     if distribution is None:
         return AuditedPrior(_from_audit_alone(sample), sample, None, True)
     tabulated = _tabulate(distribution)
     mean, (low, high) = tabulated.mean(), tabulated.ppf([_LEVEL / 2, 1 - _LEVEL / 2])
     before = mean, float(low), float(high)
     share = sample.of_rows if from_rows else sample.of_population
-    scale, rows = 1.0, float("inf")
-    if from_rows:  # the part of its spread that is the rows' noise, at most all of it
+    scale, rows = 1.0, float("inf")  # factor that narrows the distribution; number of rows whose noise is taken out
+    if from_rows:  # their noise θ(1−θ)/rows is at most all of the distribution's variance
         spread = max(tabulated.std(), 1e-9)
         rows = max(sample.observations, mean * (1 - mean) / spread**2)
         scale = max(np.sqrt(max(1 - mean * (1 - mean) / rows / spread**2, 0.0)), _LEAST_SCALE)
-    # tails of the narrowed distribution, converted to the share φ among rows of unknown class
-    inner = np.clip((mean + scale * (tabulated.ppf([_TAIL, 1 - _TAIL]) - mean) - c) / (1 - c), 0.0, 1.0)
+    # the audit is of the rows of unknown class: φ is a share of them, and known + (1 − known)·φ one of all rows
+    known = sample.known
+    narrowed_tails = mean + scale * (tabulated.ppf([_TAIL, 1 - _TAIL]) - mean)
     a, b = _beta(share)
-    edges = _edges(inner, betaincinv(a, b, [_TAIL, 1 - _TAIL]))
-    # narrowed towards its mean by `scale`, at the share c + (1−c)φ of all rows
-    narrowed_cdf = tabulated.cdf(mean + (c + (1 - c) * edges - mean) / scale)
-    narrowed = PiecewiseUniform.from_cdf(narrowed_cdf, edges)  # of φ, among rows of unknown class
+    audit_tails = betaincinv(a, b, [_TAIL, 1 - _TAIL])
+    edges = _edges(np.clip((narrowed_tails - known) / (1 - known), 0.0, 1.0), audit_tails)  # of steps of φ
+    narrowed_cdf = tabulated.cdf(mean + (known + (1 - known) * edges - mean) / scale)
+    narrowed = PiecewiseUniform.from_cdf(narrowed_cdf, edges)  # of φ
     above = float(narrowed.probabilities @ betainc(a, b, narrowed.middles))  # P(distribution above audit)
     if 2 * min(above, 1 - above) < _LEVEL:  # two-sided p-value: they contradict each other
         return AuditedPrior(_from_audit_alone(sample), sample, before, False)
@@ -170,7 +170,7 @@ def combine_with_audit(distribution: Any, sample: SampleAudit, *, from_rows: boo
         mixture = (1 - _JEFFREYS_WEIGHT) * narrowed.probabilities + _JEFFREYS_WEIGHT * jeffreys
         narrowed = PiecewiseUniform(edges, mixture)
     posterior = narrowed.times(share.log_likelihood(narrowed.middles))
-    return AuditedPrior(_to_population(posterior, c, rows), sample, before, True)
+    return AuditedPrior(_to_population(posterior, known, rows), sample, before, True)
 
 
 def _from_audit_alone(sample: SampleAudit) -> PiecewiseUniform:
@@ -181,7 +181,7 @@ def _from_audit_alone(sample: SampleAudit) -> PiecewiseUniform:
 
 
 def _to_population(of_rows: PiecewiseUniform, known: float, rows: float) -> PiecewiseUniform:
-    """Convert the distribution of φ among rows of unknown class to that of the share in the population.
+    """Convert the distribution of φ among rows of unknown class to that of the share of positives in the population.
 
     `known` is the share of rows known to be positive; `rows` is the number of rows, a sample of the population, whose
     noise is added, or infinite for none.
@@ -199,17 +199,17 @@ def _to_population(of_rows: PiecewiseUniform, known: float, rows: float) -> Piec
 
 
 def _tabulate(distribution: Any) -> PiecewiseUniform:
-    """Tabulate a distribution on steps that are fine where it has probability."""
+    """Tabulate a distribution on [0, 1], with ``cdf`` and ``ppf``, on steps that are fine where it has probability."""
     if isinstance(distribution, PiecewiseUniform):
         return distribution.on(np.union1d(distribution.edges, _edges(distribution.ppf([_TAIL, 1 - _TAIL]))))
-    levels = np.concatenate([np.geomspace(_TAIL, 0.01, 20), np.linspace(0.01, 0.99, _STEPS)])
-    levels = np.concatenate([levels, 1 - levels[19::-1]])  # and the same tail at the upper end
+    tail = np.geomspace(_TAIL, 0.01, 20)
+    levels = np.concatenate([tail, np.linspace(0.01, 0.99, _STEPS), 1 - tail[::-1]])
     edges = np.unique(np.concatenate([[0.0, 1.0], np.clip(distribution.ppf(levels), 0.0, 1.0)]))
     return PiecewiseUniform.from_cdf(np.asarray(distribution.cdf(edges), dtype=float), edges)
 
 
 def _edges(*ranges: Any) -> Floats:
-    """Return edges of steps that are fine between the two ends of each range, and coarse elsewhere."""
+    """Return sorted edges of steps of [0, 1] that are fine inside each range (low, high), and coarse elsewhere."""
     fine = [np.linspace(low, high, _STEPS + 1) for low, high in ranges]
     return np.unique(np.concatenate([np.linspace(0, 1, 101), *fine]))
 
@@ -220,7 +220,7 @@ def _beta(share: AuditedShare) -> tuple[float, float]:
 
 
 def check_prior_uncertain(prior: PriorKnowledge) -> DistributionPrior:
-    """Raise InputError where π is given as a number or a range, which an audit of the source cannot inform."""
+    """Return the prior if it is a distribution; raise InputError for a number or a range, which no audit can inform."""
     if isinstance(prior, DistributionPrior):
         return prior
     raise InputError(
@@ -248,12 +248,12 @@ def combine_target_audit(sample: SampleAudit, curve: TabulatedCurve, prior: Prio
 
 def target_prior_distribution(curve: TabulatedCurve, prior: PriorKnowledge) -> PiecewiseUniform:
     """Compute the confidence distribution of π′ from that of R; a range of π counts as uniform."""
-    points: tuple[Any, ...] = (prior.value,)  # values of π, and their weights where these differ
+    priors, weights = np.array([prior.value]), None  # values of π, and their weights; None where these are equal
     if isinstance(prior, DistributionPrior):
-        points = prior.points
+        priors, weights = prior.points
     elif isinstance(prior, RangePrior):
-        points = (np.linspace(prior.low, prior.high, _RANGE_POINTS),)
-    coarse = PiecewiseUniform(_TARGET_STEPS, curve.probabilities(_TARGET_STEPS, *points))
+        priors = np.linspace(prior.low, prior.high, _RANGE_POINTS)
+    coarse = PiecewiseUniform(_TARGET_STEPS, curve.probabilities(_TARGET_STEPS, priors, weights))
     low, high = coarse.ppf([1e-6, 1 - 1e-6])
     edges = np.unique(np.concatenate([_TARGET_STEPS, np.linspace(low, high, len(_TARGET_STEPS))]))
-    return PiecewiseUniform(edges, curve.probabilities(edges, *points))
+    return PiecewiseUniform(edges, curve.probabilities(edges, priors, weights))

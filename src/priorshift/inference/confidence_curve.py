@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -72,8 +72,9 @@ class FiellerCurve(ConfidenceCurve):
 
     @property
     def is_known(self) -> bool:
-        """Whether the estimate and its variances are finite."""
-        return bool(np.isfinite(astuple(self)[:-1]).all() and not np.isnan(self.freedom))
+        """Whether the estimate and its variances are finite; the degrees of freedom may be infinite."""
+        numbers = self.ratio, self.variance, self.covariance, self.denominator_variance
+        return bool(np.isfinite(numbers).all() and not np.isnan(self.freedom))
 
     def __call__(self, r: ArrayLike, factor: ArrayLike = 1.0, largest: float = _ANY_RATIO) -> Floats:
         """Compute the confidence that factor·R ≤ r, where factor·R is known to lie in [0, largest]."""
@@ -81,7 +82,7 @@ class FiellerCurve(ConfidenceCurve):
         estimate = np.clip(factor * self.ratio, 0.0, largest)
 
         def t(x: Floats | float) -> Floats:
-            """Compute the statistic of the test of factor·R = x; 0 at the estimate, even without any variance."""
+            """Compute Fieller's statistic of the test of factor·R = x; 0 at the estimate, even without any variance."""
             variance = factor**2 * self.variance - 2 * factor * x * self.covariance + x * x * self.denominator_variance
             spread = np.sqrt(np.maximum(variance, 0.0))
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -108,9 +109,10 @@ class TabulatedCurve(ConfidenceCurve):
 
     @classmethod
     def from_tests(cls, ratios: Floats, statistic: Floats, freedom: Floats) -> TabulatedCurve:
-        """Build the curve from Student's tests of each r; it is flat where the statistic does not decrease.
+        """Build the curve from Student's tests of R = r at each of `ratios`, which increase from 0.
 
-        A large statistic means that R > r, so the level at r has the opposite sign.
+        A large `statistic` means that R > r, so the level at r has the opposite sign. `freedom` are the degrees of
+        freedom of each test. The curve is flat where the statistic does not decrease.
         """
         tail = stdtr(freedom, -np.abs(statistic))  # the smaller of the two tails, which keeps its digits
         quantile = ndtri(np.maximum(tail, _LEAST_TAIL))
@@ -127,12 +129,12 @@ class TabulatedCurve(ConfidenceCurve):
         return np.where(r < 0, 0.0, ndtr(level - shift))
 
     def quantiles(self, confidence: float) -> tuple[float, float]:
-        """Compute the interval of R; the upper end is infinite where no ratio is rejected as too large."""
+        """Compute the interval of R in [0, ∞); the upper end is infinite where no ratio is rejected as too large."""
         z = float(ndtri((1 + confidence) / 2))
         shift = max(float(self.level[0]), 0.0)  # an estimate below 0 counts as 0
 
         def crossing(level: float) -> float:
-            """Find the r at which the shifted curve reaches a level."""
+            """Find the r at which the normal quantile of the confidence that R ≤ r, less the shift, reaches `level`."""
             return float(brentq(lambda r: float(self._interpolated(r)) - shift - level, 0.0, self.ratios[-1]))
 
         low = crossing(-z) if self.level[0] - shift < -z and self.level[-1] - shift > -z else 0.0
@@ -146,7 +148,8 @@ class TabulatedCurve(ConfidenceCurve):
         `source_prior` is π, or several values of it that are averaged with `weights`.
         """
         factor = np.maximum(1 - np.atleast_1d(np.asarray(source_prior, dtype=float)), _LEAST_FACTOR)[:, None]
-        r = np.minimum(np.append(self.ratios, _ANY_RATIO), 1 / factor)  # up to 1/(1−π), where π′ = 0
+        # shape (values of π, ratios + 1), up to 1/(1−π), where π′ = 0
+        r = np.minimum(np.append(self.ratios, _ANY_RATIO), 1 / factor)
         level, mass = self._masses(r)
         middles = 1 - factor * (r[:, 1:] + r[:, :-1]) / 2  # π′ between neighbours
         total = mass.sum(axis=1)
@@ -173,7 +176,10 @@ class TabulatedCurve(ConfidenceCurve):
         return np.asarray(np.average(inside, axis=0, weights=weights))
 
     def _masses(self, r: Floats) -> tuple[Floats, Floats]:
-        """Compute the levels at r, increasing along the last axis, and the normal probabilities between neighbours."""
+        """Compute the levels Φ⁻¹(confidence that R ≤ r), and the confidence that R lies between neighbouring r.
+
+        `r` increases along the last axis.
+        """
         level = np.asarray(self._interpolated(np.clip(r, 0.0, self.ratios[-1])))
         low, high = level[..., :-1], level[..., 1:]
         is_upper = low > 0  # then upper tails are subtracted, since lower ones are near 1 and would lose digits

@@ -31,29 +31,32 @@ BOUNDS = METHODS[2:]
 
 _ANY_RATIO = 1e100  # above every ratio, and its square is finite
 _LARGEST_DELTA = exp(-((sqrt(2) + 1) ** 2) / 2)  # Theorems 1 and 2 hold for no larger δ: 0.0543
-_a = np.array([-1.0, 1.0, 0.0])
-_b = np.array([-1.0, 0.0, 1.0])
-_N = (np.outer(_a, _b) + np.outer(_b, _a)) / 2  # N = Σ _N_jk G_jk
+# coefficients of N = Σ _N_jk G_jk and D = Σ _D_jk G_jk in the Gram matrix G of the means of P, U and T
+_a = np.array([-1.0, 1.0, 0.0])  # a = μ_U − μ_P
+_b = np.array([-1.0, 0.0, 1.0])  # b = μ_T − μ_P
+_N = (np.outer(_a, _b) + np.outer(_b, _a)) / 2
 _D = np.outer(_a, _a)
 
 
 def _variances(embeddings: Embeddings, source_prior: float) -> tuple[float, float, float]:
     """Compute Var(M), Cov(M, D) and Var(D) of M = (1−π)N, with the error of π where it is an estimate from the rows."""
     factor, N = 1 - source_prior, float(numerator(embeddings.gram))
-    n, d = embeddings.variance(_N)[0], embeddings.variance(_D)[0]
-    c = (n + d - embeddings.variance(_N - _D)[0]) / 2  # Cov(N, D), from Var(N − D)
-    # Cov(N, π) and Cov(D, π); dM = (1−π)dN − N dπ
-    n_prior, d_prior = (float((A * embeddings.prior_covariance).sum()) for A in (_N, _D))
-    variance = factor**2 * n - 2 * factor * N * n_prior + N**2 * embeddings.prior_variance
-    return variance, factor * c - N * d_prior, d
+    var_N, var_D = embeddings.variance(_N)[0], embeddings.variance(_D)[0]
+    cov_ND = (var_N + var_D - embeddings.variance(_N - _D)[0]) / 2  # from Var(N − D)
+    # covariances with the estimate of π; 0 for a known π
+    cov_N_prior = float((_N * embeddings.prior_covariance).sum())
+    cov_D_prior = float((_D * embeddings.prior_covariance).sum())
+    # delta method: dM = (1−π)dN − N dπ
+    var_M = factor**2 * var_N - 2 * factor * N * cov_N_prior + N**2 * embeddings.prior_variance
+    return var_M, factor * cov_ND - N * cov_D_prior, var_D
 
 
 def standard_error(embeddings: Embeddings, source_prior: float) -> float:
-    """Compute the standard error of the raw estimate, √Var((1−π)N − (1−π′)D)/D."""
+    """Compute the standard error of the raw estimate of π′, √Var((1−π)N − (1−π′)D)/D."""
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
-    n, c, d = _variances(embeddings, source_prior)
+    var_M, cov_MD, var_D = _variances(embeddings, source_prior)  # M = (1−π)N
     negatives = (1 - source_prior) * N / D  # estimate of 1 − π′
-    return sqrt(max(n - 2 * negatives * c + negatives**2 * d, 0.0)) / abs(D)
+    return sqrt(max(var_M - 2 * negatives * cov_MD + negatives**2 * var_D, 0.0)) / abs(D)
 
 
 def ratio(embeddings: Embeddings, confidence: float) -> tuple[float, Interval]:
@@ -66,9 +69,10 @@ def ratio(embeddings: Embeddings, confidence: float) -> tuple[float, Interval]:
 
 def curve(embeddings: Embeddings) -> FiellerCurve:
     """Compute the confidence distribution of R = N/D, by the test that `delta` inverts."""
-    R = float(numerator(embeddings.gram)) / float(separation(embeddings.gram))
-    n, c, d = (variance / separation(embeddings.gram) ** 2 for variance in _variances(embeddings, source_prior=0.0))
-    return FiellerCurve(R, float(n), float(c), float(d), _freedom(embeddings))
+    R, D = float(numerator(embeddings.gram)) / float(separation(embeddings.gram)), separation(embeddings.gram)
+    # with π = 0, M = (1−π)N is N itself
+    var_N, cov_ND, var_D = (variance / D**2 for variance in _variances(embeddings, source_prior=0.0))
+    return FiellerCurve(R, float(var_N), float(cov_ND), float(var_D), _freedom(embeddings))
 
 
 def curve_with_prior(embeddings: Embeddings, source_prior: float) -> FiellerCurve:
@@ -77,13 +81,16 @@ def curve_with_prior(embeddings: Embeddings, source_prior: float) -> FiellerCurv
     Its interval of π′ at this π is that of `delta`.
     """
     D, factor = float(separation(embeddings.gram)), 1 - source_prior
-    n, c, d = (variance / D / D for variance in _variances(embeddings, source_prior))
+    var_M, cov_MD, var_D = (variance / D / D for variance in _variances(embeddings, source_prior))  # M = (1−π)N
     R = float(numerator(embeddings.gram)) / D
-    return FiellerCurve(R, n / factor**2, c / factor, d, _freedom(embeddings))  # from (1−π)R to R
+    return FiellerCurve(R, var_M / factor**2, cov_MD / factor, var_D, _freedom(embeddings))  # N = M/(1−π)
 
 
 def ratio_influence(embeddings: Embeddings) -> tuple[Floats, Floats, Floats]:
-    """Compute the influence of each row of P, U and T on R = N/D, scaled so that squares add up to variances."""
+    """Compute the influence on R = N/D of each row of P, of U and of T: three arrays, whose squares sum to Var(R̂).
+
+    Rows of one observation count together: their influences are added up before they are squared.
+    """
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
     on_P, on_U, on_T = embeddings.row_influence((_N - N / D * _D) / D)  # dR = (dN − R dD)/D
     return on_P, on_U, on_T
@@ -116,14 +123,15 @@ def _fieller(
     An estimate outside that range gets the interval of the nearer end.
     """
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
-    n, c, d = (variance / D / D for variance in _variances(embeddings, source_prior))  # relative to D²
-    q = float(stats.t.ppf((1 + confidence) / 2, _freedom(embeddings)))
-    if not np.isfinite([q, n, c, d]).all():
+    var_M, cov_MD, var_D = (variance / D / D for variance in _variances(embeddings, source_prior))  # M = (1−π)N
+    q = float(stats.t.ppf((1 + confidence) / 2, _freedom(embeddings)))  # Student's quantile
+    if not np.isfinite([q, var_M, cov_MD, var_D]).all():
         return 0.0, largest, True
 
     def accepted(estimate: float) -> tuple[float, float] | None:
-        """Find where (x − estimate)² ≤ q²(n − 2xc + x²d), the test of (1−π)R = x, for x in [0, largest]."""
-        return _where_not_positive(1 - q * q * d, -2 * (estimate - q * q * c), estimate**2 - q * q * n, largest)
+        """Find the x in [0, largest] with (x − estimate)² ≤ q²(Var M − 2x Cov(M, D) + x² Var D): (1−π)R = x passes."""
+        constant = estimate**2 - q * q * var_M
+        return _where_not_positive(1 - q * q * var_D, -2 * (estimate - q * q * cov_MD), constant, largest)
 
     negatives = (1 - source_prior) * N / D  # estimate of (1−π)R = 1 − π′
     ends = accepted(negatives)
@@ -136,16 +144,18 @@ def _fieller(
 
 
 def _freedom(embeddings: Embeddings) -> float:
-    """Compute Satterthwaite's degrees of freedom of N − RD at the estimate, used for every R that is tested."""
+    """Compute Satterthwaite's degrees of freedom of N − RD at the estimate of R, used for every R that is tested."""
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
-    return max(embeddings.variance(_N - N / D * _D)[1], 1.0)
+    _, freedom = embeddings.variance(_N - N / D * _D)
+    return max(freedom, 1.0)
 
 
 def bootstrap(grams: NDArray[np.float64], source_prior: ArrayLike, confidence: float, value: float) -> Interval:
-    """Compute the percentile interval (Efron 1979) from Gram matrices of bootstrap samples; it contains `value`.
+    """Compute the percentile interval of π′ (Efron 1979) from bootstrap samples, widened to contain `value`.
 
-    `source_prior` may be one number for each replicate. A replicate whose separation is not positive has no estimate;
-    it counts as arbitrarily low at the lower end and arbitrarily high at the upper one.
+    `grams` are the Gram matrices of the means of P, U and T, shape (replicates, 3, 3). `source_prior` may be one number
+    for each replicate. A replicate whose separation is not positive has no estimate; it counts as arbitrarily low at
+    the lower end and arbitrarily high at the upper one.
     """
     D = separation(grams)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -181,7 +191,7 @@ def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float) 
     of the three means, each with probability 1 − δ/3, are added instead. The interval contains every π′ that satisfies
     its own bound.
     """
-    raw, length = _plug_in(embeddings, source_prior, "sharp-bound")
+    raw, length = _plug_in(embeddings, source_prior, "sharp-bound")  # raw estimate and ‖a‖
     pi, delta = source_prior, 1 - confidence
     m, n, n_target = embeddings.sizes
     scale = embeddings.kernel.bound / length**2
@@ -195,7 +205,7 @@ def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float) 
         ends = _where_piecewise_not_positive(lambda t: abs(raw - t) - bound(t), (pi, raw))
     else:
         s = scale * (1 + sqrt(log(1 / delta))) ** 2
-        # (raw − t)² ≤ s·V(t) is quadratic in t
+        # π′ = t satisfies its bound if (raw − t)² ≤ s·V(t), which is quadratic in t
         constant = raw**2 - s * (1 / n + (1 - pi) ** 2 / n_target + pi**2 / m)
         ends = _where_not_positive(1 - s * (1 / n + 1 / m), -2 * (raw - s * (1 / n + pi / m)), constant, 1.0)
 
@@ -289,33 +299,37 @@ def _bound_interval(
     return Interval(_clip(low), _clip(high), confidence, method)
 
 
-def _clip(x: float) -> float:
-    """Limit a number to [0, 1]."""
-    return float(min(max(x, 0.0), 1.0))
+def _clip(share: float) -> float:
+    """Limit a share to [0, 1]."""
+    return float(min(max(share, 0.0), 1.0))
 
 
 def _where_not_positive(a: float, b: float, c: float, largest: float) -> tuple[float, float] | None:
     """Find the smallest and largest x in [0, largest] with ax² + bx + c ≤ 0; None if there is none."""
     candidates = [0.0, largest]  # and the roots: between neighbours the sign does not change
     discriminant = b * b - 4 * a * c
-    if a == 0:
-        candidates += [-c / b] if b else []
-    elif discriminant >= 0:
-        # the sum that does not cancel; the other root from their product c/a
+    if a == 0 and b != 0:
+        candidates.append(-c / b)
+    elif a != 0 and discriminant >= 0:
+        # of −b ± √discriminant the one that does not cancel; the other root from the product c/a of both
         s = -(b + np.copysign(sqrt(discriminant), b)) / 2
-        candidates += [s / a] + ([c / s] if s else [])
+        candidates.append(s / a)
+        if s != 0:
+            candidates.append(c / s)
     inside = sorted(x for x in candidates if 0.0 <= x <= largest)
-    pieces = [(x, y) for x, y in pairwise(inside) if a * ((x + y) / 2) ** 2 + b * (x + y) / 2 + c <= 0]
-    return (pieces[0][0], pieces[-1][1]) if pieces else None
+    ends = []  # of the intervals between neighbours in whose middle the polynomial is not positive
+    for low, high in pairwise(inside):
+        if a * ((low + high) / 2) ** 2 + b * (low + high) / 2 + c <= 0:
+            ends += [low, high]
+    return (ends[0], ends[-1]) if ends else None
 
 
 def _where_piecewise_not_positive(f: Callable[[float], float], bends: tuple[float, ...]) -> tuple[float, float] | None:
     """Find the smallest and largest t in [0, 1] with f(t) ≤ 0, for an f that is linear between its bends."""
     knots = sorted({0.0, 1.0, *(t for t in bends if 0 < t < 1)})
-    ends = []  # knots with f ≤ 0, and roots
+    ends = [t for t in knots if f(t) <= 0]  # and the roots between neighbouring knots
     for s, t in pairwise(knots):
         at_s, at_t = f(s), f(t)
-        ends += [x for x, y in ((s, at_s), (t, at_t)) if y <= 0]
         if (at_s <= 0) != (at_t <= 0):
             ends.append(s + (t - s) * at_s / (at_s - at_t))
     return (min(ends), max(ends)) if ends else None

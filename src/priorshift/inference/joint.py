@@ -49,32 +49,33 @@ _DRAWS, _BLOCK = 2**16, 2**12  # normal vectors, which give a 95% quantile to 0.
 
 @dataclass(frozen=True, eq=False)
 class GroupInfluence:
-    """Influence of each group of a target on R̂."""
+    """Influence of each group of a target, such as a patient, on R̂."""
 
-    groups: NDArray[Any]  # distinct names
-    influence: Floats
+    groups: NDArray[Any]  # distinct names, sorted, shape (groups,)
+    influence: Floats  # sum over the rows of each group, shape (groups,)
 
     @classmethod
     def from_rows(cls, groups: NDArray[Any], influence: Floats) -> GroupInfluence:
-        """Add up the influence of rows over their groups."""
+        """Add up the influence of each row on R̂ over the rows of its group; both arguments have shape (rows,)."""
         names, code = np.unique(groups, return_inverse=True)
         return cls(names, np.bincount(code.reshape(-1), influence).astype(float))
 
 
 @dataclass(frozen=True, eq=False)
 class RatioInfluence:
-    """R̂ of one target, and the parts of its error."""
+    """R̂ of one target, and the parts of its error: Var(R̂) = Σ source_influence² + own_variance."""
 
     ratio: float  # R̂
     curve: ConfidenceCurve  # confidence distribution of R, with an error of π that is correlated with it
     prior: PriorKnowledge  # what is known of π apart from the curve
-    source: Floats  # influence of each observation of the source; squares add up to the variance from the source
-    own_variance: float  # variance from the target's rows
+    source_influence: Floats  # of each observation of the source on R̂, shape (observations of the source,)
+    own_variance: float  # variance of R̂ from the target's own rows
     freedom: float  # Student's degrees of freedom
-    # influence of the same observations on an estimate of π; None where that error is in `prior`, or π is known
-    of_prior: Floats | None = None
+    # influence of the same observations on an estimate of π, shape (observations of the source,); None where that error
+    # is in `prior`, or π is known
+    prior_influence: Floats | None = None
     # influence of the target's groups that are not in the source; None where rows are independent
-    own: GroupInfluence | None = None
+    group_influence: GroupInfluence | None = None
     # independent rows, or groups, of the target; infinite where `own_variance` is known without error
     observations: float = float("inf")
 
@@ -113,49 +114,56 @@ class EqualityTest:
 
 @dataclass(frozen=True, eq=False)
 class JointRatios:
-    """The ratios of several targets of one source, and their joint error."""
+    """The ratios of several targets of one source, and their joint error; arrays have shape (targets,)."""
 
     ratios: Floats  # R̂_k
     covariance: Floats  # of the ratios, shape (targets, targets)
     freedom: Floats  # Student's degrees of freedom of each
     prior: PriorKnowledge  # what is known of π
     source_prior: float  # the one π that differences are computed with
-    prior_covariance: Floats  # of the ratios with an estimate of π from the same rows
+    prior_covariance: Floats  # of the ratios with an estimate of π from the same rows; 0 without one
     prior_variance: float  # of that estimate; the spread of a distribution is in `prior`
     own_variance: Floats  # variance from each target's rows
     observations: Floats  # independent rows, or groups, of each target
 
     @classmethod
-    def from_influences(cls, parts: Sequence[RatioInfluence], source_prior: float) -> JointRatios:
-        """Combine targets of one source, whose own rows are independent, except for groups in several targets.
+    def from_influences(cls, targets: Sequence[RatioInfluence], source_prior: float) -> JointRatios:
+        """Compute the joint error of targets of one source; their own rows are independent, except for common groups.
 
-        What is known of π, and the influence on its estimate, are the same in all parts.
+        Influences of all targets are of the same observations of the source, in the same order. What is known of π, and
+        the influence on its estimate, are the same for all targets.
         """
-        source, on_prior = np.stack([part.source for part in parts]), parts[0].of_prior
-        numbers = np.array([(part.ratio, part.freedom, part.own_variance, part.observations) for part in parts])
-        ratios, freedom, own_variance, observations = numbers.T.copy()
+        source = np.stack([target.source_influence for target in targets])  # shape (targets, observations)
+        prior_influence = targets[0].prior_influence
+        prior_covariance, prior_variance = np.zeros(len(targets)), 0.0
+        if prior_influence is not None:
+            prior_covariance, prior_variance = source @ prior_influence, float(prior_influence @ prior_influence)
+        own_variance = np.array([target.own_variance for target in targets], dtype=float)
         return cls(
-            ratios=ratios,
-            covariance=source @ source.T + np.diag(own_variance) + _common_groups(parts),
-            freedom=freedom,
-            prior=parts[0].prior,
+            ratios=np.array([target.ratio for target in targets], dtype=float),
+            covariance=source @ source.T + np.diag(own_variance) + _common_groups(targets),
+            freedom=np.array([target.freedom for target in targets], dtype=float),
+            prior=targets[0].prior,
             source_prior=source_prior,
-            prior_covariance=np.zeros(len(parts)) if on_prior is None else source @ on_prior,
-            prior_variance=0.0 if on_prior is None else float(on_prior @ on_prior),
+            prior_covariance=prior_covariance,
+            prior_variance=prior_variance,
             own_variance=own_variance,
-            observations=observations,
+            observations=np.array([target.observations for target in targets], dtype=float),
         )
 
     def raw_covariance(self, source_prior: float) -> Floats:
-        """Compute the covariance of the raw estimates 1 − (1−π)R̂_k, with the error of π where it has one."""
-        factor, R, c = 1 - source_prior, self.ratios, self.prior_covariance
+        """Compute the covariance of the raw estimates 1 − (1−π)R̂_k of all targets, with the error of π.
+
+        `source_prior` is π. Returns shape (targets, targets).
+        """
+        factor, R = 1 - source_prior, self.ratios
         prior_variance = self.prior_variance + self.prior.error**2
-        cross = np.outer(R, c) + np.outer(c, R)
-        # from dπ′_k = R_k dπ − (1−π) dR_k
+        cross = np.outer(R, self.prior_covariance) + np.outer(self.prior_covariance, R)
+        # delta method: dπ′_k = R_k dπ − (1−π) dR_k
         return np.asarray(factor**2 * self.covariance - factor * cross + prior_variance * np.outer(R, R))
 
     def single_confidence(self, confidence: float) -> float:
-        """Compute the confidence level of each interval at which all hold at once with the given confidence.
+        """Compute the confidence level of each target's interval at which all hold at once with the given confidence.
 
         From the largest |z_k| of normal errors with the correlation of the raw estimates, by fixed random draws. For a
         range of π, the end that needs the higher level.
@@ -167,33 +175,36 @@ class JointRatios:
     def difference(self, first: int, second: int, confidence: float) -> tuple[float, Interval, float, float]:
         """Return estimate, interval, standard error and p-value of π′_second − π′_first = (1−π)(R_first − R_second).
 
-        `first` and `second` are numbers of targets. The p-value is of R_first = R_second, which needs no π.
+        `first` and `second` are positions of targets. The p-value is of R_first = R_second, which needs no π.
         """
         gap = float(self.ratios[first] - self.ratios[second])
-        C, c = self.covariance, self.prior_covariance
-        variance = max(float(C[first, first] + C[second, second] - 2 * C[first, second]), 0.0)
-        gap_prior_covariance = float(c[first] - c[second])  # covariance of the gap with the estimate of π
+        covariance = self.covariance
+        variance = covariance[first, first] + covariance[second, second] - 2 * covariance[first, second]
+        variance = max(float(variance), 0.0)  # of the gap
+        gap_prior_covariance = float(self.prior_covariance[first] - self.prior_covariance[second])
         freedom = float(min(self.freedom[first], self.freedom[second]))
 
-        def error(pi: float) -> float:
-            """Return the standard error of (1−π)·gap at π = `pi`."""
+        def standard_error(pi: float) -> float:
+            """Return the standard error of (1−π)·gap at π = `pi`: d((1−π)·gap) = (1−π) d(gap) − gap dπ."""
             factor = 1 - pi
             square = factor**2 * variance - 2 * factor * gap * gap_prior_covariance + gap**2 * self.prior_variance
             return sqrt(max(square, 0.0))
 
         estimate = (1 - self.source_prior) * gap
-        t = float(stdtrit(freedom, (1 + confidence) / 2))
         if isinstance(self.prior, DistributionPrior):
             low, high = _scaled_interval(gap, sqrt(variance), freedom, self.prior, confidence)
         else:
-            ends = self.prior.range if isinstance(self.prior, RangePrior) else (self.source_prior,)
-            low = min((1 - pi) * gap - t * error(pi) for pi in ends)
-            high = max((1 - pi) * gap + t * error(pi) for pi in ends)
-        low, high = (float(np.clip(end, -1, 1)) for end in (min(low, estimate), max(high, estimate)))
-        # without any variance, equal ratios have the p-value 1 and others 0
-        z = abs(gap) / sqrt(variance) if variance > 0 else float(np.where(gap == 0, 0.0, np.inf))
-        total = float(np.hypot(error(self.source_prior), gap * self.prior.error))
-        return estimate, Interval(low, high, confidence, "joint"), total, float(2 * stdtr(freedom, -z))
+            t = float(stdtrit(freedom, (1 + confidence) / 2))
+            priors = self.prior.range if isinstance(self.prior, RangePrior) else (self.source_prior,)
+            low = min((1 - pi) * gap - t * standard_error(pi) for pi in priors)
+            high = max((1 - pi) * gap + t * standard_error(pi) for pi in priors)
+        low, high = float(np.clip(min(low, estimate), -1, 1)), float(np.clip(max(high, estimate), -1, 1))
+        interval = Interval(low, high, confidence, "joint")
+        total_error = float(np.hypot(standard_error(self.source_prior), gap * self.prior.error))
+        p_value = 1.0 if gap == 0 else 0.0  # without any variance
+        if variance > 0:
+            p_value = float(2 * stdtr(freedom, -abs(gap) / sqrt(variance)))
+        return estimate, interval, total_error, p_value
 
     def equality(self) -> EqualityTest:
         """Test whether all ratios are equal, by Wald's statistic.
@@ -203,17 +214,20 @@ class JointRatios:
         seem to differ. With the error of that variance the χ² distribution becomes an F distribution.
         """
         own_variance = self.own_variance  # variance of each R̂_k from the target's rows
+        row_freedom = self.observations - 1
         if np.isfinite(self.observations).all():
-            freedoms = self.observations - 1
-            row_variance = float(freedoms @ (self.observations * own_variance)) / float(freedoms.sum())  # pooled
+            row_variance = float(row_freedom @ (self.observations * own_variance)) / float(row_freedom.sum())  # pooled
             own_variance = row_variance / self.observations
         inverse = pinvh(self.covariance + np.diag(own_variance - self.own_variance))
-        weights = inverse.sum(axis=0)
+        weights = inverse.sum(axis=0)  # generalised least squares
         residual = self.ratios - (weights @ self.ratios) / weights.sum()  # from the best common R
         statistic, freedom = max(float(residual @ inverse @ residual), 0.0), len(residual) - 1
-        total = float((self.observations - 1).sum())
-        p = fdtrc(freedom, total, statistic / freedom) if np.isfinite(total) else chdtrc(freedom, statistic)
-        return EqualityTest(statistic, freedom, float(p))
+        total_freedom = float(row_freedom.sum())
+        if np.isfinite(total_freedom):
+            p_value = fdtrc(freedom, total_freedom, statistic / freedom)
+        else:
+            p_value = chdtrc(freedom, statistic)
+        return EqualityTest(statistic, freedom, float(p_value))
 
 
 def largest_normal(covariance: Floats, confidence: float) -> float:
@@ -231,15 +245,16 @@ def largest_normal(covariance: Floats, confidence: float) -> float:
     return float(np.quantile(largest, confidence))
 
 
-def _common_groups(parts: Sequence[RatioInfluence]) -> Floats:
+def _common_groups(targets: Sequence[RatioInfluence]) -> Floats:
     """Compute the covariance of the R̂_k from groups that are in two targets, shape (targets, targets); diagonal 0."""
-    grouped = [(k, part.own) for k, part in enumerate(parts) if part.own is not None]
+    grouped = [(k, target.group_influence) for k, target in enumerate(targets) if target.group_influence is not None]
     if len(grouped) < 2:
-        return np.zeros((len(parts), len(parts)))
-    names, code = np.unique(np.concatenate([own.groups for _, own in grouped]), return_inverse=True)
-    target = np.repeat([k for k, _ in grouped], [len(own.groups) for _, own in grouped])
-    values = np.concatenate([own.influence for _, own in grouped])
-    influence = csr_array((values, (target, code.reshape(-1))), shape=(len(parts), len(names)))
+        return np.zeros((len(targets), len(targets)))
+    names, column = np.unique(np.concatenate([part.groups for _, part in grouped]), return_inverse=True)
+    row = np.repeat([k for k, _ in grouped], [len(part.groups) for _, part in grouped])
+    values = np.concatenate([part.influence for _, part in grouped])
+    # line k: influence of every group on R̂_k, 0 if the group is not in target k
+    influence = csr_array((values, (row, column.reshape(-1))), shape=(len(targets), len(names)))
     covariance = (influence @ influence.T).toarray()
     np.fill_diagonal(covariance, 0.0)  # a target's own variance is already known
     return np.asarray(covariance)
@@ -261,32 +276,34 @@ def _scaled_interval(
 
     π follows its distribution; R_k − R_l follows Student's with centre `gap` and standard error `error`.
     """
-    values, weights = prior.points
+    values, weights = prior.points  # values of π, and their probabilities
     factor = np.maximum(1 - values, 1e-12)
 
-    def quantile(level: float) -> float:
-        """Return the x at which the distribution function reaches `level`, or the nearer of −1 and 1."""
+    def excess(x: float, level: float) -> float:
+        """Return P((1−π)(R_k − R_l) ≤ x), the mean over π of Student's distribution function, less `level`."""
+        with np.errstate(divide="ignore", invalid="ignore"):  # the error can be 0
+            t = np.where(x == factor * gap, 0.0, (x / factor - gap) / error)
+        return float(np.average(stdtr(freedom, t), weights=weights)) - level
 
-        def excess(x: float) -> float:
-            """Return the probability of at most x, less the level."""
-            with np.errstate(divide="ignore", invalid="ignore"):  # the error can be 0
-                t = np.where(x == factor * gap, 0.0, (x / factor - gap) / error)
-            return float(np.average(stdtr(freedom, t), weights=weights)) - level
-
-        if excess(-1.0) >= 0:
-            return -1.0
-        return 1.0 if excess(1.0) <= 0 else float(brentq(excess, -1.0, 1.0))
-
-    return quantile((1 - confidence) / 2), quantile((1 + confidence) / 2)
+    quantiles = []
+    for level in ((1 - confidence) / 2, (1 + confidence) / 2):
+        if excess(-1.0, level) >= 0:
+            quantiles.append(-1.0)
+        elif excess(1.0, level) <= 0:
+            quantiles.append(1.0)
+        else:
+            quantiles.append(float(brentq(excess, -1.0, 1.0, (level,))))
+    return quantiles[0], quantiles[1]
 
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """The observations in a stratum."""
+    """Names of the observations in a stratum, by which those that are in two strata are recognised."""
 
     source: NDArray[np.str_]  # names (ids and groups) of rows of P and U; a row may have several
     target: NDArray[np.str_]  # groups of the target's rows
-    observation: Index | None = None  # number of each name in `source` in the fit; None where it is not known
+    # for each name in `source`, the position of its observation in `source_influence`; None where it is not known
+    observation: Index | None = None
 
 
 _Stratum = tuple[PriorEstimate, RatioInfluence | None]  # None where the method has no influences
@@ -302,58 +319,59 @@ def pooled(
     common_prior: bool = False,
     members: Sequence[Members] | None = None,
 ) -> PriorEstimate:
-    """Combine the estimates of strata with weights `shares`, by the method of Zou and Donner (2008).
+    """Combine the estimates of strata to that of the whole target, by the method of Zou and Donner (2008).
 
-    `rows` is the effective number of target rows; `common_prior` means that one knowledge of π holds for all strata.
-    `members` are None where rows are independent.
+    `shares` are the strata's shares of the target, which sum to 1; `rows` is the effective number of target rows;
+    `common_prior` means that one knowledge of π holds for all strata. `members` are None where rows are independent.
     """
-    sizes = np.array([estimate.sizes for estimate in estimates])
-    w, values = shares, np.array([estimate.value for estimate in estimates])
-    value = float(w @ values)
-    between = float(w @ (values - value) ** 2) / rows  # variance from the sampled shares of the strata
+    values = np.array([estimate.value for estimate in estimates])
+    value = float(shares @ values)
+    between = float(shares @ (values - value) ** 2) / rows  # variance from the sampled shares of the strata
     strata = list(zip(estimates, influences, strict=True))
-    spread = np.array(  # the error of each π′ that comes from the spread of a given distribution of π
-        [
-            part.ratio * part.prior.error if part is not None and estimate.source_prior_by == "distribution" else 0.0
-            for estimate, part in strata
-        ]
-    )
+    # error of each stratum's π′ that comes from the spread of a given distribution of π: dπ′ = R dπ
+    prior_error = np.zeros(len(strata))
+    for k, (estimate, influence) in enumerate(strata):
+        if influence is not None and estimate.source_prior_by == "distribution":
+            prior_error[k] = influence.ratio * influence.prior.error
     # that error is common to all strata if they have one π; it is then taken out of each stratum and added once
-    common = spread if common_prior else np.zeros(len(strata))
-    correlation = _correlation(strata, members, spread - common) if members else np.eye(len(strata))
+    common_error = prior_error if common_prior else np.zeros(len(strata))
+    correlation = _correlation(strata, members, prior_error - common_error) if members else np.eye(len(strata))
     errors = np.array([estimate.standard_error for estimate in estimates])
-    errors = np.sqrt(np.maximum(errors**2 - common**2, 0.0))
-    added_variance = between + float(w @ common) ** 2
+    errors = np.sqrt(np.maximum(errors**2 - common_error**2, 0.0))
+    added_variance = between + float(shares @ common_error) ** 2
     interval = None
     if all(estimate.interval is not None for estimate in estimates):
-        low, high = _pooled_ends(strata, w, correlation, added_variance, confidence, bool(common.any()))
+        at_mean = bool(common_error.any())
+        low, high = _pooled_ends(strata, shares, correlation, added_variance, confidence, at_mean)
         # a stratum without an estimate leaves everything open
         low, high = (min(low, value), max(high, value)) if np.isfinite(value) else (0.0, 1.0)
         interval = Interval(max(low, 0.0), min(high, 1.0), confidence, "strata")
+    m, n, n_target = np.sum([estimate.sizes for estimate in estimates], axis=0)
     return PriorEstimate(
         value=value,
-        raw=float(w @ [estimate.raw for estimate in estimates]),
+        raw=float(shares @ [estimate.raw for estimate in estimates]),
         interval=interval,
-        standard_error=float(np.sqrt(_square(w * errors, correlation) + added_variance)),
+        standard_error=float(np.sqrt(_variance_of_sum(shares * errors, correlation) + added_variance)),
         source_prior=np.nan,
         negative_ratio=np.nan,
         separation=np.nan,
         method=f"{estimates[0].method}, {len(estimates)} strata",
-        sizes=(int(sizes[:, 0].sum()), int(sizes[:, 1].sum()), int(sizes[:, 2].sum())),
+        sizes=(int(m), int(n), int(n_target)),
         source_prior_by=estimates[0].source_prior_by,
         details={"strata": len(estimates)},
     )
 
 
-def _correlation(strata: Sequence[_Stratum], members: Sequence[Members], spread: Floats) -> Floats:
-    """Compute the correlation of the strata's errors, from observations that are in two strata.
+def _correlation(strata: Sequence[_Stratum], members: Sequence[Members], prior_error: Floats) -> Floats:
+    """Compute the correlation of the strata's errors, from observations in two strata; shape (strata, strata).
 
-    `spread` is a part of each error that is independent of the others. Where influences are not known, strata with a
-    common observation have the correlation 1.
+    `prior_error` is a part of each stratum's standard error that is independent of the others. Where influences are not
+    known, strata with a common observation have the correlation 1.
     """
     count = len(strata)
-    stratum = np.repeat(np.arange(count), [len(part.source) + len(part.target) for part in members])
-    names, code = np.unique(np.concatenate([x for m in members for x in (m.source, m.target)]), return_inverse=True)
+    names_by_stratum = [np.concatenate([member.source, member.target]) for member in members]
+    stratum = np.repeat(np.arange(count), [len(names) for names in names_by_stratum])
+    names, code = np.unique(np.concatenate(names_by_stratum), return_inverse=True)
     contains = csr_array((np.ones(len(code)), (stratum, code.reshape(-1))), shape=(count, len(names)))
     overlaps = (contains @ contains.T).toarray() > 0  # whether two strata have a common name
     if not (overlaps & ~np.eye(count, dtype=bool)).any():
@@ -361,76 +379,87 @@ def _correlation(strata: Sequence[_Stratum], members: Sequence[Members], spread:
     influence = _influence_by_cluster(strata, members, names)
     covariance = (influence @ influence.T).toarray()
     is_known = np.diag(covariance) > 0  # strata whose influences are known
-    error = np.sqrt(np.where(is_known, np.diag(covariance) + spread**2, 1.0))
+    error = np.sqrt(np.where(is_known, np.diag(covariance) + prior_error**2, 1.0))
     correlation = np.where(np.outer(is_known, is_known), covariance / np.outer(error, error), overlaps)
     np.fill_diagonal(correlation, 1.0)
     return np.asarray(correlation, dtype=np.float64)
 
 
 def _influence_by_cluster(strata: Sequence[_Stratum], members: Sequence[Members], names: NDArray[np.str_]) -> csr_array:
-    """Compute the influence of each cluster on the estimate of each stratum, shape (strata, nodes); 0 if not known.
+    """Compute the influence of each cluster on the π̂′ of each stratum, shape (strata, nodes); 0 if not known.
 
-    Nodes are the names, then the observations of each stratum's source. An observation and its names (ids and groups)
-    are linked; linked nodes are one cluster.
+    Nodes are the `names`, sorted, then the observations of each stratum's source. An observation and its names (ids and
+    groups) are linked; linked nodes are one cluster.
     """
     links, nodes = [np.empty((0, 2), dtype=np.intp)], len(names)
     # nodes with an influence on each stratum, and these influences
     stratum_nodes, values = [np.empty(0, dtype=np.intp)] * len(strata), [np.empty(0)] * len(strata)
     for k, ((estimate, part), member) in enumerate(zip(strata, members, strict=True)):
-        if part is None or member.observation is None or part.own is None:
+        if part is None or member.observation is None or part.group_influence is None:
             continue
         # without influences on an estimated prior the error is not known; a given prior is independent of the rows
-        if estimate.source_prior_by not in ("given", "range", "distribution") and part.of_prior is None:
+        if estimate.source_prior_by not in ("given", "range", "distribution") and part.prior_influence is None:
             continue
         # dπ′ = R dπ − (1−π) dR
-        through_prior = 0.0 if part.of_prior is None else part.ratio * part.of_prior
+        through_prior = 0.0 if part.prior_influence is None else part.ratio * part.prior_influence
         factor = 1 - estimate.source_prior
         links.append(np.stack([np.searchsorted(names, member.source), nodes + member.observation], axis=1))
-        own = np.searchsorted(names, part.own.groups)
-        stratum_nodes[k] = np.concatenate([nodes + np.arange(len(part.source)), own])
-        values[k] = np.concatenate([through_prior - factor * part.source, -factor * part.own.influence])
-        nodes += len(part.source)
-    cluster = linked(nodes, np.concatenate(links))
+        group_nodes = np.searchsorted(names, part.group_influence.groups)
+        stratum_nodes[k] = np.concatenate([nodes + np.arange(len(part.source_influence)), group_nodes])
+        on_source = through_prior - factor * part.source_influence
+        values[k] = np.concatenate([on_source, -factor * part.group_influence.influence])
+        nodes += len(part.source_influence)
+    cluster = linked(nodes, np.concatenate(links))  # number of each node's cluster
     stratum = np.repeat(np.arange(len(strata)), [len(influenced) for influenced in stratum_nodes])
     index = stratum, cluster[np.concatenate(stratum_nodes)]
-    return csr_array((np.concatenate(values), index), shape=(len(strata), nodes))
+    return csr_array((np.concatenate(values), index), shape=(len(strata), nodes))  # adds up the nodes of a cluster
 
 
-def _square(distances: Floats, correlation: Floats) -> float:
-    """Return Σ_kl ρ_kl d_k d_l, at least 0."""
-    return max(float(distances @ correlation @ distances), 0.0)
+def _variance_of_sum(errors: Floats, correlation: Floats) -> float:
+    """Return the variance Σ_kl ρ_kl e_k e_l of a sum, from standard errors e_k and correlations ρ_kl; at least 0."""
+    return max(float(errors @ correlation @ errors), 0.0)
 
 
 def _pooled_ends(
-    strata: Sequence[_Stratum], w: Floats, correlation: Floats, added_variance: float, confidence: float, at_mean: bool
+    strata: Sequence[_Stratum],
+    shares: Floats,
+    correlation: Floats,
+    added_variance: float,
+    confidence: float,
+    at_mean: bool,
 ) -> tuple[float, float]:
-    """Compute the ends of the pooled interval before they are clipped to [0, 1].
+    """Compute the ends of the pooled interval before they are clipped to [0, 1], by the formula of the module.
 
-    `w` are the weights of the strata, `added_variance` is not in their intervals, and `at_mean` means that these are
-    computed at the mean of a distribution of π.
+    `added_variance` is not in the strata's intervals; `at_mean` means that these are computed at the mean of a
+    distribution of π.
     """
-    extra = float(ndtri((1 + confidence) / 2)) ** 2 * added_variance
+    added_square = float(ndtri((1 + confidence) / 2)) ** 2 * added_variance
     lows, highs = [], []
-    for end in (0, 1):  # lower and upper ends of ranges of π, in all strata at once
-        # lines of estimate, lower end and upper end
-        intervals = np.array([_interval_given_prior(stratum, end, confidence, at_mean) for stratum in strata])
-        values = intervals[:, 0]
-        below, above = (_square(w * np.abs(values - intervals[:, side]), correlation) + extra for side in (1, 2))
-        lows.append(float(w @ values) - below**0.5)
-        highs.append(float(w @ values) + above**0.5)
+    for prior_end in (0, 1):  # lower and upper ends of ranges of π, in all strata at once
+        intervals = [_interval_given_prior(stratum, prior_end, confidence, at_mean) for stratum in strata]
+        values, low, high = np.array(intervals).T
+        value = float(shares @ values)
+        lows.append(value - (_variance_of_sum(shares * np.abs(values - low), correlation) + added_square) ** 0.5)
+        highs.append(value + (_variance_of_sum(shares * np.abs(values - high), correlation) + added_square) ** 0.5)
     return min(lows), max(highs)
 
 
-def _interval_given_prior(stratum: _Stratum, end: int, confidence: float, at_mean: bool) -> tuple[float, float, float]:
-    """Return estimate, lower and upper end of a stratum, at one end of a range of π, or at its distribution's mean."""
-    estimate, part = stratum
+def _interval_given_prior(
+    stratum: _Stratum, prior_end: int, confidence: float, at_mean: bool
+) -> tuple[float, float, float]:
+    """Return estimate, lower and upper end of π′ in a stratum, given π.
+
+    π is the lower (`prior_end` 0) or upper (1) end of its range, or with `at_mean` the mean of its distribution;
+    otherwise the interval is that of the estimate.
+    """
+    estimate, influence = stratum
     value, interval = estimate.value, estimate.interval
-    if part is not None and isinstance(part.prior, RangePrior):
-        pi = part.prior.range[end]
-        value = float(np.clip(1 - (1 - pi) * part.ratio, 0, 1))
-        low, high = part.curve.interval(pi, confidence)
-    elif part is not None and at_mean:
-        low, high = part.curve.interval(part.prior.value, confidence)
+    if influence is not None and isinstance(influence.prior, RangePrior):
+        pi = influence.prior.range[prior_end]
+        value = float(np.clip(1 - (1 - pi) * influence.ratio, 0, 1))
+        low, high = influence.curve.interval(pi, confidence)
+    elif influence is not None and at_mean:
+        low, high = influence.curve.interval(influence.prior.value, confidence)
     elif interval is not None:
         low, high = interval.low, interval.high
     return value, min(low, value), max(high, value)

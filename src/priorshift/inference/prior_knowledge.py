@@ -38,7 +38,7 @@ class PointPrior:
         return f"{self.value:g}"
 
     def interval(self, curve: ConfidenceCurve, confidence: float) -> tuple[float, float]:
-        """Compute the interval of π′ given π."""
+        """Compute the interval of π′ = 1 − (1−π)R at the known π, from the confidence `curve` of R."""
         return curve.interval(self.value, confidence)
 
 
@@ -67,8 +67,8 @@ class RangePrior:
 
     def interval(self, curve: ConfidenceCurve, confidence: float) -> tuple[float, float]:
         """Compute the interval of π′ that holds for every π of the range: the union of those at its two ends."""
-        lows, highs = zip(*(curve.interval(pi, confidence) for pi in self.range), strict=True)
-        return min(lows), max(highs)
+        at_low, at_high = curve.interval(self.low, confidence), curve.interval(self.high, confidence)
+        return min(at_low[0], at_high[0]), max(at_low[1], at_high[1])
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,12 @@ class DistributionPrior:
     @cached_property
     def points(self) -> tuple[Floats, Floats]:
         """Values of π and their probabilities, which discretise the distribution; finer in its tails."""
-        edges = (1 - np.cos(np.linspace(0, np.pi, _CELLS + 1))) / 2
+        edges = (1 - np.cos(np.linspace(0, np.pi, _CELLS + 1))) / 2  # levels from 0 to 1
         return self._quantiles((edges[1:] + edges[:-1]) / 2), np.diff(edges)
 
     @property
     def error(self) -> float:
-        """The standard deviation."""
+        """The standard deviation of π."""
         values, weights = self.points
         return float(np.sqrt(np.average((values - self.value) ** 2, weights=weights)))
 
@@ -115,7 +115,7 @@ class DistributionPrior:
         return self._quantiles((rng.permutation(count) + 0.5) / count)
 
     def _quantiles(self, levels: Any) -> Floats:
-        """Return quantiles, clipped to [0, 1], where rounding may leave them outside."""
+        """Return quantiles of π at levels in [0, 1], clipped to [0, 1], where rounding may leave them outside."""
         return np.clip(np.asarray(self.distribution.ppf(levels), dtype=float), 0.0, 1.0)
 
 
@@ -188,14 +188,16 @@ class PiecewiseUniform:
 
     def cdf(self, share: ArrayLike) -> Floats:
         """Compute the cumulative distribution function at shares in [0, 1]."""
-        return np.asarray(np.interp(np.asarray(share, dtype=float), self.edges, self._cumulative))
+        cumulative = np.append(0.0, np.cumsum(self.probabilities) / self.probabilities.sum())  # at the edges
+        return np.asarray(np.interp(np.asarray(share, dtype=float), self.edges, cumulative))
 
     def ppf(self, level: ArrayLike) -> Floats:
-        """Compute quantiles; a step of probability 0 has none in it."""
-        cumulative, possible = self._cumulative, self.probabilities > 0
+        """Compute the quantiles of the given levels in [0, 1]; a step of probability 0 has none in it."""
+        cumulative = np.append(0.0, np.cumsum(self.probabilities) / self.probabilities.sum())  # at the edges
         level = np.asarray(level, dtype=float)
-        # the first possible step whose upper end reaches the level; the last one where rounding leaves none
-        k = np.flatnonzero(possible)[np.minimum(np.searchsorted(cumulative[1:][possible], level), possible.sum() - 1)]
+        steps = np.flatnonzero(self.probabilities > 0)
+        # the first of these steps whose upper end reaches the level; the last one where rounding leaves none
+        k = steps[np.minimum(np.searchsorted(cumulative[steps + 1], level), len(steps) - 1)]
         within = np.clip((level - cumulative[k]) / (cumulative[k + 1] - cumulative[k]), 0.0, 1.0)
         return np.asarray(self.edges[k] + within * (self.edges[k + 1] - self.edges[k]))
 
@@ -215,8 +217,3 @@ class PiecewiseUniform:
         """Build the distribution from its cdf at the edges; probability outside goes to the first and last step."""
         inner = np.concatenate([[0.0], cumulative[1:-1], [1.0]])
         return cls(edges, np.maximum(np.diff(inner), 0.0))
-
-    @property
-    def _cumulative(self) -> Floats:
-        """Distribution function at the edges, from 0 to 1."""
-        return np.append(0.0, np.cumsum(self.probabilities) / self.probabilities.sum())

@@ -341,14 +341,15 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             return None
         with one_blas_thread():
             influence = self.witness_.influence(test.ratio, fit.p_values, target)
+        by_group = None if target.groups is None else GroupInfluence.from_rows(target.groups, influence.target)
         return RatioInfluence(
             ratio=test.ratio,
             curve=fit.curve,
             prior=fit.prior,
-            source=influence.source,
+            source_influence=influence.source,
             own_variance=influence.own_variance,
             freedom=influence.freedom,
-            own=None if target.groups is None else GroupInfluence.from_rows(target.groups, influence.target),
+            group_influence=by_group,
             observations=target.size,
         )
 

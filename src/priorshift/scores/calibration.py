@@ -27,7 +27,8 @@ def calibrate(
 ) -> tuple[float, float]:
     """Return a ≥ 0 and b, so that σ(a·score + b) is P(Y=1|score) in a population of the given `prior`.
 
-    The first two arguments are scores of held-out rows.
+    The first two arguments are scores of held-out rows, shapes (m,) and (n,); weights are one number for each row, or
+    one for all.
 
     Examples
     --------
@@ -40,23 +41,25 @@ def calibrate(
     >>> print(round(a, 1), round(b, 1))
     2.0 -0.8
     """
-    w_p, w_u = np.broadcast_to(positive_weights, positive.shape), np.broadcast_to(unlabeled_weights, unlabeled.shape)
-    w = np.concatenate([w_p, w_u])
+    weights_P = np.broadcast_to(positive_weights, positive.shape)
+    weights_U = np.broadcast_to(unlabeled_weights, unlabeled.shape)
+    weights = np.concatenate([weights_P, weights_U])
     # scores are standardised, so that the optimiser starts near the solution; the last line undoes it
     centre, spread = float(unlabeled.mean()), float(unlabeled.std()) or 1.0
-    s_p, s_u = (positive - centre) / spread, (unlabeled - centre) / spread
-    s = np.concatenate([s_p, s_u])
-    ratio = float(w_p.sum()) / (float(w_u.sum()) * prior)  # ρ = m/(nπ)
+    scores_P = (positive - centre) / spread
+    scores = np.concatenate([scores_P, (unlabeled - centre) / spread])
+    ratio = float(weights_P.sum()) / (float(weights_U.sum()) * prior)  # ρ = m/(nπ)
 
-    def loss(ab: Floats) -> tuple[float, Floats]:
-        """Return the mean of −Σ_P log p + Σ log(1 + ρp) + penalty, up to a constant, and its gradient in (a, b)."""
-        z, z_p = ab[0] * s + ab[1], ab[0] * s_p + ab[1]
+    def loss(coefficients: Floats) -> tuple[float, Floats]:
+        """Return −Σ_P log p + Σ log(1 + ρp) + penalty, over the number of rows, and its gradient in (a, b)."""
+        a, b = coefficients
+        z, z_P = a * scores + b, a * scores_P + b
         p = expit(z)
-        value = w @ np.log1p(ratio * p) + w_p @ np.logaddexp(0, -z_p) + _RIDGE / 2 * ab[0] ** 2
+        value = weights @ np.log1p(ratio * p) + weights_P @ np.logaddexp(0, -z_P) + _RIDGE / 2 * a**2
         # derivatives of the two sums with respect to z = a·score + b
-        d_all, d_p = w * ratio * p * (1 - p) / (1 + ratio * p), w_p * expit(-z_p)
-        gradient = np.array([d_all @ s - d_p @ s_p + _RIDGE * ab[0], d_all.sum() - d_p.sum()])
-        return float(value) / len(s), gradient / len(s)
+        d_all, d_P = weights * ratio * p * (1 - p) / (1 + ratio * p), weights_P * expit(-z_P)
+        gradient = np.array([d_all @ scores - d_P @ scores_P + _RIDGE * a, d_all.sum() - d_P.sum()])
+        return float(value) / len(scores), gradient / len(scores)
 
     start = np.array([1.0, np.log(prior / (1 - prior))])
     options = {"maxiter": 1000, "ftol": 1e-14, "gtol": 1e-9}

@@ -21,19 +21,9 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
-from priorshift.scores import mixture
+from priorshift.scores import mixture, ratio_test
 from priorshift.scores.posterior import PopulationCounts, posterior_counts
-from priorshift.scores.ratio_test import (
-    RatioTest,
-    TriedRatios,
-    WitnessMeans,
-    WitnessMoments,
-    best_function,
-    density_ratio,
-    mean_over_ranks,
-    try_ratios,
-    unbiased,
-)
+from priorshift.scores.ratio_test import RatioTest, TriedRatios, WitnessMeans, WitnessMoments, unbiased
 
 _BLOCK = 2**20  # rows whose pairs of bins are counted at a time
 # first bin of each group of bins. Private releases add noise to the counts of groups, not of bins: the noise of a sum
@@ -67,7 +57,10 @@ class ScoreCounts:
 
     @classmethod
     def from_bins(cls, bins: NDArray[np.intp], levels: Floats | None = None) -> ScoreCounts:
-        """Count rows by their bins, shape (repeats, rows); `levels` are the counts in the posterior's bins."""
+        """Count rows by the bins of their p-values, shape (repeats, rows).
+
+        `levels` are the counts in the posterior's bins, shape (repeats, levels); None where these are not needed.
+        """
         repeats, rows = bins.shape
         counts = np.stack([np.bincount(b, minlength=mixture.BINS) for b in bins]).astype(float)
         pairs = np.zeros((repeats * (repeats - 1) // 2, mixture.BINS**2))
@@ -92,25 +85,23 @@ class ScoreCounts:
 
     @property
     def adds_up(self) -> bool:
-        """Whether all counts agree with the number of rows and with each other, and none is impossibly negative.
-
-        `noise` is the standard deviation of the noise that was added to each group of bins; 0 for exact counts.
-        """
+        """Whether all counts agree with the number of rows and with each other, and none is impossibly negative."""
         if self.noise:
             grouped = self.grouped
             excess = np.abs(grouped.sum(axis=1) - self.rows)  # rounding error: noise is drawn with the sum 0
             not_negative = (grouped > -_LARGEST_NOISE * self.noise).all()
             return bool(not_negative and (excess < _ROUNDING * (self.rows + self.noise)).all())
-        # every table of counts, one line for each repetition or pair of repetitions: each line counts all rows
-        parts = [self.counts, self.levels, *([] if self.pairs is None else [self.pairs.reshape(len(self.pairs), -1)])]
-        if any((part < 0).any() or not np.allclose(part.sum(axis=1), self.rows, rtol=1e-12) for part in parts):
-            return False
+        for table in (self.counts, self.levels):  # each line is of one repetition, and counts all rows
+            if (table < 0).any() or not np.allclose(table.sum(axis=1), self.rows, rtol=1e-12):
+                return False
+        if self.pairs is None:
+            return True
         # the table of repetitions j and k has the counts of j and of k as its margins
-        index_pairs = combinations(range(len(self.counts)), 2)
-        return self.pairs is None or all(
-            np.array_equal(n.sum(axis=1), self.counts[j]) and np.array_equal(n.sum(axis=0), self.counts[k])
-            for (j, k), n in zip(index_pairs, self.pairs, strict=True)
+        margins_agree = all(
+            np.array_equal(table.sum(axis=1), self.counts[j]) and np.array_equal(table.sum(axis=0), self.counts[k])
+            for (j, k), table in zip(combinations(range(len(self.counts)), 2), self.pairs, strict=True)
         )
+        return margins_agree and not (self.pairs < 0).any()
 
     def merge(self, other: ScoreCounts) -> ScoreCounts:
         """Return the counts of both samples together; if one is noisy, the sum has no pairs and no levels."""
@@ -124,24 +115,25 @@ class ScoreCounts:
         return ScoreCounts(rows, self.counts + other.counts, pairs, self.levels + other.levels)
 
     def moments(self, h: Floats) -> WitnessMoments:
-        """Return the moments of functions h of the bins, shape (repeats, functions, bins)."""
+        """Return the moments of functions h of the bins, shape (repeats, functions, bins), by the formulas above.
+
+        h of a row is the mean over repetitions k of h_k at its bin in repetition k.
+        """
         share = self.counts[:, :, None] / self.rows
-        means = (h @ share)[:, :, 0]
-        variance_each = np.mean((h**2 @ share)[:, :, 0] - means**2, axis=0)
-        mean, variance = means.mean(axis=0), variance_each
+        means = (h @ share)[:, :, 0]  # E h_k, shape (repeats, functions)
+        single_variance = np.mean((h**2 @ share)[:, :, 0] - means**2, axis=0)
+        mean, variance = means.mean(axis=0), single_variance
         if self.pairs is not None:
-            # variance of the mean over repetitions: the covariances of each pair, and the variances once
-            index_pairs = combinations(range(len(h)), 2)
-            covariances = [
-                np.einsum("rb,rb->r", h[j] @ n, h[k]) / self.rows - means[j] * means[k]
-                for (j, k), n in zip(index_pairs, self.pairs, strict=True)
-            ]
-            variance = (variance_each * len(h) + 2 * sum(covariances, np.zeros_like(mean))) / len(h) ** 2
+            # Var h = (Σ_k Var h_k + 2 Σ_{j<k} Cov(h_j, h_k))/K²
+            covariances = np.zeros_like(mean)
+            for (j, k), table in zip(combinations(range(len(h)), 2), self.pairs, strict=True):
+                covariances += np.einsum("rb,rb->r", h[j] @ table, h[k]) / self.rows - means[j] * means[k]
+            variance = (single_variance * len(h) + 2 * covariances) / len(h) ** 2
         least_variance = _LEAST_VARIANCE if self.noise else 0.0
-        variance = np.maximum(variance, least_variance)
+        variance, single_variance = np.maximum(variance, least_variance), np.maximum(single_variance, least_variance)
         # variance of the mean due to noise, which sums to 0 in a repetition: so h enters less its mean over groups
-        added = self.noise**2 * h[:, :, STARTS].var(axis=2).sum(axis=0) * GROUPS / (len(h) * self.rows) ** 2
-        return WitnessMoments(mean, variance + mean**2, variance, np.maximum(variance_each, least_variance), added)
+        privacy_variance = self.noise**2 * h[:, :, STARTS].var(axis=2).sum(axis=0) * GROUPS / (len(h) * self.rows) ** 2
+        return WitnessMoments(mean, variance + mean**2, variance, single_variance, privacy_variance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,49 +153,57 @@ class CountWitness:
         return bool(self.positive.noise or self.population.noise)
 
     def test(self, target: ScoreCounts) -> RatioTest:
-        """Test every ratio R for a target."""
+        """Test R = r at many ratios r, for a target whose p-values were counted by the same scores."""
         return RatioTest.run(lambda ratios: self._try_ratios(ratios, target))
 
-    def _try_ratios(self, r: Floats, target: ScoreCounts) -> TriedRatios:
-        """Test the ratios r, each by its best function h, centred so that E_P h = 0."""
-        h = best_function(self.density_ratio, r, (self.positive.rows, self.population.rows, target.rows))
+    def _try_ratios(self, ratios: Floats, target: ScoreCounts) -> TriedRatios:
+        """Test the ratios, each by its best function h of the bins, centred so that E_P h = 0."""
+        P, sizes = self.positive, (self.positive.rows, self.population.rows, target.rows)
+        h = ratio_test.best_function(self.density_ratio, ratios, sizes)
         if self.is_noisy or target.noise:  # noisy counts are known by groups only, so h is averaged in each group
             h = np.repeat(np.add.reduceat(h, STARTS, axis=2) / _WIDTHS, _WIDTHS, axis=2)
-        P = self.positive
         exact_ranks = P.rows == self.ranked  # if P is the positives that are ranked, the distribution of ranks is known
-        h -= mean_over_ranks(h, P.rows) if exact_ranks else np.einsum("krb,kb->kr", h, P.counts / P.rows)[:, :, None]
-        return try_ratios(r, h, self.density_ratio, _CountMeans(self, h, target, exact_ranks), self.folds)
+        if exact_ranks:
+            h -= ratio_test.mean_over_ranks(h, P.rows)
+        else:
+            h -= np.einsum("krb,kb->kr", h, P.counts / P.rows)[:, :, None]  # the mean over P in each repetition
+        means = _CountMeans(self, h, target, exact_ranks)
+        return ratio_test.try_ratios(ratios, h, self.density_ratio, means, self.folds)
 
 
 class _CountMeans(WitnessMeans):
     """Means of functions h by counts, and their errors."""
 
     def __init__(self, witness: CountWitness, h: Floats, target: ScoreCounts, exact_ranks: bool) -> None:
-        """Compute means of h; `exact_ranks` means that E_P h is known from the distribution of ranks, without noise."""
+        """Compute the moments of h, shape (repeats, functions, bins), in P, U and T.
+
+        `exact_ranks` means that E_P h is known from the distribution of ranks, without noise.
+        """
         P, U = witness.positive, witness.population
         self.sizes = self.observations = P.rows, U.rows, target.rows
         self.repeats = 1 if U.pairs is None else len(h)
         self.positive, self.population, self._target = P.moments(h), U.moments(h), target.moments(h)
-        self.target_mean, self.target_added = self._target.mean, self._target.added
+        self.target_mean, self.target_privacy_variance = self._target.mean, self._target.privacy_variance
         if exact_ranks:
-            self.positive = replace(self.positive, added=0.0)
+            self.positive = replace(self.positive, privacy_variance=0.0)
         self._censored = witness.censored
         if self._censored:  # U contains the rows of P, and their noise
-            self.added_covariance = self.positive.added * P.rows / U.rows
+            self.privacy_covariance = self.positive.privacy_variance * P.rows / U.rows
 
-    def variances(self, wider_P: Floats, wider_U: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the variances of E_P h, E_U h and E_T h, the first two times the factors `wider_P` and `wider_U`."""
+    def variances(self, factor_P: Floats, factor_U: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the variances of E_P h, E_U h and E_T h, the first two multiplied by `factor_P` and `factor_U`."""
         P, U, (m, n, t) = self.positive, self.population, self.sizes
-        self._var_P = wider_P * P.variance * unbiased(m) / m
-        self._var_U = wider_U * U.variance * unbiased(n) / n
-        self._covariance = np.zeros_like(self._var_P)
+        self._var_P = factor_P * P.variance * unbiased(m) / m
+        self._var_U = factor_U * U.variance * unbiased(n) / n
+        self._covariance = np.zeros_like(self._var_P)  # of E_P h and E_U h
         if self._censored:  # rows of P are also in U: the sum over P of the influences on E_U h and on E_P h
-            self._covariance = np.sqrt(wider_U * wider_P * unbiased(n) * unbiased(m)) * P.variance / n
+            self._covariance = np.sqrt(factor_U * factor_P * unbiased(n) * unbiased(m)) * P.variance / n
         return self._var_P, self._var_U, self._target.variance * unbiased(t) / t
 
-    def source_variance(self, u: Floats, p: Floats) -> Floats:
-        """Return the variance of u·E_U h + p·E_P h."""
-        return np.asarray(u**2 * self._var_U + p**2 * self._var_P + 2 * u * p * self._covariance)
+    def source_variance(self, weight_U: Floats, weight_P: Floats) -> Floats:
+        """Return the variance of weight_U·E_U h + weight_P·E_P h."""
+        independent = weight_U**2 * self._var_U + weight_P**2 * self._var_P
+        return np.asarray(independent + 2 * weight_U * weight_P * self._covariance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,11 +245,13 @@ class SourceCounts:
         # left out, and counts are averaged over repetitions, which reduces their noise
         ranks = np.ceil(np.array([*STARTS, mixture.BINS]) / mixture.BINS * (self.ranked + 1) - 0.5)
         edges = tuple((np.unique(ranks) / (self.ranked + 1)).tolist())
-        counts = U.grouped.mean(axis=0, keepdims=True)[:, np.diff(ranks) > 0]
+        counts = U.grouped.mean(axis=0, keepdims=True)[:, np.diff(ranks) > 0]  # shape (1, groups with ranks)
         return PopulationCounts(counts, self.ranked, m, U.noise / np.sqrt(len(U.counts)), edges)
 
     @property
     def witness(self) -> CountWitness:
         """Witness that tests ratios for a target."""
-        ratio, censored = density_ratio(*self.law, self.population.rows), self.scenario == "censoring"
-        return CountWitness(ratio, self.positive, self.population, self.ranked, self.folds, censored)
+        prior, weights = self.law
+        density_ratio = ratio_test.density_ratio(prior, weights, self.population.rows)
+        censored = self.scenario == "censoring"
+        return CountWitness(density_ratio, self.positive, self.population, self.ranked, self.folds, censored)

@@ -46,13 +46,13 @@ def content_codes(rows: Floats) -> Codes:
     code = np.zeros(len(rows), dtype=np.uint64)
     with np.errstate(over="ignore"):
         for column in bits.T:
-            code = _mixed(code ^ column)
+            code = _mix_bits(code ^ column)
     return code
 
 
 def place_codes(start: int, count: int) -> Codes:
-    """Return hashes of `count` positions from `start` on, for samples of mostly copies, whose values are equal."""
-    return _mixed(np.arange(start, start + count, dtype=np.uint64))
+    """Return 64-bit hashes of `count` row positions from `start` on, for samples of copies, whose values are equal."""
+    return _mix_bits(np.arange(start, start + count, dtype=np.uint64))
 
 
 def mostly_copies(codes: Codes) -> bool:
@@ -63,13 +63,13 @@ def mostly_copies(codes: Codes) -> bool:
 def fold_of(codes: Codes, folds: int, seed: int) -> Index:
     """Return the fold of each row from its hash; another seed gives another assignment."""
     with np.errstate(over="ignore"):
-        return np.asarray(_mixed(codes ^ _mixed(np.uint64(seed))) % np.uint64(folds), dtype=np.intp)
+        return np.asarray(_mix_bits(codes ^ _mix_bits(np.uint64(seed))) % np.uint64(folds), dtype=np.intp)
 
 
-def _mixed(code: Codes | np.uint64) -> Codes:
-    """Mix the bits, so that each bit of the input affects every bit of the output."""
+def _mix_bits(code: Codes | np.uint64) -> Codes:
+    """Hash 64-bit numbers by splitmix64: each bit of the input affects every bit of the output."""
     with np.errstate(over="ignore"):
-        code = np.asarray(code, dtype=np.uint64) + _ODD  # splitmix64
+        code = np.asarray(code, dtype=np.uint64) + _ODD
         code = (code ^ (code >> np.uint64(30))) * _MIX[0]
         code = (code ^ (code >> np.uint64(27))) * _MIX[1]
         return np.asarray(code ^ (code >> np.uint64(31)))
@@ -78,24 +78,21 @@ def _mixed(code: Codes | np.uint64) -> Codes:
 _BLOCK = 512  # rows whose features are in memory together
 
 
-@dataclass(frozen=True)
-class Features:
-    """Random Fourier features: cosine and sine of random projections, and a constant."""
+def fourier_features(rows: Floats, frequencies: Floats) -> Floats:
+    """Return cosines and sines of the projections of rows on frequencies, and the constant 1.
 
-    frequencies: Floats  # shape (columns, frequencies)
-
-    def __call__(self, rows: Floats) -> Floats:
-        """Return cosines, sines and the constant 1, shape (rows, 2·frequencies + 1)."""
-        D = self.frequencies.shape[1]
-        features = np.ones((len(rows), 2 * D + 1))
-        for k in range(0, len(rows), _BLOCK):
-            block = slice(k, min(k + _BLOCK, len(rows)))
-            # with t = tan(a/2), cos a = 2/(1+t²) − 1 and sin a = 2t/(1+t²): one slow function in place of two
-            t = np.tan(rows[block] @ (self.frequencies / 2))
-            scaled = (2 / np.sqrt(D)) / (1 + t * t)  # both are scaled by 1/√D, so that their squares add up to 1
-            np.subtract(scaled, 1 / np.sqrt(D), out=features[block, :D])
-            np.multiply(scaled, t, out=features[block, D : 2 * D])
-        return features
+    `frequencies` has shape (columns, frequencies); the features have shape (rows, 2·frequencies + 1).
+    """
+    D = frequencies.shape[1]
+    features = np.ones((len(rows), 2 * D + 1))
+    for k in range(0, len(rows), _BLOCK):
+        block = slice(k, min(k + _BLOCK, len(rows)))
+        # with t = tan(a/2), cos a = 2/(1+t²) − 1 and sin a = 2t/(1+t²): one slow function in place of two
+        t = np.tan(rows[block] @ (frequencies / 2))
+        scaled = (2 / np.sqrt(D)) / (1 + t * t)  # both are scaled by 1/√D, so that their squares add up to 1
+        np.subtract(scaled, 1 / np.sqrt(D), out=features[block, :D])
+        np.multiply(scaled, t, out=features[block, D : 2 * D])
+    return features
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,19 +102,19 @@ class Ridge:
     Each pair is r cos(ω·x − φ), and cos a = 2/(1 + tan²(a/2)) − 1, which needs one slow function per frequency.
     """
 
-    beta: Floats  # β, γ and the constant, for features of norm √(1/frequencies) each
+    beta: Floats  # coefficients of `fourier_features`: β, γ and the constant
     half: Floats  # ω/2, shape (columns, frequencies)
     phase: Floats  # φ/2
     twice: Floats  # 2r
     constant: float  # with −Σ r
 
     @classmethod
-    def from_coefficients(cls, features: Features, beta: Floats) -> Ridge:
-        """Combine the two coefficients of each frequency to an amplitude r and a phase φ."""
-        D = features.frequencies.shape[1]
+    def from_coefficients(cls, frequencies: Floats, beta: Floats) -> Ridge:
+        """Combine the two coefficients of each frequency in `fourier_features` to an amplitude r and a phase φ."""
+        D = frequencies.shape[1]
         cosine, sine = beta[:D] / np.sqrt(D), beta[D : 2 * D] / np.sqrt(D)
         r = np.hypot(cosine, sine)
-        return cls(beta, features.frequencies / 2, np.arctan2(sine, cosine) / 2, 2 * r, float(beta[-1] - r.sum()))
+        return cls(beta, frequencies / 2, np.arctan2(sine, cosine) / 2, 2 * r, float(beta[-1] - r.sum()))
 
     def __call__(self, rows: Floats) -> Floats:
         """Return the score Σ 2r/(1 + tan²((ω·x − φ)/2)) + constant of each row."""
@@ -149,7 +146,6 @@ def choose_score_device(device: str, rows: int) -> str:
 def gpu_scores(rows: Floats, fold: Index, models: Sequence[Ridge], device: str = "cuda") -> Floats:
     """Score each row by the model of its fold, as Ridge does, on a GPU; all models have the same frequencies."""
     torch = import_cuda(device)
-
     parameters = (
         models[0].half,
         np.stack([model.phase for model in models]),
@@ -179,14 +175,17 @@ Model = Callable[[Floats], Floats]  # rows -> scores
 class Repetition:
     """Scores of P and U in one repetition of the cross-fitting, and the models that score a target."""
 
-    positive: Floats
-    population: Floats
-    models: tuple[Model, ...]  # one for each fold
+    positive: Floats  # score of each row of P
+    population: Floats  # score of each row of U
+    models: tuple[Model, ...]  # one for each fold, fitted without it
     fold: Index  # fold of each observation
 
     @classmethod
     def score(cls, X: Floats, source: Source, fold: Index, models: Sequence[Model]) -> Repetition:
-        """Score the rows of the source by the models of their folds."""
+        """Score the rows of the source by the models of their folds.
+
+        `X` are all rows of the source, prepared; `fold` is that of each row. Model k was fitted without fold k.
+        """
         P, U = source.positive, source.population
         scores_U = scores_by_fold(X[U], fold[U], models)
         # under censoring every row is in U; a row that is scored twice could differ by rounding, and ties would break
@@ -203,8 +202,8 @@ class Repetition:
         is scored by the model that was fitted without that observation.
         """
         fold = rng.permutation(np.arange(len(of_source)) % len(self.models))
-        known = of_source >= 0
-        fold[known] = self.fold[of_source[known]]
+        is_of_source = of_source >= 0
+        fold[is_of_source] = self.fold[of_source[is_of_source]]
         return fold
 
 
@@ -215,8 +214,8 @@ def scores_by_fold(rows: Floats, fold: Index, models: Sequence[Model], device: s
         return gpu_scores(rows, fold, ridges, device)
     scores = np.empty(len(rows))
     for k, model in enumerate(models):
-        inside = np.flatnonzero(fold == k)
-        scores[inside] = model(rows[inside])
+        in_fold = np.flatnonzero(fold == k)
+        scores[in_fold] = model(rows[in_fold])
     return scores
 
 
@@ -231,15 +230,17 @@ def cross_fit(
     fit_rows: int = FIT_ROWS,
     deal: Callable[[int], Index] | None = None,
 ) -> tuple[Repetition, ...]:
-    """Fit and score the source `repeats` times; return the scores and models of each repetition.
+    """Cross-fit the scores `repeats` times; return the scores of the source and the models of each repetition.
 
-    `model` is a scikit-learn classifier, or None for the ridge regression, which is tuned in the first repetition only.
-    It is fitted to at most `fit_rows` rows of P and of U. `deal(folds)` assigns rows to folds; at random by default.
+    `rows` are all rows of the source, prepared. `model` is a scikit-learn classifier, or None for the ridge regression,
+    which is tuned in the first repetition only, and fitted to at most `fit_rows` rows of P and of U. `deal(folds)`
+    returns the fold of each row; by default folds are assigned at random.
     """
     folds = most_folds(source, folds)
     deal = deal or (lambda folds: source.deal_folds(folds, rng))
     if model is not None:
         return tuple(_fit_classifier(rows, source, model, deal(folds), folds, rng) for _ in range(repeats))
+    # folds and frequencies of each repetition
     drawn = [(deal(folds), rng.normal(size=(rows.shape[1], _FREQUENCIES))) for _ in range(repeats)]
     samples = []  # labels are 1 for P and −1 for U, times the weight of one half
     for index, mass, label in ((source.positive, source.P.mass, 0.5), (source.population, source.U.mass, -0.5)):
@@ -247,33 +248,35 @@ def cross_fit(
             subsample = np.sort(rng.choice(len(index), fit_rows, replace=False))
             index, mass = index[subsample], mass[subsample] / mass[subsample].sum()
         samples.append(_FitSample(index, mass, label))
-    first, *later = (_Repeat(rows, samples, fold, folds, frequencies) for fold, frequencies in drawn)
-    error, scale, ridge = min(map_in_threads(first.tune, _SCALES, len(rows)))  # the smallest error
+    inputs = [_Repeat(rows, samples, fold, folds, frequencies) for fold, frequencies in drawn]
+    error, scale, ridge = min(map_in_threads(inputs[0].tune, _SCALES, len(rows)))  # the smallest error
     if error == np.inf:
         raise InputError("the score cannot be fitted because its error is not a number; rescale the features.")
-    return tuple(
-        map_in_threads(
-            lambda repeat: Repetition.score(rows, source, repeat.fold, _RidgeFit(repeat, scale).models(ridge)),
-            [first, *later],
-            len(rows),
-        )
+    repetitions = map_in_threads(
+        lambda repeat: Repetition.score(rows, source, repeat.fold, _RidgeFit(repeat, scale).models(ridge)),
+        inputs,
+        len(rows),
     )
+    return tuple(repetitions)
 
 
 def most_folds(source: Source, folds: int) -> int:
-    """Return `folds`, or the number of observations with positives, or of others (at least 2), if that is smaller."""
+    """Return the wanted number of folds, reduced where there are fewer observations to distribute over folds.
+
+    These are observations with a labelled row, and those without (which count as at least 2).
+    """
     observation = source.observation
-    positives = len(np.unique(observation[source.positive]))
-    unlabeled = len(np.setdiff1d(observation, observation[source.positive]))  # observations without a labelled row
-    return min(folds, positives, max(unlabeled, 2))
+    with_positives = len(np.unique(observation[source.positive]))
+    without_positives = len(np.setdiff1d(observation, observation[source.positive]))
+    return min(folds, with_positives, max(without_positives, 2))
 
 
 @dataclass(frozen=True, eq=False)
 class _FitSample:
     """Rows of P or of U to which the ridge regression is fitted."""
 
-    rows: Index
-    mass: Floats  # sums to 1
+    rows: Index  # of the source
+    mass: Floats  # of each of these rows; sums to 1
     label: float  # 1 or −1, times the sample's weight of one half
 
 
@@ -288,7 +291,7 @@ class _Repeat:
     frequencies: Floats  # for c = 1/2 and one column, shape (columns, frequencies)
 
     def tune(self, scale: float) -> tuple[float, float, float]:
-        """Return the smallest cross-validated error at this scale c, the scale, and the ridge with that error."""
+        """Return the smallest cross-validated error at the kernel's scale c, the scale, and the ridge of that error."""
         fit = _RidgeFit(self, scale)
         results = []
         for ridge in _RIDGES:
@@ -305,23 +308,22 @@ class _RidgeFit:
 
     def __init__(self, repeat: _Repeat, scale: float) -> None:
         """Compute features and sums of each fold for the kernel exp(−scale·‖x−y‖²/columns)."""
-        self.features = Features(repeat.frequencies * np.sqrt(2 * scale / repeat.X.shape[1]))
+        self.frequencies = repeat.frequencies * np.sqrt(2 * scale / repeat.X.shape[1])
         self.parts: list[list[tuple[Floats, Floats, float]]] = []  # features, masses and label of P and U in each fold
-        grams, moments = [], []
+        size = 2 * self.frequencies.shape[1] + 1  # number of features
+        self.grams, self.moments = np.zeros((repeat.folds, size, size)), np.zeros((repeat.folds, size))
         for k in range(repeat.folds):
             part = []
             for sample in repeat.samples:
-                inside = repeat.fold[sample.rows] == k
-                part.append((self.features(repeat.X[sample.rows[inside]]), sample.mass[inside], sample.label))
+                in_fold = repeat.fold[sample.rows] == k
+                F = fourier_features(repeat.X[sample.rows[in_fold]], self.frequencies)
+                mass, label = sample.mass[in_fold], sample.label
+                is_even = len(mass) > 0 and np.ptp(mass) == 0  # equal masses are multiplied once
+                product = mass[0] * (F.T @ F) if is_even else F.T @ (mass[:, None] * F)  # Σ mass·ffᵀ
+                self.grams[k] += abs(label) * product  # |label| is the weight ½ of either sample
+                self.moments[k] += label * (mass @ F)
+                part.append((F, mass, label))
             self.parts.append(part)
-            products = [  # Σ mass·ffᵀ of P and of U; equal masses are multiplied once
-                mass[0] * (F.T @ F) if len(mass) and np.ptp(mass) == 0 else F.T @ (mass[:, None] * F)
-                for F, mass, _ in part
-            ]
-            # |label| is the weight ½ of either sample
-            grams.append(np.sum([abs(p[2]) * product for p, product in zip(part, products, strict=True)], axis=0))
-            moments.append(np.sum([label * (mass @ F) for F, mass, label in part], axis=0))
-        self.grams, self.moments = np.stack(grams), np.stack(moments)
 
     def models(self, ridge: float) -> list[Ridge]:
         """Return the model of each fold, fitted to the other folds: β = (Gram + ridge·I)⁻¹ moment, without the fold."""
@@ -331,18 +333,21 @@ class _RidgeFit:
             A = gram - fold_gram
             A[np.diag_indices_from(A)] += ridge * (1 - 1 / folds)
             beta = cho_solve(cho_factor(A, check_finite=False), moment - fold_moment)
-            models.append(Ridge.from_coefficients(self.features, beta))
+            models.append(Ridge.from_coefficients(self.frequencies, beta))
         return models
 
 
 def _fit_classifier(
     X: Floats, source: Source, model: Any, fold: Index, folds: int, rng: np.random.Generator
 ) -> Repetition:
-    """Cross-fit a scikit-learn model that distinguishes labelled (1) from population rows (0), and score the source."""
-    models: list[Any] = []
+    """Cross-fit a scikit-learn model that distinguishes labelled (1) from population rows (0), and score the source.
+
+    `X` are all rows of the source, prepared; `fold` is that of each row, 0 to `folds` − 1.
+    """
+    models = []
     takes_weights = has_fit_parameter(model, "sample_weight")  # a model that does not is less precise, but valid
     for k in range(folds):
-        P, U = (rows[fold[rows] != k] for rows in (source.positive, source.population))
+        P, U = source.positive[fold[source.positive] != k], source.population[fold[source.population] != k]
         y, rows = np.repeat([1, 0], [len(P), len(U)]), np.concatenate([P, U])
         weights = {"sample_weight": source.weights[rows]} if takes_weights and source.weights is not None else {}
         models.append(ModelScore(seeded(clone(model), rng).fit(X[rows], y, **weights)))
@@ -350,9 +355,10 @@ def _fit_classifier(
 
 
 def check_model(model: Any) -> None:
-    """Raise InputError unless `model` is an estimator with a method that gives scores."""
-    score = next((name for name in _SCORES if hasattr(model, name)), _SCORES[-1])
-    check_estimator("model", model, (score,), "None or an estimator")
+    """Raise InputError unless `model` is an estimator with one of the methods of `_SCORES`, which give scores."""
+    methods = [name for name in _SCORES if hasattr(model, name)]
+    method = methods[0] if methods else _SCORES[-1]
+    check_estimator("model", model, (method,), "None or an estimator")
 
 
 @dataclass(frozen=True)

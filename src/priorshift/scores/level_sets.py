@@ -21,26 +21,26 @@ from priorshift.io.sample_size import design_effect, effective_size
 class SampleScores:
     """Scores of a sample, with the mass and the observation of each row."""
 
-    values: Floats
+    values: Floats  # score of each row
     mass: Floats  # share of each row in the sample; the sum is 1
     observation: Index  # number of the independent observation that each row belongs to
     copies: Index  # number of copies of each row, itself included
 
     @classmethod
     def from_rows(cls, values: Floats) -> SampleScores:
-        """Take independent rows of equal weight."""
+        """Take the scores of independent rows of equal weight."""
         n = len(values)
         return cls(values, np.full(n, 1 / n), np.arange(n), np.ones(n, dtype=np.intp))
 
     @property
     def observations(self) -> float:
-        """Effective number of observations."""
+        """Effective number of independent observations, such as groups."""
         return effective_size(self.mass, self.observation)
 
     def effective_size(self, threshold: float) -> float:
         """Return the effective sample size for the share of scores at or above a threshold."""
         above = self.values >= threshold
-        influence = self.mass * (above - self.mass @ above)  # of each row on the share
+        influence = self.mass * (above - self.mass @ above)  # of each row on that share
         distinct = 1 / (self.copies @ self.mass**2)  # effective number of rows, where copies count once
         return float(distinct) / design_effect(influence, self.observation, self.copies)
 
@@ -50,12 +50,12 @@ class LevelSet:
     """Set of rows with a score at or above a threshold: its shares of the positives and of the population."""
 
     threshold: float
-    positive: float
-    population: float
+    positive: float  # share of the positives with a score at or above the threshold
+    population: float  # share of the population
 
     @property
     def ratio(self) -> float:
-        """Share of the population over that of the positives."""
+        """Share of the population over that of the positives: an upper bound of the prior."""
         return self.population / self.positive
 
 
@@ -77,13 +77,13 @@ class ShareCurve:
     0.5
     """
 
-    threshold: Floats
-    positive_counts: Floats
+    threshold: Floats  # decreasing, shape (thresholds,)
+    positive_counts: Floats  # shape (thresholds + 1,), as the next
     population_counts: Floats
 
     @classmethod
     def from_scores(cls, positive: SampleScores, population: SampleScores) -> ShareCurve:
-        """Count the scores of two samples between thresholds."""
+        """Count the scores of two samples between thresholds, which are the distinct scores of positives."""
         threshold = np.unique(positive.values)
 
         def counts(sample: SampleScores) -> Floats:
@@ -105,16 +105,17 @@ class ShareCurve:
         return _shares(self.population_counts)
 
     def smallest(self, least: float) -> LevelSet:
-        """Return the level set with the smallest ratio, among those with more than `least` of the positives."""
-        at = int(np.argmin(_ratios(self.positive, self.population, least)))
-        return LevelSet(float(self.threshold[at]), float(self.positive[at]), float(self.population[at]))
+        """Return the level set with the smallest ratio, with more than the share `least` of the positives."""
+        k = int(np.argmin(_ratios(self.positive, self.population, least)))
+        return LevelSet(float(self.threshold[k]), float(self.positive[k]), float(self.population[k]))
 
     def standard_error(
         self, least: float, sizes: tuple[float, float], replicates: int, rng: np.random.Generator
     ) -> float:
         """Return the bootstrap standard error of the smallest ratio, for effective `sizes` of P and of the population.
 
-        Resampling scores is a multinomial draw of how many lie between thresholds.
+        `least` is the share of positives that a level set must exceed. Resampling scores is a multinomial draw of how
+        many lie between thresholds.
         """
 
         def resample(counts: Floats, rows: float) -> Floats:
@@ -146,6 +147,6 @@ def _shares(counts: NDArray[Any]) -> Floats:
 
 
 def _ratios(positive: Floats, population: Floats, least: float) -> Floats:
-    """Return population over positive shares; infinite where the positive share is not above `least`."""
+    """Return the share of the population over that of the positives; infinite where the latter is not above `least`."""
     trusted = positive > least
     return np.where(trusted, population / np.where(trusted, positive, 1.0), np.inf)

@@ -20,34 +20,30 @@ from priorshift.arrays import Floats
 
 
 def p_values(
-    positive: Floats,
-    scores: Floats,
-    mass: Floats | None = None,
-    size: float | None = None,
-    *,
-    in_order: bool = False,
+    positive: Floats, scores: Floats, mass: Floats | None = None, size: float | None = None, *, in_order: bool = False
 ) -> Floats:
     """Return the p-value (rank + ½)/(m + 1) of each score, its rank among the scores of m positives; ties count half.
 
-    If positives have a `mass`, which sums to 1, m is their effective `size`, and a rank is m times the mass below.
-    `in_order` means that the positives are already sorted; it is for positives without a mass.
+    `positive` are the scores of the positives, `scores` those to be ranked, both one-dimensional. If positives have a
+    `mass`, which sums to 1, m is their effective `size`, and a rank is m times the mass below. `in_order` means that
+    the positives are already sorted; it is for positives without a mass.
     """
     if mass is None:
         ranked, m = positive if in_order else np.sort(positive), float(len(positive))
     else:
         order = np.argsort(positive, kind="stable")
         ranked, m = positive[order], len(positive) if size is None else size
-    first = np.searchsorted(ranked, scores, "left")  # number of positives below each score
+    below = np.searchsorted(ranked, scores, "left")  # number of positives below each score
     # few scores are tied, so only they are searched again; −1 avoids an index beyond the last positive
-    tied = np.flatnonzero(ranked[np.minimum(first, len(ranked) - 1)] == scores)
-    end = first.copy()  # number of positives not above each score
-    end[tied] = np.searchsorted(ranked, scores[tied], "right")
+    tied = np.flatnonzero(ranked[np.minimum(below, len(ranked) - 1)] == scores)
+    not_above = below.copy()  # number of positives not above each score
+    not_above[tied] = np.searchsorted(ranked, scores[tied], "right")
     if mass is None:
-        below = (first + end) / 2
+        rank = (below + not_above) / 2
     else:
         cumulative = m * np.concatenate([[0.0], np.cumsum(mass[order])])
-        below = (cumulative[first] + cumulative[end]) / 2
-    return np.asarray((below + 0.5) / (m + 1))
+        rank = (cumulative[below] + cumulative[not_above]) / 2
+    return np.asarray((rank + 0.5) / (m + 1))
 
 
 BINS = 200
@@ -65,7 +61,7 @@ def bins(values: Floats) -> NDArray[np.intp]:
 
 
 def histogram(values: Floats, weights: NDArray[Any] | None = None) -> Floats:
-    """Count p-values in the bins, weighted if weights are given."""
+    """Count p-values in BINS bins of [0, 1]; `weights` of the rows count instead of 1, if they are given."""
     return np.bincount(bins(values), weights, BINS).astype(float)
 
 
@@ -75,15 +71,18 @@ def density(weights: Floats) -> Floats:
 
 
 def fit_one(counts: Floats, iterations: int = ITERATIONS) -> tuple[Floats, Floats]:
-    """Fit π and w to each histogram, shape (…, bins), by EM; return π, shape (…), and w, shape (…, components)."""
+    """Fit the mixture π + (1−π)g, g = Σ w_k Beta(1, k), to each histogram by maximum likelihood (EM).
+
+    `counts` of p-values have shape (…, bins). Returns π, shape (…), and w, shape (…, components).
+    """
     shape, n = counts.shape[:-1], counts.sum(axis=-1)
     pi, w = np.full(shape, 0.5), np.full((*shape, len(_ORDERS)), 1 / len(_ORDERS))
     for _ in range(iterations):
         mixed = np.maximum(density(w), _LEAST) * (1 - pi)[..., None]
-        mixed += pi[..., None]
-        share = counts / mixed
-        mass = w * (share @ _BETA)  # expected number of rows of each component, up to the factor 1 − π
-        total = mass.sum(axis=-1, keepdims=True)
-        w = np.where(total > 0, mass / np.where(total > 0, total, 1.0), w)  # unchanged if no negatives are left
-        pi = np.clip(pi * share.sum(axis=-1) / n, *_ENDS)  # expected share of positives, whose density is 1
+        mixed += pi[..., None]  # density of the mixture
+        counts_over_density = counts / mixed
+        expected = w * (counts_over_density @ _BETA)  # number of rows of each component, up to the factor 1 − π
+        total = expected.sum(axis=-1, keepdims=True)
+        w = np.where(total > 0, expected / np.where(total > 0, total, 1.0), w)  # unchanged if no negatives are left
+        pi = np.clip(pi * counts_over_density.sum(axis=-1) / n, *_ENDS)  # share of positives, whose density is 1
     return pi, w

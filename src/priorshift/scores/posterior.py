@@ -42,23 +42,20 @@ _TAIL = 1e-3  # tail probability of the posterior beyond which no truth is assum
 
 @dataclass(frozen=True, eq=False)
 class _Shapes:
-    """All models of g."""
+    """All models of the density g of negatives' p-values."""
 
     edges: Floats  # of the bins of p-values, between possible values of ranks
+    widths: Floats  # of the bins
     density: Floats  # g, shape (models, bins)
-    log_prior: Floats  # of each model
-    overlap: Floats  # 1 − AUC of the negatives
-
-    @property
-    def widths(self) -> Floats:
-        """Widths of the bins."""
-        return np.diff(self.edges)
+    log_prior: Floats  # log of each model's prior probability
+    overlap: Floats  # 1 − AUC of each model's negatives
 
 
 @lru_cache(maxsize=4)
 def _shapes(ranked: int, bin_edges: tuple[float, ...] | None = None) -> _Shapes:
     """Tabulate g of all models in bins of p-values, whose edges are rounded to lie between ranks among `ranked`."""
-    edges = np.unique(np.round((_EDGES if bin_edges is None else np.array(bin_edges)) * (ranked + 1))) / (ranked + 1)
+    wanted_edges = _EDGES if bin_edges is None else np.array(bin_edges)
+    edges = np.unique(np.round(wanted_edges * (ranked + 1))) / (ranked + 1)
     z, widths = ndtri(edges), np.diff(edges)
 
     def density(distance: float, log_spread: float) -> Floats:
@@ -69,12 +66,13 @@ def _shapes(ranked: int, bin_edges: tuple[float, ...] | None = None) -> _Shapes:
     distance_prior = np.gradient(_DISTANCES) * np.minimum(_DISTANCES, 1.0)
     distance_prior /= distance_prior.sum()
     spread_prior = stats.norm.pdf(_LOG_SPREADS, scale=0.1)
-    g, prior, overlap = [], [], []
-    for d, p in zip(_DISTANCES, distance_prior, strict=True):  # one normal: half of the prior
-        for log_s, q in zip(_LOG_SPREADS, spread_prior / spread_prior.sum(), strict=True):
+    spread_prior = spread_prior / spread_prior.sum()
+    g, prior, overlap = [], [], []  # of each model
+    for d, distance_probability in zip(_DISTANCES, distance_prior, strict=True):  # one normal: half of the prior
+        for log_s, spread_probability in zip(_LOG_SPREADS, spread_prior, strict=True):
             g.append(density(d, log_s))
-            prior.append(p * q / 2)
-            overlap.append(ndtr(-d / np.hypot(1, np.exp(log_s))))
+            prior.append(distance_probability * spread_probability / 2)
+            overlap.append(ndtr(-d / np.hypot(1, np.exp(log_s))))  # P(negative's z > positive's z)
     one_normal = len(g)  # number of models with one normal
     for i, far in enumerate(_DISTANCES):  # two normals: the other half
         for j, near in enumerate(_DISTANCES[:i]):
@@ -84,7 +82,7 @@ def _shapes(ranked: int, bin_edges: tuple[float, ...] | None = None) -> _Shapes:
                 overlap.append(share * ndtr(-far / np.sqrt(2)) + (1 - share) * ndtr(-near / np.sqrt(2)))
     weights = np.array(prior)
     weights[one_normal:] /= 2 * weights[one_normal:].sum()
-    return _Shapes(edges, np.array(g), np.log(weights), np.array(overlap))
+    return _Shapes(edges, widths, np.array(g), np.log(weights), np.array(overlap))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +94,6 @@ class PopulationCounts:
     m: float  # effective number of positives
     noise: float = 0.0  # standard deviation of the noise in each count
     edges: tuple[float, ...] | None = None  # of the bins, multiples of 1/(ranked + 1); None is those of the models
-
-    @classmethod
-    def from_p_values(cls, values: Floats, ranked: int, m: float, weights: Floats) -> PopulationCounts:
-        """Count p-values of shape (repeats, rows), with one weight for each row."""
-        return cls(posterior_counts(values, ranked, weights), ranked, m)
 
     @property
     def shapes(self) -> _Shapes:
@@ -121,40 +114,49 @@ class TargetEvidence:
         shapes = source.shapes
         self.source = source
         self.priors = np.unique(posterior.ppf(_LEVELS))
-        self.both = source.counts + source.m * shapes.widths  # rows of U and P in each bin; P is uniform
+        self.counts_PU = source.counts + source.m * shapes.widths  # rows of U and P in each bin; P is uniform
         n = source.counts.sum(axis=1).mean()
-        r = _mixed(self.priors, shapes.density)
-        log = np.log(r) @ source.counts.T - np.log(source.m + n * r) @ self.both.T + shapes.log_prior[:, None]
+        r = _population_density(self.priors, shapes.density)
+        # log posterior of each model given π, up to a constant; axes: priors, models, repetitions
+        log = np.log(r) @ source.counts.T - np.log(source.m + n * r) @ self.counts_PU.T + shapes.log_prior[:, None]
         weights = np.exp(log - log.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
-        used = weights.max(axis=(0, 2)) > _LEAST_WEIGHT  # axes: priors, models, repetitions
+        used = weights.max(axis=(0, 2)) > _LEAST_WEIGHT
         self.density = shapes.density[used]
         # without the normalisation of the population's likelihood, which that of all three samples replaces
-        self.log_weights = np.log(np.maximum(weights[:, used], 1e-300)) + np.log(self._pu_density()) @ self.both.T
+        self.log_weights = np.log(np.maximum(weights[:, used], 1e-300)) + np.log(self._pu_density()) @ self.counts_PU.T
 
     def log_likelihood(self, counts: Floats, ratio: float, shares: Floats) -> Floats:
-        """Return the log-likelihood of each π in `shares`, averaged over repetitions.
+        """Return the log-likelihood of each π in `shares` given a target, averaged over repetitions.
 
-        `counts` are the `posterior_counts` of a target, `ratio` is R. It is interpolated between the tabulated priors.
+        `counts` are the `posterior_counts` of the target, shape (repeats, bins); `ratio` is R. The log-likelihood is
+        interpolated between the tabulated priors.
         """
-        q = _mixed(np.clip(1 - (1 - self.priors) * ratio, 1e-4, 1.0), self.density)
-        size = counts.sum(axis=1).mean()
-        log = np.log(q) @ counts.T - np.log(self._pu_density() + size * q) @ (self.both + counts).T + self.log_weights
-        # the log of the sum over models (axis 1), relative to the largest term so that nothing underflows
+        target_priors = np.clip(1 - (1 - self.priors) * ratio, 1e-4, 1.0)
+        q = _population_density(target_priors, self.density)  # density of the target's p-values
+        n_target = counts.sum(axis=1).mean()
+        # Σ n′_b log q_b − Σ (m_b + n_b + n′_b) log(m + n·r_b + n′·q_b); axes: priors, models, repetitions
+        log = np.log(q) @ counts.T - np.log(self._pu_density() + n_target * q) @ (self.counts_PU + counts).T
+        log += self.log_weights
+        # the log of the sum over models, relative to the largest term so that nothing underflows
         largest = log.max(axis=1, keepdims=True)
         at_priors = (largest + np.log(np.exp(log - largest).sum(axis=1, keepdims=True))).mean(axis=(1, 2))
         return np.asarray(np.interp(shares, self.priors, at_priors))
 
     def _pu_density(self) -> Floats:
-        """Return the density m + nr of P and U for each π and model; not stored, because it is large."""
+        """Return m + n·r, the rows of P and U per unit of p-value, for each π, model and bin.
+
+        It is not stored, because it is large.
+        """
         n = self.source.counts.sum(axis=1).mean()
-        return np.asarray(self.source.m + n * _mixed(self.priors, self.density))
+        return np.asarray(self.source.m + n * _population_density(self.priors, self.density))
 
 
 def prior_posterior(source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
-    """Return the posterior of π, and the mean overlap 1 − AUC, averaged over repetitions.
+    """Return the posterior of π given the population, and the posterior mean of the overlap 1 − AUC.
 
-    Steps of π are refined where the posterior has probability, until it spreads over at least `_RESOLVED` steps.
+    Both are averaged over repetitions. Steps of π are refined where the posterior has probability, until it spreads
+    over at least `_RESOLVED` steps.
     """
     edges, resolved = _COARSE, False
     for _ in range(_ZOOMS):
@@ -183,8 +185,11 @@ def posterior_counts(values: Floats, ranked: int, weights: Floats) -> Floats:
     return np.stack([np.bincount(np.searchsorted(inner, v, "right"), weights, len(inner) + 1) for v in values])
 
 
-def _mixed(priors: Floats, density: Floats) -> Floats:
-    """Return the density r = π + (1−π)g of p-values, shape (priors, models, bins)."""
+def _population_density(priors: Floats, density: Floats) -> Floats:
+    """Return the density r = π + (1−π)g of a population's p-values, shape (priors, models, bins).
+
+    `density` is g of the negatives, shape (models, bins).
+    """
     return np.maximum(priors[:, None, None] + (1 - priors)[:, None, None] * density, 1e-12)
 
 
@@ -202,51 +207,56 @@ def expected_spreads(
     low, high = posterior.ppf([_TAIL, 1 - _TAIL])
     edges = np.linspace(low, high, _EXPECTED_STEPS + 1)
     middles = (edges[1:] + edges[:-1]) / 2
-    weight = _masses(edges, source).mean(axis=2)
-    # truths are evenly spaced quantiles of the joint posterior of π and the model, in flattened order
-    taken = np.searchsorted(np.cumsum(weight) / weight.sum(), (np.arange(_TRUTHS) + 0.5) / _TRUTHS)
-    prior_index, model_index = np.unravel_index(np.minimum(taken, weight.size - 1), weight.shape)
-    truth = _mixed(middles[prior_index], shapes.density)[np.arange(_TRUTHS), model_index] * shapes.widths
+    joint = _posterior_masses(edges, source).mean(axis=2)  # posterior of π and the model, shape (steps, models)
+    # truths are at evenly spaced quantiles of the joint posterior, in flattened order
+    taken = np.searchsorted(np.cumsum(joint) / joint.sum(), (np.arange(_TRUTHS) + 0.5) / _TRUTHS)
+    prior_index, model_index = np.unravel_index(np.minimum(taken, joint.size - 1), joint.shape)
+    # probability of each bin under each truth, shape (truths, bins)
+    truth = _population_density(middles[prior_index], shapes.density)[np.arange(_TRUTHS), model_index] * shapes.widths
     spreads = []
-    for positives, population in times:
-        counts = population * n * truth / truth.sum(axis=1, keepdims=True)
-        mass = _masses(edges, PopulationCounts(counts, source.ranked, positives * source.m)).sum(axis=1)
+    for positive_factor, population_factor in times:
+        counts = population_factor * n * truth / truth.sum(axis=1, keepdims=True)
+        larger = PopulationCounts(counts, source.ranked, positive_factor * source.m)
+        mass = _posterior_masses(edges, larger).sum(axis=1)  # posterior of π under each truth, shape (steps, truths)
         mean = middles @ mass
         spreads.append(np.sqrt(np.maximum(middles**2 @ mass - mean**2, 0.0)).mean())
     return np.array(spreads)
 
 
 def _posterior_on_steps(edges: Floats, source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
-    """Return the posterior of π on steps between `edges`, and the posterior mean of the overlap."""
-    mass = _masses(edges, source)
+    """Return the posterior of π on steps between `edges` of [0, 1], and the posterior mean of the overlap 1 − AUC."""
+    mass = _posterior_masses(edges, source)
     overlap = float(source.shapes.overlap @ mass.sum(axis=0).mean(axis=1))
     return PiecewiseUniform(edges, mass.sum(axis=1).mean(axis=1)), overlap
 
 
-def _masses(edges: Floats, source: PopulationCounts) -> Floats:
-    """Return the posterior mass of each step of π and model in each repetition, shape (steps, models, repeats)."""
+def _posterior_masses(edges: Floats, source: PopulationCounts) -> Floats:
+    """Return the posterior probability of each step of π and model, shape (steps, models, repeats).
+
+    `edges` of the steps increase; probabilities sum to 1 in each repetition.
+    """
     counts, m, shapes = source.counts, source.m, source.shapes
     g, log_prior = shapes.density, shapes.log_prior
     n = counts.sum(axis=1).mean()
-    counts_PU = counts + m * shapes.widths  # rows of U and P in each bin; P is uniform
+    counts_PU = counts + m * shapes.widths  # n_b + m_b, rows of U and P in each bin; P is uniform
     priors = (edges[1:] + edges[:-1]) / 2
     prior_mass = np.diff(stats.beta.cdf(edges, 0.5, 0.5))  # Jeffreys' prior
     log = np.empty((len(priors), len(g), len(counts)))
-    for k, (pi, weight) in enumerate(zip(priors, prior_mass, strict=True)):
+    for k, (pi, probability) in enumerate(zip(priors, prior_mass, strict=True)):
         r = np.maximum(pi + (1 - pi) * g, 1e-12)
         if source.noise:
-            likelihood = _noisy_log_likelihood(source, n * r)
+            log_likelihood = _noisy_log_likelihood(source, n * r)
         else:  # Σ n_b log r_b − Σ (n_b + m_b) log(m + n·r_b), for each model and repetition
-            likelihood = np.log(r) @ counts.T - np.log(m + n * r) @ counts_PU.T
-        log[k] = likelihood + (np.log(weight) + log_prior)[:, None]
+            log_likelihood = np.log(r) @ counts.T - np.log(m + n * r) @ counts_PU.T
+        log[k] = log_likelihood + (np.log(probability) + log_prior)[:, None]
     mass = np.exp(log - log.max(axis=(0, 1)))
     return np.asarray(mass / mass.sum(axis=(0, 1)))
 
 
 def _noisy_log_likelihood(source: PopulationCounts, density: Floats) -> Floats:
-    """Return the log-likelihood of noisy counts, which are normal and can be negative, shape (models, repeats).
+    """Return the log-likelihood of counts with added noise, which are normal and can be negative.
 
-    `density` is n·r of each model in each bin.
+    `density` is n·r of each model in each bin, shape (models, bins). Returns shape (models, repeats).
 
     Without noise the variance of a count is nr·w(m + nr)/m, with w the bin's width: Poisson noise, and noise of the
     bin's edges, which are ranks among m positives. A normal distribution with that variance has the same score as the

@@ -61,15 +61,19 @@ class RatioTest:
         """Test ratios on a coarse grid, and then on a finer one around R̂; `try_ratios` tests given ratios."""
         coarse = try_ratios(_COARSE / (1 - _COARSE))
         test = coarse.result()
-        error = float(np.interp(test.ratio, test.ratios, test.error)) if np.isfinite(test.ratio) else np.inf
-        fine = test.ratio + error * _FINE if np.isfinite(error) else np.empty(0)
-        fine = np.setdiff1d(fine[fine > 0], test.ratios)  # new ones only
+        if not np.isfinite(test.ratio):
+            return test
+        error = float(np.interp(test.ratio, test.ratios, test.error))
+        if not np.isfinite(error):
+            return test
+        fine = test.ratio + error * _FINE
+        fine = np.setdiff1d(fine[fine > 0], test.ratios)  # those that were not yet tested
         return TriedRatios.join([coarse, try_ratios(fine)]).result() if len(fine) else test
 
 
 @dataclass(frozen=True, eq=False)
 class TriedRatios:
-    """N − rD and its variance at some ratios r; every array ends in the axis of the ratios."""
+    """N − rD and its variance at some ratios r; the last axis of every array is that of the ratios."""
 
     ratios: Floats
     difference: Floats  # N − rD
@@ -78,14 +82,17 @@ class TriedRatios:
     freedom: Floats  # Satterthwaite's degrees of freedom of the variance
     separation: Floats  # D over its standard error
     inflation: Floats  # 1 + the share of noise in h, by which variances of the source are multiplied
-    parts: Floats  # variances of the difference due to T, U and P alone, without the inflation
+    parts: Floats  # variances of the difference due to T, U and P alone (3, ratios), without the inflation
 
     @classmethod
     def join(cls, tried: list[TriedRatios]) -> TriedRatios:
-        """Join the results of several sets of ratios, in the order of the ratios."""
+        """Join the results for several sets of ratios, in increasing order of the ratios."""
         order = np.argsort(np.concatenate([part.ratios for part in tried]), kind="stable")
-        names = [field.name for field in fields(cls)]
-        return cls(*(np.concatenate([getattr(part, name) for part in tried], axis=-1)[..., order] for name in names))
+        joined = {}
+        for field in fields(cls):
+            values = np.concatenate([getattr(part, field.name) for part in tried], axis=-1)
+            joined[field.name] = values[..., order]
+        return cls(**joined)
 
     def result(self) -> RatioTest:
         """Return the test: R̂, where N − rD is zero, and the differences N − rD in units of their standard errors."""
@@ -107,9 +114,9 @@ class WitnessMoments:
 
     mean: Floats
     square: Floats  # E h²
-    variance: Floats  # of h, the mean over repetitions
-    each: Floats  # mean over repetitions of the variance in one
-    added: Floats | float = 0.0  # variance of the mean due to noise in counts
+    variance: Floats  # of h, which is the mean over repetitions of a function h_k
+    single_variance: Floats  # of h_k, averaged over repetitions k
+    privacy_variance: Floats | float = 0.0  # variance of the mean due to noise that was added to counts
 
 
 class WitnessMeans(ABC):
@@ -121,21 +128,21 @@ class WitnessMeans(ABC):
     sizes: tuple[float, float, float]  # effective rows of P, U and T
     observations: tuple[float, float, float]  # effective observations of P, U and T
     repeats: int  # repetitions that can be compared; 1 if rows were not counted in pairs of repetitions
-    target_added: Floats | float = 0.0  # variance of the mean in T due to noise in counts
-    added_covariance: Floats | float = 0.0  # covariance of the means in P and U due to noise in counts
+    target_privacy_variance: Floats | float = 0.0  # variance of the mean in T due to noise that was added to counts
+    privacy_covariance: Floats | float = 0.0  # covariance of the means in P and U due to that noise
     has_shared_groups: bool = False  # whether groups are in the source and in the target
     group_effect: Floats | float = 1.0  # design effect of groups in T, if they are like those of U
 
     @abstractmethod
-    def variances(self, wider_P: Floats, wider_U: Floats) -> tuple[Floats, Floats, Floats]:
+    def variances(self, factor_P: Floats, factor_U: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the variances of the means in P, U and T; must be called before the methods below.
 
-        Variances of h in P and U are multiplied by the factors `wider_P` and `wider_U`, one for each function.
+        Variances of h in P and U are multiplied by `factor_P` and `factor_U`, one number for each function.
         """
 
     @abstractmethod
-    def source_variance(self, u: Floats, p: Floats) -> Floats:
-        """Return the variance of u·E_U h + p·E_P h."""
+    def source_variance(self, weight_U: Floats, weight_P: Floats) -> Floats:
+        """Return the variance of weight_U·E_U h + weight_P·E_P h for each function h."""
 
     def with_shared_groups(self, r: Floats, variance: Floats, inflation: Floats) -> Floats:
         """Return the `variance` of N − rD, corrected for groups that are in the source and in the target; none here."""
@@ -149,20 +156,18 @@ def try_ratios(r: Floats, h: Floats, density_ratio: Floats, means: WitnessMeans,
     """
     P, U, target_mean = means.positive, means.population, means.target_mean
     _, n, t = means.sizes
-    # the variance in T if R = r, since few rows of it may contain none of a rare class
+    # variance of h in T if R = r, since few rows of it may contain none of a rare class: T = (1−r)P + rU
     expected_T = (1 - r) * P.square + r * U.square - ((1 - r) * P.mean + r * U.mean) ** 2
-    noise = noise_share(U.each * unbiased(n), U.variance * unbiased(n), means.repeats, folds)
-    # few rows may miss where h is large, or be equal by chance. The distribution of P's p-values is known, and that of
-    # U's is the mixture's: observed variances are widened to what these distributions imply
-    f = 1 / density_ratio[:, None, :]  # f_U, up to a factor
-    f = f / f.sum(axis=2, keepdims=True)
+    noise = noise_share(U.single_variance * unbiased(n), U.variance * unbiased(n), means.repeats, folds)
+    # few rows may miss where h is large, or be equal by chance. P's p-values are uniform, and the density of U's is the
+    # mixture's, 1/ρ: observed variances are widened to what these distributions imply
+    f = 1 / density_ratio[:, None, :]
+    f = f / f.sum(axis=2, keepdims=True)  # probability of each bin in U
     expected_P = h.var(axis=2).mean(axis=0)
     expected_U = ((f * h**2).sum(axis=2) - (f * h).sum(axis=2) ** 2).mean(axis=0)
-    wider_P, wider_U = (
-        np.clip(expected / np.maximum(observed, 1e-300), 1.0, _LARGEST_WIDENING)
-        for expected, observed in ((expected_P, P.each), (expected_U, U.each))
-    )
-    var_P, var_U, var_T = means.variances(wider_P, wider_U)
+    factor_P = np.clip(expected_P / np.maximum(P.single_variance, 1e-300), 1.0, _LARGEST_WIDENING)
+    factor_U = np.clip(expected_U / np.maximum(U.single_variance, 1e-300), 1.0, _LARGEST_WIDENING)
+    var_P, var_U, var_T = means.variances(factor_P, factor_U)
 
     floor = expected_T / t  # variance of the mean in T if R = r, without groups
     var_T = np.maximum(np.maximum(var_T, floor), floor * np.maximum(means.group_effect, 1.0))
@@ -172,13 +177,16 @@ def try_ratios(r: Floats, h: Floats, density_ratio: Floats, means: WitnessMeans,
     V = var_T + inflation * means.source_variance(r, 1 - r)
     if means.has_shared_groups:
         V = means.with_shared_groups(r, V, inflation)
-    V = V + (means.target_added + r**2 * U.added + (1 - r) ** 2 * P.added + 2 * r * (1 - r) * means.added_covariance)
-    # copies increase the error of D; that shared rows decrease it is not relied on
+    privacy_variance = means.target_privacy_variance + r**2 * U.privacy_variance + (1 - r) ** 2 * P.privacy_variance
+    V = V + (privacy_variance + 2 * r * (1 - r) * means.privacy_covariance)
+    # D = E_U h − E_P h. Copies increase its error; that shared rows decrease it is not relied on
     independent, ones = var_U + var_P, np.ones_like(r)
-    var_D = inflation * np.maximum(means.source_variance(ones, -ones), independent) + U.added + P.added
+    var_D = inflation * np.maximum(means.source_variance(ones, -ones), independent)
+    var_D = var_D + U.privacy_variance + P.privacy_variance
 
-    # Satterthwaite's rule; parts are of T, U and P, in the reverse order of the observations
-    observations = np.array(means.observations[::-1], dtype=float)
+    # Satterthwaite's rule: (Σ parts)²/Σ(parts²/(observations − 1))
+    observations_P, observations_U, observations_T = means.observations
+    observations = np.array([observations_T, observations_U, observations_P], dtype=float)  # in the order of the parts
     one_less = np.maximum(observations - 1, 1)[:, None]
     freedom = parts.sum(axis=0) ** 2 / np.maximum((parts**2 / one_less).sum(axis=0), 1e-300)
     separation = U.mean / np.sqrt(np.maximum(var_D, 1e-300))
@@ -201,20 +209,24 @@ def warn_not_separable(test: RatioTest, sizes: tuple[int, int], consequence: str
 
 
 def density_ratio(prior: Floats, weights: Floats, rows: float) -> Floats:
-    """Return ρ = f_P/f_U = 1/f_U in each bin, shape (repeats, bins).
+    """Return ρ = f_P/f_U = 1/f_U in each bin of p-values, shape (repeats, bins).
 
     `prior` and `weights` are π and w of the mixture in each repetition; `rows` is the effective size of U.
     """
-    f = prior[:, None] + (1 - prior[:, None]) * mixture.density(weights)
-    return np.asarray(1 / np.maximum(f, _LEAST_COUNT / rows))
+    f_U = prior[:, None] + (1 - prior[:, None]) * mixture.density(weights)
+    return np.asarray(1 / np.maximum(f_U, _LEAST_COUNT / rows))
 
 
 def best_function(density_ratio: Floats, ratios: Floats, sizes: tuple[float, float, float]) -> Floats:
-    """Return h_r in each bin for effective `sizes` of P, U and T, shape (repeats, ratios, bins), scaled to |h| ≤ 1."""
+    """Return the best function h_r in each bin, shape (repeats, ratios, bins), scaled to |h| ≤ 1.
+
+    `density_ratio` is ρ, shape (repeats, bins); `sizes` are the effective sizes of P, U and T. With c_T = 1/n′,
+    c_P = (1−r)²/m and c_U = r²/n, h_r = (1 − ρ)/(c_T((1−r)ρ + r) + c_P ρ + c_U).
+    """
     rho, r = density_ratio[:, None, :], np.asarray(ratios, dtype=float)
     m, n, t = sizes
     c_T, c_P, c_U = 1 / t, ((1 - r) ** 2 / m)[:, None], (r**2 / n)[:, None]
-    # the formula of the module; f_T is not negative, whatever r is
+    # (1−r)ρ + r is a density, so it is not negative, whatever r is
     h = (1 - rho) / (c_T * np.maximum((1 - r)[:, None] * rho + r[:, None], 0) + c_P * rho + c_U)
     h /= np.abs(h).max(axis=(0, 2), keepdims=True)
     return np.asarray(h)
@@ -230,17 +242,17 @@ def mean_over_ranks(h: Floats, positives: int) -> Floats:
     return np.asarray((h @ counts)[:, :, None] / (positives + 1))
 
 
-def noise_share(each: Floats, variance: Floats, repeats: int, folds: int) -> Floats:
-    """Return the share of h's variance in U that is noise of the scores, 0 to 1.
+def noise_share(single_variance: Floats, variance: Floats, repeats: int, folds: int) -> Floats:
+    """Return the share of h's variance in U that is noise of the scores, 0 to 1, for each function h.
 
-    `each` is the mean over repetitions of the variance in one, `variance` that of the mean over repetitions. With K
+    h is the mean of h_k over repetitions k; `variance` is that of h, `single_variance` the mean of those of h_k. With K
     folds, the fits of two repetitions differ in one row of K each, so their difference has 2/(K−1) of the variance of a
     fit's noise.
     """
     if repeats < 2:
         return np.ones_like(variance)  # unknown, so the largest share
     # half of the variance of the difference between two repetitions
-    between = np.maximum(each - variance, 0.0) * repeats / (repeats - 1)
+    between = np.maximum(single_variance - variance, 0.0) * repeats / (repeats - 1)
     return np.asarray(np.minimum(between * (folds - 1) / np.maximum(variance, 1e-300), 1.0))
 
 
@@ -250,9 +262,9 @@ def unbiased(count: float) -> float:
 
 
 def _root(r: Floats, S: Floats, D: Floats) -> float:
-    """Return the r at which S = N − rD falls through zero; beyond the first or last r, N/D with the h of that r.
+    """Return R̂, the r at which S = N − rD falls through zero; beyond the first or last r, N/D with the h of that r.
 
-    NaN where D is not positive there.
+    `r` increases; S and D are by the h of each r. NaN where D is not positive there.
     """
     falls = np.flatnonzero((S[:-1] > 0) & (S[1:] <= 0) & (D[:-1] > 0) & (D[1:] > 0))
     if len(falls):
@@ -260,5 +272,5 @@ def _root(r: Floats, S: Floats, D: Floats) -> float:
         ends = r[k : k + 2] + S[k : k + 2] / D[k : k + 2]  # N/D = r + S/D by the h of either neighbour
         weight = S[k] / (S[k] - S[k + 1])
         return float((1 - weight) * ends[0] + weight * ends[1])
-    k = 0 if S[0] <= 0 else -1
+    k = 0 if S[0] <= 0 else -1  # all of S is on one side of zero, so R̂ is beyond the first or the last r
     return float(r[k] + S[k] / D[k]) if D[k] > 0 else float("nan")

@@ -38,9 +38,9 @@ class ScoreCells:
 
     @classmethod
     def from_scores(cls, positive: Floats, population: Floats) -> ScoreCells:
-        """Choose cells for the range of both samples, without their tails."""
+        """Choose cells of a round width for the range of the scores of both samples, without their tails."""
         # quantiles of every k-th score, which is enough and fast
-        tails = [np.quantile(s[:: 1 + len(s) // _TAIL_ROWS], _TAILS) for s in (positive, population)]
+        tails = [np.quantile(scores[:: 1 + len(scores) // _TAIL_ROWS], _TAILS) for scores in (positive, population)]
         low, high = float(np.min(tails)), float(np.max(tails))
         least_range = _EQUAL * (max(abs(low), abs(high)) or 1.0)
         if high - low < least_range:  # all scores are equal
@@ -54,7 +54,7 @@ class ScoreCells:
         return cls(first, step, count, np.asarray(step * np.arange(first, first + count + 1), dtype=np.float64))
 
     def shares(self, scores: Floats, mass: Floats | None = None) -> Floats:
-        """Return the share of a sample in each cell, shape (count,); `mass` None means equal masses."""
+        """Return the share of a sample's scores in each cell, shape (count,); `mass` None means rows of equal mass."""
         total = np.zeros(self.count)
         for start in range(0, len(scores), _BLOCK):
             block = slice(start, start + _BLOCK)
@@ -114,9 +114,9 @@ class Preparation:
     distant point are noise.
     """
 
-    used: Mask
-    spread: float
-    far: float = _FAR
+    used: Mask  # columns that are used
+    spread: float  # root of the mean variance of the columns, by which values are divided
+    far: float = _FAR  # absolute value at which they are then clipped
 
     @classmethod
     def fit(cls, population: Floats, *, used: Mask, encoded: bool) -> Preparation:
@@ -155,15 +155,12 @@ class ScoredSource:
 
     @classmethod
     def fit(
-        cls,
-        source: Source,
-        model: Any,
-        repeats: int,
-        folds: int,
-        rng: np.random.Generator,
-        fit_rows: int = FIT_ROWS,
+        cls, source: Source, model: Any, repeats: int, folds: int, rng: np.random.Generator, fit_rows: int = FIT_ROWS
     ) -> ScoredSource:
-        """Fit the scores; `model` None is the ridge regression of :mod:`priorshift.scores.cross_fitting`."""
+        """Cross-fit scores of the source; `model` None is the ridge regression of `priorshift.scores.cross_fitting`.
+
+        `fit_rows` is the largest number of rows of P, and of U, to which the ridge regression is fitted.
+        """
         seed = int(rng.integers(2**62))
         rows, encoded = source.rows[:], source.table.origin is not None
         prepare = Preparation.fit(rows[source.population], used=source.scaling.factor != 0, encoded=encoded)
@@ -174,7 +171,10 @@ class ScoredSource:
     def from_repetitions(
         cls, source: Source, prepare: Preparation, repetitions: tuple[Repetition, ...], seed: int
     ) -> ScoredSource:
-        """Compute p-values of U among P, and the distributions of the scores, from each repetition's scores."""
+        """Compute p-values of U among P, and the distributions of the scores, from each repetition's scores.
+
+        `seed` is that of the assignment of target rows to the models.
+        """
         m, n, mass_P, mass_U = source.P.size, source.U.size, source.P.mass, source.U.mass
         # with equal masses and no copies a rank is a count of positives, which is faster
         is_even = bool(np.ptp(mass_P) < 1e-9 * mass_P[0] and m > len(mass_P) - 0.5)
@@ -216,7 +216,7 @@ class ScoredSource:
         return ScoredTarget(np.stack(ranks), spread)
 
     def ranks(self, positive: Floats, scores: Floats) -> Floats:
-        """Return the p-values of scores among the scores `positive` of the positives, in one repetition."""
+        """Return the p-values of `scores`: their ranks among the scores `positive` of P in the same repetition."""
         return p_values(positive, scores, self.positive_mass, self.positive_size)
 
     def predicted(self, values: Floats, ratio: float = 1.0) -> Floats:
@@ -226,8 +226,9 @@ class ScoredSource:
         """
         priors, weights = self.mixture
         pi = np.clip(1 - (1 - priors) * ratio, *_PREDICTED)[:, None]  # prior of the sample
-        posterior = pi / (pi + (1 - pi) * mixture.density(weights))  # in each bin; the density of positives is 1
-        return np.asarray(np.mean([p[b] for p, b in zip(posterior, mixture.bins(values), strict=True)], axis=0))
+        # Bayes' rule in each bin, shape (repeats, bins); the density of positives is 1
+        posterior = pi / (pi + (1 - pi) * mixture.density(weights))
+        return np.asarray(np.mean(np.take_along_axis(posterior, mixture.bins(values), axis=1), axis=0))
 
 
 _SHARES = np.array([0.05, 0.1, 0.2, 0.3, 0.5])  # of the extreme scores; smaller sets may be empty by chance
@@ -238,14 +239,9 @@ _NEGLIGIBLE = 0.01  # share of U that looks like P
 class Inclusion(NamedTuple):
     """Shares of U that look like P, and of P that look like U."""
 
-    share: float  # share of U that looks like P, in the set with the smallest one
-    upper: float  # upper confidence bound of that share
+    upper: float  # upper confidence bound of the share of U that looks like P
     reverse: float  # lower confidence bound of the share of P that looks like U
-
-    @property
-    def looks_swapped(self) -> bool:
-        """Whether nothing in U looks like P, while P contains more of U than U can contain of P."""
-        return self.share < _NEGLIGIBLE and self.reverse > self.upper
+    looks_swapped: bool  # whether nothing in U looks like P, while P contains more of U than U can contain of P
 
 
 def inclusion(scored: ScoredSource) -> Inclusion:
@@ -256,16 +252,17 @@ def inclusion(scored: ScoredSource) -> Inclusion:
     The sets are the rows with the highest scores, which include a given share of P, and those with the lowest, which
     include a given share of U. Counts are averaged over repetitions, since these have the same rows.
     """
-    reverse = np.stack([p_values(-r.population, -r.positive) for r in scored.repetitions])
+    p_values_U = scored.p_values  # ranks of U among P, shape (repeats, rows)
+    p_values_P = np.stack([p_values(-r.population, -r.positive) for r in scored.repetitions])  # of P among U, reversed
+    n, m = p_values_U.shape[1], p_values_P.shape[1]
     # k of n rows of U are above the 1 − share quantiles of P, and j of m rows of P below the share quantiles of U
-    (k, n), (j, m) = (
-        ((values[:, :, None] > 1 - _SHARES).sum(axis=1).mean(axis=0), values.shape[1])
-        for values in (scored.p_values, reverse)
-    )
-    # Clopper and Pearson's bounds of the shares, over the shares of the other sample
-    upper = stats.beta.ppf(_CONFIDENCE, k + 1, np.maximum(n - k, 1e-9)) / _SHARES
-    lower = np.where(j > 0, stats.beta.ppf(1 - _CONFIDENCE, np.maximum(j, 1e-9), m - j + 1), 0.0) / _SHARES
-    return Inclusion(float((k / n / _SHARES).min()), float(upper.min()), float(lower.min()))
+    k = (p_values_U[:, :, None] > 1 - _SHARES).sum(axis=1).mean(axis=0)
+    j = (p_values_P[:, :, None] > 1 - _SHARES).sum(axis=1).mean(axis=0)
+    # Clopper and Pearson's bounds of the shares, over the shares of the other sample; the smallest of all sets
+    upper = float((stats.beta.ppf(_CONFIDENCE, k + 1, np.maximum(n - k, 1e-9)) / _SHARES).min())
+    lower = np.where(j > 0, stats.beta.ppf(1 - _CONFIDENCE, np.maximum(j, 1e-9), m - j + 1), 0.0)
+    reverse = float((lower / _SHARES).min())
+    return Inclusion(upper, reverse, float((k / n / _SHARES).min()) < _NEGLIGIBLE and reverse > upper)
 
 
 def warn_if_swapped(scored: ScoredSource) -> None:

@@ -15,21 +15,9 @@ from scipy.sparse import csr_array
 
 from priorshift.arrays import Floats, Index
 from priorshift.problem import Source, Target
-from priorshift.scores import mixture
+from priorshift.scores import mixture, ratio_test
 from priorshift.scores.counts import CountWitness, ScoreCounts
-from priorshift.scores.ratio_test import (
-    LARGEST_RATIO,
-    RatioTest,
-    TriedRatios,
-    WitnessMeans,
-    WitnessMoments,
-    best_function,
-    density_ratio,
-    mean_over_ranks,
-    noise_share,
-    try_ratios,
-    unbiased,
-)
+from priorshift.scores.ratio_test import LARGEST_RATIO, RatioTest, TriedRatios, WitnessMeans, WitnessMoments, unbiased
 from priorshift.scores.scored_source import ScoredSource
 
 _BLOCK = 2**21  # values of h in memory at a time
@@ -71,16 +59,17 @@ class Witness:
 
     @classmethod
     def from_scores(cls, scored: ScoredSource, source: Source, prior: Floats, weights: Floats) -> Witness:
-        """Build the witness from scores, and from π and w of the mixture in each repetition."""
+        """Build the witness from scores, and from `prior` π and `weights` w of the mixture in each repetition."""
         # p-values of P among itself
         positive_ranks = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
-        ratio, folds = density_ratio(prior, weights, source.U.size), len(scored.repetitions[0].models)
-        return cls(scored, source, ratio, mixture.bins(scored.p_values), mixture.bins(positive_ranks), folds)
+        density_ratio = ratio_test.density_ratio(prior, weights, source.U.size)
+        folds = len(scored.repetitions[0].models)
+        return cls(scored, source, density_ratio, mixture.bins(scored.p_values), mixture.bins(positive_ranks), folds)
 
     def test(self, p_values: Floats, target: Target) -> RatioTest:
-        """Test every ratio for a target with p-values of shape (repeats, rows).
+        """Test R = r at many ratios r, for a target with p-values of shape (repeats, rows).
 
-        From counts, if rows are many and have equal weights and no groups, also none of the source.
+        From counts, which is faster, if rows of the source are many, and all rows have equal weights and no groups.
         """
         if self._counts is not None and target.is_even and not (target.of_source >= 0).any():
             return self._counts.test(ScoreCounts.from_bins(mixture.bins(p_values)))
@@ -103,57 +92,61 @@ class Witness:
 
         `size` is the effective size of the target, for which h_r is best.
         """
-        h = best_function(self.density_ratio, ratios, (self.source.P.size, self.source.U.size, size))
+        h = ratio_test.best_function(self.density_ratio, ratios, (self.source.P.size, self.source.U.size, size))
         h -= self._positive_means(h)
         return np.asarray(h)
 
     def _positive_means(self, h: Floats) -> Floats:
-        """Return E_P h in each repetition, shape (repeats, functions, 1): over all ranks, or over rows if weighted."""
+        """Return E_P h in each repetition, shape (repeats, functions, 1): over all ranks, or over rows if weighted.
+
+        `h` are values in the bins, shape (repeats, functions, bins).
+        """
         if self.scored.positive_mass is None:
-            return mean_over_ranks(h, self.positive.shape[1])
-        means = [h[k][:, b] @ self.source.P.mass for k, b in enumerate(self.positive)]
+            return ratio_test.mean_over_ranks(h, self.positive.shape[1])
+        means = [h[k][:, bins] @ self.source.P.mass for k, bins in enumerate(self.positive)]
         return np.stack(means)[:, :, None]
 
     def positive_mean(self, h: Floats) -> Floats:
-        """Return the mean in P of functions of the bins, shape (functions, bins), over all repetitions."""
+        """Return E_P h of functions of the bins, shape (functions, bins), averaged over repetitions."""
         repeated = np.broadcast_to(h, (len(self.positive), *h.shape))
         return np.asarray(self._positive_means(repeated).mean(axis=(0, 2)))
 
     def noise_share(self, h: Floats) -> float:
         """Return the share of noise of the scores in the variance in U of a function h, shape (repeats, bins)."""
         mass, n = self.source.U.mass, self.source.U.size
-        values = _average(h[:, None], self.population)
+        values = _average(h[:, None], self.population)  # of each row
         variance = ((values * values) @ mass - (values @ mass) ** 2) * unbiased(n)
-        each = _mean_variance(h[:, None], self.population, mass) * unbiased(n)
-        return float(noise_share(each, variance, len(h), self.folds)[0])
+        single_variance = _mean_variance(h[:, None], self.population, mass) * unbiased(n)
+        return float(ratio_test.noise_share(single_variance, variance, len(h), self.folds)[0])
 
     def influence(self, ratio: float, p_values: Floats, target: Target) -> Influence:
         """Return the influence of rows on the estimate `ratio`, with the function h that is best for it.
 
         R̂ = N/D, so its influence is that on N − rD = E_T h − r·E_U h − (1−r)·E_P h, over D.
         """
-        r, sample = _clip_ratio(ratio), self._sample(p_values, target)
+        r, sample = np.clip([ratio], 0.0, LARGEST_RATIO), self._sample(p_values, target)
         h = self.function(r, target.size)
         means = RowMeans(self, h, sample)
-        tried = try_ratios(r, h, self.density_ratio, means, self.folds)
+        tried = ratio_test.try_ratios(r, h, self.density_ratio, means, self.folds)
         # √inflation adds the noise of the scores to the source's influence
         factor, D = np.sqrt(tried.inflation), tried.denominator[0]
-        source, target_influence = means.source_influence(-factor * r, -factor * (1 - r)), means.of_T
-        if sample.with_source is not None:  # rows of the source's observations count there
-            source = source + target_influence @ sample.with_source.T
+        source_influence, target_influence = means.source_influence(-factor * r, -factor * (1 - r)), means.of_T
+        if sample.with_source is not None:  # target rows of the source's observations count with these
+            source_influence = source_influence + target_influence @ sample.with_source.T
             target_influence = np.where(target.of_source >= 0, 0.0, target_influence)
-        variance = max(float(tried.variance[0]) - float(_sum_of_squares(source)[0]), 0.0) / D**2
-        return Influence(source[0] / D, target_influence[0] / D, variance, float(tried.freedom[0]))
+        own_variance = max(float(tried.variance[0]) - float(_sum_of_squares(source_influence)[0]), 0.0) / D**2
+        # the only line of each is that of the only ratio
+        return Influence(source_influence[0] / D, target_influence[0] / D, own_variance, float(tried.freedom[0]))
 
     def variance_parts(self, ratio: float, p_values: Floats, target: Target) -> VarianceParts:
         """Return the variance of the estimate `ratio` by samples, with the function h that is best for it."""
-        tried = self._try_ratios(_clip_ratio(ratio), self._sample(p_values, target))
-        V, D, inflation = float(tried.variance[0]), tried.denominator[0], float(tried.inflation[0])
+        tried = self._try_ratios(np.clip([ratio], 0.0, LARGEST_RATIO), self._sample(p_values, target))
+        variance, D, inflation = float(tried.variance[0]), tried.denominator[0], float(tried.inflation[0])
         from_T, from_U, from_P = (float(part) for part in tried.parts[:, 0] / D**2)
-        return VarianceParts(inflation * from_P, inflation * from_U, from_T, V / float(D) ** 2, inflation - 1)
+        return VarianceParts(inflation * from_P, inflation * from_U, from_T, variance / float(D) ** 2, inflation - 1)
 
     def _sample(self, p_values: Floats, target: Target) -> _RowSample:
-        """Return a target's bins, and the matrices that sum over observations, which all of its tests use."""
+        """Return what all tests of a target use: bins of its p-values, and matrices that sum over observations."""
         source, with_source = self.source, None
         rows = np.flatnonzero(target.of_source >= 0)  # rows that belong to an observation of the source; −1 means none
         if len(rows):
@@ -164,13 +157,13 @@ class Witness:
         return _RowSample(mixture.bins(p_values), target, *groups, with_source, observations)
 
     def _try_ratios(self, ratios: Floats, sample: _RowSample) -> TriedRatios:
-        """Test ratios, in blocks whose values of h fit into memory."""
-        size = max(1, _BLOCK // (len(self.source.labeled) + sample.bins.shape[1]))
+        """Test R = r for each of `ratios`, in blocks of ratios whose values of h at all rows fit into memory."""
+        block = max(1, _BLOCK // (len(self.source.labeled) + sample.bins.shape[1]))
         tried = []
-        for k in range(0, len(ratios), size):
-            r = ratios[k : k + size]
+        for k in range(0, len(ratios), block):
+            r = ratios[k : k + block]
             h = self.function(r, sample.target.size)
-            tried.append(try_ratios(r, h, self.density_ratio, RowMeans(self, h, sample), self.folds))
+            tried.append(ratio_test.try_ratios(r, h, self.density_ratio, RowMeans(self, h, sample), self.folds))
         return TriedRatios.join(tried)
 
 
@@ -178,11 +171,12 @@ class Witness:
 class _RowSample:
     """Target, and matrices that add up the rows of each observation; None if each row is its own observation."""
 
-    bins: NDArray[np.intp]
+    bins: NDArray[np.intp]  # of the target's p-values, shape (repeats, rows)
     target: Target
-    source_groups: csr_array | None
-    target_groups: csr_array | None
-    with_source: csr_array | None  # rows of the target that belong to an observation of the source
+    source_groups: csr_array | None  # shape (observations, rows) of the source
+    target_groups: csr_array | None  # shape (observations, rows) of the target
+    # the target's rows in observations of the source, shape (observations of the source, target rows); None if none is
+    with_source: csr_array | None
     observations: tuple[float, float, float]  # effective observations of P, U and T
 
 
@@ -190,26 +184,29 @@ class RowMeans(WitnessMeans):
     """Means of functions h over rows, with the influence of each row: shape (functions, rows)."""
 
     def __init__(self, witness: Witness, h: Floats, sample: _RowSample) -> None:
-        """Compute means of h, and in `of_P`, `of_U`, `of_T` the values of h at rows, less their mean."""
+        """Compute the means in P, U and T of functions h of the bins, shape (repeats, functions, bins).
+
+        `of_P`, `of_U` and `of_T` are h at each row less its mean, shape (functions, rows of the sample).
+        """
         self.source, self.sample, self.repeats = witness.source, sample, len(h)
         self.sizes = witness.source.P.size, witness.source.U.size, sample.target.size
         self.observations, self.has_shared_groups = sample.observations, sample.with_source is not None
         self.of_P, self.of_U = _average(h, witness.positive), _average(h, witness.population)
         self.of_T = _average(h, sample.bins)
-        # these two centre of_P and of_U in place
+        # these two calls subtract the means from of_P and of_U, in place
         self.positive = _moments(self.of_P, h, witness.positive, self.source.P.mass)
         self.population = _moments(self.of_U, h, witness.population, self.source.U.mass)
         self.target_mean = self.of_T @ sample.target.mass
         self.of_T -= self.target_mean[:, None]
 
-    def variances(self, wider_P: Floats, wider_U: Floats) -> tuple[Floats, Floats, Floats]:
+    def variances(self, factor_P: Floats, factor_U: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the variances of E_P h, E_U h and E_T h; `of_P`, `of_U`, `of_T` become influences, in place.
 
-        The influence of a row is mass·(h − E h), times √(n/(n−1)) and √`wider_P` or √`wider_U`.
+        The influence of a row on a mean is mass·(h − E h), times √(n/(n−1)) and √`factor_P` or √`factor_U`.
         """
         source, sample = self.source, self.sample
-        self.of_P *= np.sqrt(wider_P)[:, None]
-        self.of_U *= np.sqrt(wider_U)[:, None]
+        self.of_P *= np.sqrt(factor_P)[:, None]
+        self.of_U *= np.sqrt(factor_U)[:, None]
         masses = source.P.mass, source.U.mass, sample.target.mass
         for values, mass, count in zip((self.of_P, self.of_U, self.of_T), masses, self.observations, strict=True):
             values *= mass * np.sqrt(unbiased(count))
@@ -220,33 +217,35 @@ class RowMeans(WitnessMeans):
             self.group_effect = self.var_U / np.maximum(_sum_of_squares(self.of_U), 1e-300)
         return self.var_P, self.var_U, _sum_of_squares(self.of_T, sample.target_groups)
 
-    def source_variance(self, u: Floats, p: Floats) -> Floats:
-        """Return the variance of u·E_U h + p·E_P h; P and U are independent unless they share rows or groups."""
-        if self.sample.source_groups is None and not len(self.source.shared):
-            return np.asarray(u**2 * self.var_U + p**2 * self.var_P)
-        return _sum_of_squares(self.source_influence(u, p))
+    def source_variance(self, weight_U: Floats, weight_P: Floats) -> Floats:
+        """Return the variance of weight_U·E_U h + weight_P·E_P h for each function h.
 
-    def source_influence(self, u: Floats, p: Floats) -> Floats:
-        """Return the influence of each observation of the source on u·E_U h + p·E_P h."""
-        influence = np.zeros((len(u), len(self.source.labeled)))
-        influence[:, self.source.population] += u[:, None] * self.of_U
-        influence[:, self.source.positive] += p[:, None] * self.of_P
+        P and U are independent unless they share rows or groups.
+        """
+        if self.sample.source_groups is None and not len(self.source.shared):
+            return np.asarray(weight_U**2 * self.var_U + weight_P**2 * self.var_P)
+        return _sum_of_squares(self.source_influence(weight_U, weight_P))
+
+    def source_influence(self, weight_U: Floats, weight_P: Floats) -> Floats:
+        """Return the influence of each observation of the source on weight_U·E_U h + weight_P·E_P h.
+
+        The weights have shape (functions,), the influence (functions, observations).
+        """
+        influence = np.zeros((len(weight_U), len(self.source.labeled)))
+        influence[:, self.source.population] += weight_U[:, None] * self.of_U
+        influence[:, self.source.positive] += weight_P[:, None] * self.of_P
         groups = self.sample.source_groups
         return influence if groups is None else np.asarray(influence @ groups.T)
 
     def with_shared_groups(self, r: Floats, variance: Floats, inflation: Floats) -> Floats:
         """Return the variance of N − rD, less twice the covariance of E_T h with r·E_U h + (1−r)·E_P h.
 
-        It comes from groups in both samples; a small share of the variance always remains.
+        The covariance comes from groups in source and target; a small share of the variance always remains.
         """
+        # the target's influence by observation of the source
         by_observation = self.of_T @ self.sample.with_source.T  # type: ignore[union-attr]
         covariance = np.einsum("ij,ij->i", by_observation, self.source_influence(r, 1 - r))
         return np.maximum(variance - 2 * np.sqrt(inflation) * covariance, _LEAST_LEFT * variance)
-
-
-def _clip_ratio(ratio: float) -> Floats:
-    """Return the ratio, limited to the range that is tested, as an array of one."""
-    return np.array([min(max(ratio, 0.0), LARGEST_RATIO)])
 
 
 def _average(h: Floats, bins: NDArray[np.intp]) -> Floats:
@@ -261,17 +260,23 @@ def _average(h: Floats, bins: NDArray[np.intp]) -> Floats:
 
 
 def _moments(values: Floats, h: Floats, bins: NDArray[np.intp], mass: Floats) -> WitnessMoments:
-    """Return the moments of h in a sample from its `values` at rows, which are then centred in place."""
+    """Return the moments of functions h in a sample, and subtract the means from `values` in place.
+
+    `values` are h at each row, shape (functions, rows); `mass` of the rows sums to 1.
+    """
     mean, square = values @ mass, (values * values) @ mass
     values -= mean[:, None]
     return WitnessMoments(mean, square, (values * values) @ mass, _mean_variance(h, bins, mass))
 
 
 def _mean_variance(h: Floats, bins: NDArray[np.intp], mass: Floats) -> Floats:
-    """Return the variance of h in one repetition, averaged over repetitions, shape (functions,)."""
+    """Return the variance of h in one repetition, averaged over repetitions, shape (functions,).
+
+    `h` has shape (repeats, functions, bins), `bins` are those of the rows, shape (repeats, rows).
+    """
     variances = []
-    for k, b in enumerate(bins):
-        values = h[k][:, b]
+    for k, row_bins in enumerate(bins):
+        values = h[k][:, row_bins]
         variances.append((values * values) @ mass - (values @ mass) ** 2)
     return np.asarray(np.mean(variances, axis=0))
 
@@ -286,6 +291,9 @@ def _grouping(observation: Index) -> csr_array | None:
 
 
 def _sum_of_squares(values: Floats, groups: csr_array | None = None) -> Floats:
-    """Return the sum of squares of each line of an array, after adding up the values of each group."""
+    """Return the sum of squares of each line of an array, after adding up the values of each group.
+
+    `groups` has shape (groups, columns of the array); None if there are no groups.
+    """
     values = values if groups is None else values @ groups.T
     return np.asarray(np.einsum("ij,ij->i", values, values))

@@ -35,23 +35,23 @@ class EstimatedPrior:
 
     estimator: Any  # fitted
     value: float  # π̂
-    influence: PriorInfluence | None  # how much each row moves it; None where the estimator does not know
+    influence: PriorInfluence | None  # of each row on the estimate; None where the estimator does not give it
     distribution: Any = None  # the `prior_distribution_` of an estimator that has one
     audited: AuditedPrior | None = None  # the distribution after an audit
 
     @property
     def name(self) -> str:
-        """Name of the estimator's class, and of an audit that was combined with it."""
+        """Name of the estimator's class; it mentions an audit, if one was combined with the estimate."""
         name = type(self.estimator).__name__
         return name if self.audited is None else self.audited.by(name)
 
     def knowledge(self) -> PriorKnowledge:
-        """Return the estimate as knowledge of π: a distribution, or a point where its error is unknown."""
+        """Return the estimate as knowledge of π: a distribution, or a point where its error is unknown or zero."""
         if self.distribution is not None:
             return DistributionPrior(self.distribution)
-        error = sqrt(self.influence.variance) if self.influence is not None else 0.0
-        if not error:
+        if self.influence is None or self.influence.variance == 0:
             return PointPrior(self.value)
+        error = sqrt(self.influence.variance)
         # a normal distribution, truncated to [0, 1]
         return DistributionPrior(stats.truncnorm(-self.value / error, (1 - self.value) / error, self.value, error))
 
@@ -106,7 +106,10 @@ class SourcePriorMixin:
         return read_prior(self.source_prior)
 
     def _prior_from_fit(self) -> EstimatedPrior | None:
-        """Return the prior that was estimated at fit; None where it is known now."""
+        """Return the prior that was estimated at fit; None where `source_prior` is known.
+
+        Raises InputError where `source_prior` was changed since the fit, so that the estimate does not belong to it.
+        """
         if is_known(self.source_prior):
             return None
         before, now = self._settings["source_prior"], self.source_prior
@@ -130,15 +133,15 @@ def estimate_source_prior(estimator: Any, source: Source, random_state: Any = No
     check_scenario(estimator, source.scenario)
     with suppress_warnings(FarValueWarning, DuplicateRowsWarning):  # these were already given for the source
         estimator.fit(source.rows[:], source.labeled, **_fit_arguments(estimator, source))
-    name, prior = type(estimator).__name__, getattr(estimator, "prior_", None)
-    if not is_number(prior) or not 0 <= prior < 1:  # type: ignore[operator]
+    prior: Any = getattr(estimator, "prior_", None)
+    if not is_number(prior) or not 0 <= prior < 1:
         raise InputError(
-            f"{name} has the prior_ {prior!r} after fit, but a number from 0 to below 1 is expected; pass another "
-            "estimator or a known source_prior."
+            f"{type(estimator).__name__} has the prior_ {prior!r} after fit, but a number from 0 to below 1 is "
+            "expected; pass another estimator or a known source_prior."
         )
     if getattr(estimator, "prior_influence_", None) is None:
-        return EstimatedPrior(estimator, float(prior), None, getattr(estimator, "prior_distribution_", None))  # type: ignore[arg-type]
-    return EstimatedPrior(estimator, float(prior), _read_influence(estimator, source))  # type: ignore[arg-type]
+        return EstimatedPrior(estimator, float(prior), None, getattr(estimator, "prior_distribution_", None))
+    return EstimatedPrior(estimator, float(prior), _read_influence(estimator, source))
 
 
 def _read_influence(estimator: Any, source: Source) -> PriorInfluence | None:
@@ -172,12 +175,13 @@ def _fit_arguments(estimator: Any, source: Source) -> dict[str, Any]:
 
     Warns where the source has weights but the estimator takes none.
     """
+    arguments = {}
     metadata = {"shared": source.shared_argument, "weights": source.weights, "groups": source.groups}
-    arguments = {
-        name: value
-        for name, value in metadata.items()
-        if value is not None and has_fit_parameter(estimator, name) and getattr(estimator, f"takes_{name}", True)
-    }
+    for name, value in metadata.items():
+        # estimators of this library have all arguments, and may declare takes_weights = False
+        is_taken = has_fit_parameter(estimator, name) and getattr(estimator, f"takes_{name}", True)
+        if value is not None and is_taken:
+            arguments[name] = value
     if source.weights is not None and "weights" not in arguments:
         warn(
             f"{type(estimator).__name__} takes no weights, so the source prior is estimated without them; pass a known "

@@ -161,7 +161,7 @@ class KM2(PUEstimator):
         return DistanceCurve(ratios, distance, slope, self.thresholds_)
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        """Find the bandwidth, build the hull of the rows or of groups of them, and find the prior and its error."""
+        """Choose the bandwidth, build the hull of the rows or of groups of them, and find the prior and its error."""
         sample = self._select_rows(source, rng)
         rows = self._reduce_features(source.scaling.rows(source.table.values, sample.rows)[:])
         is_grouped = len(rows) > self.max_rows
@@ -197,7 +197,8 @@ class KM2(PUEstimator):
     ) -> Floats:
         """Find λ and the prior, warn where they are doubtful, and return the influence of each row on the prior.
 
-        The influence is NaN where no prior is found. `step` reports progress.
+        `sample` are the masses of rows in P and U; `step` reports progress. The influence, shape (rows of the sample,),
+        is NaN where no prior is found.
         """
         m, n = effective_size(sample.p), effective_size(sample.u)
         start, largest = hull.project(_START), 1 / (1 - _LARGEST_PRIOR)
@@ -206,8 +207,8 @@ class KM2(PUEstimator):
         self.thresholds_ = {rule: slope for rule, (slope, _) in thresholds.items()}
         threshold, threshold_influence = thresholds[self.rule]
         step()
-        # The separation must exceed what the ridge alone gives, and the slope must still have to grow: with few rows in
-        # many features, d is a line.
+        # The separation must exceed what the ridge alone gives, and the slope of d, at most the separation, must still
+        # have to grow: with few rows in many features, d is a line.
         ridge_separation = sqrt(2 * RIDGE) * float(np.linalg.norm(sample.u - sample.p))
         is_separable = hull.separation > max(_NO_SEPARATION, ridge_separation)
         is_separable &= threshold < (1 - 1e-6) * hull.separation
@@ -222,7 +223,7 @@ class KM2(PUEstimator):
         return _prior_influence(hull, end, threshold_influence, row_influence)
 
     def _select_rows(self, source: Source, rng: np.random.Generator) -> HullSample:
-        """Return distinct rows of the source, and warn where they are a subsample, or have few positives."""
+        """Return distinct rows of the source with their masses in P and U, and warn of a subsample or few positives."""
         sample, limit, name = HullSample.from_source(source), max(_ROWS, 2 * self.max_rows), type(self).__name__
         if len(sample.rows) > limit:
             warn(
@@ -241,7 +242,7 @@ class KM2(PUEstimator):
         return sample
 
     def _reduce_features(self, rows: Floats) -> Floats:
-        """Return the principal components of all rows, where there are more features than `components`."""
+        """Return the rows, projected on their principal components if there are more features than `components`."""
         self.components_ = None
         if self.components is None or rows.shape[1] <= self.components:
             return rows
@@ -252,13 +253,14 @@ class KM2(PUEstimator):
             ApproximationWarning,
         )
         centred = rows - rows.mean(axis=0)
-        # right singular vectors are the principal axes
-        return np.asarray(centred @ np.linalg.svd(centred, full_matrices=False)[2][: self.components].T)
+        _, _, axes = np.linalg.svd(centred, full_matrices=False)  # the principal axes, largest first
+        return np.asarray(centred @ axes[: self.components].T)
 
     def _warn(self, sample: HullSample, is_found: bool, noise: float) -> None:
         """Warn where P and U are not separable, or hardly, or the solver did not converge.
 
-        `noise` is the expected squared distance of two samples of one population.
+        `is_found` says whether a prior was found; `noise` is the expected squared distance of two samples of one
+        population.
         """
         name, m, n = type(self).__name__, np.count_nonzero(sample.p), np.count_nonzero(sample.u)
         rows = f"{m} positive rows and {n} rows of the population (distance {self.separation_:.2g}"
@@ -314,10 +316,10 @@ def _thresholds(
     """Compute the slope at which each rule takes d to have left zero, and the influence of each row on that slope.
 
     KM1: 1/√size. KM2: 0.8·d(1.05)/0.05 + 0.2·‖μ_U − μ_P‖, between the mean slope at the start and the largest slope.
-    `start` is the nearest point at λ = 1.05, `size` the effective min(m, n).
+    `start` is the nearest point of the hull at λ = 1.05, `size` the effective min(m, n).
     """
     start_influence = np.zeros_like(row_influence.masses[0])  # of each row on d(1.05)
-    km1 = 1 / sqrt(size), start_influence  # depends on the sizes alone
+    km1 = 1 / sqrt(size), start_influence  # depends on the sizes alone, so no row has an influence
     if start.distance > 1e-5 * hull.separation:  # else inside the hull, up to rounding: d = 0, which no row changes
         residual = hull.values(_START * hull.a + hull.p - start.weights)
         start_influence = row_influence.on_mean(residual, _START, 1 - _START) / start.distance
@@ -330,18 +332,18 @@ def _thresholds(
 def _prior_influence(hull: Hull, end: NearestPoint, threshold_influence: Floats, row_influence: RowInfluence) -> Floats:
     """Compute the influence of each row on the prior from that on the threshold; NaN where the slope does not grow.
 
-    `end` is the nearest point at the λ at which the slope passes the threshold.
-    On its face the distance is a smooth function of μ_U and μ_P. With δu and δa the changes of u and a,
-    δ(d′) = (⟨δa, w⟩ + ⟨Πa, δu⟩)/d − d′⟨w, δu⟩/d², δλ = (δ(threshold) − δ(d′))/d″ and δπ = δλ/λ².
+    `end` is the point v of the hull nearest to u = λμ_U + (1−λ)μ_P, at the λ at which the slope passes the threshold.
+    With a = μ_U − μ_P, d = ‖w‖, w = u − v, is a smooth function of u and a on the face of v, to which Πa is orthogonal.
+    With δu and δa the changes due to a row, δ(d′) = (⟨δa, w⟩ + ⟨Πa, δu⟩)/d − d′⟨w, δu⟩/d²,
+    δλ = (δ(threshold) − δ(d′))/d″ and δπ = δλ/λ².
     """
     second_derivative = (end.curvature - end.slope**2) / max(end.distance, 1e-300)  # d″
     if not (end.distance > 0 and end.curvature - end.slope**2 > 1e-9 * hull.aa):
         return np.full_like(threshold_influence, np.nan)
-    # w = u − v and Πa, at all rows
+    # inner products of w and of Πa with all rows
     residual, orthogonal = hull.values(end.ratio * hull.a + hull.p - end.weights), hull.values(hull.a - end.derivative)
-    u = end.ratio, 1 - end.ratio  # weights of μ_U and μ_P in u
-    slope_influence = (
-        row_influence.on_mean(residual, 1.0, -1.0) + row_influence.on_mean(orthogonal, *u)
-    ) / end.distance
-    slope_influence -= end.slope * row_influence.on_mean(residual, *u) / end.distance**2
+    weight_U, weight_P = end.ratio, 1 - end.ratio  # of μ_U and μ_P in u
+    on_a = row_influence.on_mean(residual, 1.0, -1.0)  # ⟨δa, w⟩
+    slope_influence = (on_a + row_influence.on_mean(orthogonal, weight_U, weight_P)) / end.distance
+    slope_influence -= end.slope * row_influence.on_mean(residual, weight_U, weight_P) / end.distance**2
     return np.asarray((threshold_influence - slope_influence) / second_derivative / end.ratio**2)

@@ -11,12 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from priorshift.arrays import Floats
 from priorshift.base import PUEstimator
 from priorshift.errors import InputError, PriorShiftWarning, WeakSeparationWarning
-from priorshift.inference.audit_combination import (
-    AuditedPrior,
-    SampleAudit,
-    combine_with_audit,
-    warn_of_source_audit,
-)
+from priorshift.inference.audit_combination import AuditedPrior, SampleAudit, combine_with_audit, warn_of_source_audit
 from priorshift.inference.prior_knowledge import PiecewiseUniform
 from priorshift.io.sample_size import FEW_POSITIVES, warn_of_few_positives
 from priorshift.problem import Source, Target
@@ -155,9 +150,10 @@ class MixturePrior(PUEstimator):
     def fit_counts(
         self, counts: PopulationCounts, law: tuple[Floats, Floats], km2_prior: float, sizes: tuple[int, int]
     ) -> Self:
-        """Fit the estimator to counts of p-values, without rows.
+        """Fit the estimator to counts of the population's p-values, without rows.
 
-        `law` is π and w of the largest mixture in each repetition, `sizes` the labelled and unlabelled rows.
+        `law` is π, shape (repeats,), and w, shape (repeats, components), of the mixture with the largest π that fits;
+        `sizes` are the numbers of labelled and of unlabelled rows.
         """
         self._check_parameters()
         self._forget()
@@ -178,13 +174,13 @@ class MixturePrior(PUEstimator):
             self.km2_prior_ = self.fit_km2(source, rng) if self.use_km2 else float("nan")
             step()
             predicted = scored.predicted(scored.p_values)
-            on_P, on_U = 1.0, 1.0  # design effects of groups, for the mean of the predicted posteriors
+            effect_P, effect_U = 1.0, 1.0  # design effects of groups, for the mean of the predicted posteriors
             if not source.is_even:  # rows have weights, copies or groups
                 positive_ranks = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
-                on_P, on_U = source.design_effects(scored.predicted(positive_ranks), predicted)
+                effect_P, effect_U = source.design_effects(scored.predicted(positive_ranks), predicted)
             # rows count as many as their effective number, so that the posterior is as wide as it should be
-            m, weights = source.P.size, source.U.size / on_U * source.U.mass
-            counts = PopulationCounts.from_p_values(scored.p_values, round(m), m / on_P, weights)
+            m, ranked, weights = source.P.size, round(source.P.size), source.U.size / effect_U * source.U.mass
+            counts = PopulationCounts(posterior_counts(scored.p_values, ranked, weights), ranked, m / effect_P)
             audit = None if source.audit is None else SampleAudit.from_source(source, source.audit, predicted)
             self._compute_posterior(counts, scored.mixture, audit)
         self.few_positives_ = source.P.observations < FEW_POSITIVES
@@ -194,9 +190,10 @@ class MixturePrior(PUEstimator):
     def _compute_posterior(
         self, counts: PopulationCounts, law: tuple[Floats, Floats], audit: SampleAudit | None = None
     ) -> None:
-        """Compute the posterior of π from the counts, KM2's estimate and an audit, and the attributes that it gives.
+        """Set the posterior of π, and all fitted attributes that follow from it.
 
-        `law` is π and w of the largest mixture in each repetition.
+        It combines the counts of the population's p-values, KM2's estimate (`km2_prior_`, NaN for none) and an audit.
+        `law` is π, shape (repeats,), and w, shape (repeats, components), of the mixture with the largest π that fits.
         """
         posterior, self.overlap_ = prior_posterior(counts)
         priors, self.weights_ = law

@@ -15,7 +15,7 @@ from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior
 from priorshift.methods.witness_shift import TargetFit
 from priorshift.problem import Source
-from priorshift.scores.posterior import PopulationCounts, expected_spreads, prior_posterior
+from priorshift.scores.posterior import PopulationCounts, expected_spreads, posterior_counts, prior_posterior
 from priorshift.scores.scored_source import ScoredSource
 from priorshift.scores.witness import Witness
 
@@ -228,7 +228,7 @@ def test_where_classes_overlap_rows_tell_less_of_the_source_prior():
 
         def counts(size, at=distance):
             z = rng.normal(size=size) - at * (rng.random(size) < 0.6)
-            return PopulationCounts.from_p_values(stats.norm.cdf(z)[None], size, float(size), np.ones(size))
+            return PopulationCounts(posterior_counts(stats.norm.cdf(z)[None], size, np.ones(size)), size, float(size))
 
         small = counts(600)
         now, then, far = expected_spreads(small, prior_posterior(small)[0], [(1, 1), (4, 4), (16, 16)])

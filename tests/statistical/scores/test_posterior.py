@@ -18,7 +18,7 @@ from priorshift.source_prior.mixture_prior import _km2_log_likelihood
 
 
 def prior_posterior(values, m, weights):
-    return posterior.prior_posterior(PopulationCounts.from_p_values(values, m, m, weights))
+    return posterior.prior_posterior(PopulationCounts(posterior_counts(values, m, weights), m, m))
 
 
 def models():
@@ -135,10 +135,10 @@ def test_copies_of_half_the_weight_are_the_rows_themselves():
 
 def test_copies_of_positives_are_ranked_among_but_count_once():
     v = p_values(np.repeat(np.arange(20.0), 3), np.linspace(-2, 22, 100))[None]
-    counts = PopulationCounts.from_p_values(v, 60, 20, np.ones(100))
+    counts = PopulationCounts(posterior_counts(v, 60, np.ones(100)), 60, 20)
     # every edge lies halfway between two of the 61 values that ranks among 60 can have
     np.testing.assert_allclose(counts.shapes.edges * 61, np.round(counts.shapes.edges * 61), atol=1e-9)
-    surer = posterior.prior_posterior(PopulationCounts.from_p_values(v, 60, 60, np.ones(100)))[0]
+    surer = posterior.prior_posterior(PopulationCounts(posterior_counts(v, 60, np.ones(100)), 60, 60))[0]
     assert posterior.prior_posterior(counts)[0].std() > surer.std()
 
 
@@ -146,7 +146,7 @@ def test_what_a_target_tells_is_that_of_a_loop_over_models():
     rng = np.random.default_rng(1)
     m, ratio = 30, 0.7
     source, target = (np.concatenate([rng.random(a), rng.beta(1, 9, b)]) for a, b in ((20, 40), (30, 25)))
-    counts = PopulationCounts.from_p_values(source[None], m, m, np.ones(60))
+    counts = PopulationCounts(posterior_counts(source[None], m, np.ones(60)), m, m)
     evidence = TargetEvidence(counts, posterior.prior_posterior(counts)[0])
     priors = evidence.priors[[3, 15, 28]]
     found = evidence.log_likelihood(posterior_counts(target[None], m, np.ones(55)), ratio, priors)

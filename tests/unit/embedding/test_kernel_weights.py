@@ -96,9 +96,9 @@ def test_what_source_and_target_do_to_the_ratio_adds_up_to_its_error():
     of_T = np.arange(150) // 2  # fifty of them are groups of the source
     tcpu = ps.TCPU(0.2).fit(S.X, S.y, weights=w, groups=GROUPS)
     estimate, influence = tcpu.estimate_jointly(tcpu.read_target(S.target, weights=w_T, groups=of_T))
-    variance = influence.source @ influence.source + influence.own_variance
+    variance = influence.source_influence @ influence.source_influence + influence.own_variance
     assert estimate.standard_error == pytest.approx(0.8 * np.sqrt(variance), rel=1e-9)
-    assert influence.source[influence.source != 0].shape == (50,)
+    assert influence.source_influence[influence.source_influence != 0].shape == (50,)
 
 
 def test_the_same_rows_in_source_and_target_are_certain_of_no_shift():

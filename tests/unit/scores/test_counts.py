@@ -14,7 +14,7 @@ from priorshift.problem import Source
 from priorshift.scores import cross_fitting, mixture, witness
 from priorshift.scores import cross_fitting as dealt
 from priorshift.scores.counts import ScoreCounts, SourceCounts
-from priorshift.scores.cross_fitting import Features, Ridge, choose_score_device, cross_fit, gpu_scores
+from priorshift.scores.cross_fitting import Ridge, choose_score_device, cross_fit, fourier_features, gpu_scores
 
 
 def values_of(rng, rows, repeats=3, lift=0.0):
@@ -42,8 +42,8 @@ def test_moments_are_those_of_the_rows_for_any_parts_in_any_order(seed, cuts):
     each = np.mean([h[k][:, mixture.bins(v)].var(axis=1) for k, v in enumerate(values)], axis=0)
     np.testing.assert_allclose(found.mean, of_rows.mean(axis=1), atol=1e-12)
     np.testing.assert_allclose(found.variance, of_rows.var(axis=1), atol=1e-12)
-    np.testing.assert_allclose(found.each, each, atol=1e-12)
-    assert parts[0].adds_up and parts[0].rows == 400 and not found.added.any()
+    np.testing.assert_allclose(found.single_variance, each, atol=1e-12)
+    assert parts[0].adds_up and parts[0].rows == 400 and not found.privacy_variance.any()
 
 
 def test_without_pairs_the_variance_is_no_smaller_than_that_of_the_rows():
@@ -169,19 +169,19 @@ def test_models_of_a_sample_are_fitted_to_it_alone_and_score_all_rows():
 def test_a_score_is_that_of_cosines_and_sines():
     rng = np.random.default_rng(0)
     frequencies, beta, X = rng.normal(size=(4, 100)), rng.normal(size=201), 3 * rng.normal(size=(50, 4))
-    model = Ridge.from_coefficients(Features(frequencies), beta)
+    model = Ridge.from_coefficients(frequencies, beta)
     angle = X @ frequencies
     expected = np.cos(angle) @ beta[:100] / 10 + np.sin(angle) @ beta[100:200] / 10 + beta[200]
     np.testing.assert_allclose(model(X), expected, atol=1e-12)
-    np.testing.assert_allclose(Features(frequencies)(X) @ beta, expected, atol=1e-12)
+    np.testing.assert_allclose(fourier_features(X, frequencies) @ beta, expected, atol=1e-12)
 
 
 def test_scores_of_torch_are_those_of_numpy(monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.setattr("priorshift.scores.cross_fitting._BLOCK", 30)
     rng = np.random.default_rng(0)
-    features, X, fold = Features(rng.normal(size=(4, 100))), rng.normal(size=(80, 4)), rng.integers(3, size=80)
-    models = [Ridge.from_coefficients(features, rng.normal(size=201)) for _ in range(3)]
+    frequencies, X, fold = rng.normal(size=(4, 100)), rng.normal(size=(80, 4)), rng.integers(3, size=80)
+    models = [Ridge.from_coefficients(frequencies, rng.normal(size=201)) for _ in range(3)]
     expected = cross_fitting.scores_by_fold(X, fold, models)
     np.testing.assert_allclose(gpu_scores(X, fold, models, "cpu"), expected, atol=1e-11)
 

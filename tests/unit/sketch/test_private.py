@@ -337,14 +337,14 @@ def test_the_noise_of_a_mean_of_counts_is_what_simulation_says():
     h = np.repeat(rng.normal(size=(5, 4, GROUPS)), np.diff([*STARTS, mixture.BINS]), axis=2)
     made = [private.add_noise_to_counts(target, 1.0, 1e-6, rng).moments(h) for _ in range(2000)]
     found = np.var([one.mean for one in made], axis=0)
-    np.testing.assert_allclose(made[0].added, found, rtol=0.15)  # 2000 draws know a variance to 3 %
+    np.testing.assert_allclose(made[0].privacy_variance, found, rtol=0.15)  # 2000 draws know a variance to 3 %
     plain = target.moments(h)
     np.testing.assert_allclose(
         np.mean([one.mean for one in made], axis=0), plain.mean, atol=5 * np.sqrt(found / 2000).max()
     )
     # variances come out right on average too: noise of a mean is squared in them, and is small beside them
-    each = np.mean([one.each for one in made], axis=0)
-    np.testing.assert_allclose(each, plain.each, rtol=0.02)
+    each = np.mean([one.single_variance for one in made], axis=0)
+    np.testing.assert_allclose(each, plain.single_variance, rtol=0.02)
 
 
 @pytest.mark.parametrize("scenario", ["case-control", "censoring"])
