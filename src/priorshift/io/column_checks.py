@@ -268,7 +268,7 @@ def _count_unseen(table: Table, encoder: TableEncoder, k: int) -> Counter[str]:
     column = encoder.summary_.columns[k]
     if column.kind == "category":
         return Counter("no value" if level is None else repr(level) for level in column.levels.unseen(table.cells[k]))
-    missing = 0 if column.gaps else int(is_missing(table.cells[k]).sum())
+    missing = 0 if column.has_missing else int(is_missing(table.cells[k]).sum())
     return Counter({"no value": missing} if missing else {})
 
 

@@ -109,7 +109,7 @@ class RowReader:
         """
         for k, cells in enumerate(table.cells):
             column = None if self.encoder is None else self.encoder.summary_.columns[k]
-            can_fill = column is not None and (not column.is_quantity or column.gaps)
+            can_fill = column is not None and (not column.is_quantity or column.has_missing)
             if not can_fill and (missing := is_missing(cells)).any():
                 raise InputError(
                     f"{table.name} has no value in row {missing.argmax()} (counting from 0), {table.column(k)}, but "
