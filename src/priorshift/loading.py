@@ -83,17 +83,16 @@ class InputOptions:
     def check_streamed(self) -> None:
         """Refuse options that need all rows in memory, when samples are streamed, sketches or histograms."""
         no_stream = "--no-stream" if self.in_shell else "stream=False"
-        is_set = {name: getattr(self.columns, name) is not None for name in ("shared", "audit", "groups")}
-        is_set["stratify"] = self.stratify is not None
-        is_set["by"] = self.by is not None
-        is_set["encoder"] = self.encoder != "auto"
-        for name in is_set:
-            if is_set[name]:
-                option = _SHELL_OPTIONS[name] if self.in_shell else name
-                raise InputError(
-                    f"{option} is not supported when streaming, or with sketches and histograms. Remove it, or pass "
-                    f"tables that fit into memory, with {no_stream}."
-                )
+        unsupported = [name for name in ("shared", "audit", "groups") if getattr(self.columns, name) is not None]
+        unsupported += [name for name in ("stratify", "by") if getattr(self, name) is not None]
+        if self.encoder != "auto":
+            unsupported.append("encoder")
+        if unsupported:
+            option = _SHELL_OPTIONS[unsupported[0]] if self.in_shell else unsupported[0]
+            raise InputError(
+                f"{option} is not supported when streaming, or with sketches and histograms. Remove it, or pass tables "
+                f"that fit into memory, with {no_stream}."
+            )
 
 
 @dataclass(frozen=True, eq=False)

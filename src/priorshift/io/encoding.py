@@ -134,10 +134,9 @@ class EncodedColumn:
     def from_header(cls, header: Any) -> EncodedColumn:
         """Build a column from what `to_header` returned, and check it: the file may come from someone else."""
         kind = header.get("kind") if isinstance(header, dict) else None
-        is_known = isinstance(kind, str) and kind in _HEADER_KEYS
-        keys = _HEADER_KEYS[kind] if is_known else ""
-        fields = Fields(header, f"name kind became missing {keys}", "an encoded column")
-        if not is_known:
+        further_keys = _HEADER_KEYS.get(str(kind), "")
+        fields = Fields(header, f"name kind became missing {further_keys}", "an encoded column")
+        if not isinstance(kind, str) or kind not in _HEADER_KEYS:
             raise fields.refused(f"its kind is {str(kind)[:40]!r}")
         column = cls(fields.text("name"), kind, fields.text("became"), fields.number("missing", 0, 1))
         if column.kind == "category":
@@ -168,11 +167,9 @@ class EncodingSummary:
     def __str__(self) -> str:
         rows = [("column", "kind", "missing", "became")]
         rows += [(c.name, c.kind, f"{100 * c.missing:.3g}%", c.became) for c in self.columns]
-        name_width, kind_width, missing_width = (max(len(row[k]) for row in rows) for k in range(3))
-        return "\n".join(
-            f"{name:<{name_width}}  {kind:<{kind_width}}  {missing:<{missing_width}}  {became}".rstrip()
-            for name, kind, missing, became in rows
-        )
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        return "\n".join(line.rstrip() for line in lines)
 
     def line(self) -> str:
         """Summarise the encoding in one line, such as "2 numbers, 1 date (birth), 2 categories (sex, ward)"."""
@@ -323,16 +320,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _encoded_columns(self) -> list[tuple[str, int]]:
         """Return the name of each column that `encode` returns, in its order, and the position of its original."""
         columns = list(enumerate(self.summary_.columns))
-        encoded = []
-        for k, column in columns:
-            if column.is_quantity:
-                encoded.append((f"{column.name} (days)" if column.kind == "date" else column.name, k))
-        encoded += [(f"{column.name} (missing)", k) for k, column in columns if column.has_missing]
-        for k, column in columns:
-            if column.kind == "date":
-                encoded += [(f"{column.name} (sine of the year)", k), (f"{column.name} (cosine of the year)", k)]
-        for k, column in columns:
-            encoded += [(f"{column.name} = {level}", k) for level in column.levels.names]
+        dates = [(k, c) for k, c in columns if c.kind == "date"]
+        encoded = [(f"{c.name} (days)" if c.kind == "date" else c.name, k) for k, c in columns if c.is_quantity]
+        encoded += [(f"{c.name} (missing)", k) for k, c in columns if c.has_missing]
+        encoded += [(f"{c.name} ({part} of the year)", k) for k, c in dates for part in ("sine", "cosine")]
+        encoded += [(f"{c.name} = {level}", k) for k, c in columns for level in c.levels.names]
         return encoded
 
     def convert(self, table: Table, fitted_name: str = "the unlabelled source sample") -> Table:
@@ -436,15 +428,12 @@ def _as_levels(cells: Cells, levels: Levels) -> Cells:
     if cells.dtype == object:
         return cells
     level_of_number = {as_number(level): level for level in sorted((*levels.frequent, *levels.rare))}
-    texts: list[str | None] = []
-    for cell, missing in zip(cells.tolist(), is_missing(cells), strict=True):
-        if missing:
-            texts.append(None)
-        elif isinstance(cell, float):
-            texts.append(level_of_number.get(cell, as_text(cell)))
-        else:  # a date
-            texts.append(str(cell))
-    return object_cells(texts)
+    if cells.dtype.kind == "f":
+        texts = object_cells(level_of_number.get(cell, as_text(cell)) for cell in cells.tolist())
+    else:  # dates
+        texts = object_cells(str(cell) for cell in cells.tolist())
+    texts[is_missing(cells)] = None
+    return texts
 
 
 def convert_column(cells: Cells, kind: str, table: Table, k: int, fitted_name: str) -> Cells:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -112,11 +112,11 @@ class MetadataColumns:
     audit: Columns = None
     weights: Columns = None
     groups: Columns = None
-    id_column: str | None = field(init=False)  # `shared`, unless that is "identical"
 
-    def __post_init__(self) -> None:
-        """Set `id_column`; the dataclass is frozen, hence object.__setattr__."""
-        object.__setattr__(self, "id_column", None if str(self.shared) == "identical" else self.shared)
+    @property
+    def id_column(self) -> str | None:
+        """Name of the id column: `shared`, unless that is "identical"."""
+        return None if str(self.shared) == "identical" else self.shared
 
     def check(self, drop: Sequence[str], **other_uses: str | None) -> None:
         """Refuse metadata of the wrong type, and a column with two uses, except that ids may also be groups.
@@ -238,7 +238,7 @@ def metadata_arguments(estimator: Any, metadata: RowMetadata) -> dict[str, Any]:
     Stated audits, weights and groups that the estimator cannot use are refused; shared rows and implied groups are
     left out.
     """
-    shared = "identical" if metadata.identical else None
+    shared: Any = "identical" if metadata.identical else None
     if metadata.ids is not None:
         shared = metadata.ids
     arguments = {"shared": shared, "audit": metadata.audit, "weights": metadata.weights, "groups": metadata.groups}
