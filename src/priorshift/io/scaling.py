@@ -65,12 +65,19 @@ class Scaling:
         one row in a hundred would weigh ten times as much, and more than all numbers together.
         """
         blocks = [index[k : k + _BLOCK] for k in range(0, len(index), _BLOCK)]
-        mass = float(len(index)) if weights is None else weights[index].sum()
-        shift = sum(_column_sums(X[block], block, weights) for block in blocks) / mass
+        total_weight = len(index) if weights is None else weights[index].sum()
+        sums = np.zeros(X.shape[1])
+        for block in blocks:
+            sums += X[block].sum(axis=0, dtype=np.float64) if weights is None else weights[block] @ X[block]
+        shift = sums / total_weight
         factor = np.ones(X.shape[1])
         constant = np.empty(0, dtype=np.intp)
         if standardize:
-            spread = np.sqrt(sum(_column_sums((X[block] - shift) ** 2, block, weights) for block in blocks) / mass)
+            squares = np.zeros(X.shape[1])
+            for block in blocks:
+                squared = (X[block] - shift) ** 2
+                squares += squared.sum(axis=0) if weights is None else weights[block] @ squared
+            spread = np.sqrt(squares / total_weight)
             largest = np.max([np.abs(X[block].astype(np.float64)).max(axis=0) for block in blocks], axis=0)
             is_identical = np.all([(X[block] == X[index[0]]).all(axis=0) for block in blocks], axis=0)
             # rounding may give a constant column a small spread
@@ -81,7 +88,7 @@ class Scaling:
             keeps_scale = is_constant if origin is None else is_constant | origin.own_scale
             # where the spread may be 0, a scale of 1 avoids a division by 0
             factor = np.where(is_constant, 0.0, 1 / np.where(keeps_scale, 1.0, spread))
-        return cls(np.asarray(shift), factor, constant, X[index[0], constant].astype(np.float64), origin)
+        return cls(shift, factor, constant, X[index[0], constant].astype(np.float64), origin)
 
     @property
     def features(self) -> int:
@@ -109,8 +116,3 @@ class Scaling:
         difference = np.abs(table.values[:, self.constant].astype(np.float64) - self.value)
         varies = (difference > _ROUNDING * np.abs(self.value)).any(axis=0)
         return [table.column(k) for k in self.constant[varies]]
-
-
-def _column_sums(values: NDArray[Any], rows: Index, weights: Floats | None) -> Floats:
-    """Return the sum of each column of `values`, weighted by the weights of `rows`, or by 1 without weights."""
-    return np.asarray(values.sum(axis=0, dtype=np.float64) if weights is None else weights[rows] @ values)
