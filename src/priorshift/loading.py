@@ -27,7 +27,7 @@ from priorshift.io.row_metadata import Columns, MetadataColumns
 from priorshift.io.sample_size import check_sizes
 from priorshift.io.tables import Table
 from priorshift.io.targets import name_targets, rows_by_value
-from priorshift.problem import Kind, Problem, Sample
+from priorshift.problem import Problem, Sample
 from priorshift.sketch.container import load
 from priorshift.sketch.histogram import Histogram
 from priorshift.sketch.score_model import ScoreModel
@@ -44,12 +44,12 @@ LARGE = 2**30  # files of at least this many bytes, on disk or as numbers in mem
 class InputOptions:
     """How the samples of a problem are read."""
 
-    columns: MetadataColumns = field(default_factory=MetadataColumns)
-    drop: tuple[str, ...] = ()
-    encoder: Any = "auto"
+    columns: MetadataColumns = field(default_factory=MetadataColumns)  # ids, audit, weights and groups
+    drop: tuple[str, ...] = ()  # columns that are not used
+    encoder: Any = "auto"  # transformer of columns that are not numbers; None refuses them
     stream: bool | None = None  # None streams what is too large for memory
-    by: str | None = None
-    stratify: str | None = None
+    by: str | None = None  # column that says which target a row belongs to
+    stratify: str | None = None  # column of strata, which are estimated one by one
     in_shell: bool = False  # whether messages name parameters as the shell does
     prefix: str = ""  # put before the names of samples in messages, "--" in the shell
 
@@ -64,12 +64,13 @@ class InputOptions:
         drop: Sequence[str] = (),
         **others: Any,
     ) -> InputOptions:
-        """Check the arguments that all entry points share, and return them; `others` are fields of this class."""
-        options = cls(
-            MetadataColumns(shared, audit, weights, groups), (drop,) if isinstance(drop, str) else tuple(drop), **others
-        )
-        if options.in_shell:
-            options = replace(options, prefix="--")
+        """Build and check the options from the arguments that all entry points share.
+
+        `others` are the fields encoder, stream, by, stratify and in_shell.
+        """
+        columns = MetadataColumns(shared, audit, weights, groups)
+        dropped = (drop,) if isinstance(drop, str) else tuple(drop)
+        options = cls(columns, dropped, prefix="--" if others.get("in_shell") else "", **others)
         if options.stream is not None and not isinstance(options.stream, bool):
             raise InputError(f"stream is {options.stream!r}, but it must be True, False or None.")
         for name, column in (("by", options.by), ("stratify", options.stratify)):
@@ -80,26 +81,29 @@ class InputOptions:
         return options
 
     def check_streamed(self) -> None:
-        """Refuse options that need all rows in memory, when samples are streamed or summarised."""
+        """Refuse options that need all rows in memory, when samples are streamed, sketches or histograms."""
         no_stream = "--no-stream" if self.in_shell else "stream=False"
-        needed = {name: getattr(self.columns, name) for name in ("shared", "audit", "groups")}
-        needed |= {"stratify": self.stratify, "by": self.by, "encoder": None if self.encoder == "auto" else "encoder"}
-        for name, value in needed.items():
-            if value is not None:
-                option = _SHELL_OPTIONS[name] if self.in_shell else name
-                raise InputError(
-                    f"{option} is not supported when streaming, or with sketches and histograms. Remove it, or pass "
-                    f"tables that fit into memory, with {no_stream}."
-                )
+        unsupported = [name for name in ("shared", "audit", "groups") if getattr(self.columns, name) is not None]
+        unsupported += [name for name in ("stratify", "by") if getattr(self, name) is not None]
+        if self.encoder != "auto":
+            unsupported.append("encoder")
+        if unsupported:
+            option = _SHELL_OPTIONS[unsupported[0]] if self.in_shell else unsupported[0]
+            raise InputError(
+                f"{option} is not supported when streaming, or with sketches and histograms. Remove it, or pass tables "
+                f"that fit into memory, with {no_stream}."
+            )
 
 
 @dataclass(frozen=True, eq=False)
 class LabeledTable:
     """Table of positives and unlabelled rows, with a column that distinguishes them."""
 
-    data: Any
+    data: Any  # data frame, array or path
     label_column: str
-    positive_label: str | None = None
+    positive_label: str | None = (
+        None  # value of the column in positives; None if its values are 1 and 0, or true and false
+    )
 
 
 def load_problem(
@@ -111,14 +115,19 @@ def load_problem(
     several: bool = False,
     options: InputOptions,
 ) -> Problem:
-    """Load a problem from two source samples or one labelled table, and one target or, if `several`, more."""
+    """Load a problem from two source samples, or from one labelled table `source`, and one target or several.
+
+    A sample is rows (an array, data frame, path or stream), a sketch, a histogram, or the path of either. With
+    `several`, `target` holds several tables, or a table that `options.by` or `options.stratify` splits.
+    """
     frame = frame_library(target, unlabeled, positive)
     if source is None and not several:
         samples = {"positive": positive, "unlabeled": unlabeled, "target": target}
         opened = {role: _open(data, options.prefix + role) for role, data in samples.items()}
-        has_summary = any(sample.kind in ("counts", "moments") for sample in opened.values())
-        streamed = any(map(needs_streaming, samples.values())) and options.encoder is not None
-        if has_summary or (streamed if options.stream is None else options.stream):
+        streams = options.stream
+        if streams is None:
+            streams = options.encoder is not None and any(needs_streaming(data) for data in samples.values())
+        if streams or any(sample.kind in ("counts", "moments") for sample in opened.values()):
             options.check_streamed()
             targets = {"": opened["target"]}
             return Problem(opened["positive"], opened["unlabeled"], targets, options.columns, options.drop, frame=frame)
@@ -127,17 +136,19 @@ def load_problem(
 
 def _open(data: Any, name: str) -> Sample:
     """Return a sketch or histogram, or a file of one, as a sample; anything else is a sample of rows not read yet."""
+    # a text that cannot be a path is refused where rows are read
     if isinstance(data, (str, Path)) and len(str(data)) < 4096 and "\0" not in str(data) and not os.path.exists(data):
         raise InputError(f"{name} ({data}) does not exist; check the path.")
     opened = load(data) if is_saved(data) else data
     if isinstance(opened, ScoreModel):
         raise InputError(f"{name} is a score model, but a sample is expected; count one by it, and pass its histogram.")
-    kinds: tuple[tuple[type, Kind], ...] = ((Histogram, "counts"), (Sketch, "moments"))
-    return Sample(opened, next((kind for cls, kind in kinds if isinstance(opened, cls)), "chunks"))
+    if isinstance(opened, Histogram):
+        return Sample(opened, "counts")
+    return Sample(opened, "moments" if isinstance(opened, Sketch) else "chunks")
 
 
 def needs_streaming(data: Any) -> bool:
-    """Return whether a sample can be read only in chunks (a stream, several files), or is too large for memory."""
+    """Return whether a sample must be read in chunks: a stream, several files, or a file too large for memory."""
     if is_distributed(data):
         return True
     if isinstance(data, (Chunks, Iterator)):
@@ -172,33 +183,27 @@ def _decoded_size(path: Path) -> int:
 def _load_rows(
     positive: Any, unlabeled: Any, target: Any, source: LabeledTable | None, several: bool, options: InputOptions
 ) -> Problem:
-    """Read all samples into memory, encode them as numbers, and read the metadata of their rows."""
+    """Load a problem whose rows are all in memory, encoded as numbers; the arguments are those of `load_problem`."""
     if several:
         _check_several(target, options)
     P, U = _read_source(positive, unlabeled, source, options)
-    named = _read_targets(target, source, several, options)
-    P, U, tables = encode_tables(P, U, list(named.values()), options.drop, options.encoder)
-    targets = dict(zip(named, tables, strict=True))
+    target_by_name = _read_targets(target, source, several, options)
+    P, U, encoded = encode_tables(P, U, list(target_by_name.values()), options.drop, options.encoder)
+    targets = dict(zip(target_by_name, encoded, strict=True))
     metadata = options.columns.read(P, U, targets)
     samples = {name: Sample(table, metadata=metadata[f"target {name}"]) for name, table in targets.items()}
-    if options.by is not None:
+    if options.by is not None:  # split the only table
         [whole] = samples.values()
-        samples = {
-            name: whole.take(rows, f"target {name!r}") for name, rows in rows_by_value(whole.data, options.by).items()
-        }
+        rows_of_target = rows_by_value(whole.data, options.by)
+        samples = {name: whole.take(rows, f"target {name!r}") for name, rows in rows_of_target.items()}
     check_sizes(**{P.name: len(P), U.name: len(U)}, **{sample.data.name: len(sample) for sample in samples.values()})
-    return Problem(
-        Sample(P, metadata=metadata["positive"]),
-        Sample(U, metadata=metadata["unlabeled"]),
-        samples,
-        options.columns,
-        options.drop,
-        options.by or options.stratify,
-    )
+    source_P = Sample(P, metadata=metadata["positive"])
+    source_U = Sample(U, metadata=metadata["unlabeled"])
+    return Problem(source_P, source_U, samples, options.columns, options.drop, options.by or options.stratify)
 
 
 def _check_several(targets: Any, options: InputOptions) -> None:
-    """Refuse options that cannot be combined with several targets or with strata."""
+    """Refuse options that cannot be combined with several targets or, if `stratify` is set, with strata."""
     columns = options.columns
     if options.stratify is None:
         for name in ("audit", "weights", "groups"):
@@ -227,16 +232,13 @@ def _check_several(targets: Any, options: InputOptions) -> None:
 def _read_source(
     positive: Any, unlabeled: Any, source: LabeledTable | None, options: InputOptions
 ) -> tuple[Table, Table]:
-    """Read the positives and the unlabelled rows, from two tables or from one with a label column."""
+    """Read the tables of positives and of unlabelled rows, from two samples or from one with a label column."""
     extra = [] if options.stratify is None else [options.stratify]
-    drop = options.drop if options.by is None else (*options.drop, options.by)
+    drop = options.drop if options.by is None else (*options.drop, options.by)  # `by` is a column of targets only
     if source is None:
         selection = options.columns.selection(drop, extra)
-        tables = [
-            read_table(data, options.prefix + role, selection)
-            for role, data in (("positive", positive), ("unlabeled", unlabeled))
-        ]
-        return tables[0], tables[1]
+        P = read_table(positive, f"{options.prefix}positive", selection)
+        return P, read_table(unlabeled, f"{options.prefix}unlabeled", selection)
     selection = options.columns.selection(drop, [*extra, source.label_column])
     table = read_table(source.data, f"{options.prefix}source", selection)
     return _split_labeled(table, source, "--positive-label" if options.in_shell else "positive_label")
@@ -248,33 +250,39 @@ def _read_targets(target: Any, source: LabeledTable | None, several: bool, optio
     drop = options.drop if source is None else (*options.drop, source.label_column)
     selection = options.columns.selection(drop, extra, is_target=True)
     if not several or options.by is not None or options.stratify is not None:
-        name = f"{options.prefix}target"
         if options.by is not None and isinstance(target, (Mapping, list, tuple)):
             raise InputError(
                 f"by={options.by!r} names a column of one table, but targets holds {len(target)}; pass one table, or "
                 "leave by out."
             )
-        return {"": read_table(target, name, selection)}
-    named = name_targets(target, in_shell=options.in_shell)
-    return {name: read_table(table, f"target {name!r}", selection) for name, table in named.items()}
+        return {"": read_table(target, f"{options.prefix}target", selection)}
+    targets = name_targets(target, in_shell=options.in_shell)
+    return {name: read_table(table, f"target {name!r}", selection) for name, table in targets.items()}
 
 
 def _split_labeled(table: Table, source: LabeledTable, parameter: str) -> tuple[Table, Table]:
-    """Split a table by its label column into positives and unlabelled rows; `parameter` is for messages."""
+    """Split the table of a labelled source by its label column into positives and unlabelled rows.
+
+    Messages call the value of positives by the name `parameter`.
+    """
     labels, positive_label = table.extra[source.label_column], source.positive_label
     if positive_label is not None:
-        labels, positive_label = np.array([_as_word(label) for label in labels.tolist()]), _as_word(positive_label)
-    elif labels.dtype.kind in "OUT":
+        labels = np.array([_comparable_text(label) for label in labels.tolist()])
+        positive_label = _comparable_text(positive_label)
+    elif labels.dtype.kind in "OUT":  # text: true and false, or numbers; `read_labels` refuses anything else
         lower_case = np.char.lower(labels.astype(str))
-        with suppress(ValueError):
-            labels = lower_case == "true" if set(lower_case) <= {"true", "false"} else lower_case.astype(float)
+        if set(lower_case) <= {"true", "false"}:
+            labels = lower_case == "true"
+        else:
+            with suppress(ValueError):
+                labels = lower_case.astype(float)
     name = f"column {source.label_column!r} of {table.name}"
     labeled, _ = read_labels(labels, len(labels), name, positive_label=positive_label, parameter=parameter)
     return table.take(labeled, f"positive ({table.name})"), table.take(~labeled, f"unlabeled ({table.name})")
 
 
-def _as_word(label: Any) -> str:
-    """Return a label as text for comparison with a shell argument: 1, 1.0 and "1" are equal."""
+def _comparable_text(label: Any) -> str:
+    """Return a label as text that can be compared with a shell argument: 1, 1.0 and "1" give the same text."""
     text = as_text(label)
     with suppress(ValueError):
         return f"{float(text):.17g}"

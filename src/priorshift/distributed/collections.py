@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from math import isnan
 from typing import Any
 
@@ -45,7 +45,7 @@ def import_dask() -> Any:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a task: a value or an error, and the warnings that were issued."""
+    """Result of a task: a value or an error, and the warnings that were issued on the worker."""
 
     value: Any  # None for parts without rows
     error: InputError | None = None  # the reason why there is no value
@@ -53,13 +53,13 @@ class Outcome:
 
     @classmethod
     def run(cls, work: Callable[..., Any], *arguments: Any, place: str = "") -> Outcome:
-        """Call ``work(*arguments)`` on one thread, with warnings recorded; an input error starts with `place`."""
+        """Return the outcome of ``work(*arguments)``, called on one thread; `place` begins the text of an error."""
         with record_warnings(PriorShiftWarning, show=False) as warnings, threads.alone():
             try:
                 value, error = work(*arguments), None
             except InputError as raised:
                 value, error = None, type(raised)(f"{place}: {raised}" if place else str(raised))
-        return cls(value, error, tuple(dict.fromkeys(warnings)))
+        return cls(value, error, tuple(dict.fromkeys(warnings)))  # each warning once, in order
 
     def __sizeof__(self) -> int:
         """Return the size in bytes including the value, by which a scheduler plans its memory."""
@@ -67,7 +67,7 @@ class Outcome:
 
 
 def _size(value: Any) -> int:
-    """Return the size of an object in bytes, with all of its attributes."""
+    """Return the size of an object in bytes: the sum over its attributes, if it has any."""
     from dask.sizeof import sizeof
 
     attributes = getattr(value, "__dict__", None)
@@ -75,21 +75,27 @@ def _size(value: Any) -> int:
 
 
 def combine(work: Callable[..., Any], *outcomes: Outcome) -> Outcome:
-    """Call `work` with the values of other outcomes, unless one of them is an error; all warnings are passed on."""
-    error = next((outcome.error for outcome in outcomes if outcome.error is not None), None)
-    combined = Outcome(None, error) if error else Outcome.run(work, *(outcome.value for outcome in outcomes))
-    # a dict, which drops duplicates and keeps the order
-    warnings = dict.fromkeys(warning for outcome in (*outcomes, combined) for warning in outcome.warnings)
-    return replace(combined, warnings=tuple(warnings))
+    """Return the outcome of `work` called with the values of `outcomes`, or the first error among them.
+
+    The warnings of all `outcomes` are passed on.
+    """
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    values = [outcome.value for outcome in outcomes]
+    combined = Outcome(None, errors[0]) if errors else Outcome.run(work, *values)
+    warnings = [warning for outcome in (*outcomes, combined) for warning in outcome.warnings]
+    return replace(combined, warnings=tuple(dict.fromkeys(warnings)))  # each warning once, in order
 
 
 def delayed_combine(work: Callable[..., Any], *outcomes: Any) -> Any:
-    """Return the Delayed outcome of `work`, called with the values of other Delayed outcomes."""
+    """Return the Delayed outcome of `work`, called with the values of the Delayed `outcomes`."""
     return import_dask().delayed(combine, pure=False)(work, *outcomes)
 
 
 def tree(outcomes: Sequence[Any], merge: Callable[[Any, Any], Any], fan_in: int = _FAN_IN) -> Any:
-    """Merge Delayed outcomes up a tree, `fan_in` neighbours in each task; return the Delayed outcome of all."""
+    """Merge Delayed outcomes up a tree, `fan_in` neighbours in each task; return the Delayed outcome of all.
+
+    `merge` returns the summary of two neighbours' rows from their summaries.
+    """
     level, work = list(outcomes), partial(_merge_all, merge)
     while len(level) > 1:
         level = [delayed_combine(work, *level[k : k + fan_in]) for k in range(0, len(level), fan_in)]
@@ -97,9 +103,14 @@ def tree(outcomes: Sequence[Any], merge: Callable[[Any, Any], Any], fan_in: int 
 
 
 def _merge_all(merge: Callable[[Any, Any], Any], *summaries: Any) -> Any:
-    """Merge several summaries; those of parts without rows are None, and so is the result if all are."""
-    nonempty = [summary for summary in summaries if summary is not None]
-    return reduce(merge, nonempty) if nonempty else None
+    """Merge summaries from left to right; those of parts without rows are None, and so is the result if all are."""
+    merged = None
+    for summary in summaries:
+        if merged is None:
+            merged = summary
+        elif summary is not None:
+            merged = merge(merged, summary)
+    return merged
 
 
 def compute(outcomes: Iterable[Any], client: Any = None) -> list[Any]:
@@ -122,36 +133,38 @@ class Parts(Part):
 
     name: str  # of the sample in messages
     collection: Any  # Dask DataFrame, Dask Array of whole rows, or list of Delayed or Future tables
-    wanted: ColumnSelection  # columns that are read
+    selection: ColumnSelection  # columns that are read
     client: Any = None  # distributed.Client that computes; None for Dask's default
 
     @classmethod
     def from_collection(
-        cls, collection: Any, name: str, wanted: ColumnSelection = _ALL_COLUMNS, client: Any = None
+        cls, collection: Any, name: str, selection: ColumnSelection = _ALL_COLUMNS, client: Any = None
     ) -> Parts:
-        """Build the parts from a Dask collection; raise an error if it is of another type."""
+        """Build the parts from a Dask collection, or a list of Delayed or Future tables; refuse anything else."""
         dask, kind = import_dask(), dask_kind(collection)
         tables = list(collection) if isinstance(collection, (list, tuple)) else [collection]
-        if kind == "Array" and collection.ndim != 2:
-            raise InputError(f"{name} has {collection.ndim} dimension(s), but 2 are expected: rows and columns.")
-        if kind == "Array" and len(collection.chunks[1]) > 1:
-            collection = collection.rechunk({1: -1})  # whole rows in each block
+        table_kinds = {dask_kind(table) for table in tables}
+        if kind == "Array":
+            if collection.ndim != 2:
+                raise InputError(f"{name} has {collection.ndim} dimension(s), but 2 are expected: rows and columns.")
+            if len(collection.chunks[1]) > 1:
+                collection = collection.rechunk({1: -1})  # whole rows in each block
         elif kind == "Bag":
             table = dask.delayed(_table_of_records, pure=False)
             collection = [table(part) for part in collection.to_delayed()]
-        elif {dask_kind(table) for table in tables} in ({"Delayed"}, {"Future"}):
+        elif table_kinds in ({"Delayed"}, {"Future"}):
             collection = tables
-        elif kind not in ("Array", "DataFrame"):
+        elif kind != "DataFrame":
             received = kind or type(collection).__name__
             raise InputTypeError(f"{name} is of type {received}, but {_COLLECTION} is expected; pass one of these.")
-        return cls(name, collection, wanted, client)
+        return cls(name, collection, selection, client)
 
     @classmethod
-    def from_sample(cls, sample: Any, name: str, wanted: ColumnSelection = _ALL_COLUMNS, client: Any = None) -> Parts:
+    def from_sample(cls, sample: Any, name: str, selection: ColumnSelection = _ALL_COLUMNS) -> Parts:
         """Build the parts from a Dask collection, or from a local table, which is read here and is the only part."""
         if is_distributed(sample):
-            return cls.from_collection(sample, name, wanted, client)
-        return cls(name, [in_graph(read_chunk(sample, name, wanted))], wanted, client)
+            return cls.from_collection(sample, name, selection)
+        return cls(name, [in_graph(read_chunk(sample, name, selection))], selection)
 
     def __len__(self) -> int:
         """Return the number of parts."""
@@ -166,11 +179,12 @@ class Parts(Part):
 
     @property
     def shape(self) -> tuple[list[int], int] | None:
-        """The rows of each part and the number of columns; None unless it is an array that knows them."""
+        """The number of rows of each part, and that of columns; None unless it is an array that knows them."""
         if dask_kind(self.collection) != "Array":
             return None
-        rows, width = list(self.collection.chunks[0]), self.collection.shape[1]
-        return None if any(map(isnan, (*rows, width))) else (rows, width)  # Dask marks unknown sizes by NaN
+        rows, columns = list(self.collection.chunks[0]), self.collection.shape[1]
+        is_unknown = any(isnan(size) for size in (*rows, columns))  # Dask marks unknown sizes by NaN
+        return None if is_unknown else (rows, columns)
 
     @cached_property
     def counts(self) -> list[int]:
@@ -193,7 +207,7 @@ class Parts(Part):
 
     def chunks(self, skip: Skip) -> Iterator[Table]:
         """Yield the parts as tables on this machine, one after the other, without the rows to `skip`."""
-        for outcome in self.map(read_part, self.wanted):
+        for outcome in self.map(read_chunk, self.selection):
             (table,) = compute([outcome], self.client)
             if table is not None and not skip.skips(len(table)):
                 yield skip.rest_of(table)
@@ -203,37 +217,45 @@ class Parts(Part):
 
         `spread` is a parameter of other kinds of parts, and is not used here.
         """
-        if not min(count, self.rows):
+        if count == 0 or self.rows == 0:
             return None, self.rows
-        rows, starts = draw_rows(self.rows, count, rng), np.cumsum([0, *self.counts[:-1]])  # rows are sorted
-        by_part = np.split(rows, np.searchsorted(rows, starts[1:]))
-        indices = [drawn - start for drawn, start in zip(by_part, starts, strict=True)]  # within each part
-        outcomes = self.map(_pick, self.wanted, each=indices)
-        tables = compute([outcome for outcome, index in zip(outcomes, indices, strict=True) if len(index)], self.client)
-        return join_tables(tables, self.name), self.rows
+        drawn = draw_rows(self.rows, count, rng)  # sorted positions among the rows of all parts
+        starts = np.cumsum([0, *self.counts[:-1]])  # position of the first row of each part
+        drawn_by_part = np.split(drawn, np.searchsorted(drawn, starts[1:]))
+        indices = [rows - start for rows, start in zip(drawn_by_part, starts, strict=True)]  # positions in each part
+        outcomes = self.map(_read_rows, self.selection, each=indices)
+        nonempty = [outcome for outcome, index in zip(outcomes, indices, strict=True) if len(index)]
+        return join_tables(compute(nonempty, self.client), self.name), self.rows
 
     def map(self, work: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None = None) -> list[Any]:
-        """Return Delayed outcomes of ``work(table, name, *arguments)`` for each part; None for a part without rows.
+        """Return a Delayed outcome of ``work(table, name, *arguments)`` for each part; its value is None without rows.
 
-        The arguments are in the graph once, not in every task. `each` has one further argument for each part.
+        `name` is that of the sample. The arguments are in the graph once, not in every task. `each` has a last
+        argument of `work` for each part; None means that `work` takes none.
         """
-        outcome, call = import_dask().delayed(_outcome, pure=False), in_graph((work, self.name, *arguments))
-        further = [[]] * len(self) if each is None else [[argument] for argument in each]
-        return [outcome(table, call, number, *further[number]) for number, table in enumerate(self.tables)]
+        run = import_dask().delayed(_run_on_part, pure=False)
+        call = in_graph((work, self.name, *arguments))
+        if each is None:
+            return [run(table, call, number) for number, table in enumerate(self.tables)]
+        pairs = zip(self.tables, each, strict=True)
+        return [run(table, call, number, argument) for number, (table, argument) in enumerate(pairs)]
 
     def map_fused(self, work: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Return Delayed outcomes as `map` does, in the order of the rows; Dask may combine small parts.
+        """Return Delayed outcomes of ``work(table, name, *arguments)`` in the order of the rows, as `map` does.
 
         Reading a part and working on it becomes one task where Dask can fuse the two, so that the part is neither kept
-        nor sent to another worker.
+        nor sent to another worker. Dask may combine small parts.
         """
         call, kind = in_graph((work, self.name, *arguments)), dask_kind(self.collection)
+        # with an example of a result, `meta`, Dask does not try the function
         if kind == "DataFrame":
-            meta = (None, object)  # results are objects; Dask need not try the function
-            mapped = self.collection.map_partitions(_partition_outcome, call, meta=meta, enforce_metadata=False)
+            meta = (None, object)
+            mapped = self.collection.map_partitions(_run_on_partition, call, meta=meta, enforce_metadata=False)
         elif kind == "Array":
-            none = np.empty((0, 0), dtype=object)  # an example of a result, so that Dask does not try the function
-            mapped = import_dask().array.map_blocks(_block_outcome, self.collection, call=call, dtype=object, meta=none)
+            example = np.empty((0, 0), dtype=object)
+            mapped = import_dask().array.map_blocks(
+                _run_on_block, self.collection, call=call, dtype=object, meta=example
+            )
         else:
             return self.map(work, *arguments)
         return list(np.ravel(mapped.to_delayed()))
@@ -248,31 +270,34 @@ def in_graph(value: Any) -> Any:
     return import_dask().delayed(value, pure=False, traverse=False)
 
 
-def _outcome(table: Any, call: tuple[Any, ...], number: int, *further: Any) -> Outcome:
-    """Run the task of part `number`; `call` holds the function, the sample's name and the arguments of all parts."""
+def _run_on_part(table: Any, call: tuple[Any, ...], number: int, *last_argument: Any) -> Outcome:
+    """Return the outcome of a function on part `number` of a sample; its value is None if the part has no rows.
+
+    `call` holds the function, the sample's name and the arguments that are the same for all parts.
+    """
     work, name, *arguments = call
     if not isinstance(table, str) and hasattr(table, "__len__") and not len(table):  # no rows
         return Outcome(None)
-    return Outcome.run(work, table, name, *arguments, *further, place=f"partition {number}")
+    return Outcome.run(work, table, name, *arguments, *last_argument, place=f"partition {number}")
 
 
-def _partition_outcome(table: Any, call: tuple[Any, ...], partition_info: Any = None) -> Outcome:
-    """Run the task of a partition of a Dask DataFrame; Dask passes `partition_info`."""
-    return _outcome(table, call, partition_info["number"])
+def _run_on_partition(table: Any, call: tuple[Any, ...], partition_info: Any = None) -> Outcome:
+    """Call `_run_on_part` for a partition of a Dask DataFrame; Dask passes `partition_info`."""
+    return _run_on_part(table, call, partition_info["number"])
 
 
-def _block_outcome(block: Any, call: tuple[Any, ...], block_id: Any = None) -> Outcome:
-    """Run the task of a block of a Dask Array; Dask passes `block_id`, its row and column of blocks."""
-    return _outcome(block, call, block_id[0])
+def _run_on_block(block: Any, call: tuple[Any, ...], block_id: Any = None) -> Outcome:
+    """Call `_run_on_part` for a block of a Dask Array; Dask passes `block_id`, its row and column of blocks."""
+    return _run_on_part(block, call, block_id[0])
 
 
 def _length(table: Any, name: str) -> int:
-    """Return the number of rows of a part; `name` is passed to every task."""
+    """Return the number of rows of a part; the sample's `name`, which every task gets, is not used."""
     return len(table)
 
 
 def _table_of_records(records: Any) -> Any:
-    """Turn a partition of a bag into a table: mappings into a frame, sequences into rows."""
+    """Return a partition of a Dask Bag as a table: mappings as a data frame, sequences as a list of rows."""
     records = list(records)
     if records and isinstance(records[0], Mapping):
         import pandas
@@ -281,15 +306,11 @@ def _table_of_records(records: Any) -> Any:
     return records
 
 
-def read_part(part: Any, name: str, wanted: ColumnSelection) -> Table:
-    """Read a part as a table, on the worker that has it."""
-    return read_chunk(part, name, wanted)
-
-
-def _pick(part: Any, name: str, wanted: ColumnSelection, rows: Index) -> Table:
-    """Read the given rows of a part; an array or a frame is sliced first, so that no other row is converted."""
+def _read_rows(part: Any, name: str, selection: ColumnSelection, rows: Index) -> Table:
+    """Read the rows of a part at the positions `rows`; an array or a frame is sliced first, to convert no other row."""
     if isinstance(part, np.ndarray):
-        return read_chunk(part[rows], name, wanted)
-    if (frame := frame_of(part, name)) is not None:
-        return read_chunk(nw.to_native(nw.from_native(frame, eager_only=True)[rows]), name, wanted)
-    return read_chunk(part, name, wanted).take(rows)
+        return read_chunk(part[rows], name, selection)
+    frame = frame_of(part, name)
+    if frame is not None:
+        return read_chunk(nw.to_native(nw.from_native(frame, eager_only=True)[rows]), name, selection)
+    return read_chunk(part, name, selection).take(rows)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from operator import add, itemgetter
 from typing import Any
 
@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
-from priorshift.distributed.collections import Outcome, Parts, compute, delayed_combine, in_graph, read_part, tree
+from priorshift.distributed.collections import Outcome, Parts, compute, delayed_combine, in_graph, tree
 from priorshift.embedding import tiles
 from priorshift.errors import InputError, PriorShiftWarning
+from priorshift.io.chunks import read_chunk
 from priorshift.io.column_checks import encode_tables
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import MetadataColumns
@@ -51,15 +52,18 @@ class Blocks:
     def from_matrices(
         cls, matrices: Sequence[Any], rows: Sequence[int], start: int = 0, stop: int | None = None
     ) -> Blocks:
-        """Cut the rows from `start` to `stop` into blocks; `matrices` are Delayed outcomes with `rows` rows each."""
-        ends = np.cumsum(rows)  # row after the last one of each matrix
+        """Cut the rows from `start` to `stop` (by default the end) of consecutive matrices into blocks.
+
+        `matrices` are the Delayed outcomes of matrices, `rows` their numbers of rows.
+        """
+        ends = np.cumsum(rows)  # position after the last row of each matrix
         stop = int(ends[-1]) if stop is None else stop
         edges = [*range(start, stop, BLOCK), stop]
         blocks = []
         for low, high in pairwise(edges):
-            # the matrices with the block's first and last row
-            first, last = (int(k) for k in np.searchsorted(ends, (low, high - 1), "right"))
-            before = int(ends[first]) - rows[first]  # rows before the first matrix
+            # the block lies in the matrices from `first` to `last`
+            first, last = np.searchsorted(ends, (low, high - 1), "right").tolist()
+            before = int(ends[first]) - rows[first]  # rows before the first of these matrices
             blocks.append(delayed_combine(partial(_cut, low - before, high - before), *matrices[first : last + 1]))
         return cls(blocks, np.diff(edges).tolist())
 
@@ -70,42 +74,41 @@ class Blocks:
         Returns the blocks and the layout, a table with columns and no rows.
         """
         parts = Parts.from_sample(sample, name)
-        columns, rows = _inspect(parts, client)
-        layout = columns if layout is None else layout
+        if parts.shape is not None:
+            rows, width = parts.shape
+            own_layout = Table(name, np.empty((0, width)))
+        else:
+            results = compute(parts.map(_layout_and_rows), client)  # None for a part without rows
+            nonempty = [result for result in results if result is not None]
+            if not nonempty:
+                raise parts.no_rows()
+            own_layout = nonempty[0][0]
+            rows = [0 if result is None else result[1] for result in results]
+        layout = own_layout if layout is None else layout
         return cls.from_matrices(parts.map(_read_matrix, layout), rows), layout
 
     def split(self, values: Floats | None) -> list[Any]:
-        """Split an array with one number for each row into Delayed blocks; None becomes None for each block."""
+        """Split an array with one number for each row into Delayed outcomes, one per block; None stays None in each."""
         if values is None:
             return [in_graph(Outcome(None))] * len(self.rows)
         return [in_graph(Outcome(part)) for part in np.split(values, np.cumsum(self.rows)[:-1])]
 
 
 def _cut(start: int, stop: int, *matrices: NDArray[Any] | None) -> NDArray[Any]:
-    """Return the rows from `start` to `stop` of consecutive matrices."""
-    nonempty = [matrix for matrix in matrices if matrix is not None]  # a part without rows has no matrix
-    return (nonempty[0] if len(nonempty) == 1 else np.concatenate(nonempty))[start:stop]
+    """Return the rows from `start` to `stop` of consecutive matrices; that of a part without rows is None."""
+    nonempty = [matrix for matrix in matrices if matrix is not None]
+    joined = nonempty[0] if len(nonempty) == 1 else np.concatenate(nonempty)
+    return joined[start:stop]
 
 
-def _inspect(parts: Parts, client: Any) -> tuple[Table, list[int]]:
-    """Return the columns of the first nonempty part, as a table without rows, and the number of rows of each part."""
-    if parts.shape is not None:
-        rows, width = parts.shape
-        return Table(parts.name, np.empty((0, width))), rows
-    results = compute(parts.map(_columns_and_rows), client)  # None for a part without rows
-    if not any(results):
-        raise parts.no_rows()
-    return next(result[0] for result in results if result), [result[1] if result else 0 for result in results]
-
-
-def _columns_and_rows(part: Any, name: str) -> tuple[Table, int]:
-    """Return the columns of a part, as a table without rows, and its number of rows."""
+def _layout_and_rows(part: Any, name: str) -> tuple[Table, int]:
+    """Return the layout of a part, a table with its columns and without rows, and its number of rows."""
     table = read_numeric_table(part, name)
     return replace(table, values=table.values[:0]), len(table.values)
 
 
 def _read_matrix(part: Any, name: str, layout: Table) -> NDArray[Any]:
-    """Read a part as a matrix, with its columns in the order of `layout`."""
+    """Read a part of the sample `name` as a matrix, with its columns in the order of `layout`."""
     return match_columns([layout, read_numeric_table(part, name)])[1].values
 
 
@@ -148,15 +151,16 @@ def kernel_sums(
     """
     if not hasattr(kernel, "tile"):
         raise InputError(f"kernel is {kernel!r}, but a kernel is expected, such as kernels.Gaussian(2.0).")
-    x, layout = Blocks.read(X, "X", client=client)
-    y = None if Y is None else Blocks.read(Y, "Y", layout, client)[0]
-    sizes = sum(x.rows), sum((y or x).rows)
-    v, w = (
-        None if values is None else read_weights(values, rows, f"the weights of {name}")
-        for values, rows, name in zip(weights, sizes, "XY", strict=True)
-    )
+    blocks_X, layout = Blocks.read(X, "X", client=client)
+    blocks_Y = None if Y is None else Blocks.read(Y, "Y", layout, client)[0]
+    weights_X, weights_Y = weights
+    if weights_X is not None:
+        weights_X = read_weights(weights_X, sum(blocks_X.rows), "the weights of X")
+    if weights_Y is not None:
+        weights_Y = read_weights(weights_Y, sum((blocks_Y or blocks_X).rows), "the weights of Y")
+    both_weights = (weights_X, weights_X if Y is None else weights_Y)
     unscaled = np.zeros(layout.width), np.ones(layout.width)
-    return sums_of_blocks(kernel, x, y, unscaled, (v, v if Y is None else w), client=client)
+    return sums_of_blocks(kernel, blocks_X, blocks_Y, unscaled, both_weights, client=client)
 
 
 def sums_of_blocks(
@@ -169,39 +173,45 @@ def sums_of_blocks(
     dtype: np.dtype[Any] = tiles.DOUBLE,
     client: Any = None,
 ) -> tuple[Floats, Floats]:
-    """Compute row and column sums of K(X, Y), or of K(X, X); `scale` is a shift and a factor for each column."""
+    """Compute the weighted row and column sums of K(X, Y) or, if Y is None, of K(X, X), on a cluster.
+
+    `scale` holds the shift and the factor of each column, `weights` those of the rows of X and of Y (None for equal
+    weights), and `dtype` is the type of kernel values.
+    """
     settings = in_graph(Outcome((kernel, *scale, dtype)))
-    symmetric, columns = Y is None, X if Y is None else Y
-    v, w = X.split(weights[0]), columns.split(weights[1])
+    is_symmetric, columns = Y is None, X if Y is None else Y
+    row_weights, column_weights = X.split(weights[0]), columns.split(weights[1])
     # Delayed sums to add up for each block of rows and of columns; with symmetry, column sums are row sums too
     row_sums: list[list[Any]] = [[] for _ in X.blocks]
-    column_sums: list[list[Any]] = row_sums if symmetric else [[] for _ in columns.blocks]
+    column_sums: list[list[Any]] = row_sums if is_symmetric else [[] for _ in columns.blocks]
     for i, x in enumerate(X.blocks):
         for j, y in enumerate(columns.blocks):
-            if symmetric and j < i:
+            if is_symmetric and j < i:
                 continue  # the transposed block is computed
-            is_diagonal = symmetric and i == j
-            both_sums = delayed_combine(_block_sums, settings, x, v[i], *(() if is_diagonal else (y, w[j])))
-            row_sums[i].append(delayed_combine(itemgetter(0), both_sums))
-            if not is_diagonal:
+            if is_symmetric and j == i:
+                both_sums = delayed_combine(_block_sums, settings, x, row_weights[i])
+            else:
+                both_sums = delayed_combine(_block_sums, settings, x, row_weights[i], y, column_weights[j])
                 column_sums[j].append(delayed_combine(itemgetter(1), both_sums))
-    strips = row_sums if symmetric else row_sums + column_sums
-    sums = compute([tree(strip, add) for strip in strips], client)
+            row_sums[i].append(delayed_combine(itemgetter(0), both_sums))
+    block_sums = row_sums if is_symmetric else row_sums + column_sums
+    sums = compute([tree(block, add) for block in block_sums], client)
     rows = np.concatenate(sums[: len(row_sums)])
-    return rows, rows if symmetric else np.concatenate(sums[len(row_sums) :])
+    return rows, rows if is_symmetric else np.concatenate(sums[len(row_sums) :])
 
 
 def _block_sums(
-    settings: Any, x: NDArray[Any], v: Any, y: NDArray[Any] | None = None, w: Any = None
+    settings: Any, x: NDArray[Any], x_weights: Any, y: NDArray[Any] | None = None, y_weights: Any = None
 ) -> tuple[Floats, Floats]:
-    """Compute the row and column sums of one block of the kernel matrix; without `y`, of a block on the diagonal.
+    """Compute the row and column sums of K(x, y), one block of the kernel matrix; without `y`, of K(x, x).
 
-    `settings` are the kernel, the shift and factor of each column, and the type of the tiles; v and w are weights.
+    `settings` are the kernel, the shift and factor of each column, and the type of kernel values.
     """
     kernel, shift, factor, dtype = settings
-    Y = None if y is None else Rows(y, shift, factor)
-    weights = (v, v if y is None else w)
-    return tiles.kernel_sums(kernel, Rows(x, shift, factor), Y, dtype=dtype, weights=weights)
+    if y is None:
+        return tiles.kernel_sums(kernel, Rows(x, shift, factor), dtype=dtype, weights=(x_weights, x_weights))
+    weights = (x_weights, y_weights)
+    return tiles.kernel_sums(kernel, Rows(x, shift, factor), Rows(y, shift, factor), dtype=dtype, weights=weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +227,7 @@ class GatheredSample:
 class ClusterSums:
     """Kernel sums of a source and a target, computed where their rows are; the "device" of an estimator."""
 
-    source: Sequence[GatheredSample]  # in the order in which the estimator has their rows
+    source: Sequence[GatheredSample]  # P and U, in the order in which the estimator has their rows
     target: GatheredSample
     reader: RowReader  # which centres columns and does not scale them
     client: Any = None
@@ -230,9 +240,9 @@ class ClusterSums:
         self, kernel: Kernel, X: Rows, Y: Rows | None = None, *, dtype: np.dtype[Any], weights: tiles.Weights
     ) -> tuple[Floats, Floats]:
         """Compute row and column sums on the cluster, as :func:`priorshift.embedding.tiles.kernel_sums` does."""
-        x, y = self._blocks(X), None if Y is None else self._blocks(Y)
+        blocks_Y = None if Y is None else self._blocks(Y)
         scale = X.shift - self.reader.scaling.shift, X.factor  # workers' rows are already centred by the reader
-        return sums_of_blocks(kernel, x, y, scale, weights, dtype=dtype, client=self.client)
+        return sums_of_blocks(kernel, self._blocks(X), blocks_Y, scale, weights, dtype=dtype, client=self.client)
 
     def _blocks(self, rows: Rows) -> Blocks:
         """Return an estimator's rows as blocks on the cluster.
@@ -242,7 +252,7 @@ class ClusterSums:
         samples = [self.target] if rows.index is None else self.source
         matrices = [matrix for sample in samples for matrix in sample.parts.map(_read_numbers, self.reader)]
         counts = [count for sample in samples for count in sample.rows]
-        if rows.index is None:
+        if rows.index is None:  # the whole target
             return Blocks.from_matrices(matrices, counts)
         start, stop = int(rows.index[0]), int(rows.index[-1]) + 1
         if stop - start != len(rows):
@@ -251,7 +261,7 @@ class ClusterSums:
 
 
 def _read_numbers(part: Any, name: str, reader: RowReader) -> Floats:
-    """Read a part as numbers on a worker."""
+    """Read a part of the sample `name` on a worker, as a matrix that `reader` encodes and centres."""
     with record_warnings(PriorShiftWarning, show=False):  # warnings are issued where the whole sample is read
         return reader(part, name)
 
@@ -259,9 +269,10 @@ def _read_numbers(part: Any, name: str, reader: RowReader) -> Floats:
 def estimate_exactly(
     samples: Mapping[str, Any], estimator: TCPU, drop: Sequence[str], weights: str | None, client: Any
 ) -> PriorEstimate:
-    """Estimate from all pairs of rows of the samples "positive", "unlabeled" and "target".
+    """Estimate the target prior from all pairs of rows of the samples "positive", "unlabeled" and "target".
 
-    The estimator is fitted here; its parameter `device` is replaced by kernel sums on the cluster.
+    The estimator is fitted here; its parameter `device` is replaced by kernel sums on the cluster. `drop` are columns
+    that are not used, and `weights` is the name of the column of weights.
     """
     columns = MetadataColumns(weights=weights)
     P, U, T = gather(samples, ColumnSelection(drop=tuple(drop), optional=(weights,) if weights else ()), client)
@@ -281,13 +292,14 @@ def estimate_exactly(
     return replace(estimate, details={**estimate.details, **encoded})
 
 
-def gather(samples: Mapping[str, Any], wanted: ColumnSelection, client: Any) -> list[GatheredSample]:
-    """Bring the rows of all samples to this machine, computed in one graph."""
-    all_parts = [Parts.from_sample(sample, name, wanted) for name, sample in samples.items()]
-    computed = iter(compute([table for parts in all_parts for table in parts.map(read_part, wanted)], client))
+def gather(samples: Mapping[str, Any], selection: ColumnSelection, client: Any) -> list[GatheredSample]:
+    """Bring the rows of all samples to this machine, computed in one graph; `selection` says which columns."""
+    all_parts = [Parts.from_sample(sample, name, selection) for name, sample in samples.items()]
+    outcomes = [outcome for parts in all_parts for outcome in parts.map(read_chunk, selection)]
+    computed = iter(compute(outcomes, client))  # tables, sample by sample; None for a part without rows
     gathered = []
     for parts in all_parts:
-        tables = list(islice(computed, len(parts)))  # of this sample; None for a part without rows
+        tables = [next(computed) for _ in range(len(parts))]
         nonempty = [table for table in tables if table is not None]
         if not nonempty:
             raise parts.no_rows()

@@ -31,8 +31,8 @@ from priorshift.sketch.sketch import Sketch, design_like, estimate_from_sketches
 
 _NAME = "the sample"
 
-# computes a sketch or a histogram of a sample's chunks; the number is that of the rows that come before them
-Summarize = Callable[[Chunks, int], Any]
+# function of chunks and `start`, the number of rows of the sample before them; returns their sketch or histogram
+Summarize = Callable[..., Any]
 
 
 def sketch(
@@ -109,15 +109,17 @@ def histogram(collection: Any, model: ScoreModel, *, device: str = "auto", clien
     check_model(model)
     Parts.from_collection(collection, _NAME)  # raises an error for anything but a Dask collection
     streams = open_streams({_NAME: collection}, model.reader.drop, client=client)
-    return _summarize_all(streams, partial(_count_chunks, model, device), by_place=model.by_place)[_NAME]
+    count = partial(Histogram.from_sample, model=model, device=device)
+    return _summarize_all(streams, count, by_place=model.by_place)[_NAME]
 
 
 def estimate_streams(
     estimator: Any, samples: Mapping[str, Any], drop: Sequence[str] = (), weights: Any = None, client: Any = None
 ) -> PriorEstimate:
-    """Estimate from the samples "positive", "unlabeled" and "target" without all of their rows in memory.
+    """Estimate the target prior from "positive", "unlabeled" and "target" without all of their rows in memory.
 
-    TCPU uses sketches of them and WitnessShift histograms. `weights` is the name of a column, or weights by sample.
+    TCPU uses sketches of the samples and WitnessShift histograms. `drop` are columns that are not used; `weights` is
+    the name of a column, or a mapping from samples to weights.
     """
     if any(map(is_distributed, samples.values())):
         _check_weights(weights)
@@ -129,32 +131,37 @@ def estimate_streams(
         summarize = partial(_sketch_chunks, _fit_design(estimator, streams, drop), weights_of, True)
         return estimate_from_sketches(estimator, **_summarize_all(streams, summarize))
     model = _fit_model(estimator, streams, drop)
-    count = partial(_count_chunks, model, estimator.device)
+    count = partial(Histogram.from_sample, model=model, device=estimator.device)
     return estimate_from_histograms(estimator, **_summarize_all(streams, count, by_place=model.by_place))
 
 
 def open_streams(
     samples: Mapping[str, Any], drop: Sequence[str], weights: Any = None, client: Any = None
 ) -> dict[str, Chunks]:
-    """Open samples for reading in chunks; a weight column is no feature in those samples that have it."""
+    """Open samples, without the columns `drop`, for reading in chunks; the keys are the names of the samples.
+
+    If `weights` is the name of a column, it is not a feature in those samples that have it.
+    """
     optional = [weights] if isinstance(weights, str) else []
     dropped = [column for column in drop if column not in optional]
-    wanted = ColumnSelection(drop=tuple(dropped), optional=tuple(optional))
+    selection = ColumnSelection(drop=tuple(dropped), optional=tuple(optional))
     streams = {}
     for name, sample in samples.items():
         if is_distributed(sample):
-            streams[name] = Chunks(name, [Parts.from_collection(sample, name, wanted, client)])
+            streams[name] = Chunks(name, [Parts.from_collection(sample, name, selection, client)])
         else:
             streams[name] = Chunks.from_source(sample, name, drop=dropped, optional=optional)
     return streams
 
 
 def sketch_like_first(samples: Mapping[str, Any], weights: str | Mapping[str, Any] | None = None) -> dict[str, Sketch]:
-    """Return all samples as sketches: those that are not are sketched like the first one that is, in the order U, P, T.
+    """Return all samples as sketches: a table is sketched with the design of the first sketch among U, P and T.
 
-    `weights` is the name of a column, or the weights of each sample by its name.
+    The keys of `samples`, of which one at least is a sketch, are "positive", "unlabeled" and "target". `weights` is
+    the name of a column of the tables, or a mapping from samples to weights.
     """
-    first = next(sample for name in ("unlabeled", "positive", "target") if isinstance(sample := samples[name], Sketch))
+    in_order = [samples[name] for name in ("unlabeled", "positive", "target")]
+    first = next(sample for sample in in_order if isinstance(sample, Sketch))
     tables = {name: sample for name, sample in samples.items() if not isinstance(sample, Sketch)}
     if isinstance(weights, str):
         if not tables:
@@ -172,7 +179,10 @@ def sketch_like_first(samples: Mapping[str, Any], weights: str | Mapping[str, An
 
 
 def _fit_model(estimator: WitnessShift, streams: Mapping[str, Chunks], drop: Sequence[str]) -> ScoreModel:
-    """Fit the score model of an estimator to the source; raise InputError if a column to drop is in no sample."""
+    """Fit a score model to the streams "positive" and "unlabeled", with the settings of an estimator.
+
+    Raise InputError if a column to drop is in no sample.
+    """
     if estimator.model is not None:
         raise InputError(
             f"model={type(estimator.model).__name__} needs all rows in memory; leave model out, or pass tables that "
@@ -197,7 +207,7 @@ def _fit_model(estimator: WitnessShift, streams: Mapping[str, Chunks], drop: Seq
 
 
 def _fit_design(estimator: TCPU, streams: Mapping[str, Chunks], drop: Sequence[str]) -> Design:
-    """Fit the design of sketches to some unlabelled rows, with the settings of an estimator."""
+    """Fit the design of sketches to a subsample of the stream "unlabeled", with the settings of an estimator."""
     settings = {name: getattr(estimator, name) for name in ("kernel", "bandwidth", "features", "standardize")}
     settings["random_state"] = 0 if estimator.random_state is None else estimator.random_state
     settings["drop"] = tuple(columns_to_drop(streams, drop, ["unlabeled"]))
@@ -208,46 +218,45 @@ def _fit_design(estimator: TCPU, streams: Mapping[str, Chunks], drop: Sequence[s
 def _sketch_chunks(
     design: Design, weights_of: Mapping[str, Any], own_design: bool, chunks: Chunks, start: int = 0
 ) -> Sketch:
-    """Sketch a sample, or a part of it, by a given design; `start`, its position in the sample, does not matter."""
+    """Sketch a sample, or a part of it, by a given design; `own_design` says whether the samples here fixed it.
+
+    `weights_of` maps the names of samples to weights. `start` is that of `Summarize`; a sketch does not need it.
+    """
     return Sketch.from_chunks(chunks, design, weights_of.get(chunks.name), own_design=own_design)
 
 
-def _count_chunks(model: ScoreModel, device: str, chunks: Chunks, start: int = 0) -> Histogram:
-    """Count the rows of a sample, or of a part of it that `start` rows of the sample come before."""
-    return Histogram.from_sample(chunks, model, device=device, start=start)
-
-
 def _summarize_all(streams: Mapping[str, Chunks], summarize: Summarize, *, by_place: bool = False) -> dict[str, Any]:
-    """Return a summary of each sample: Dask collections on their cluster, all in one graph, others on this machine.
+    """Return the sketch or histogram of each sample: Dask collections in one graph on their cluster, others here.
 
     With `by_place` a row's position in its sample matters, so that the rows before each part are counted first.
     """
-    collections = {name: part for name, chunks in streams.items() if isinstance(part := chunks.parts[0], Parts)}
-    trees = []
-    for parts in collections.values():
+    trees, collections, client = {}, {}, None
+    for name, chunks in streams.items():
+        parts = chunks.parts[0]
+        if not isinstance(parts, Parts):
+            continue
         if by_place:
-            starts = [0, *accumulate(parts.counts[:-1])]
-            outcomes = parts.map(_summarize_part, parts.wanted, summarize, each=starts)
+            starts = [0, *accumulate(parts.counts[:-1])]  # number of rows before each part
+            outcomes = parts.map(_summarize_part, parts.selection, summarize, each=starts)
         else:
-            outcomes = parts.map_fused(_summarize_part, parts.wanted, summarize)
-        trees.append(tree(outcomes, _merge))
-    client = next((parts.client for parts in collections.values()), None)
-    summaries = dict(zip(collections, compute(trees, client), strict=True)) if trees else {}
+            outcomes = parts.map_fused(_summarize_part, parts.selection, summarize)
+        trees[name], collections[name], client = tree(outcomes, _merge), parts, parts.client
+    summaries = dict(zip(trees, compute(trees.values(), client), strict=True)) if trees else {}
     for name, summary in summaries.items():
         if summary is None:
             raise collections[name].no_rows()
-    local = {name: summarize(chunks, 0) for name, chunks in streams.items() if name not in collections}
+    local = {name: summarize(chunks) for name, chunks in streams.items() if name not in trees}
     return summaries | local
 
 
-def _summarize_part(part: Any, name: str, wanted: ColumnSelection, summarize: Summarize, start: int = 0) -> Any:
-    """Summarise one part of a collection, on the worker that has it."""
-    chunks = Chunks.from_source(part, name, extra=wanted.extra, drop=wanted.drop, optional=wanted.optional)
-    return summarize(chunks, start)
+def _summarize_part(part: Any, name: str, selection: ColumnSelection, summarize: Summarize, start: int = 0) -> Any:
+    """Return the sketch or histogram of one part of the sample `name`, before which the sample has `start` rows."""
+    chunks = Chunks.from_source(part, name, extra=selection.extra, drop=selection.drop, optional=selection.optional)
+    return summarize(chunks, start=start)
 
 
 def _merge(summary: Any, other: Any) -> Any:
-    """Merge the summaries of two parts of a sample."""
+    """Merge the sketches or histograms of two parts of a sample."""
     return summary.merge(other)
 
 
@@ -261,9 +270,14 @@ def _check_weights(weights: Any) -> None:
 
 
 def refuse_fixed_settings(estimator: Any, drop: Sequence[str]) -> None:
-    """Raise InputError for settings other than the defaults that were fixed when the samples were summarised."""
+    """Raise InputError if the user sets what was fixed when the samples were sketched or counted.
+
+    That is columns to `drop`, and settings of the estimator that differ from its defaults.
+    """
     fixed = ("kernel", "bandwidth", "features", "standardize", "model", "repeats", "folds", "fit_rows", "max_rows")
     parameters = inspect.signature(type(estimator)).parameters
     changed = [name for name in fixed if name in parameters and getattr(estimator, name) != parameters[name].default]
-    for name in [*changed, *(["drop"] if drop else [])]:
-        raise InputError(f"{name} was fixed when the samples were sketched or counted; leave it out.")
+    if drop:
+        changed.append("drop")
+    if changed:
+        raise InputError(f"{changed[0]} was fixed when the samples were sketched or counted; leave it out.")

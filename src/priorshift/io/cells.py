@@ -24,6 +24,7 @@ Cells = NDArray[Any]
 # Words that mean "no value" in text (CSV files, labels, audits, ids, names of targets), in lower case.
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "nat", "?", "."})
 _DAY = np.timedelta64(1, "D")
+_NO_DATE = np.datetime64("NaT", "us")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?$")
 _KINDS: tuple[tuple[str, Any], ...] = (
     ("duration", (timedelta, time, np.timedelta64)),  # before numbers: numpy's durations are numbers too
@@ -42,9 +43,9 @@ def is_missing_word(text: str) -> bool:
 
 def is_missing_value(value: Any) -> bool:
     """Return whether a value of a data frame or list is missing: None, NaN, NaT, NA or blank text."""
-    if isinstance(value, str):
+    if isinstance(value, str):  # a text such as "NA" is a value here, unlike in a CSV file
         return not value.strip()
-    return value is None or is_missing_word(str(value))
+    return is_missing_word(str(value))
 
 
 def as_text(value: Any) -> str:
@@ -67,16 +68,16 @@ def as_date(text: str) -> np.datetime64 | None:
     """Parse an ISO 8601 date or time, converted to UTC if it has a time zone; return None if the text is not one."""
     if _ISO.match(text):
         with suppress(ValueError):
-            return _as_moment(datetime.fromisoformat(text))
+            return _as_datetime64(datetime.fromisoformat(text))
     return None
 
 
 def as_dates(cells: Cells) -> Cells | None:
-    """Parse text cells as dates; return None if a cell is neither a date nor missing (None)."""
-    dates = {cell: as_date(cell) for cell in set(cells.tolist()) - {None}}  # each distinct text once
-    if None in dates.values():
+    """Parse a column of text (None where missing) as dates; return None if any text is not a date."""
+    date_of_text = {text: as_date(text) for text in set(cells.tolist()) if text is not None}  # each distinct text once
+    if None in date_of_text.values():
         return None
-    return np.array([dates.get(cell, np.datetime64("NaT", "us")) for cell in cells], dtype="datetime64[us]")
+    return np.array([date_of_text.get(cell, _NO_DATE) for cell in cells], dtype="datetime64[us]")
 
 
 def is_missing(cells: Cells) -> NDArray[np.bool_]:
@@ -92,77 +93,84 @@ def object_cells(cells: Iterable[Any]) -> Cells:
 
 
 def cells_of_array(column: Cells, where: str) -> Cells:
-    """Return a column of an array as floats, dates or text; `where` names the column in messages."""
+    """Return a column of an array as floats (durations in days), dates or text; `where` names it in messages."""
     if column.dtype.kind in "biuf":  # booleans and numbers
         return column.astype(np.float64)
     if column.dtype.kind == "M":
         return column.astype("datetime64[us]")
     if column.dtype.kind == "m":  # durations
-        return _as_days(column)
+        return _durations_in_days(column)
     cells = cells_of_values(column.tolist(), where)
     if cells.dtype != object or is_missing(cells).all():
         return cells
-    # text is read as numbers if every cell is one
+    # a column of text becomes numbers if every cell with a value is a number
     numbers = [np.nan if cell is None else as_number(cell) for cell in cells]
     return cells if None in numbers else np.array(numbers, dtype=np.float64)
 
 
 def cells_of_series(series: Any, where: str) -> Cells:
-    """Return a column of a narwhals frame as floats, dates or text; `where` names the column in messages."""
-    kind = series.dtype
-    if kind in (nw.List, nw.Array, nw.Struct, nw.Binary):
-        raise InputTypeError(f"{where} holds cells of type {kind}, {_REMEDY}")
-    if kind in (nw.Date, nw.Datetime):
-        if kind == nw.Date:
+    """Return a column of a narwhals frame as floats (durations in days), dates or text; `where` is for messages."""
+    dtype = series.dtype
+    if dtype in (nw.List, nw.Array, nw.Struct, nw.Binary):
+        raise InputTypeError(f"{where} holds cells of type {dtype}, {_REMEDY}")
+    if dtype in (nw.Date, nw.Datetime):
+        if dtype == nw.Date:
             series = series.cast(nw.Datetime("us"))
-        elif kind.time_zone is not None:
+        elif dtype.time_zone is not None:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         return np.asarray(series.to_numpy()).astype("datetime64[us]")
-    if kind == nw.Duration:
-        return _as_days(np.asarray(series.to_numpy()))
+    if dtype == nw.Duration:
+        return _durations_in_days(np.asarray(series.to_numpy()))
     nulls = series.is_null().to_list()
     # numpy has no decimals and no 128-bit integers: these are converted value by value
-    is_plain = (kind.is_numeric() or kind == nw.Boolean) and kind not in (nw.Decimal, nw.Int128, nw.UInt128)
-    if is_plain and not any(nulls):
+    is_numpy_number = (dtype.is_numeric() or dtype == nw.Boolean) and dtype not in (nw.Decimal, nw.Int128, nw.UInt128)
+    if is_numpy_number and not any(nulls):
         return np.asarray(series.to_numpy()).astype(np.float64)
     values = [None if is_null else value for value, is_null in zip(series.to_list(), nulls, strict=True)]
-    if is_plain:
-        return np.array(values, dtype=np.float64)
-    if kind in (nw.Categorical, nw.Enum):
+    if is_numpy_number:
+        return np.array(values, dtype=np.float64)  # None becomes NaN
+    if dtype in (nw.Categorical, nw.Enum):
         return object_cells(None if value is None else as_text(value) for value in values)
-    if kind == nw.String:  # strip each distinct text once
-        words = {value: value.strip() or None for value in set(values) if value is not None}
-        return object_cells(words.get(value) for value in values)
+    if dtype == nw.String:  # strip each distinct text once; blank text is missing
+        stripped = {value: value.strip() or None for value in set(values) if value is not None}
+        return object_cells(stripped.get(value) for value in values)
     return cells_of_values(values, where)
 
 
 def cells_of_values(values: Sequence[Any], where: str) -> Cells:
-    """Return Python values as floats (numbers, or durations in days), as dates, or otherwise as text."""
+    """Return a column of Python values as floats (all numbers, or all durations, in days), as dates, or else as text.
+
+    Missing values become NaN, NaT or None. `where` names the column in messages.
+    """
     cells = [None if is_missing_value(value) else value for value in values]
-    kinds: dict[str, Any] = {}  # the kinds of cells that occur, each with its first cell
-    for cell in cells:
-        if cell is not None:
-            kinds.setdefault(next((name for name, types in _KINDS if isinstance(cell, types)), "other"), cell)
-    if "other" in kinds:
-        shown, of_type = repr(kinds["other"]), type(kinds["other"]).__name__
-        raise InputTypeError(f"{where} holds {shown[:30]}{'…' * (len(shown) > 30)} (type {of_type}), {_REMEDY}")
-    if list(kinds) == ["number"]:
+    kinds = {_kind_of(cell, where) for cell in cells if cell is not None}
+    if kinds == {"number"}:
         try:
             return np.array(cells, dtype=np.float64)
         except OverflowError:
             raise InputError(f"{where} holds a whole number too large for a float; rescale it.") from None
-    if list(kinds) == ["date"]:
-        return np.array([_as_moment(cell) for cell in cells], dtype="datetime64[us]")
-    if list(kinds) == ["duration"]:
-        return np.array([np.nan if cell is None else _in_days(cell) for cell in cells], dtype=np.float64)
+    if kinds == {"date"}:
+        return np.array([_as_datetime64(cell) for cell in cells], dtype="datetime64[us]")
+    if kinds == {"duration"}:
+        return np.array([np.nan if cell is None else _duration_in_days(cell) for cell in cells], dtype=np.float64)
     return object_cells(None if cell is None else as_text(cell) for cell in cells)
+
+
+def _kind_of(cell: Any, where: str) -> str:
+    """Return "duration", "date", "number" or "text"; refuse a cell of another type in the column called `where`."""
+    for kind, types in _KINDS:
+        if isinstance(cell, types):
+            return kind
+    shown = repr(cell) if len(repr(cell)) <= 30 else f"{repr(cell)[:30]}…"
+    raise InputTypeError(f"{where} holds {shown} (type {type(cell).__name__}), {_REMEDY}")
 
 
 def join_cells(columns: Sequence[Cells]) -> Cells:
     """Concatenate columns, as text where their forms differ; a column without any value takes the others' form."""
     forms = {column.dtype.kind for column in columns if not is_missing(column).all()}
-    # "f" for numbers, "M" for dates, "O" for text
-    form = forms.pop() if len(forms) == 1 else "O" if forms else "f"
+    form = "f"  # "f" for numbers, "M" for dates, "O" for text
+    if forms:
+        form = forms.pop() if len(forms) == 1 else "O"
     joined = []
     for column in columns:
         if column.dtype.kind == form:
@@ -171,25 +179,24 @@ def join_cells(columns: Sequence[Cells]) -> Cells:
             pairs = zip(column.tolist(), is_missing(column), strict=True)
             joined.append(object_cells(None if missing else as_text(cell) for cell, missing in pairs))
         else:  # the column has no value at all
-            missing_value = np.datetime64("NaT", "us") if form == "M" else np.nan
-            joined.append(np.full(len(column), missing_value))
+            joined.append(np.full(len(column), _NO_DATE if form == "M" else np.nan))
     return np.concatenate(joined)
 
 
-def _as_days(column: Cells) -> Floats:
+def _durations_in_days(column: Cells) -> Floats:
     """Convert an array of durations to days; NaT becomes NaN."""
     return np.where(np.isnat(column), np.nan, column / _DAY).astype(np.float64)
 
 
-def _in_days(value: Any) -> float:
-    """Convert one duration, or the time since midnight of a time of day, to days."""
+def _duration_in_days(value: Any) -> float:
+    """Convert one duration, or a time of day (as the time since midnight), to days."""
     if isinstance(value, time):
         value = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
     return float(np.timedelta64(value) / _DAY)
 
 
-def _as_moment(value: Any) -> np.datetime64:
-    """Convert a date or time to datetime64[us] in UTC; None becomes NaT."""
+def _as_datetime64(value: Any) -> np.datetime64:
+    """Convert a date, or a date with a time, to datetime64[us] in UTC; None becomes NaT."""
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC).replace(tzinfo=None)
-    return np.datetime64("NaT", "us") if value is None else np.datetime64(value, "us")
+    return _NO_DATE if value is None else np.datetime64(value, "us")

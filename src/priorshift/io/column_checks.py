@@ -294,7 +294,7 @@ def _count_unseen(table: Table, encoder: TableEncoder, k: int) -> Counter[str]:
     column, cells = encoder.summary_.columns[k], table.cells[k]
     if column.kind == "category":
         return Counter("no value" if level is None else repr(level) for level in column.levels.unseen(cells))
-    if column.gaps or not is_missing(cells).any():  # `gaps`: the fitted sample has missing cells too
+    if column.has_missing or not is_missing(cells).any():  # the fitted sample has missing cells too
         return Counter()
     return Counter({"no value": int(is_missing(cells).sum())})
 

@@ -31,15 +31,16 @@ _FEW_LEVELS = 20  # number of levels that is always allowed
 _FEW_ROWS = 2  # a text in at most this many rows hardly repeats
 _LONGEST_NAME = 60  # characters of a column's name in the summary line
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates", "left out": "left out"}
-_STORED = {"number": "median gaps", "date": "median gaps", "category": "kept rare", "left out": ""}  # fields of each
+# keys that the stored header of a column of each kind has besides name, kind, became and missing
+_HEADER_KEYS = {"number": "median gaps", "date": "median gaps", "category": "kept rare", "left out": ""}
 
 
 @dataclass(frozen=True)
 class Levels:
-    """Levels of a category with a column each; rare levels share one with unseen levels, if there are any."""
+    """Levels of a category: a column of 0 and 1 for each frequent level, and one for all rare and unseen levels."""
 
-    kept: tuple[str, ...]  # levels with a column of their own, sorted
-    rares: int  # number of rare levels
+    frequent: tuple[str, ...]  # levels with a column of their own, sorted
+    rare_count: int  # number of rare levels; if it is 0 there is no column for rare and unseen levels
     rare: tuple[str, ...] = ()  # names of the rare levels; empty after `from_header`
 
     @classmethod
@@ -51,31 +52,34 @@ class Levels:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the encoded columns."""
-        return (*self.kept, _RARE) if self.rares else self.kept
+        """Names of the columns that `encode` returns: the frequent levels, and "(rare)" if any level is rare."""
+        return (*self.frequent, _RARE) if self.rare_count else self.frequent
 
     def __str__(self) -> str:
         """Describe the encoding, as in "3 levels and 2 rare ones together"."""
-        kept, rare = len(self.kept), self.rares
-        together = f" and {rare} rare one{'s' * (rare != 1)} together" * bool(rare)
-        return f"{kept} level{'s' * (kept != 1)}{together}"
+        text = "1 level" if len(self.frequent) == 1 else f"{len(self.frequent)} levels"
+        if self.rare_count:
+            text += f" and {self.rare_count} rare {'one' if self.rare_count == 1 else 'ones'} together"
+        return text
 
     def unseen(self, cells: Cells) -> list[str | None]:
-        """Return the cells whose level the fitted sample lacks; None is a missing cell."""
-        known = {*self.kept, *self.rare}
-        return [cell for cell in cells if (_MISSING if cell is None else cell) not in known]
+        """Return those cells of a column of text whose level the fitted sample lacks; None is a missing cell."""
+        known = {*self.frequent, *self.rare}
+        return [cell for cell, level in zip(cells, _name_missing(cells), strict=True) if level not in known]
 
     def encode(self, cells: Cells) -> Floats:
-        """Return one-hot columns: one for each kept level, and one for rare and unseen levels if any level is rare."""
-        place = {level: k for k, level in enumerate(self.kept)}
-        shared_column = len(self.kept)
-        columns = np.zeros((len(cells), shared_column + 1))
-        columns[np.arange(len(cells)), [place.get(level, shared_column) for level in _name_missing(cells)]] = 1
-        return columns[:, : len(self.names)]  # without rare levels, an unseen level is 0 in all columns
+        """Return a column of text as one-hot columns, in the order of `names`."""
+        column_of_level = {level: k for k, level in enumerate(self.frequent)}
+        shared_column = len(self.frequent)  # of rare and unseen levels
+        one_hot = np.zeros((len(cells), shared_column + 1))
+        one_hot[
+            np.arange(len(cells)), [column_of_level.get(level, shared_column) for level in _name_missing(cells)]
+        ] = 1
+        return one_hot[:, : len(self.names)]  # without rare levels, an unseen level is 0 in all columns
 
 
 def _name_missing(cells: Cells) -> Cells:
-    """Return a column of text whose missing cells are a level like any other."""
+    """Return a column of text with "(missing)" in place of None, so that missing is a level like any other."""
     return np.array([_MISSING if cell is None else cell for cell in cells], dtype=object)
 
 
@@ -91,26 +95,26 @@ class EncodedColumn:
     became: str  # description of the encoding, for users
     missing: float  # share of missing cells in the fitted sample
     median: float = 0.0  # of the numbers, or of the dates in days since 1970
-    gaps: bool = False  # whether numbers or dates were missing in the fitted sample
+    has_missing: bool = False  # whether numbers or dates were missing in the fitted sample
     levels: Levels = _NO_LEVELS  # of a category
 
     @classmethod
     def fit(cls, name: str, cells: Cells, min_frequency: int) -> EncodedColumn:
         """Decide from a column of the fitted sample how it is encoded: numbers, dates or levels of text."""
         is_empty = is_missing(cells)
-        missing = float(is_empty.mean())
+        missing_share = float(is_empty.mean())
         if is_empty.all():
-            return cls(name, "left out", "nothing", missing)
+            return cls(name, "left out", "nothing", missing_share)
         if cells.dtype == object:
             levels = Levels.fit(cells, min_frequency)
-            return cls(name, "category", str(levels), missing, levels=levels)
+            return cls(name, "category", str(levels), missing_share, levels=levels)
         kind = "date" if cells.dtype.kind == "M" else "number"
-        median, gaps = float(np.nanmedian(_in_days(cells))), bool(is_empty.any())
+        median = float(np.nanmedian(_numbers_or_days(cells)))
         became = "itself" if kind == "number" else "days, sine and cosine of the time of the year"
-        if gaps:
+        if missing_share > 0:
             shown = np.datetime64(int(median), "D") if kind == "date" else f"{median:.4g}"
             became += f", median {shown} where missing; and whether it is missing"
-        return cls(name, kind, became, missing, median, gaps)
+        return cls(name, kind, became, missing_share, median, missing_share > 0)
 
     @property
     def is_quantity(self) -> bool:
@@ -121,28 +125,28 @@ class EncodedColumn:
         """Return the encoding as JSON values, without the names of rare levels, which may identify a person."""
         header: dict[str, Any] = {"name": self.name, "kind": self.kind, "became": self.became, "missing": self.missing}
         if self.is_quantity:
-            header |= {"median": self.median, "gaps": self.gaps}
+            header |= {"median": self.median, "gaps": self.has_missing}
         if self.kind == "category":
-            header |= {"kept": list(self.levels.kept), "rare": self.levels.rares}
+            header |= {"kept": list(self.levels.frequent), "rare": self.levels.rare_count}
         return header
 
     @classmethod
     def from_header(cls, header: Any) -> EncodedColumn:
-        """Read and check what `to_header` returned; the file may come from someone else."""
+        """Build a column from what `to_header` returned, and check it: the file may come from someone else."""
         kind = header.get("kind") if isinstance(header, dict) else None
-        known = kind if isinstance(kind, str) and kind in _STORED else "left out"  # the kind with the fewest fields
-        fields = Fields(header, f"name kind became missing {_STORED[known]}", "an encoded column")
-        if kind != known:
+        further_keys = _HEADER_KEYS.get(str(kind), "")
+        fields = Fields(header, f"name kind became missing {further_keys}", "an encoded column")
+        if not isinstance(kind, str) or kind not in _HEADER_KEYS:
             raise fields.refused(f"its kind is {str(kind)[:40]!r}")
-        column = cls(fields.text("name"), known, fields.text("became"), fields.number("missing", 0, 1))
-        if known == "category":
+        column = cls(fields.text("name"), kind, fields.text("became"), fields.number("missing", 0, 1))
+        if column.kind == "category":
             levels = Levels(fields.texts("kept"), fields.whole("rare"))
             if not levels.names:
                 raise fields.refused("it has no level")
             return replace(column, levels=levels)
-        if known == "left out":
-            return column
-        return replace(column, median=fields.number("median", -LARGEST, LARGEST), gaps=fields.flag("gaps"))
+        if column.is_quantity:
+            return replace(column, median=fields.number("median", -LARGEST, LARGEST), has_missing=fields.flag("gaps"))
+        return column
 
 
 @dataclass(frozen=True)
@@ -164,17 +168,20 @@ class EncodingSummary:
         rows = [("column", "kind", "missing", "became")]
         rows += [(c.name, c.kind, f"{100 * c.missing:.3g}%", c.became) for c in self.columns]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join("  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        return "\n".join(line.rstrip() for line in lines)
 
     def line(self) -> str:
-        """Summarise in one line how many columns there are of each kind, with names of those that are not numbers."""
+        """Summarise the encoding in one line, such as "2 numbers, 1 date (birth), 2 categories (sex, ward)"."""
         parts = []
         for kind, plural in _PLURALS.items():
-            names = [c.name for c in self.columns if c.kind == kind]
+            names = [column.name for column in self.columns if column.kind == kind]
             if names:
-                short = (name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…" for name in names)
-                count = f"{len(names)} {kind if len(names) == 1 else plural}"
-                parts.append(count if kind == "number" else f"{count} ({', '.join(short)})")
+                part = f"{len(names)} {kind if len(names) == 1 else plural}"
+                if kind != "number":
+                    short = [name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…" for name in names]
+                    part += f" ({', '.join(short)})"
+                parts.append(part)
         return ", ".join(parts)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
@@ -188,9 +195,9 @@ class EncodingSummary:
         return {c.name: {"kind": c.kind, "became": c.became, "missing": round(c.missing, 4)} for c in self.columns}
 
 
-def _in_days(cells: Cells) -> Floats:
-    """Return numbers as they are, and dates in days since 1970, with NaN where missing."""
-    if cells.dtype.kind != "M":
+def _numbers_or_days(cells: Cells) -> Floats:
+    """Return a column of numbers as it is, and one of dates in days since 1970, with NaN where missing."""
+    if cells.dtype.kind != "M":  # numbers
         return cells
     return np.where(np.isnat(cells), np.nan, (cells - np.datetime64(0, "us")) / _DAY).astype(np.float64)
 
@@ -311,39 +318,46 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.asarray([name for name, _ in self._encoded_columns()], dtype=object)
 
     def _encoded_columns(self) -> list[tuple[str, int]]:
-        """Return the name and the original position of each encoded column: quantities first, then 0 and 1."""
+        """Return the name of each column that `encode` returns, in its order, and the position of its original."""
         columns = list(enumerate(self.summary_.columns))
         dates = [(k, c) for k, c in columns if c.kind == "date"]
         encoded = [(f"{c.name} (days)" if c.kind == "date" else c.name, k) for k, c in columns if c.is_quantity]
-        encoded += [(f"{c.name} (missing)", k) for k, c in columns if c.gaps]
+        encoded += [(f"{c.name} (missing)", k) for k, c in columns if c.has_missing]
         encoded += [(f"{c.name} ({part} of the year)", k) for k, c in dates for part in ("sine", "cosine")]
         encoded += [(f"{c.name} = {level}", k) for k, c in columns for level in c.levels.names]
         return encoded
 
-    def convert(self, table: Table, first: str = "the unlabelled source sample") -> Table:
-        """Return a table with each column in its fitted form; `first` names the fitted sample in messages."""
+    def convert(self, table: Table, fitted_name: str = "the unlabelled source sample") -> Table:
+        """Return a table with the fitted columns in their fitted order, each column in its fitted form.
+
+        Numbers become floats, dates datetime64, and categories text. `fitted_name` is the fitted sample in messages.
+        """
         no_rows = tuple(np.empty(0) for _ in range(self.n_features_in_))
-        table = match_columns([Table(first, np.empty((0, 0)), self.names, cells=no_rows), table])[1]
+        fitted = Table(fitted_name, np.empty((0, 0)), self.names, cells=no_rows)
+        [_, table] = match_columns([fitted, table])
         cells = []
         for k, (column, received) in enumerate(zip(self.summary_.columns, table.cells, strict=True)):
             if column.kind == "category":
                 cells.append(_as_levels(received, column.levels))
             elif column.is_quantity:
-                cells.append(convert_column(received, column.kind, table, k, first))
+                cells.append(convert_column(received, column.kind, table, k, fitted_name))
             else:
                 cells.append(received)
         return replace(table, cells=tuple(cells), native=None)
 
     def encode(self, table: Table) -> Floats:
-        """Return the encoded columns of a table from `convert`: quantities, missing flags, seasons of dates, levels."""
+        """Encode a table that `convert` returned, as an array of shape (rows, encoded columns).
+
+        The order of columns is: all numbers and dates (in days), missing flags, time of the year of dates, levels.
+        """
         columns = list(zip(self.summary_.columns, table.cells, strict=True))
         quantities = [(column, cells) for column, cells in columns if column.is_quantity]
         parts = []
         if quantities:
-            numbers = np.column_stack([_in_days(cells) for _, cells in quantities])
-            gaps = np.isnan(numbers)
-            parts.append(np.where(gaps, [column.median for column, _ in quantities], numbers))
-            parts.append(gaps[:, [column.gaps for column, _ in quantities]])
+            numbers = np.column_stack([_numbers_or_days(cells) for _, cells in quantities])
+            missing = np.isnan(numbers)
+            parts.append(np.where(missing, [column.median for column, _ in quantities], numbers))
+            parts.append(missing[:, [column.has_missing for column, _ in quantities]])
         for column, cells in columns:
             if column.kind == "date":
                 angle = 2 * np.pi * _share_of_year(cells)
@@ -354,14 +368,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def origin(self) -> Origin:
-        """Which original columns the encoded columns come from."""
-        column_of = np.array([k for _, k in self._encoded_columns()], dtype=np.intp)
+        """Which original column each encoded column comes from, and whether it has a scale of its own."""
+        original = np.array([k for _, k in self._encoded_columns()], dtype=np.intp)
         quantities = sum(column.is_quantity for column in self.summary_.columns)
-        own_scale = np.arange(len(column_of)) >= quantities  # quantities come first; the others lie within [−1, 1]
-        return Origin(column_of, own_scale, self.summary_.to_dict(), self.summary_.line())
+        own_scale = np.arange(len(original)) >= quantities  # quantities come first; the others lie within [−1, 1]
+        return Origin(original, own_scale, self.summary_.to_dict(), self.summary_.line())
 
     def encode_table(self, table: Table) -> Table:
-        """Return a table from `convert` as a table of numbers, with the origin of its columns."""
+        """Return a table that `convert` returned as a table of numbers, with the origin of its columns."""
         names = tuple(self.get_feature_names_out())
         return Table(table.name, self.encode(table), names, table.extra, table.dropped, self.origin)
 
@@ -375,7 +389,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_header(cls, header: Any) -> Self:
-        """Build and check the encoder that `to_header` stored; the file may come from someone else."""
+        """Build a fitted encoder from what `to_header` returned, and check it: the file may be someone else's."""
         fields = Fields(header, "min_frequency named columns", "an encoding")
         columns = [EncodedColumn.from_header(column) for column in fields.parts("columns")]
         if all(column.kind == "left out" for column in columns):
@@ -397,7 +411,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def _check_repeats(cells: Cells, table: Table, k: int) -> None:
-    """Refuse column `k` if most of its rows hold a text that hardly repeats: it is an id, not a category."""
+    """Refuse column `k`, whose text is in `cells`, if most rows hold a text that hardly repeats: it is an id."""
     levels, counts = np.unique(_name_missing(cells), return_counts=True)
     rare_share = counts[counts <= _FEW_ROWS].sum() / len(cells)
     if len(levels) > _FEW_LEVELS and rare_share > 0.5:
@@ -413,34 +427,41 @@ def _as_levels(cells: Cells, levels: Levels) -> Cells:
     """Return cells as text; a number that a file reader parsed from a level such as 01 becomes that level again."""
     if cells.dtype == object:
         return cells
-    known = {as_number(level): level for level in sorted((*levels.kept, *levels.rare))}
-    return object_cells(
-        None if missing else known.get(cell, as_text(cell)) if isinstance(cell, float) else str(cell)
-        for cell, missing in zip(cells.tolist(), is_missing(cells), strict=True)
-    )
+    level_of_number = {as_number(level): level for level in sorted((*levels.frequent, *levels.rare))}
+    if cells.dtype.kind == "f":
+        texts = object_cells(level_of_number.get(cell, as_text(cell)) for cell in cells.tolist())
+    else:  # dates
+        texts = object_cells(str(cell) for cell in cells.tolist())
+    texts[is_missing(cells)] = None
+    return texts
 
 
-def convert_column(cells: Cells, kind: str, table: Table, k: int, first: str) -> Cells:
-    """Convert column `k` to the fitted `kind`, numbers or dates; `first` names the fitted sample in messages."""
-    if cells.dtype.kind == {"number": "f", "date": "M"}[kind]:
+def convert_column(cells: Cells, kind: str, table: Table, k: int, fitted_name: str) -> Cells:
+    """Convert column `k` of a table to its fitted kind, "number" (floats) or "date" (datetime64).
+
+    A cell that is not of this kind is refused; `fitted_name` is the fitted sample in messages.
+    """
+    if cells.dtype.kind == ("f" if kind == "number" else "M"):
         return cells
-    parse, missing_value = (as_number, np.nan) if kind == "number" else (as_date, np.datetime64("NaT", "us"))
-    converted = np.full(len(cells), missing_value)
+    converted = np.full(len(cells), np.nan if kind == "number" else np.datetime64("NaT", "us"))
     for row in np.flatnonzero(~is_missing(cells)):
-        cell = cells[row]
-        value = parse(cell) if isinstance(cell, str) else None
+        cell, value = cells[row], None
+        if isinstance(cell, str):
+            value = as_number(cell) if kind == "number" else as_date(cell)
         if value is None:
             expected = "numbers" if kind == "number" else "dates such as 2024-03-31"
             if isinstance(cell, str) and cell.count(",") == 1 and as_number(cell.replace(",", ".")) is not None:
                 expected += ", with a decimal point"
             shown = f"{repr(cell) if isinstance(cell, str) else cell} in {table.place(int(row), k)}"
-            raise InputError(f"{table.name} holds {shown}, but {first} has {expected}; correct or empty the cell.")
+            raise InputError(
+                f"{table.name} holds {shown}, but {fitted_name} has {expected}; correct or empty the cell."
+            )
         converted[row] = value
     return converted
 
 
 def _share_of_year(cells: Cells) -> Floats:
     """Return the share of the year that has passed at each date, from 0 to 1; NaN where a date is missing."""
-    begin = cells.astype("datetime64[Y]")
-    passed = (cells - begin.astype("datetime64[us]")) / _DAY / _YEAR
+    new_year = cells.astype("datetime64[Y]").astype("datetime64[us]")
+    passed = (cells - new_year) / _DAY / _YEAR
     return np.where(np.isnat(cells), np.nan, passed).astype(np.float64)

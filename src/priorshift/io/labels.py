@@ -12,11 +12,10 @@ from sklearn.exceptions import DataConversionWarning
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError, LabelOrderWarning
 from priorshift.io.cells import is_missing_word
-from priorshift.io.parameters import check_per_row
+from priorshift.io.parameters import as_float, check_per_row
 from priorshift.warning_records import warn
 
 LEAST = 10  # smallest number of audited rows, and of groups of them, for an estimate
-_CLASSES = {"1": True, "0": False, "true": True, "false": False}
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,15 +80,16 @@ def as_audit(classes: Floats, name: str = "audit") -> Audit:
 
 
 def read_classes(values: Any, rows: int, name: str) -> Floats:
-    """Return a column of an audit as numbers: 1, 0, and NaN for rows that were not audited."""
-    if np.ma.isMaskedArray(values):
+    """Return a column of an audit as numbers: 1 for a positive, 0 for a negative, NaN for a row not audited."""
+    if np.ma.isMaskedArray(values):  # masked rows were not audited
         mask, values = np.ma.getmaskarray(values), np.ma.getdata(values).astype(object)
         values[mask] = None
     column = check_per_row(values, rows, name, "one entry for each row, empty where the class was not looked up")
     entries = column.tolist()
     classes = np.array([_read_class(entry) for entry in entries], dtype=float)
-    if np.isinf(classes).any():  # entries that are not a class
-        row = int(np.isinf(classes).argmax())
+    is_invalid = np.isinf(classes)
+    if is_invalid.any():
+        row = int(is_invalid.argmax())
         raise InputError(
             f"{name} holds {entries[row]!r} in row {row} (counting from 0), but 1 for a positive, 0 for a negative or "
             "an empty cell is expected."
@@ -98,16 +98,13 @@ def read_classes(values: Any, rows: int, name: str) -> Floats:
 
 
 def _read_class(value: Any) -> float:
-    """Return 1.0 or 0.0 for a class, NaN for a missing value, and infinity for any other entry."""
+    """Return 1.0 or 0.0 for an audited class, NaN for a missing value, and infinity for any other entry."""
     text = str(value).strip().lower()
     if is_missing_word(text):
         return float("nan")
-    if text in _CLASSES:
-        return float(_CLASSES[text])
-    try:
-        number = float(text)
-    except ValueError:
-        return float("inf")
+    if text in ("true", "false"):
+        return float(text == "true")
+    number = as_float(text)
     return number if number in (0, 1) else float("inf")
 
 
@@ -120,10 +117,11 @@ def read_labels(
     positive_label: Any = None,
     parameter: str = "positive_label",
 ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return a mask of the labelled positives, and the two values of y with that of positives last.
+    """Return a mask of the labelled positives, and the two values of y, first that of unlabelled rows.
 
-    The values may be text if `positive_label` is one of them; those of a classifier may be text without it, with a
-    warning about their order. Messages call `positive_label` by the name `parameter`.
+    By default the larger of two numbers means labelled positive. The values may be text if `positive_label` is one of
+    them; those of a classifier may be text without it, with a warning about their order. Messages call y `name` and
+    `positive_label` by the name `parameter`.
     """
     labels = _label_vector(y, rows, name, classifier)
     if positive_label is not None:
@@ -133,16 +131,20 @@ def read_labels(
     if len(values) != 2:
         kind = "continuous values" if labels.dtype.kind == "f" and (values % 1 != 0).any() else "values"
         received = "one class" if len(values) == 1 else f"{len(values)} {kind}"
-        begin = "Only binary classification is supported. " if classifier and len(values) > 2 else ""
+        # scikit-learn expects these words of a classifier
+        prefix = "Only binary classification is supported. " if classifier and len(values) > 2 else ""
         raise InputError(
-            f"{begin}{name} holds {received} ({', '.join(map(str, values[:5].tolist()))}), but labelled positives (1) "
+            f"{prefix}{name} holds {received} ({', '.join(map(str, values[:5].tolist()))}), but labelled positives (1) "
             "and unlabelled rows (0) are both needed; pass two values."
         )
     return np.asarray(labels == values[1]), values
 
 
 def _label_vector(y: Any, rows: int, name: str, classifier: bool) -> NDArray[Any]:
-    """Check the shape of y and return it as an array of shape (rows,)."""
+    """Return y as an array of shape (rows,); refuse None, masked entries and other shapes than (rows,) or (rows, 1).
+
+    A classifier warns of the shape (rows, 1), as scikit-learn's classifiers do.
+    """
     if y is None:
         raise InputError("The estimator requires y to be passed, but the target y is None; pass 1 or 0 for each row.")
     if np.ma.is_masked(y):
@@ -164,25 +166,27 @@ def _label_vector(y: Any, rows: int, name: str, classifier: bool) -> NDArray[Any
 
 
 def _comparable_labels(labels: NDArray[Any], name: str, classifier: bool, parameter: str) -> NDArray[Any]:
-    """Return labels as finite numbers; those of a classifier may be two texts, in alphabetical order."""
+    """Return labels as finite numbers, or unchanged, with a warning, if they are two texts and for a classifier."""
     entries = labels.tolist()
     if labels.dtype.kind == "O" and all(isinstance(label, str) for label in entries):
         labels = labels.astype(str)
-    if labels.dtype.kind in "UT" and classifier and len(words := np.unique(labels)) == 2:
-        warn(
-            f"{name} holds text: {str(words[1])!r}, later in the alphabet, is taken as labelled positive and "
-            f"{str(words[0])!r} as unlabelled; pass {parameter} to decide it.",
-            LabelOrderWarning,
-        )
-        return labels
-    if labels.dtype.kind not in "biuf":
+    if labels.dtype.kind in "UT" and classifier:  # text
+        texts = np.unique(labels)
+        if len(texts) == 2:
+            warn(
+                f"{name} holds text: {str(texts[1])!r}, later in the alphabet, is taken as labelled positive and "
+                f"{str(texts[0])!r} as unlabelled; pass {parameter} to decide it.",
+                LabelOrderWarning,
+            )
+            return labels
+    if labels.dtype.kind not in "biuf":  # neither booleans nor numbers
         try:
             labels = labels.astype(np.float64)  # None becomes NaN, "1" a number
         except (TypeError, ValueError):
-            odd = next((label for label in entries if not _is_float(label)), entries[0])
+            invalid = [label for label in entries if as_float(label) is None] or entries
             raise InputError(
-                f"{name} holds {str(odd)!r}, but two numbers are expected; pass 1 for positives and 0 for the rest, or "
-                f"name the value of positives by {parameter}."
+                f"{name} holds {str(invalid[0])!r}, but two numbers are expected; pass 1 for positives and 0 for the "
+                f"rest, or name the value of positives by {parameter}."
             ) from None
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InputError(f"{name} contains NaN or inf; pass 1 for positives and 0 for the rest.")
@@ -190,10 +194,13 @@ def _comparable_labels(labels: NDArray[Any], name: str, classifier: bool, parame
 
 
 def _read_named(entries: list[Any], name: str, positive: Any, parameter: str) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return a mask of the labels equal to `positive`, and both values; missing labels count as one value, None."""
+    """Return a mask of the labels equal to `positive`, and the two values of the labels, that of positives last.
+
+    Missing labels count as one value, None. Messages call the labels `name` and `positive` by the name `parameter`.
+    """
     labels = [None if is_missing_word(str(label)) else label for label in entries]
     values = list(dict.fromkeys(labels))
-    shown = ", ".join(map(repr, values[:5])) + ", …" * (len(values) > 5)
+    shown = ", ".join(map(repr, values[:5])) + (", …" if len(values) > 5 else "")
     if positive not in values:
         raise InputError(f"{parameter} is {positive!r}, but {name} holds {shown}; pass one of them.")
     if len(values) != 2:
@@ -201,15 +208,6 @@ def _read_named(entries: list[Any], name: str, positive: Any, parameter: str) ->
             f"{name} holds {shown}, but only {positive!r} ({parameter}) and one other value, for unlabelled rows, are "
             "expected; give all unlabelled rows the same value."
         )
-    other = next(value for value in values if value != positive)
-    classes = [other, next(value for value in values if value == positive)]
-    return np.array([label == positive for label in labels]), np.array(classes, dtype=object if other is None else None)
-
-
-def _is_float(label: Any) -> bool:
-    """Return whether float() accepts a label."""
-    try:
-        float(label)
-    except (TypeError, ValueError):
-        return False
-    return True
+    unlabeled_value, positive_value = values if values[1] == positive else reversed(values)
+    dtype = object if unlabeled_value is None else None
+    return np.array([label == positive for label in labels]), np.array([unlabeled_value, positive_value], dtype=dtype)

@@ -23,17 +23,21 @@ from priorshift.io.parameters import check_per_row
 
 
 def shared_pairs(X: NDArray[Any], labeled: Index, unlabeled: Index, ids: NDArray[Any] | None) -> Pairs:
-    """Return index pairs into `labeled` and `unlabeled` of rows with the same id or, without ids, the same values."""
+    """Return which labelled and unlabelled rows are the same: those with equal ids or, without ids, equal values.
+
+    `labeled` and `unlabeled` are positions of rows in X, `ids` has one entry per row of X. The result has shape
+    (pairs, 2): positions in `labeled` and in `unlabeled`.
+    """
     if ids is None:
         ids = row_codes(X)
     elif any(len(np.unique(ids[rows])) < len(rows) for rows in (labeled, unlabeled)):
         # where several rows of a sample have one id, such as a patient's, only rows with equal values are the same
-        ids = np.array([f"{k} {i}" for k, i in zip(row_codes(X), ids, strict=True)])
-    return _join(ids[labeled], ids[unlabeled])
+        ids = np.array([f"{code} {row_id}" for code, row_id in zip(row_codes(X), ids, strict=True)])
+    return _equal_pairs(ids[labeled], ids[unlabeled])
 
 
 def read_groups(values: Any, rows: int, name: str = "groups") -> NDArray[Any]:
-    """Read one group per row, as text; refuse missing ones."""
+    """Read the group of each row, which messages call `name`, as text; refuse a row without a group."""
     if np.ma.is_masked(values):
         raise InputError(f"{name} has masked cells, which have no value; give every row a group.")
     groups = check_per_row(values, rows, name, "one group for each row")
@@ -49,71 +53,73 @@ class KnownGroups:
     """
 
     salt: str = ""
-    number: dict[str, int] = field(default_factory=dict)  # hash of a group's name to its observation
+    observation_of: dict[str, int] = field(default_factory=dict)  # hash of a group's name to its observation number
 
     @classmethod
     def from_rows(cls, groups: NDArray[Any], observation: Index) -> KnownGroups:
         """Build the map from the group and the observation number of each row of the source."""
-        names, first = np.unique(groups, return_index=True)
-        known = cls(blake2b("\n".join(names.tolist()).encode(), digest_size=16).hexdigest())
-        known.number.update((known._hash(n), int(o)) for n, o in zip(names.tolist(), observation[first], strict=True))
+        names, first_row = np.unique(groups, return_index=True)
+        known = cls(salt=blake2b("\n".join(names.tolist()).encode(), digest_size=16).hexdigest())
+        for name, row in zip(names.tolist(), first_row, strict=True):  # all rows of a group are one observation
+            known.observation_of[known._hash(name)] = int(observation[row])
         return known
 
     def find(self, groups: NDArray[Any]) -> Index:
-        """Return the observation of each row's group; −1 if the source does not have the group."""
-        names, inverse = np.unique(groups, return_inverse=True)
-        observations = np.array([self.number.get(self._hash(name), -1) for name in names.tolist()], dtype=np.intp)
-        return np.asarray(observations[inverse.reshape(-1)])
+        """Return the source's observation number for the group of each row; −1 if the source lacks the group."""
+        names, name_of_row = np.unique(groups, return_inverse=True)
+        numbers = np.array([self.observation_of.get(self._hash(name), -1) for name in names.tolist()], dtype=np.intp)
+        return np.asarray(numbers[name_of_row.reshape(-1)])
 
     def _hash(self, name: str) -> str:
-        """Return the salted hash of a name."""
+        """Return the salted hash of a group's name."""
         return blake2b(name.encode(), key=self.salt.encode(), digest_size=12).hexdigest()
 
 
 def group_links(groups: NDArray[Any]) -> Pairs:
-    """Return index pairs of neighbouring rows within each group; linked together, they make up the group."""
+    """Return pairs of row positions that link each row to the next one of its group, of shape (pairs, 2)."""
     order = np.argsort(groups, kind="stable")
-    same = groups[order][1:] == groups[order][:-1]
-    return np.stack([order[:-1][same], order[1:][same]], axis=1)
+    same_as_next = groups[order][1:] == groups[order][:-1]
+    return np.stack([order[:-1][same_as_next], order[1:][same_as_next]], axis=1)
 
 
 def comparable_ids(ids: NDArray[Any], missing: str = "shared has no id") -> NDArray[Any]:
-    """Return ids as text, so that 7, 7.0 and "7" are equal; `missing` is how the error for an empty id begins."""
-    if ids.dtype.kind in "iu":
+    """Return ids as text, so that 7, 7.0 and "7" are equal; refuse a missing id, in an error that begins `missing`."""
+    if ids.dtype.kind in "iu":  # integers
         return ids.astype(str)
-    text = ["" if is_missing_word(str(i)) else as_text(i) for i in ids.tolist()]
-    if "" in text:
-        raise InputError(f"{missing} in row {text.index('')} (counting from 0); give every row one.")
-    return np.array(text)
+    texts = ["" if is_missing_word(str(row_id)) else as_text(row_id) for row_id in ids.tolist()]
+    if "" in texts:
+        raise InputError(f"{missing} in row {texts.index('')} (counting from 0); give every row one.")
+    return np.array(texts)
 
 
 def row_codes(X: NDArray[Any]) -> Index:
-    """Return an integer code for each row, which identical rows share."""
+    """Return an integer code for each row of X, from 0 on, which identical rows share."""
     return np.asarray(np.unique(X, axis=0, return_inverse=True)[1].reshape(-1))
 
 
-def _join(left: NDArray[Any], right: NDArray[Any]) -> Pairs:
-    """Return all index pairs (i, j) with left[i] == right[j]; refuse so many that equality must be chance."""
-    order = np.argsort(right, kind="stable")
-    right_sorted = right[order]
-    first, last = np.searchsorted(right_sorted, left, "left"), np.searchsorted(right_sorted, left, "right")
-    count = last - first
+def _equal_pairs(positive: NDArray[Any], unlabeled: NDArray[Any]) -> Pairs:
+    """Return all pairs (i, j) of positions with positive[i] == unlabeled[j]; refuse too many, which must be chance."""
+    order = np.argsort(unlabeled, kind="stable")
+    in_order = unlabeled[order]
+    # the matches of positive[i] are in_order[first[i] : first[i] + count[i]]
+    first = np.searchsorted(in_order, positive, "left")
+    count = np.searchsorted(in_order, positive, "right") - first
     total = int(count.sum())
-    if total > 10 * (len(left) + len(right)) or (total and total == len(left) * len(right)):
+    if total > 10 * (len(positive) + len(unlabeled)) or (total and total == len(positive) * len(unlabeled)):
         raise InputError(
-            f"shared='identical' finds {total} identical pairs among {len(left)} positive and {len(right)} unlabeled "
-            "rows, too many to be the same observations; pass an id column, or leave shared out."
+            f"shared='identical' finds {total} identical pairs among {len(positive)} positive and {len(unlabeled)} "
+            "unlabeled rows, too many to be the same observations; pass an id column, or leave shared out."
         )
     if not total:
         return NO_PAIRS
-    left_index = np.repeat(np.arange(len(left)), count)
-    # 0, 1, … within the matches of each entry of `left`
+    i = np.repeat(np.arange(len(positive)), count)
+    # 0, 1, … within the matches of each i
     offset = np.arange(total) - np.repeat(np.cumsum(count) - count, count)
-    return np.stack([left_index, order[np.repeat(first, count) + offset]], axis=1)
+    return np.stack([i, order[np.repeat(first, count) + offset]], axis=1)
 
 
 def linked(rows: int, links: Pairs) -> Index:
-    """Return the number of each row's connected component in the graph of linked rows."""
+    """Return for each row the number of its connected component, in the graph whose edges are the pairs `links`."""
     if not len(links):
         return np.arange(rows)
     first, second = links.astype(np.int32).T  # scipy 1.11 accepts no other integers
@@ -122,34 +128,33 @@ def linked(rows: int, links: Pairs) -> Index:
 
 
 def repeats_by_chance(X: NDArray[Any]) -> bool:
-    """Return whether equal rows can be chance: they cannot if each of two columns distinguishes almost all rows."""
-    if len(X) > 3 and _distinguishing_columns(X, 2) == 2:
-        return False
-    distinct = int(row_codes(X).max()) + 1
-    return distinct < 3 or sum(len(np.unique(column)) >= 0.9 * distinct for column in X.T) < 2
+    """Return whether rows of X can be equal by chance: not if each of two columns distinguishes almost all rows.
+
+    A column does so if it has at least 0.9 times as many distinct values as there are distinct rows.
+    """
+    values_of_column, clear_columns = [], 0  # numbers of distinct values; columns that distinguish 90% of all rows
+    for column in X.T:
+        distinct_values = len(np.unique(column))
+        values_of_column.append(distinct_values)
+        if distinct_values > 0.9 * len(X):
+            clear_columns += 1
+        if clear_columns == 2 and len(X) > 3:  # without comparing whole rows and the other columns
+            return False
+    distinct_rows = int(row_codes(X).max()) + 1
+    return distinct_rows < 3 or sum(count >= 0.9 * distinct_rows for count in values_of_column) < 2
 
 
 def find_copies(X: NDArray[Any]) -> Pairs:
-    """Return index pairs that link identical rows; none if fewer than one row in ten is a copy."""
-    if _distinguishing_columns(X, 1):
+    """Return pairs of row positions that link identical rows; none if fewer than one row in ten is a copy."""
+    if any(len(np.unique(column)) > 0.9 * len(X) for column in X.T):  # avoids comparing whole rows
         return NO_PAIRS
     codes = row_codes(X)
     return group_links(codes) if int(codes.max()) + 1 <= 0.9 * len(X) else NO_PAIRS
 
 
-def _distinguishing_columns(X: NDArray[Any], enough: int) -> int:
-    """Count the columns with distinct values in over 90% of the rows, up to `enough`; avoids comparing whole rows."""
-    count = 0
-    for column in X.T:
-        count += len(np.unique(column)) > 0.9 * len(X)
-        if count == enough:
-            break
-    return count
-
-
 @dataclass(frozen=True, eq=False)
 class PriorInfluence:
-    """Influence of each row of P and of U on an estimate of the source prior."""
+    """Influence of each row of P and of U on an estimate of the source prior, whose error is about their sum."""
 
     positive: Floats
     unlabeled: Floats
@@ -158,7 +163,7 @@ class PriorInfluence:
 
     @property
     def variance(self) -> float:
-        """Variance of the estimate: the sum of squared influences of independent observations."""
+        """Variance of the estimate: the sum of the squared influences of observations, which are independent."""
         influence = self.of_observations()
         return float(influence @ influence)
 

@@ -25,16 +25,16 @@ def _is_random_state(value: Any) -> bool:
     return not isinstance(value, bool)
 
 
-Rule = tuple[Callable[[Any], bool], str]  # whether a value is accepted, and what is expected
+Rule = tuple[Callable[[Any], bool], str]  # a function that says whether a value is accepted, and what is expected
 
 
 def _choice(*allowed: str) -> Rule:
-    """Return the rule of a setting that is one of some texts."""
+    """Return the rule of a setting that must be one of the `allowed` texts."""
     return lambda value: isinstance(value, str) and value in allowed, f"one of {', '.join(map(repr, allowed))}"
 
 
 def _count(least: int, *, optional: bool = False) -> Rule:
-    """Return the rule of a setting that is a whole number of at least `least`, or None if `optional`."""
+    """Return the rule of a setting that must be a whole number of at least `least`, or None if `optional`."""
     return (
         lambda value: (
             (value is None and optional)
@@ -71,13 +71,25 @@ RULES: dict[str, Rule] = {
 def check_settings(settings: dict[str, Any]) -> None:
     """Refuse settings that break the rule for their name; names without a rule are not checked."""
     for name, value in settings.items():
-        accepts, expected = RULES.get(name, (None, ""))
-        if accepts is not None and not accepts(value):
-            raise InputError(f"{name} is {value!r}, but it must be {expected}.")
+        if name in RULES:
+            accepts, expected = RULES[name]
+            if not accepts(value):
+                raise InputError(f"{name} is {value!r}, but it must be {expected}.")
+
+
+def as_float(value: Any) -> float | None:
+    """Return float(value), which may be NaN or infinite; None if the value is not a number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
 
 
 def check_per_row(values: Any, rows: int, name: str, entry: str) -> NDArray[Any]:
-    """Return values as an array of shape (rows,); `entry` describes in messages what each row needs."""
+    """Return values with one entry per row as an array of shape (rows,).
+
+    Messages call the values `name` and say by `entry` what is expected, such as "one group for each row".
+    """
     try:
         column = np.asarray(values)
     except (TypeError, ValueError):
@@ -90,21 +102,25 @@ def check_per_row(values: Any, rows: int, name: str, entry: str) -> NDArray[Any]
 
 
 def check_prior(prior: Any, name: str = "source_prior") -> float:
-    """Return a prior as a float, if it lies strictly between 0 and 1."""
+    """Return a class prior as a float; refuse one that is not a number strictly between 0 and 1."""
     if not (is_number(prior) and 0 < prior < 1):
         raise InputError(f"{name} is {prior!r}, but it must be a number strictly between 0 and 1, such as 0.2.")
     return float(prior)
 
 
 def check_number(name: str, value: Any) -> float:
-    """Return a number as a float."""
+    """Return a number as a float; refuse anything else. Messages call it `name`."""
     if not is_number(value):
         raise InputError(f"{name} is {value!r}, but it must be a number.")
     return float(value)
 
 
 def check_bandwidth(bandwidth: Any, alternatives: str) -> float:
-    """Return a bandwidth as a float if its square neither overflows nor underflows; messages add the `alternatives`."""
+    """Return a kernel bandwidth as a float; refuse one that is not a positive number.
+
+    `alternatives` says in messages what else the setting may be, such as "'median'".
+    """
+    # squares of numbers outside this range may overflow or underflow
     if not (is_number(bandwidth) and 1e-100 < bandwidth < 1e100):
         raise InputError(
             f"bandwidth is {bandwidth!r}, but it must be a positive number (1e-100 to 1e100) or {alternatives}."
@@ -113,7 +129,7 @@ def check_bandwidth(bandwidth: Any, alternatives: str) -> float:
 
 
 def check_count(name: str, value: Any, least: int) -> int:
-    """Return a whole number, if it is at least `least`."""
+    """Return a whole number as an int; refuse anything else, and numbers below `least`."""
     accepts, expected = _count(least)
     if not accepts(value):
         raise InputError(f"{name} is {value!r}, but it must be {expected}.")
@@ -121,7 +137,8 @@ def check_count(name: str, value: Any, least: int) -> int:
 
 
 def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    """Refuse a value that is not among those allowed, which may be None or other objects besides texts."""
+    """Refuse a setting that is not one of the `allowed` values, which are texts, None or other objects."""
+    # arrays have no single truth value for ==, so only texts are compared by it
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
         raise InputError(f"{name} is {value!r}, but it must be one of {', '.join(map(repr, allowed))}.")
 
@@ -137,15 +154,22 @@ def is_known(source_prior: Any) -> bool:
 
 
 def seeded(estimator: Any, random_state: Any) -> Any:
-    """Set a seed for each random_state of None, of a scikit-learn estimator and its parts; return the estimator."""
+    """Replace each random_state that is None, of a scikit-learn estimator and its parts, by a drawn seed.
+
+    Returns the estimator, which is modified; the seeds are drawn from the generator or seed `random_state`.
+    """
     rng = np.random.default_rng(random_state)
-    params = estimator.get_params()
-    unset = [key for key, value in params.items() if key.split("__")[-1] == "random_state" and value is None]
-    return estimator.set_params(**{key: int(rng.integers(2**31)) for key in sorted(unset)}) if unset else estimator
+    for key, value in sorted(estimator.get_params().items()):
+        if key.split("__")[-1] == "random_state" and value is None:
+            estimator.set_params(**{key: int(rng.integers(2**31))})
+    return estimator
 
 
 def check_estimator(name: str, estimator: Any, methods: tuple[str, ...], expected: str) -> None:
-    """Refuse an object that is not a scikit-learn estimator with these methods."""
+    """Refuse an object that is not an instance of a scikit-learn estimator with these `methods`.
+
+    Messages call the object `name` and say by `expected` what it must be, such as "a classifier".
+    """
     if isinstance(estimator, type):
         raise InputError(
             f"{name} is the class {estimator.__name__}, but {expected} is expected; pass an instance, such as "

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,12 @@ from priorshift.io.parameters import check_per_row
 from priorshift.io.sample_size import read_weights
 from priorshift.io.tables import ColumnSelection, Table
 
-_SAMPLES = {  # samples whose values a user can pass as a mapping
+_SAMPLES = {  # samples that have each kind of metadata; a user can pass a mapping from them to values
     "audit": ("unlabeled", "target"),
     "weights": ("positive", "unlabeled", "target"),
     "groups": ("positive", "unlabeled", "target"),
 }
-# functions of values, number of rows and name in messages
+# functions of the values (one per row), the number of rows, and the name in messages; they return the checked values
 _READERS: dict[str, Any] = {"audit": read_classes, "weights": read_weights, "groups": read_groups}
 Columns = str | Mapping[str, Any] | None
 
@@ -54,21 +54,26 @@ class RowMetadata:
         weights: Any = None,
         groups: Any = None,
     ) -> RowMetadata:
-        """Read arrays that a user passes, with one entry per row; `owner` is their sample in messages."""
+        """Read and check arrays that a user passes to `fit`, with one entry per row; None where there is none.
+
+        `shared` is 'identical' or ids. `owner` is the name of the sample in messages.
+        """
         arguments = {"audit": audit, "weights": weights, "groups": groups}
         read = {
             name: _READERS[name](values, rows, f"the {name} of {owner}" if owner else name)
             for name, values in arguments.items()
             if values is not None
         }
-        if shared is None or isinstance(shared, str):
-            if shared not in (None, "identical"):
+        if shared is None:
+            return cls(**read)
+        if isinstance(shared, str):
+            if shared != "identical":
                 raise InputError(f"shared is {shared!r}, but it must be 'identical' or one id for each row.")
-            return cls(**read, identical=shared is not None)
+            return cls(**read, identical=True)
         return cls(**read, ids=comparable_ids(check_per_row(shared, rows, "shared", "one id for each row")))
 
     def take(self, rows: Index | Mask) -> RowMetadata:
-        """Return the metadata of some rows."""
+        """Return the metadata of the rows at some positions, or where a mask is true."""
         columns = {name: getattr(self, name) for name in ("audit", "weights", "groups", "ids")}
         taken: dict[str, Any] = {name: None if column is None else column[rows] for name, column in columns.items()}
         return RowMetadata(**taken, identical=self.identical, implied_groups=self.implied_groups)
@@ -83,16 +88,17 @@ def join_source_metadata(positive: RowMetadata, unlabeled: RowMetadata, sizes: t
     If only one of the two has weights, rows of the other have weight 1; if only one has groups, each row of the other
     is its own group.
     """
-    defaults: dict[str, Callable[[int, int], NDArray[Any]]] = {
-        "audit": lambda _, rows: np.full(rows, np.nan),
-        "weights": lambda _, rows: np.ones(rows),
-        "groups": lambda k, rows: np.array([f"row {i} of sample {k}" for i in range(rows)]),
-    }
     joined: dict[str, Any] = {}
-    for name, default in defaults.items():
+    for name in _SAMPLES:
         columns = [getattr(positive, name), getattr(unlabeled, name)]
-        if columns[0] is not None or columns[1] is not None:
-            joined[name] = np.concatenate([default(k, sizes[k]) if columns[k] is None else columns[k] for k in (0, 1)])
+        if columns[0] is None and columns[1] is None:
+            continue
+        for k, rows in enumerate(sizes):
+            if columns[k] is None and name == "groups":
+                columns[k] = np.array([f"row {row} of sample {k}" for row in range(rows)])
+            elif columns[k] is None:
+                columns[k] = np.full(rows, np.nan if name == "audit" else 1.0)
+        joined[name] = np.concatenate(columns)
     if positive.ids is not None and unlabeled.ids is not None:
         joined["ids"] = np.concatenate([positive.ids, unlabeled.ids])
     return RowMetadata(**joined, identical=unlabeled.identical, implied_groups=unlabeled.implied_groups)
@@ -106,81 +112,103 @@ class MetadataColumns:
     audit: Columns = None
     weights: Columns = None
     groups: Columns = None
-    id_column: str | None = field(init=False)  # `shared`, unless that is "identical"
-    is_empty: bool = field(init=False)  # whether the user states nothing
 
-    def __post_init__(self) -> None:
-        """Set the derived fields; the dataclass is frozen, hence object.__setattr__."""
-        columns = (self.shared, self.audit, self.weights, self.groups)
-        object.__setattr__(self, "is_empty", all(column is None for column in columns))
-        object.__setattr__(self, "id_column", None if str(self.shared) == "identical" else self.shared)
+    @property
+    def id_column(self) -> str | None:
+        """Name of the id column: `shared`, unless that is "identical"."""
+        return None if str(self.shared) == "identical" else self.shared
 
-    def check(self, drop: Sequence[str], **others: str | None) -> None:
-        """Refuse values of the wrong type, and a column with two uses (`others` has more uses); ids may be groups."""
+    def check(self, drop: Sequence[str], **other_uses: str | None) -> None:
+        """Refuse metadata of the wrong type, and a column with two uses, except that ids may also be groups.
+
+        `drop` are the columns that the user drops, `other_uses` further uses and their columns (None if not used).
+        """
         if self.shared is not None and not isinstance(self.shared, str):
             raise InputError(
                 f"shared is {type(self.shared).__name__}, but it must be None, 'identical' or the name of an id "
                 "column; to pass ids themselves use TCPU().fit(X, y, shared=ids)."
             )
         for name, samples in _SAMPLES.items():
-            if not isinstance(getattr(self, name), (str, type(None))):
-                _check_values(name, getattr(self, name), samples)
-        uses = {"shared": self.id_column, "groups": self.groups, "audit": self.audit, "weights": self.weights, **others}
-        column_uses = [(use, column) for use, column in uses.items() if isinstance(column, str)]
-        for k, (use, column) in enumerate(column_uses):
-            # an earlier use of the same column; ids may also be groups
-            other = next((o for o, c in column_uses[:k] if c == column and {o, use} != {"shared", "groups"}), None)
-            other = "dropped" if column in drop else other
-            if other:
-                raise InputError(f"the column {column!r} is both {use} and {other}; it must be one of them.")
+            stated = getattr(self, name)
+            if stated is not None and not isinstance(stated, str):
+                _check_mapping(name, stated, samples)
+        uses = {"shared": self.id_column, "groups": self.groups, "audit": self.audit, "weights": self.weights}
+        first_use: dict[str, str] = {}  # by column
+        for use, column in (uses | other_uses).items():
+            if isinstance(column, str):
+                other = "dropped" if column in drop else first_use.setdefault(column, use)
+                if other != use and {other, use} != {"shared", "groups"}:
+                    raise InputError(f"the column {column!r} is both {use} and {other}; it must be one of them.")
 
     def selection(self, drop: Sequence[str], extra: Sequence[str] = (), *, is_target: bool = False) -> ColumnSelection:
-        """Return which columns of a table are not features: also `extra`; a target need not have the id column."""
-        groups = [self.groups] if isinstance(self.groups, str) else []
-        ids = [name for name in (self.id_column,) if name and name not in groups and name not in extra]
+        """Return which columns of a table are dropped, and which are read but are not features.
+
+        The latter are the columns of metadata and those in `extra`. A target need not have the id column.
+        """
+        required = [self.groups, *extra] if isinstance(self.groups, str) else list(extra)
         optional = [column for column in (self.audit, self.weights) if isinstance(column, str)]
-        if is_target:
-            optional, ids = [*optional, *ids], []
-        return ColumnSelection(extra=(*ids, *groups, *extra), optional=tuple(optional), drop=tuple(drop))
+        if self.id_column and self.id_column not in required:
+            if is_target:
+                optional.append(self.id_column)
+            else:
+                required.insert(0, self.id_column)
+        return ColumnSelection(extra=tuple(required), optional=tuple(optional), drop=tuple(drop))
 
     def read(self, positive: Table, unlabeled: Table, targets: Mapping[str, Table]) -> dict[str, RowMetadata]:
         """Read the metadata of each sample; the keys are "positive", "unlabeled" and "target NAME"."""
-        tables = {"positive": positive, "unlabeled": unlabeled, **{f"target {name}": t for name, t in targets.items()}}
-        if self.is_empty:
+        tables = {"positive": positive, "unlabeled": unlabeled}
+        for name, table in targets.items():
+            tables[f"target {name}"] = table
+        stated = [name for name in _SAMPLES if getattr(self, name) is not None]
+        if self.shared is None and not stated:
             return dict.fromkeys(tables, NO_METADATA)
-        read: dict[str, dict[str, Any]] = {key: {"identical": self.shared == "identical"} for key in tables}
-        for name in _SAMPLES:
-            if getattr(self, name) is not None:
-                for key, column in self._read_column(name, tables).items():
-                    read[key][name] = column
+        fields: dict[str, dict[str, Any]] = {key: {"identical": self.shared == "identical"} for key in tables}
+        for name in stated:
+            for key, column in self._read_column(name, tables).items():
+                fields[key][name] = column
         if self.id_column is not None:
-            self._read_ids(tables, read)
-        return {key: RowMetadata(**columns) for key, columns in read.items()}
+            self._add_ids(tables, fields)
+        return {key: RowMetadata(**fields_of_sample) for key, fields_of_sample in fields.items()}
 
-    def _read_ids(self, tables: Mapping[str, Table], read: Mapping[str, dict[str, Any]]) -> None:
-        """Add ids to the fields of each sample in `read`; if source rows share an id, ids are groups in all samples."""
-        ids = {key: comparable_ids(t.extra[self.id_column]) for key, t in tables.items() if self.id_column in t.extra}
+    def _add_ids(self, tables: Mapping[str, Table], fields: Mapping[str, dict[str, Any]]) -> None:
+        """Add the ids of the source samples to the `fields` of their RowMetadata.
+
+        If several rows of one source sample have the same id, as the visits of a patient have, and the user states no
+        groups, ids are also the groups of all samples that have them. `tables` and `fields` have the same keys.
+        """
+        ids = {}
+        for key, table in tables.items():
+            if self.id_column in table.extra:
+                ids[key] = comparable_ids(table.extra[self.id_column])
         source = ("positive", "unlabeled")
-        is_group = self.groups is None and any(len(np.unique(ids[key])) < len(ids[key]) for key in source)
+        are_groups = self.groups is None and any(len(np.unique(ids[key])) < len(ids[key]) for key in source)
         for key, values in ids.items():
             if key in source:
-                read[key]["ids"] = values
-            if is_group:
-                read[key] |= {"groups": values, "implied_groups": True}
+                fields[key]["ids"] = values
+            if are_groups:
+                fields[key] |= {"groups": values, "implied_groups": True}
 
     def _read_column(self, name: str, tables: Mapping[str, Table]) -> dict[str, Any]:
-        """Read the column `name` ("audit", "weights" or "groups") of all samples that have it."""
-        stated = getattr(self, name)
+        """Read the metadata `name` ("audit", "weights" or "groups") of those samples that have it.
+
+        The keys of `tables` and of the result are "positive", "unlabeled" and "target NAME".
+        """
+        stated = getattr(self, name)  # the name of a column, or values by sample
+        columns, shown_names = {}, {}
         if isinstance(stated, str):
-            columns = {key: table.extra[stated] for key, table in tables.items() if stated in table.extra}
-            shown_names = {key: f"column {stated!r} of {tables[key].name}" for key in columns}
+            for key, table in tables.items():
+                if stated in table.extra:
+                    columns[key], shown_names[key] = table.extra[stated], f"column {stated!r} of {table.name}"
+            # an audit column that only the positives have does not count
+            if not columns or (name == "audit" and set(columns) == {"positive"}):
+                raise InputError(f"no table has a column {stated!r}; name the column of the {name}.")
         else:
-            keys = {"target": next(key for key in tables if key.startswith("target "))}
-            columns = {keys.get(key, key): values for key, values in stated.items() if values is not None}
-            shown_names = {keys.get(key, key): f"the {name} of {key}" for key in stated}
-        # an audit column that only the positives have does not count
-        if isinstance(stated, str) and not any(name != "audit" or key != "positive" for key in columns):
-            raise InputError(f"no table has a column {stated!r}; name the column of the {name}.")
+            _, _, first_target, *_ = tables
+            for sample, values in stated.items():
+                key = first_target if sample == "target" else sample
+                shown_names[key] = f"the {name} of {sample}"
+                if values is not None:
+                    columns[key] = values
         read = {key: _READERS[name](values, len(tables[key]), shown_names[key]) for key, values in columns.items()}
         if name != "audit":
             return read
@@ -193,19 +221,26 @@ class MetadataColumns:
         return read
 
 
-def _check_values(name: str, columns: Any, samples: Sequence[str]) -> None:
-    """Refuse metadata that is not a mapping of these samples to values."""
-    if not (isinstance(columns, Mapping) and columns and set(columns) <= set(samples)):
-        received = f"is of type {type(columns).__name__}"
-        if isinstance(columns, Mapping):
-            received = f"holds {', '.join(map(repr, columns)) or 'nothing'}"
-        examples = ", ".join(f'{{"{key}": values}}' for key in samples)
-        raise InputError(f"{name} {received}, but it must be the name of a column, or values such as {examples}.")
+def _check_mapping(name: str, stated: Any, samples: Sequence[str]) -> None:
+    """Refuse metadata called `name` that is not a mapping from some of `samples` to values."""
+    received = f"is of type {type(stated).__name__}"
+    if isinstance(stated, Mapping):
+        if stated and set(stated) <= set(samples):
+            return
+        received = f"holds {', '.join(map(repr, stated)) or 'nothing'}"
+    examples = ", ".join(f'{{"{sample}": values}}' for sample in samples)
+    raise InputError(f"{name} {received}, but it must be the name of a column, or values such as {examples}.")
 
 
 def metadata_arguments(estimator: Any, metadata: RowMetadata) -> dict[str, Any]:
-    """Return metadata as arguments of `fit` or `estimate`; refuse stated metadata that the estimator cannot use."""
-    shared = metadata.ids if metadata.ids is not None else "identical" if metadata.identical else None
+    """Return metadata as keyword arguments of `fit` or `estimate` of an estimator.
+
+    Stated audits, weights and groups that the estimator cannot use are refused; shared rows and implied groups are
+    left out.
+    """
+    shared: Any = "identical" if metadata.identical else None
+    if metadata.ids is not None:
+        shared = metadata.ids
     arguments = {"shared": shared, "audit": metadata.audit, "weights": metadata.weights, "groups": metadata.groups}
     used = {}
     for name, value in arguments.items():

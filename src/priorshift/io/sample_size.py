@@ -13,7 +13,7 @@ import numpy as np
 
 from priorshift.arrays import Floats, Index
 from priorshift.errors import DuplicateRowsWarning, FewPositivesWarning, InputError, IntervalWarning
-from priorshift.io.parameters import check_per_row
+from priorshift.io.parameters import as_float, check_per_row
 from priorshift.warning_records import warn
 
 _WIDEST = 1e9  # largest allowed ratio of the largest to the smallest weight
@@ -23,14 +23,14 @@ _LEAST_SIZE = 2.0  # smallest effective sample size
 
 
 def read_weights(values: Any, rows: int, name: str = "weights") -> Floats:
-    """Read the weights of a sample: a positive number for each row."""
+    """Read the weights of a whole sample as floats: a positive number for each row, none of them dominating."""
     weights = weights_of_part(values, rows, name)
     check_weights(weights, name)
     return weights
 
 
 def check_weights(weights: Floats, name: str) -> None:
-    """Refuse weights so uneven that some rows have no effect, or a few rows outweigh all others."""
+    """Refuse weights (one per row) so uneven that some rows have no effect, or a single row outweighs all others."""
     if weights.max() > _WIDEST * weights.min():
         raise InputError(
             f"{name} range from {weights.min():.3g} to {weights.max():.3g}, so some rows have no effect; trim them."
@@ -40,7 +40,7 @@ def check_weights(weights: Floats, name: str) -> None:
 
 
 def check_effective_size(name: str, rows: int, size: float) -> None:
-    """Refuse weights whose effective sample size is below 2 (allowing for rounding)."""
+    """Refuse weights of `rows` rows whose effective sample size `size` is below 2 (allowing for rounding)."""
     if size < _LEAST_SIZE - 1e-9:
         raise InputError(
             f"{name}: the effective sample size is {size:.2f} of {rows} rows, but at least {_LEAST_SIZE:.0f} is "
@@ -49,46 +49,47 @@ def check_effective_size(name: str, rows: int, size: float) -> None:
 
 
 def weights_of_part(values: Any, rows: int, name: str = "weights") -> Floats:
-    """Read the weights of a part of a sample, a positive number per row; their ratios are not checked."""
+    """Read the weights of a part of a sample as floats, a positive number per row; their ratios are not checked."""
     unmasked = np.ma.filled(values, np.nan) if np.ma.isMaskedArray(values) else values
     column = check_per_row(unmasked, rows, name, "one number for each row")
     try:
         weights = column.astype(np.float64)
     except (TypeError, ValueError):
-        weights = np.array([_as_float(value) for value in column.tolist()])
-    for is_invalid, remedy in (
-        (~(np.isfinite(weights) & (weights > 0)), "leave the row out, or correct it"),
-        ((weights > _EXTREME) | (weights < 1 / _EXTREME), "divide all weights by one number, since only ratios matter"),
-    ):
-        if is_invalid.any():
-            row = int(is_invalid.argmax())
-            raise InputError(
-                f"{name} holds {column.tolist()[row]!r} in row {row} (counting from 0), but every row needs a positive "
-                f"number from {1 / _EXTREME:g} to {_EXTREME:g}; {remedy}."
-            )
+        weights = np.array([as_float(value) for value in column.tolist()], dtype=np.float64)  # None becomes NaN
+    is_invalid, remedy = ~(np.isfinite(weights) & (weights > 0)), "leave the row out, or correct it"
+    if not is_invalid.any():
+        is_invalid = (weights > _EXTREME) | (weights < 1 / _EXTREME)
+        remedy = "divide all weights by one number, since only ratios matter"
+    if is_invalid.any():
+        row = int(is_invalid.argmax())
+        raise InputError(
+            f"{name} holds {column.tolist()[row]!r} in row {row} (counting from 0), but every row needs a positive "
+            f"number from {1 / _EXTREME:g} to {_EXTREME:g}; {remedy}."
+        )
     return weights
 
 
-def _as_float(value: Any) -> float:
-    """Return a value as a float, NaN if it is not a number."""
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return float("nan")
-
-
 def effective_size(weights: Floats, observation: Index | None = None) -> float:
-    """Return Kish's effective sample size (Σ W)²/Σ W², where W are the sums of weights over observations."""
-    total = weights if observation is None else np.bincount(observation, weights)
-    return float(total.sum() ** 2 / (total @ total))
+    """Return Kish's effective sample size (Σ W)²/Σ W², where W are the weights summed by observation.
+
+    `observation` is the observation number of each row; None means that each row is its own observation.
+    """
+    summed = weights if observation is None else np.bincount(observation, weights)
+    return float(summed.sum() ** 2 / (summed @ summed))
 
 
 def design_effect(influence: Floats, observation: Index, copies: Index) -> float:
-    """Return the ratio of Σ(sum of influences of an observation)² to Σ(influence of a row)²; at least 1."""
+    """Return the factor by which groups increase the variance of an estimate; at least 1.
+
+    It is Σ(sum of influences over the rows of an observation)² divided by Σ(influence of a row)². `influence`,
+    `observation` (its number) and `copies` (how many rows are copies of this one, itself included) are per row.
+    """
+    by_observation = np.bincount(observation, influence)
     # the c copies of a row are one row: the sum of c·influence² over them is (the sum of their influences)²
-    clustered, independent = np.bincount(observation, influence), float(copies @ influence**2)
-    # a ratio below 1 is noise
-    return max(1.0, float(clustered @ clustered) / independent) if independent > 0 else 1.0
+    row_variance = float(copies @ influence**2)
+    if row_variance <= 0:
+        return 1.0
+    return max(1.0, float(by_observation @ by_observation) / row_variance)  # a ratio below 1 is noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +104,10 @@ class RowMass:
 
     @classmethod
     def from_weights(cls, weights: Floats | None, observation: Index, copies: Index) -> Self:
-        """Compute masses and effective sizes; `weights` None means equal weights."""
+        """Compute masses and effective sizes from per-row arrays; `weights` None means equal weights."""
         unnormalized = (1.0 if weights is None else weights) / copies
         mass = np.asarray(unnormalized / unnormalized.sum())
-        size = float(1 / (copies * mass**2).sum())
+        size = float(1 / (copies * mass**2).sum())  # Kish's, with the copies of a row as one row
         return cls(mass, observation, copies, size, effective_size(mass, observation))
 
     def design_effect(self, values: Floats) -> float:
@@ -115,14 +116,16 @@ class RowMass:
 
 
 def check_sizes(**rows: int) -> None:
-    """Refuse a sample of fewer than two rows."""
+    """Refuse a sample of fewer than two rows; the keywords are the names of samples, the values their rows."""
     for name, size in rows.items():
         if size < 2:
-            raise InputError(f"{name} has {size} row{'s' * (size != 1)}, but at least 2 are needed; add rows.")
+            raise InputError(
+                f"{name} has {size} {'row' if size == 1 else 'rows'}, but at least 2 are needed; add rows."
+            )
 
 
 def check_distinct_samples(positive: Floats, unlabeled: Floats) -> None:
-    """Refuse the same table as positives and as unlabelled sample."""
+    """Refuse the same matrix as positives and as unlabelled sample."""
     if positive.shape == unlabeled.shape and np.array_equal(positive, unlabeled):
         raise InputError(
             f"positive and unlabeled are the same {len(positive)} rows; pass the labelled positives and a sample of "
@@ -131,7 +134,7 @@ def check_distinct_samples(positive: Floats, unlabeled: Floats) -> None:
 
 
 def check_observations(name: str, rows: int, observation: Index) -> None:
-    """Refuse a sample of a single observation."""
+    """Refuse the sample `name` if its rows, whose observation numbers are given, are all one observation."""
     if (observation == observation[0]).all():
         raise InputError(
             f"the {rows} rows of {name} are one observation (copies of one row, or one group), but at least 2 are "
@@ -140,7 +143,7 @@ def check_observations(name: str, rows: int, observation: Index) -> None:
 
 
 def warn_of_few_positives(rows: int, effective_size: float) -> None:
-    """Warn that an estimate is based on few positives."""
+    """Warn that an estimate is based on few positives, if their effective sample size is below 20."""
     if effective_size < FEW_POSITIVES:
         effective = f", whose effective sample size is {effective_size:.0f}" if effective_size < rows - 0.5 else ""
         warn(
@@ -153,8 +156,8 @@ def warn_of_few_positives(rows: int, effective_size: float) -> None:
 def warn_of_copies(
     copies: Index, rows: str, note: str = "they count as one observation. Remove them, unless they are intended."
 ) -> None:
-    """Warn of copies among some rows, described by `rows`; `copies` is the number of copies of each row."""
-    repeated = round(float((1 - 1 / copies).sum()))  # all rows, less one for each set of copies
+    """Warn of copies among the rows described by `rows`; `copies` has the number of copies of each, itself included."""
+    repeated = round(float((1 - 1 / copies).sum()))  # number of rows less that of distinct rows
     if repeated:
         warn(
             f"{repeated} of {len(copies)} {rows} are copies of others, in columns that do not repeat by chance; {note}",
@@ -163,7 +166,7 @@ def warn_of_copies(
 
 
 def warn_of_few_groups(groups: float, name: str) -> None:
-    """Warn that an interval is based on few groups; `groups` is their effective number."""
+    """Warn that an interval is based on few groups; `groups` is their effective number in the sample `name`."""
     if groups < FEW_POSITIVES:
         warn(
             f"The effective number of groups in the {name} is {groups:.1f}; with fewer than {FEW_POSITIVES} an "

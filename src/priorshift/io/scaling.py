@@ -6,7 +6,6 @@ away would remove the shift that is to be measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,16 +26,17 @@ class Rows:
     """Rows of a matrix, shifted and scaled when they are indexed, so that no scaled copy is in memory."""
 
     X: NDArray[Any]
-    shift: Floats
-    factor: Floats
-    index: Index | None = None  # which rows; None means all
+    shift: Floats  # of each column
+    factor: Floats  # of each column
+    index: Index | None = None  # positions of the rows in X; None means all
 
     def __len__(self) -> int:
         return len(self.X) if self.index is None else len(self.index)
 
-    def __getitem__(self, at: Any) -> Floats:
-        """Return some rows, shifted and scaled; `at` are positions among these rows."""
-        return (self.X[at if self.index is None else self.index[at]] - self.shift) * self.factor
+    def __getitem__(self, positions: Any) -> Floats:
+        """Return rows, shifted and scaled; `positions` (a slice or array) count among the rows of this object."""
+        rows = self.X[positions if self.index is None else self.index[positions]]
+        return (rows - self.shift) * self.factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,24 +58,26 @@ class Scaling:
         origin: Origin | None = None,
         weights: Floats | None = None,
     ) -> Scaling:
-        """Compute the scale from the rows `index` of X; without `standardize` columns are only centred.
+        """Compute the shift and scale of columns from the rows `index` of X, the population sample.
 
-        Encoded columns with a scale of their own keep it: otherwise a level of one row in a hundred would weigh ten
-        times as much, and more than all numbers together.
+        The shift is the mean and, with `standardize`, the scale is the standard deviation; `weights` has one entry per
+        row of X, and None means equal weights. Encoded columns with a scale of their own keep it: otherwise a level of
+        one row in a hundred would weigh ten times as much, and more than all numbers together.
         """
         blocks = [index[k : k + _BLOCK] for k in range(0, len(index), _BLOCK)]
-
-        def mean(function: Callable[[NDArray[Any]], Floats]) -> Floats:
-            """Return the (weighted) mean of a function of the rows over all blocks."""
-            if weights is None:
-                return np.asarray(sum(function(X[b]).sum(axis=0, dtype=np.float64) for b in blocks) / len(index))
-            return np.asarray(sum(weights[b] @ function(X[b]) for b in blocks) / weights[index].sum())
-
-        shift = mean(lambda rows: rows)
+        total_weight = len(index) if weights is None else weights[index].sum()
+        sums = np.zeros(X.shape[1])
+        for block in blocks:
+            sums += X[block].sum(axis=0, dtype=np.float64) if weights is None else weights[block] @ X[block]
+        shift = sums / total_weight
         factor = np.ones(X.shape[1])
         constant = np.empty(0, dtype=np.intp)
         if standardize:
-            spread = np.sqrt(mean(lambda rows: (rows - shift) ** 2))
+            squares = np.zeros(X.shape[1])
+            for block in blocks:
+                squared = (X[block] - shift) ** 2
+                squares += squared.sum(axis=0) if weights is None else weights[block] @ squared
+            spread = np.sqrt(squares / total_weight)
             largest = np.max([np.abs(X[block].astype(np.float64)).max(axis=0) for block in blocks], axis=0)
             is_identical = np.all([(X[block] == X[index[0]]).all(axis=0) for block in blocks], axis=0)
             # rounding may give a constant column a small spread
@@ -90,25 +92,27 @@ class Scaling:
 
     @property
     def features(self) -> int:
-        """Number of original columns, before encoding, that are not left out."""
+        """Number of original columns, before encoding, that are not left out as constant."""
         if self.origin is None:
             return int(np.count_nonzero(self.factor))
         return len(np.unique(self.origin.original_column[self.factor != 0]))
 
     def rows(self, X: NDArray[Any], index: Index | None = None) -> Rows:
-        """Return the rows `index` of X (all by default), which are scaled when they are indexed."""
+        """Return the rows of X at the positions `index` (all by default), which are scaled when they are indexed."""
         return Rows(X, self.shift, self.factor, index)
 
     def warn_of_left_out(self, table: Table) -> None:
-        """Warn of columns that are constant in the population but not in another sample, against label shift."""
-        if len(self.constant) and (varies := self.left_out_of(table)):
+        """Warn of columns that are constant in the population but not in `table`, which contradicts label shift."""
+        varying = self.left_out_of(table) if len(self.constant) else []
+        if varying:
             warn(
-                f"Left out {', '.join(varies)}: constant in the population sample but not in {table.name}, which "
+                f"Left out {', '.join(varying)}: constant in the population sample but not in {table.name}, which "
                 "contradicts label shift; check these columns.",
                 ColumnWarning,
             )
 
     def left_out_of(self, table: Table) -> list[str]:
-        """Return the names of constant columns that vary in the table, or have another value there."""
-        gap = np.abs(table.values[:, self.constant].astype(np.float64) - self.value)
-        return [table.column(k) for k in self.constant[(gap > _ROUNDING * np.abs(self.value)).any(axis=0)]]
+        """Return the names of columns, constant in the population, that have any other value in `table`."""
+        difference = np.abs(table.values[:, self.constant].astype(np.float64) - self.value)
+        varies = (difference > _ROUNDING * np.abs(self.value)).any(axis=0)
+        return [table.column(k) for k in self.constant[varies]]

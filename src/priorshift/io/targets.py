@@ -30,7 +30,10 @@ def are_iso_dates(names: Sequence[str]) -> bool:
 
 
 def name_targets(targets: Any, *, in_shell: bool = False) -> dict[str, Any]:
-    """Return several targets by name: keys of a mapping, names of files, or positions in a list."""
+    """Return a mapping from names to targets: the keys of a mapping, or the names of files or positions in a list.
+
+    A target is a table, or the path of a file. `in_shell` decides how messages put the remedy.
+    """
     is_frame = isinstance(targets, nw.DataFrame) or nw.dependencies.is_into_dataframe(targets)
     if is_frame or not isinstance(targets, (Mapping, list, tuple)):
         raise InputError(
@@ -39,12 +42,11 @@ def name_targets(targets: Any, *, in_shell: bool = False) -> dict[str, Any]:
         )
     if not len(targets):
         raise InputError("targets is empty, but at least one table is expected; pass some.")
-    if isinstance(targets, Mapping):
-        named = [(target_name(name), table) for name, table in targets.items()]
-    else:
-        named = [(_file_name(t) if isinstance(t, (str, Path)) else str(k), t) for k, t in enumerate(targets)]
+    items = targets.items() if isinstance(targets, Mapping) else enumerate(targets)
     by_name: dict[str, Any] = {}
-    for name, table in named:
+    for key, table in items:
+        is_listed_file = not isinstance(targets, Mapping) and isinstance(table, (str, Path))
+        name = _file_name(table) if is_listed_file else target_name(key)
         if not name:
             raise InputError("a target's name is empty; give every target a name.")
         if name in by_name:
@@ -61,7 +63,10 @@ def _file_name(path: str | Path) -> str:
 
 
 def rows_by_value(table: Table, by: str) -> dict[str, Index]:
-    """Return the row positions of each value of column `by`: numbers and dates sorted, text as it first occurs."""
+    """Return the positions of the rows with each value of the column `by`, as a mapping from the value's name.
+
+    Names are in the order of the numbers or dates if all values are such, else in the order of their first rows.
+    """
     column = table.extra[by]
     values = column.astype("datetime64[us]").tolist() if column.dtype.kind == "M" else column.tolist()
     names = [target_name(value) for value in values]
@@ -72,8 +77,8 @@ def rows_by_value(table: Table, by: str) -> dict[str, Index]:
     for row, name in enumerate(names):
         rows.setdefault(name, []).append(row)
     ordered = list(rows)
-    if all(as_number(name) is not None for name in rows):
-        ordered = sorted(rows, key=float)
+    if all(as_number(name) is not None for name in ordered):
+        ordered.sort(key=float)
     elif are_iso_dates(ordered):
-        ordered = sorted(rows)
+        ordered.sort()
     return {name: np.array(rows[name]) for name in ordered}

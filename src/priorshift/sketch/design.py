@@ -118,7 +118,7 @@ class RowReader:
         """
         for k, cells in enumerate(table.cells):
             column = None if self.encoder is None else self.encoder.summary_.columns[k]
-            if column is not None and (column.gaps or not column.is_quantity):
+            if column is not None and (column.has_missing or not column.is_quantity):
                 continue
             missing = is_missing(cells)
             if missing.any():
