@@ -86,7 +86,10 @@ def _take_lock(lock: int) -> None:
 def serve(
     limits: Limits, announce: Callable[[str], None], *, host: str, port: int, exposed: bool, browser: bool
 ) -> None:
-    """Serve the page until Ctrl-C or a signal; `announce` is called with the address, `exposed` allows other hosts."""
+    """Serve the page until Ctrl-C or a signal; `announce` is called with its address.
+
+    `port` 0 chooses a free port; `exposed` allows a `host` that other machines can reach; `browser` opens the page.
+    """
     is_local = host in LOCAL
     if not is_local and not exposed:
         raise InputError(

@@ -76,7 +76,7 @@ def run_report(args: argparse.Namespace) -> None:
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
-    """Raise InputError, before any work, if the figure or the table cannot be written."""
+    """Raise InputError, before any work, if the figure (--plot) or the table (--output) cannot be written."""
     output.check_figure(args.plot)
     if args.output is None:
         return
@@ -87,7 +87,10 @@ def _check_outputs(args: argparse.Namespace) -> None:
 
 def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> None:
     """Print the result, and write the table (--output) and the figure (--plot) if requested."""
-    output.print_json(result.to_dict()) if args.json else output.print_result(result)
+    if args.json:
+        output.print_json(result.to_dict())
+    else:
+        output.print_result(result)
     if args.output is not None and isinstance(result, (PriorEstimates, Diagnoses)):
         with atomic_write(args.output) as draft:
             draft.write_text(result.to_csv(), encoding="utf-8", newline="")
@@ -97,13 +100,13 @@ def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Dia
         displays = list(displays_of(result).values())
         if not displays:
             raise InputError("there is no estimate to draw; remove --plot.")
-        output.write_figure(args.plot, displays[-1].plot().ax_)
-    elif not isinstance(result, Diagnoses):
+        output.write_figure(args.plot, displays[-1].plot().ax_)  # of the two by WitnessShift, the mixture
+    elif not isinstance(result, Diagnoses):  # --plot with several diagnoses was refused before
         output.write_figure(args.plot, result.plot())
 
 
 def _diagnose(args: argparse.Namespace, *, needs_rows: bool = True) -> Diagnosis | Diagnoses | PriorEstimate:
-    """Load the problem and diagnose its estimate; if it has no rows in memory, and need not have, estimate only."""
+    """Load the tables and diagnose their estimate; `needs_rows=False` only estimates if rows are not in memory."""
     estimator = make_estimator(args)
     with record_warnings(*TABLE_WARNINGS, show=True) as records:
         problem = read_problem(args)
@@ -133,10 +136,10 @@ def run_adapt(args: argparse.Namespace) -> None:
     else:
         shifted.adapt_to(args.target_prior)
     posterior, decision = decide(shifted, target)
-    formulas = write_decided_table(args.output, args.target[0], posterior, decision, safe=args.safe_csv)
-    if formulas:
+    n_formulas = write_decided_table(args.output, args.target[0], posterior, decision, safe=args.safe_csv)
+    if n_formulas:
         advice = "add --safe-csv if the copy is for a spreadsheet"
-        output.print_note(f"{formulas} cells of {args.output} look like formulas, as in the target; {advice}.")
+        output.print_note(f"{n_formulas} cells of {args.output} look like formulas, as in the target; {advice}.")
     if args.json:
         output.print_json({
             "target_prior": shifted.target_prior_, "source_prior": shifted.source_prior_,
@@ -157,15 +160,16 @@ def _check_copy(args: argparse.Namespace) -> None:
     target = args.target[0]
     # endings of the target's format; a pipe is text, and a file without a known ending may be of any format
     endings = TEXT if target == "-" or is_pipe(target) else kind(target) or (*TEXT, *PARQUET)
-    if (written := kind(args.output)) is None or not {*written} <= {*endings}:
+    output_endings = kind(args.output)
+    if output_endings is None or not set(output_endings) <= set(endings):
         raise InputError(f"--output {args.output} must end in {' or '.join(endings)}, as the target does; rename it.")
     output.check_writable("--output", args.output, input_files(args))
-    if args.safe_csv and written == PARQUET:
+    if args.safe_csv and output_endings == PARQUET:
         raise InputError("--safe-csv does not apply to Parquet files, which contain no formulas; remove it.")
 
 
 def _classifier(args: argparse.Namespace, source_prior: float | None, standardize: bool) -> Any:
-    """Return nnPU if it was chosen, or by default if torch is installed; otherwise a logistic regression."""
+    """Return the unfitted classifier of --classifier: nnPU by default if torch is installed, or logistic regression."""
     if args.classifier == "nnpu":
         check_torch("--classifier nnpu", "use --classifier logistic")
     if args.classifier != "logistic":
@@ -176,5 +180,5 @@ def _classifier(args: argparse.Namespace, source_prior: float | None, standardiz
 
 
 def _format_share(value: float) -> str:
-    """Format a share with the decimals that its distance from 0 or 1 requires."""
+    """Format a share in [0, 1] with the decimals that its distance from 0 or 1 requires."""
     return f"{value:.{decimals(min(value, 1 - value))}f}"
