@@ -52,7 +52,7 @@ class ObjectiveDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the minimum of TCPU's objective, which is the estimate, and the truth if known."""
         value, interval = self._texts()
         in_brackets = f" ({interval})" if interval else ""
         text = f"The objective of TCPU is lowest at a target prior of {value}{in_brackets}."
@@ -107,7 +107,7 @@ class DistanceDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the range of priors, the thresholds of the slope, and the estimate."""
         slopes = ", ".join(f"{slope:.3g} by {rule}" for rule, slope in self.thresholds.items())
         return (
             f"Distance between the sample without its positives and the hull of all rows, and its slope, for priors "
@@ -168,15 +168,14 @@ class LevelSetsDisplay(Display):
         """Compute the curve of the source of a fitted DRPU, and that of `target`: its rows or its estimate, or None."""
         if isinstance(target, PriorEstimate):
             return cls.from_estimate(target)
-        least, target_curve = estimator.least_share_, None
-        source_curve = RatioOfShares.from_curve(estimator.share_curve(), least)
-        if target is not None:
-            target_curve = RatioOfShares.from_curve(estimator.share_curve(target), least)
-        return cls(source_curve, target_curve, least)
+        source_curve = estimator.share_curve()  # raises NotFittedError, so that it comes first
+        least = estimator.least_share_
+        target_ratio = None if target is None else RatioOfShares.from_curve(estimator.share_curve(target), least)
+        return cls(RatioOfShares.from_curve(source_curve, least), target_ratio, least)
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the lowest ratio of source and target, which are their priors."""
         text = (
             "Share of the sample divided by the share of positives above each threshold; its lowest point is the "
             f"prior: {self.source.prior:.3f} in the source"
@@ -186,7 +185,7 @@ class LevelSetsDisplay(Display):
         return f"{text}. Thresholds with at least {self.least_share:.2f} of the positives above them are trusted."
 
     def draw(self, ax: Any) -> None:
-        """Draw a curve with its lowest trusted point for each sample, and the smallest trusted share."""
+        """Draw the ratio of shares of source and target, each with its lowest trusted point, which is the prior."""
         samples = [("source", self.source, GREY, "--", "s")]
         if self.target is not None:
             samples.append(("target", self.target, BLUE, "-", "o"))
@@ -202,7 +201,7 @@ class LevelSetsDisplay(Display):
 
 
 def evidence_of(estimate: PriorEstimate, kind: type[Evidence], content: str, method: str) -> Evidence:
-    """Return the evidence of an estimate if it is of this kind; otherwise raise InputError.
+    """Return the evidence of an estimate, from which it is drawn, if it is of a class (`kind`); else raise InputError.
 
     `content` and `method` say in the message what is missing, and which method has it.
     """

@@ -112,13 +112,13 @@ class Display(ABC):
 
     @staticmethod
     def legend(ax: Any, columns: int = 2, **more: Any) -> None:
-        """Put the legend above the Axes, where it hides nothing."""
+        """Put the legend above the Axes, where it hides nothing; `more` are arguments of Axes.legend."""
         ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, ncols=columns, fontsize="small",
                   title_fontsize="small", alignment="left", **more)  # fmt: skip
 
 
 def pyplot() -> Any:
-    """Import matplotlib.pyplot, or say how to install it."""
+    """Import and return matplotlib.pyplot; if it is missing, raise MissingExtraError, which says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -168,7 +168,7 @@ def format_prior(value: float, width: float | None = None) -> str:
 
 
 def interval_label(confidence: float) -> str:
-    """Name an interval by its confidence level, as in "95% interval"."""
+    """Name an interval by its confidence level, 0 to 1, as in "95% interval"."""
     return f"{100 * confidence:g}% interval"
 
 

@@ -44,10 +44,8 @@ class PlaneDisplay(Display):
 
         These are principal components of the unlabelled sample, the two features, or one and a random height.
         """
-        tables = match_columns([
-            read_numeric_table(unlabeled, "unlabeled"), read_numeric_table(positive, "positive"),
-            read_numeric_table(target, "target"),
-        ])  # fmt: skip
+        named = {"unlabeled": unlabeled, "positive": positive, "target": target}
+        tables = match_columns([read_numeric_table(sample, name) for name, sample in named.items()])
         samples = [table.values[:: max(1, len(table.values) // _POINTS)] for table in tables]
         reference, rng = samples[0], np.random.default_rng(0)
         if reference.shape[1] == 1:
@@ -62,7 +60,7 @@ class PlaneDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the numbers of rows that are drawn of each sample."""
         return (
             f"On the left the source, {len(self.positive)} labelled positives among {len(self.unlabeled)} unlabelled "
             f"rows; on the right {len(self.target)} rows of the target, on the same scale."
@@ -127,7 +125,7 @@ class ScoresDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the share of each sample above the middle score of the positives."""
         P, U, T = (format_percent(self.share_above(sample)) for sample in (self.positive, self.population, self.target))
         text = (
             "Three distributions of one score, from rows that look like the rest of the population on the left to rows "
@@ -153,10 +151,8 @@ class ScoresDisplay(Display):
         tallest = max(float(shares.max()) for shares in histograms)
         middle_score = self.edges[self.middle]
         # labels of the line at the middle are on its left if there is no space on its right
-        if self.middle > _FAR_RIGHT * len(self.positive):
-            label_side: dict[str, Any] = {"ha": "right", "xytext": (-4, 3)}
-        else:
-            label_side = {"ha": "left", "xytext": (4, 3)}
+        is_far_right = self.middle > _FAR_RIGHT * len(self.positive)
+        alignment, offset = ("right", (-4, 3)) if is_far_right else ("left", (4, 3))
         for position, (name, shares, colour) in enumerate(samples):
             base = -_ROW_HEIGHT * position
             ax.stairs(base + shares / tallest, self.edges, baseline=base, fill=True, facecolor=(colour, 0.3),
@@ -164,7 +160,7 @@ class ScoresDisplay(Display):
             ax.axhline(base, color="black", linewidth=0.6)
             ax.annotate(name, (0.0, base + 1), (0, 3), ax.get_yaxis_transform(), "offset points")
             label = f"{format_percent(self.share_above(shares))} →"
-            ax.annotate(label, (middle_score, base + 1), textcoords="offset points", **label_side)
+            ax.annotate(label, (middle_score, base + 1), offset, textcoords="offset points", ha=alignment)
         if self.explained is not None:  # over the last sample, the target
             ax.stairs(base + self.explained / tallest, self.edges, baseline=None, color="black", linestyle=":",
                       linewidth=1.5, label="expected if only the prior changed")  # fmt: skip
@@ -228,7 +224,7 @@ class MixtureDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the priors at which the mixtures of source and target level off."""
         text = (
             "Rows that look like positives are spread evenly from left to right, negatives gather on the left. The "
             f"mixture that fits the source population best levels off at {format_prior(self.source_prior)}"

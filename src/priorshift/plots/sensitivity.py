@@ -42,7 +42,7 @@ class IdentificationDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: ranges and estimates of the source prior."""
         low, high = self.range_from_tables
         ends = f"{format_prior(low, high - low)} to {format_prior(high, high - low)}"
         sentences = [f"From the tables alone, the source prior could be {ends}."]
@@ -105,7 +105,7 @@ class SensitivityDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the target prior at the smallest, the used and the largest source prior."""
         if self.is_empty:
             return "The target prior cannot be estimated at any source prior."
         # target priors at the first source prior, at the one in use and at the last
@@ -165,7 +165,7 @@ class VariantsDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the range of all variants, and those that differ by more than chance."""
         finite = self.values[np.isfinite(self.values)]
         if not len(finite):
             return "There is no variant of the estimate to compare it with."
@@ -174,9 +174,8 @@ class VariantsDisplay(Display):
         pairs = zip(self.names, self.is_significant, strict=True)
         significant = [printable(name, _VARIANT_LETTERS) for name, is_clear in pairs if is_clear]
         values = f"between {least} and {most} in {len(finite)} variants; its interval is {low} to {high}"
-        return (
-            f"With one choice changed, the estimate is {values}. More than chance: {', '.join(significant) or 'none'}."
-        )
+        clear = ", ".join(significant) or "none"
+        return f"With one choice changed, the estimate is {values}. More than chance: {clear}."
 
     @property
     def size(self) -> tuple[float, float]:
@@ -220,12 +219,12 @@ class PlanningDisplay(Display):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing can be planned."""
+        """Whether no width can be predicted, so that nothing can be planned."""
         return not np.isfinite(self.together).all()
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the expected width of the interval, now and with the most rows."""
         if self.is_empty:
             return "Nothing can be planned from these tables."
         present_width = float(np.interp(1.0, self.factors, self.together))

@@ -37,7 +37,7 @@ class ShiftDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the ratio of negatives R and its interval."""
         if not np.isfinite(self.ratio):
             return "The ratio of negatives in target and source cannot be estimated from these tables."
         interval = self.interval
@@ -85,7 +85,7 @@ class LabelShiftDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the largest unexplained changes of columns, and the test of label shift."""
         names = [printable(name) for name in self.names]
         moves = [f"{name} {format_fixed(moved, 2, '+')}" for name, moved in zip(names, self.moved, strict=True)]
         more = f" and {len(moves) - _MAX_MOVES} more" if len(moves) > _MAX_MOVES else ""
@@ -138,7 +138,7 @@ class DriversDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the most important columns, their shares of the score and their differences."""
         if not self.names:
             return "No column distinguishes the positives from the population."
         columns = [

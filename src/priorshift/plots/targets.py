@@ -67,7 +67,7 @@ class SeriesDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the estimates of the first targets with their intervals, and their range."""
         # decimals that the narrowest interval requires; without intervals, the smallest value
         widths = self.values if np.isnan(self.ends).all() else self.ends[:, 1] - self.ends[:, 0]
         digits = max((decimals(width) for width in widths if np.isfinite(width)), default=3)

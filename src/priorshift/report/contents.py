@@ -282,9 +282,8 @@ def _lowest_and_highest(estimates: list[PriorEstimate], numbers: Numbers, *steps
     if not values:
         return {"low": None, "high": None}
     (_, lowest), (_, highest) = min(values), max(values)
-    return {
-        "low": numbers.under("targets", f"#{lowest}", *steps), "high": numbers.under("targets", f"#{highest}", *steps)
-    }  # fmt: skip
+    indices = {"low": lowest, "high": highest}
+    return {end: numbers.under("targets", f"#{k}", *steps) for end, k in indices.items()}
 
 
 def _provenance(diagnosis: Diagnosis, *, several: bool) -> dict[str, Any]:

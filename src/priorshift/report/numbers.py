@@ -112,11 +112,11 @@ class Numbers:
         return Numbers(self.record, "/".join([self.prefix, *map(str, steps)]))
 
     def value(self, pointer: str) -> Any:
-        """Return the exact value at a pointer, or None if there is none."""
+        """Return the exact value at a JSON pointer relative to this part, or None if there is none."""
         return look_up(self.record, f"{self.prefix}/{pointer}")
 
     def share(self, pointer: str, width: float | None = None, sign: str = "") -> Markup:
-        """Return a share, with the decimals that the `width` of its interval requires; by default its own size.
+        """Return the share at a pointer, with the decimals that the `width` of its interval, or its own size, requires.
 
         `sign` "+" shows the sign of positive ones.
         """
@@ -125,40 +125,40 @@ class Numbers:
         )
 
     def fixed(self, pointer: str, digits: int = 2, sign: str = "") -> Markup:
-        """Return a number with a fixed number of decimals; `sign` "+" shows the sign of positive ones."""
+        """Return the number at a pointer with a fixed number of decimals; `sign` "+" shows the sign of positive ones."""
         return self._element(pointer, lambda value: format_fixed(value, digits, sign))
 
     def short(self, pointer: str, digits: int = 3) -> Markup:
-        """Return a number with some significant digits."""
+        """Return the number at a pointer with some significant digits."""
         return self._element(pointer, lambda value: format_short(value, digits))
 
     def ends(self, pointer: str) -> Markup:
-        """Return a range as "low to high", with the decimals that distinguish its ends; at the pointer is the pair."""
+        """Return the pair at a pointer as a range, "low to high", with the decimals that distinguish its ends."""
         digits = range_decimals(self.value(f"{pointer}/0"), self.value(f"{pointer}/1"))
         return Markup("{} to {}").format(self.fixed(f"{pointer}/0", digits), self.fixed(f"{pointer}/1", digits))
 
     def confidence(self, pointer: str) -> Markup:
-        """Return a confidence level in percent, with six digits, so that 99.99% is not rounded up to 100%."""
+        """Return the confidence level at a pointer in percent, with six digits, so that 99.99% is not rounded up to 100%."""
         return self._element(pointer, lambda level: f"{100 * level:.6g}%")
 
     def percent(self, pointer: str) -> Markup:
-        """Return a share in percent, with more digits below 10%."""
+        """Return the share at a pointer in percent, with more digits below 10%."""
         return self._element(pointer, lambda share: f"{100 * share:.{'3g' if 0 < share < 0.1 else '0f'}}%")
 
     def out_of(self, pointer: str, base: int) -> Markup:
-        """Return a share as a count out of `base`, such as 59 out of 100."""
+        """Return the share at a pointer as a count out of `base`, such as 59 out of 100."""
         return self._element(pointer, lambda share: f"{base * share:,.0f}")
 
     def count(self, pointer: str) -> Markup:
-        """Return a whole number, with commas between thousands."""
+        """Return the whole number at a pointer, with commas between thousands."""
         return self._element(pointer, lambda count: f"{count:,.0f}")
 
     def p(self, pointer: str) -> Markup:
-        """Return a p-value for a sentence, as in "p = 0.03"."""
+        """Return the p-value at a pointer for a sentence, as in "p = 0.03"."""
         return self._element(pointer, format_p, "no p-value")
 
     def _element(self, pointer: str, format_value: Callable[[Any], str], missing: str = "none") -> Markup:
-        """Return the number at a pointer as an HTML data element; the text `missing` if there is no number."""
+        """Return the number at a pointer as an HTML data element, as text by `format_value`; `missing` if there is none."""
         value = self.value(pointer)
         if value is None or isinstance(value, str):
             return Markup('<span class="none">{}</span>').format(missing)
@@ -166,7 +166,7 @@ class Numbers:
 
 
 def bare(value: float, *, is_p: bool = False) -> Markup:
-    """Return a difference of priors, or a p-value, that is not stored in the result, as an HTML data element."""
+    """Return a difference of priors, or with `is_p` a p-value, that is not stored in the result, as an HTML data element."""
     shown = format_p_cell(value, 4) if is_p else format_fixed(value, 3, "+")
     return Markup('<data value="{}">{}</data>').format(repr(value), shown)
 
