@@ -62,7 +62,7 @@ class Order:
         return cls(paths, names, Settings.from_json(content.get("settings", {})), Path(content["folder"]))
 
     def translate(self, message: str) -> str:
-        """Translate a message of the library into the terms of the page."""
+        """Rewrite a message of the library in the terms of the page, with the user's names of the files."""
         return translate_message(message, self.paths, self.names)
 
     def with_names(self, diagnosis: Diagnosis) -> Diagnosis:
@@ -98,7 +98,7 @@ def look(order: Order, limits: Limits) -> dict[str, Any]:
 
 
 def columns(order: Order, limits: Limits) -> dict[str, Any]:
-    """Return how each column of the three files is used, and warnings about columns ("odd")."""
+    """Return how each column of the three files is used ("columns"), and warnings about columns ("odd")."""
     problem, records = order.load(limits)
     messages = [order.translate(message) for _, message in records]
     return {"columns": [use.to_dict() for use in problem_columns(problem)], "odd": list(dict.fromkeys(messages))}
@@ -142,7 +142,7 @@ def _begin_step(name: str) -> None:
 
 
 def _kind(cells: Any) -> str:
-    """Return "number", "date" or "text", the kind of the cells of a column; text may contain dates."""
+    """Return "number", "date" or "text", the kind of a column; texts that are all dates count as "date"."""
     if cells.dtype != object:
         return "date" if cells.dtype.kind == "M" else "number"
     return "date" if as_dates(cells) is not None and not is_missing(cells).all() else "text"

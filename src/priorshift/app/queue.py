@@ -101,7 +101,7 @@ class TaskQueue:
             task.is_cancelled = True
 
     def cancel_page(self, page: str) -> None:
-        """Cancel the jobs of a page that was closed."""
+        """Cancel the waiting and running jobs of a browser tab, `page`, that was closed."""
         with self._changed:
             for task in self._open_tasks():
                 if task.page == page:
@@ -114,7 +114,7 @@ class TaskQueue:
         return self._tasks[key]
 
     def status(self, key: str) -> dict[str, Any]:
-        """Return the state of a job as JSON values, for the page."""
+        """Return the state of a job as JSON values for the page; "ahead" counts the jobs before it."""
         with self._changed:
             task = self[key]
             seconds = 0.0 if task.started_at is None else (task.ended_at or time.monotonic()) - task.started_at
@@ -215,7 +215,7 @@ class TaskQueue:
                 self._end(task, "failed", _LATE.format(duration))
 
     def _end(self, task: Task, state: str, message: str | None = None) -> None:
-        """Set the final state of a job; only a job that is done keeps its results."""
+        """Set the final state of a job, one of OVER; delete its results unless it is done."""
         with self._changed:
             task.state, task.message, task.ended_at = state, message, time.monotonic()
             if state != "done":
@@ -239,7 +239,7 @@ class Worker:
             self._pipe.send_bytes(json.dumps(order).encode())
 
     def receive(self, seconds: float) -> dict[str, Any] | None:
-        """Return the next message within `seconds`, or None; if the process is dead, a message with an error."""
+        """Return the process's next message, or None if there is none within `seconds`; an error if it is dead."""
         try:
             if not self._pipe.poll(seconds):
                 return None

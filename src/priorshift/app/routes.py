@@ -102,9 +102,9 @@ class AccessMiddleware:
             return "This address is not complete: open the one that priorshift app has printed."
         # what the browser says about the page that sent the request; older browsers say nothing
         site, mode = headers.get("sec-fetch-site", "same-origin"), headers.get("sec-fetch-mode", "navigate")
-        navigates = method in _READING and mode == "navigate" and not origins
-        foreign = any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins) or len(origins) > 1
-        if foreign or (not navigates and site != "same-origin"):
+        is_navigation = method in _READING and mode == "navigate" and not origins  # the user opened the address
+        is_foreign = any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins) or len(origins) > 1
+        if is_foreign or (not is_navigation and site != "same-origin"):
             return "Requests from other pages are not allowed."
         if method not in _READING and not origins:
             return "Requests without an origin are not allowed."
@@ -178,7 +178,7 @@ class Site:
         return Starlette(routes=routes, exception_handlers=dict.fromkeys(errors, _error_response))
 
     async def _page(self, request: Request) -> Response:
-        """Send a file of the page; the index for "/"."""
+        """Send a static file of the page (HTML, CSS or JavaScript); index.html for "/"."""
         name = request.url.path.rpartition("/")[2] or "index.html"
         return Response(files("priorshift.app").joinpath("page", name).read_bytes(), media_type=_PAGE[name])
 
@@ -252,14 +252,14 @@ class Site:
         return await self._status(request)
 
     async def _close_page(self, request: Request) -> Response:
-        """Cancel the jobs and delete the files of a page that was closed."""
+        """Cancel the jobs and delete the files of a browser tab that was closed."""
         page = request.path_params["page"]
         self.tasks.cancel_page(page)
         self.uploads.delete_page(page)
         return Response(status_code=204)
 
     async def _result(self, request: Request) -> Response:
-        """Send a file of a result as a download; the name "report" shows the report in the page."""
+        """Send a file of a job's result as a download; the name "report" shows the report in the page."""
         task, name = self.tasks[request.path_params["key"]], request.path_params["name"]
         path = task.folder / (REPORT if name == "report" else name)
         if path.name not in (REPORT, RESULT, DECISIONS) or task.state not in OVER or not path.exists():
@@ -268,12 +268,12 @@ class Site:
 
 
 def _page_of(request: Request) -> str:
-    """Return the id that the browser tab chose for itself and sends with each request."""
+    """Return the id of the browser tab, which it chose for itself and sends with each request; "" if missing."""
     return request.headers.get("x-page", "")[:64]
 
 
 async def _read_json(request: Request) -> dict[str, Any]:
-    """Read the body of a request as a JSON object of limited size."""
+    """Read the body of a request, a JSON object; answer 413 if it is too long and 400 if it is something else."""
     body = b""
     async for piece in request.stream():
         body += piece

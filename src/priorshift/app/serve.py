@@ -122,7 +122,7 @@ def serve(
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on a host and port."""
+    """Return a socket that listens on a host and port (0: any free one); raise InputError if that is impossible."""
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:

@@ -146,7 +146,7 @@ class Settings:
         return survey_prior(**self.prior) if isinstance(self.prior, Mapping) else self.prior
 
     def estimator(self) -> WitnessShift:
-        """Return a new estimator of the target prior."""
+        """Return a new, unfitted estimator of the target prior with these settings."""
         settings: dict[str, Any] = {"scenario": self.scenario, "confidence": self.confidence, "random_state": self.seed}
         return WitnessShift(self.source_prior, **settings)
 

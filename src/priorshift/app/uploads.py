@@ -153,13 +153,13 @@ class Uploads:
         return upload
 
     def delete(self, key: str) -> None:
-        """Delete a file, if it exists."""
+        """Delete an uploaded file by its id, if it exists."""
         upload = self._files.pop(key, None)
         if upload is not None:
             upload.path.unlink(missing_ok=True)
 
     def delete_page(self, page: str) -> None:
-        """Delete the files of a page that was closed; files that a job still needs are the first to go later."""
+        """Delete the files of a browser tab that was closed; those that a job still needs are the first to go later."""
         closed = {key: upload for key, upload in self._files.items() if upload.page == page}
         self._files = {**closed, **self._files}  # `_make_space` deletes them first
         needed = self._in_use()

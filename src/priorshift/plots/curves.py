@@ -52,7 +52,7 @@ class ObjectiveDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative of the picture: the minimum of TCPU's objective, which is the estimate, and the truth if known."""
+        """Text alternative of the picture: the estimate, where TCPU's objective is lowest, and the truth if known."""
         value, interval = self._texts()
         in_brackets = f" ({interval})" if interval else ""
         text = f"The objective of TCPU is lowest at a target prior of {value}{in_brackets}."

@@ -138,7 +138,7 @@ class DriversDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative of the picture: the most important columns, their shares of the score and their differences."""
+        """Text alternative of the picture: the most important columns, with share of the score and difference."""
         if not self.names:
             return "No column distinguishes the positives from the population."
         columns = [

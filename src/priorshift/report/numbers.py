@@ -125,7 +125,7 @@ class Numbers:
         )
 
     def fixed(self, pointer: str, digits: int = 2, sign: str = "") -> Markup:
-        """Return the number at a pointer with a fixed number of decimals; `sign` "+" shows the sign of positive ones."""
+        """Return the number at a pointer with a number of decimals; `sign` "+" shows the sign of positive ones."""
         return self._element(pointer, lambda value: format_fixed(value, digits, sign))
 
     def short(self, pointer: str, digits: int = 3) -> Markup:
@@ -138,7 +138,7 @@ class Numbers:
         return Markup("{} to {}").format(self.fixed(f"{pointer}/0", digits), self.fixed(f"{pointer}/1", digits))
 
     def confidence(self, pointer: str) -> Markup:
-        """Return the confidence level at a pointer in percent, with six digits, so that 99.99% is not rounded up to 100%."""
+        """Return the confidence level at a pointer in percent; with six digits, 99.99% is not rounded up to 100%."""
         return self._element(pointer, lambda level: f"{100 * level:.6g}%")
 
     def percent(self, pointer: str) -> Markup:
@@ -158,7 +158,7 @@ class Numbers:
         return self._element(pointer, format_p, "no p-value")
 
     def _element(self, pointer: str, format_value: Callable[[Any], str], missing: str = "none") -> Markup:
-        """Return the number at a pointer as an HTML data element, as text by `format_value`; `missing` if there is none."""
+        """Return the number at a pointer as an HTML data element with a formatted text; `missing` if there is none."""
         value = self.value(pointer)
         if value is None or isinstance(value, str):
             return Markup('<span class="none">{}</span>').format(missing)
@@ -166,7 +166,7 @@ class Numbers:
 
 
 def bare(value: float, *, is_p: bool = False) -> Markup:
-    """Return a difference of priors, or with `is_p` a p-value, that is not stored in the result, as an HTML data element."""
+    """Return a difference of priors, or with `is_p` a p-value, that is not part of the result, as a data element."""
     shown = format_p_cell(value, 4) if is_p else format_fixed(value, 3, "+")
     return Markup('<data value="{}">{}</data>').format(repr(value), shown)
 
