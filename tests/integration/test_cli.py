@@ -412,7 +412,7 @@ def test_adapt_never_overwrites_a_source_table(files, tmp_path, capsys):
 
 
 def test_adapt_refuses_a_bad_prior_before_the_work(files, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("priorshift.cli.estimate.read_problem", lambda args: pytest.fail("read"))
+    monkeypatch.setattr("priorshift.cli.inputs.read_problem", lambda args: pytest.fail("read"))
     assert main(["adapt", *files, "--target-prior", "1.5", "--output", str(tmp_path / "o.csv")]) == 2
     assert "target_prior is 1.5, but it must be a number from 0 to 1" in capsys.readouterr().err
 

@@ -41,7 +41,7 @@ def option(request):
 @pytest.fixture
 def no_work(monkeypatch):
     """Nothing may be read before the refusal."""
-    monkeypatch.setattr("priorshift.cli.estimate.read_problem", lambda _: pytest.fail("tables were read"))
+    monkeypatch.setattr("priorshift.cli.inputs.read_problem", lambda _: pytest.fail("tables were read"))
 
 
 def refuse_access(monkeypatch, *paths):

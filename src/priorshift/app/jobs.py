@@ -47,22 +47,22 @@ STEPS = {  # names of the library's steps, and what the page calls them
 
 @dataclass(frozen=True)
 class Order:
-    """A job: files by role, with the user's names of them, settings, and the folder of the results."""
+    """The input of a job: files by role (positive, unlabeled, target), settings, and the folder of the results."""
 
-    paths: dict[str, Path]
-    names: dict[str, str]
+    paths: dict[str, Path]  # where the uploads are stored
+    names: dict[str, str]  # what the user calls them
     settings: Settings
     folder: Path
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Order:
-        """Read an order from JSON values."""
+        """Read an order from JSON values: {"files": {role: {"path", "name"}}, "settings", "folder"}."""
         paths = {role: Path(file["path"]) for role, file in content["files"].items()}
         names = {role: file["name"] for role, file in content["files"].items()}
         return cls(paths, names, Settings.from_json(content.get("settings", {})), Path(content["folder"]))
 
     def translate(self, message: str) -> str:
-        """Translate a message of the library into the terms of the page."""
+        """Rewrite a message of the library in the terms of the page, with the user's names of the files."""
         return translate_message(message, self.paths, self.names)
 
     def with_names(self, diagnosis: Diagnosis) -> Diagnosis:
@@ -72,20 +72,21 @@ class Order:
         return replace(diagnosis, verdict=replace(verdict, reasons=reasons))
 
     def load(self, limits: Limits) -> tuple[Problem, list[WarningRecord]]:
-        """Load the problem of the three files, and the warnings about its tables; refuse files beyond the limits."""
+        """Load the three samples, and record warnings about their tables; refuse files beyond the limits."""
         for role, path in self.paths.items():
             limits.check_file(path, f"{role} ({path})")
-        positive, unlabeled, target = (self.paths[role] for role in ROLES)
-        several, options = self.settings.by is not None, self.settings.input_options()
+        samples: dict[str, Any] = {role: self.paths[role] for role in ROLES}
+        has_several_targets, options = self.settings.by is not None, self.settings.input_options()
         with record_warnings(*TABLE_WARNINGS, show=True) as records:
-            problem = load_problem(
-                positive=positive, unlabeled=unlabeled, target=target, several=several, options=options
-            )
+            problem = load_problem(**samples, several=has_several_targets, options=options)
         return problem, records
 
 
 def look(order: Order, limits: Limits) -> dict[str, Any]:
-    """Return the number of rows of one file, and name, kind and share of missing cells of each column."""
+    """Return the number of rows of one file, and name, kind and share of missing cells of each column.
+
+    "named" says whether the file has a header.
+    """
     [(role, path)] = order.paths.items()
     limits.check_file(path, f"{role} ({path})")
     table = read_table(path, role).as_cells()
@@ -97,7 +98,7 @@ def look(order: Order, limits: Limits) -> dict[str, Any]:
 
 
 def columns(order: Order, limits: Limits) -> dict[str, Any]:
-    """Return how each column of the three files is used, and warnings about columns ("odd")."""
+    """Return how each column of the three files is used ("columns"), and warnings about columns ("odd")."""
     problem, records = order.load(limits)
     messages = [order.translate(message) for _, message in records]
     return {"columns": [use.to_dict() for use in problem_columns(problem)], "odd": list(dict.fromkeys(messages))}
@@ -106,71 +107,79 @@ def columns(order: Order, limits: Limits) -> dict[str, Any]:
 def run(order: Order, limits: Limits) -> dict[str, Any]:
     """Estimate and diagnose; write report, numbers and decisions to the order's folder; return what the page shows."""
     settings, folder = order.settings, order.folder
-    with track_progress("read", 1) as step:
-        step()
-        problem, records = order.load(limits)
+    _begin_step("read")
+    problem, records = order.load(limits)
     estimator = settings.estimator()
     result: Diagnosis | Diagnoses
     if settings.by is None:
         result = diagnose_target(problem, estimator, threshold=settings.threshold, records=records)
-        diagnoses = {"": order.with_names(result)}
-        result, headline = diagnoses[""], str(result.estimate)
+        result, headline = order.with_names(result), str(result.estimate)
+        diagnoses, doubted = {"": result}, "the estimate"  # a single target is called "" in a problem
     else:
         result = diagnose_all_targets(problem, estimator, threshold=settings.threshold, records=records)
         diagnoses = {name: order.with_names(diagnosis) for name, diagnosis in result.items()}
         result, headline = replace(result, results=diagnoses), f"{len(result)} targets were estimated"
+        n_unreliable = sum(diagnosis.verdict.answer == "no" for diagnosis in diagnoses.values())
+        doubted = f"the estimates of {n_unreliable} of the {len(diagnoses)} new populations"
     (folder / RESULT).write_text(json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False), encoding="utf-8")
-    with track_progress("decide", 1) as step:
-        step()
-        undecided = _decide(order, estimator, problem, diagnoses)
-    with track_progress("write", 1) as step:
-        step()
-        command = settings.command(order.names)
-        report.write(result, folder / REPORT, command=command)
-    unreliable, doubt = sum(diagnosis.verdict.answer == "no" for diagnosis in diagnoses.values()), None
-    if unreliable:
-        several = f"the estimates of {unreliable} of the {len(diagnoses)} new populations"
-        which = "the estimate" if settings.by is None else several
-        doubt = f"The report advises against relying on {which}, on which these decisions are based."
+    _begin_step("decide")
+    undecided = _decide(order, estimator, problem, diagnoses)
+    _begin_step("write")
+    command = settings.command(order.names)
+    report.write(result, folder / REPORT, command=command)
+    doubt = f"The report advises against relying on {doubted}, on which these decisions are based."
+    is_doubted = any(diagnosis.verdict.answer == "no" for diagnosis in diagnoses.values())
     return {
-        "headline": headline, "undecided": undecided, "doubted": doubt, "command": command,
+        "headline": headline, "undecided": undecided, "doubted": doubt if is_doubted else None, "command": command,
         "files": [name for name in (REPORT, RESULT, DECISIONS) if (folder / name).exists()],
     }  # fmt: skip
 
 
+def _begin_step(name: str) -> None:
+    """Inform the page that a step, a key of STEPS, begins."""
+    with track_progress(name, 1) as advance:
+        advance()
+
+
 def _kind(cells: Any) -> str:
-    """Return "number", "date" or "text", the kind of a column of cells."""
+    """Return "number", "date" or "text", the kind of a column; texts that are all dates count as "date"."""
     if cells.dtype != object:
         return "date" if cells.dtype.kind == "M" else "number"
     return "date" if as_dates(cells) is not None and not is_missing(cells).all() else "text"
 
 
 def _decide(order: Order, estimator: Any, problem: Problem, diagnoses: Mapping[str, Diagnosis]) -> str | None:
-    """Write the target's file with the posterior and decision of each row; return a reason if that is impossible."""
-    settings, target = order.settings, order.paths["target"]
-    prior = None if settings.prior is None else read_prior(settings.source_prior).value
-    shifted = ShiftedClassifier(logistic(), FrozenEstimator(estimator), source_prior=prior, random_state=settings.seed)
-    parts = []
+    """Write the target's file with the posterior and decision of each row; return None, or why that is impossible.
+
+    `estimator` is fitted to the source of the problem; `diagnoses` has its estimate of each target, by name.
+    """
+    settings, target_path = order.settings, order.paths["target"]
+    source_prior = None if settings.prior is None else read_prior(settings.source_prior).value
+    fitted = FrozenEstimator(estimator)
+    shifted = ShiftedClassifier(logistic(), fitted, source_prior=source_prior, random_state=settings.seed)
+    decided = []  # posteriors and decisions of the rows of each target
     try:
         for sample in problem.targets.values():
             check_names(sample.data, order.names["target"])
         fit_to_problem(shifted, problem)
         for name, sample in problem.targets.items():
-            if np.isfinite(diagnoses[name].estimate.value):
-                parts.append(decide(shifted.adapt_to(diagnoses[name].estimate), sample.data))
-            else:
-                # no estimate: the posterior is unknown
-                parts.append((np.full(len(sample), np.nan), np.zeros(len(sample), dtype=bool)))
+            estimate = diagnoses[name].estimate
+            if np.isfinite(estimate.value):
+                decided.append(decide(shifted.adapt_to(estimate), sample.data))
+            else:  # no estimate: the posterior is unknown
+                decided.append((np.full(len(sample), np.nan), np.zeros(len(sample), dtype=bool)))
     except InputError as error:
         return order.translate(str(error))
-    posterior, decision = (np.concatenate(column) for column in zip(*parts, strict=True))
+    posterior = np.concatenate([posteriors for posteriors, _ in decided])
+    decision = np.concatenate([decisions for _, decisions in decided])
     if not np.isfinite(posterior).any():
         return "The share cannot be estimated from these data, so no decisions can be made."
     if settings.by:  # rows are in the order of the targets; restore that of the file
-        table = read_table(target, "target", MetadataColumns().selection((), [settings.by]))
-        in_file = np.argsort(np.concatenate([*rows_by_value(table, settings.by).values()]))
-        posterior, decision = posterior[in_file], decision[in_file]
-    write_decided_table(order.folder / DECISIONS, target, posterior, decision, safe=True)
+        table = read_table(target_path, "target", MetadataColumns().selection((), [settings.by]))
+        rows_of_targets = np.concatenate(list(rows_by_value(table, settings.by).values()))
+        file_order = np.argsort(rows_of_targets)  # inverse of the permutation
+        posterior, decision = posterior[file_order], decision[file_order]
+    write_decided_table(order.folder / DECISIONS, target_path, posterior, decision, safe=True)
     return None
 
 

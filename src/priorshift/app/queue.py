@@ -45,24 +45,24 @@ class Task:
     id: str
     kind: str  # look, columns or run: a key of `jobs.WORK`
     order: dict[str, Any]  # JSON values that are sent to the worker
-    uses: set[str]  # ids of the uploads that it needs
+    upload_ids: set[str]  # of the files that it needs
     folder: Path  # folder of its results
     page: str = ""  # the browser tab that waits for it
     state: str = "waiting"  # then running, and one of OVER
     answer: dict[str, Any] | None = None
     message: str | None = None
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)  # progress of each step, by name
-    now: str | None = None  # name of the last step, which may be part of another one
-    begun: float | None = None
-    ended: float | None = None
-    unwanted: bool = False  # whether the user cancelled it
+    current_step: str | None = None  # name of the last step that began, which may be part of another one
+    started_at: float | None = None  # by time.monotonic, as in the next line
+    ended_at: float | None = None
+    is_cancelled: bool = False  # by the user; the thread of the queue ends the job
 
 
 class TaskQueue:
     """Jobs in the order of their turn; a thread gives them to the worker, one after the other."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
-        """Start the thread that serves the queue; results are stored below `folder`."""
+        """Start the thread that gives jobs to the worker; results are stored in folders below `folder`."""
         self.folder, self.limits = folder, limits
         self.worker: Worker | None = None
         self._tasks: dict[str, Task] = {}
@@ -72,14 +72,18 @@ class TaskQueue:
         self._thread.start()
 
     def add(self, kind: str, files: Mapping[str, Upload], settings: dict[str, Any], page: str = "") -> Task:
-        """Add a job to the queue; `files` are the uploads by role, `page` is the browser tab that waits for it."""
+        """Add a job of a kind (look, columns or run) to the queue; answer 503 if too many are waiting.
+
+        `files` are the uploads by role, `settings` those of the form, `page` is the browser tab that waits for it.
+        """
         key = secrets.token_hex(8)
-        places = {role: {"path": str(file.path), "name": file.name} for role, file in files.items()}
-        order = {"kind": kind, "files": places, "settings": settings, "folder": str(self.folder / key)}
+        stored_files = {role: {"path": str(file.path), "name": file.name} for role, file in files.items()}
+        order = {"kind": kind, "files": stored_files, "settings": settings, "folder": str(self.folder / key)}
         task = Task(key, kind, order, {file.id for file in files.values()}, self.folder / key, page)
+        max_waiting = self.limits.files if kind == "look" else self.limits.waiting
         with self._changed:
             waiting = [other for other in self._tasks.values() if other.state == "waiting" and other.kind == kind]
-            if len(waiting) >= (self.limits.files if kind == "look" else self.limits.waiting):
+            if len(waiting) >= max_waiting:
                 raise HTTPException(503, "Too many jobs are waiting. Try again when some are done.")
             if kind == "run":
                 task.folder.mkdir(mode=0o700)
@@ -89,15 +93,15 @@ class TaskQueue:
         return task
 
     def cancel(self, key: str) -> None:
-        """Cancel a job that waits or runs; one that is over stays as it is."""
+        """Cancel a job by its key: at once if it waits, soon if it runs; one that is over stays as it is."""
         with self._changed:
             task = self[key]
             if task.state == "waiting":
                 self._end(task, "cancelled")
-            task.unwanted = True
+            task.is_cancelled = True
 
     def cancel_page(self, page: str) -> None:
-        """Cancel the jobs of a page that was closed."""
+        """Cancel the waiting and running jobs of a browser tab, `page`, that was closed."""
         with self._changed:
             for task in self._open_tasks():
                 if task.page == page:
@@ -110,13 +114,13 @@ class TaskQueue:
         return self._tasks[key]
 
     def status(self, key: str) -> dict[str, Any]:
-        """Return the state of a job as JSON values, for the page."""
+        """Return the state of a job as JSON values for the page; "ahead" counts the jobs before it."""
         with self._changed:
             task = self[key]
-            seconds = 0.0 if task.begun is None else (task.ended or time.monotonic()) - task.begun
+            seconds = 0.0 if task.started_at is None else (task.ended_at or time.monotonic()) - task.started_at
             return {
                 "id": task.id, "kind": task.kind, "state": task.state, "message": task.message, "answer": task.answer,
-                "steps": list(task.steps.values()), "now": task.now, "seconds": round(seconds, 1),
+                "steps": list(task.steps.values()), "now": task.current_step, "seconds": round(seconds, 1),
                 "ahead": self._open_tasks().index(task) if task.state == "waiting" else 0,
             }  # fmt: skip
 
@@ -124,10 +128,10 @@ class TaskQueue:
     def in_use(self) -> set[str]:
         """The ids of the uploads that a waiting or running job needs."""
         with self._changed:
-            return {key for task in self._open_tasks() for key in task.uses}
+            return {upload_id for task in self._open_tasks() for upload_id in task.upload_ids}
 
     def close(self) -> None:
-        """End the running job and the worker."""
+        """End the running job, the thread and the worker."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -136,17 +140,18 @@ class TaskQueue:
     def _open_tasks(self) -> list[Task]:
         """Return the jobs that are not over, in their order: the running one, then short ones, then estimates."""
         open_tasks = [task for task in self._tasks.values() if task.state not in OVER]
-        return sorted(open_tasks, key=lambda task: (task.state != "running", task.kind == "run"))
+        return sorted(open_tasks, key=lambda task: (task.state != "running", task.kind == "run"))  # False comes first
 
     def _remove_old(self) -> None:
-        """Delete results beyond the limit, oldest first, and forget the oldest jobs that are over."""
-        over = [task for task in self._tasks.values() if task.state in OVER]
+        """Delete the oldest jobs that are over, with their results, beyond the limits on results and on jobs."""
+        over = [task for task in self._tasks.values() if task.state in OVER]  # oldest first
         runs = [task for task in over if task.kind == "run"]
-        for key in {task.id for task in [*runs[: -self.limits.results], *over[:-_REMEMBERED]]}:
+        old_tasks = runs[: -self.limits.results] + over[:-_REMEMBERED]
+        for key in {task.id for task in old_tasks}:
             shutil.rmtree(self._tasks.pop(key).folder, ignore_errors=True)
 
     def _serve(self) -> None:
-        """Do jobs until the queue is closed; runs in the thread."""
+        """Give one job after the other to the worker until the queue is closed; runs in the queue's thread."""
         while True:
             self._living_worker()  # so that it is ready for the next job
             with self._changed:
@@ -155,7 +160,7 @@ class TaskQueue:
                 if self._closing:
                     break
                 task = self._open_tasks()[0]
-                task.state, task.begun = "running", time.monotonic()
+                task.state, task.started_at = "running", time.monotonic()
             worker = self._living_worker()  # it may have died since
             if worker is not None:
                 self._work(worker, task)
@@ -183,22 +188,24 @@ class TaskQueue:
         return self.worker
 
     def _work(self, worker: Worker, task: Task) -> None:
-        """Send a job to the worker, and process its replies until the job is over."""
+        """Send a job to the worker, and process its replies until the job is done, failed, cancelled or too late."""
         worker.send(task.order)
         deadline = time.monotonic() + self.limits.seconds
         while task.state == "running":
             reply = worker.receive(_HEARTBEAT) or {}
-            if step := reply.get("step"):
+            if "step" in reply:
+                step = reply["step"]
                 with self._changed:
-                    task.now, task.steps[step["name"]] = step["name"], step
+                    task.current_step = step["name"]
+                    task.steps[step["name"]] = step
             if "answer" in reply:
                 task.answer = reply["answer"]
                 self._end(task, "done")
             elif "error" in reply:
-                if "exits" in reply:
+                if "exits" in reply:  # the process is about to end
                     worker.kill()
                 self._end(task, "failed", reply["error"])
-            elif task.unwanted or self._closing:
+            elif task.is_cancelled or self._closing:
                 worker.kill()
                 self._end(task, "cancelled")
             elif time.monotonic() > deadline:
@@ -208,9 +215,9 @@ class TaskQueue:
                 self._end(task, "failed", _LATE.format(duration))
 
     def _end(self, task: Task, state: str, message: str | None = None) -> None:
-        """Set the final state of a job; only a job that is done keeps its results."""
+        """Set the final state of a job, one of OVER; delete its results unless it is done."""
         with self._changed:
-            task.state, task.message, task.ended = state, message, time.monotonic()
+            task.state, task.message, task.ended_at = state, message, time.monotonic()
             if state != "done":
                 shutil.rmtree(task.folder, ignore_errors=True)
 
@@ -232,7 +239,7 @@ class Worker:
             self._pipe.send_bytes(json.dumps(order).encode())
 
     def receive(self, seconds: float) -> dict[str, Any] | None:
-        """Return the next message within `seconds`, or None; if the process is dead, a message with an error."""
+        """Return the process's next message, or None if there is none within `seconds`; an error if it is dead."""
         try:
             if not self._pipe.poll(seconds):
                 return None
@@ -263,10 +270,13 @@ def _run_worker(pipe: Connection, limits: Limits) -> None:
 
 
 def _answer(pipe: Connection, content: dict[str, Any], limits: Limits, jobs: Any) -> bool:
-    """Do a job and send its answer or error; return whether the process can do another one."""
+    """Do the job that `content` describes, and send its answer or error; return whether the process can go on.
+
+    `jobs` is the module :mod:`priorshift.app.jobs`, which is imported in the worker process only.
+    """
 
     def send_step(name: str, done: int, total: int | None) -> None:
-        """Send the progress of a step to the server."""
+        """Send the progress of a step of the library to the server, under the page's name for it."""
         _reply(pipe, step={"name": jobs.STEPS.get(name, name), "done": done, "of": total})
 
     order = jobs.Order.from_json(content)
@@ -288,7 +298,7 @@ def _answer(pipe: Connection, content: dict[str, Any], limits: Limits, jobs: Any
 
 
 def _reply(pipe: Connection, **content: Any) -> None:
-    """Send a JSON object; lone surrogates, which names of files can contain, are sent as they are."""
+    """Send a JSON object to the server; lone surrogates, which names of files can contain, are sent as they are."""
     pipe.send_bytes(json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
@@ -301,7 +311,7 @@ def _die_with_parent() -> None:
 
 
 def _limit_memory(limit: int) -> None:
-    """Limit the data of the process to some bytes beyond what libraries and stacks use now.
+    """Limit the memory of the process to `limit` bytes beyond what libraries and stacks use now.
 
     The limit is on data, not on addresses, of which threads and BLAS reserve many that they never use.
     """
@@ -309,13 +319,14 @@ def _limit_memory(limit: int) -> None:
         import resource
     except ImportError:  # Windows
         return
-    used = 0
-    with suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/self/status").read_text().splitlines()
-        used = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmData:"))
+    used = 0  # bytes of data now; where Linux does not tell, the limit includes them
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmData:"):  # in KiB
+                used = 1024 * int(line.split()[1])
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold users' rows
     with suppress(OSError, ValueError):
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         soft = used + limit if hard == resource.RLIM_INFINITY else min(used + limit, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

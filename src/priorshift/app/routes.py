@@ -73,7 +73,7 @@ class AccessMiddleware:
         self.port = port  # if set, any IP address with this port is accepted: DNS cannot rebind an address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request that is not allowed; pass others on with the secret removed from their path."""
+        """Refuse a request that is not allowed; pass others on with the secret removed from their path (ASGI)."""
         if scope["type"] != "http":
             return  # no other kind of socket is served
 
@@ -85,15 +85,16 @@ class AccessMiddleware:
                     headers.setdefault(name, value)
             await send(message)
 
-        first, _, rest = scope["path"].removeprefix("/").partition("/")
-        if message := self._refusal(scope["method"], Headers(scope=scope), first):
-            await PlainTextResponse(message, 403)(scope, receive, send_with_headers)
+        token, _, rest = scope["path"].removeprefix("/").partition("/")
+        refusal = self._refusal(scope["method"], Headers(scope=scope), token)
+        if refusal is not None:
+            await PlainTextResponse(refusal, 403)(scope, receive, send_with_headers)
             return
         inner: dict[str, Any] = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
         await self.app(inner, receive, send_with_headers)
 
     def _refusal(self, method: str, headers: Headers, token: str) -> str | None:
-        """Return the message for a request that is refused; None if it is allowed."""
+        """Return why a request is refused, for the user; None if it is allowed. `token` is the one in its path."""
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or not self._is_ours(hosts[0].lower()):
             return "This host name is not allowed: open the address that priorshift app has printed."
@@ -101,33 +102,42 @@ class AccessMiddleware:
             return "This address is not complete: open the one that priorshift app has printed."
         # what the browser says about the page that sent the request; older browsers say nothing
         site, mode = headers.get("sec-fetch-site", "same-origin"), headers.get("sec-fetch-mode", "navigate")
-        navigates = method in _READING and mode == "navigate" and not origins
-        foreign = any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins) or len(origins) > 1
-        if foreign or (not navigates and site != "same-origin"):
+        is_navigation = method in _READING and mode == "navigate" and not origins  # the user opened the address
+        is_foreign = any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins) or len(origins) > 1
+        if is_foreign or (not is_navigation and site != "same-origin"):
             return "Requests from other pages are not allowed."
         if method not in _READING and not origins:
             return "Requests without an origin are not allowed."
         return None
 
     def _is_ours(self, host: str) -> bool:
-        """Return whether a Host header names this server."""
+        """Return whether a Host header names this server: one of its names, or if it is exposed any IP address."""
+        if host in self.hosts:
+            return True
+        if self.port is None:
+            return False
         try:
             parts = urlsplit(f"//{host}")
-            is_address = parts.port == self.port and bool(ipaddress.ip_address(parts.hostname or ""))
+            ipaddress.ip_address(parts.hostname or "")  # raises ValueError for a name
+            return parts.port == self.port
         except ValueError:
-            is_address = False
-        return host in self.hosts or (self.port is not None and is_address)
+            return False
 
 
 def example_files() -> dict[str, str]:
-    """Return the demo's data on tumours as CSV texts: 20% malignant in the old population, 50% in the new one."""
+    """Return the demo's data on tumours as CSV texts by role: 20% malignant in the source, 50% in the target."""
     from sklearn.datasets import load_breast_cancer
 
     data = load_breast_cancer()
-    s = simulate.shift_labels(data.data, data.target == 0, *_EXAMPLE_PRIORS, random_state=0)
-    ids = s.positive_ids, s.unlabeled_ids, 1 + max(s.ids) + np.arange(len(s.target))  # target rows have new ids
+    is_malignant = data.target == 0
+    simulated = simulate.shift_labels(data.data, is_malignant, *_EXAMPLE_PRIORS, random_state=0)
+    samples = {
+        "positive": (simulated.positive, simulated.positive_ids),
+        "unlabeled": (simulated.unlabeled, simulated.unlabeled_ids),
+        "target": (simulated.target, 1 + max(simulated.ids) + np.arange(len(simulated.target))),  # new ids
+    }
     texts = {}
-    for role, rows, row_ids in zip(ROLES, (s.positive, s.unlabeled, s.target), ids, strict=True):
+    for role, (rows, row_ids) in samples.items():
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([_EXAMPLE_ID, *map(str, data.feature_names)])
@@ -151,7 +161,8 @@ class Site:
     def application(self) -> Starlette:
         """Return the application with all routes; it must be wrapped in AccessMiddleware."""
         routes = [
-            *(Route(path, self._page) for path in ("/", *(f"/{name}" for name in _PAGE))),
+            Route("/", self._page),
+            *(Route(f"/{name}", self._page) for name in _PAGE),
             Route("/about", self._about),
             Route("/files", self._receive, methods=["PUT"]),
             Route("/files/{key}", self._delete, methods=["DELETE"]),
@@ -167,7 +178,7 @@ class Site:
         return Starlette(routes=routes, exception_handlers=dict.fromkeys(errors, _error_response))
 
     async def _page(self, request: Request) -> Response:
-        """Send a file of the page; the index for "/"."""
+        """Send a static file of the page (HTML, CSS or JavaScript); index.html for "/"."""
         name = request.url.path.rpartition("/")[2] or "index.html"
         return Response(files("priorshift.app").joinpath("page", name).read_bytes(), media_type=_PAGE[name])
 
@@ -178,7 +189,7 @@ class Site:
 
     async def _receive(self, request: Request) -> Response:
         """Store an uploaded file, and add a job that reads its columns."""
-        role, name = (request.query_params.get(key, "") for key in ("role", "name"))
+        role, name = request.query_params.get("role", ""), request.query_params.get("name", "")
         if role not in ROLES:
             raise HTTPException(400, "The role of the file is missing. Reload the page.")
         declared = request.headers.get("content-length", "")
@@ -187,7 +198,7 @@ class Site:
         return JSONResponse(self._inspect(role, upload), 201)
 
     def _inspect(self, role: str, upload: Upload) -> dict[str, Any]:
-        """Add a job that reads the columns of an upload; return both as JSON values."""
+        """Add a job that reads the columns of an upload; return the upload, with the id of the job, as JSON values."""
         try:
             task = self.tasks.add("look", {role: upload}, {}, upload.page)
         except HTTPException:
@@ -205,10 +216,10 @@ class Site:
 
     async def _example(self, request: Request) -> Response:
         """Store the example's three files as uploads, and send them with its settings."""
-        stored = {
-            role: self._inspect(role, self.uploads.add_text(f"example-{role}.csv", text, _page_of(request)))
-            for role, text in example_files().items()
-        }
+        stored = {}
+        for role, text in example_files().items():
+            upload = self.uploads.add_text(f"example-{role}.csv", text, _page_of(request))
+            stored[role] = self._inspect(role, upload)
         settings = {"prior": {"value": _EXAMPLE_PRIORS[0]}, "shared": _EXAMPLE_ID}
         return JSONResponse({"files": stored, "settings": settings}, 201)
 
@@ -221,7 +232,7 @@ class Site:
         return Response(example_files()[role], media_type="text/csv", headers=headers)
 
     async def _add_task(self, request: Request) -> Response:
-        """Add a job of kind "columns" or "run" for three uploads."""
+        """Add a job of kind "columns" or "run" for three uploads, and send its state."""
         order = await _read_json(request)
         kind, keys, settings = order.get("kind"), order.get("files"), order.get("settings", {})
         if kind not in ("columns", "run") or not isinstance(keys, dict) or set(keys) != set(ROLES):
@@ -241,14 +252,14 @@ class Site:
         return await self._status(request)
 
     async def _close_page(self, request: Request) -> Response:
-        """Cancel the jobs and delete the files of a page that was closed."""
+        """Cancel the jobs and delete the files of a browser tab that was closed."""
         page = request.path_params["page"]
         self.tasks.cancel_page(page)
         self.uploads.delete_page(page)
         return Response(status_code=204)
 
     async def _result(self, request: Request) -> Response:
-        """Send a file of a result as a download; the name "report" shows the report in the page."""
+        """Send a file of a job's result as a download; the name "report" shows the report in the page."""
         task, name = self.tasks[request.path_params["key"]], request.path_params["name"]
         path = task.folder / (REPORT if name == "report" else name)
         if path.name not in (REPORT, RESULT, DECISIONS) or task.state not in OVER or not path.exists():
@@ -257,12 +268,12 @@ class Site:
 
 
 def _page_of(request: Request) -> str:
-    """Return the id that the browser tab chose for itself and sends with each request."""
+    """Return the id of the browser tab, which it chose for itself and sends with each request; "" if missing."""
     return request.headers.get("x-page", "")[:64]
 
 
 async def _read_json(request: Request) -> dict[str, Any]:
-    """Read the body of a request as a JSON object of limited size."""
+    """Read the body of a request, a JSON object; answer 413 if it is too long and 400 if it is something else."""
     body = b""
     async for piece in request.stream():
         body += piece

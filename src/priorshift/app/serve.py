@@ -57,7 +57,7 @@ def _remove_leftovers() -> None:
 
 
 def _is_left_over(folder: Path, modified: float) -> bool:
-    """Return whether nobody holds the lock of a folder; `modified` is when it was last modified, in seconds."""
+    """Return whether no process holds the lock of a folder, which was last modified at a Unix time, in seconds."""
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR)
     except FileNotFoundError:
@@ -86,7 +86,10 @@ def _take_lock(lock: int) -> None:
 def serve(
     limits: Limits, announce: Callable[[str], None], *, host: str, port: int, exposed: bool, browser: bool
 ) -> None:
-    """Serve the page until Ctrl-C or a signal; `announce` is called with the address, `exposed` allows other hosts."""
+    """Serve the page until Ctrl-C or a signal; `announce` is called with its address.
+
+    `port` 0 chooses a free port; `exposed` allows a `host` that other machines can reach; `browser` opens the page.
+    """
     is_local = host in LOCAL
     if not is_local and not exposed:
         raise InputError(
@@ -119,7 +122,7 @@ def serve(
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on a host and port."""
+    """Return a socket that listens on a host and port (0: any free one); raise InputError if that is impossible."""
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
@@ -132,12 +135,16 @@ def _address_host(host: str) -> str:
     """Return the host part of the page's address: one that a browser can open, with IPv6 in brackets."""
     if host in ("0.0.0.0", "::"):
         return socket.gethostname()
-    return LOCAL[0] if host in LOCAL else f"[{host}]" if ":" in host else host
+    if host in LOCAL:
+        return LOCAL[0]
+    return f"[{host}]" if ":" in host else host
 
 
 def _has_display() -> bool:
     """Return whether a browser would open in a window; a text browser would take over the terminal."""
-    return sys.platform in ("win32", "darwin") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 @contextmanager

@@ -14,13 +14,12 @@ from typing import Any
 from priorshift.errors import InputError
 from priorshift.formatting import shell_option
 from priorshift.inference.prior_knowledge import survey_prior
-from priorshift.io.parameters import RULES
 from priorshift.loading import InputOptions
 from priorshift.methods.witness_shift import WitnessShift
 
 ROLES = ("positive", "unlabeled", "target")
 _POPULATIONS = dict(zip(ROLES, ("known positives", "old population", "new population"), strict=True))
-_BY = "; a column that only the new population has can be chosen under “Several new populations, distinguished by”"
+_BY_HINT = "; a column that only the new population has can be chosen under “Several new populations, distinguished by”"
 PHRASES = {  # phrases of the library for Python, and what the page has in their place
     ", or pass what pandas.read_excel returns": "",
     " (index=False)": "",
@@ -42,33 +41,38 @@ _USES = {
 _TWO_USES = re.compile(rf"is both ({'|'.join(_USES)}) and ({'|'.join(_USES)});")
 _PYTHON = r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")"""  # a name as repr writes it
 _SHELL = r"""(?:'[^']*'|"'"|[\w@%+=:,./-])+"""  # and as shlex.quote does
-_OPTIONS = re.compile(rf" \(drop=\[{_PYTHON}\], --drop[ =]{_SHELL}\)")
-_PASS = re.compile(r"(?<=; )pass (?=an? |the |ids)|(?<=, or )pass (?=an? |the )")
-_DROP = re.compile(r"\bdrop (?=the |those )")
+_DROP_OPTIONS = re.compile(rf" \(drop=\[{_PYTHON}\], --drop[ =]{_SHELL}\)")
+_VERB_PASS = re.compile(r"(?<=; )pass (?=an? |the |ids)|(?<=, or )pass (?=an? |the )")
+_VERB_DROP = re.compile(r"\bdrop (?=the |those )")
 
 
 def with_file_names(message: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
-    """Replace stored paths in a message by the user's file names, with the population that each file holds."""
+    """Replace stored paths in a message by the user's file names, with the population that each file holds.
+
+    `paths` and `names` are by role; a single file is called "this file".
+    """
     for role, path in paths.items():
         display_name = "this file" if len(paths) == 1 else f"{names[role]} ({_POPULATIONS[role]})"
-        for name in (role, "targets"):
-            message = message.replace(f"{name} ({path})", display_name)
+        for argument in (role, "targets"):  # the library writes "target (path)"
+            message = message.replace(f"{argument} ({path})", display_name)
         message = message.replace(str(path), names[role])
     return message
 
 
 def translate_message(message: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
-    """Rewrite a message of the library in the terms of the page; a single file is called "this file"."""
+    """Rewrite a message of the library in the terms of the page; stored `paths` and the user's `names` are by role."""
     # the target has a column more than the source: it may be what distinguishes several targets
     only_in_target = message.startswith(f"target ({paths.get('target')}) ") and " also has " in message
-    message = _OPTIONS.sub("", with_file_names(message, paths, names))
+    message = _DROP_OPTIONS.sub("", with_file_names(message, paths, names))
     for phrase, translation in PHRASES.items():
         message = message.replace(phrase, translation)
     message = _TWO_USES.sub(lambda match: f"is both {_USES[match[1]]} and {_USES[match[2]]};", message)
-    message = _DROP.sub("leave out ", _PASS.sub("choose ", message)).replace(" drop it", " leave it out")
+    message = _VERB_PASS.sub("choose ", message)
+    message = _VERB_DROP.sub("leave out ", message).replace(" drop it", " leave it out")
     if only_in_target:
-        message = f"{message.removesuffix('.')}{_BY}."
-    return message if message.startswith(tuple(names.values())) else message[:1].upper() + message[1:]
+        message = f"{message.removesuffix('.')}{_BY_HINT}."
+    starts_with_file = message.startswith(tuple(names.values()))
+    return message if starts_with_file else message[:1].upper() + message[1:]
 
 
 _SHARES = {"confidence": ("confidence of the interval", 95), "threshold": ("share that matters", 10)}  # with an example
@@ -117,14 +121,15 @@ class Settings:
         if not isinstance(drop, list) or not all(isinstance(name, str) for name in drop):
             raise InputError("the columns to leave out are not a list of names; reload the page.")
         scenario = values.get("scenario", cls.scenario)
-        if not RULES["scenario"][0](scenario):
+        if scenario not in ("case-control", "censoring"):
             raise InputError("choose where the unlabelled rows come from.")
         if scenario == "censoring" and "shared" in values:
             raise InputError("if one table was divided, no row is in both files; remove the id column.")
         seed = values.get("seed", cls.seed)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
             raise InputError("the seed must be a whole number from 0 to 4,294,967,295.")
-        settings = cls(**values | {"prior": _read_prior(values.get("prior")), "drop": tuple(drop)})
+        values |= {"prior": _read_prior(values.get("prior")), "drop": tuple(drop)}
+        settings = cls(**values)
         settings.input_options()  # refuses a column with two uses
         return settings
 
@@ -137,35 +142,41 @@ class Settings:
 
     @property
     def source_prior(self) -> Any:
-        """The source prior as estimators take it."""
+        """The source prior as estimators take it: None, a number, a range or the distribution by a survey's counts."""
         return survey_prior(**self.prior) if isinstance(self.prior, Mapping) else self.prior
 
     def estimator(self) -> WitnessShift:
-        """Return a new estimator of the target prior."""
-        settings: dict[str, Any] = {"scenario": self.scenario, "confidence": self.confidence}
-        return WitnessShift(self.source_prior, **settings, random_state=self.seed)
+        """Return a new, unfitted estimator of the target prior with these settings."""
+        settings: dict[str, Any] = {"scenario": self.scenario, "confidence": self.confidence, "random_state": self.seed}
+        return WitnessShift(self.source_prior, **settings)
 
     def command(self, names: Mapping[str, str]) -> str:
         """Return the shell command that writes the same report; `names` are the files' names by role."""
         options = [(f"--{role}", names[role]) for role in ROLES]
         if isinstance(self.prior, Mapping):
             options.append(("--source-prior-counts", f"{self.prior['positives']}/{self.prior['rows']}"))
+        elif isinstance(self.prior, tuple):
+            low, high = self.prior
+            options.append(("--source-prior", f"{low!r}-{high!r}"))
         elif self.prior is not None:
-            ends = self.prior if isinstance(self.prior, tuple) else (self.prior,)
-            options.append(("--source-prior", "-".join(map(repr, ends))))
+            options.append(("--source-prior", repr(self.prior)))
         if self.shared not in (None, "identical"):
             options.append(("--id-column", str(self.shared)))
         for name, option in _SHELL_OPTIONS.items():
-            if getattr(self, name) != getattr(Settings, name):
+            if getattr(self, name) != getattr(Settings, name):  # not the default
                 options.append((option, str(getattr(self, name))))
         options += [("--drop", column) for column in self.drop]
-        identical = ["--identical-rows"] if self.shared == "identical" else []
         words = [shell_option(option, value) for option, value in options]
-        return " ".join(["priorshift report", *words, *identical, "-o report.html"])
+        if self.shared == "identical":
+            words.append("--identical-rows")
+        return " ".join(["priorshift report", *words, "-o report.html"])
 
 
 def _read_prior(content: Any) -> Any:
-    """Read the source prior: None, {"value"}, {"low", "high"} (a range), or {"positives", "rows"} (counts)."""
+    """Check the source prior that the page sent: None, {"value"}, {"low", "high"}, or {"positives", "rows"}.
+
+    Return None, a number, a range (low, high), or a mapping of the counts of a survey.
+    """
     match content:
         case None:
             return None

@@ -58,27 +58,31 @@ class Limits:
     silence: float = 30.0  # seconds without data after which an upload is aborted
 
     def check_file(self, path: Path, name: str) -> None:
-        """Refuse a file beyond the limits: a Parquet file by its metadata and text cells, CSV text chunk by chunk."""
-        size = lines = 0
+        """Refuse a file beyond the limits, before it is read into memory; `name` is its name in the message.
+
+        A Parquet file is checked by its metadata and the sizes of its text cells, CSV text chunk by chunk.
+        """
+        n_bytes = n_lines = 0
         with explain_errors(name):
-            text = text_or_parquet(path, name)
+            text = text_or_parquet(path, name)  # None for Parquet
             if text is None:
-                columns, groups = row_groups(path, name)
-                self._check(name, sum(groups), "rows", self.rows)
-                self._check(name, sum(groups) * len(columns), "cells", self.cells)
-                for part in text_sizes(path, name, _ROWS):
-                    size += part
-                    self._check(name, size, "bytes when decompressed", self.bytes)
+                columns, rows_of_groups = row_groups(path, name)
+                n_rows = sum(rows_of_groups)
+                self._check(name, n_rows, "rows", self.rows)
+                self._check(name, n_rows * len(columns), "cells", self.cells)
+                for part_bytes in text_sizes(path, name, _ROWS):
+                    n_bytes += part_bytes
+                    self._check(name, n_bytes, "bytes when decompressed", self.bytes)
                 return
             with open_text(text) as file:
                 while chunk := file.buffer.read(_CHUNK):
-                    size += len(chunk)
-                    lines += max(chunk.count(b"\n"), chunk.count(b"\r"))
-                    self._check(name, size, "bytes when decompressed", self.bytes)
-                    self._check(name, lines - 1, "rows", self.rows)  # less the header
+                    n_bytes += len(chunk)
+                    n_lines += max(chunk.count(b"\n"), chunk.count(b"\r"))
+                    self._check(name, n_bytes, "bytes when decompressed", self.bytes)
+                    self._check(name, n_lines - 1, "rows", self.rows)  # less the header
 
     def _check(self, name: str, value: int, unit: str, limit: int) -> None:
-        """Refuse a value above its limit."""
+        """Raise InputError if a file has more rows, cells or bytes (`value`, `unit`) than its limit."""
         if value > limit:
             raise InputError(f"{name} has more than {limit:,} {unit}, the limit of this app; {_TOO_LARGE}.")
 
@@ -119,7 +123,10 @@ class Uploads:
         return upload
 
     async def receive(self, name: str, pieces: AsyncIterator[bytes], declared_size: int, page: str = "") -> Upload:
-        """Store a file that arrives in `pieces`; if anything fails, nothing is stored."""
+        """Store a file that arrives in pieces, from the browser tab `page`; if anything fails, nothing is stored.
+
+        `declared_size` is its size in bytes according to the request, 0 if unknown.
+        """
         upload = self._add(name, declared_size, page)
         name = upload.name
         try:
@@ -146,24 +153,28 @@ class Uploads:
         return upload
 
     def delete(self, key: str) -> None:
-        """Delete a file, if it exists."""
+        """Delete an uploaded file by its id, if it exists."""
         upload = self._files.pop(key, None)
         if upload is not None:
             upload.path.unlink(missing_ok=True)
 
     def delete_page(self, page: str) -> None:
-        """Delete the files of a page that was closed; files that a job still needs are the first to go later."""
-        closed, needed = {key: upload for key, upload in self._files.items() if upload.page == page}, self._in_use()
-        self._files = {**closed, **self._files}  # first in line in `_make_space`
+        """Delete the files of a browser tab that was closed; those that a job still needs are the first to go later."""
+        closed = {key: upload for key, upload in self._files.items() if upload.page == page}
+        self._files = {**closed, **self._files}  # `_make_space` deletes them first
+        needed = self._in_use()
         for key, upload in closed.items():
             if upload.complete and key not in needed:
                 self.delete(key)
 
     def _add(self, name: str, size: int, page: str) -> Upload:
-        """Register an empty upload, and make space for `size` bytes."""
-        key, shown = secrets.token_hex(8), display_name(name)
-        ending = _ENDING.search(shown.lower())
-        upload = Upload(key, shown, self.folder / f"{key}{ending[0] if ending else ''}", page)
+        """Register an empty upload under a random file name with the ending of its own, and make space for it.
+
+        `size` is its expected size in bytes.
+        """
+        key, shown_name = secrets.token_hex(8), display_name(name)
+        match = _ENDING.search(shown_name.lower())
+        upload = Upload(key, shown_name, self.folder / f"{key}{match[0] if match else ''}", page)
         self._make_space(upload, size)
         self._files[key] = upload
         return upload
@@ -183,18 +194,19 @@ class Uploads:
         """Refuse a file of more bytes than allowed; delete the oldest files that no job needs until `size` fits."""
         limits = self.limits
         if size > limits.bytes:
-            message = f"{upload.name} is larger than {limits.bytes:,} bytes, the limit of this app; {_TOO_LARGE}."
-            raise HTTPException(413, message)
-        others = [other for other in self._files.values() if other is not upload]
+            excess = f"is larger than {limits.bytes:,} bytes, the limit of this app"
+            raise HTTPException(413, f"{upload.name} {excess}; {_TOO_LARGE}.")
+        others = [other for other in self._files.values() if other is not upload]  # oldest first
         while len(others) >= limits.files or sum(other.bytes for other in others) + size > limits.all_bytes:
             needed = self._in_use()
-            idle = next((other for other in others if other.complete and other.id not in needed), None)
-            if idle is None:
+            idle = [other for other in others if other.complete and other.id not in needed]
+            if not idle:
                 raise HTTPException(413, f"There is no space for {upload.name}. Wait until the running jobs are done.")
-            others.remove(idle)
-            self.delete(idle.id)
+            others.remove(idle[0])  # the oldest
+            self.delete(idle[0].id)
 
 
 def _new_file(path: Path) -> BufferedWriter:
-    """Create a file that only its owner can read."""
-    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600), "wb")
+    """Create a file that only its owner can read, and open it for writing."""
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)  # O_BINARY exists on Windows only
+    return os.fdopen(os.open(path, flags, 0o600), "wb")

@@ -210,27 +210,33 @@ def parser() -> Parser:
     for name, command in COMMANDS.items():
         usage = "\n       ".join(f"priorshift {name} {arguments}" for arguments in command.usage) or None
         description = command.description or f"{command.help[0].upper()}{command.help[1:]}."
-        texts = {key: getattr(command, key) for key in ("help", "notes", "examples")}
-        subparser = subparsers.add_parser(name, usage=usage, description=description, **texts)
-        for title, names in command.options.items():
-            subparser.add_options(title, names, command.changes)
-        # values for commands that lack these options
-        missing = {"by": None, "stratify": None, "stream": None, "method": "auto"}
-        subparser.set_defaults(run=command.run, parser=program, **missing | dict(command.defaults))
+        subparser = subparsers.add_parser(
+            name, usage=usage, description=description, help=command.help, notes=command.notes,
+            examples=command.examples,
+        )  # fmt: skip
+        for title, option_names in command.options.items():
+            subparser.add_options(title, option_names, command.changes)
+        # values of options that some commands lack, so that all commands can be read alike
+        defaults = {"by": None, "stratify": None, "stream": None, "method": "auto", **command.defaults}
+        subparser.set_defaults(run=command.run, parser=program, **defaults)
     return program
 
 
 def parse(words: list[str]) -> argparse.Namespace:
-    """Parse the words of a command line; wrong use ends the program with one sentence."""
+    """Parse the words of a command line, without the program's name; wrong use ends the program with one sentence.
+
+    The result has the options of the command, `run` ("module:function" of the command), `parser` (of the program) and
+    `typed` (all words of the command line).
+    """
     program = parser()
     if not words:
         program.error("name a command, such as demo or estimate")
     if words[0] == "experiment":  # has a parser of its own, with its own --help
         words = ["experiment", "--", *words[1:]]
-    # options of the program come before the command, its own after it
-    options = list(takewhile(lambda word: word.startswith("-"), words))
-    program.refuse_unknown(options)
-    command, *rest = words[len(options) :] or [""]
-    if command in COMMANDS:
-        program.commands[command].refuse_unknown(rest)
+    # options of the program come before the name of the command, those of the command after it
+    program_options = list(takewhile(lambda word: word.startswith("-"), words))
+    program.refuse_unknown(program_options)
+    after_options = words[len(program_options) :]
+    if after_options and after_options[0] in COMMANDS:
+        program.commands[after_options[0]].refuse_unknown(after_options[1:])
     return program.parse_args(words, argparse.Namespace(typed=["priorshift", *words]))

@@ -9,15 +9,7 @@ from typing import Any
 
 from priorshift.adapt import shifted_threshold
 from priorshift.api import estimate_strata, estimate_target, estimate_targets
-from priorshift.cli import output
-from priorshift.cli.inputs import (
-    check_torch,
-    estimator_settings,
-    has_several,
-    input_files,
-    make_estimator,
-    read_problem,
-)
+from priorshift.cli import inputs, output
 from priorshift.decision_files import check_names, decide, fit_to_problem, logistic, write_decided_table
 from priorshift.diagnosis.diagnose import diagnose_all_targets, diagnose_target
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
@@ -38,12 +30,12 @@ from priorshift.warning_records import record_warnings
 def run(args: argparse.Namespace) -> None:
     """Run `priorshift estimate`: estimate the target prior of one or several targets, or of strata, and print it."""
     _check_outputs(args)
-    estimator, problem = make_estimator(args), read_problem(args)
+    estimator, problem = inputs.make_estimator(args), inputs.read_problem(args)
     if args.plot and problem.kind != "rows":
         raise InputError("--plot needs rows in memory; remove it, or pass tables that fit into memory.")
     if args.stratify is not None:
         _show(args, estimate_strata(problem, estimator))
-    elif has_several(args):
+    elif inputs.has_several(args):
         _show(args, estimate_targets(problem, estimator))
     else:
         _show(args, estimate_target(problem, estimator, is_auto=args.method == "auto"))
@@ -52,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
 def run_diagnose(args: argparse.Namespace) -> None:
     """Run `priorshift diagnose`: print whether the estimate can be trusted."""
     _check_outputs(args)
-    if has_several(args) and args.plot is not None:
+    if inputs.has_several(args) and args.plot is not None:
         raise InputError("--plot is for one target; pass one file as --target, or remove --plot.")
     _show(args, _diagnose(args))
 
@@ -62,7 +54,7 @@ def run_report(args: argparse.Namespace) -> None:
 
     Without rows in memory, as for sketches, the report contains the estimate only.
     """
-    output.check_report("--output", args.page, input_files(args))
+    output.check_report("--output", args.page, inputs.input_files(args))
     result = _diagnose(args, needs_rows=False)
     write(result, args.page, title=args.title, command=shlex.join(args.typed))
     if args.json:
@@ -76,18 +68,21 @@ def run_report(args: argparse.Namespace) -> None:
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
-    """Raise InputError, before any work, if the figure or the table cannot be written."""
+    """Raise InputError, before any work, if the figure (--plot) or the table (--output) cannot be written."""
     output.check_figure(args.plot)
     if args.output is None:
         return
-    if not has_several(args):
+    if not inputs.has_several(args):
         raise InputError("--output is for several targets; pass more files as --target, or --by, or remove it.")
-    output.check_writable("--output", args.output, input_files(args), (".csv",))
+    output.check_writable("--output", args.output, inputs.input_files(args), (".csv",))
 
 
 def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> None:
     """Print the result, and write the table (--output) and the figure (--plot) if requested."""
-    output.print_json(result.to_dict()) if args.json else output.print_result(result)
+    if args.json:
+        output.print_json(result.to_dict())
+    else:
+        output.print_result(result)
     if args.output is not None and isinstance(result, (PriorEstimates, Diagnoses)):
         with atomic_write(args.output) as draft:
             draft.write_text(result.to_csv(), encoding="utf-8", newline="")
@@ -97,19 +92,19 @@ def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Dia
         displays = list(displays_of(result).values())
         if not displays:
             raise InputError("there is no estimate to draw; remove --plot.")
-        output.write_figure(args.plot, displays[-1].plot().ax_)
-    elif not isinstance(result, Diagnoses):
+        output.write_figure(args.plot, displays[-1].plot().ax_)  # of the two by WitnessShift, the mixture
+    elif not isinstance(result, Diagnoses):  # --plot with several diagnoses was refused before
         output.write_figure(args.plot, result.plot())
 
 
 def _diagnose(args: argparse.Namespace, *, needs_rows: bool = True) -> Diagnosis | Diagnoses | PriorEstimate:
-    """Load the problem and diagnose its estimate; if it has no rows in memory, and need not have, estimate only."""
-    estimator = make_estimator(args)
+    """Load the tables and diagnose their estimate; `needs_rows=False` only estimates if rows are not in memory."""
+    estimator = inputs.make_estimator(args)
     with record_warnings(*TABLE_WARNINGS, show=True) as records:
-        problem = read_problem(args)
+        problem = inputs.read_problem(args)
     if problem.kind != "rows" and not needs_rows:
         return estimate_target(problem, estimator, is_auto=args.method == "auto")
-    diagnose: Any = diagnose_all_targets if has_several(args) else diagnose_target
+    diagnose: Any = diagnose_all_targets if inputs.has_several(args) else diagnose_target
     result: Diagnosis | Diagnoses = diagnose(problem, estimator, threshold=args.threshold, records=records)
     return result
 
@@ -117,14 +112,14 @@ def _diagnose(args: argparse.Namespace, *, needs_rows: bool = True) -> Diagnosis
 def run_adapt(args: argparse.Namespace) -> None:
     """Run `priorshift adapt`: write the target's table with the posterior and the decision of each row."""
     _check_copy(args)
-    settings = estimator_settings(args)
+    settings = inputs.estimator_settings(args)
     source_prior = read_prior(settings["source_prior"]).value if "source_prior" in settings else None
     if args.target_prior is not None:
         shifted_threshold(0.5, args.target_prior)  # raises InputError for an impossible prior, before any work
     classifier = _classifier(args, source_prior, settings.get("standardize", True))
-    estimator = make_estimator(args, optional=("source_prior",))  # the classifier uses it in any case
+    estimator = inputs.make_estimator(args, optional=("source_prior",))  # the classifier uses it in any case
     shifted = ShiftedClassifier(classifier, estimator, source_prior=source_prior, random_state=args.random_state)
-    problem = read_problem(args)
+    problem = inputs.read_problem(args)
     target, metadata = problem.target.data, problem.target.metadata
     check_names(target, str(args.target[0]))
     fit_to_problem(shifted, problem)
@@ -133,10 +128,10 @@ def run_adapt(args: argparse.Namespace) -> None:
     else:
         shifted.adapt_to(args.target_prior)
     posterior, decision = decide(shifted, target)
-    formulas = write_decided_table(args.output, args.target[0], posterior, decision, safe=args.safe_csv)
-    if formulas:
+    n_formulas = write_decided_table(args.output, args.target[0], posterior, decision, safe=args.safe_csv)
+    if n_formulas:
         advice = "add --safe-csv if the copy is for a spreadsheet"
-        output.print_note(f"{formulas} cells of {args.output} look like formulas, as in the target; {advice}.")
+        output.print_note(f"{n_formulas} cells of {args.output} look like formulas, as in the target; {advice}.")
     if args.json:
         output.print_json({
             "target_prior": shifted.target_prior_, "source_prior": shifted.source_prior_,
@@ -157,17 +152,18 @@ def _check_copy(args: argparse.Namespace) -> None:
     target = args.target[0]
     # endings of the target's format; a pipe is text, and a file without a known ending may be of any format
     endings = TEXT if target == "-" or is_pipe(target) else kind(target) or (*TEXT, *PARQUET)
-    if (written := kind(args.output)) is None or not {*written} <= {*endings}:
+    output_endings = kind(args.output)
+    if output_endings is None or not set(output_endings) <= set(endings):
         raise InputError(f"--output {args.output} must end in {' or '.join(endings)}, as the target does; rename it.")
-    output.check_writable("--output", args.output, input_files(args))
-    if args.safe_csv and written == PARQUET:
+    output.check_writable("--output", args.output, inputs.input_files(args))
+    if args.safe_csv and output_endings == PARQUET:
         raise InputError("--safe-csv does not apply to Parquet files, which contain no formulas; remove it.")
 
 
 def _classifier(args: argparse.Namespace, source_prior: float | None, standardize: bool) -> Any:
-    """Return nnPU if it was chosen, or by default if torch is installed; otherwise a logistic regression."""
+    """Return the unfitted classifier of --classifier: nnPU by default if torch is installed, or logistic regression."""
     if args.classifier == "nnpu":
-        check_torch("--classifier nnpu", "use --classifier logistic")
+        inputs.check_torch("--classifier nnpu", "use --classifier logistic")
     if args.classifier != "logistic":
         if find_spec("torch"):
             return NNPUClassifier(source_prior, scenario=args.scenario or "case-control", standardize=standardize)
@@ -176,5 +172,5 @@ def _classifier(args: argparse.Namespace, source_prior: float | None, standardiz
 
 
 def _format_share(value: float) -> str:
-    """Format a share with the decimals that its distance from 0 or 1 requires."""
+    """Format a share in [0, 1] with the decimals that its distance from 0 or 1 requires."""
     return f"{value:.{decimals(min(value, 1 - value))}f}"

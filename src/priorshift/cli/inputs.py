@@ -19,41 +19,46 @@ from priorshift.problem import Problem
 
 
 def estimator_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the estimator's settings among the options, without those that were not given."""
-    settings = {name: value for name in SETTINGS if (value := getattr(args, name, None)) is not None}
-    if isinstance(counts := settings.get("source_prior"), dict):  # of a survey
-        settings["source_prior"] = survey_prior(**counts)
+    """Return the options that are parameters of estimators, by name, without those that were not given."""
+    options = {name: getattr(args, name, None) for name in SETTINGS}
+    settings = {name: value for name, value in options.items() if value is not None}
+    source_prior = settings.get("source_prior")
+    if isinstance(source_prior, dict):  # {"positives": count, "rows": count} of --source-prior-counts
+        settings["source_prior"] = survey_prior(**source_prior)
     return settings
 
 
 def make_estimator(args: argparse.Namespace, optional: tuple[str, ...] = ()) -> Any:
-    """Return the estimator of the chosen method.
+    """Return the unfitted estimator of --method, with the settings that were given as options.
 
-    Options that it does not have raise InputError, except that `optional` ones are ignored.
+    A setting that the estimator does not have raises InputError; those named in `optional` are ignored instead.
     """
     settings = estimator_settings(args)
     method = methods.choose(args.method)
-    for name in [name for name in settings if name not in method.options]:
-        if name not in optional:
-            option = f"--{name.replace('_', '-')}"
-            if args.method != "auto":
-                raise InputError(f"{option} does not apply to --method {args.method}; remove it.")
+    for name in list(settings):
+        option = f"--{name.replace('_', '-')}"
+        if name in method.options:
+            continue
+        if name in optional:
+            del settings[name]
+        elif args.method != "auto":
+            raise InputError(f"{option} does not apply to --method {args.method}; remove it.")
+        else:
             suitable = " or ".join(other.name for other in methods.METHODS if name in other.options)
             raise InputError(f"{option} belongs to --method {suitable}; add that, or remove {option}.")
-        del settings[name]
     if method.estimator is DRPU:
         check_torch(f"--method {method.name}", "use another method")
     return method.estimator(**settings)
 
 
 def check_torch(option: str, otherwise: str) -> None:
-    """Raise MissingExtraError, before any work, if torch is not installed; `otherwise` says what else to do."""
+    """Raise MissingExtraError if torch, which the option needs, is not installed; `otherwise` is the other remedy."""
     if not find_spec("torch"):
         raise MissingExtraError(f'{option} needs torch; run pip install "priorshift[torch]", or {otherwise}.')
 
 
 def read_problem(args: argparse.Namespace) -> Problem:
-    """Load the problem that the options describe, and print on stderr how columns were encoded."""
+    """Load the samples that the options name, and print on stderr how their columns were encoded."""
     _check_options(args)
     _read_pipes(args)
     options = InputOptions.from_arguments(
@@ -86,26 +91,28 @@ def has_several(args: argparse.Namespace) -> bool:
 
 
 def _read_pipes(args: argparse.Namespace) -> None:
-    """Replace every pipe among the input files by its content, which can be read again when the target is copied."""
-    names = ("positive", "unlabeled", "source")
-    paths = [*((f"--{name}", getattr(args, name)) for name in names), *(("--target", file) for file in args.target)]
+    """Replace each input file that is a pipe or standard input (-) by its content.
+
+    The content can be read again when the target is copied, a pipe cannot.
+    """
+    paths = [("--positive", args.positive), ("--unlabeled", args.unlabeled), ("--source", args.source)]
+    paths += [("--target", path) for path in args.target]
     from_stdin = [option for option, path in paths if path == "-"]
     if len(from_stdin) > 1:
         raise InputError(
             f"{' and '.join(from_stdin)} are both standard input (-), which can be read once; pass a file."
         )
-    args.positive, args.unlabeled, args.source, *args.target = (_read_pipe(path, option) for option, path in paths)
-
-
-def _read_pipe(path: str | None, option: str) -> str | Piped | None:
-    """Return the content of a pipe or of standard input (-), or the path itself if it is a file or None."""
-    if path == "-":
-        return standard_input(option)
-    return read_pipe(path, f"{option} ({path})") if path is not None and is_pipe(path) else path
+    tables: list[str | Piped | None] = []
+    for option, path in paths:
+        if path == "-":
+            tables.append(standard_input(option))
+        else:
+            tables.append(read_pipe(path, f"{option} ({path})") if is_pipe(path) else path)
+    args.positive, args.unlabeled, args.source, *args.target = tables
 
 
 def standard_input(option: str) -> Piped:
-    """Return the content of standard input, which the option names as its file."""
+    """Read standard input to its end; `option`, whose file it is, is named in the message if it is closed."""
     if sys.stdin is None or sys.stdin.closed:
         raise InputError(f"{option} is standard input (-), which is closed; pass a file.")
     return Piped("standard input", sys.stdin.buffer.read())
@@ -113,7 +120,7 @@ def standard_input(option: str) -> Piped:
 
 def _check_options(args: argparse.Namespace) -> None:
     """Raise InputError for options that contradict each other or lack another one, and for a column with two uses."""
-    files, split = len(args.target), "--by" if args.by else "--stratify"
+    split_option = "--by" if args.by else "--stratify"
     problems = {  # message: whether it applies
         "under --scenario censoring the shared rows are known; remove --id-column and --identical-rows.":
             args.scenario == "censoring" and (args.id_column or args.identical_rows),
@@ -127,19 +134,23 @@ def _check_options(args: argparse.Namespace) -> None:
         "pass --positive and --unlabeled, or --source with --label-column.":
             not args.source and not (args.positive and args.unlabeled),
         "--audit-column and --stratify cannot be combined; remove one.": args.audit_column and args.stratify,
-        f"{split} is for one --target, but {files} files are given; pass one.":
-            (args.by or args.stratify) and files > 1,
+        f"{split_option} is for one --target, but {len(args.target)} files are given; pass one.":
+            (args.by or args.stratify) and len(args.target) > 1,
         "--stream is for one --target, with --positive and --unlabeled; remove it, or the other options.":
             args.stream and (args.source or has_several(args)),
     }  # fmt: skip
     for message, applies in problems.items():
         if applies:
             raise InputError(message)
-    options = [*(f"--{use}-column" for use in ("id", "group", "label", "audit", "weight")), "--by", "--stratify"]
-    columns = {option: getattr(args, option[2:].replace("-", "_")) for option in options}
-    used = [(option, column) for option, column in columns.items() if column is not None]
-    for k, (option, column) in enumerate(used):
-        for other, other_column in [*used[:k], *(("--drop", dropped) for dropped in args.drop)]:
+    columns = {
+        "--id-column": args.id_column, "--group-column": args.group_column, "--label-column": args.label_column,
+        "--audit-column": args.audit_column, "--weight-column": args.weight_column, "--by": args.by,
+        "--stratify": args.stratify,
+    }  # fmt: skip
+    named = [(option, column) for option, column in columns.items() if column is not None]
+    dropped = [("--drop", column) for column in args.drop]
+    for k, (option, column) in enumerate(named):
+        for other_option, other_column in named[:k] + dropped:
             # an id may also be a group
-            if other_column == column and (other, option) != ("--id-column", "--group-column"):
-                raise InputError(f"{option} and {other} name the same column, {column!r}; remove one of them.")
+            if other_column == column and (other_option, option) != ("--id-column", "--group-column"):
+                raise InputError(f"{option} and {other_option} name the same column, {column!r}; remove one of them.")

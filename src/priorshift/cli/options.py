@@ -48,14 +48,15 @@ def prior(text: str) -> float | tuple[float, float]:
     """Parse a prior, such as 0.2, or a range, such as 0.1-0.2; a dash may also belong to an exponent (1e-3-0.1)."""
     with suppress(ValueError):
         return float(text)
-    for dash in (k for k, letter in enumerate(text) if letter == "-"):  # try each dash as the separator
-        with suppress(ValueError):
-            return float(text[:dash]), float(text[dash + 1 :])
+    for position, letter in enumerate(text):
+        if letter == "-":  # try each dash as the separator
+            with suppress(ValueError):
+                return float(text[:position]), float(text[position + 1 :])
     raise argparse.ArgumentTypeError(f"{text!r} is neither a number such as 0.2 nor a range such as 0.1-0.2")
 
 
 def survey_counts(text: str) -> dict[str, int]:
-    """Parse the counts of a survey, POSITIVES/ROWS, such as 37/250."""
+    """Parse the counts of a survey, POSITIVES/ROWS, such as 37/250, as {"positives": 37, "rows": 250}."""
     with suppress(ValueError):
         positives, rows = (int(count) for count in text.split("/"))
         if 0 <= positives <= rows > 0:
@@ -66,7 +67,7 @@ def survey_counts(text: str) -> dict[str, int]:
 
 
 def bandwidth(text: str) -> str | float:
-    """Parse a bandwidth: a number, or the name of a rule, which the estimator checks."""
+    """Parse the bandwidth of a kernel: a number, or the name of a rule, which the estimator checks."""
     with suppress(ValueError):
         return float(text)
     return text
@@ -179,12 +180,14 @@ _FLAGS = {"--output": ("-o", "--output"), "--random-state": ("--random-state", "
 
 
 def use_colors(stream: TextIO | None) -> bool:
-    """Return whether text written to the stream may be coloured."""
-    if os.environ.get("NO_COLOR") or os.environ.get("FORCE_COLOR"):
-        return not os.environ.get("NO_COLOR")
+    """Return whether text written to the stream may be coloured, by environment variables and the kind of terminal."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
     if stream is None or os.environ.get("TERM") == "dumb" or not stream.isatty():
         return False
-    return os.name != "nt" or any(map(os.environ.get, _WINDOWS))
+    return os.name != "nt" or any(os.environ.get(name) for name in _WINDOWS)
 
 
 def colored(text: str, color: str, stream: TextIO | None = None) -> str:
@@ -194,17 +197,19 @@ def colored(text: str, color: str, stream: TextIO | None = None) -> str:
 
 def printable(text: str) -> str:
     """Escape characters that control a terminal or reverse a line; keep line ends, tabs and the joiners of emoji."""
-    return "".join(
-        c if c in "\n\t\u200c\u200d" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else ascii(c)[1:-1]
-        for c in text
-    )
+    escaped = ""
+    for character in text:
+        # Unicode's categories of control characters, invisible format characters and lone surrogates
+        is_hidden = unicodedata.category(character) in ("Cc", "Cf", "Cs") and character not in "\n\t\u200c\u200d"
+        escaped += ascii(character)[1:-1] if is_hidden else character
+    return escaped
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
     """Help whose second column leaves space for the longest name of a command, which Python 3.11 ignores."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
-        """Set the width of the first column, which is a private attribute of argparse."""
+        """Set the width of the first column in characters, which is a private attribute of argparse."""
         super().__init__(*args, **named)
         self._action_max_length = 14
 
@@ -218,8 +223,10 @@ class Parser(argparse.ArgumentParser):
         """Create a parser; `examples` are pairs of purpose and command, and `named` go to ArgumentParser."""
         self.examples = tuple(examples)
         width = max(shutil.get_terminal_size().columns - 2, 40)  # as argparse wraps the options
-        lines = [line for example in self.examples for line in _format_example(*example, width)]
-        epilog = [_fill(notes, width)] * bool(notes) + ["\n".join(["examples:", *lines])] * bool(lines)
+        epilog = [_fill(notes, width)] if notes else []
+        if self.examples:
+            formatted = [_format_example(purpose, command, width) for purpose, command in self.examples]
+            epilog.append("\n".join(["examples:", *formatted]))
         super().__init__(
             description=_fill(description, width), epilog="\n\n".join(epilog), formatter_class=_Help, **named
         )
@@ -227,7 +234,7 @@ class Parser(argparse.ArgumentParser):
         self.commands: dict[str, Parser] = {}  # subparsers by name
 
     def add_options(self, title: str, names: str, changes: Mapping[str, dict[str, Any]]) -> None:
-        """Add a group of options of OPTIONS, whose names are separated by spaces; those joined by | exclude each other.
+        """Add a group of options; `names` are keys of OPTIONS, separated by spaces, or by | if they exclude each other.
 
         `changes` are arguments of `add_argument` that replace those of OPTIONS, by option.
         """
@@ -274,15 +281,16 @@ class Parser(argparse.ArgumentParser):
 
 
 def _suggest(word: str, known: Iterable[str]) -> str:
-    """Return "; did you mean NAME?" for the only known name with this word as a part, or else the most similar one.
+    """Return "; did you mean NAME?" for a misspelt word, where NAME is one of `known`; "" if no name is similar.
 
-    The text is empty if no name is similar.
+    NAME is the only name that has the word as a part between hyphens, or else the one with the most similar spelling.
     """
-    names, bare = {f"--{name.strip('-')}": name for name in known}, word.strip("-")
-    close = [name for name in names if bare in name.split("-")]
-    if len(close) != 1:
-        close = get_close_matches(f"--{bare}", names, n=1)
-    return f"; did you mean {names[close[0]]}?" if close else ""
+    bare_word = word.strip("-")
+    by_option = {f"--{name.strip('-')}": name for name in known}  # all names in one form, to compare them
+    similar = [option for option in by_option if bare_word in option.split("-")]
+    if len(similar) != 1:
+        similar = get_close_matches(f"--{bare_word}", by_option, n=1)
+    return f"; did you mean {by_option[similar[0]]}?" if similar else ""
 
 
 def _is_option(word: str) -> bool:
@@ -293,14 +301,14 @@ def _is_option(word: str) -> bool:
     return len(word) > 1 and word.startswith("-") and " " not in word
 
 
-def _format_example(purpose: str, command: str, width: int) -> list[str]:
-    """Return the purpose and, below it, the command in lines that fit the terminal."""
+def _format_example(purpose: str, command: str, width: int) -> str:
+    """Return an example for the help: its purpose and, below it, the command, wrapped to `width` before an option."""
     lines = ["   "]
     for part in re.split(r" (?=--?\w|> )", command):
         if len(lines[-1]) + len(part) + 3 > width:
             lines.append("       ")
         lines[-1] += f" {part}"
-    return [_fill(f"{purpose}:", width, "  "), " \\\n".join(lines)]
+    return _fill(f"{purpose}:", width, "  ") + "\n" + " \\\n".join(lines)
 
 
 def _fill(text: str, width: int, indent: str = "") -> str:

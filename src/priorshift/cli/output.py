@@ -86,11 +86,14 @@ def _discard_output() -> None:
 
 @contextmanager
 def _interrupts(as_program: bool) -> Iterator[list[int]]:
-    """Raise KeyboardInterrupt on Ctrl-C during the work, so that it can clean up; yield a list of received signals."""
+    """Raise KeyboardInterrupt on Ctrl-C during the work, so that it can clean up; yield a list of received signals.
+
+    Signals are handled only if this process is the program (`as_program`); otherwise the list stays empty.
+    """
     received: list[int] = []
 
     def interrupt(number: int, frame: Any) -> None:
-        """Handle the signal."""
+        """Record the signal and interrupt the main thread."""
         received.append(number)
         raise KeyboardInterrupt
 
@@ -99,7 +102,7 @@ def _interrupts(as_program: bool) -> Iterator[list[int]]:
     try:
         yield received
     finally:
-        if as_program:  # Python's own clean-up is short, and an exception in it would only be printed
+        if as_program:  # an exception during Python's own short clean-up would only be printed
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -142,7 +145,7 @@ def check_writable(option: str, path: str, inputs: Sequence[str | None] = (), en
             "already exists and is read-only; name another file.": exists and not os.access(file, os.W_OK),
             f"is in {file.parent}, which cannot be written to; name a file in another folder.":
                 not os.access(file.parent, os.W_OK | os.X_OK),
-            "is one of the tables that are read; name another file.": any(_is_same(file, other) for other in inputs),
+            "is one of the tables that are read; name another file.": any(_is_part_of(file, path) for path in inputs),
         }  # fmt: skip
     except (OSError, ValueError):  # a name that is too long or contains a zero, or a folder without access
         raise InputError(f"{option} {path[:40]!r} cannot be written; name another file.") from None
@@ -151,15 +154,18 @@ def check_writable(option: str, path: str, inputs: Sequence[str | None] = (), en
             raise InputError(f"{name} {problem}")
 
 
-def _is_same(file: Path, other: str | None) -> bool:
-    """Return whether the file is an input, or one of the Parquet files of a folder that is read as a table."""
-    if not other or not file.exists() or not os.path.exists(other):
+def _is_part_of(file: Path, table: str | None) -> bool:
+    """Return whether a file is the table at a path, or one of the Parquet files of a folder that is read as a table."""
+    if not table or not file.exists() or not os.path.exists(table):
         return False
-    return file.samefile(other) or (os.path.isdir(other) and kind(file) == PARQUET and file.parent.samefile(other))
+    return file.samefile(table) or (os.path.isdir(table) and kind(file) == PARQUET and file.parent.samefile(table))
 
 
 def check_figure(path: str | None) -> None:
-    """Raise InputError, before any work, for a figure that cannot be drawn or written; select a file backend."""
+    """Raise InputError, before any work, for a figure that cannot be drawn or written; None, no figure, is allowed.
+
+    matplotlib is set to draw to files, without windows.
+    """
     if path is None:
         return
     check_writable("--plot", path, endings=FIGURES)
@@ -192,40 +198,43 @@ def print_json(result: dict[str, Any]) -> None:
 
 
 def print_result(result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> None:
-    """Print a result in words; several estimates with a test of their equality."""
+    """Print a result in words, with colours on a terminal; several estimates with a test of their equality."""
     text = printable(str(result))
     if isinstance(result, PriorEstimates):
-        text = _highlight_table(text, len(result) + (result.pooled is not None), after="rows")
+        n_rows = len(result) if result.pooled is None else len(result) + 1  # the pooled estimate has a row too
+        text = _highlight_table(text, n_rows, after="rows")
         if result.joint is not None and len(result) > 1:
             text += f"\n{result.equality_test()}"
     elif isinstance(result, Diagnoses):
         text = _highlight_table(text, len(result), after="publish?")
     else:
         estimate = result.estimate if isinstance(result, Diagnosis) else result
-        number = str(estimate).partition(" (")[0]  # with its interval
-        text = _color_answer(_VERDICT, text.replace(number, colored(number, BOLD), 1))
+        value_with_interval = str(estimate).partition(" (")[0]
+        text = text.replace(value_with_interval, colored(value_with_interval, BOLD), 1)
+        text = _color_answer(_VERDICT, text)
     print(text)
 
 
 def print_verdict(verdict: Verdict) -> None:
-    """Print whether the number can be published, in one line."""
+    """Print whether the number can be published: the first line of a verdict, with its answer in colour."""
     print(_color_answer(_VERDICT, str(verdict).partition("\n")[0]))
 
 
 def _color_answer(pattern: str, text: str) -> str:
-    """Colour the answer of a verdict where a pattern matches it: yes, with care or no."""
+    """Colour the answers (yes, with care, no) that a regular expression matches in a text."""
     return re.sub(pattern, lambda match: colored(match[0], _ANSWERS.get(match[0].strip().lower(), BOLD)), text)
 
 
-def _highlight_table(text: str, count: int, after: str) -> str:
-    """Colour the answers of a table of `count` rows, and make estimates and intervals bold.
+def _highlight_table(text: str, n_rows: int, after: str) -> str:
+    """Make the columns of estimates and intervals bold in a table of text, and colour the answers before them.
 
-    These are the columns that follow the one whose title is `after`.
+    The table has a header and `n_rows` rows, and may be followed by other lines. The columns of estimates and
+    intervals follow the one whose title is `after`.
     """
-    header, *rows = text.split("\n")
+    header, *lines = text.split("\n")
     start = header.rindex(after) + len(after)
     end = header.index("interval", start) + len("interval") if "interval" in header[start:] else len(header)
-    for k, row in enumerate(rows[:count]):
-        answer = _color_answer(rf"({'|'.join(_ANSWERS)})$", row[:start])
-        rows[k] = answer + colored(row[start:end], BOLD) + row[end:]
-    return "\n".join([header, *rows])
+    for k, row in enumerate(lines[:n_rows]):
+        with_answer = _color_answer(rf"({'|'.join(_ANSWERS)})$", row[:start])
+        lines[k] = with_answer + colored(row[start:end], BOLD) + row[end:]
+    return "\n".join([header, *lines])

@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -64,20 +63,22 @@ def _fit_model(args: argparse.Namespace) -> None:
         raise InputError("a score model is fitted to --positive and --unlabeled; pass both, and no other file.")
     unsuitable = ("like", "weight_column", "epsilon", "features", "kernel", "bandwidth")
     _refuse(args, unsuitable, "does not apply to a score model")
-    model = ScoreModel.fit(args.positive, args.unlabeled, **_given(args, ("drop", "standardize", "random_state")))
+    settings = _passed_options(args, ("drop", "standardize", "random_state"))
+    model = ScoreModel.fit(args.positive, args.unlabeled, **settings)
     model.save(args.output)
     print_note(f"{model}, written to {args.output}.")
     print_json({"kind": "score model", "model": model.fingerprint, "path": args.output})
 
 
-def _given(args: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
-    """Return those of the named options that were given; a list that is empty was not."""
-    return {name: value for name in names if (value := getattr(args, name)) not in (None, [])}
+def _passed_options(args: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    """Return the values of those of the named options that were passed, by name; others are None or an empty list."""
+    values = {name: getattr(args, name) for name in names}
+    return {name: value for name, value in values.items() if value not in (None, [])}
 
 
 def _refuse(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
-    """Raise InputError if one of the named options was given, with the reason why it does not apply."""
-    for name in _given(args, names):
+    """Raise InputError if one of the named options was passed, with the reason why it does not apply."""
+    for name in _passed_options(args, names):
         option = "no-standardize" if name == "standardize" else name.replace("_", "-")
         raise InputError(f"--{option} {reason}; remove it.")
 
@@ -91,13 +92,19 @@ def _merge(args: argparse.Namespace) -> Summary:
     for file, part in zip(args.files, parts, strict=True):
         if isinstance(part, ScoreModel):
             raise InputError(f"{file} is a score model, but a sketch is expected; pass it as --like, with tables.")
-    return _save(reduce(lambda first, second: first.merge(second), parts), args)
+    merged, *others = parts
+    for part in others:
+        merged = merged.merge(part)
+    return _save(merged, args)
 
 
 def _summarize(args: argparse.Namespace) -> Summary:
     """Summarise tables as a sketch, or as a histogram by a score model, from the last checkpoint on, and save it."""
     like = _load_like(args)
-    reader = None if like is None else like.design.reader if isinstance(like, Sketch) else like.reader
+    drop, fingerprint = tuple(args.drop), None
+    if like is not None:
+        design = like.design if isinstance(like, Sketch) else like
+        drop, fingerprint = design.reader.drop, design.fingerprint
     if args.weight_column in args.drop:
         raise InputError(f"--weight-column and --drop name the same column, {args.weight_column!r}; remove one.")
     files: Any = args.files
@@ -105,21 +112,20 @@ def _summarize(args: argparse.Namespace) -> Summary:
         if len(files) > 1:
             raise InputError("standard input (-) cannot be combined with other files; pass it alone, or pass files.")
         files = standard_input("FILE")
-    chunks = open_chunks(files, tuple(args.drop) if reader is None else reader.drop, args.weight_column, _NAME)
-    settings = {name: getattr(args, name) for name in (*_SETTINGS, "weight_column")}
-    settings["like"] = getattr(like.design if isinstance(like, Sketch) else like, "fingerprint", None)
+    chunks = open_chunks(files, drop, args.weight_column, _NAME)
+    settings = {name: getattr(args, name) for name in (*_SETTINGS, "weight_column")} | {"like": fingerprint}
     from_contents: Any = Histogram.from_contents if isinstance(like, ScoreModel) else Sketch.from_contents
     # with size and time of modification, so that a changed file is noticed
     file_states = [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in chunks.files]
     checkpoint = Checkpoint(f"{args.output}.part", file_states, settings, from_contents)
     start: Any = checkpoint.load()
-    steps: Iterator[Summary]
+    summaries: Iterator[Summary]  # of the rows read so far, after each chunk
     if isinstance(like, ScoreModel):
-        steps = Histogram.checkpoints(chunks, model=like, resume=start)
+        summaries = Histogram.checkpoints(chunks, model=like, resume=start)
     else:
-        options = _given(args, _SETTINGS)
-        steps = Sketch.checkpoints(chunks, like=like, weights=args.weight_column, resume=start, **options)
-    summary = _save(checkpoint.finish(steps, start), args)
+        options = _passed_options(args, _SETTINGS)
+        summaries = Sketch.checkpoints(chunks, like=like, weights=args.weight_column, resume=start, **options)
+    summary = _save(checkpoint.finish(summaries, start), args)
     Path(checkpoint.path).unlink(missing_ok=True)
     return summary
 
@@ -174,14 +180,15 @@ class Checkpoint:
         print_note(f"continuing after {len(summary):,} rows, from {self.path}.")
         return summary
 
-    def finish(self, steps: Iterator[Summary], start: Summary | None) -> Summary:
-        """Run all steps, each of which yields the summary so far, and return the last.
+    def finish(self, summaries: Iterator[Summary], start: Summary | None) -> Summary:
+        """Exhaust an iterator of the summaries of the rows read so far, and return the last one, of all rows.
 
-        A checkpoint is saved every 30 seconds and on Ctrl-C; `start` is the summary that the steps continue.
+        A checkpoint is saved every 30 seconds and on Ctrl-C, unless the rows come from a pipe, which has no files.
+        `start` is the summary that the iterator continues, or None.
         """
         summary, saved_at = start, time.monotonic()
         try:
-            for summary in steps:
+            for summary in summaries:
                 if self.files and time.monotonic() - saved_at >= _SECONDS:
                     self._save(summary)
                     saved_at = time.monotonic()
@@ -202,14 +209,15 @@ class Checkpoint:
         content = {"files": self.files, "settings": self.settings, "summary": header}
         container.write(self.path, container.CHECKPOINT, content, arrays)
 
-    def _difference(self, other: dict[str, Any]) -> str | None:
-        """Return how the files or settings of a stored checkpoint differ from these, or None if they do not."""
-        if other["files"] != self.files:
+    def _difference(self, header: dict[str, Any]) -> str | None:
+        """Return how the files or settings in the header of a stored checkpoint differ from these; None if equal."""
+        stored_files, stored_settings = header["files"], header["settings"]
+        if stored_files != self.files:
             return "other files, or files that have changed since"
-        if not isinstance(other["settings"], dict) or other["settings"].keys() != self.settings.keys():
+        if not isinstance(stored_settings, dict) or stored_settings.keys() != self.settings.keys():
             return "another version"
         for option, value in self.settings.items():
-            before = other["settings"][option]
-            if before != value:
-                return f"--{option.replace('_', '-')} was {'not given' if before in (None, []) else before}"
+            stored = stored_settings[option]
+            if stored != value:
+                return f"--{option.replace('_', '-')} was {'not given' if stored in (None, []) else stored}"
         return None

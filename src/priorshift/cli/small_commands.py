@@ -51,8 +51,8 @@ def run_app(args: argparse.Namespace) -> None:
 
 def _announce(address: str) -> None:
     """Print the address of the page, and how to end the app."""
-    hint = "Open this address in a browser. Ctrl-C ends the app and deletes uploaded files."
-    print(f"priorshift app: {address}", hint, sep="\n", flush=True)
+    print(f"priorshift app: {address}")
+    print("Open this address in a browser. Ctrl-C ends the app and deletes uploaded files.", flush=True)
 
 
 def run_completion(args: argparse.Namespace) -> None:
@@ -61,13 +61,12 @@ def run_completion(args: argparse.Namespace) -> None:
         raise MissingExtraError('completion needs shtab; run pip install "priorshift[completion]".')
     import shtab
 
-    tables = (*TEXT, *(f"{ending}.gz" for ending in TEXT), *PARQUET)
-    # endings of the files that an option takes
-    endings = dict.fromkeys(("positive", "unlabeled", "source", "target"), tables)
+    compressed = tuple(f"{ending}.gz" for ending in TEXT)
+    endings = dict.fromkeys(("positive", "unlabeled", "source", "target"), TEXT + compressed + PARQUET)
     endings |= {"plot": output.FIGURES, "page": ENDINGS, "report": ENDINGS}
     for command in args.parser.commands.values():
         for option in command.options:
-            if option.metavar == "FILE":
+            if option.metavar == "FILE":  # complete files with the option's endings; by default, all files
                 patterns = [f"*{ending}" for ending in endings.get(option.dest, ())]
                 option.complete = shtab.glob(*patterns) if patterns else shtab.FILE
     print(shtab.complete(args.parser, args.shell))
@@ -80,17 +79,17 @@ def run_demo(args: argparse.Namespace) -> None:
     output.check_figure(args.plot)
     page, reason = _demo_page(args)
     data = load_breast_cancer()
-    s = simulate.shift_labels(data.data, data.target == 0, 0.2, 0.5, random_state=args.random_state)
+    simulated = simulate.shift_labels(data.data, data.target == 0, 0.2, 0.5, random_state=args.random_state)
     witness = WitnessShift(0.2, **estimator_settings(args))
-    truth = float(s.target_labels.mean())
+    truth = float(simulated.target_labels.mean())
     if page is None:
-        estimate = witness.fit(s.X, s.y, shared=s.ids).estimate(s.target)
+        estimate = witness.fit(simulated.X, simulated.y, shared=simulated.ids).estimate(simulated.target)
     else:
         names = tuple(map(str, data.feature_names))
         problem = load_problem(
-            positive=Table("positive", s.positive, names, {"tumour": s.positive_ids}),
-            unlabeled=Table("unlabeled", s.unlabeled, names, {"tumour": s.unlabeled_ids}),
-            target=Table("target", s.target, names),
+            positive=Table("positive", simulated.positive, names, {"tumour": simulated.positive_ids}),
+            unlabeled=Table("unlabeled", simulated.unlabeled, names, {"tumour": simulated.unlabeled_ids}),
+            target=Table("target", simulated.target, names),
             options=InputOptions.from_arguments(shared="tumour", stream=False),
         )
         diagnosis = diagnose_target(problem, witness)
@@ -103,9 +102,10 @@ def run_demo(args: argparse.Namespace) -> None:
         if page:
             output.print_note(f"report: {page}")
         return
-    print(f"Breast-cancer data, {s.X.shape[1]} features.")
-    print(f"source: {len(s.positive)} tumours known to be malignant, {len(s.unlabeled)} unlabelled, 20% malignant")
-    print(f"target: {len(s.target)} unlabelled tumours of a new population")
+    print(f"Breast-cancer data, {simulated.X.shape[1]} features.")
+    n_positive, n_unlabeled, n_target = len(simulated.positive), len(simulated.unlabeled), len(simulated.target)
+    print(f"source: {n_positive} tumours known to be malignant, {n_unlabeled} unlabelled, 20% malignant")
+    print(f"target: {n_target} unlabelled tumours of a new population")
     output.print_result(estimate)
     print(f"truth in the target sample: {truth:.3f}")
     if args.plot:
@@ -116,9 +116,9 @@ def run_demo(args: argparse.Namespace) -> None:
 
 
 def _demo_page(args: argparse.Namespace) -> tuple[str | None, str]:
-    """Return the path of the report and ""; or None and a reason, which is empty if no report is wanted.
+    """Return the path of the demo's report and "", or None and why there is no report ("" if none is wanted).
 
-    A report that was named but cannot be written raises InputError; the default one is left out.
+    A report that was named by --report but cannot be written raises InputError; the default one is left out.
     """
     if args.no_report or (args.json and args.report is None):
         return None, ""
@@ -153,15 +153,19 @@ def run_schema(args: argparse.Namespace) -> None:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """Return the JSON Schema of a command's output, with the schemas that it refers to among its definitions."""
+    """Return the JSON Schema of a command's output, with the schemas that it refers to among its definitions ($defs).
+
+    `name` is that of the command.
+    """
     schemas: dict[str, Any] = {}
     unread = {name}
     while unread:  # read the schema and, in turn, all that it refers to
-        other = unread.pop()
-        text = (resources.files("priorshift") / "schemas" / f"{other}.json").read_text(encoding="utf-8")
-        schemas[other] = json.loads(text)
-        unread |= {*re.findall(r'"\$ref": *"urn:priorshift:schema:(\w+)', text)} - schemas.keys()
+        schema_name = unread.pop()
+        text = (resources.files("priorshift") / "schemas" / f"{schema_name}.json").read_text(encoding="utf-8")
+        schemas[schema_name] = json.loads(text)
+        references = re.findall(r'"\$ref": *"urn:priorshift:schema:(\w+)', text)
+        unread |= set(references) - schemas.keys()
     result: dict[str, Any] = schemas.pop(name)
-    for other in sorted(schemas):
-        result.setdefault("$defs", {})[other] = schemas[other]
+    for schema_name in sorted(schemas):
+        result.setdefault("$defs", {})[schema_name] = schemas[schema_name]
     return result

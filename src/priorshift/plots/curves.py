@@ -43,18 +43,19 @@ class ObjectiveDisplay(Display):
         return cls(gamma, estimate.excess(gamma), estimate.value, estimate.interval, truth)
 
     def _texts(self) -> tuple[str, str]:
-        """Return the estimate and its interval as text; the second is empty where there is no interval."""
+        """Return the estimate and its interval as text, such as "0.59" and "95% interval 0.55 to 0.63", or ""."""
         interval = self.interval
         if interval is None:
             return format_prior(self.value), ""
-        value, low, high = (format_prior(v, interval.width) for v in (self.value, interval.low, interval.high))
-        return value, f"{interval_label(interval.confidence)} {low} to {high}"
+        low, high = format_prior(interval.low, interval.width), format_prior(interval.high, interval.width)
+        return format_prior(self.value, interval.width), f"{interval_label(interval.confidence)} {low} to {high}"
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the estimate, where TCPU's objective is lowest, and the truth if known."""
         value, interval = self._texts()
-        text = f"The objective of TCPU is lowest at a target prior of {value}{interval and f' ({interval})'}."
+        in_brackets = f" ({interval})" if interval else ""
+        text = f"The objective of TCPU is lowest at a target prior of {value}{in_brackets}."
         return text if self.truth is None else f"{text} The truth is {self.truth:.3f}."
 
     def draw(self, ax: Any) -> None:
@@ -62,17 +63,22 @@ class ObjectiveDisplay(Display):
         ax.plot(self.gamma, self.excess, color="black", linewidth=1.5)
         if self.interval is not None:
             ax.axvspan(self.interval.low, self.interval.high, **self.band_style(BLUE))
-        label = ", ".join(filter(None, self._texts()))
-        ax.axvline(self.value, color=BLUE, linewidth=1.5, label=f"estimate {label}")
+        value, interval = self._texts()
+        label = f"estimate {value}, {interval}" if interval else f"estimate {value}"
+        ax.axvline(self.value, color=BLUE, linewidth=1.5, label=label)
         if self.truth is not None:
             ax.axvline(self.truth, color=ORANGE, linewidth=1.5, linestyle="--", label=f"truth {self.truth:.3f}")
-        ax.set(xlim=self.gamma[[0, -1]], ylim=(0, float(self.excess.max()) * 1.05 or 1.0))
+        top = 1.05 * float(self.excess.max())
+        ax.set(xlim=self.gamma[[0, -1]], ylim=(0, top if top else 1.0))
         ax.set(xlabel="target prior γ", ylabel="objective above its minimum")
         self.legend(ax, 1)
 
 
 def has_objective(estimate: PriorEstimate) -> bool:
-    """Return whether an estimate is the minimum of an objective, as those by TCPU are; others have evidence or no R."""
+    """Return whether an estimate is the minimum of TCPU's objective.
+
+    Estimates by other methods store evidence, or lack an unrestricted value or a separation.
+    """
     return bool(np.isfinite([estimate.raw, estimate.separation]).all() and estimate.evidence is None)
 
 
@@ -101,7 +107,7 @@ class DistanceDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the range of priors, the thresholds of the slope, and the estimate."""
         slopes = ", ".join(f"{slope:.3g} by {rule}" for rule, slope in self.thresholds.items())
         return (
             f"Distance between the sample without its positives and the hull of all rows, and its slope, for priors "
@@ -130,14 +136,14 @@ class RatioOfShares:
 
     share: Floats  # of positives above each threshold
     ratio: Floats  # share of the sample over that of the positives
-    at: float  # share of positives at the lowest trusted point
+    lowest_share: float  # share of positives at the lowest trusted point
     prior: float  # ratio at that point
 
     @classmethod
     def from_curve(cls, curve: ShareCurve, least: float) -> RatioOfShares:
-        """Read off the prior: the smallest ratio where at least the share `least` of the positives lie above."""
-        best = curve.smallest(least)
-        return cls(curve.positive, curve.population / curve.positive, best.positive, best.ratio)
+        """Read off the prior: the smallest ratio at thresholds that at least the share `least` of positives exceed."""
+        lowest = curve.smallest(least)
+        return cls(curve.positive, curve.population / curve.positive, lowest.positive, lowest.ratio)
 
 
 @dataclass(eq=False, repr=False)
@@ -153,21 +159,23 @@ class LevelSetsDisplay(Display):
     def from_estimate(cls, estimate: PriorEstimate) -> LevelSetsDisplay:
         """Take the level sets of source and target from an estimate by DRPU."""
         evidence = evidence_of(estimate, LevelSetEvidence, "level sets", "DRPU")
-        source, target = (RatioOfShares.from_curve(c, evidence.least_share) for c in (evidence.source, evidence.target))
-        return cls(source, target, evidence.least_share)
+        least = evidence.least_share
+        source, target = (RatioOfShares.from_curve(curve, least) for curve in (evidence.source, evidence.target))
+        return cls(source, target, least)
 
     @classmethod
     def from_estimator(cls, estimator: DRPU, target: Any = None) -> LevelSetsDisplay:
-        """Compute the curve of the source, and that of `target` if its rows or its estimate are given."""
+        """Compute the curve of the source of a fitted DRPU, and that of `target`: its rows or its estimate, or None."""
         if isinstance(target, PriorEstimate):
             return cls.from_estimate(target)
-        curves = [estimator.share_curve(), *([] if target is None else [estimator.share_curve(target)])]
-        source, *target_curves = (RatioOfShares.from_curve(curve, estimator.least_share_) for curve in curves)
-        return cls(source, target_curves[0] if target_curves else None, estimator.least_share_)
+        source_curve = estimator.share_curve()  # raises NotFittedError, so that it comes first
+        least = estimator.least_share_
+        target_ratio = None if target is None else RatioOfShares.from_curve(estimator.share_curve(target), least)
+        return cls(RatioOfShares.from_curve(source_curve, least), target_ratio, least)
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the lowest ratio of source and target, which are their priors."""
         text = (
             "Share of the sample divided by the share of positives above each threshold; its lowest point is the "
             f"prior: {self.source.prior:.3f} in the source"
@@ -177,11 +185,14 @@ class LevelSetsDisplay(Display):
         return f"{text}. Thresholds with at least {self.least_share:.2f} of the positives above them are trusted."
 
     def draw(self, ax: Any) -> None:
-        """Draw a curve with its lowest trusted point for each sample, and the smallest trusted share."""
-        for name, colour, style, curve in (("source", GREY, "s--", self.source), ("target", BLUE, "o-", self.target)):
-            if curve is not None:
-                ax.plot(curve.share, curve.ratio, style[1:], color=colour, linewidth=1.5)
-                ax.plot(curve.at, curve.prior, style, color=colour, label=f"{name} prior {curve.prior:.3f}")
+        """Draw the ratio of shares of source and target, each with its lowest trusted point, which is the prior."""
+        samples = [("source", self.source, GREY, "--", "s")]
+        if self.target is not None:
+            samples.append(("target", self.target, BLUE, "-", "o"))
+        for name, curve, colour, line, marker in samples:
+            ax.plot(curve.share, curve.ratio, line, color=colour, linewidth=1.5)
+            label = f"{name} prior {curve.prior:.3f}"
+            ax.plot(curve.lowest_share, curve.prior, marker + line, color=colour, label=label)
         label = f"trusted above {self.least_share:.2f}"
         ax.axvline(self.least_share, color="black", linestyle=":", linewidth=1, label=label)
         ax.set(xlim=(0, 1), ylim=(0, 1.05))
@@ -190,7 +201,7 @@ class LevelSetsDisplay(Display):
 
 
 def evidence_of(estimate: PriorEstimate, kind: type[Evidence], content: str, method: str) -> Evidence:
-    """Return the evidence of an estimate if it is of this kind; otherwise raise InputError.
+    """Return the evidence of an estimate, from which it is drawn, if it is of a class (`kind`); else raise InputError.
 
     `content` and `method` say in the message what is missing, and which method has it.
     """

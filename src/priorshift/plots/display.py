@@ -85,10 +85,11 @@ class Display(ABC):
         Self
             With `ax_` and `figure_`.
         """
-        self.ax_ = self.make_axes(pyplot().figure(figsize=self.size, layout="constrained")) if ax is None else ax
-        self.draw(self.ax_)
-        # some pictures have a sequence of Axes
-        self.figure_ = (self.ax_ if hasattr(self.ax_, "figure") else self.ax_[0]).figure
+        if ax is None:
+            ax = self.make_axes(pyplot().figure(figsize=self.size, layout="constrained"))
+        self.draw(ax)
+        first_ax = ax if hasattr(ax, "figure") else ax[0]  # some pictures have a sequence of Axes
+        self.ax_, self.figure_ = ax, first_ax.figure
         return self
 
     def make_axes(self, figure: Any) -> Any:
@@ -97,7 +98,7 @@ class Display(ABC):
 
     @abstractmethod
     def draw(self, ax: Any) -> None:
-        """Draw on Axes, without storing them."""
+        """Draw the picture on Axes, or on a sequence of Axes by `make_axes`, without storing them."""
 
     @staticmethod
     def band_style(colour: str) -> dict[str, Any]:
@@ -111,13 +112,13 @@ class Display(ABC):
 
     @staticmethod
     def legend(ax: Any, columns: int = 2, **more: Any) -> None:
-        """Put the legend above the Axes, where it hides nothing."""
+        """Put the legend above the Axes, where it hides nothing; `more` are arguments of Axes.legend."""
         ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, ncols=columns, fontsize="small",
                   title_fontsize="small", alignment="left", **more)  # fmt: skip
 
 
 def pyplot() -> Any:
-    """Import matplotlib.pyplot, or say how to install it."""
+    """Import and return matplotlib.pyplot; if it is missing, raise MissingExtraError, which says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -137,17 +138,23 @@ def check_has(argument: Any, attribute: str, expected: str, function: str) -> No
 
 
 def printable(name: object, letters: int | None = _MAX_LETTERS) -> str:
-    """Shorten a name to some letters, and replace characters that are invisible or change the direction of text."""
+    """Shorten a name to some letters, and replace characters that are invisible or change the direction of text.
+
+    `letters` None does not shorten it.
+    """
     text = str(name)
     if letters is not None and len(text) > letters:
-        end = letters // 3  # keep the end too: names in one table often begin with the same letters
+        end = letters // 3  # letters of the end: names in one table often begin with the same letters
         text = f"{text[: letters - 1 - end]}…{text[len(text) - end :]}"
-
-    visible = []
+    visible = ""
     for character in text:
-        is_control = unicodedata.category(character)[0] == "C" and character != _EMOJI_JOINER
-        visible.append(" " if character.isspace() else "\ufffd" if is_control else character)
-    return "".join(visible)
+        if character.isspace():
+            visible += " "
+        elif unicodedata.category(character)[0] == "C" and character != _EMOJI_JOINER:  # a control or format character
+            visible += "\ufffd"
+        else:
+            visible += character
+    return visible
 
 
 def tick_label(name: object, letters: int = _MAX_LETTERS) -> str:
@@ -156,12 +163,12 @@ def tick_label(name: object, letters: int = _MAX_LETTERS) -> str:
 
 
 def format_prior(value: float, width: float | None = None) -> str:
-    """Format a prior with the decimals that its size requires, or the `width` of its interval if given."""
+    """Format a prior with the decimals that the `width` of its interval requires; by default its own size."""
     return format_fixed(value, decimals(abs(value) if width is None else width))
 
 
 def interval_label(confidence: float) -> str:
-    """Name an interval by its confidence level, as in "95% interval"."""
+    """Name an interval by its confidence level, 0 to 1, as in "95% interval"."""
     return f"{100 * confidence:g}% interval"
 
 
@@ -208,10 +215,10 @@ def svg(display: Display, *, name: str) -> str:
         "aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-desc",
         "font-family": "system-ui, sans-serif", "fill": "currentColor", "stroke-linejoin": "round",
     })  # fmt: skip
-    for place, (tag, text) in enumerate((("title", display.title), ("desc", display.description))):
+    for position, (tag, text) in enumerate([("title", display.title), ("desc", display.description)]):
         element = ElementTree.Element(tag, {"id": f"{name}-{tag}"})
         element.text = printable(text, letters=None)
-        root.insert(place, element)
+        root.insert(position, element)
     return ElementTree.tostring(root, encoding="unicode")
 
 
@@ -243,13 +250,16 @@ def _clean(element: Any) -> None:
             element.remove(child)
             continue
         _clean(child)
-        empty = child.tag in ("g", "defs") and not len(child)
-        if empty or (child.tag == "path" and not child.attrib.get("d")):  # a line through NaN has no points
+        is_empty_group = child.tag in ("g", "defs") and len(child) == 0
+        is_empty_path = child.tag == "path" and not child.attrib.get("d")  # a line through NaN has no points
+        if is_empty_group or is_empty_path:
             element.remove(child)
     element.tag = element.tag.removeprefix(_SVG)
     style = element.attrib.pop("style", "")
-    for property_, _, value in (part.partition(":") for part in style.split(";") if part.strip()):
-        element.set(property_.strip(), value.strip())
+    for declaration in style.split(";"):
+        if declaration.strip():
+            property_, _, value = declaration.partition(":")
+            element.set(property_.strip(), value.strip())
     if element.tag != "text":
         element.text = None
     element.tail = None
@@ -266,16 +276,20 @@ def _clean(element: Any) -> None:
 
 def _rename_identifiers(root: Any, name: str) -> None:
     """Remove identifiers that are not referred to, and rename the others to `name` and a number, in place."""
-    used = {key for e in root.iter() for value in e.attrib.values() for key in _REFERENCE.findall(value)}
-    used |= {e.attrib["href"][1:] for e in root.iter() if "href" in e.attrib}
+    used = set()  # identifiers in url(#identifier) of any attribute, or in href="#identifier"
+    for element in root.iter():
+        for value in element.attrib.values():
+            used.update(_REFERENCE.findall(value))
+        if "href" in element.attrib:
+            used.add(element.attrib["href"].removeprefix("#"))
     renamed: dict[str, str] = {}
     for element in root.iter():
-        old = element.attrib.pop("id", None)
-        if old in used:
-            renamed.setdefault(old, f"{name}-{len(renamed)}")
-            element.set("id", renamed[old])
+        identifier = element.attrib.pop("id", None)
+        if identifier in used:
+            renamed.setdefault(identifier, f"{name}-{len(renamed)}")
+            element.set("id", renamed[identifier])
     for element in root.iter():
         for key, value in element.attrib.items():
             element.set(key, _REFERENCE.sub(lambda match: f"url(#{renamed[match[1]]})", value))
         if "href" in element.attrib:
-            element.set("href", f"#{renamed[element.attrib['href'][1:]]}")
+            element.set("href", f"#{renamed[element.attrib['href'].removeprefix('#')]}")

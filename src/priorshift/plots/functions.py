@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
@@ -24,14 +24,7 @@ if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
 
 
-class DiagnosisDisplay(Protocol):
-    """Class of the pictures of one part of a diagnosis."""
-
-    def from_diagnosis(self, diagnosis: Diagnosis) -> Display:
-        """Return the picture of this part."""
-
-
-PARTS: dict[str, DiagnosisDisplay] = {
+PARTS: dict[str, Any] = {  # classes of displays with a constructor from_diagnosis, by part of a diagnosis
     "shift_test": ShiftDisplay,
     "label_shift_test": LabelShiftDisplay,
     "identification": IdentificationDisplay,
@@ -43,14 +36,17 @@ PARTS: dict[str, DiagnosisDisplay] = {
 
 
 def plot_diagnosis(diagnosis: Diagnosis, part: str | None, ax: Any = None) -> Any:
-    """Draw one part of a diagnosis on `ax`, or six parts in a new figure, and return the (first) Axes."""
+    """Draw one part of a diagnosis, a key of PARTS, on `ax` (default: a new figure) and return its Axes.
+
+    `part` None draws an overview, the first six parts in a new figure, and returns the first Axes.
+    """
     if part is not None:
         check_choice("part", part, tuple(PARTS))
         return PARTS[part].from_diagnosis(diagnosis).plot(ax).ax_
-    axes = pyplot().subplots(3, 2, figsize=(13, 13), layout="constrained")[1].ravel()
-    for ax, display in zip(axes, PARTS.values(), strict=False):  # the seventh part is left out
-        display.from_diagnosis(diagnosis).plot(ax)
-    return axes[0]
+    _, axes = pyplot().subplots(3, 2, figsize=(13, 13), layout="constrained")
+    for cell, display in zip(axes.ravel(), PARTS.values(), strict=False):  # the seventh part is left out
+        display.from_diagnosis(diagnosis).plot(cell)
+    return axes[0, 0]
 
 
 def displays_of(result: PriorEstimate | Mapping[str, PriorEstimate] | Diagnosis) -> dict[str, Display]:

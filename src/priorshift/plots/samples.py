@@ -40,9 +40,12 @@ class PlaneDisplay(Display):
 
     @classmethod
     def from_samples(cls, positive: Any, unlabeled: Any, target: Any) -> PlaneDisplay:
-        """Compute two coordinates of every row: principal components, or with one feature a random height."""
-        named = (unlabeled, "unlabeled"), (positive, "positive"), (target, "target")
-        tables = match_columns([read_numeric_table(sample, name) for sample, name in named])
+        """Compute two coordinates of about 3000 rows of each sample, evenly spaced.
+
+        These are principal components of the unlabelled sample, the two features, or one and a random height.
+        """
+        named = {"unlabeled": unlabeled, "positive": positive, "target": target}
+        tables = match_columns([read_numeric_table(sample, name) for name, sample in named.items()])
         samples = [table.values[:: max(1, len(table.values) // _POINTS)] for table in tables]
         reference, rng = samples[0], np.random.default_rng(0)
         if reference.shape[1] == 1:
@@ -50,13 +53,14 @@ class PlaneDisplay(Display):
         elif reference.shape[1] > 2:  # principal components of the standardised unlabelled rows
             centre, spread = reference.mean(axis=0), reference.std(axis=0)
             spread = np.where(spread > 0, spread, 1.0)
-            axes = np.linalg.svd((reference - centre) / spread, full_matrices=False)[2][:2]
-            samples = [(sample - centre) / spread @ axes.T for sample in samples]
-        return cls(samples[1], samples[0], samples[2])
+            _, _, components = np.linalg.svd((reference - centre) / spread, full_matrices=False)
+            samples = [(sample - centre) / spread @ components[:2].T for sample in samples]
+        unlabeled, positive, target = samples
+        return cls(positive, unlabeled, target)
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the numbers of rows that are drawn of each sample."""
         return (
             f"On the left the source, {len(self.positive)} labelled positives among {len(self.unlabeled)} unlabelled "
             f"rows; on the right {len(self.target)} rows of the target, on the same scale."
@@ -92,7 +96,10 @@ class ScoresDisplay(Display):
 
     @classmethod
     def from_estimate(cls, estimate: PriorEstimate) -> ScoresDisplay:
-        """Take the distributions of the score from an estimate by WitnessShift; without rows, those of p-values."""
+        """Take the distributions of the score from an estimate by WitnessShift; without rows, those of p-values.
+
+        Each is an array of the sample's shares in the cells of the score.
+        """
         evidence = evidence_of(estimate, WitnessEvidence, "scores", "WitnessShift")
         scores = evidence.scores
         if scores is None:
@@ -108,8 +115,9 @@ class ScoresDisplay(Display):
 
     @property
     def middle(self) -> int:
-        """Index of the edge that about half of the positives lie above."""
-        return int(np.argmin(np.abs(_shares_above(self.positive)[1:-1] - 0.5))) + 1
+        """Index of the inner edge of the score's cells that most nearly half of the positives lie above."""
+        shares_above_inner_edges = _shares_above(self.positive)[1:-1]
+        return int(np.argmin(np.abs(shares_above_inner_edges - 0.5))) + 1
 
     def share_above(self, sample: Floats) -> float:
         """Return the share of a sample, given by its shares in the cells, above the middle of the positives."""
@@ -117,7 +125,7 @@ class ScoresDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the share of each sample above the middle score of the positives."""
         P, U, T = (format_percent(self.share_above(sample)) for sample in (self.positive, self.population, self.target))
         text = (
             "Three distributions of one score, from rows that look like the rest of the population on the left to rows "
@@ -137,22 +145,27 @@ class ScoresDisplay(Display):
             ("source population", self.population, GREY),
             ("target", self.target, BLUE),
         )
-        tallest = max(float(s.max()) for s in (*(s for _, s, _ in samples), self.explained) if s is not None)
-        line = self.edges[self.middle]
-        is_far = self.middle > _FAR_RIGHT * len(self.positive)
-        side = {"ha": "right" if is_far else "left", "xytext": (-4 if is_far else 4, 3), "textcoords": "offset points"}
+        histograms = [shares for _, shares, _ in samples]
+        if self.explained is not None:
+            histograms.append(self.explained)
+        tallest = max(float(shares.max()) for shares in histograms)
+        middle_score = self.edges[self.middle]
+        # labels of the line at the middle are on its left if there is no space on its right
+        is_far_right = self.middle > _FAR_RIGHT * len(self.positive)
+        alignment, offset = ("right", (-4, 3)) if is_far_right else ("left", (4, 3))
         for position, (name, shares, colour) in enumerate(samples):
             base = -_ROW_HEIGHT * position
             ax.stairs(base + shares / tallest, self.edges, baseline=base, fill=True, facecolor=(colour, 0.3),
                       edgecolor=colour, linewidth=1.2)  # fmt: skip
             ax.axhline(base, color="black", linewidth=0.6)
             ax.annotate(name, (0.0, base + 1), (0, 3), ax.get_yaxis_transform(), "offset points")
-            ax.annotate(f"{format_percent(self.share_above(shares))} →", (line, base + 1), **side)
+            label = f"{format_percent(self.share_above(shares))} →"
+            ax.annotate(label, (middle_score, base + 1), offset, textcoords="offset points", ha=alignment)
         if self.explained is not None:  # over the last sample, the target
             ax.stairs(base + self.explained / tallest, self.edges, baseline=None, color="black", linestyle=":",
                       linewidth=1.5, label="expected if only the prior changed")  # fmt: skip
             self.legend(ax, 1)
-        ax.axvline(line, color="black", linestyle="--", linewidth=0.8)
+        ax.axvline(middle_score, color="black", linestyle="--", linewidth=0.8)
         ax.set(xlim=(self.edges[0], self.edges[-1]), ylim=(base, _ROW_HEIGHT))
         ax.set_yticks([])
         ax.spines[["left", "right", "top"]].set_visible(False)
@@ -162,7 +175,8 @@ class ScoresDisplay(Display):
 
 def _shares_above(sample: Floats) -> Floats:
     """Return the share of a sample above each edge of the cells, from 1 to 0, given its share in each cell."""
-    return np.append(np.cumsum(sample[::-1])[::-1], 0.0)
+    sums_from_right = np.cumsum(sample[::-1])[::-1]
+    return np.append(sums_from_right, 0.0)
 
 
 def _shares(counts: Floats) -> Floats:
@@ -188,28 +202,29 @@ class MixtureDisplay(Display):
 
     @classmethod
     def from_estimate(cls, estimate: PriorEstimate) -> MixtureDisplay:
-        """Take the p-values of source and target, and the mixture, from an estimate by WitnessShift."""
+        """Take the p-values of source and target, and the fitted mixture, from an estimate by WitnessShift."""
         evidence = evidence_of(estimate, WitnessEvidence, "p-values", "WitnessShift")
-        largest = float(evidence.priors.mean())  # over repetitions
-        prior = float(np.clip(1 - (1 - largest) * estimate.negative_ratio, 0.0, 1.0))
-        g = density(evidence.weights).mean(axis=0)
+        largest_prior = float(evidence.priors.mean())  # over repetitions, as the density of the negatives
+        negatives = density(evidence.weights).mean(axis=0)
+        target_prior = float(np.clip(1 - (1 - largest_prior) * estimate.negative_ratio, 0.0, 1.0))  # 1 − (1 − π)·R
+        # the density of a bar is its share times the number of bars
         source, target = _BARS * _shares(evidence.source), _BARS * _shares(evidence.target)
-        return cls(source, target, g, largest, prior, estimate.source_prior)
+        return cls(source, target, negatives, largest_prior, target_prior, estimate.source_prior)
 
     @classmethod
     def from_estimator(cls, estimator: WitnessShift, target: Any = None) -> MixtureDisplay:
-        """Take the p-values of the source, and of `target` if its rows or its estimate are given."""
+        """Take the p-values of the source of a fitted estimator, and of `target`: its rows or its estimate, or None."""
         check_is_fitted(estimator)
         if target is not None:
             return cls.from_estimate(target if isinstance(target, PriorEstimate) else estimator.estimate(target))
-        priors, weights = estimator.scored_.mixture
-        g, largest = density(weights).mean(axis=0), float(priors.mean())
+        priors, weights = estimator.scored_.mixture  # one row per repetition
+        negatives, largest_prior = density(weights).mean(axis=0), float(priors.mean())
         source = _BARS * _shares(estimator.scored_.counts)
-        return cls(source, None, g, largest, None, float(estimator.source_prior_))
+        return cls(source, None, negatives, largest_prior, None, float(estimator.source_prior_))
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the priors at which the mixtures of source and target level off."""
         text = (
             "Rows that look like positives are spread evenly from left to right, negatives gather on the left. The "
             f"mixture that fits the source population best levels off at {format_prior(self.source_prior)}"
@@ -219,7 +234,10 @@ class MixtureDisplay(Display):
         return f"{text}. These levels vary by chance and are not bounds. The source prior in use is {self.in_use:.3g}."
 
     def draw(self, ax: Any) -> None:
-        """Draw the histograms of p-values, the fitted mixtures, and their priors as horizontal lines."""
+        """Draw histograms of the p-values of source and target, the fitted mixtures, and their priors as lines.
+
+        A mixture has the density prior + (1 − prior)·g, where g is that of the negatives; positives are uniform.
+        """
         samples = [("source", GREY, "--", self.source, self.source_prior)]
         if self.target is not None and self.target_prior is not None:
             samples.append(("target", BLUE, "-", self.target, self.target_prior))

@@ -36,21 +36,23 @@ class IdentificationDisplay(Display):
     def from_diagnosis(cls, diagnosis: Diagnosis) -> IdentificationDisplay:
         """Take what is known of the source prior from a diagnosis."""
         part = diagnosis.identification
-        given_prior = (part.source_prior, part.source_prior_range) if part.given else (None, None)
-        return cls(part.range_from_tables, dict(part.estimators), *given_prior)
+        source_prior = part.source_prior if part.given else None
+        given_range = part.source_prior_range if part.given else None
+        return cls(part.range_from_tables, dict(part.estimators), source_prior, given_range)
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
-        least, most = self.range_from_tables
-        low, high = (format_prior(end, most - least) for end in (least, most))
-        sentences = [f"From the tables alone, the source prior could be {low} to {high}."]
-        estimates = {_ESTIMATOR_NAMES.get(name, name): v for name, v in self.estimators.items() if np.isfinite(v)}
+        """Text alternative of the picture: ranges and estimates of the source prior."""
+        low, high = self.range_from_tables
+        ends = f"{format_prior(low, high - low)} to {format_prior(high, high - low)}"
+        sentences = [f"From the tables alone, the source prior could be {ends}."]
+        finite = {name: value for name, value in self.estimators.items() if np.isfinite(value)}
+        estimates = [f"{_ESTIMATOR_NAMES.get(name, name)} {value:.3f}" for name, value in finite.items()]
         if estimates:
-            sentences.append(f"Estimates: {', '.join(f'{name} {value:.3f}' for name, value in estimates.items())}.")
+            sentences.append(f"Estimates: {', '.join(estimates)}.")
         if self.source_prior is not None and self.given_range is not None:
-            least, most = self.given_range
-            ends = f" ({least:.3g} to {most:.3g})" if least < most else ""
+            low, high = self.given_range
+            ends = f" ({low:.3g} to {high:.3g})" if low < high else ""
             sentences.append(f"The given source prior is {self.source_prior:.3g}{ends}.")
         return " ".join(sentences)
 
@@ -89,10 +91,11 @@ class SensitivityDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> SensitivityDisplay:
-        """Take the estimates at assumed source priors from a diagnosis."""
+        """Take the target priors and their intervals at several assumed source priors from a diagnosis."""
         points, conclusion = diagnosis.sensitivity.source_priors, diagnosis.sensitivity.conclusion
-        names = ("source_prior", "value", "low", "high")
-        priors, values, low, high = (np.array([getattr(p, name) for p in points]) for name in names)
+        priors = np.array([point.source_prior for point in points])
+        values = np.array([point.value for point in points])
+        low, high = np.array([point.low for point in points]), np.array([point.high for point in points])
         return cls(priors, values, low, high, conclusion.source_prior, conclusion.threshold, conclusion.confidence)
 
     @property
@@ -102,16 +105,24 @@ class SensitivityDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the target prior at the smallest, the used and the largest source prior."""
         if self.is_empty:
             return "The target prior cannot be estimated at any source prior."
+        # target priors at the first source prior, at the one in use and at the last
+        first, last = float(self.values[0]), float(self.values[-1])
         middle = float(np.interp(self.in_use, self.source_priors, self.values))
-        (first, last), (low, high) = self.source_priors[[0, -1]], self.values[[0, -1]]
-        is_up, is_down = low <= middle <= high, low >= middle >= high
-        change = "does not change" if is_up and is_down else "rises" if is_up else "falls" if is_down else "changes"
-        ends = [f"{format_prior(end, middle)} at {prior:.2g}" for end, prior in ((low, first), (high, last))]
-        points = f"{ends[0]}, {format_prior(middle)} at {self.in_use:.3g} (in use), {ends[1]}"
-        text = f"The target prior {change} with the assumed source prior: {points}."
+        if first == middle == last:
+            change = "does not change"
+        elif first <= middle <= last:
+            change = "rises"
+        else:
+            change = "falls" if first >= middle >= last else "changes"
+        text = (
+            f"The target prior {change} with the assumed source prior: "
+            f"{format_prior(first, middle)} at {self.source_priors[0]:.2g}, "
+            f"{format_prior(middle)} at {self.in_use:.3g} (in use), "
+            f"{format_prior(last, middle)} at {self.source_priors[-1]:.2g}."
+        )
         return text if self.threshold is None else f"{text} The threshold is {self.threshold:g}."
 
     def draw(self, ax: Any) -> None:
@@ -144,25 +155,27 @@ class VariantsDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> VariantsDisplay:
-        """Take all variants of the estimate, with their references, from a diagnosis."""
+        """Take all variants of the estimate, with the references that they are compared with, from a diagnosis."""
         part = diagnosis.sensitivity
-        variants = [v for kind in (part.scores, part.rows, part.bandwidths, part.columns) for v in kind]
-        value, low, high = (np.array([getattr(v, name) for v in variants]) for name in ("value", "low", "high"))
-        is_significant, names = tuple(v.is_clear for v in variants), tuple(v.name for v in variants)
-        return cls(names, value, low, high, is_significant, (part.conclusion.low, part.conclusion.high))
+        variants = [*part.scores, *part.rows, *part.bandwidths, *part.columns]
+        values = np.array([variant.value for variant in variants])
+        low, high = np.array([variant.low for variant in variants]), np.array([variant.high for variant in variants])
+        names, is_significant = tuple(v.name for v in variants), tuple(v.is_clear for v in variants)
+        return cls(names, values, low, high, is_significant, (part.conclusion.low, part.conclusion.high))
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the range of all variants, and those that differ by more than chance."""
         finite = self.values[np.isfinite(self.values)]
         if not len(finite):
             return "There is no variant of the estimate to compare it with."
         width = self.interval[1] - self.interval[0]
         least, most, low, high = (format_prior(v, width) for v in (finite.min(), finite.max(), *self.interval))
         pairs = zip(self.names, self.is_significant, strict=True)
-        significant = ", ".join(printable(name, _VARIANT_LETTERS) for name, is_clear in pairs if is_clear) or "none"
+        significant = [printable(name, _VARIANT_LETTERS) for name, is_clear in pairs if is_clear]
         values = f"between {least} and {most} in {len(finite)} variants; its interval is {low} to {high}"
-        return f"With one choice changed, the estimate is {values}. More than chance: {significant}."
+        clear = ", ".join(significant) or "none"
+        return f"With one choice changed, the estimate is {values}. More than chance: {clear}."
 
     @property
     def size(self) -> tuple[float, float]:
@@ -197,21 +210,21 @@ class PlanningDisplay(Display):
         """Predict the width of the interval at several multiples of the sample sizes."""
         plan = diagnosis.planning
 
-        def _width(factor: float, names: tuple[str, ...]) -> float:
-            """Return the expected width if the samples of these names had `factor` times their rows."""
-            return plan.predict(**{name: max(2, round(factor * plan.sizes[name])) for name in names})
+        def _widths(names: tuple[str, ...]) -> Floats:
+            """Return the expected widths if the samples of these names had _FACTORS times their rows."""
+            rows = [{name: max(2, round(factor * plan.sizes[name])) for name in names} for factor in _FACTORS]
+            return np.array([plan.predict(**enlarged) for enlarged in rows])
 
-        widths = {name: np.array([_width(k, (name,)) for k in _FACTORS]) for name in _STYLES}
-        return cls(np.array(_FACTORS), widths, np.array([_width(k, tuple(_STYLES)) for k in _FACTORS]))
+        return cls(np.array(_FACTORS), {name: _widths((name,)) for name in _STYLES}, _widths(tuple(_STYLES)))
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing can be planned."""
+        """Whether no width can be predicted, so that nothing can be planned."""
         return not np.isfinite(self.together).all()
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the expected width of the interval, now and with the most rows."""
         if self.is_empty:
             return "Nothing can be planned from these tables."
         present_width = float(np.interp(1.0, self.factors, self.together))

@@ -31,33 +31,34 @@ class ShiftDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> ShiftDisplay:
-        """Take the ratio of negatives and its interval from a diagnosis."""
+        """Take the ratio R of negatives (target over source), its interval and its test from a diagnosis."""
         test = diagnosis.shift_test
         return cls(test.ratio, test.interval, test.p_value)
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the ratio of negatives R and its interval."""
         if not np.isfinite(self.ratio):
             return "The ratio of negatives in target and source cannot be estimated from these tables."
         interval = self.interval
-        ratio, low, high = (format_prior(v, interval.width) for v in (self.ratio, interval.low, interval.high))
+        ratio, low, high = (format_prior(end, interval.width) for end in (self.ratio, interval.low, interval.high))
         return (
             f"The share of negatives in the target, divided by that in the source, is {ratio} "
             f"({interval_label(interval.confidence)} {low} to {high}); 1 means no shift."
         )
 
     def draw(self, ax: Any) -> None:
-        """Draw the ratio with its interval on a horizontal axis, and a line at 1."""
+        """Draw the ratio of negatives with its interval on a horizontal axis, and a line at 1, no shift."""
         low, high = self.interval.low, self.interval.high
-        # right end of the axis, beyond everything that is finite
-        right = max(end for end in (low, high, self.ratio, 1.0) if np.isfinite(end)) * 1.15 + 0.05
+        largest = max(value for value in (low, high, self.ratio, 1.0) if np.isfinite(value))
+        left, right = 0.0, 1.15 * largest + 0.05  # ends of the axis
         ax.axvline(1.0, color=GREY, linestyle="--", linewidth=1.5, label="no shift")
         label = interval_label(self.interval.confidence)
         ax.hlines(0, low, min(high, right), color=BLUE, linewidth=3, label=label)
         if np.isfinite(self.ratio):
             ax.plot(self.ratio, 0, "o", color=BLUE, label=f"estimate {format_prior(self.ratio, self.interval.width)}")
-        ax.set_xlim(min(0.0, 1.15 * self.ratio) if np.isfinite(self.ratio) else 0.0, right)
+            left = min(0.0, 1.15 * self.ratio)
+        ax.set_xlim(left, right)
         ax.set_yticks([])
         ax.set_xlabel("R, share of negatives in target over source")
         self.legend(ax, 3)
@@ -75,19 +76,20 @@ class LabelShiftDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> LabelShiftDisplay:
-        """Take the unexplained changes of at most twelve columns from a diagnosis."""
+        """Take the unexplained changes of at most twelve columns, the most significant ones, from a diagnosis."""
         test = diagnosis.label_shift_test
         columns = test.columns[:_MAX_COLUMNS]
-        moved = tuple(column.moved for column in columns)
-        return cls(tuple(c.name for c in columns), moved, tuple(c.p_value < _LEVEL for c in columns), test.p_value)
+        names, moved = tuple(column.name for column in columns), tuple(column.moved for column in columns)
+        is_significant = tuple(column.p_value < _LEVEL for column in columns)
+        return cls(names, moved, is_significant, test.p_value)
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the largest unexplained changes of columns, and the test of label shift."""
         names = [printable(name) for name in self.names]
         moves = [f"{name} {format_fixed(moved, 2, '+')}" for name, moved in zip(names, self.moved, strict=True)]
         more = f" and {len(moves) - _MAX_MOVES} more" if len(moves) > _MAX_MOVES else ""
-        significant = [name for name, is_marked in zip(names, self.is_significant, strict=True) if is_marked]
+        significant = [name for name, is_clear in zip(names, self.is_significant, strict=True) if is_clear]
         return (
             "Changes of column means that a change of the prior does not explain, in standard deviations: "
             f"{', '.join(moves[:_MAX_MOVES]) or 'none'}{more}. More than chance: {', '.join(significant) or 'none'}. "
@@ -96,7 +98,7 @@ class LabelShiftDisplay(Display):
 
     @property
     def _p_text(self) -> str:
-        """The p-value of label shift as text."""
+        """The p-value of the test of label shift as text."""
         return format_p(self.p_value) if np.isfinite(self.p_value) else "not tested"
 
     @property
@@ -106,11 +108,11 @@ class LabelShiftDisplay(Display):
 
     def draw(self, ax: Any) -> None:
         """Draw a horizontal bar for each column, the most significant on top; significant ones are hatched."""
-        heights, significant = np.arange(len(self.names)), self.is_significant[::-1]
+        heights, significant = np.arange(len(self.names)), self.is_significant[::-1]  # from the bottom to the top
         bars = ax.barh(heights, self.moved[::-1], color=[ORANGE if is_clear else GREY for is_clear in significant])
-        for bar, is_significant in zip(bars, significant, strict=True):
-            bar.set_hatch("////" if is_significant else None)
-            bar.set_edgecolor("black" if is_significant else GREY)
+        for bar, is_clear in zip(bars, significant, strict=True):
+            bar.set_hatch("////" if is_clear else None)
+            bar.set_edgecolor("black" if is_clear else GREY)
         ax.axvline(0.0, color="black", linewidth=1)
         ax.set_yticks(heights, [tick_label(name) for name in self.names[::-1]])
         ax.set_xlabel("change in standard deviations")
@@ -129,14 +131,14 @@ class DriversDisplay(Display):
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> DriversDisplay:
-        """Take at most twelve columns from a diagnosis."""
+        """Take at most twelve columns that distinguish positives, the most important ones, from a diagnosis."""
         drivers = diagnosis.drivers[:_MAX_COLUMNS]
-        names = (d.name if d.level is None else f"{d.name} ({d.level})" for d in drivers)
-        return cls(tuple(names), tuple(d.importance for d in drivers), tuple(d.difference for d in drivers))
+        names = tuple(d.name if d.level is None else f"{d.name} ({d.level})" for d in drivers)
+        return cls(names, tuple(d.importance for d in drivers), tuple(d.difference for d in drivers))
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the most important columns, with share of the score and difference."""
         if not self.names:
             return "No column distinguishes the positives from the population."
         columns = [
@@ -153,16 +155,16 @@ class DriversDisplay(Display):
         return self.bars_size(len(self.names), 1.2)
 
     def draw(self, ax: Any) -> None:
-        """Draw a horizontal bar for each column; hatched where the positives are lower."""
-        heights, higher = np.arange(len(self.names))[::-1], np.array(self.difference) > 0
-        importance = 100 * np.array(self.importance)
-        for chosen, colour, hatch, label in (
-            (higher, BLUE, None, "higher among positives"),
-            (~higher, GREY, "////", "lower among positives"),
-        ):
-            if chosen.any():
-                ax.barh(heights[chosen], importance[chosen], color=colour, hatch=hatch, edgecolor="black",
-                        linewidth=0.6, label=label)  # fmt: skip
+        """Draw each column's share of the score as a horizontal bar, hatched where positives have a lower mean."""
+        heights = np.arange(len(self.names))[::-1]  # the most important column on top
+        percentages, is_higher = 100 * np.array(self.importance), np.array(self.difference) > 0
+        styles = (
+            (is_higher, {"color": BLUE, "hatch": None, "label": "higher among positives"}),
+            (~is_higher, {"color": GREY, "hatch": "////", "label": "lower among positives"}),
+        )
+        for columns, style in styles:
+            if columns.any():
+                ax.barh(heights[columns], percentages[columns], edgecolor="black", linewidth=0.6, **style)
         ax.set_yticks(heights, [tick_label(name) for name in self.names])
         ax.set(xlim=(0, None), xlabel="share of the score, in %")
         if self.names:

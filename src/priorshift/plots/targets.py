@@ -39,7 +39,7 @@ class SeriesDisplay(Display):
     def from_estimates(
         cls, estimates: Mapping[str, PriorEstimate], *, truth: Mapping[str, float] | None = None
     ) -> SeriesDisplay:
-        """Take the numbers of several estimates by target, and true priors by target where they are known."""
+        """Take the numbers of several estimates; `estimates` and `truth`, true priors where known, are by target."""
         check_has(estimates, "items", "a mapping of names to estimates", "estimate_priors")
         for estimate in estimates.values():
             check_has(estimate, "interval", "a mapping of names to estimates", "estimate_priors")
@@ -48,9 +48,10 @@ class SeriesDisplay(Display):
         names = sorted(estimates) if are_iso_dates(list(estimates)) else list(estimates)
         intervals = [estimates[name].interval for name in names]
         ends = np.array([(np.nan, np.nan) if i is None else (i.low, i.high) for i in intervals])
-        bands = getattr(estimates, "band", None)
+        levels = [interval.confidence for interval in intervals if interval is not None]
+        confidence = levels[0] if levels else float("nan")
+        bands = getattr(estimates, "band", None)  # simultaneous intervals, which only PriorEstimates has
         band = np.array([(bands[name].low, bands[name].high) for name in names]) if bands else None
-        confidence = next((i.confidence for i in intervals if i is not None), float("nan"))
         values = np.array([estimates[name].value for name in names])
         unknown = sorted(set(truth or ()) - set(names))
         if unknown:
@@ -66,10 +67,11 @@ class SeriesDisplay(Display):
 
     @property
     def description(self) -> str:
-        """Text alternative: what the picture shows, with its numbers."""
+        """Text alternative of the picture: the estimates of the first targets with their intervals, and their range."""
         # decimals that the narrowest interval requires; without intervals, the smallest value
-        widths = np.append(np.diff(self.ends)[:, 0], self.values if np.isnan(self.ends).all() else [])
-        digits, parts = max((decimals(width) for width in widths if np.isfinite(width)), default=3), []
+        widths = self.values if np.isnan(self.ends).all() else self.ends[:, 1] - self.ends[:, 0]
+        digits = max((decimals(width) for width in widths if np.isfinite(width)), default=3)
+        parts = []
         for name, value, (low, high) in list(zip(self.names, self.values, self.ends, strict=True))[:_MAX_LISTED]:
             ends = f" ({low:.{digits}f} to {high:.{digits}f})" if np.isfinite(low) else ""
             parts.append(printable(name) + (f" {value:.{digits}f}{ends}" if np.isfinite(value) else " none"))
@@ -110,7 +112,8 @@ class SeriesDisplay(Display):
         if not self.is_dated:
             ax.set_xlim(-0.5, len(self.names) - 0.5)
         ends = self.ends if self.band is None else self.band
-        highest = float(np.nanmax([0.0, *self.values, *ends.ravel(), *(() if self.truth is None else self.truth)]))
+        truth = np.array([]) if self.truth is None else self.truth
+        highest = float(np.nanmax([0.0, *self.values, *ends.ravel(), *truth]))
         top = 1.0 if highest > _RARE or highest == 0 else 1.2 * highest  # lower where the class is rare
         ax.set(xlabel=tick_label(self.by), ylabel="target prior", ylim=(0, top))
         self.legend(ax, 3)

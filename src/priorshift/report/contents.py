@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from math import isfinite, isnan
@@ -31,8 +30,8 @@ _ALL_PAIRS = 5  # largest number of targets for which all pairs are compared
 _ANSWERS = {"no": 0, "with care": 1, "yes": 2}  # the most serious first
 _LEFT, _WIDTH = 4.0, 92.0  # start and width of the axis, in percent of the graphic
 # possible distances of ticks
-_STEPS = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
-_MAX_TICKS = 6
+_TICK_STEPS = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2)
+_INTERVALS = 5  # between ticks
 _MAX_PICTURES = 16  # of one page, to keep it small and fast to draw
 _ORDER = ("evidence", "scores", "label_shift_test", "sensitivity", "variants", "planning")  # most important first
 
@@ -48,19 +47,28 @@ BADGES = {
 
 
 def denominator(estimate: PriorEstimate) -> int:
-    """Choose the N of "about k of N", large enough that neither the share nor its interval is rounded away."""
-    units = [estimate.value / _MIN_COUNT, (1 - estimate.value) / _MIN_COUNT]  # upper bounds of 1/N
+    """Choose the N of "about k of N": the smallest power of ten that shows both the share and its interval.
+
+    Neither k nor N - k should be below 5, nor the interval narrower than 3 of N.
+    """
+    units = [estimate.value / _MIN_COUNT, (1 - estimate.value) / _MIN_COUNT]  # 1/N should not be larger than these
     if estimate.interval is not None:
-        units += [estimate.interval.width / _MIN_WIDTH]
-    smallest = min((unit for unit in units if isfinite(unit) and unit > 0), default=1.0)
-    return next((N for N in _DENOMINATORS if N * smallest >= 1), _DENOMINATORS[-1])
+        units.append(estimate.interval.width / _MIN_WIDTH)
+    smallest_unit = min((unit for unit in units if isfinite(unit) and unit > 0), default=1.0)
+    for N in _DENOMINATORS:
+        if N * smallest_unit >= 1:
+            return N
+    return _DENOMINATORS[-1]
 
 
 Status = tuple[str, str]  # tone of a badge, and words
 
 
 def label_shift_status(diagnosis: Diagnosis, p_value: float) -> Status:
-    """Return the tone and words of the status of label shift; `p_value` is adjusted for the number of targets."""
+    """Return the tone and words of the status of label shift.
+
+    `p_value` is that of its test, adjusted for the number of targets; NaN if there was no test.
+    """
     if isnan(p_value):
         return "care", "could not be tested"
     if p_value <= REFUTED:
@@ -71,7 +79,7 @@ def label_shift_status(diagnosis: Diagnosis, p_value: float) -> Status:
 
 
 def prior_status(diagnosis: Diagnosis) -> Status:
-    """Return the tone and words of the status of the source prior."""
+    """Return the tone and words of the status of the source prior: whether the tables agree with it."""
     identification = diagnosis.identification
     if identification.contradicted:
         return "no", "contradicted by the tables"
@@ -81,10 +89,11 @@ def prior_status(diagnosis: Diagnosis) -> Status:
         return "open", "cannot be checked"
     if not identification.given:
         return "yes", "identified by the tables"
-    prior, (least, most) = identification.source_prior, identification.range_from_tables
-    is_point = identification.source_prior_by == "given"
-    low, high = (prior, prior) if is_point else identification.source_prior_range
-    if high < least or low > most:
+    low, high = identification.source_prior_range
+    if identification.source_prior_by == "given":  # a single value
+        low = high = identification.source_prior
+    lowest, highest = identification.range_from_tables
+    if high < lowest or low > highest:
         return "care", "not contradicted, but outside the range from the tables alone"
     return "yes", "agrees with the tables"
 
@@ -101,16 +110,16 @@ class IntervalGraphic:
 
     @classmethod
     def from_estimate(cls, estimate: PriorEstimate) -> IntervalGraphic:
-        """Compute the positions on an axis from 0 to 1, or to a smaller end where everything is near 0."""
+        """Compute the positions of an estimate on an axis from 0 to 1, or to a smaller end if everything is near 0."""
         interval = estimate.interval
         values = (estimate.value, interval.high if interval else np.nan, estimate.source_prior)
         largest = max((value for value in values if not isnan(value)), default=1)
-        step = next((s for s in _STEPS if s * (_MAX_TICKS - 1) >= min(1.15 * largest, 1.0)), _STEPS[-1])
-        top = 1.0 if largest > 0.5 else min(step * (_MAX_TICKS - 1), 1.0)
-        step = 0.2 if top == 1.0 else step
+        # the smallest step of ticks with which the axis ends 15% above the largest value, or at 1
+        step = min(step for step in _TICK_STEPS if _INTERVALS * step >= min(1.15 * largest, 1.0))
+        top = _INTERVALS * step
 
         def position(value: float) -> float | None:
-            """Return the position of a value, or None outside the axis (also for NaN)."""
+            """Return the position of a share in percent of the width, or None outside the axis (also for NaN)."""
             return round(_LEFT + _WIDTH * value / top, 3) if 0 <= value <= top else None
 
         tick_values = np.round(np.arange(0, top + step / 2, step), 6)
@@ -142,26 +151,34 @@ class Pictures:
 
 
 def draw_estimate(estimate: PriorEstimate, name: str, targets: int = 1) -> Pictures:
-    """Draw an estimate for a page with some targets, fewer pictures if many; `name` starts their identifiers."""
+    """Draw what an estimate is based on, for a page with a number of targets: the more, the fewer pictures of each.
+
+    The identifiers of the SVG elements start with `name`.
+    """
     displays = list(plots.displays_of(estimate).values())[: _MAX_PICTURES // targets]
     return Pictures(evidence=[_draw(display, f"{name}-evidence{k}") for k, display in enumerate(displays)])
 
 
 def draw_diagnosis(diagnosis: Diagnosis, name: str, targets: int = 1) -> Pictures:
-    """Draw a diagnosis for a page with some targets, fewer pictures if many; `name` starts their identifiers."""
-    displays, sensitivity = plots.displays_of(diagnosis.estimate), diagnosis.sensitivity
+    """Draw a diagnosis for a page with a number of targets: the more, the fewer pictures of each.
+
+    The identifiers of the SVG elements start with `name`.
+    """
+    displays = plots.displays_of(diagnosis.estimate)
     scores = displays.pop("scores", None)
-    # parts of the diagnosis, each with whether there is something to draw
-    parts: dict[str, Any] = {"label_shift_test": diagnosis.label_shift_test.columns}
-    parts |= {"sensitivity": sensitivity.source_priors, "variants": sensitivity.variants}
-    parts["planning"] = diagnosis.planning.reason is None
-    pictures, shown = Pictures(), _ORDER[: _MAX_PICTURES // targets]
-    if "evidence" in shown:
+    has_content = {  # whether there is something to draw, by part of the diagnosis
+        "label_shift_test": bool(diagnosis.label_shift_test.columns),
+        "sensitivity": bool(diagnosis.sensitivity.source_priors),
+        "variants": bool(diagnosis.sensitivity.variants),
+        "planning": diagnosis.planning.reason is None,
+    }
+    pictures, drawn = Pictures(), _ORDER[: _MAX_PICTURES // targets]
+    if "evidence" in drawn:
         pictures.evidence = [_draw(d, f"{name}-evidence{k}") for k, d in enumerate(displays.values())]
-    if "scores" in shown and scores:
+    if "scores" in drawn and scores:
         pictures.scores = _draw(scores, f"{name}-scores")
-    for part, has_content in parts.items():
-        if part in shown and has_content:
+    for part in drawn:
+        if has_content.get(part):
             setattr(pictures, part, _draw(PARTS[part].from_diagnosis(diagnosis), f"{name}-{part}"))
     if targets == 1:
         pictures.drivers = draw_drivers(diagnosis, name)
@@ -169,102 +186,117 @@ def draw_diagnosis(diagnosis: Diagnosis, name: str, targets: int = 1) -> Picture
 
 
 def draw_drivers(diagnosis: Diagnosis, name: str) -> Picture | None:
-    """Draw the columns that distinguish positives from the population, if there are any."""
-    return _draw(PARTS["drivers"].from_diagnosis(diagnosis), f"{name}-drivers") if diagnosis.drivers else None
+    """Draw the columns that distinguish positives from the population; return None if there are none."""
+    if not diagnosis.drivers:
+        return None
+    return _draw(PARTS["drivers"].from_diagnosis(diagnosis), f"{name}-drivers")
 
 
 def _draw(display: plots.Display, name: str) -> Picture:
-    """Draw a picture whose identifiers start with `name`."""
+    """Draw a picture as an SVG element whose identifiers start with `name`."""
     return Picture(Markup(plots.svg(display, name=name)), display.description)
 
 
 def contents(result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> tuple[str, dict[str, Any]]:
-    """Return the name of the template for a result, and the values of its variables."""
-    n = Numbers(result.to_dict())
-    common: dict[str, Any] = {"result": result, "n": n, "settings": {}, "call": None, "is_diagnosis": False, **_LIMITS}
+    """Return the name of the template for a result, and the values of the template's variables by name."""
+    numbers = Numbers(result.to_dict())
+    common: dict[str, Any] = {
+        "result": result, "n": numbers, "settings": {}, "call": None, "is_diagnosis": False, **_LIMITS
+    }  # fmt: skip
     if isinstance(result, PriorEstimate):
         return "estimate", common | _method(result) | {"pictures": draw_estimate(result, "e")}
     if isinstance(result, Diagnosis):
         return "diagnosis", common | _provenance(result, several=False) | {"pictures": draw_diagnosis(result, "d")}
     if isinstance(result, PriorEstimates):
-        return "estimates", common | _estimates_contents(result, n)
-    return "diagnoses", common | _diagnoses_contents(result, n)
+        return "estimates", common | _estimates_contents(result, numbers)
+    return "diagnoses", common | _diagnoses_contents(result, numbers)
 
 
 def _method(estimate: PriorEstimate) -> dict[str, Any]:
-    """Return the method of an estimate, and how its columns were used, as far as it is recorded."""
-    columns: Mapping[str, Any] = estimate.details.get("columns", {})
-    uses = tuple(
-        ColumnUse(name, "left out" if c["kind"] == "left out" else "feature", c["kind"], c["became"], c["missing"])
-        for name, c in columns.items()
-    )
+    """Return the template's variables "method" and "columns", the uses of columns that the estimate records."""
+    uses = []
+    for name, column in estimate.details.get("columns", {}).items():
+        use = "left out" if column["kind"] == "left out" else "feature"
+        uses.append(ColumnUse(name, use, column["kind"], column["became"], column["missing"]))
     return {"method": estimate.method, "columns": uses}
 
 
-def _estimates_contents(estimates: PriorEstimates, n: Numbers) -> dict[str, Any]:
-    """Return the contents of a page on the estimates of several targets."""
-    parts = [
-        _part(k, name, e, n, draw_estimate(e, f"e{k}", len(estimates)))
-        for k, (name, e) in enumerate(estimates.items())
-        if k < _MAX_PARTS
-    ]
-    common = _method(next(iter(estimates.values()))) | _compare(estimates) | _range_of([*estimates.values()], n)
-    return common | {"pictures": _draw_series(estimates), "parts": parts}
+def _estimates_contents(estimates: PriorEstimates, numbers: Numbers) -> dict[str, Any]:
+    """Return the template's variables for a page on the estimates of several targets, whose `numbers` are given."""
+    parts = []
+    for k, (target, estimate) in enumerate(estimates.items()):
+        if k < _MAX_PARTS:
+            target_numbers, pictures = (
+                numbers.under("targets", f"#{k}"),
+                draw_estimate(estimate, f"e{k}", len(estimates)),
+            )
+            parts.append({"target": target, "d": estimate, "n": target_numbers, "pictures": pictures})
+    all_estimates = list(estimates.values())
+    common = _method(all_estimates[0]) | _compare(estimates) | _lowest_and_highest(all_estimates, numbers)
+    series = _draw(plots.displays_of(estimates)["series"], "series")
+    return common | {"pictures": Pictures(series=series), "parts": parts}
 
 
-def _diagnoses_contents(diagnoses: Diagnoses, n: Numbers) -> dict[str, Any]:
-    """Return the contents of a page on the diagnoses of several targets."""
-    first = max(diagnoses.values(), key=lambda d: len(d.drivers))  # without an estimate there are no drivers
-    answers: list[str] = [d.verdict.answer for d in diagnoses.values()]
+def _diagnoses_contents(diagnoses: Diagnoses, numbers: Numbers) -> dict[str, Any]:
+    """Return the template's variables for a page on the diagnoses of several targets, whose `numbers` are given."""
+    first = max(diagnoses.values(), key=lambda d: len(d.drivers))  # the first with an estimate, and so with drivers
+    answers: list[str] = [diagnosis.verdict.answer for diagnosis in diagnoses.values()]
     shown, parts = _shown_in_full(answers), []
-    for k, (name, d) in enumerate(diagnoses.items()):
+    for k, (target, diagnosis) in enumerate(diagnoses.items()):
         if k in shown:
-            part = _part(k, name, d, n, draw_diagnosis(d, f"d{k}", len(diagnoses)))
-            p = part["n"].value("label_shift_adjusted_p_value")
-            parts.append(part | {"p": float("nan") if p is None else p})
+            target_numbers, pictures = (
+                numbers.under("targets", f"#{k}"),
+                draw_diagnosis(diagnosis, f"d{k}", len(answers)),
+            )
+            p_value = target_numbers.value("label_shift_adjusted_p_value")
+            p_value = float("nan") if p_value is None else p_value
+            parts.append({"target": target, "d": diagnosis, "n": target_numbers, "pictures": pictures, "p": p_value})
     common = _provenance(first, several=True) | _compare(diagnoses.estimates)
-    pictures, counts = _draw_series(diagnoses.estimates), {answer: answers.count(answer) for answer in _ANSWERS}
-    pictures.drivers = draw_drivers(first, "d")
-    ends = _range_of([d.estimate for d in diagnoses.values()], n, "estimate")
-    return common | ends | {"pictures": pictures, "parts": parts, "first": first, "counts": counts}
-
-
-def _draw_series(estimates: PriorEstimates) -> Pictures:
-    """Draw the estimates of several targets side by side."""
-    return Pictures(series=_draw(plots.displays_of(estimates)["series"], "series"))
+    all_estimates = [diagnosis.estimate for diagnosis in diagnoses.values()]
+    common |= _lowest_and_highest(all_estimates, numbers, "estimate")
+    counts = {answer: answers.count(answer) for answer in _ANSWERS}
+    series = _draw(plots.displays_of(diagnoses.estimates)["series"], "series")
+    pictures = Pictures(series=series, drivers=draw_drivers(first, "d"))
+    return common | {"pictures": pictures, "parts": parts, "first": first, "counts": counts}
 
 
 def _shown_in_full(answers: list[str]) -> set[int]:
-    """Choose at most 40 targets to show in full, by their index: some of every answer, then the most serious."""
-    by_answer = [[k for k, answer in enumerate(answers) if answer == wanted] for wanted in _ANSWERS]
-    quota = _MAX_PARTS // len(_ANSWERS)
-    first = [k for targets in by_answer for k in targets[:quota]]
-    others = [k for targets in by_answer for k in targets[quota:]]
+    """Choose at most 40 targets to show in full, given the verdict's answer of each, and return their indices.
+
+    The same number of every answer comes first (no, with care, yes), then the most serious of the others.
+    """
+    quota, first, others = _MAX_PARTS // len(_ANSWERS), [], []
+    for answer in _ANSWERS:  # the most serious first
+        indices = [k for k, other in enumerate(answers) if other == answer]
+        first += indices[:quota]
+        others += indices[quota:]
     return set((first + others)[:_MAX_PARTS])
 
 
-def _range_of(estimates: list[PriorEstimate], n: Numbers, *steps: str) -> dict[str, Numbers | None]:
-    """Return the numbers of the lowest and the highest informative estimate; `steps` lead from a target to them."""
+def _lowest_and_highest(estimates: list[PriorEstimate], numbers: Numbers, *steps: str) -> dict[str, Numbers | None]:
+    """Return the numbers of the lowest ("low") and highest ("high") informative estimate; None if there is none.
+
+    `steps` lead from the record of a target to that of its estimate.
+    """
     values = [(estimate.value, k) for k, estimate in enumerate(estimates) if is_informative(estimate)]
     if not values:
         return {"low": None, "high": None}
-    ends = {"low": min(values)[1], "high": max(values)[1]}
-    return {name: n.under("targets", f"#{k}", *steps) for name, k in ends.items()}
-
-
-def _part(k: int, name: str, result: PriorEstimate | Diagnosis, n: Numbers, pictures: Pictures) -> dict[str, Any]:
-    """Return the variables of a template for target number k, from 0 on."""
-    return {"target": name, "d": result, "n": n.under("targets", f"#{k}"), "pictures": pictures}
+    (_, lowest), (_, highest) = min(values), max(values)
+    indices = {"low": lowest, "high": highest}
+    return {end: numbers.under("targets", f"#{k}", *steps) for end, k in indices.items()}
 
 
 def _provenance(diagnosis: Diagnosis, *, several: bool) -> dict[str, Any]:
-    """Return the method, the settings, and the call that repeats the diagnosis."""
+    """Return the template's variables for the method, the settings, and the Python call that repeats the diagnosis."""
     settings, call = diagnosis.settings, python_call(diagnosis.settings, several=several)
     return {"method": diagnosis.estimate.method, "settings": settings, "call": call, "is_diagnosis": True}
 
 
 def _compare(estimates: PriorEstimates) -> dict[str, Any]:
-    """Compare all pairs of few targets; of many, or of dated ones, each with the one before it."""
+    """Return the template's variables for differences between targets, and their title.
+
+    All pairs of few targets are compared; of many, or of dated ones, each with the one before it.
+    """
     if estimates.joint is None or len(estimates) < 2:
         return {"differences": (), "differences_title": ""}
     in_order = len(estimates) > _ALL_PAIRS or are_iso_dates(list(estimates))
@@ -285,26 +317,35 @@ def versions() -> dict[str, str]:
 
 
 def python_call(settings: dict[str, Any], *, several: bool) -> str:
-    """Return Python code that gives the same diagnosis of the same tables, from its settings."""
-    # settings that are no argument of the function need an estimator, which then takes all of its settings
-    others = {name: value for name, value in settings.items() if name not in _CALL_SETTINGS}
-    lines, call = ["import priorshift as ps"], {name: settings[name] for name in _CALL_SETTINGS if name in settings}
-    if others:
-        estimator = others | {name: call.pop(name) for name in _ESTIMATOR_SETTINGS if name in call}
-        ordered = sorted(estimator, key=lambda name: (name != "source_prior", name == "random_state"))
-        lines.append(f"estimator = ps.WitnessShift({_arguments({name: estimator[name] for name in ordered})})")
+    """Return Python code that repeats the diagnosis of the same tables, given its settings by name.
+
+    `several` says that several targets were diagnosed.
+    """
+    lines = ["import priorshift as ps"]
     if str(settings.get("source_prior", "")).startswith("scipy.stats."):
         lines.insert(0, "import scipy.stats")
-    function, tables = ("diagnose_targets", "targets") if several else ("diagnose", "target")
-    arguments = [f"positive, unlabeled, {tables}", *(["method=estimator"] if others else [])]
-    arguments += [_arguments(call)] if call else []
-    return "\n".join([*lines, f"ps.{function}({', '.join(arguments)})"])
+    arguments = ["positive, unlabeled, targets" if several else "positive, unlabeled, target"]
+    call = {name: settings[name] for name in _CALL_SETTINGS if name in settings}
+    # settings that are no argument of the function need an estimator, which then takes all of its settings
+    estimator = {name: value for name, value in settings.items() if name not in _CALL_SETTINGS}
+    if estimator:
+        estimator |= {name: call.pop(name) for name in _ESTIMATOR_SETTINGS if name in call}
+        # the source prior first, the seed last
+        ordered = sorted(estimator, key=lambda name: (name != "source_prior", name == "random_state"))
+        lines.append(f"estimator = ps.WitnessShift({_arguments({name: estimator[name] for name in ordered})})")
+        arguments.append("method=estimator")
+    if call:
+        arguments.append(_arguments(call))
+    lines.append(f"ps.{'diagnose_targets' if several else 'diagnose'}({', '.join(arguments)})")
+    return "\n".join(lines)
 
 
 def setting(value: Any, digits: int | None = None) -> str:
     """Return the value of a setting as text for people; `digits` are the significant ones of a float."""
-    if value is None or isinstance(value, bool):
-        return {None: "not given", True: "yes", False: "no"}[value]
+    if value is None:
+        return "not given"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
         return ", ".join(setting(part, digits) for part in value)
     if isinstance(value, dict):
@@ -313,7 +354,7 @@ def setting(value: Any, digits: int | None = None) -> str:
 
 
 def _arguments(settings: dict[str, Any]) -> str:
-    """Return settings as the keyword arguments of a call in Python."""
+    """Return settings by name as the keyword arguments of a call in Python, "name=value, name=value"."""
     arguments = []
     for name, value in settings.items():
         text = repr(tuple(value) if name == "source_prior" and isinstance(value, list) else value)

@@ -37,46 +37,52 @@ def is_hidden(character: str) -> bool:
 
 def plain(text: Any) -> str:
     """Return user text without markup: hidden characters by their code, long text cut and followed by its length."""
-    shown, length = _cut(str(text), _LONGEST, _SHOWN)
-    return "".join(f"[{c}]" if hidden else c for c, hidden in _characters(shown)) + length
+    shown, note = _cut(str(text), _LONGEST, _SHOWN)
+    return "".join(f"[{character}]" if hidden else character for character, hidden in _characters(shown)) + note
 
 
 def name(text: Any) -> Markup:
-    """Return a name as HTML, isolated from the direction of the text around it."""
-    shown, length = _cut(str(text), _LONGEST, _SHOWN)
-    return Markup("<bdi>{}</bdi>{}").format(_visible(shown), length)
+    """Return a name by the user as HTML, isolated from the direction of the text around it, and shortened if long."""
+    shown, note = _cut(str(text), _LONGEST, _SHOWN)
+    return Markup("<bdi>{}</bdi>{}").format(_visible(shown), note)
 
 
 def prose(text: Any) -> Markup:
-    """Return one of our sentences, which may quote user text, as HTML."""
-    shown, length = _cut(str(text), _LONGEST_PROSE, _LONGEST_PROSE)
-    return _visible(shown) + length
+    """Return a sentence of the library, which may quote user text, as HTML, and shortened if very long."""
+    shown, note = _cut(str(text), _LONGEST_PROSE, _LONGEST_PROSE)
+    return _visible(shown) + note
 
 
 def code(text: Any) -> Markup:
-    """Return a command or a call as HTML, line by line."""
+    """Return a shell command or a call in Python as HTML, line by line."""
     return Markup("\n").join(prose(line) for line in str(text).split("\n"))
 
 
 def _cut(text: str, longest: int, shown: int) -> tuple[str, str]:
-    """Cut a text that is too long; return what is shown of it, and a note of its length, empty if it is whole."""
-    return (text, "") if len(text) <= longest else (text[:shown], f"… ({len(text):,} characters)")
+    """Cut a text of more than `longest` characters to `shown` ones; return it, and a note of its length or ""."""
+    if len(text) <= longest:
+        return text, ""
+    return text[:shown], f"… ({len(text):,} characters)"
 
 
 def _visible(text: str) -> Markup:
-    """Return a text as HTML, with the codes of hidden characters marked."""
-    mark = Markup('<span class="code">{}</span>')
-    return Markup("").join(mark.format(c) if hidden else escape(c) for c, hidden in _characters(text))
+    """Return a text as escaped HTML, with the codes of hidden characters in elements of class "code"."""
+    marked = Markup('<span class="code">{}</span>')
+    parts = [marked.format(code) if hidden else escape(code) for code, hidden in _characters(text)]
+    return Markup("").join(parts)
 
 
 def _characters(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each character, or its code if it is hidden, and whether it is hidden; parts of emoji are not."""
-    before = " "
+    """Yield each character and False, or for a hidden one its code, such as U+200B, and True.
+
+    The joiner and the colour selector of emoji count as hidden only where they do not follow an emoji.
+    """
+    previous = " "
     for character in text:
-        after_emoji = before in _EMOJI_PARTS or unicodedata.category(before) in ("So", "Sk")
-        hidden = is_hidden(character) and not (character in _EMOJI_PARTS and after_emoji)
+        follows_emoji = previous in _EMOJI_PARTS or unicodedata.category(previous) in ("So", "Sk")  # symbols
+        hidden = is_hidden(character) and not (character in _EMOJI_PARTS and follows_emoji)
         yield f"U+{ord(character):04X}" if hidden else character, hidden
-        before = " " if hidden else character
+        previous = " " if hidden else character
 
 
 _DATA = Markup('<data value="{}" data-key="{}">{}</data>')
@@ -99,69 +105,73 @@ class Numbers:
     """Numbers of a result, or of a part of it, as HTML; pointers are relative to that part, without a first slash."""
 
     record: dict[str, Any]  # the result's to_dict()
-    at: str = ""  # JSON pointer of the part
+    prefix: str = ""  # JSON pointer of the part
 
     def under(self, *steps: object) -> Numbers:
-        """Return the numbers of a part, to which the steps of a pointer lead."""
-        return Numbers(self.record, "".join([self.at, *(f"/{step}" for step in steps)]))
+        """Return the numbers of a part, to which the steps of a pointer lead: keys, and indices of lists."""
+        return Numbers(self.record, "/".join([self.prefix, *map(str, steps)]))
 
     def value(self, pointer: str) -> Any:
-        """Return the exact value at a pointer, or None."""
-        return look_up(self.record, f"{self.at}/{pointer}")
+        """Return the exact value at a JSON pointer relative to this part, or None if there is none."""
+        return look_up(self.record, f"{self.prefix}/{pointer}")
 
     def share(self, pointer: str, width: float | None = None, sign: str = "") -> Markup:
-        """Return a share, with the decimals that the `width` of its interval, or its own size, requires."""
-        return self._shown(pointer, lambda v: format_fixed(v, decimals(abs(v) if width is None else width), sign))
+        """Return the share at a pointer, with the decimals that the `width` of its interval, or its own size, requires.
+
+        `sign` "+" shows the sign of positive ones.
+        """
+        return self._element(
+            pointer, lambda share: format_fixed(share, decimals(abs(share) if width is None else width), sign)
+        )
 
     def fixed(self, pointer: str, digits: int = 2, sign: str = "") -> Markup:
-        """Return a number with a fixed number of decimals; `sign` "+" shows the sign of positive ones."""
-        return self._shown(pointer, lambda v: format_fixed(v, digits, sign))
+        """Return the number at a pointer with a number of decimals; `sign` "+" shows the sign of positive ones."""
+        return self._element(pointer, lambda value: format_fixed(value, digits, sign))
 
     def short(self, pointer: str, digits: int = 3) -> Markup:
-        """Return a number with some significant digits."""
-        return self._shown(pointer, lambda v: format_short(v, digits))
+        """Return the number at a pointer with some significant digits."""
+        return self._element(pointer, lambda value: format_short(value, digits))
 
     def ends(self, pointer: str) -> Markup:
-        """Return a range, with the decimals that distinguish its ends; the pointer is that of the pair."""
-        low, high = (self.value(f"{pointer}/{k}") for k in (0, 1))
-        digits = range_decimals(low, high)
+        """Return the pair at a pointer as a range, "low to high", with the decimals that distinguish its ends."""
+        digits = range_decimals(self.value(f"{pointer}/0"), self.value(f"{pointer}/1"))
         return Markup("{} to {}").format(self.fixed(f"{pointer}/0", digits), self.fixed(f"{pointer}/1", digits))
 
     def confidence(self, pointer: str) -> Markup:
-        """Return a confidence level in percent, with six digits, so that 99.99% is not rounded up to 100%."""
-        return self._shown(pointer, lambda v: f"{100 * v:.6g}%")
+        """Return the confidence level at a pointer in percent; with six digits, 99.99% is not rounded up to 100%."""
+        return self._element(pointer, lambda level: f"{100 * level:.6g}%")
 
     def percent(self, pointer: str) -> Markup:
-        """Return a share in percent, with more digits below 10%."""
-        return self._shown(pointer, lambda v: f"{100 * v:.3g}%" if 0 < v < 0.1 else f"{100 * v:.0f}%")
+        """Return the share at a pointer in percent, with more digits below 10%."""
+        return self._element(pointer, lambda share: f"{100 * share:.{'3g' if 0 < share < 0.1 else '0f'}}%")
 
     def out_of(self, pointer: str, base: int) -> Markup:
-        """Return a share as a count out of `base`."""
-        return self._shown(pointer, lambda v: f"{base * v:,.0f}")
+        """Return the share at a pointer as a count out of `base`, such as 59 out of 100."""
+        return self._element(pointer, lambda share: f"{base * share:,.0f}")
 
     def count(self, pointer: str) -> Markup:
-        """Return a whole number, with commas between thousands."""
-        return self._shown(pointer, lambda v: f"{v:,.0f}")
+        """Return the whole number at a pointer, with commas between thousands."""
+        return self._element(pointer, lambda count: f"{count:,.0f}")
 
     def p(self, pointer: str) -> Markup:
-        """Return a p-value for a sentence, as in "p = 0.03"."""
-        return self._shown(pointer, format_p, "no p-value")
+        """Return the p-value at a pointer for a sentence, as in "p = 0.03"."""
+        return self._element(pointer, format_p, "no p-value")
 
-    def _shown(self, pointer: str, write: Callable[[Any], str], none: str = "none") -> Markup:
-        """Return the number at a pointer as a data element, formatted by `write`; the text `none` if there is none."""
+    def _element(self, pointer: str, format_value: Callable[[Any], str], missing: str = "none") -> Markup:
+        """Return the number at a pointer as an HTML data element with a formatted text; `missing` if there is none."""
         value = self.value(pointer)
         if value is None or isinstance(value, str):
-            return Markup('<span class="none">{}</span>').format(none)
-        return _DATA.format(repr(value), f"{self.at}/{pointer}", write(value))
+            return Markup('<span class="none">{}</span>').format(missing)
+        return _DATA.format(repr(value), f"{self.prefix}/{pointer}", format_value(value))
 
 
 def bare(value: float, *, is_p: bool = False) -> Markup:
-    """Return a difference, or a p-value, that has no pointer in the result, as a data element."""
+    """Return a difference of priors, or with `is_p` a p-value, that is not part of the result, as a data element."""
     shown = format_p_cell(value, 4) if is_p else format_fixed(value, 3, "+")
     return Markup('<data value="{}">{}</data>').format(repr(value), shown)
 
 
 def is_informative(estimate: PriorEstimate) -> bool:
     """Return whether there is an estimate, and its interval does not contain nearly every prior."""
-    empty = estimate.interval is not None and estimate.interval.width > EMPTY_WIDTH
-    return isfinite(estimate.value) and estimate.status != "no estimate" and not empty
+    is_too_wide = estimate.interval is not None and estimate.interval.width > EMPTY_WIDTH
+    return isfinite(estimate.value) and estimate.status != "no estimate" and not is_too_wide

@@ -89,50 +89,44 @@ def write(result: Any, path: str | os.PathLike[str], *, title: str | None = None
     >>> "<title>Spring" in path.read_text(encoding="utf-8")
     True
     """
-    check_ending(path)
+    if Path(path).suffix.lower() not in ENDINGS:
+        raise InputError(f"{path} must end in .html. Rename it.")
     page = render(result, title=title, command=command)
     with atomic_write(path) as draft:
         draft.write_text(page, encoding="utf-8", newline="\n")
 
 
-def check_ending(path: str | os.PathLike[str], what: str = "") -> None:
-    """Raise InputError for a file name that does not end in .html or .htm; `what` names it in the message."""
-    if Path(path).suffix.lower() not in ENDINGS:
-        raise InputError(f"{what} {path} must end in .html. Rename it.".lstrip())
-
-
-def check_extra(what: str = "a report") -> None:
-    """Raise MissingExtraError if the optional packages that `what` needs are not installed."""
+def check_extra() -> None:
+    """Raise MissingExtraError if the optional packages of a report, jinja2 and matplotlib, are not installed."""
     try:
         import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
-            f'{what} needs {error.name}, which is not installed; run pip install "priorshift[report]".'
+            f'a report needs {error.name}, which is not installed; run pip install "priorshift[report]".'
         ) from None
 
 
 @cache
 def _environment() -> Environment:
-    """Return the template environment, with our filters, functions and style sheet."""
+    """Return jinja2's environment of the templates, with the filters, functions and style sheet that they use."""
     check_extra()
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     from priorshift.report import contents, numbers
 
+    loader = PackageLoader("priorshift.report")
     environment = Environment(
-        loader=PackageLoader("priorshift.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     style = files("priorshift.report").joinpath("templates", "style.css").read_text(encoding="utf-8")
     # a hash with which the page's content policy allows this style sheet and no other
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    environment.filters |= {name: getattr(numbers, name) for name in ("name", "plain", "prose", "code")}
-    environment.filters["setting"] = contents.setting
+    environment.filters |= {
+        "name": numbers.name, "plain": numbers.plain, "prose": numbers.prose, "code": numbers.code,
+        "setting": contents.setting,
+    }  # fmt: skip
     environment.globals |= {
         "style": Markup(style),  # not escaped: it is part of the package
         "style_hash": f"sha256-{digest}",
@@ -143,6 +137,8 @@ def _environment() -> Environment:
         "interval_graphic": contents.IntervalGraphic.from_estimate,
         "len": len,
         "str": str,
-        **{name: getattr(contents, name) for name in ("denominator", "label_shift_status", "prior_status")},
+        "denominator": contents.denominator,
+        "label_shift_status": contents.label_shift_status,
+        "prior_status": contents.prior_status,
     }
     return environment
