@@ -293,7 +293,7 @@ class ColumnFeatures:
         features_per_column = np.where(np.isin(used, ranked), 1 + len(_RANK_COSINES), 1)
         encoded = np.repeat(used, features_per_column)
         is_value = np.diff(encoded, prepend=-1) != 0  # the first feature of a column is its value
-        column = encoded if origin is None else origin.original_column[encoded]  # the user's column that it was encoded from
+        column = encoded if origin is None else origin.original_column[encoded]  # the user's column of each feature
         return cls(column, is_value, encoded, spread, knots)
 
     def __call__(self, rows: Floats) -> Floats:
