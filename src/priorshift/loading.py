@@ -186,7 +186,8 @@ def _load_rows(
         samples = {
             name: whole.take(rows, f"target {name!r}") for name, rows in rows_by_value(whole.data, options.by).items()
         }
-    check_sizes(**{P.name: len(P), U.name: len(U)}, **{sample.data.name: len(sample) for sample in samples.values()})
+    tables = [P, U, *(sample.data for sample in samples.values())]
+    check_sizes(**{table.name: len(table) for table in tables})
     return Problem(
         Sample(P, metadata=metadata["positive"]),
         Sample(U, metadata=metadata["unlabeled"]),

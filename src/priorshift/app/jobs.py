@@ -160,7 +160,7 @@ def _decide(order: Order, estimator: Any, problem: Problem, diagnoses: Mapping[s
                 parts.append(decide(shifted.adapt_to(diagnoses[name].estimate), sample.data))
             else:
                 # no estimate: the posterior is unknown
-                parts.append((np.full(len(sample), np.nan), np.zeros(len(sample), dtype=bool)))
+                parts.append((np.full(len(sample.data), np.nan), np.zeros(len(sample.data), dtype=bool)))
     except InputError as error:
         return order.translate(str(error))
     posterior, decision = (np.concatenate(column) for column in zip(*parts, strict=True))

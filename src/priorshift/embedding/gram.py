@@ -145,10 +145,10 @@ class SourceEmbedding:
     def sample(self, target: Target) -> EmbeddedSample:
         """Return the target as a sample; its groups that are also in the source keep the source's numbers.
 
-        `target.of_source` is the number in the source of each row's group, and −1 where the source does not have it.
+        `target.source_observation` is the number in the source of each row's group; −1 if the source does not have it.
         """
         source_number = np.full(int(target.observation.max()) + 1, -1)  # of each observation of the target
-        np.maximum.at(source_number, target.observation, target.of_source)
+        np.maximum.at(source_number, target.observation, target.source_observation)
         number = np.where(source_number < 0, self.observations + np.arange(len(source_number)), source_number)
         sample = EmbeddedSample(target.rows, target.mass, number[target.observation])
         if len(sample.distinct) < 2:

@@ -305,7 +305,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
     def fit_target(self, target: Target) -> TargetFit:
         """Estimate the prior of a target, and return everything that the estimate was computed from."""
         test, curve, scored = self._test(target)
-        p_values, weights = scored.p_values, None if target.is_even else target.size * target.mass
+        p_values, weights = scored.p_values, None if target.is_iid else target.size * target.mass
         counts = np.stack([histogram(v, weights) for v in p_values])  # one histogram for each repetition
         evidence = WitnessEvidence(self.scored_.counts, counts, *self.scored_.mixture, scored.scores)
         audit = None

@@ -82,7 +82,7 @@ class Witness:
 
         From counts, if rows are many and have equal weights and no groups, also none of the source.
         """
-        if self._counts is not None and target.is_even and not (target.of_source >= 0).any():
+        if self._counts is not None and target.is_iid and not (target.source_observation >= 0).any():
             return self._counts.test(ScoreCounts.from_bins(mixture.bins(p_values)))
         sample = self._sample(p_values, target)
         return RatioTest.run(lambda ratios: self._try_ratios(ratios, sample))
@@ -141,7 +141,7 @@ class Witness:
         source, target_influence = means.source_influence(-factor * r, -factor * (1 - r)), means.of_T
         if sample.with_source is not None:  # rows of the source's observations count there
             source = source + target_influence @ sample.with_source.T
-            target_influence = np.where(target.of_source >= 0, 0.0, target_influence)
+            target_influence = np.where(target.source_observation >= 0, 0.0, target_influence)
         variance = max(float(tried.variance[0]) - float(_sum_of_squares(source)[0]), 0.0) / D**2
         return Influence(source[0] / D, target_influence[0] / D, variance, float(tried.freedom[0]))
 
@@ -155,10 +155,10 @@ class Witness:
     def _sample(self, p_values: Floats, target: Target) -> _RowSample:
         """Return a target's bins, and the matrices that sum over observations, which all of its tests use."""
         source, with_source = self.source, None
-        rows = np.flatnonzero(target.of_source >= 0)  # rows that belong to an observation of the source; −1 means none
+        rows = np.flatnonzero(target.source_observation >= 0)  # rows of observations of the source; −1 means none
         if len(rows):
             shape = (int(source.observation.max()) + 1, len(target))
-            with_source = csr_array((np.ones(len(rows)), (target.of_source[rows], rows)), shape=shape)
+            with_source = csr_array((np.ones(len(rows)), (target.source_observation[rows], rows)), shape=shape)
         groups = _grouping(source.observation), _grouping(target.observation)
         observations = source.P.observations, source.U.observations, target.observations
         return _RowSample(mixture.bins(p_values), target, *groups, with_source, observations)
