@@ -29,8 +29,8 @@ def test_columns_that_tell_the_class_are_found():
     X = rng.normal(size=(400, 12))
     X[:, 7] += 2 * y
     X[:, 3] = np.abs(X[:, 3]) * np.where(y, 3, 1)
-    assert datasets.most_informative(X, y, most=2).tolist() == [3, 7]
-    assert datasets.most_correlated(X, y, most=1).tolist() == [7]
+    assert datasets.most_informative(X, y, count=2).tolist() == [3, 7]
+    assert datasets.most_correlated(X, y, count=1).tolist() == [7]
     assert len(datasets.most_informative(X, y)) == 12
 
 
