@@ -26,7 +26,6 @@ OPENML = {  # OpenML's number of each table
 }  # fmt: skip
 IMAGES = ("MNIST", "CIFAR", "Fashion")
 _FILES = {"Waveform": "Waveform-5000", "Banknote": "Banknote-authentication", "CIFAR": "CIFAR10"}  # else the name
-_POSITIVE = {"MNIST": (0, 2, 4, 6, 8), "CIFAR": (0, 1, 8, 9), "Fashion": (0, 2, 3, 4, 6)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,21 +156,6 @@ def most_informative(X: Floats, y: NDArray[np.bool_], count: int = 30) -> NDArra
         return np.arange(X.shape[1])
     information = mutual_info_classif(X, y.astype(int), random_state=0)
     return np.sort(np.argsort(-information, kind="stable")[:count])
-
-
-def most_correlated(X: Floats, y: NDArray[np.bool_], count: int = 30) -> NDArray[np.intp]:
-    """Return the sorted positions of the `count` columns with the largest absolute correlation with the class."""
-    centred_X, centred_y = X - X.mean(axis=0), y - y.mean()
-    spread = np.sqrt((centred_X**2).sum(axis=0))
-    # not divided by the spread of y, which is common to all columns; constant columns have correlation 0
-    correlation = np.abs(centred_y @ centred_X) / np.where(spread > 0, spread, np.inf)
-    return np.sort(np.argsort(-correlation, kind="stable")[:count])
-
-
-def positive_images(name: str, labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return a mask of the positives from class numbers: even digits, vehicles, or clothes of the upper body."""
-    check_choice("name", name, IMAGES)
-    return np.isin(labels, _POSITIVE[name])
 
 
 def _find(file: str) -> Path | None:

@@ -241,13 +241,12 @@ class PriorEstimates(TargetResults[PriorEstimate]):
             confidence = self.confidence
         else:
             check_settings({"confidence": confidence})
-        # estimate, interval, standard error and p-value of each pair
         compared = [joint.difference(position[first], position[second], confidence) for first, second in pairs]
         adjusted_ps = holm([p for _, _, _, p in compared])
-        differences = [
-            Difference(*pair, *numbers, adjusted_p)
-            for pair, numbers, adjusted_p in zip(pairs, compared, adjusted_ps, strict=True)
-        ]
+        differences = []
+        for (first, second), numbers, adjusted_p in zip(pairs, compared, adjusted_ps, strict=True):
+            estimate, interval, error, p = numbers
+            differences.append(Difference(first, second, estimate, interval, error, p, adjusted_p))
         return Differences(tuple(differences), self.frame)
 
     def equality_test(self) -> EqualityTest:
@@ -353,9 +352,9 @@ class PriorEstimates(TargetResults[PriorEstimate]):
         if self.joint is None:
             first, *_ = self.values()
             raise InputError(
-                f"{purpose} need the joint error of all targets, which these estimates by {first.method} do not have; use "
-                "method 'witness' or 'tcpu' with an interval and without pairs, and leave out targets that are audited "
-                "or have no estimate."
+                f"{purpose} need the joint error of all targets, which these estimates by {first.method} do not have; "
+                "use method 'witness' or 'tcpu' with an interval and without pairs, and leave out targets that are "
+                "audited or have no estimate."
             )
         if len(self) < 2:
             [only] = self

@@ -29,7 +29,6 @@ from priorshift.io.tables import Table, match_columns
 from priorshift.warning_records import warn
 
 Kind = Literal["rows", "chunks", "counts", "moments"]
-ROLES = ("positive", "unlabeled", "target")
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +113,14 @@ class SourceLayout:
     repeats_by_chance: bool  # whether equal rows may be different observations, as rows of a few discrete columns are
     groups: KnownGroups
 
-    def read(self, X: Any, name: str = "target", **metadata: Any) -> Target:
+    def read(self, X: Any, **metadata: Any) -> Target:
         """Read a target as a user passes it; `metadata` are the arrays audit, weights and groups, an entry per row."""
-        table = read_numeric_table(X, name)
+        table = read_numeric_table(X, "target")
         audit = metadata.pop("audit", None)
-        row_metadata = RowMetadata.read(len(table), owner=name, **metadata)
+        row_metadata = RowMetadata.read(len(table), owner="target", **metadata)
         if audit is not None:  # read without an owner: messages call it "audit", not "the audit of target"
             row_metadata = replace(row_metadata, audit=RowMetadata.read(len(table), audit=audit).audit)
-        return self.target(table, row_metadata, name)
+        return self.target(table, row_metadata)
 
     def read_rows(self, table: Table) -> Target:
         """Return rows whose class is to be predicted as a target: any number of rows, each its own observation."""
@@ -131,14 +130,14 @@ class SourceLayout:
         no_source, copies = np.full(len(table), -1), np.ones(len(table), dtype=np.intp)
         return Target(table, scaled, None, observation, source_observation=no_source, copies=copies)
 
-    def target(self, table: Table, metadata: RowMetadata, name: str = "target") -> Target:
+    def target(self, table: Table, metadata: RowMetadata) -> Target:
         """Build a target from a table of numbers with the source's columns, and warn of suspicious columns and rows.
 
         Copies of a row are one observation, unless rows repeat by chance, and so are the rows of a group.
         """
         [_, table] = match_columns([self.columns, table])
         rows = len(table)
-        sample_size.check_sizes(**{name: rows})
+        sample_size.check_sizes(target=rows)
         warn_of_far_values(table)
         self.scaling.warn_of_left_out(table)
         links = NO_PAIRS if self.repeats_by_chance else observations.find_copies(table.values)
@@ -149,7 +148,7 @@ class SourceLayout:
             links = np.concatenate([links, observations.group_links(metadata.groups)])
             source_observation = self.groups.find(metadata.groups)
         observation = observations.linked(rows, links)
-        sample_size.check_observations(name, rows, observation)
+        sample_size.check_observations("target", rows, observation)
         scaled = self.scaling.rows(table.values)
         audit = None if metadata.audit is None else as_audit(metadata.audit)
         target = Target(

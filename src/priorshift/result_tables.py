@@ -44,7 +44,7 @@ def to_frame(records: Sequence[Record], library: str | None = None) -> Any:
 
 def to_csv(records: Sequence[Record]) -> str:
     """Format records with the same keys as CSV text with a header; missing numbers are empty, formulas are escaped."""
-    header, rows = records[0].keys(), [record.values() for record in records]
+    header, rows = list(records[0]), [list(record.values()) for record in records]
     return "".join(csv_line([escape_formula(_cell(value)) for value in row]) for row in (header, *rows))
 
 

@@ -78,8 +78,10 @@ def weighted_samples(source: Source, target: Target) -> Samples:
     A row of the target whose group is in the source has the number of the source's observation.
     """
     number = source.observation
-    # `of_source` is -1 for rows that are not in the source
-    number_T = np.where(target.of_source >= 0, target.of_source, target.observation + int(number.max()) + 1)
+    # `source_observation` is -1 for rows that are not in the source
+    number_T = np.where(
+        target.source_observation >= 0, target.source_observation, target.observation + int(number.max()) + 1
+    )
     return (
         WeightedSample(source.P.mass, number[source.positive]),
         WeightedSample(source.U.mass, number[source.population]),
@@ -325,7 +327,7 @@ def cross_fit_kernel_score(
         models = tuple(partial(np.inner, coefficients) for coefficients in beta[k])
         repetitions.append(Repetition(P[k], U[k], models, fold_of_observation))
     rescored = ScoredSource.from_repetitions(source, scored.prepare, tuple(repetitions), scored.seed)
-    fold_T = np.stack([repetition.assign_folds(target.of_source, rng) for repetition in repetitions])
+    fold_T = np.stack([repetition.assign_folds(target.source_observation, rng) for repetition in repetitions])
     T = _held_out_scores(rows[2], fold_T, features, beta)
     p_values = np.stack([rescored.ranks(r.positive, scores) for r, scores in zip(repetitions, T, strict=True)])
     return Witness.from_scores(rescored, source.without_rows(), *rescored.mixture), p_values

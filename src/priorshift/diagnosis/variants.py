@@ -223,7 +223,7 @@ def row_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
     labeled = np.zeros(len(influence_on_ratio.source), dtype=bool)  # whether an observation has a row in P
     labeled[source.observation[source.positive]] = True
     # observations of the target that are not also observations of the source
-    own_target = np.bincount(target.observation, target.of_source < 0) > 0
+    own_target = np.bincount(target.observation, target.source_observation < 0) > 0
     samples = (
         ("positive", np.flatnonzero(labeled), influence_on_ratio.source),
         ("unlabelled", np.flatnonzero(~labeled), influence_on_ratio.source),
@@ -257,7 +257,7 @@ def retest_without(inputs: DiagnosisInput, left_out: Index, target_left_out: Ind
     source, scored = witness.source, witness.scored
     # rows that remain, of the source and of T, and of P and U by their position in these samples
     stay = ~np.isin(source.observation, left_out)
-    stay_T = ~(np.isin(target.observation, target_left_out) | np.isin(target.of_source, left_out))
+    stay_T = ~(np.isin(target.observation, target_left_out) | np.isin(target.source_observation, left_out))
     stay_P, stay_U = stay[source.positive], stay[source.population]
     rows_P, rows_U = source.positive[stay_P], source.population[stay_U]
     remaining = source.observation[rows_P], source.observation[rows_U], target.observation[stay_T]
@@ -278,7 +278,7 @@ def retest_without(inputs: DiagnosisInput, left_out: Index, target_left_out: Ind
         observation=observation.reshape(-1),
         copies=source.copies[stay],
     )
-    # `of_source` is -1 for rows that are not in the source: that index takes the last entry, which is -1
+    # `source_observation` is -1 for rows that are not in the source: that index takes the last entry, which is -1
     new_number = np.full(int(source.observation.max()) + 2, -1)
     new_number[old_numbers] = np.arange(len(old_numbers))
     less_target = replace(
@@ -286,7 +286,7 @@ def retest_without(inputs: DiagnosisInput, left_out: Index, target_left_out: Ind
         rows=replace(target.rows, index=np.flatnonzero(stay_T)),
         weights=None if target.weights is None else target.weights[stay_T],
         observation=np.unique(target.observation[stay_T], return_inverse=True)[1].reshape(-1),
-        of_source=new_number[target.of_source[stay_T]],
+        source_observation=new_number[target.source_observation[stay_T]],
         copies=target.copies[stay_T],
         groups=None if target.groups is None else target.groups[stay_T],
         audit=None,
