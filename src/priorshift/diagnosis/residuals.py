@@ -79,9 +79,8 @@ def weighted_samples(source: Source, target: Target) -> Samples:
     """
     number = source.observation
     # `source_observation` is -1 for rows that are not in the source
-    number_T = np.where(
-        target.source_observation >= 0, target.source_observation, target.observation + int(number.max()) + 1
-    )
+    in_source = target.source_observation
+    number_T = np.where(in_source >= 0, in_source, target.observation + int(number.max()) + 1)
     return (
         WeightedSample(source.P.mass, number[source.positive]),
         WeightedSample(source.U.mass, number[source.population]),
