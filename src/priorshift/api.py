@@ -327,14 +327,12 @@ def estimate_targets(problem: Problem, estimator: Any) -> PriorEstimates:
 
 
 def compare_targets(
-    estimates: dict[str, PriorEstimate],
-    influences: Sequence[RatioInfluence | None],
-    confidence: float,
-    by: str | None = None,
+    estimates: dict[str, PriorEstimate], influences: Sequence[RatioInfluence | None], confidence: float, by: str | None
 ) -> PriorEstimates:
     """Combine estimates of targets of one source; `influences` are those of the estimates, in the same order.
 
-    Without the influence function of every target, the result has no simultaneous band and no joint error.
+    `by` is the column that distinguishes the targets, None if they are separate tables. Unless every target has an
+    influence function, the result has no simultaneous band and no joint error.
     """
     known = [influence for influence in influences if influence is not None]
     if len(known) < len(influences):
@@ -372,8 +370,7 @@ def estimate_strata(problem: Problem, estimator: Any, source_prior: Any = None) 
     whole = pooled(
         [*estimates.values()], influences, confidence, shares, size, common_prior=has_common_prior, members=members
     )
-    known = [influence for influence in influences if influence is not None]
-    band = None
+    known, band = [influence for influence in influences if influence is not None], None
     if len(known) == len(influences):
         # the sources of the strata differ, so their errors are independent: the confidence of each interval is that of
         # the two-sided quantile of the largest of as many independent standard normal variables

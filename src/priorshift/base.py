@@ -99,18 +99,9 @@ class PUEstimator(BaseEstimator, ABC):
         """
         self._check_parameters()
         self._forget()
-        source = Source.from_labels(
-            X,
-            y,
-            shared=shared,
-            audit=audit,
-            weights=weights,
-            groups=groups,
-            positive_label=positive_label,
-            text_labels=self.accepts_text_labels,
-            scenario=self.scenario,
-            standardize=self.standardize,
-        )
+        labels: dict[str, Any] = {"positive_label": positive_label, "text_labels": self.accepts_text_labels}
+        metadata = {"shared": shared, "audit": audit, "weights": weights, "groups": groups}
+        source = Source.from_labels(X, y, scenario=self.scenario, standardize=self.standardize, **labels, **metadata)
         self._check_metadata(source.metadata)
         return self.fit_source(source)
 

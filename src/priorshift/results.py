@@ -12,10 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from priorshift.formatting import decimals
 from priorshift.result_tables import to_plain
 
-_STATUS_NOTES = {
-    "few positives": ", a guess from few positives",
-    "no estimate": ", the data cannot tell",
-}
+_STATUS_NOTES = {"few positives": ", a guess from few positives", "no estimate": ", the data cannot tell"}
 
 
 @dataclass(frozen=True)

@@ -195,12 +195,7 @@ def gaussian(
 
 
 def label_some(
-    X: NDArray[Any],
-    y: NDArray[Any],
-    source_prior: float,
-    label_frequency: float,
-    *,
-    random_state: Random = None,
+    X: NDArray[Any], y: NDArray[Any], source_prior: float, label_frequency: float, *, random_state: Random = None
 ) -> LabeledSource:
     """Draw positive-unlabelled data from labelled rows, by the sampling scheme of the paper's supplement.
 
