@@ -37,6 +37,7 @@ def format_fixed(value: float, digits: int, sign: str = "") -> str:
 def format_short(value: float, digits: int = 2, sign: str = "") -> str:
     """Format a number with `digits` significant digits; `sign` may be "+"."""
     text = f"{value:{sign}.{digits}g}"
+    # only the sign of the number becomes a typographic minus, not that of an exponent, as in 1e-05
     return f"−{text[1:]}" if text.startswith("-") else text
 
 

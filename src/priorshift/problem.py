@@ -35,7 +35,7 @@ Kind = Literal["rows", "chunks", "counts", "moments"]
 class Sample:
     """Sample of one population: rows in a table, or chunks, counts or moments of rows that are not in memory."""
 
-    data: Any  # a Table, or Chunks, a Histogram or a Sketch
+    data: Any  # a Table (of "rows"), Chunks, a Histogram ("counts") or a Sketch ("moments")
     kind: Kind = "rows"
     metadata: RowMetadata = field(default_factory=RowMetadata)
 

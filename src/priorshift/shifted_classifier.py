@@ -335,7 +335,7 @@ def _move_inside(estimate: Any, rows: int) -> float:
         return value
     raw, error = float(getattr(estimate, "raw", value)), float(getattr(estimate, "standard_error", np.nan))
     half_row = 0.5 / (rows + 1)
-    inside = abs(value - half_row)
+    inside = abs(value - half_row)  # half a row from the end, 0 or 1
     # the condition is false if the error is NaN or infinite
     if error > 0 and abs(raw - value) < _MAX_ERRORS * error < np.inf:
         low, high = (np.array([0.0, 1.0]) - raw) / error

@@ -169,7 +169,7 @@ def gaussian(
     check_count("n_source", n_source, 10)
     check_count("n_target", n_target, 2)
     check_count("dimension", dimension, 1)
-    m, n = sample_sizes(n_source, source_prior, label_frequency)
+    m, n = sample_sizes(n_source, source_prior, label_frequency)  # labelled and unlabelled rows
 
     def draw(labels: NDArray[np.bool_], mean: float) -> NDArray[np.float64]:
         """Draw a row for each label: N(0, I), with `mean` added to every feature of positives."""
