@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from priorshift.datasets import IMAGES, most_correlated, positive_images
+from priorshift.datasets import IMAGES
 from priorshift.errors import InputError
 
 _FILES = {"CIFAR": "CIFAR10"}
+_POSITIVE = {"MNIST": (0, 2, 4, 6, 8), "CIFAR": (0, 1, 8, 9), "Fashion": (0, 2, 3, 4, 6)}  # classes by image set
 _BATCH = 256
 
 
@@ -66,3 +68,17 @@ def _features(torch: Any, network: Any, images: Any) -> tuple[np.ndarray, np.nda
             outputs.append(network(batch).numpy())
             labels.append(label.numpy())
     return np.concatenate(outputs), np.concatenate(labels)
+
+
+def most_correlated(X: NDArray[np.float64], y: NDArray[np.bool_], count: int = 30) -> NDArray[np.intp]:
+    """Return the sorted positions of the `count` columns with the largest absolute correlation with the class."""
+    centred_X, centred_y = X - X.mean(axis=0), y - y.mean()
+    spread = np.sqrt((centred_X**2).sum(axis=0))
+    # not divided by the spread of y, which is common to all columns; constant columns have correlation 0
+    correlation = np.abs(centred_y @ centred_X) / np.where(spread > 0, spread, np.inf)
+    return np.sort(np.argsort(-correlation, kind="stable")[:count])
+
+
+def positive_images(name: str, labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of the positives from class numbers: even digits, vehicles, or clothes of the upper body."""
+    return np.isin(labels, _POSITIVE[name])

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.datasets import Dataset, most_correlated
+from experiments.image_features import most_correlated
+from priorshift.datasets import Dataset
 from priorshift.errors import InputError
 
 Column = Sequence[str]

@@ -47,45 +47,40 @@ _MODULES = (
     "adapt", "audit", "datasets", "distributed", "errors", "experimental", "kernels", "plots", "simulate", "sketch",
     "storage",
 )  # fmt: skip
-_DEFINED_IN = {
-    "estimate_prior": "api",
-    "estimate_priors": "api",
-    "diagnose": "diagnosis.diagnose",
-    "diagnose_targets": "diagnosis.diagnose",
-    "Diagnosis": "diagnosis.diagnosis",
-    "Diagnoses": "diagnosis.diagnosis",
-    "required_sample_size": "inference.intervals",
-    "TableEncoder": "io.encoding",
-    "WitnessShift": "methods.witness_shift",
-    "TCPU": "methods.tcpu",
-    "KM2LS": "methods.km_ls",
-    "DRPU": "methods.drpu",
-    "KernelRatio": "methods.kernel_ratio",
-    "NNPUClassifier": "methods.nnpu",
-    "PriorEstimate": "results",
-    "PriorEstimates": "prior_estimates",
-    "NegativeRatio": "results",
-    "Interval": "results",
-    "ShiftedClassifier": "shifted_classifier",
-    "KM1": "source_prior.km",
-    "KM2": "source_prior.km",
-    "MixturePrior": "source_prior.mixture_prior",
+_NAMES = {  # public names by the module that defines them
+    "api": ("estimate_prior", "estimate_priors"),
+    "diagnosis.diagnose": ("diagnose", "diagnose_targets"),
+    "diagnosis.diagnosis": ("Diagnosis", "Diagnoses"),
+    "inference.intervals": ("required_sample_size",),
+    "io.encoding": ("TableEncoder",),
+    "methods.drpu": ("DRPU",),
+    "methods.kernel_ratio": ("KernelRatio",),
+    "methods.km_ls": ("KM2LS",),
+    "methods.nnpu": ("NNPUClassifier",),
+    "methods.tcpu": ("TCPU",),
+    "methods.witness_shift": ("WitnessShift",),
+    "prior_estimates": ("PriorEstimates",),
+    "results": ("Interval", "NegativeRatio", "PriorEstimate"),
+    "shifted_classifier": ("ShiftedClassifier",),
+    "source_prior.km": ("KM1", "KM2"),
+    "source_prior.mixture_prior": ("MixturePrior",),
 }
+_DEFINED_IN = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = sorted([*_MODULES, *_DEFINED_IN])
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
+    """Import a public module or name when it is first used (PEP 562)."""
     from importlib import import_module
 
     if name in _MODULES:
         return import_module(f"priorshift.{name}")
     if name not in _DEFINED_IN:
         raise AttributeError(f"module 'priorshift' has no attribute {name!r}")
-    found: object = getattr(import_module(f"priorshift.{_DEFINED_IN[name]}"), name)
-    globals()[name] = found
-    return found
+    value: object = getattr(import_module(f"priorshift.{_DEFINED_IN[name]}"), name)
+    globals()[name] = value  # so that this function is not called for it again
+    return value
 
 
 def __dir__() -> list[str]:

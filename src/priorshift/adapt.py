@@ -76,10 +76,11 @@ def shifted_posterior(p: ArrayLike, source_prior: float, target_prior: float) ->
     >>> shifted_posterior([0.0, 0.2, 0.5, 1.0], source_prior=0.2, target_prior=0.5).round(3)
     array([0. , 0.5, 0.8, 1. ])
     """
-    posterior = _numbers("p", p)
+    posterior = _read_floats("p", p)
     if not ((posterior >= 0) & (posterior <= 1)).all():
         raise InputError("p holds numbers outside [0, 1] or NaN; pass posterior probabilities P(Y=1|x) of the source.")
     pi, target = check_prior(source_prior), check_target_prior(target_prior)
+    # Bayes' rule: P′(Y=y|x) is proportional to P(Y=y|x)·P′(y)/P(y)
     positive, negative = posterior * (target / pi), (1 - posterior) * ((1 - target) / (1 - pi))
     total = positive + negative
     # with a prior of 0 or 1 a point that only the other class can have is impossible: it gets the prior
@@ -141,21 +142,23 @@ def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, 
     >>> from priorshift.adapt import target_metrics
     >>> rng = np.random.default_rng(0)
     >>> target = np.concatenate([rng.normal(2, 1, 3000), rng.normal(0, 1, 7000)])
-    >>> found = target_metrics(rng.normal(2, 1, 3000), target, target_prior=0.3, threshold=1.0)
-    >>> print(f"{found.recall:.2f} {found.accuracy:.2f}")  # both are 0.84 in the end
+    >>> metrics = target_metrics(rng.normal(2, 1, 3000), target, target_prior=0.3, threshold=1.0)
+    >>> print(f"{metrics.recall:.2f} {metrics.accuracy:.2f}")  # both are 0.84 in the end
     0.85 0.84
     """
     prior = check_target_prior(target_prior)
-    p, t = _numbers("positive", positive).ravel(), _numbers("target", target).ravel()
+    positive_scores, target_scores = _read_floats("positive", positive).ravel(), _read_floats("target", target).ravel()
     if not np.isfinite(check_number("threshold", threshold)):
         raise InputError(f"threshold is {threshold!r}, but it must be a finite number.")
-    for name, scores in (("positive", p), ("target", t)):
+    for name, scores in (("positive", positive_scores), ("target", target_scores)):
         if not len(scores) or not np.isfinite(scores).all():
             raise InputError(f"{name} must hold at least one score, and only finite ones; leave out other rows.")
-    recall, q = float((p > threshold).mean()), float((t > threshold).mean())
-    ordered = np.sort(t)
+    recall, q = float((positive_scores > threshold).mean()), float((target_scores > threshold).mean())
+    ordered = np.sort(target_scores)
+    below = np.searchsorted(ordered, positive_scores, "left")  # target rows with a lower score than each positive
+    not_above = np.searchsorted(ordered, positive_scores, "right")
     # P(score of a positive > score of a target row); ties count one half
-    exceeds = (np.searchsorted(ordered, p, "left") + np.searchsorted(ordered, p, "right")).mean() / (2 * len(t))
+    exceeds = (below + not_above).mean() / (2 * len(ordered))
     negatives = 1 - prior if prior < 1 else float("nan")  # rates of the negatives are NaN if there are none
     return TargetMetrics(
         target_prior=prior,
@@ -168,8 +171,8 @@ def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, 
     )
 
 
-def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Return values as an array of floats; `name` is the argument's name in messages."""
+def _read_floats(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return an argument as an array of floats; `name` is its name in the error for other values."""
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError):

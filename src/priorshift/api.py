@@ -121,7 +121,8 @@ def estimate_prior(
                 "random_state": random_state, "standardize": standardize}  # fmt: skip
     estimator = make_estimator(method, settings)
     problem = load_problem(positive=positive, unlabeled=unlabeled, target=target, options=options)
-    return estimate_target(problem, estimator, is_auto=isinstance(method, str) and method == "auto")
+    is_auto = isinstance(method, str) and method == "auto"
+    return estimate_target(problem, estimator, is_auto=is_auto)
 
 
 def estimate_priors(
@@ -197,11 +198,13 @@ def estimate_priors(
     )
     settings = {"source_prior": source_prior, "scenario": scenario, "confidence": confidence,
                 "random_state": random_state, "standardize": standardize}  # fmt: skip
-    if isinstance(source_prior, Mapping) and stratify is None:
-        raise InputError("source_prior is a mapping of strata, but stratify is None; pass stratify, or one prior.")
-    # an estimator takes one prior; those of the strata are set later
-    first = next(iter(source_prior.values()), None) if isinstance(source_prior, Mapping) else source_prior
-    estimator = make_estimator(method, settings | {"source_prior": first})
+    if isinstance(source_prior, Mapping):
+        if stratify is None:
+            raise InputError("source_prior is a mapping of strata, but stratify is None; pass stratify, or one prior.")
+        # an estimator takes one prior: here the first of the mapping, if it has any; `estimate_strata` sets the others
+        priors = [*source_prior.values(), None]
+        settings["source_prior"] = priors[0]
+    estimator = make_estimator(method, settings)
     problem = load_problem(positive=positive, unlabeled=unlabeled, target=targets, several=True, options=options)
     if stratify is not None:
         return estimate_strata(problem, estimator, source_prior)
@@ -209,23 +212,29 @@ def estimate_priors(
 
 
 def make_estimator(method: Any, settings: Mapping[str, Any]) -> Any:
-    """Return a new, unfitted estimator: of a named method with settings, or a clone of an estimator that is passed."""
+    """Return a new, unfitted estimator: that of a named method, or a clone of the estimator that is passed as `method`.
+
+    `settings` are parameters of the estimator by name, None for its default; an estimator that is passed has its own.
+    """
     settings = {name: value for name, value in settings.items() if value is not None}
     if isinstance(method, type) or hasattr(method, "fit"):
         check_estimator("method", method, ("estimate",), "the name of a method or an estimator")
-        for name in settings:
-            raise InputError(f"{name} was passed together with an estimator as method; set it in the estimator.")
+        if settings:
+            first, *_ = settings
+            raise InputError(f"{first} was passed together with an estimator as method; set it in the estimator.")
         return clone(method)
-    chosen = registry.choose(method)
-    options = chosen.options
+    named = registry.choose(method)
     for name in settings:
-        if name not in options:
-            raise InputError(f"method={chosen.name!r} uses no {name}; leave it out.")
-    return chosen.estimator(**settings)
+        if name not in named.options:
+            raise InputError(f"method={named.name!r} uses no {name}; leave it out.")
+    return named.estimator(**settings)
 
 
 def estimate_target(problem: Problem, estimator: Any, *, is_auto: bool = False) -> PriorEstimate:
-    """Estimate the prior of the only target; `is_auto` if the user left the method open, so that it may be TCPU."""
+    """Estimate the prior of the only target of a problem.
+
+    `is_auto` says that the user did not choose a method, so that TCPU may replace `estimator` for sketches.
+    """
     if problem.kind != "rows":
         return _estimate_from_summaries(problem, estimator, is_auto)
     fitted = fit_source(problem, estimator)
@@ -237,15 +246,24 @@ def estimate_target(problem: Problem, estimator: Any, *, is_auto: bool = False) 
 
 
 def _estimate_from_summaries(problem: Problem, estimator: Any, is_auto: bool) -> PriorEstimate:
-    """Estimate without rows in memory: from histograms ("counts"), sketches ("moments") or streams ("chunks")."""
+    """Estimate a target prior from samples that are not tables in memory.
+
+    "counts" are histograms of scores, "moments" are sketches, "chunks" are streams of rows.
+    """
     samples = {"positive": problem.positive.data, "unlabeled": problem.unlabeled.data, "target": problem.target.data}
     kinds = {sample.kind for sample in (problem.positive, problem.unlabeled, problem.target)}
     weights, drop = problem.columns.weights, problem.drop
     if {"counts", "moments"} <= kinds:
         raise InputError("sketches and histograms are for different methods; pass three of one kind.")
     if "moments" in kinds and is_auto:
-        estimator = _tcpu_for_sketches(estimator)
-    if kinds != {"chunks"}:
+        warn(
+            "The samples are sketches, which only TCPU can use, so method='auto' is 'tcpu' here. Pass method='tcpu', "
+            "or histograms of a ScoreModel for the default method.",
+            ApproximationWarning,
+        )
+        names = ("source_prior", "scenario", "confidence", "random_state", "standardize")
+        estimator = TCPU(**{name: getattr(estimator, name) for name in names})
+    if kinds != {"chunks"}:  # a sketch or a histogram fixes columns and scale; chunks beside it are summarised like it
         refuse_fixed_settings(estimator, drop)
     elif not isinstance(estimator, (TCPU, WitnessShift)):
         raise InputError(
@@ -261,19 +279,11 @@ def _estimate_from_summaries(problem: Problem, estimator: Any, is_auto: bool) ->
     return estimate_streams(estimator, samples, drop, weights)
 
 
-def _tcpu_for_sketches(estimator: Any) -> TCPU:
-    """Return TCPU with the settings of the default estimator, and warn that only TCPU can use sketches."""
-    warn(
-        "The samples are sketches, which only TCPU can use, so method='auto' is 'tcpu' here. Pass method='tcpu', or "
-        "histograms of a ScoreModel for the default method.",
-        ApproximationWarning,
-    )
-    names = ("source_prior", "scenario", "confidence", "random_state", "standardize")
-    return TCPU(**{name: getattr(estimator, name) for name in names})
-
-
 def fit_source(problem: Problem, estimator: Any) -> Any:
-    """Fit an estimator to the source of a problem; a user's own estimator gets arrays instead of a Source."""
+    """Fit an estimator to the positives and unlabelled rows of a problem, and return it.
+
+    An estimator that is not of this library gets arrays, ``fit(X, y)`` with 1 for positives, instead of a Source.
+    """
     if isinstance(estimator, PUEstimator):
         return estimator.fit_source(estimator.source_of(problem))
     source = Source.from_samples(problem.positive, problem.unlabeled, scenario="case-control", standardize=False)
@@ -282,20 +292,20 @@ def fit_source(problem: Problem, estimator: Any) -> Any:
 
 
 def _estimate_by_rows(fitted: Any, target: Sample) -> PriorEstimate:
-    """Estimate by a user's own estimator, which takes an array and metadata arguments."""
+    """Estimate the prior of a target by an estimator that is not of this library: it takes arrays, not a Target."""
     estimate: PriorEstimate = fitted.estimate(target.data.values, **metadata_arguments(fitted, target.metadata))
     return estimate
 
 
 def _estimate_jointly(fitted: Any, target: Sample) -> tuple[PriorEstimate, RatioInfluence | None]:
-    """Estimate the prior of a target; also return its influence function, None if the method has none."""
+    """Return the estimate of a target's prior and its influence function, None if the method has none."""
     if isinstance(fitted, TargetPriorEstimator):
         return fitted.estimate_jointly(fitted.target_of(target))
     return _estimate_by_rows(fitted, target), None
 
 
 def with_columns(problem: Problem, estimate: PriorEstimate) -> PriorEstimate:
-    """Add to an estimate how each column was encoded, if columns were encoded."""
+    """Return the estimate with ``details["columns"]``, how each column was encoded; unchanged if none was."""
     origin = problem.unlabeled.data.origin
     if origin is None or not isinstance(estimate, PriorEstimate):
         return estimate
@@ -317,57 +327,65 @@ def estimate_targets(problem: Problem, estimator: Any) -> PriorEstimates:
 
 
 def compare_targets(
-    estimates: dict[str, PriorEstimate],
-    influences: Sequence[RatioInfluence | None],
-    confidence: float,
-    by: str | None = None,
+    estimates: dict[str, PriorEstimate], influences: Sequence[RatioInfluence | None], confidence: float, by: str | None
 ) -> PriorEstimates:
-    """Combine estimates of targets of one source; band and differences need the influence of every target."""
+    """Combine estimates of targets of one source; `influences` are those of the estimates, in the same order.
+
+    `by` is the column that distinguishes the targets, None if they are separate tables. Unless every target has an
+    influence function, the result has no simultaneous band and no joint error.
+    """
     known = [influence for influence in influences if influence is not None]
     if len(known) < len(influences):
         return PriorEstimates(estimates, by=by)
-    joint = JointRatios.from_influences(
-        known, float(np.mean([estimate.source_prior for estimate in estimates.values()]))
-    )
+    mean_prior = float(np.mean([estimate.source_prior for estimate in estimates.values()]))
+    joint = JointRatios.from_influences(known, mean_prior)
     band = _band(estimates, known, joint.single_confidence(confidence), confidence)
     return PriorEstimates(estimates, joint, band, by=by)
 
 
 def estimate_strata(problem: Problem, estimator: Any, source_prior: Any = None) -> PriorEstimates:
-    """Estimate each stratum from its own source, and the whole target from all strata."""
+    """Estimate the prior of each stratum from the source rows of that stratum, and of the whole target from all strata.
+
+    `source_prior` is one prior for all strata, a mapping by stratum, or None for that of the estimator.
+    """
     strata = _split_strata(problem)
     priors = _strata_priors(source_prior, list(strata))
     estimates, influences, members, weights, warnings = {}, [], [], [], WarningsByName("stratum")
-    for stratum, part in strata.items():
-        own = clone(estimator) if priors[stratum] is None else clone(estimator).set_params(source_prior=priors[stratum])
-        with warnings.collect(stratum):
-            fitted = fit_source(part, own)
-            estimate, influence = _estimate_jointly(fitted, part.target)
-        estimates[stratum] = with_columns(problem, estimate)
+    for name, stratum in strata.items():
+        stratum_estimator = clone(estimator)
+        if priors[name] is not None:
+            stratum_estimator.set_params(source_prior=priors[name])
+        with warnings.collect(name):
+            fitted = fit_source(stratum, stratum_estimator)
+            estimate, influence = _estimate_jointly(fitted, stratum.target)
+        estimates[name] = with_columns(problem, estimate)
         influences.append(influence)
-        members.append(_members(fitted, part))
-        target_weights = part.target.metadata.weights
-        weights.append(np.ones(len(part.target)) if target_weights is None else target_weights)
+        members.append(_members(fitted, stratum))
+        target_weights = stratum.target.metadata.weights
+        weights.append(np.ones(len(stratum.target.data)) if target_weights is None else target_weights)
     warnings.issue()
-    confidence = next((e.interval.confidence for e in estimates.values() if e.interval is not None), float("nan"))
+    confidence = PriorEstimates(estimates).confidence
     shares, size = _stratum_shares(weights, [member.target for member in members])
-    common = not isinstance(source_prior, Mapping)  # whether all strata have the same source prior
-    whole = pooled([*estimates.values()], influences, confidence, shares, size, common_prior=common, members=members)
-    known = [influence for influence in influences if influence is not None]
-    band = None
+    has_common_prior = not isinstance(source_prior, Mapping)
+    whole = pooled(
+        [*estimates.values()], influences, confidence, shares, size, common_prior=has_common_prior, members=members
+    )
+    known, band = [influence for influence in influences if influence is not None], None
     if len(known) == len(influences):
-        # the strata are independent: the largest of their standard normal errors has this confidence for each
+        # the sources of the strata differ, so their errors are independent: the confidence of each interval is that of
+        # the two-sided quantile of the largest of as many independent standard normal variables
         single = float(2 * ndtr(largest_normal(np.eye(len(known)), confidence)) - 1)
         band = _band(estimates, known, single, confidence)
     return PriorEstimates(estimates, band=band, by=problem.by, pooled=whole, frame=problem.frame)
 
 
 def _split_strata(problem: Problem) -> dict[str, Problem]:
-    """Split a problem into one for each value of its column `by`; refuse a value that a sample lacks."""
+    """Split a problem into one for each value of its column `by`; refuse a value that a sample does not have."""
     by = str(problem.by)
     samples = {"target": problem.target, "unlabeled": problem.unlabeled, "positive": problem.positive}
     rows = {role: rows_by_value(sample.data, by) for role, sample in samples.items()}
-    strata = list(dict.fromkeys(stratum for parts in rows.values() for stratum in parts))
+    # in the order of the target, then those that only the source has
+    strata = list(rows["target"] | rows["unlabeled"] | rows["positive"])
     split: dict[str, dict[str, Sample]] = {stratum: {} for stratum in strata}
     for role, sample in samples.items():
         for stratum in strata:
@@ -377,7 +395,7 @@ def _split_strata(problem: Problem) -> dict[str, Problem]:
                     "leave the stratum out everywhere, or join it to another."
                 )
             part = sample.take(rows[role][stratum], f"{sample.data.name}, stratum {stratum!r}")
-            check_sizes(**{part.data.name: len(part)})
+            check_sizes(**{part.data.name: len(part.data)})
             split[stratum][role] = part
     return {
         stratum: Problem(parts["positive"], parts["unlabeled"], {"": parts["target"]}, problem.columns, problem.drop)
@@ -386,44 +404,58 @@ def _split_strata(problem: Problem) -> dict[str, Problem]:
 
 
 def _strata_priors(source_prior: Any, strata: Sequence[str]) -> dict[str, Any]:
-    """Return the source prior of each stratum, from one prior for all or a mapping by stratum."""
+    """Return the source prior by stratum, from one prior for all strata (None: the estimator's) or from a mapping.
+
+    The keys of the mapping may be numbers or dates; it must have exactly the strata.
+    """
     if not isinstance(source_prior, Mapping):
         return dict.fromkeys(strata, source_prior)
     by_name = {target_name(stratum): prior for stratum, prior in source_prior.items()}
-    missing, extra = [s for s in strata if s not in by_name], [s for s in by_name if s not in strata]
+    missing = [stratum for stratum in strata if stratum not in by_name]
+    extra = [stratum for stratum in by_name if stratum not in strata]
     if missing or extra:
-        what = f"lacks {', '.join(map(repr, missing))}" if missing else f"has {', '.join(map(repr, extra))} besides"
-        raise InputError(f"source_prior {what}; pass one prior for each stratum: {', '.join(map(repr, strata))}.")
+        error = f"lacks {', '.join(map(repr, missing))}" if missing else f"has {', '.join(map(repr, extra))} besides"
+        raise InputError(f"source_prior {error}; pass one prior for each stratum: {', '.join(map(repr, strata))}.")
     return by_name
 
 
 def _members(fitted: Any, stratum: Problem) -> Members:
-    """Return the groups and ids of a stratum's rows, which link strata, and the source's observation of each row."""
+    """Return the names (groups and ids) of a stratum's rows, by which rows of two strata are known to be dependent.
+
+    `fitted` is the estimator of the stratum; its fit numbers the observations of the source, which a group is one of.
+    """
     no_names = np.empty(0, dtype=str)
-    P, U = stratum.positive.metadata, stratum.unlabeled.metadata
-    groups = no_names if P.groups is None or U.groups is None else np.concatenate([P.groups, U.groups])
-    target_groups = stratum.target.metadata.groups
-    layout = getattr(fitted, "_layout", None)
-    names, observation = groups, None if layout is None or not len(groups) else layout.groups.find(groups)
+    P, U, target = stratum.positive.metadata, stratum.unlabeled.metadata, stratum.target.metadata
+    names, observation = no_names, None
+    if P.groups is not None and U.groups is not None:
+        names = np.concatenate([P.groups, U.groups])
+        layout = getattr(fitted, "_layout", None)  # an estimator that is not of this library has none
+        observation = None if layout is None else layout.groups.find(names)
     if P.ids is not None and U.ids is not None and stratum.columns.shared != stratum.columns.groups:
-        ids = np.concatenate([P.ids, U.ids])
-        names = np.concatenate([names, np.char.add("id ", ids)])  # the prefix distinguishes ids from groups
+        # a row then has two names, of the same observation; the prefix distinguishes ids from groups
+        names = np.concatenate([names, np.char.add("id ", np.concatenate([P.ids, U.ids]))])
         observation = None if observation is None else np.tile(observation, 2)
-    return Members(names, no_names if target_groups is None else target_groups, observation)
+    return Members(names, no_names if target.groups is None else target.groups, observation)
 
 
 def _stratum_shares(weights: Sequence[Floats], groups: Sequence[NDArray[np.str_]]) -> tuple[Floats, float]:
-    """Return the share of each stratum in the target, and the target's effective sample size; `groups` may be empty."""
-    totals = np.array([w.sum() for w in weights])
+    """Return the share of each stratum in the target's total weight, and the target's effective sample size.
+
+    `weights` and `groups` are those of the target rows of each stratum; the groups are empty if there are none.
+    """
+    totals = np.array([stratum_weights.sum() for stratum_weights in weights])
     names = np.concatenate(groups)
-    group = np.unique(names, return_inverse=True)[1].reshape(-1) if len(names) else None
-    return totals / totals.sum(), effective_size(np.concatenate(weights), group)
+    group_number = np.unique(names, return_inverse=True)[1].reshape(-1) if len(names) else None
+    return totals / totals.sum(), effective_size(np.concatenate(weights), group_number)
 
 
 def _band(
     estimates: Mapping[str, PriorEstimate], influences: Sequence[RatioInfluence], single: float, confidence: float
 ) -> dict[str, Interval]:
-    """Return simultaneous intervals: each at the confidence `single`, so that all cover together with `confidence`."""
+    """Return simultaneous intervals by target, in the order of `influences`.
+
+    Each interval has the confidence `single`, chosen so that all of them together have `confidence`.
+    """
     band = {}
     for (name, estimate), influence in zip(estimates.items(), influences, strict=True):
         interval = influence.interval(single, estimate.value)

@@ -40,8 +40,8 @@ from priorshift.results import Interval
 
 __all__ = ["audit_size", "audited_share"]
 
-_UNEXPLAINED = 2  # labels of each class
-_LARGEST = 1e100
+_ADDED_LABELS = 2  # labels of each class that the interval adds to an audit, as not explained by predictions
+_LARGEST = 1e100  # predictions below it can be squared
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class AuditedShare:
             Without predictions, the mid-P interval of the audit alone, a little shorter than Clopper and Pearson's.
         """
         check_settings({"confidence": confidence})
-        low, high = _mid_p(self.value, self.labels, confidence)
+        low, high = _mid_p_interval(self.value, self.labels, confidence)
         return Interval(low, high, confidence, "audit")
 
     def log_likelihood(self, shares: ArrayLike) -> Floats:
@@ -116,7 +116,7 @@ class AuditedShare:
         theta = np.asarray(shares, dtype=float)
         if not ((theta >= 0) & (theta <= 1)).all():
             raise InputError("shares hold numbers outside [0, 1] or NaN; pass shares of positives.")
-        best = xlogy(self.value, self.value) + xlog1py(1 - self.value, -self.value)
+        best = xlogy(self.value, self.value) + xlog1py(1 - self.value, -self.value)  # at θ = θ̂, the maximum
         return np.asarray(self.labels * (xlogy(self.value, theta) + xlog1py(1 - self.value, -theta) - best))
 
 
@@ -170,30 +170,30 @@ def audited_share(
     0.25, 0.17 to 0.34: 100 labels
     0.26, 0.20 to 0.34: 170 labels
     """
-    f = _predictions(predicted)
+    # f and w are of all n rows; names that end in _k are of the k audited rows; masses are weights that sum to 1
+    f = _read_predictions(predicted)
     audit = audit if isinstance(audit, Audit) else read_audit(audit, len(f))
     k, n = len(audit), len(f)
     if audit.index.max(initial=-1) >= n:
         raise InputError(f"predicted has {n} rows, but row {audit.index.max()} was audited; pass all predictions.")
     w = np.ones(n) if weights is None else read_weights(weights, n)
-    w_k = w[audit.index]
-    groups = _groups(cluster, n)
-    audited_cluster = np.unique(groups[audit.index], return_inverse=True)[1].reshape(-1)
-    clusters = int(audited_cluster.max(initial=-1)) + 1
+    f_k, w_k, y = f[audit.index], w[audit.index], audit.positive.astype(float)
+    cluster_number = _number_clusters(cluster, n)
+    cluster_k = np.unique(cluster_number[audit.index], return_inverse=True)[1].reshape(-1)
+    clusters = int(cluster_k.max(initial=-1)) + 1
     if clusters < LEAST:
         raise InputError(f"the audited rows are of {clusters} clusters, but at least {LEAST} are needed.")
-    y = audit.positive.astype(float)
     mass, mass_k = w / w.sum(), w_k / w_k.sum()
-    share, f_k = float(mass_k @ y), f[audit.index]
+    share = float(mass_k @ y)  # of positives in the audit
     mean, mean_k = float(mass @ f), float(mass_k @ f_k)
-    weight = 0.0
+    weight = 0.0  # λ
     if f.std() > 1e-12 * np.abs(f).max() and 0 < share < 1:  # predictions and labels both vary
-        slope, slope_variance = _slope(f_k, y, audited_cluster, float(f.var()) / 2)
+        slope, slope_variance = _regress_labels(f_k, y, cluster_k, float(f.var()) / 2)
         weight = slope * max(0.0, 1 - slope_variance / slope**2) if slope else 0.0
     raw = share - weight * (mean_k - mean)  # θ̂ = ȳ_k − λ(f̄_k − f̄_n)
-    looked_up = mass[audit.index]
+    audited_mass = mass[audit.index]
     # the audited positives and negatives are known to be in the sample
-    value = min(max(raw, float(looked_up @ y)), 1 - float(looked_up @ (1 - y)))
+    value = min(max(raw, float(audited_mass @ y)), 1 - float(audited_mass @ (1 - y)))
 
     residual = (y - share) - weight * (f_k - mean_k)
     explained = max(0.0, 1 - float(mass_k @ residual**2) / (share * (1 - share))) if weight else 0.0
@@ -201,15 +201,16 @@ def audited_share(
     influence = weight * mass * (f - mean)
     influence[audit.index] += mass_k * residual
     size_k, size_n = effective_size(w_k), effective_size(w)
-    # the variance if rows were independent, and their weights had nothing to do with their classes
+    # the variance of θ̂ if rows were independent, and their weights had nothing to do with their classes
     independent = float(mass_k @ residual**2) / size_k + weight**2 * float(mass @ (f - mean) ** 2) / size_n
     independent += 2 * weight * float(mass_k @ ((f_k - mean) * residual)) / size_n
-    effect = _design_effect(influence, groups, independent)
-    sizes = np.bincount(audited_cluster, mass_k)
-    one_class = float(sizes @ sizes / (mass_k @ mass_k))  # the effect if all rows of a cluster were of one class
-    audit_part = _known(share, size_k)
+    effect = _design_effect(influence, cluster_number, independent)
+    cluster_masses = np.bincount(cluster_k, mass_k)
+    # the design effect if all rows of a cluster were of one class
+    one_class_effect = float(cluster_masses @ cluster_masses / (mass_k @ mass_k))
+    audit_part = _spread_from_audit(share, size_k)
     # the four labels that the interval adds belong to clusters of one class
-    cautious_effect = audit_part * effect + (1 - audit_part) * one_class
+    cautious_effect = audit_part * effect + (1 - audit_part) * one_class_effect
     return AuditedShare(
         value=value,
         standard_error=sqrt(value * (1 - value) * effect / _effective_labels(size_k, size_n, explained)),
@@ -260,27 +261,32 @@ def audit_size(
     if not 0 <= explained <= 1:
         raise InputError(f"explained is {explained!r}, but it must be a share of the variance, from 0 to 1.")
     n = float("inf") if rows is None else check_count("rows", rows, LEAST)
-    # bisection for the smallest k: `few` labels are too few, `most` are enough once the first loop ends
-    few, most = LEAST - 1, LEAST
-    while (wide := _width(share, most, n, explained, confidence)) > width:
-        if most == n:
-            raise InputError(f"width is {width!r}, but with all {rows} rows it is {wide:.3g}; collect more rows.")
-        few, most = most, int(min(2 * most, n))
-    while most - few > 1:
-        k = (few + most) // 2
-        few, most = (k, most) if _width(share, k, n, explained, confidence) > width else (few, k)
-    return most
+    # bisection for the smallest k: `too_few` labels are too few, `enough` are enough once the first loop has ended
+    too_few, enough = LEAST - 1, LEAST
+    while (achieved := _expected_width(share, enough, n, explained, confidence)) > width:
+        if enough == n:
+            raise InputError(f"width is {width!r}, but with all {rows} rows it is {achieved:.3g}; collect more rows.")
+        too_few, enough = enough, int(min(2 * enough, n))
+    while enough - too_few > 1:
+        k = (too_few + enough) // 2
+        if _expected_width(share, k, n, explained, confidence) > width:
+            too_few = k
+        else:
+            enough = k
+    return enough
 
 
 def expected_audit(share: float, looked_up: float, rows: float, explained: float = 0.0) -> AuditedShare:
-    """Return the expected result of an audit of `looked_up` of `rows` rows, for planning, if it finds `share`."""
-    spread = share * (1 - share)
-    error = sqrt(spread / _effective_labels(looked_up, rows, explained))
-    labels = _effective_labels(looked_up, rows, _known(share, looked_up) * explained)
+    """Return the result of a planned audit of `looked_up` of `rows` rows, if `share` of them turn out positive.
+
+    `explained` is the part of the labels' variance that predictions are expected to explain.
+    """
+    error = sqrt(share * (1 - share) / _effective_labels(looked_up, rows, explained))
+    labels = _effective_labels(looked_up, rows, _spread_from_audit(share, looked_up) * explained)
     return AuditedShare(share, error, 1.0, explained, labels, (int(looked_up), int(rows)))
 
 
-def _predictions(predicted: ArrayLike) -> Floats:
+def _read_predictions(predicted: ArrayLike) -> Floats:
     """Return predictions as a 1-D array of finite floats whose squares do not overflow."""
     try:
         f = np.asarray(predicted, dtype=float)
@@ -293,8 +299,8 @@ def _predictions(predicted: ArrayLike) -> Floats:
     return f
 
 
-def _groups(cluster: ArrayLike | None, n: int) -> Index:
-    """Return the number of each row's cluster, from 0 on; without clusters, each row is its own."""
+def _number_clusters(cluster: ArrayLike | None, n: int) -> Index:
+    """Return the number of the cluster of each of n rows, from 0 on; without clusters, each row is its own."""
     if cluster is None:
         return np.arange(n)
     ids = np.asarray(cluster)
@@ -303,46 +309,63 @@ def _groups(cluster: ArrayLike | None, n: int) -> Index:
     return np.asarray(np.unique(ids, return_inverse=True)[1].reshape(-1))
 
 
-def _slope(f: Floats, y: Floats, cluster: Index, min_variance: float) -> tuple[float, float]:
-    """Return λ̂ = Cov(y, f)/Var(f) and its jackknife variance, Σ(λ̂ without a cluster − λ̂)² over all clusters.
+def _regress_labels(f: Floats, y: Floats, cluster: Index, min_variance: float) -> tuple[float, float]:
+    """Return the slope λ̂ = Cov(y, f)/Var(f) of labels y (1 or 0) on predictions f of the same rows, and its variance.
 
-    `min_variance` is a lower limit of Var(f).
+    The variance is the jackknife's, Σ(λ̂ without a cluster − λ̂)²; Var(f) is taken to be at least `min_variance`.
     """
     f, y = f - f.mean(), y - y.mean()
-    size, f_sum, y_sum, ff, fy = (np.bincount(cluster, weights) for weights in (None, f, y, f * f, f * y))
+    # sums over the rows of each cluster
+    size, f_sum, y_sum = np.bincount(cluster), np.bincount(cluster, f), np.bincount(cluster, y)
+    ff_sum, fy_sum = np.bincount(cluster, f * f), np.bincount(cluster, f * y)
     rest = len(f) - size  # rows outside each cluster
-    leave_one_out = fy.sum() - fy - f_sum * y_sum / rest
-    leave_one_out /= np.maximum(ff.sum() - ff - f_sum**2 / rest, rest * min_variance)
-    slope = float(fy.sum() / max(ff.sum(), len(f) * min_variance))
+    # both are centred, so over these rows Σf = −f_sum and Σy = −y_sum, and Σ(f − f̄)(y − ȳ) = Σfy − f_sum·y_sum/rest
+    leave_one_out = fy_sum.sum() - fy_sum - f_sum * y_sum / rest
+    leave_one_out /= np.maximum(ff_sum.sum() - ff_sum - f_sum**2 / rest, rest * min_variance)
+    slope = float(fy_sum.sum() / max(ff_sum.sum(), len(f) * min_variance))
     return slope, float(((leave_one_out - slope) ** 2).sum())
 
 
-def _design_effect(influence: Floats, groups: Index, independent: float) -> float:
-    """Return the variance of summed influences, given groups, relative to `independent` rows; at least 1."""
-    group_sums = np.bincount(groups, influence)
-    ratio = float(group_sums @ group_sums) / independent if independent > 0 else 1.0
+def _design_effect(influence: Floats, cluster: Index, independent: float) -> float:
+    """Return the variance of an estimate divided by `independent`, its variance without clusters; at least 1.
+
+    `influence` is that of each row on the estimate; the variance is the sum of squares of their sums over clusters.
+    """
+    cluster_sums = np.bincount(cluster, influence)
+    ratio = float(cluster_sums @ cluster_sums) / independent if independent > 0 else 1.0
     return ratio if ratio > 1 + 1e-9 else 1.0  # less is noise
 
 
-def _known(share: float, k: float) -> float:
-    """Return the audit's share of Σ(y − ȳ)² after two positives and two negatives are added, which are unexplained."""
+def _spread_from_audit(share: float, k: float) -> float:
+    """Return the part of Σ(y − ȳ)² that k audited labels have once two positives and two negatives are added to them.
+
+    Predictions explain nothing of the added labels, so what they explain of the variance is multiplied by this.
+    """
     spread = share * (1 - share)
-    return k * spread / (k * spread + _UNEXPLAINED * (1 - 2 * spread))
+    # a positive adds (1 − ȳ)² and a negative ȳ², together 1 − 2ȳ(1−ȳ)
+    return k * spread / (k * spread + _ADDED_LABELS * (1 - 2 * spread))
 
 
 def _effective_labels(k: float, n: float, explained: float) -> float:
-    """Return K, 1/K = (1−r)/k + r/n: the number of labels that would be as precise without predictions."""
+    """Return the number K of labels that, without predictions, are as precise as k of n rows with them.
+
+    1/K = (1−r)/k + r/n, where r = `explained` is the part of the labels' variance that the predictions explain.
+    """
     return 1 / ((1 - explained) / k + explained / n)
 
 
-def _width(share: float, k: int, n: float, explained: float, confidence: float) -> float:
-    """Return the width of the interval of an audit of k of n rows that finds `share`."""
-    low, high = _mid_p(share, _effective_labels(k, n, _known(share, k) * explained), confidence)
+def _expected_width(share: float, k: int, n: float, explained: float, confidence: float) -> float:
+    """Return the width of the interval if k of n rows are audited and `share` of them turn out positive."""
+    labels = _effective_labels(k, n, _spread_from_audit(share, k) * explained)
+    low, high = _mid_p_interval(share, labels, confidence)
     return high - low
 
 
-def _mid_p(share: float, labels: float, confidence: float) -> tuple[float, float]:
-    """Return the smallest and largest p with α/2 ≤ P(X > x) + P(X = x)/2 ≤ 1 − α/2, X binomial(K, p), x = K·share."""
+def _mid_p_interval(share: float, labels: float, confidence: float) -> tuple[float, float]:
+    """Return the ends of the mid-P interval of a probability p, if `share` of K = `labels` labels are positive.
+
+    It holds the p with α/2 ≤ P(X > x) + P(X = x)/2 ≤ 1 − α/2, X binomial(K, p), x = K·share, α = 1 − `confidence`.
+    """
     x, tail = share * labels, (1 - confidence) / 2
 
     def mid_p(p: float) -> float:

@@ -31,12 +31,11 @@ from priorshift.warning_records import warn
 class PUEstimator(BaseEstimator, ABC):
     """Base of estimators that are fitted on positive-unlabelled data."""
 
-    reads_tables: ClassVar[bool] = True  # fit and estimate accept a Table, with its columns
     accepts_text_labels: ClassVar[bool] = False
     takes_uncertain_prior: ClassVar[bool] = False  # source_prior may be a range or a distribution
     takes_audit: ClassVar[bool] = False  # fit and estimate accept an audit
     takes_weights: ClassVar[bool] = False  # fit and estimate accept weights
-    uses_unlabeled: ClassVar[bool] = True
+    uses_unlabeled: ClassVar[bool] = True  # the method uses U, so that it matters which positives are also rows of U
     keeps_rows: ClassVar[bool] = False  # a fit, and so a stored file, contains rows of the source
     settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"verbose"})  # may change after fit
     # defaults for estimators without the parameter
@@ -100,23 +99,17 @@ class PUEstimator(BaseEstimator, ABC):
         """
         self._check_parameters()
         self._forget()
-        source = Source.from_labels(
-            X,
-            y,
-            shared=shared,
-            audit=audit,
-            weights=weights,
-            groups=groups,
-            positive_label=positive_label,
-            text_labels=self.accepts_text_labels,
-            scenario=self.scenario,
-            standardize=self.standardize,
-        )
+        labels: dict[str, Any] = {"positive_label": positive_label, "text_labels": self.accepts_text_labels}
+        metadata = {"shared": shared, "audit": audit, "weights": weights, "groups": groups}
+        source = Source.from_labels(X, y, scenario=self.scenario, standardize=self.standardize, **labels, **metadata)
         self._check_metadata(source.metadata)
         return self.fit_source(source)
 
     def source_of(self, problem: Problem) -> Source:
-        """Build the source of a problem for this estimator, and warn of rows that may be shared but are not stated."""
+        """Build the source of a problem under this estimator's scenario and scaling.
+
+        Metadata that the method does not use is refused; positives that seem to be rows of U as well cause a warning.
+        """
         source = Source.from_samples(
             problem.positive, problem.unlabeled, scenario=self.scenario, standardize=self.standardize
         )
@@ -126,7 +119,7 @@ class PUEstimator(BaseEstimator, ABC):
         return source
 
     def fit_source(self, source: Source) -> Self:
-        """Fit the estimator to a source."""
+        """Fit the estimator to a source that was built under the same scenario, and return the estimator."""
         self._check_parameters()
         if source.scenario != self.scenario:
             raise InputError(f"the source was read under {source.scenario!r}, but scenario is {self.scenario!r}.")
@@ -149,7 +142,7 @@ class PUEstimator(BaseEstimator, ABC):
         """Restore a stored estimator, and warn if another version of the library fitted it."""
         super().__setstate__(state)
         fitted_by = state.get("_version", "an earlier version")
-        if "_layout" in state and _generation(fitted_by) != _generation(__version__):
+        if "_layout" in state and _compatible_series(fitted_by) != _compatible_series(__version__):
             warn(
                 f"A stored estimator was fitted by priorshift {fitted_by}, but is loaded by {__version__}, whose "
                 "results may differ; fit it again, or load it with the version that fitted it.",
@@ -158,15 +151,17 @@ class PUEstimator(BaseEstimator, ABC):
 
     def _forget(self) -> None:
         """Delete the fitted attributes, so that an interrupted fit does not look like a finished one."""
-        for name in [name for name in vars(self) if name == "_layout" or (name[0] != "_" and name[-1] == "_")]:
-            delattr(self, name)
+        for name in list(vars(self)):
+            is_fitted_attribute = name.endswith("_") and not name.startswith("_")  # scikit-learn's convention
+            if is_fitted_attribute or name == "_layout":
+                delattr(self, name)
 
     def _seed(self, rng: np.random.Generator) -> Any:
-        """Return a seed for `estimate`, drawn at fit if there is none, so that it gives the same answer each time."""
+        """Return `random_state`, or a seed drawn now if it is None, so that every `estimate` of a fit is the same."""
         return int(rng.integers(2**62)) if self.random_state is None else self.random_state
 
     def _check_parameters(self) -> None:
-        """Check the settings by the rules for their names; methods override this to add checks."""
+        """Refuse parameters of the constructor with invalid values; methods override this to add checks."""
         settings = self.get_params(deep=False)
         check_settings(settings)
         if is_known(settings.get("source_prior")):
@@ -185,7 +180,7 @@ class PUEstimator(BaseEstimator, ABC):
             raise InputError(f"{type(self).__name__} takes no weights; leave them out, or use WitnessShift or TCPU.")
 
     def read_target(self, X_target: Any, audit: Any = None, weights: Any = None, groups: Any = None) -> Target:
-        """Read a target as a user passes it, and warn of suspicious rows."""
+        """Read target rows and metadata as a user passes them to `estimate`, and warn of suspicious rows."""
         layout = self._target_layout(RowMetadata(audit=audit, weights=weights))
         return layout.read(X_target, audit=audit, weights=weights, groups=groups)
 
@@ -194,7 +189,10 @@ class PUEstimator(BaseEstimator, ABC):
         return self._target_layout(sample.metadata).target(sample.data, sample.metadata)
 
     def _target_layout(self, metadata: RowMetadata) -> SourceLayout:
-        """Return the layout for reading a target; refuse it without a valid fit, or if the metadata cannot be used."""
+        """Return the columns, scale and groups of the source, for reading a target with this metadata.
+
+        Raise an error if there is no valid fit to rows, or the method does not use the metadata.
+        """
         self._check_fit()
         self._check_metadata(metadata)
         if self._layout is None:
@@ -204,13 +202,17 @@ class PUEstimator(BaseEstimator, ABC):
         return self._layout
 
     def _check_fit(self) -> None:
-        """Refuse to estimate without a fit, or if settings have changed since the fit."""
+        """Raise an error if there is no fit, or if a parameter that the fit depends on has changed since then."""
         if not hasattr(self, "_layout"):
             check_is_fitted(self)
         self._check_parameters()
         current, fitted = self.get_params(), self._settings
-        for name in (name for name in fitted if name.split("__")[0] not in self.settings_of_estimate):
-            if name in current and current[name] is not fitted[name] and repr(current[name]) != repr(fitted[name]):
+        for name in fitted:
+            parameter = name.split("__")[0]  # "source_prior__folds" is a setting of the parameter source_prior
+            if parameter in self.settings_of_estimate or name not in current:
+                continue
+            # objects, such as estimators, are equal if they are the same or are written in the same way
+            if current[name] is not fitted[name] and repr(current[name]) != repr(fitted[name]):
                 raise InputError(
                     f"{name} was {fitted[name]!r} when {type(self).__name__} was fitted and is {current[name]!r} now; "
                     "fit again."
@@ -221,10 +223,10 @@ class PUEstimator(BaseEstimator, ABC):
         """Fit the method to a source, and set the fitted attributes."""
 
 
-def _generation(version: str) -> list[str]:
-    """Return the part of a version that must match for a stored fit: "1" of 1.2.3, but "0.2" of 0.2.3."""
-    major, *rest = version.split(".")
-    return [major] if major != "0" else [major, *rest[:1]]
+def _compatible_series(version: str) -> list[str]:
+    """Return the numbers of a version that must be equal for a stored fit: ["1"] of 1.2.3, but ["0", "2"] of 0.2.3."""
+    numbers = version.split(".")
+    return numbers[:2] if numbers[0] == "0" else numbers[:1]
 
 
 class TargetPriorEstimator(PUEstimator):
@@ -250,17 +252,17 @@ class TargetPriorEstimator(PUEstimator):
         return self.estimate_target(self.read_target(X_target, audit, weights, groups))
 
     def estimate_target(self, target: Target) -> PriorEstimate:
-        """Estimate the prior of a target."""
+        """Estimate the prior of a target that was read by `read_target` or `target_of`."""
         with show_progress(self.verbose):
             return self._estimate(target)
 
     def estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
-        """Estimate the prior; also return its influence function, for comparing targets, or None if it is unknown."""
+        """Return the estimate and its influence function, for comparing targets; None if the method has none."""
         with show_progress(self.verbose):
             return self._estimate_jointly(target)
 
     def _estimate_jointly(self, target: Target) -> tuple[PriorEstimate, RatioInfluence | None]:
-        """Return the estimate and its influence function; overridden by methods that know it."""
+        """Do what `estimate_jointly` does; overridden by methods that have an influence function."""
         return self._estimate(target), None
 
     @abstractmethod
@@ -276,18 +278,19 @@ class PUClassifier(ClassifierMixin, PUEstimator):
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags of a binary classifier."""
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = False  # ClassifierMixin has set it to True
         tags.classifier_tags.poor_score = True  # 0 means unlabelled, so agreement with y is not the aim
         return tags
 
     def _read_rows(self, X: Any) -> Target:
-        """Read rows to predict, with columns in the order of the fit."""
-        self._check_fit()
+        """Read rows whose class is to be predicted; named columns may be in any order, and come in that of the fit."""
+        layout = self._target_layout(RowMetadata())
         table = read_numeric_table(X, "X")
         width, expected = table.width, self.n_features_in_
-        if width != expected and not (table.columns and hasattr(self, "feature_names_in_")):
+        has_names = table.columns and hasattr(self, "feature_names_in_")  # names are compared when columns are matched
+        if width != expected and not has_names:
             raise InputError(
                 f"X has {width} features, but {type(self).__name__} is expecting {expected} features as input; pass "
                 "the same columns in the same order."
             )
-        return self._target_layout(RowMetadata()).read_rows(table)
+        return layout.read_rows(table)

@@ -21,11 +21,11 @@ from priorshift.io.parameters import check_choice
 
 __all__ = ["load_images", "load_table"]
 
-_TABLES = "Diabetes", "Spambase", "Segment", "Waveform", "Vehicle", "Yeast", "Banknote"
-OPENML = dict(zip(_TABLES, (37, 44, 36, 60, 54, 181, 1462), strict=True))
+OPENML = {  # OpenML's number of each table
+    "Diabetes": 37, "Spambase": 44, "Segment": 36, "Waveform": 60, "Vehicle": 54, "Yeast": 181, "Banknote": 1462,
+}  # fmt: skip
 IMAGES = ("MNIST", "CIFAR", "Fashion")
-_FILES = {"Waveform": "Waveform-5000", "Banknote": "Banknote-authentication", "CIFAR": "CIFAR10"}
-_POSITIVE = {"MNIST": (0, 2, 4, 6, 8), "CIFAR": (0, 1, 8, 9), "Fashion": (0, 2, 3, 4, 6)}
+_FILES = {"Waveform": "Waveform-5000", "Banknote": "Banknote-authentication", "CIFAR": "CIFAR10"}  # else the name
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,14 +120,14 @@ def load_images(name: str, features: str = "resnet18ft") -> Dataset:
     """
     check_choice("name", name, IMAGES)
     stem = _FILES.get(name, name)
-    real = _find(f"{stem}_resnet18.npz")
-    path = real or _find(f"{stem}_{features}.npz")
+    papers_own = _find(f"{stem}_resnet18.npz")
+    path = papers_own or _find(f"{stem}_{features}.npz")
     if path is None:
         raise InputError(_not_found(name, f"{stem}_resnet18.npz", "run 'python -m experiments features'"))
-    kind = "ResNet18 (ImageNet) features" if real else f"{features} features, a stand-in for the paper's ResNet18"
+    kind = "ResNet18 (ImageNet) features" if papers_own else f"{features} features, a stand-in for the paper's ResNet18"
     stored = _read(path, ("X_train", "y_train", "X_test", "y_test"))
-    X, X_target, y, y_target = (stored[key] for key in ("X_train", "X_test", "y_train", "y_test"))
-    return Dataset(name, X, y == 1, X_target, y_target == 1, f"{kind} ({path.name})")
+    y, y_target = stored["y_train"] == 1, stored["y_test"] == 1
+    return Dataset(name, stored["X_train"], y, stored["X_test"], y_target, f"{kind} ({path.name})")
 
 
 def most_common_class(classes: NDArray[Any]) -> NDArray[np.bool_]:
@@ -139,40 +139,27 @@ def most_common_class(classes: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def not_collinear(X: Floats, limit: float = 0.95) -> NDArray[np.intp]:
-    """Return the columns whose correlation with every earlier column is below `limit`."""
-    with np.errstate(invalid="ignore", divide="ignore"):  # constant columns have no correlation
+    """Return the positions of the columns whose correlation with every earlier column is below `limit`."""
+    if X.shape[1] == 1:
+        return np.arange(1)
+    with np.errstate(invalid="ignore", divide="ignore"):  # constant columns have no correlation: NaN, below any limit
         correlation = np.corrcoef(X, rowvar=False)
-    is_redundant = np.triu(correlation >= limit, 1).any(axis=0) if X.shape[1] > 1 else np.array([False])
+    is_redundant = np.triu(correlation >= limit, 1).any(axis=0)  # above the diagonal the row is the earlier column
     return np.flatnonzero(~is_redundant)
 
 
-def most_informative(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray[np.intp]:
-    """Return the sorted positions of the `most` columns with the highest mutual information with the class."""
+def most_informative(X: Floats, y: NDArray[np.bool_], count: int = 30) -> NDArray[np.intp]:
+    """Return the sorted positions of the `count` columns with the highest mutual information with the class."""
     from sklearn.feature_selection import mutual_info_classif
 
-    if X.shape[1] <= most:
+    if X.shape[1] <= count:
         return np.arange(X.shape[1])
     information = mutual_info_classif(X, y.astype(int), random_state=0)
-    return np.sort(np.argsort(-information, kind="stable")[:most])
-
-
-def most_correlated(X: Floats, y: NDArray[np.bool_], most: int = 30) -> NDArray[np.intp]:
-    """Return the sorted positions of the `most` columns with the largest absolute correlation with the class."""
-    centred, label = X - X.mean(axis=0), y - y.mean()
-    spread = np.sqrt((centred**2).sum(axis=0))
-    # up to a factor common to all columns; constant columns have correlation 0
-    correlation = np.abs(label @ centred) / np.where(spread > 0, spread, np.inf)
-    return np.sort(np.argsort(-correlation, kind="stable")[:most])
-
-
-def positive_images(name: str, labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return a mask of the positives: even digits, vehicles, or clothes of the upper body."""
-    check_choice("name", name, IMAGES)
-    return np.isin(labels, _POSITIVE[name])
+    return np.sort(np.argsort(-information, kind="stable")[:count])
 
 
 def _find(file: str) -> Path | None:
-    """Return the path of a file in the folder PRIORSHIFT_DATA; None if either does not exist."""
+    """Return the path of a file in the folder PRIORSHIFT_DATA; None if that is not set or does not have the file."""
     folder = os.environ.get("PRIORSHIFT_DATA")
     if not folder:
         return None
@@ -183,7 +170,7 @@ def _find(file: str) -> Path | None:
 
 
 def _read(path: Path, keys: tuple[str, ...]) -> Any:
-    """Read some arrays of an .npz file; those whose names begin with X as floats."""
+    """Return some arrays of an .npz file by their names; those whose names begin with X are converted to floats."""
     try:
         stored = np.load(path, allow_pickle=False)
         return {key: stored[key].astype(float) if key.startswith("X") else stored[key] for key in keys}
@@ -205,5 +192,5 @@ def _openml(name: str) -> tuple[Floats, NDArray[Any]]:
 
 
 def _not_found(name: str, file: str, online: str) -> str:
-    """Return the message for a data set that was not found; `online` is another way to get it."""
+    """Return the message for a data set whose file was not found; `online` is another way to get it."""
     return f"{name} was not found. Set PRIORSHIFT_DATA to a folder with {file}, or {online}, or use simulated data."

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -30,27 +31,29 @@ def logistic(*, scale: bool = True) -> Any:
 
 
 def fit_to_problem(shifted: ShiftedClassifier, problem: Problem) -> None:
-    """Fit a shifted classifier to the source of a problem, and refuse metadata that its prior estimator cannot use."""
+    """Fit a shifted classifier to the source of a problem; refuse metadata that its prior estimator cannot use."""
     estimator: Any = shifted.prior_estimator
     if isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
     source = shifted.source_of(problem)
-    metadata_arguments(estimator, source.metadata)
-    if getattr(estimator, "scenario", None) == "case-control":
-        source.warn_of_unstated_sharing()
+    metadata_arguments(estimator, source.metadata)  # a frozen estimator is not fitted again, so check it here
     shifted.fit_source(source)
 
 
 def decide(shifted: ShiftedClassifier, target: Table) -> tuple[Floats, Mask]:
-    """Return the posterior of each row of a target, and whether it is decided positive, by an adapted classifier."""
+    """Return P′(Y=1|x) of each row of a target, and whether it is decided positive, by a classifier adapted to it.
+
+    The classifier was fitted to a problem, whose labels are 1 and 0.
+    """
     return shifted.predict_proba(target)[:, 1], shifted.predict(target) == 1
 
 
 def check_names(target: Table, name: str) -> None:
     """Refuse a target that already has a column "posterior" or "decision"; `name` is that of its file."""
-    features = target.columns or () if target.origin is None else target.origin.columns
+    features = target.origin.columns if target.origin is not None else target.columns or ()
+    present = [*features, *target.dropped, *target.extra]
     for column in ADDED_COLUMNS:
-        if column in (*features, *target.dropped, *target.extra):
+        if column in present:
             raise InputError(f"{name} has a column {column!r} already; rename it, since the output adds one.")
 
 
@@ -62,34 +65,33 @@ def write_decided_table(
     The name of the output decides whether a Parquet file is copied as Parquet or as text. Where the posterior is NaN,
     cells of text are empty. `safe` escapes text that a spreadsheet would take for a formula.
     """
-    is_parquet = not isinstance(target, Piped) and kind(target) == PARQUET
     text = target.content if isinstance(target, Piped) else Path(target)
     with atomic_write(output) as draft:
-        if is_parquet and kind(output) == PARQUET:
-            _write_parquet(draft, Path(str(target)), (posterior, decision.astype(np.int8)))
-            return 0
-        if is_parquet:
-            text = _as_text(Path(str(target)), draft.with_name("as_text.csv"))
+        if isinstance(text, Path) and kind(text) == PARQUET:
+            if kind(output) == PARQUET:
+                _write_parquet(draft, text, {"posterior": posterior, "decision": decision.astype(np.int8)})
+                return 0
+            text = _write_as_text(text, draft.with_name("as_text.csv"))
         posteriors, decisions = [f"{value:.6g}" for value in posterior], [str(int(value)) for value in decision]
         for row in np.flatnonzero(~np.isfinite(posterior)):
             posteriors[row] = decisions[row] = ""
-        cells: dict[str, Sequence[str]] = dict(zip(ADDED_COLUMNS, (posteriors, decisions), strict=True))
+        cells: dict[str, Sequence[str]] = {"posterior": posteriors, "decision": decisions}
         return add_columns(text, draft, cells, packed=Path(output).suffix.lower() == ".gz", safe=safe)
 
 
-def _write_parquet(draft: Path, target: Path, columns: Sequence[Any]) -> None:
-    """Write a copy of the Parquet file `target` with the added columns to `draft`."""
+def _write_parquet(draft: Path, target: Path, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Write a copy of the Parquet file `target`, with added columns by name, to the file `draft`."""
     import pyarrow
     from pyarrow import parquet
 
     table: Any = parquet.read_table(target)
-    for name, column in zip(ADDED_COLUMNS, columns, strict=True):
+    for name, column in columns.items():
         table = table.append_column(name, pyarrow.array(column))
     parquet.write_table(table, draft)
 
 
-def _as_text(target: Path, text: Path) -> Path:
-    """Write a Parquet file as CSV text, without nested and binary columns, and return the path of the text."""
+def _write_as_text(target: Path, text: Path) -> Path:
+    """Write the Parquet file `target` as CSV to `text`, without nested and binary columns, and return `text`."""
     import pyarrow.csv
     from pyarrow import parquet, types
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = ["kernel_sums", "release"]
 
-_MODULES = {"kernel_sums": "priorshift.distributed.exact", "release": "priorshift.sketch.private"}
+_DEFINED_IN = {"kernel_sums": "priorshift.distributed.exact", "release": "priorshift.sketch.private"}
 
 
 def __getattr__(name: str) -> Any:
     """Import an experimental name when it is first used (PEP 562)."""
-    if name not in _MODULES:
+    if name not in _DEFINED_IN:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    return getattr(import_module(_DEFINED_IN[name]), name)

@@ -6,8 +6,8 @@ A minus is written as the sign − of axes, a percentage has no space before its
 from __future__ import annotations
 
 import shlex
-from math import floor, log10
-from textwrap import fill
+from math import floor, isnan, log10
+from textwrap import TextWrapper
 
 _MAX_DECIMALS = 12
 _SMALLEST_P = 1e-4  # smallest p-value that sentences state
@@ -15,7 +15,7 @@ _LINE_WIDTH = 100
 
 
 def decimals(width: float) -> int:
-    """Return how many decimals show two significant digits of an interval's width, or of a share; at least three."""
+    """Return how many decimals show two significant digits of an interval's width, or of a share; three to twelve."""
     if not 0 < width < 0.01:
         return 3
     return min(1 - floor(log10(width)), _MAX_DECIMALS)
@@ -24,7 +24,9 @@ def decimals(width: float) -> int:
 def range_decimals(low: float, high: float) -> int:
     """Return how many decimals distinguish the ends of a range: two significant digits of its width, at least two."""
     width = high - low
-    return 2 if not 0 < width < 0.1 else min(1 - floor(log10(width)), _MAX_DECIMALS)
+    if not 0 < width < 0.1:
+        return 2
+    return min(1 - floor(log10(width)), _MAX_DECIMALS)
 
 
 def format_fixed(value: float, digits: int, sign: str = "") -> str:
@@ -35,6 +37,7 @@ def format_fixed(value: float, digits: int, sign: str = "") -> str:
 def format_short(value: float, digits: int = 2, sign: str = "") -> str:
     """Format a number with `digits` significant digits; `sign` may be "+"."""
     text = f"{value:{sign}.{digits}g}"
+    # only the sign of the number becomes a typographic minus, not that of an exponent, as in 1e-05
     return f"−{text[1:]}" if text.startswith("-") else text
 
 
@@ -50,9 +53,10 @@ def format_p(p: float, digits: int = 2) -> str:
 
 def format_p_cell(p: float, digits: int = 3) -> str:
     """Format a p-value for a table, as in "0.031" or "< 0.001"; "none" for NaN."""
+    if isnan(p):
+        return "none"
     smallest = 10.0**-digits
-    # only NaN differs from itself
-    return "none" if p != p else f"< {smallest:g}" if p < smallest else f"{p:.{digits}f}"
+    return f"< {smallest:g}" if p < smallest else f"{p:.{digits}f}"
 
 
 def shell_option(option: str, value: str) -> str:
@@ -67,12 +71,10 @@ def drop_hint(column: str) -> str:
 
 
 def wrap_lines(text: str, indent: str = "") -> str:
-    """Wrap each line of a text; continuation lines of a list item ("- ") are indented further."""
+    """Wrap each line of a text at spaces, with an indent; further lines of a list item ("- ") are indented more."""
+    wrapper = TextWrapper(_LINE_WIDTH, initial_indent=indent, break_long_words=False, break_on_hyphens=False)
     lines = []
     for line in text.splitlines():
-        hang = indent + ("  " if line.startswith("- ") else "")
-        lines.append(
-            fill(line, _LINE_WIDTH, initial_indent=indent, subsequent_indent=hang, break_long_words=False,
-                 break_on_hyphens=False)
-        )  # fmt: skip
+        wrapper.subsequent_indent = indent + "  " if line.startswith("- ") else indent
+        lines.append(wrapper.fill(line))
     return "\n".join(lines)

@@ -196,7 +196,9 @@ def _load_rows(
         [whole] = samples.values()
         rows_of_target = rows_by_value(whole.data, options.by)
         samples = {name: whole.take(rows, f"target {name!r}") for name, rows in rows_of_target.items()}
-    check_sizes(**{P.name: len(P), U.name: len(U)}, **{sample.data.name: len(sample) for sample in samples.values()})
+    check_sizes(
+        **{P.name: len(P), U.name: len(U)}, **{sample.data.name: len(sample.data) for sample in samples.values()}
+    )
     source_P = Sample(P, metadata=metadata["positive"])
     source_U = Sample(U, metadata=metadata["unlabeled"])
     return Problem(source_P, source_U, samples, options.columns, options.drop, options.by or options.stratify)

@@ -18,6 +18,7 @@ from priorshift.inference.joint import Difference, EqualityTest, JointRatios, ho
 from priorshift.io.parameters import check_settings
 from priorshift.io.targets import target_name
 from priorshift.results import Interval, PriorEstimate
+from priorshift.warning_records import list_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,16 +42,16 @@ class Differences(Sequence[Difference]):
         """Return a row for each difference."""
         return [
             {
-                "first": d.first,
-                "second": d.second,
-                "difference": d.estimate,
-                "low": d.interval.low,
-                "high": d.interval.high,
-                "standard_error": d.standard_error,
-                "p_value": d.p_value,
-                "adjusted_p_value": d.adjusted_p_value,
+                "first": pair.first,
+                "second": pair.second,
+                "difference": pair.estimate,
+                "low": pair.interval.low,
+                "high": pair.interval.high,
+                "standard_error": pair.standard_error,
+                "p_value": pair.p_value,
+                "adjusted_p_value": pair.adjusted_p_value,
             }
-            for d in self
+            for pair in self
         ]
 
     def to_frame(self) -> Any:
@@ -62,14 +63,15 @@ class Differences(Sequence[Difference]):
         return {"differences": [result_tables.to_plain(record) for record in self.records()]}
 
     def __str__(self) -> str:
-        share = f"{100 * self[0].interval.confidence:g}% interval"
-        rows = [
-            (f"{d.second} − {d.first}", format_fixed(d.estimate, 3, "+"),
-             f"{format_fixed(d.interval.low, 3, '+')} to {format_fixed(d.interval.high, 3, '+')}",
-             format_p_cell(d.p_value), format_p_cell(d.adjusted_p_value))
-            for d in self
-        ]  # fmt: skip
-        return result_tables.align_columns(("difference", "estimate", share, "p", "adjusted p"), rows)
+        header = ("difference", "estimate", f"{100 * self[0].interval.confidence:g}% interval", "p", "adjusted p")
+        rows = []
+        for pair in self:
+            estimate, low, high = (
+                format_fixed(number, 3, "+") for number in (pair.estimate, pair.interval.low, pair.interval.high)
+            )
+            ps = format_p_cell(pair.p_value), format_p_cell(pair.adjusted_p_value)
+            rows.append((f"{pair.second} − {pair.first}", estimate, f"{low} to {high}", *ps))
+        return result_tables.align_columns(header, rows)
 
 
 Result = TypeVar("Result")
@@ -87,7 +89,7 @@ class TargetResults(Mapping[str, Result]):
         """Return the result of a target; its name may be a number or a date, as in the input."""
         key = target_name(name)
         if key not in self.results:
-            raise KeyError(f"no target {name!r}; the targets are {_shown(list(self))}")
+            raise KeyError(f"no target {name!r}; the targets are {list_names(list(self))}")
         return self.results[key]
 
     def __iter__(self) -> Iterator[str]:
@@ -195,7 +197,10 @@ class PriorEstimates(TargetResults[PriorEstimate]):
     @property
     def confidence(self) -> float:
         """Confidence level of the intervals; NaN if there are none."""
-        return next((e.interval.confidence for e in self.values() if e.interval is not None), float("nan"))
+        for estimate in self.values():
+            if estimate.interval is not None:
+                return estimate.interval.confidence
+        return float("nan")
 
     def differences(
         self, reference: Any = None, *, consecutive: bool = False, confidence: float | None = None
@@ -219,24 +224,29 @@ class PriorEstimates(TargetResults[PriorEstimate]):
         Differences
             With p-values of equality, which need no source prior, also adjusted by Holm's rule.
         """
-        joint = self._joint("differences")
+        joint = self._require_joint("differences")
         names = list(self)
         position = {name: k for k, name in enumerate(names)}
         if consecutive and reference is not None:
             raise InputError("reference and consecutive exclude each other; pass one of them.")
-        pairs = list(pairwise(names)) if consecutive else list(combinations(names, 2))
         if reference is not None:
             if reference not in self:
-                raise InputError(f"reference is {reference!r}, but the targets are {_shown(names)}; pass one of them.")
+                raise InputError(
+                    f"reference is {reference!r}, but the targets are {list_names(names)}; pass one of them."
+                )
             pairs = [(target_name(reference), name) for name in names if name != target_name(reference)]
-        level = self.confidence if confidence is None else confidence
-        check_settings({"confidence": level} if confidence is not None else {})
-        compared = [joint.difference(position[first], position[second], level) for first, second in pairs]
-        holm_ps = holm([p for *_, p in compared])
-        differences = [
-            Difference(first, second, estimate, interval, error, p, holm_p)
-            for (first, second), (estimate, interval, error, p), holm_p in zip(pairs, compared, holm_ps, strict=True)
-        ]
+        else:
+            pairs = list(pairwise(names)) if consecutive else list(combinations(names, 2))
+        if confidence is None:
+            confidence = self.confidence
+        else:
+            check_settings({"confidence": confidence})
+        compared = [joint.difference(position[first], position[second], confidence) for first, second in pairs]
+        adjusted_ps = holm([p for _, _, _, p in compared])
+        differences = []
+        for (first, second), numbers, adjusted_p in zip(pairs, compared, adjusted_ps, strict=True):
+            estimate, interval, error, p = numbers
+            differences.append(Difference(first, second, estimate, interval, error, p, adjusted_p))
         return Differences(tuple(differences), self.frame)
 
     def equality_test(self) -> EqualityTest:
@@ -247,7 +257,7 @@ class PriorEstimates(TargetResults[PriorEstimate]):
         EqualityTest
             Wald's χ² of the ratios of negatives.
         """
-        return self._joint("a test of equality").equality()
+        return self._require_joint("a test of equality").equality()
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row for each target.
@@ -259,20 +269,20 @@ class PriorEstimates(TargetResults[PriorEstimate]):
         """
         nan = float("nan")
         rows = []
-        for name, e in self.items():
-            band = self.band[name] if self.band else None
+        for name, estimate in self.items():
+            interval, band = estimate.interval, self.band[name] if self.band else None
             rows.append({
                 "target": name,
-                "rows": e.sizes[2],
-                "estimate": e.value,
-                "low": e.interval.low if e.interval else nan,
-                "high": e.interval.high if e.interval else nan,
+                "rows": estimate.sizes[2],
+                "estimate": estimate.value,
+                "low": interval.low if interval else nan,
+                "high": interval.high if interval else nan,
                 "band_low": band.low if band else nan,
                 "band_high": band.high if band else nan,
-                "standard_error": e.standard_error,
-                "raw": e.raw,
-                "negative_ratio": e.negative_ratio,
-                "source_prior": e.source_prior,
+                "standard_error": estimate.standard_error,
+                "raw": estimate.raw,
+                "negative_ratio": estimate.negative_ratio,
+                "source_prior": estimate.source_prior,
             })  # fmt: skip
         return rows
 
@@ -285,15 +295,14 @@ class PriorEstimates(TargetResults[PriorEstimate]):
             "by"; "targets", for each name :meth:`PriorEstimate.to_dict` and the band; "equality", the test or None;
             "pooled", the estimate of the whole target or None.
         """
-        bands = self.band or {}
-        comparable = self.joint is not None and len(self) > 1
-        test = self.equality_test() if comparable else None
+        targets = {name: estimate.to_dict() | {"band": None} for name, estimate in self.items()}
+        for name, band in (self.band or {}).items():
+            targets[name]["band"] = [band.low, band.high]
+        is_comparable = self.joint is not None and len(self) > 1
+        test = self.equality_test() if is_comparable else None
         return {
             "by": self.by,
-            "targets": {
-                name: {**e.to_dict(), "band": None if name not in bands else [bands[name].low, bands[name].high]}
-                for name, e in self.items()
-            },
+            "targets": targets,
             "equality": None if test is None else result_tables.to_plain(vars(test)),
             "pooled": None if self.pooled is None else self.pooled.to_dict(),
         }
@@ -313,43 +322,41 @@ class PriorEstimates(TargetResults[PriorEstimate]):
         return plots.series(self, ax)
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Return the header and the cells of the printed table, with the whole target as last row, "all"."""
+        """Return the header and the cells of the printed table; the last row, "all", is the whole target of strata."""
         header, rows = [self.by or "target", "rows", "estimate"], []
         has_intervals = np.isfinite(self.confidence)
         if has_intervals:
             header.append(f"{100 * self.confidence:g}% interval")
         if self.band:
             header.append("all at once")
-        whole = {"all": self.pooled} if self.pooled is not None else {}
-        for name, e in (*self.items(), *whole.items()):
-            row = [name, f"{e.sizes[2]}", f"{e.value:.3f}" if np.isfinite(e.value) else "none"]
+        named_estimates = list(self.items())
+        if self.pooled is not None:
+            named_estimates.append(("all", self.pooled))
+        for name, estimate in named_estimates:
+            value, interval = estimate.value, estimate.interval
+            row = [name, f"{estimate.sizes[2]}", f"{value:.3f}" if np.isfinite(value) else "none"]
             if has_intervals:
-                row.append(f"{e.interval.low:.3f} to {e.interval.high:.3f}" if e.interval else "")
+                row.append(f"{interval.low:.3f} to {interval.high:.3f}" if interval else "")
             if self.band:
-                band = self.band.get(name) if e is not self.pooled else None
+                band = None if estimate is self.pooled else self.band.get(name)
                 row.append(f"{band.low:.3f} to {band.high:.3f}" if band else "")
             rows.append(row)
         return header, rows
 
-    def _joint(self, what: str) -> JointRatios:
-        """Return the joint error of the targets, or refuse what needs it, named by `what`."""
+    def _require_joint(self, purpose: str) -> JointRatios:
+        """Return the joint error of the targets; raise an error without one, which says that `purpose` needs it."""
         if self.pooled is not None:
             raise InputError(
-                f"{what} need targets of one source, but each stratum has its own; compare their intervals."
+                f"{purpose} need targets of one source, but each stratum has its own; compare their intervals."
             )
         if self.joint is None:
-            method = next(iter(self.values())).method
+            first, *_ = self.values()
             raise InputError(
-                f"{what} need the joint error of all targets, which these estimates by {method} do not have; use "
-                "method 'witness' or 'tcpu' with an interval and without pairs, and leave out targets that are audited "
-                "or have no estimate."
+                f"{purpose} need the joint error of all targets, which these estimates by {first.method} do not have; "
+                "use method 'witness' or 'tcpu' with an interval and without pairs, and leave out targets that are "
+                "audited or have no estimate."
             )
         if len(self) < 2:
-            raise InputError(f"{what} need at least two targets, but there is only {next(iter(self))!r}; pass more.")
+            [only] = self
+            raise InputError(f"{purpose} need at least two targets, but there is only {only!r}; pass more.")
         return self.joint
-
-
-def _shown(names: Sequence[str]) -> str:
-    """Return the first eight names in quotation marks, for a message."""
-    shown = ", ".join(repr(name) for name in names[:8])
-    return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")

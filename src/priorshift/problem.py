@@ -17,49 +17,30 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import NO_PAIRS, Floats, Index, Mask, Pairs
 from priorshift.errors import DuplicateRowsWarning, InputError
+from priorshift.io import observations, sample_size
 from priorshift.io.column_checks import warn_of_far_values
 from priorshift.io.labels import Audit, as_audit, read_labels
-from priorshift.io.observations import (
-    KnownGroups,
-    find_copies,
-    group_links,
-    linked,
-    repeats_by_chance,
-    row_codes,
-    shared_pairs,
-)
+from priorshift.io.observations import KnownGroups
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import NO_METADATA, MetadataColumns, RowMetadata, join_source_metadata
-from priorshift.io.sample_size import (
-    RowMass,
-    check_distinct_samples,
-    check_observations,
-    check_sizes,
-    check_weights,
-    warn_of_copies,
-    warn_of_few_groups,
-)
+from priorshift.io.sample_size import RowMass
 from priorshift.io.scaling import Rows, Scaling
 from priorshift.io.tables import Table, match_columns
 from priorshift.warning_records import warn
 
 Kind = Literal["rows", "chunks", "counts", "moments"]
-ROLES = ("positive", "unlabeled", "target")
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
     """Sample of one population: rows in a table, or chunks, counts or moments of rows that are not in memory."""
 
-    data: Any  # a Table, or Chunks, a Histogram or a Sketch
+    data: Any  # a Table (of "rows"), Chunks, a Histogram ("counts") or a Sketch ("moments")
     kind: Kind = "rows"
     metadata: RowMetadata = field(default_factory=RowMetadata)
 
-    def __len__(self) -> int:
-        return len(self.data)
-
     def take(self, rows: Index, name: str) -> Sample:
-        """Return some rows, under another name."""
+        """Return the sample of the rows at some positions, with their metadata; `name` is its name in messages."""
         return Sample(self.data.take(rows, name), self.kind, self.metadata.take(rows))
 
 
@@ -77,7 +58,7 @@ class Problem:
     kind: Kind = field(init=False)  # kind of the samples; if they differ, the one that decides which method is used
 
     def __post_init__(self) -> None:
-        """Set the kind of the samples; the later one in this order decides: rows, chunks, counts, moments."""
+        """Set `kind`: if the samples differ, it is the last of rows, chunks, counts and moments that occurs."""
         kinds = [sample.kind for sample in (self.positive, self.unlabeled, *self.targets.values())]
         object.__setattr__(self, "kind", max(kinds, key=("rows", "chunks", "counts", "moments").index))
 
@@ -94,33 +75,33 @@ class Target:
 
     table: Table
     rows: Rows  # scaled
-    weights: Floats | None
+    weights: Floats | None  # None for equal weights
     observation: Index  # number of each row's observation: copies are one observation, and so is a group
-    of_source: Index  # number of the source's observation with the same group as the row; −1 for none
+    source_observation: Index  # number of the source's observation with the same group as the row; −1 for none
     copies: Index  # number of copies of each row, itself included
     groups: NDArray[Any] | None = None
     audit: Audit | None = None
-    mass: Floats = field(init=False)  # mass of each row in a mean; sums to 1 (as in RowMass)
+    row_mass: RowMass = field(init=False)  # holds the next three fields
+    mass: Floats = field(init=False)  # mass of each row in a mean; sums to 1
     size: float = field(init=False)  # effective sample size
     observations: float = field(init=False)  # effective number of observations
-    is_even: bool = field(init=False)  # whether each row has the same weight and is its own observation
+    is_iid: bool = field(init=False)  # whether each row has the same weight and is its own observation
 
     def __post_init__(self) -> None:
-        """Set the masses, the effective sizes, and whether all rows have the same weight."""
-        own = RowMass.from_weights(self.weights, self.observation, self.copies)
-        is_even = bool(self.weights is None and len(self.rows) == self.observation.max(initial=-1) + 1)
-        for name, value in (("mass", own.mass), ("size", own.size), ("observations", own.observations)):
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "is_even", is_even)
+        """Set the fields that follow from the others; the dataclass is frozen, hence object.__setattr__."""
+        row_mass = RowMass.from_weights(self.weights, self.observation, self.copies)
+        object.__setattr__(self, "row_mass", row_mass)
+        for name in ("mass", "size", "observations"):
+            object.__setattr__(self, name, getattr(row_mass, name))
+        is_own_observation = len(self.rows) == self.observation.max(initial=-1) + 1
+        object.__setattr__(self, "is_iid", bool(self.weights is None and is_own_observation))
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def design_effect(self, values: Floats) -> float:
-        """Return the factor by which groups increase the variance of the mean of `values`, one per row."""
-        if self.is_even:
-            return 1.0
-        return RowMass(self.mass, self.observation, self.copies, self.size, self.observations).design_effect(values)
+        """Return the factor, at least 1, by which groups increase the variance of the mean of `values`, one per row."""
+        return 1.0 if self.is_iid else self.row_mass.design_effect(values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,49 +110,53 @@ class SourceLayout:
 
     columns: Table  # without rows
     scaling: Scaling
-    by_chance: bool  # whether rows can be equal by chance
+    repeats_by_chance: bool  # whether equal rows may be different observations, as rows of a few discrete columns are
     groups: KnownGroups
 
-    def read(self, X: Any, name: str = "target", **metadata: Any) -> Target:
-        """Read a target as a user passes it; `metadata` are arrays with an entry for each row."""
-        table = read_numeric_table(X, name)
-        audit = metadata.pop("audit", None)  # read separately: messages call it "audit", not "the audit of target"
-        read = RowMetadata.read(len(table), owner=name, **metadata)
-        if audit is not None:
-            read = replace(read, audit=RowMetadata.read(len(table), audit=audit).audit)
-        return self.target(table, read, name)
+    def read(self, X: Any, **metadata: Any) -> Target:
+        """Read a target as a user passes it; `metadata` are the arrays audit, weights and groups, an entry per row."""
+        table = read_numeric_table(X, "target")
+        audit = metadata.pop("audit", None)
+        row_metadata = RowMetadata.read(len(table), owner="target", **metadata)
+        if audit is not None:  # read without an owner: messages call it "audit", not "the audit of target"
+            row_metadata = replace(row_metadata, audit=RowMetadata.read(len(table), audit=audit).audit)
+        return self.target(table, row_metadata)
 
     def read_rows(self, table: Table) -> Target:
-        """Return rows to be predicted as a target: any number of rows, each its own observation."""
+        """Return rows whose class is to be predicted as a target: any number of rows, each its own observation."""
         [_, table] = match_columns([self.columns, table])
         self.scaling.warn_of_left_out(table)
-        own, no_group, one = np.arange(len(table)), np.full(len(table), -1), np.ones(len(table), dtype=np.intp)
-        return Target(table, self.scaling.rows(table.values), None, observation=own, of_source=no_group, copies=one)
+        scaled, observation = self.scaling.rows(table.values), np.arange(len(table))
+        no_source, copies = np.full(len(table), -1), np.ones(len(table), dtype=np.intp)
+        return Target(table, scaled, None, observation, source_observation=no_source, copies=copies)
 
-    def target(self, table: Table, metadata: RowMetadata, name: str = "target") -> Target:
-        """Build a target from a table of numbers, and warn of suspicious columns and rows."""
+    def target(self, table: Table, metadata: RowMetadata) -> Target:
+        """Build a target from a table of numbers with the source's columns, and warn of suspicious columns and rows.
+
+        Copies of a row are one observation, unless rows repeat by chance, and so are the rows of a group.
+        """
         [_, table] = match_columns([self.columns, table])
         rows = len(table)
-        check_sizes(**{name: rows})
+        sample_size.check_sizes(target=rows)
         warn_of_far_values(table)
         self.scaling.warn_of_left_out(table)
-        links, copies = NO_PAIRS, np.ones(rows, dtype=np.intp)
-        if not self.by_chance:  # equal rows are copies of one observation
-            links = find_copies(table.values)
-            copy_number = linked(rows, links)
-            copies = np.bincount(copy_number)[copy_number]
-        of_source = np.full(rows, -1)
+        links = NO_PAIRS if self.repeats_by_chance else observations.find_copies(table.values)
+        copy_number = observations.linked(rows, links)  # the same for copies of one row
+        copies = np.bincount(copy_number)[copy_number]
+        source_observation = np.full(rows, -1)
         if metadata.groups is not None:
-            links = np.concatenate([links, group_links(metadata.groups)])
-            of_source = self.groups.find(metadata.groups)
-        observation = linked(rows, links)
-        check_observations(name, rows, observation)
+            links = np.concatenate([links, observations.group_links(metadata.groups)])
+            source_observation = self.groups.find(metadata.groups)
+        observation = observations.linked(rows, links)
+        sample_size.check_observations("target", rows, observation)
         scaled = self.scaling.rows(table.values)
         audit = None if metadata.audit is None else as_audit(metadata.audit)
-        target = Target(table, scaled, metadata.weights, observation, of_source, copies, metadata.groups, audit)
-        warn_of_copies(copies, f"{table.name} rows")
+        target = Target(
+            table, scaled, metadata.weights, observation, source_observation, copies, metadata.groups, audit
+        )
+        sample_size.warn_of_copies(copies, f"{table.name} rows")
         if metadata.groups is not None:
-            warn_of_few_groups(target.observations, table.name)
+            sample_size.warn_of_few_groups(target.observations, table.name)
         return target
 
 
@@ -192,27 +177,30 @@ class Source:
     groups: NDArray[Any] | None
     observation: Index  # number of each row's observation: of shared rows, of copies, and of a group
     copies: Index  # number of copies of each row, itself included
-    by_chance: bool  # whether rows can be equal by chance
-    audit: Audit | None = None  # audited rows, by their positions in `unknown`
+    repeats_by_chance: bool  # whether equal rows may be different observations, as in SourceLayout
+    audit: Audit | None = None  # audited rows, by their positions in `unshared`
     P: RowMass = field(init=False)  # of the rows of P
     U: RowMass = field(init=False)  # of the rows of U
     sizes: tuple[int, int] = field(init=False)  # labelled and unlabelled rows
     rows: Rows = field(init=False)  # all rows, scaled
+    is_iid: bool = field(init=False)  # whether rows have the same weight and, shared ones apart, are observations
 
     def __post_init__(self) -> None:
-        """Set the masses of P and U, the sizes of the samples, and the scaled rows."""
+        """Set the fields that follow from the others; the dataclass is frozen, hence object.__setattr__."""
         for name, rows in (("P", self.positive), ("U", self.population)):
             weights = None if self.weights is None else self.weights[rows]
-            mass = RowMass.from_weights(weights, self.observation[rows], self.copies[rows])
-            object.__setattr__(self, name, mass)
+            row_mass = RowMass.from_weights(weights, self.observation[rows], self.copies[rows])
+            object.__setattr__(self, name, row_mass)
         object.__setattr__(self, "sizes", (len(self.positive), len(self.labeled) - len(self.positive)))
         object.__setattr__(self, "rows", self.scaling.rows(self.table.values))
+        has_copies = bool((self.copies > 1).any())
+        object.__setattr__(self, "is_iid", self.weights is None and self.groups is None and not has_copies)
 
     @classmethod
     def from_samples(cls, positive: Sample, unlabeled: Sample, *, scenario: str, standardize: bool) -> Source:
-        """Build the source of a problem; the positives come first, then the unlabelled rows."""
+        """Build the source from two tables: the rows of the positives come first, then the unlabelled rows."""
         P, U = positive.data, unlabeled.data
-        check_distinct_samples(P.values, U.values)
+        sample_size.check_distinct_samples(P.values, U.values)
         metadata = NO_METADATA
         if not (positive.metadata is NO_METADATA and unlabeled.metadata is NO_METADATA):
             metadata = join_source_metadata(positive.metadata, unlabeled.metadata, (len(P), len(U)))
@@ -233,51 +221,61 @@ class Source:
         text_labels: bool = False,
         **metadata: Any,
     ) -> Source:
-        """Build a source from X, y and metadata as `fit` takes them; `text_labels` allows labels that are text."""
+        """Build a source from X, y and metadata as `fit` takes them, all with an entry for each row.
+
+        `text_labels` allows a `y` of text; `metadata` are the arguments shared, audit, weights and groups.
+        """
         table = read_numeric_table(X, "X")
         labeled, classes = read_labels(y, len(table), classifier=text_labels, positive_label=positive_label)
-        check_sizes(positive=int(labeled.sum()), unlabeled=int((~labeled).sum()))
-        read = RowMetadata.read(len(table), **metadata)
-        return cls._build(table, labeled, classes, read, scenario, standardize)
+        sample_size.check_sizes(positive=int(labeled.sum()), unlabeled=int((~labeled).sum()))
+        return cls._build(table, labeled, classes, RowMetadata.read(len(table), **metadata), scenario, standardize)
 
     @classmethod
     def _build(
         cls, table: Table, labeled: Mask, classes: NDArray[Any], metadata: RowMetadata, scenario: str, standardize: bool
     ) -> Source:
-        """Build a source: find shared rows, copies and groups, and compute the scale of the columns."""
+        """Build a source: find the rows of U, shared rows, copies and observations, and compute the scale of columns.
+
+        `labeled` says which rows are labelled positives, `classes` are the two values of y. Under "censoring" U is all
+        rows, since the unlabelled rows are what the labelling left of the population.
+        """
         positive, unlabeled = np.flatnonzero(labeled), np.flatnonzero(~labeled)
-        population, pairs, is_stated = unlabeled, NO_PAIRS, metadata.identical or metadata.ids is not None
+        states_shared = metadata.identical or metadata.ids is not None
+        population, shared = unlabeled, NO_PAIRS
         if scenario == "censoring":
-            if is_stated:
+            if states_shared:
                 raise InputError("shared is known under scenario='censoring' (every labelled row); leave it out.")
             # U is all rows, so every labelled row is also in U
-            population, pairs = np.arange(len(labeled)), np.stack([np.arange(len(positive)), positive], axis=1)
-        elif is_stated:
-            pairs = shared_pairs(table.values, positive, population, metadata.ids)
+            population, shared = np.arange(len(labeled)), np.stack([np.arange(len(positive)), positive], axis=1)
+        elif states_shared:
+            shared = observations.shared_pairs(table.values, positive, population, metadata.ids)
         if metadata.weights is not None:
-            check_weights(metadata.weights, "weights")
-        audit = None if metadata.audit is None else _source_audit(metadata.audit, positive, population, pairs)
+            sample_size.check_weights(metadata.weights, "weights")
+        audit = None if metadata.audit is None else _source_audit(metadata.audit, positive, population, shared)
         scaling = Scaling.from_rows(table.values, population, standardize, table.origin, metadata.weights)
         scaling.warn_of_left_out(table)
         warn_of_far_values(table)
-        by_chance = repeats_by_chance(table.values[population])
+        repeats_by_chance = observations.repeats_by_chance(table.values[population])
         copy_links = NO_PAIRS
-        if not by_chance:  # copies within P and within the unlabelled rows; `pairs` are between the two
-            copy_links = np.concatenate([rows[find_copies(table.values[rows])] for rows in (positive, unlabeled)])
+        if not repeats_by_chance:  # copies within P and within the unlabelled rows; `shared` are pairs of P and U
+            pairs_within = [rows[observations.find_copies(table.values[rows])] for rows in (positive, unlabeled)]
+            copy_links = np.concatenate(pairs_within)
         # pairs of rows of one observation: shared rows, copies, groups and equal ids
-        links = [np.stack([positive[pairs[:, 0]], population[pairs[:, 1]]], axis=1), copy_links]
-        links += [group_links(column) for column in (metadata.groups, metadata.ids) if column is not None]
-        observation = linked(len(labeled), np.concatenate(links))
-        copy_number = linked(len(labeled), copy_links)
+        links = [np.stack([positive[shared[:, 0]], population[shared[:, 1]]], axis=1), copy_links]
+        for names in (metadata.groups, metadata.ids):
+            if names is not None:
+                links.append(observations.group_links(names))
+        observation = observations.linked(len(labeled), np.concatenate(links))
+        copy_number = observations.linked(len(labeled), copy_links)  # the same for copies of one row
         for name, rows in (("positive", positive), ("unlabeled", population)):
-            check_observations(name, len(rows), observation[rows])
+            sample_size.check_observations(name, len(rows), observation[rows])
         return cls(
             table=table,
             classes=classes,
             labeled=labeled,
             positive=positive,
             population=population,
-            shared=pairs,
+            shared=shared,
             scenario=scenario,
             scaling=scaling,
             metadata=metadata,
@@ -285,27 +283,29 @@ class Source:
             groups=metadata.groups,
             observation=observation,
             copies=np.bincount(copy_number)[copy_number],
-            by_chance=by_chance,
+            repeats_by_chance=repeats_by_chance,
             audit=audit,
         )
 
     @property
     def shared_argument(self) -> Any:
-        """The argument `shared` of `fit` for another estimator that gets the same rows."""
-        return self.metadata.ids if self.metadata.ids is not None else "identical" if self.metadata.identical else None
+        """The argument `shared` of `fit` for another estimator that gets the same rows: ids, "identical" or None."""
+        if self.metadata.ids is not None:
+            return self.metadata.ids
+        return "identical" if self.metadata.identical else None
 
     @property
-    def unknown(self) -> Index:
-        """Rows of U that are not shared with P; the class of shared rows is known without an audit."""
+    def unshared(self) -> Index:
+        """Sorted positions of the rows of U that are not rows of P as well, whose class is therefore not known."""
         return np.setdiff1d(self.population, self.population[self.shared[:, 1]])
 
     @property
     def audit_column(self) -> Floats | None:
-        """The argument `audit` of `fit` for another estimator that gets the same rows."""
+        """The argument `audit` of `fit` for another estimator: for each row 1 or 0, and NaN if it was not audited."""
         if self.audit is None:
             return None
         column = np.full(len(self.labeled), np.nan)
-        column[self.unknown[self.audit.index]] = self.audit.positive
+        column[self.unshared[self.audit.index]] = self.audit.positive
         return column
 
     @property
@@ -313,27 +313,25 @@ class Source:
         """The columns, scale and groups that are needed to read a target."""
         groups = KnownGroups() if self.groups is None else KnownGroups.from_rows(self.groups, self.observation)
         columns = Table("the fitted source", np.empty((0, self.table.width)), self.table.columns)
-        return SourceLayout(columns, self.scaling, self.by_chance, groups)
+        return SourceLayout(columns, self.scaling, self.repeats_by_chance, groups)
 
     def without_rows(self) -> Source:
-        """Return a copy without the values of rows, ids, names of groups and the audit, for storing."""
+        """Return a copy for storing, without the rows, ids and audit; groups are named by observation numbers."""
         groups = None if self.groups is None else self.observation.astype(str)
         columns = Table("the fitted source", np.empty((0, self.table.width)), self.table.columns)
         return replace(self, table=columns, audit=None, metadata=NO_METADATA, groups=groups)
 
-    @property
-    def is_even(self) -> bool:
-        """Whether each row has the same weight, and is its own observation apart from shared rows."""
-        return self.weights is None and self.groups is None and bool((self.copies == 1).all())
-
     def design_effects(self, values_P: Floats, values_U: Floats) -> tuple[float, float]:
-        """Return the design effects of groups on the means of `values_P` over P and of `values_U` over U."""
-        if self.is_even:
+        """Return the design effects of groups on the mean of `values_P` over P and on that of `values_U` over U."""
+        if self.is_iid:
             return 1.0, 1.0
         return self.P.design_effect(values_P), self.U.design_effect(values_U)
 
     def deal_folds(self, folds: int, rng: np.random.Generator) -> Index:
-        """Return the fold of each row; observations with and without positives are spread evenly over the folds."""
+        """Return the fold of each row, 0 to `folds` − 1; rows of one observation are in one fold.
+
+        Observations with and without positives are spread evenly over the folds, and each fold has rows of P and of U.
+        """
         has_positive = np.zeros(int(self.observation.max()) + 1, dtype=bool)
         has_positive[self.observation[self.positive]] = True
         fold_of_observation = np.empty(len(has_positive), dtype=np.intp)
@@ -357,10 +355,12 @@ class Source:
             return
         if self.metadata.identical:
             return
-        codes, m = row_codes(self.table.values), len(self.positive)
-        if len(np.unique(codes[m:])) < 0.9 * (len(codes) - m):
+        codes = observations.row_codes(self.table.values)  # equal for equal rows
+        m = len(self.positive)
+        codes_P, codes_U = codes[:m], codes[m:]  # the positives come first, see `from_samples`
+        if len(np.unique(codes_U)) < 0.9 * len(codes_U):
             return  # rows of discrete data repeat by chance
-        repeated = int(np.isin(codes[:m], codes[m:]).sum())
+        repeated = int(np.isin(codes_P, codes_U).sum())
         if repeated > m / 2:
             warn(
                 f"{repeated} of {m} positive rows are also in the unlabeled table. If they are the same observations, "
@@ -370,12 +370,19 @@ class Source:
 
 
 def _source_audit(classes: Floats, positive: Index, population: Index, shared: Pairs) -> Audit:
-    """Return the audit of the rows of U that are not shared with P; refuse a 0 for a row that is labelled positive."""
-    in_both = population[shared[:, 1]]
-    for rows, what in ((positive, "is labelled positive"), (in_both, "is the same observation as a labelled positive")):
+    """Return the audit of the rows of U that are not shared with P; refuse a 0 for a row that is labelled positive.
+
+    `classes` has an entry for each row of the source: 1, 0, or NaN if it was not audited. `positive` and `population`
+    are the rows of P and U, `shared` are pairs of positions in these two.
+    """
+    shared_rows = population[shared[:, 1]]
+    for rows, reason in (
+        (positive, "is labelled positive"),
+        (shared_rows, "is the same observation as a labelled positive"),
+    ):
         contradicting = rows[classes[rows] == 0]
         if len(contradicting):
             raise InputError(
-                f"audit holds 0 in row {contradicting[0]} (counting from 0), which {what}; correct one of the two."
+                f"audit holds 0 in row {contradicting[0]} (counting from 0), which {reason}; correct one of the two."
             )
-    return as_audit(classes[np.setdiff1d(population, in_both)], "the audit of unlabelled rows")
+    return as_audit(classes[np.setdiff1d(population, shared_rows)], "the audit of unlabelled rows")

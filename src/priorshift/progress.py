@@ -44,7 +44,10 @@ def listen_to_progress(listener: Listener) -> Iterator[None]:
 def track_progress(
     name: str, total: int | None, unit: Literal["step", "rows"] = "step"
 ) -> Iterator[Callable[..., None]]:
-    """Yield a function to call when each step begins, or with a number of rows that were read (unit="rows")."""
+    """Yield a function to call when each step begins or, with their number, when rows were read (unit="rows").
+
+    `name` is the work that is shown; `total` is the number of its steps or rows, None if it is not known.
+    """
     start, done, is_drawn = time.monotonic(), 0, False
 
     def _advance(count: int = 1) -> None:
@@ -67,8 +70,11 @@ def track_progress(
 
 
 def _line(name: str, done: int, total: int | None, unit: str) -> str:
-    """Return the line of a progress bar; the step that has just begun does not count as filled."""
-    if unit == "rows" or total is None:
-        return f"{name}: {done:,} {'' if total is None else f'of {total:,} '}rows"
+    """Return the line that shows `done` of `total` rows as numbers, or steps as a bar; None is an unknown total."""
+    if total is None:
+        return f"{name}: {done:,} rows"
+    if unit == "rows":
+        return f"{name}: {done:,} of {total:,} rows"
+    # the step that has just begun does not count as filled
     filled = _BAR_WIDTH * (done - 1) // total
     return f"{name} [{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] step {done} of {total}"

@@ -21,11 +21,13 @@ _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 
 def align_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Format a table as text, with the first column aligned left and all others right."""
-    lines = [[" ".join(cell.splitlines()) for cell in line] for line in (header, *rows)]
-    widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
-    return "\n".join(
-        "  ".join([line[0].ljust(widths[0]), *(map(str.rjust, line[1:], widths[1:]))]).rstrip() for line in lines
-    )
+    table = [[" ".join(cell.splitlines()) for cell in row] for row in (header, *rows)]
+    first_width, *widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = []
+    for first, *others in table:
+        aligned = [cell.rjust(width) for cell, width in zip(others, widths, strict=True)]
+        lines.append("  ".join([first.ljust(first_width), *aligned]).rstrip())
+    return "\n".join(lines)
 
 
 def to_frame(records: Sequence[Record], library: str | None = None) -> Any:
@@ -42,15 +44,15 @@ def to_frame(records: Sequence[Record], library: str | None = None) -> Any:
 
 def to_csv(records: Sequence[Record]) -> str:
     """Format records with the same keys as CSV text with a header; missing numbers are empty, formulas are escaped."""
-    rows = [records[0], *(record.values() for record in records)]
-    return "".join(csv_line([escape_formula(_cell(value)) for value in row]) for row in rows)
+    header, rows = list(records[0]), [list(record.values()) for record in records]
+    return "".join(csv_line([escape_formula(_cell(value)) for value in row]) for row in (header, *rows))
 
 
 def csv_line(cells: Sequence[str], separator: str = ",", end: str = "\n") -> str:
     """Format a line of CSV text, quoted so that every reader finds the same cells."""
     text = io.StringIO()
     csv.writer(text, delimiter=separator, lineterminator="\r\n").writerow(cells)  # so it quotes cells with \r or \n
-    return text.getvalue()[:-2] + end
+    return text.getvalue().removesuffix("\r\n") + end
 
 
 def is_formula(cell: str) -> bool:
@@ -59,8 +61,10 @@ def is_formula(cell: str) -> bool:
         return False
     if cell[0] in "\t\r\n":
         return True
-    visible = next((c for c in cell if not c.isspace() and unicodedata.category(c) not in ("Cc", "Cf")), "")
-    return visible in _FORMULA_STARTS and not _NUMBER.fullmatch(cell.strip())
+    # Cc and Cf are control and format characters, which are invisible
+    visible = [c for c in cell if not c.isspace() and unicodedata.category(c) not in ("Cc", "Cf")]
+    starts_formula = bool(visible) and visible[0] in _FORMULA_STARTS
+    return starts_formula and not _NUMBER.fullmatch(cell.strip())
 
 
 def escape_formula(cell: str) -> str:

@@ -12,10 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from priorshift.formatting import decimals
 from priorshift.result_tables import to_plain
 
-_STATUS_NOTES = {
-    "few positives": ", a guess from few positives",
-    "no estimate": ", the data cannot tell",
-}
+_STATUS_NOTES = {"few positives": ", a guess from few positives", "no estimate": ", the data cannot tell"}
 
 
 @dataclass(frozen=True)
@@ -217,27 +214,26 @@ class PriorEstimate:
         digits = decimals(self.interval.width if self.interval is not None else self.value)
         text = f"target prior {self.value:.{digits}f}" if np.isfinite(self.value) else "no estimate of the target prior"
         if self.interval is not None:
-            share = f"{100 * self.interval.confidence:g}%"
-            text += f", {share} interval {self.interval.low:.{digits}f} to {self.interval.high:.{digits}f}"
+            ends = f"{self.interval.low:.{digits}f} to {self.interval.high:.{digits}f}"
+            text += f", {100 * self.interval.confidence:g}% interval {ends}"
         text += f" ({self._method_in_words()}"
         if np.isfinite(self.source_prior):
             text += f", source prior {self._source_prior_in_words()}"
         return text + _STATUS_NOTES.get(self.status or "", "") + ")"
 
     def _method_in_words(self) -> str:
-        """Return the name of the method, and whether an audit of the target was used with it or is_audit_alone."""
-        audited = self.details.get("audit", {}).get("target")
-        if audited is None:
+        """Return the name of the method, "audit" if only an audit of the target was used, or both as "… and audit"."""
+        if self.details.get("audit", {}).get("target") is None:
             return self.method
         is_audit_alone = self.interval is not None and self.interval.method == "audit"
         return "audit" if is_audit_alone else f"{self.method} and audit"
 
     def _source_prior_in_words(self) -> str:
         """Return the source prior as a number, a range, or a number with its error or its estimator."""
-        point, by = f"{self.source_prior:.3g}", self.source_prior_by
-        ends, error = (self.details.get(f"source_prior_{name}") for name in ("range", "standard_error"))
-        if by == "range" and ends:
-            return " to ".join(f"{end:.3g}" for end in ends)
-        if by == "distribution" and error:
+        point, origin = f"{self.source_prior:.3g}", self.source_prior_by
+        ends, error = self.details.get("source_prior_range"), self.details.get("source_prior_standard_error")
+        if origin == "range" and ends:
+            return f"{ends[0]:.3g} to {ends[1]:.3g}"
+        if origin == "distribution" and error:
             return f"{point} ± {error:.2g}"
-        return point if by == "given" else f"{point} by {by}"
+        return point if origin == "given" else f"{point} by {origin}"

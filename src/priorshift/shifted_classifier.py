@@ -32,7 +32,7 @@ from priorshift.source_prior.km import KM2
 from priorshift.warning_records import suppress_warnings, warn
 
 _TINY = 1e-15  # probabilities are clipped to [_TINY, 1 − _TINY]
-_FAR = 30.0  # standard errors outside [0, 1] beyond which a truncated normal distribution is only rounding error
+_MAX_ERRORS = 30.0  # standard errors outside [0, 1] beyond which a truncated normal is only rounding error
 
 
 class ShiftedClassifier(PUClassifier):
@@ -120,7 +120,10 @@ class ShiftedClassifier(PUClassifier):
         self.random_state = random_state
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        """Fit both estimators, find the source prior, and calibrate the classifier's scores if it predicts labels."""
+        """Fit both estimators, set the source prior, and calibrate the classifier's scores if it predicts labels.
+
+        Before `adapt` the target prior is that of the source.
+        """
         prior_estimator = WitnessShift() if self.prior_estimator is None else clone(self.prior_estimator)
         classifier = clone(self.classifier)
         if self.random_state is not None:
@@ -133,11 +136,13 @@ class ShiftedClassifier(PUClassifier):
             else:
                 metadata = metadata_arguments(prior_estimator, replace(source.metadata, audit=source.audit_column))
                 self.prior_estimator_ = prior_estimator.fit(_rows_for(prior_estimator, table), y, **metadata)
-            optional = {"shared": source.shared_argument, "sample_weight": source.weights}
-            arguments = {k: v for k, v in optional.items() if v is not None and has_fit_parameter(classifier, k)}
+            arguments = {}  # what the classifier's `fit` takes besides X and y
+            for name, value in {"shared": source.shared_argument, "sample_weight": source.weights}.items():
+                if value is not None and has_fit_parameter(classifier, name):
+                    arguments[name] = value
             self.classifier_ = clone(classifier).fit(table.values, y, **arguments)
-            self._order = self._column_order(table)
-            _log_odds(self.classifier_, table.values[:2, self._order])  # raise errors now, not when predicting
+            self._column_order = self._match_columns(table)
+            _log_odds(self.classifier_, table.values[:2, self._column_order])  # raise errors now, not when predicting
             # the user's prior, else the classifier's, else the prior estimator's, else that of KM2
             prior = self.source_prior or getattr(self.classifier_, "prior_", None)
             prior = prior or getattr(self.prior_estimator_, "source_prior_", None)
@@ -153,16 +158,19 @@ class ShiftedClassifier(PUClassifier):
     def _calibrate(
         self, classifier: Any, source: Source, weights: Any, rng: np.random.Generator
     ) -> tuple[float, float]:
-        """Return a and b of P(Y=1|x) = σ(a·score + b), from cross-fitted scores of the classifier."""
+        """Return a and b of P(Y=1|x) = σ(a·score + b), from cross-fitted scores of the classifier.
+
+        `classifier` is not fitted; `weights` are those of all rows, None for equal weights.
+        """
         X, y, folds = source.table.values, source.labeled.astype(int), min(self.folds, *source.sizes)
         fold, scores = source.deal_folds(folds, rng), np.empty(len(y))
         for k in range(folds):
             train = fold != k
             sample_weight = {} if weights is None else {"sample_weight": weights[train]}
             scores[~train] = _log_odds(clone(classifier).fit(X[train], y[train], **sample_weight), X[~train])
-        P, U = scores[source.positive], scores[source.population]
-        # masses sum to 1: times the effective size they are weights
-        return calibrate(P, U, self.source_prior_, source.P.size * source.P.mass, source.U.size * source.U.mass)
+        # masses sum to 1, so that these weights sum to the effective sample size
+        weights_P, weights_U = source.P.size * source.P.mass, source.U.size * source.U.mass
+        return calibrate(scores[source.positive], scores[source.population], self.source_prior_, weights_P, weights_U)
 
     def adapt(self, X_target: Any, audit: Any = None, weights: Any = None, groups: Any = None) -> ShiftedClassifier:
         """Estimate the prior of a target population, and adapt the predictions to it.
@@ -181,12 +189,11 @@ class ShiftedClassifier(PUClassifier):
         ShiftedClassifier
             Itself.
         """
-        self._check_fit()
         target = self._target_layout(RowMetadata()).read(X_target)
         arguments = metadata_arguments(self.prior_estimator_, RowMetadata(audit, weights, groups))
         with suppress_warnings(FarValueWarning):
             estimate = self.prior_estimator_.estimate(_rows_for(self.prior_estimator_, target.table), **arguments)
-        return self._adapt_to_estimate(estimate, len(target))
+        return self._set_target_prior(estimate, _move_inside(estimate, len(target)))
 
     def adapt_to(self, target_prior: float | PriorEstimate) -> ShiftedClassifier:
         """Adapt the predictions to a target prior that is known or was estimated before.
@@ -203,7 +210,7 @@ class ShiftedClassifier(PUClassifier):
         """
         self._check_fit()
         if isinstance(target_prior, PriorEstimate):
-            return self._adapt_to_estimate(target_prior, target_prior.sizes[2])
+            return self._set_target_prior(target_prior, _move_inside(target_prior, target_prior.sizes[2]))
         return self._set_target_prior(None, check_target_prior(target_prior))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -219,8 +226,8 @@ class ShiftedClassifier(PUClassifier):
         ndarray of shape (rows, 2)
             P′(Y=0|x) and P′(Y=1|x).
         """
-        p = shifted_posterior(self._source_posterior(X), self.source_prior_, self.target_prior_)
-        return np.stack([1 - p, p], axis=1)
+        positive = shifted_posterior(self._source_posterior(X), self.source_prior_, self.target_prior_)
+        return np.stack([1 - positive, positive], axis=1)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the likelier class in the target adapted to, or in the source before `adapt`.
@@ -235,8 +242,8 @@ class ShiftedClassifier(PUClassifier):
         ndarray of shape (rows,)
             Values of `classes_`; the larger one means positive.
         """
-        p = self._source_posterior(X)
-        return np.asarray(self.classes_[(p > self.threshold_).astype(int)])
+        is_positive = self._source_posterior(X) > self.threshold_
+        return np.asarray(self.classes_[is_positive.astype(int)])
 
     def metrics(self, X_positive: Any, X_target: Any) -> TargetMetrics:
         """Compute metrics of the decisions in the target, without its labels.
@@ -256,40 +263,39 @@ class ShiftedClassifier(PUClassifier):
         return target_metrics(positive, target, self.target_prior_, self.threshold_)
 
     def _source_posterior(self, X: Any) -> NDArray[np.float64]:
-        """Return the calibrated source posterior P(Y=1|x) of each row."""
-        rows = self._read_rows(X).table.values[:, self._order]
+        """Return the calibrated source posterior P(Y=1|x) of each row of X, as a user passes it."""
+        rows = self._read_rows(X).table.values[:, self._column_order]
         a, b = self.calibration_
         return np.asarray(expit(a * _log_odds(self.classifier_, rows) + b))
 
-    def _column_order(self, table: Table) -> NDArray[np.intp]:
-        """Return the order of columns that the classifier was fitted with; a frozen one may have used another."""
-        n = table.values.shape[1]
+    def _match_columns(self, table: Table) -> NDArray[np.intp]:
+        """Return the positions in the source table of the columns of the fitted classifier, in the order that it uses.
+
+        Only a frozen classifier, fitted before, may have used another order or other columns, which are refused.
+        """
+        width, columns = table.width, table.columns
         names = list(getattr(self.classifier_, "feature_names_in_", []))
-        expected = len(names) or getattr(self.classifier_, "n_features_in_", n)
-        if expected != n or (names and table.columns and set(names) != set(table.columns)):
-            fitted, received = (f" ({x[0]}, …)" if x else "" for x in (names, table.columns))
+        expected = len(names) or getattr(self.classifier_, "n_features_in_", width)
+        if expected != width or (names and columns and set(names) != set(columns)):
+            fitted = f" ({names[0]}, …)" if names else ""
+            received = f" ({columns[0]}, …)" if columns else ""
             raise InputError(
-                f"{type(self.classifier).__name__} was fitted on {expected} columns{fitted}, but X has {n}{received}; "
-                "pass the same columns to both."
+                f"{type(self.classifier).__name__} was fitted on {expected} columns{fitted}, but X has "
+                f"{width}{received}; pass the same columns to both."
             )
-        order = [table.columns.index(name) for name in names] if names and table.columns else range(n)
-        return np.array(order, dtype=np.intp)
+        if not names or not columns:
+            return np.arange(width)
+        return np.array([columns.index(name) for name in names], dtype=np.intp)
 
     @property
     def scenario(self) -> Literal["case-control", "censoring"]:  # type: ignore[override]
         """The scenario of the two estimators, which must agree."""
-        parts = WitnessShift() if self.prior_estimator is None else self.prior_estimator, self.classifier
-        scenarios = {getattr(part, "scenario", None) for part in parts} - {None}
+        prior_estimator = WitnessShift() if self.prior_estimator is None else self.prior_estimator
+        scenarios = {getattr(part, "scenario", None) for part in (prior_estimator, self.classifier)} - {None}
         if len(scenarios) > 1:
             names = " and ".join(sorted(map(repr, scenarios)))
             raise InputError(f"the classifier and the prior estimator have scenario {names}; set both to the same.")
         return "censoring" if "censoring" in scenarios else "case-control"
-
-    def _adapt_to_estimate(self, estimate: PriorEstimate, rows: int) -> ShiftedClassifier:
-        """Adapt to an estimate of the target prior from `rows` rows; refuse NaN."""
-        if not np.isfinite(estimate.value):
-            raise InputError("the target prior cannot be estimated from these data; pass a known prior to adapt_to.")
-        return self._set_target_prior(estimate, _inside(estimate, rows))
 
     def _set_target_prior(self, estimate: PriorEstimate | None, target_prior: float) -> ShiftedClassifier:
         """Set the target prior, with its estimate if there is one, and the threshold that follows from it."""
@@ -316,20 +322,22 @@ class ShiftedClassifier(PUClassifier):
             check_estimator("prior_estimator", self.prior_estimator, ("estimate",), "None or an estimator")
 
 
-def _inside(estimate: Any, rows: int) -> float:
-    """Return the estimate; one at an end of [0, 1] is moved inside, since data cannot show a prior of exactly 0 or 1.
+def _move_inside(estimate: Any, rows: int) -> float:
+    """Return an estimated target prior, moved inside if it is 0 or 1, since data cannot show a prior of exactly that.
 
     The result is the mean of N(raw, standard error²) truncated to [0, 1]; where the error is unknown, or far smaller
-    than the distance to the end, it is half a row of the target from the end.
+    than the distance to the end, it is half a row from the end, of the target's `rows`. An estimate of NaN is refused.
     """
     value = float(estimate.value)
+    if not np.isfinite(value):
+        raise InputError("the target prior cannot be estimated from these data; pass a known prior to adapt_to.")
     if 0 < value < 1:
         return value
     raw, error = float(getattr(estimate, "raw", value)), float(getattr(estimate, "standard_error", np.nan))
     half_row = 0.5 / (rows + 1)
-    inside = abs(value - half_row)
-    # false if the error is NaN or infinite
-    if error > 0 and abs(raw - value) < _FAR * error < np.inf:
+    inside = abs(value - half_row)  # half a row from the end, 0 or 1
+    # the condition is false if the error is NaN or infinite
+    if error > 0 and abs(raw - value) < _MAX_ERRORS * error < np.inf:
         low, high = (np.array([0.0, 1.0]) - raw) / error
         inside = float(np.clip(stats.truncnorm.mean(low, high, raw, error), half_row, 1 - half_row))
     warn(
@@ -341,17 +349,21 @@ def _inside(estimate: Any, rows: int) -> float:
 
 
 def _log_odds(model: Any, X: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the log odds of the second class from predict_proba, or else the scores of decision_function."""
-    name, proba = type(model).__name__, hasattr(model, "predict_proba")
+    """Return each row's log odds of the second class by predict_proba, or else its score by decision_function."""
+    has_probabilities = hasattr(model, "predict_proba")
     with warnings.catch_warnings():  # X has no column names, but its columns are in the model's order
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        output = np.asarray(model.predict_proba(X) if proba else model.decision_function(X), dtype=float)
-    if output.shape != ((len(X), 2) if proba else (len(X),)) or not np.isfinite(output).all():
+        output = model.predict_proba(X) if has_probabilities else model.decision_function(X)
+    output = np.asarray(output, dtype=float)
+    kind, shape = ("probabilities", (len(X), 2)) if has_probabilities else ("scores", (len(X),))
+    if output.shape != shape or not np.isfinite(output).all():
         raise InputError(
-            f"{name} gave {'probabilities' if proba else 'scores'} of shape {output.shape} for {len(X)} rows, or not "
-            "finite ones; a classifier fitted on two classes is expected."
+            f"{type(model).__name__} gave {kind} of shape {output.shape} for {len(X)} rows, or not finite ones; a "
+            "classifier fitted on two classes is expected."
         )
-    return np.asarray(logit(np.clip(output[:, 1], _TINY, 1 - _TINY))) if proba else output
+    if not has_probabilities:
+        return output
+    return np.asarray(logit(np.clip(output[:, 1], _TINY, 1 - _TINY)))
 
 
 def _rows_for(estimator: Any, table: Table) -> Any:

@@ -109,8 +109,8 @@ def sample_sizes(n: int, source_prior: float, label_frequency: float) -> tuple[i
     c = check_prior(label_frequency, "label_frequency")
     pi = check_prior(source_prior)
     if c * (2 - pi) > 1:
-        most = 1 / (2 - pi)
-        raise InputError(f"label_frequency is {c:g}, but with a source prior of {pi:g} it must be at most {most:.3f}.")
+        limit = 1 / (2 - pi)
+        raise InputError(f"label_frequency is {c:g}, but with a source prior of {pi:g} it must be at most {limit:.3f}.")
     A = 1 / (1 - c * (1 - pi))
     return round(A * c * pi * n), round(A * (1 - c) * n)
 
@@ -169,7 +169,7 @@ def gaussian(
     check_count("n_source", n_source, 10)
     check_count("n_target", n_target, 2)
     check_count("dimension", dimension, 1)
-    m, n = sample_sizes(n_source, source_prior, label_frequency)
+    m, n = sample_sizes(n_source, source_prior, label_frequency)  # labelled and unlabelled rows
 
     def draw(labels: NDArray[np.bool_], mean: float) -> NDArray[np.float64]:
         """Draw a row for each label: N(0, I), with `mean` added to every feature of positives."""
@@ -180,11 +180,11 @@ def gaussian(
     if shared:
         labels = rng.random(n_source) < source_prior
         # a small pool can hold fewer positives than are to be labelled: then all of them are
-        source = _pick(draw(labels, distance), labels, min(m, int(labels.sum())), n, rng)
+        source = _draw_source(draw(labels, distance), labels, min(m, int(labels.sum())), n, rng)
     else:
-        truth = rng.random(n) < source_prior
-        positive, unlabeled = draw(np.ones(m, dtype=bool), distance), draw(truth, distance)
-        source = LabeledSource(positive, unlabeled, truth, np.arange(m), np.arange(m, m + n))
+        labels = rng.random(n) < source_prior
+        positive, unlabeled = draw(np.ones(m, dtype=bool), distance), draw(labels, distance)
+        source = LabeledSource(positive, unlabeled, labels, np.arange(m), np.arange(m, m + n))
     return PUSample(
         **source._asdict(),
         target=target,
@@ -195,12 +195,7 @@ def gaussian(
 
 
 def label_some(
-    X: NDArray[Any],
-    y: NDArray[Any],
-    source_prior: float,
-    label_frequency: float,
-    *,
-    random_state: Random = None,
+    X: NDArray[Any], y: NDArray[Any], source_prior: float, label_frequency: float, *, random_state: Random = None
 ) -> LabeledSource:
     """Draw positive-unlabelled data from labelled rows, by the sampling scheme of the paper's supplement.
 
@@ -229,16 +224,19 @@ def label_some(
     """
     rng = np.random.default_rng(random_state)
     X = np.asarray(X)
-    labels = _two_classes(X, y)
+    labels = _positive_mask(X, y)
     m, n = sample_sizes(len(X), source_prior, label_frequency)
-    positives = np.flatnonzero(labels)
-    if m > len(positives):
-        raise InputError(f"{m} rows are to be labelled, but only {len(positives)} are positive; lower label_frequency.")
-    return _pick(X, labels, m, n, rng)
+    positives = int(labels.sum())
+    if m > positives:
+        raise InputError(f"{m} rows are to be labelled, but only {positives} are positive; lower label_frequency.")
+    return _draw_source(X, labels, m, n, rng)
 
 
-def _pick(X: NDArray[Any], labels: NDArray[np.bool_], m: int, n: int, rng: np.random.Generator) -> LabeledSource:
-    """Draw m of the positives as labelled rows, and n of all rows as unlabelled ones, each without replacement."""
+def _draw_source(X: NDArray[Any], labels: NDArray[np.bool_], m: int, n: int, rng: np.random.Generator) -> LabeledSource:
+    """Draw m of the positives (True in `labels`) as labelled rows, and n of all rows as unlabelled ones.
+
+    Both are drawn without replacement, so that a positive can be drawn twice: once as labelled, once as unlabelled.
+    """
     labeled_rows = rng.choice(np.flatnonzero(labels), m, replace=False)
     unlabeled_rows = rng.choice(len(X), n, replace=False)
     return LabeledSource(X[labeled_rows], X[unlabeled_rows], labels[unlabeled_rows], labeled_rows, unlabeled_rows)
@@ -271,8 +269,9 @@ def downsample(y: NDArray[Any], prior: float, *, random_state: Random = None) ->
     """
     rng = np.random.default_rng(random_state)
     check_prior(prior, "prior")
-    labels = _two_classes(y, y)
+    labels = _positive_mask(y, y)
     positives, negatives = np.flatnonzero(labels), np.flatnonzero(~labels)
+    # keep all rows of one class, and of the other as many as make the odds prior : 1 − prior
     keep_positives = min(len(positives), round(len(negatives) * prior / (1 - prior)))
     keep_negatives = min(len(negatives), round(len(positives) * (1 - prior) / prior))
     if min(keep_positives, keep_negatives) < 1:
@@ -324,29 +323,24 @@ def shift_labels(
     """
     rng = np.random.default_rng(random_state)
     X = np.asarray(X)
-    labels = _two_classes(X, y)
+    labels = _positive_mask(X, y)
     order = rng.permutation(len(X))
-    halves = order[: len(X) // 2], order[len(X) // 2 :]
-    priors = (source_prior, target_prior)
-    source, target = (
-        half[downsample(labels[half], prior, random_state=rng)] for half, prior in zip(halves, priors, strict=True)
-    )
-    drawn = label_some(X[source], labels[source], source_prior, label_frequency, random_state=rng)
+    first, second = order[: len(X) // 2], order[len(X) // 2 :]
+    source_rows = first[downsample(labels[first], source_prior, random_state=rng)]
+    target_rows = second[downsample(labels[second], target_prior, random_state=rng)]
+    source = label_some(X[source_rows], labels[source_rows], source_prior, label_frequency, random_state=rng)
+    positive_ids, unlabeled_ids = source_rows[source.positive_ids], source_rows[source.unlabeled_ids]  # rows of X
     return PUSample(
-        drawn.positive,
-        drawn.unlabeled,
-        X[target],
-        drawn.unlabeled_labels,
-        labels[target],
-        source[drawn.positive_ids],
-        source[drawn.unlabeled_ids],
-        source_prior,
-        target_prior,
+        **source._replace(positive_ids=positive_ids, unlabeled_ids=unlabeled_ids)._asdict(),
+        target=X[target_rows],
+        target_labels=labels[target_rows],
+        source_prior=source_prior,
+        target_prior=target_prior,
     )
 
 
-def _two_classes(X: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return a mask of the rows whose label is the larger of two values; refuse any other labels."""
+def _positive_mask(X: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return whether the label of each row of X is the larger of the two values of y; refuse other labels."""
     y = np.asarray(y)
     values = np.unique(y)
     if y.shape != (len(X),) or len(values) != 2:

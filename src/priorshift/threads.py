@@ -17,7 +17,7 @@ import joblib
 import threadpoolctl
 
 _SERIAL_ROWS = 4096  # rows up to which threads cost more than they save
-_AHEAD = 4  # most items that `map_in_order` processes at a time
+_MAX_AHEAD = 4  # threads of `map_in_order`, which hold as many items in memory
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
@@ -25,14 +25,12 @@ _alone: ContextVar[bool] = ContextVar("whether this thread works alone", default
 
 
 def available() -> int:
-    """Return the number of cores that this process may use, or OMP_NUM_THREADS if that is smaller.
-
-    Within `alone` it is one.
-    """
+    """Return how many threads to use: one for each core, fewer if OMP_NUM_THREADS says so, one within `alone`."""
     if _alone.get():
         return 1
     requested = os.environ.get("OMP_NUM_THREADS", "")
-    return min(_cores(), int(requested)) if requested.isdigit() and int(requested) > 0 else _cores()
+    has_limit = requested.isdigit() and int(requested) > 0
+    return min(_cores(), int(requested)) if has_limit else _cores()
 
 
 @contextmanager
@@ -46,9 +44,9 @@ def alone() -> Iterator[None]:
         _alone.reset(token)
 
 
-def map_in_threads(work: Callable[[_T], _S], of: Iterable[_T], rows: int) -> list[_S]:
-    """Return the function's result for each item, in order, using several threads if there are many rows."""
-    items = list(of)
+def map_in_threads(work: Callable[[_T], _S], items: Iterable[_T], rows: int) -> list[_S]:
+    """Return the results of `work` for all items, in order; it runs in threads if each item has many `rows`."""
+    items = list(items)
     workers = min(available(), len(items))
     if workers == 1 or rows <= _SERIAL_ROWS:
         return [work(item) for item in items]
@@ -56,15 +54,18 @@ def map_in_threads(work: Callable[[_T], _S], of: Iterable[_T], rows: int) -> lis
         return list(pool.map(work, items))
 
 
-def map_in_order(work: Callable[[_T], _S], of: Iterable[_T]) -> Iterator[_S]:
-    """Yield the function's result for each item of an iterator, in order, with a few items in threads ahead."""
-    workers, items = min(available(), _AHEAD), iter(of)
-    first = list(islice(items, 2))
-    if workers == 1 or len(first) < 2:  # a single item may use all threads
-        yield from map(work, chain(first, items))
+def map_in_order(work: Callable[[_T], _S], items: Iterable[_T]) -> Iterator[_S]:
+    """Yield the results of `work` for all items, in order, while threads process the next few items.
+
+    Items are taken from the iterator only when a thread is free, so that few of them are in memory.
+    """
+    workers, remaining = min(available(), _MAX_AHEAD), iter(items)
+    first_two = list(islice(remaining, 2))
+    if workers == 1 or len(first_two) < 2:  # a single item may use all threads
+        yield from map(work, chain(first_two, remaining))
         return
 
-    def _by_itself(item: _T) -> _S:
+    def _work_alone(item: _T) -> _S:
         """Process one item on one thread."""
         with alone():
             return work(item)
@@ -72,8 +73,8 @@ def map_in_order(work: Callable[[_T], _S], of: Iterable[_T]) -> Iterator[_S]:
     waiting: deque[Future[_S]] = deque()
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         try:
-            for item in chain(first, items):
-                waiting.append(pool.submit(_by_itself, item))
+            for item in chain(first_two, remaining):
+                waiting.append(pool.submit(_work_alone, item))
                 if len(waiting) > workers:
                     yield waiting.popleft().result()
             while waiting:
@@ -85,12 +86,14 @@ def map_in_order(work: Callable[[_T], _S], of: Iterable[_T]) -> Iterator[_S]:
 
 @cache
 def _cores() -> int:
-    """Return the number of cores, counted once: that takes as long as a small computation."""
+    """Return the number of cores of this process; counted once, since it takes as long as a small computation."""
     return int(joblib.cpu_count())
 
 
+# newer threadpoolctl lets only the thread that set OpenBLAS's limits change them; this lets any thread do it
+_allow_any_thread = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", lambda force: None)
 _lock = threading.Lock()
-_inside = 0  # number of open contexts of `one_blas_thread`, in all threads
+_open_contexts = 0  # number of open contexts of `one_blas_thread`, in all threads
 _limits: Any = None  # threadpoolctl's limiter, while one is open
 
 
@@ -100,30 +103,23 @@ def one_blas_thread() -> Iterator[None]:
 
     The limit belongs to the whole process, so the first to enter sets it and the last to leave lifts it.
     """
-    global _inside, _limits
+    global _open_contexts, _limits
     with _lock:
-        if not _inside:
+        if _open_contexts == 0:
             _limits = _blas().limit(limits=1, user_api="blas")
-        _inside += 1
+        _open_contexts += 1
     try:
         yield
     finally:
         with _lock:
-            _inside -= 1
-            if not _inside:
-                _release()
+            _open_contexts -= 1
+            if _open_contexts == 0:
+                _allow_any_thread(force=True)  # this thread may not be the one that set the limits
                 _limits.restore_original_limits()
-                _release()
-
-
-def _release() -> None:
-    """Allow any thread to set OpenBLAS's limits; newer threadpoolctl accepts only the one that set them first."""
-    release = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
-    if release is not None:
-        release(force=True)
+                _allow_any_thread(force=True)
 
 
 @cache
 def _blas() -> threadpoolctl.ThreadpoolController:
-    """Return a controller of the BLAS libraries, found once, since that takes milliseconds."""
+    """Return a controller of the BLAS libraries; searched for once, since that takes milliseconds."""
     return threadpoolctl.ThreadpoolController()

@@ -3,7 +3,7 @@
 import inspect
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -16,7 +16,10 @@ _MAX_NAMES = 8  # listed in one message
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Issue a warning that points at the user's line, the first outside this package; recorders may intercept it."""
+    """Issue a warning that points at the user's line, the first outside this package, unless a recorder intercepts it.
+
+    Recorders are those of the open `record_warnings` contexts, the innermost first.
+    """
     for categories, records, show in reversed(_recorders.get()):
         if issubclass(category, categories):
             records.append((category, message))
@@ -42,25 +45,31 @@ def record_warnings(*categories: type[Warning], show: bool) -> Iterator[list[War
 
 @contextmanager
 def suppress_warnings(*categories: type[Warning]) -> Iterator[None]:
-    """Ignore warnings of some categories, because they were issued before."""
+    """Ignore warnings of some categories within the context, because they were issued before."""
     with warnings.catch_warnings():
         for category in categories:
             warnings.simplefilter("ignore", category)
         yield
 
 
+def list_names(names: Sequence[str]) -> str:
+    """Return the first eight names in quotation marks, and how many more there are, for a message."""
+    listed = ", ".join(repr(name) for name in names[:_MAX_NAMES])
+    return listed if len(names) <= _MAX_NAMES else f"{listed} and {len(names) - _MAX_NAMES} more"
+
+
 class WarningsByName:
-    """Collects the warnings of several parts, to issue each message once with the names of the parts it is about."""
+    """Collects the warnings of several targets or strata, to issue each message once with the names it is about."""
 
     def __init__(self, kind: str) -> None:
-        """Start without warnings; `kind` is what the parts are, such as "target"."""
+        """Start without warnings; `kind` is what the names are of, "target" or "stratum"."""
         self.kind = kind
         self.names: list[str] = []
-        self.collected: dict[WarningRecord, list[str]] = {}  # names of the parts with each warning
+        self.collected: dict[WarningRecord, list[str]] = {}  # the names that each warning was issued for
 
     @contextmanager
     def collect(self, name: str) -> Iterator[None]:
-        """Collect the warnings of the part `name`, and add its name to errors."""
+        """Collect the warnings within the context under `name`, and begin the messages of input errors with it."""
         self.names.append(name)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -72,10 +81,9 @@ class WarningsByName:
             self.collected.setdefault((record.category, str(record.message)), []).append(name)
 
     def issue(self) -> None:
-        """Issue each collected warning once, with the names of its parts unless all parts have it."""
+        """Issue each collected warning once; those of the library begin with their names, unless all have them."""
         for (category, message), names in self.collected.items():
-            is_common = len(names) == len(self.names) > 1
+            is_common = len(self.names) > 1 and len(names) == len(self.names)
             if issubclass(category, PriorShiftWarning) and not is_common:
-                more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-                message = f"{self.kind} {', '.join(map(repr, names[:_MAX_NAMES]))}{more}: {message}"
+                message = f"{self.kind} {list_names(names)}: {message}"
             warn(message, category)

@@ -124,9 +124,9 @@ def test_a_row_of_a_known_group_is_scored_by_the_model_that_has_not_seen_it(samp
     source = source_of(samples, groups=groups)
     with pytest.warns(IntervalWarning, match=r"groups .*target.* 10"):
         target = source.layout.read(U[:40], groups=groups[len(P) : len(P) + 40])
-    np.testing.assert_array_equal(target.of_source, source.observation[len(P) : len(P) + 40])
+    np.testing.assert_array_equal(target.source_observation, source.observation[len(P) : len(P) + 40])
     stranger = source.layout.read(U[:40], groups=np.arange(5000, 5040))
-    assert (stranger.of_source == -1).all()
+    assert (stranger.source_observation == -1).all()
 
 
 def test_the_same_groups_in_source_and_target_are_compared_within_themselves(samples):

@@ -25,7 +25,7 @@ from priorshift.methods.network import import_torch
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from experiments import keel, sampling
+from experiments import image_features, keel, sampling
 from experiments.__main__ import RESULTS, main
 from experiments.accuracy import accuracy, answer
 from experiments.document_tables import table_names, table_texts
@@ -126,8 +126,13 @@ def test_of_a_wide_keel_set_the_thirty_features_most_correlated_are_kept(tmp_pat
     path.write_text("".join(f"{','.join(map(str, row))},{'yes' if c else 'no'}\n" for row, c in zip(X, y, strict=True)))
     data = keel.read(path)
     np.testing.assert_array_equal(data.y, y)
-    np.testing.assert_array_equal(data.X, X[:, ps.datasets.most_correlated(X, y)])
+    np.testing.assert_array_equal(data.X, X[:, image_features.most_correlated(X, y)])
     assert data.X.shape == (200, 30) and X[0, 35] in data.X[0]
+    assert image_features.most_correlated(X, y, count=1).tolist() == [35]
+
+
+def test_the_positive_classes_of_images():
+    assert image_features.positive_images("CIFAR", np.arange(10)).nonzero()[0].tolist() == [0, 1, 8, 9]
 
 
 def test_keel_sets_without_their_package_are_said_to_need_it(monkeypatch):

@@ -285,7 +285,7 @@ def test_positives_that_predictions_miss_are_in_the_interval():
         share = audited_share(first(100, y), f)
         held.append(0.05 in share.interval())
         worth = audit._effective_labels(100, 1000, share.explained)
-        low, high = audit._mid_p(share.value, worth, 0.95)
+        low, high = audit._mid_p_interval(share.value, worth, 0.95)
         careless.append(low <= 0.05 <= high)
     assert np.mean(held) > 0.92
     assert np.mean(careless) < 0.86
@@ -324,7 +324,7 @@ def test_an_audit_of_the_size_planned_has_the_width_asked_for(share, auc):
 def test_a_size_is_the_smallest():
     for share in (0.02, 0.5):
         k = audit_size(0.1, share)
-        width = [np.diff(audit._mid_p(share, labels, 0.95)).item() for labels in (k - 1, k)]
+        width = [np.diff(audit._mid_p_interval(share, labels, 0.95)).item() for labels in (k - 1, k)]
         assert width[0] > 0.1 >= width[1]
     assert audit_size(0.9, 0.5) == LEAST
 

@@ -77,7 +77,7 @@ def test_each_target_of_a_column_has_its_own_metadata(samples):
     assert list(problem.targets) == ["june", "may"] and problem.by == "month"
     for name, sample in problem.targets.items():
         np.testing.assert_array_equal(sample.metadata.weights, weight[months == name])
-        assert len(sample) == (months == name).sum()
+        assert len(sample.data) == (months == name).sum()
     assert problem.unlabeled.metadata.weights is None
 
 
@@ -105,7 +105,7 @@ def test_a_word_for_a_missing_value_is_missing_in_an_audit(word, samples, files,
 def test_a_word_for_a_missing_value_is_no_label_and_no_target(word, samples):
     table = pd.concat([samples["positive"].assign(y="ill"), samples["unlabeled"].assign(y=word)])
     problem = load(source=LabeledTable(table, "y", "ill"), target=samples["target"])
-    assert len(problem.positive) == len(samples["positive"])
+    assert len(problem.positive.data) == len(samples["positive"])
     named = samples["target"].assign(month=["may", word] + ["may"] * (len(samples["target"]) - 2))
     with pytest.raises(InputError, match="no value in row 1"):
         load(**samples | {"target": named}, several=True, options=InputOptions.from_arguments(by="month"))

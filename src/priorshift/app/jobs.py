@@ -167,7 +167,7 @@ def _decide(order: Order, estimator: Any, problem: Problem, diagnoses: Mapping[s
             if np.isfinite(estimate.value):
                 decided.append(decide(shifted.adapt_to(estimate), sample.data))
             else:  # no estimate: the posterior is unknown
-                decided.append((np.full(len(sample), np.nan), np.zeros(len(sample), dtype=bool)))
+                decided.append((np.full(len(sample.data), np.nan), np.zeros(len(sample.data), dtype=bool)))
     except InputError as error:
         return order.translate(str(error))
     posterior = np.concatenate([posteriors for posteriors, _ in decided])

@@ -79,7 +79,9 @@ def weighted_samples(source: Source, target: Target) -> Samples:
     """
     source_number = source.observation
     own_number = target.observation + int(source_number.max()) + 1
-    target_number = np.where(target.of_source >= 0, target.of_source, own_number)  # −1 for rows not in the source
+    target_number = np.where(
+        target.source_observation >= 0, target.source_observation, own_number
+    )  # −1 for rows not in the source
     return (
         WeightedSample(source.P.mass, source_number[source.positive]),
         WeightedSample(source.U.mass, source_number[source.population]),
@@ -345,7 +347,7 @@ def cross_fit_kernel_score(
         models = tuple(partial(np.inner, coefficients) for coefficients in beta[k])
         repetitions.append(Repetition(scores_P[k], scores_U[k], models, fold_of_observation))
     rescored = ScoredSource.from_repetitions(source, scored.prepare, tuple(repetitions), scored.seed)
-    fold_T = np.stack([repetition.assign_folds(target.of_source, rng) for repetition in repetitions])
+    fold_T = np.stack([repetition.assign_folds(target.source_observation, rng) for repetition in repetitions])
     scores_T = _held_out_scores(rows_T, fold_T, features, beta)
     p_values = np.stack([rescored.ranks(scores_P[k], scores_T[k]) for k in range(_REPEATS)])
     return Witness.from_scores(rescored, source.without_rows(), *rescored.mixture), p_values

@@ -162,7 +162,8 @@ class ShiftedRows:
         taken = order[np.minimum(positions, len(order) - 1)]
         search_rows = replace(
             target, rows=replace(target.rows, index=taken), weights=None, groups=None, audit=None,
-            observation=np.arange(count), of_source=target.of_source[taken], copies=np.ones(count, dtype=np.intp),
+            observation=np.arange(count), source_observation=target.source_observation[taken],
+            copies=np.ones(count, dtype=np.intp),
         )  # fmt: skip
         return cls(inputs, spread, search_rows)
 

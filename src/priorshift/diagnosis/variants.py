@@ -227,7 +227,7 @@ def row_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
     labeled = np.zeros(len(influence_on_ratio.source), dtype=bool)  # whether an observation has a row in P
     labeled[source.observation[source.positive]] = True
     # observations of the target that are not also observations of the source
-    own_target = np.bincount(target.observation, target.of_source < 0) > 0
+    own_target = np.bincount(target.observation, target.source_observation < 0) > 0
     samples = (
         ("positive", np.flatnonzero(labeled), influence_on_ratio.source),
         ("unlabelled", np.flatnonzero(~labeled), influence_on_ratio.source),
@@ -261,7 +261,7 @@ def retest_without(inputs: DiagnosisInput, left_out: Index, target_left_out: Ind
     source, scored = witness.source, witness.scored
     # rows that remain, of the source and of T, and of P and U by their position in these samples
     stay = ~np.isin(source.observation, left_out)
-    stay_T = ~(np.isin(target.observation, target_left_out) | np.isin(target.of_source, left_out))
+    stay_T = ~(np.isin(target.observation, target_left_out) | np.isin(target.source_observation, left_out))
     stay_P, stay_U = stay[source.positive], stay[source.population]
     rows_P, rows_U = source.positive[stay_P], source.population[stay_U]
     observations = source.observation[rows_P], source.observation[rows_U], target.observation[stay_T]
@@ -272,22 +272,29 @@ def retest_without(inputs: DiagnosisInput, left_out: Index, target_left_out: Ind
     shared = source.shared[stay_P[source.shared[:, 0]] & stay_U[source.shared[:, 1]]]  # pairs of positions in P and U
     old_numbers, new_observation = np.unique(source.observation[stay], return_inverse=True)
     remaining_source = replace(
-        source, labeled=source.labeled[stay], positive=new_row[rows_P], population=new_row[rows_U],
+        source,
+        labeled=source.labeled[stay],
+        positive=new_row[rows_P],
+        population=new_row[rows_U],
         shared=np.stack([new_in_P[shared[:, 0]], new_in_U[shared[:, 1]]], axis=1),
         weights=None if source.weights is None else source.weights[stay],
         groups=None if source.groups is None else source.groups[stay],
-        observation=new_observation, copies=source.copies[stay],
-    )  # fmt: skip
-    # `of_source` is -1 for rows that are not in the source: that index takes the last entry, which is -1
+        observation=new_observation,
+        copies=source.copies[stay],
+    )
+    # `source_observation` is -1 for rows that are not in the source: that index takes the last entry, which is -1
     new_number = np.full(int(source.observation.max()) + 2, -1)
     new_number[old_numbers] = np.arange(len(old_numbers))
     remaining_target = replace(
-        target, rows=replace(target.rows, index=np.flatnonzero(stay_T)),
+        target,
+        rows=replace(target.rows, index=np.flatnonzero(stay_T)),
         weights=None if target.weights is None else target.weights[stay_T],
         groups=None if target.groups is None else target.groups[stay_T],
         observation=np.unique(target.observation[stay_T], return_inverse=True)[1],
-        of_source=new_number[target.of_source[stay_T]], copies=target.copies[stay_T], audit=None,
-    )  # fmt: skip
+        source_observation=new_number[target.source_observation[stay_T]],
+        copies=target.copies[stay_T],
+        audit=None,
+    )
     # Ranks among the remaining positives, by the old p-values, which order rows as their scores do.
     m, n = remaining_source.P.size, remaining_source.U.size
     mass = None if scored.positive_mass is None else remaining_source.P.mass
@@ -299,8 +306,12 @@ def retest_without(inputs: DiagnosisInput, left_out: Index, target_left_out: Ind
         scores_P, scores_U = repetition.positive[stay_P], repetition.population[stay_U]
         repetitions.append(replace(repetition, positive=scores_P, population=scores_U))
     rescored = replace(
-        scored, repetitions=tuple(repetitions), p_values=np.stack(new_U),
+        scored,
+        repetitions=tuple(repetitions),
+        p_values=np.stack(new_U),
         counts=np.stack([mixture.histogram(p, n * remaining_source.U.mass) for p in new_U]),
-        sizes=remaining_source.sizes, positive_mass=mass, positive_size=m,
-    )  # fmt: skip
+        sizes=remaining_source.sizes,
+        positive_mass=mass,
+        positive_size=m,
+    )
     return Witness.from_scores(rescored, remaining_source, *scored.mixture).test(np.stack(new_T), remaining_target)

@@ -149,11 +149,11 @@ class SourceEmbedding:
         """Return the target's rows as a sample, with one numbering of observations for source and target.
 
         Groups that are also in the source keep the source's numbers, and other observations get numbers above those.
-        `target.of_source` is the number in the source of each row's group, and −1 where the source does not have it.
+        `target.source_observation` is the number in the source of each row's group, −1 where the source lacks it.
         """
         # number in the source of each observation of the target: the largest over its rows
         source_number = np.full(int(target.observation.max()) + 1, -1)
-        np.maximum.at(source_number, target.observation, target.of_source)
+        np.maximum.at(source_number, target.observation, target.source_observation)
         number = np.where(source_number < 0, self.observations + np.arange(len(source_number)), source_number)
         sample = EmbeddedSample(target.rows, target.mass, number[target.observation])
         if len(sample.distinct) < 2:

@@ -55,7 +55,7 @@ class SampleAudit:
 
         `predicted` are posteriors P(Y=1|x) of the rows of U, predicted without the audit.
         """
-        rows = source.unknown  # rows of U whose class is unknown
+        rows = source.unshared  # rows of U whose class is unknown
         is_unknown = np.isin(source.population, rows)
         mass = source.U.mass[is_unknown]
         share = audited_share(audit, predicted[is_unknown], source.observation[rows], mass)

@@ -129,13 +129,14 @@ class KM2LS(TargetPriorEstimator):
     def _groups_with(self, target: Target) -> Index | None:
         """Return the number of each row's group, first of the positives, then of the target; None without groups.
 
-        A target row whose group also occurs in the source has its number there in `target.of_source`, and −1 otherwise.
+        `target.source_observation` is the number that a target row's group has in the source; −1 for none.
         """
-        if self._observation is None and target.is_even:
+        if self._observation is None and target.is_iid:
             return None
         P_groups = np.arange(len(self._positive)) if self._observation is None else self._observation
-        first_new = max(int(P_groups.max()), int(target.of_source.max())) + 1  # of groups that only the target has
-        T_groups = np.where(target.of_source >= 0, target.of_source, first_new + target.observation)
+        in_source = target.source_observation
+        first_new = max(int(P_groups.max()), int(in_source.max())) + 1  # of groups that only the target has
+        T_groups = np.where(in_source >= 0, in_source, first_new + target.observation)
         return np.concatenate([P_groups, T_groups])
 
     def _check_parameters(self) -> None:

@@ -267,11 +267,11 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
             ratio=estimate.negative_ratio,
             curve=curve,
             prior=prior,
-            source=_sum_by_observation(source, P_influence, U_influence) + shared_influence,
+            source_influence=_sum_by_observation(source, P_influence, U_influence) + shared_influence,
             own_variance=float(own_influence @ own_influence),
             freedom=curve.freedom,
-            of_prior=influence_on_prior,
-            own=own_groups,
+            prior_influence=influence_on_prior,
+            group_influence=own_groups,
             observations=target.size,
         )
 

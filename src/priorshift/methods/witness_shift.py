@@ -311,7 +311,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             p_values = scored.p_values  # shape (repeats, rows)
             test = self.witness_.test(p_values, target)
         curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
-        row_weights = None if target.is_even else target.size * target.mass
+        row_weights = None if target.is_iid else target.size * target.mass
         counts = np.stack([histogram(v, row_weights) for v in p_values])  # one histogram for each repetition
         priors, weights = self.scored_.mixture  # of the mixture that was fitted to the source, in each repetition
         evidence = WitnessEvidence(self.scored_.counts, counts, priors, weights, scored.scores)

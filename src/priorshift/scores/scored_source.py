@@ -201,8 +201,8 @@ class ScoredSource:
     def score(self, target: Target, device: str = "cpu") -> ScoredTarget:
         """Score the rows of a target in each repetition; the seed is fixed, so a target always gets the same scores."""
         prepared, rng = self.prepare(target.rows[:]), np.random.default_rng(self.seed)
-        folds = [r.assign_folds(target.of_source, rng) for r in self.repetitions]
-        mass, source = None if target.is_even else target.mass, self.spread
+        folds = [r.assign_folds(target.source_observation, rng) for r in self.repetitions]
+        mass, source = None if target.is_iid else target.mass, self.spread
         device = choose_score_device(device, len(target))
 
         def score_once(k: int) -> tuple[Floats, Floats]:

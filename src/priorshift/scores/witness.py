@@ -71,7 +71,7 @@ class Witness:
 
         From counts, which is faster, if rows of the source are many, and all rows have equal weights and no groups.
         """
-        if self._counts is not None and target.is_even and not (target.of_source >= 0).any():
+        if self._counts is not None and target.is_iid and not (target.source_observation >= 0).any():
             return self._counts.test(ScoreCounts.from_bins(mixture.bins(p_values)))
         sample = self._sample(p_values, target)
         return RatioTest.run(lambda ratios: self._try_ratios(ratios, sample))
@@ -81,8 +81,8 @@ class Witness:
         """The same witness from counts, which is faster for many rows; None if rows differ in weight or are grouped."""
         source, censored = self.source, self.source.scenario == "censoring"
         is_ungrouped = source.observation.max() + 1 == len(source.observation)
-        is_even = source.weights is None and is_ungrouped and (censored or not len(source.shared))
-        if len(source.labeled) < _COUNTED or not is_even:
+        is_iid = source.weights is None and is_ungrouped and (censored or not len(source.shared))
+        if len(source.labeled) < _COUNTED or not is_iid:
             return None
         P, U = ScoreCounts.from_bins(self.positive), ScoreCounts.from_bins(self.population)
         return CountWitness(self.density_ratio, P, U, P.rows, self.folds, censored=censored)
@@ -133,7 +133,7 @@ class Witness:
         source_influence, target_influence = means.source_influence(-factor * r, -factor * (1 - r)), means.of_T
         if sample.with_source is not None:  # target rows of the source's observations count with these
             source_influence = source_influence + target_influence @ sample.with_source.T
-            target_influence = np.where(target.of_source >= 0, 0.0, target_influence)
+            target_influence = np.where(target.source_observation >= 0, 0.0, target_influence)
         own_variance = max(float(tried.variance[0]) - float(_sum_of_squares(source_influence)[0]), 0.0) / D**2
         # the only line of each is that of the only ratio
         return Influence(source_influence[0] / D, target_influence[0] / D, own_variance, float(tried.freedom[0]))
@@ -148,10 +148,10 @@ class Witness:
     def _sample(self, p_values: Floats, target: Target) -> _RowSample:
         """Return what all tests of a target use: bins of its p-values, and matrices that sum over observations."""
         source, with_source = self.source, None
-        rows = np.flatnonzero(target.of_source >= 0)  # rows that belong to an observation of the source; −1 means none
+        rows = np.flatnonzero(target.source_observation >= 0)  # rows of observations of the source; −1 means none
         if len(rows):
             shape = (int(source.observation.max()) + 1, len(target))
-            with_source = csr_array((np.ones(len(rows)), (target.of_source[rows], rows)), shape=shape)
+            with_source = csr_array((np.ones(len(rows)), (target.source_observation[rows], rows)), shape=shape)
         groups = _grouping(source.observation), _grouping(target.observation)
         observations = source.P.observations, source.U.observations, target.observations
         return _RowSample(mixture.bins(p_values), target, *groups, with_source, observations)

@@ -175,7 +175,7 @@ class MixturePrior(PUEstimator):
             step()
             predicted = scored.predicted(scored.p_values)
             effect_P, effect_U = 1.0, 1.0  # design effects of groups, for the mean of the predicted posteriors
-            if not source.is_even:  # rows have weights, copies or groups
+            if not source.is_iid:  # rows have weights, copies or groups
                 positive_ranks = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
                 effect_P, effect_U = source.design_effects(scored.predicted(positive_ranks), predicted)
             # rows count as many as their effective number, so that the posterior is as wide as it should be

@@ -286,8 +286,8 @@ def test_the_kernels_score_is_not_of_the_models_that_saw_a_row_and_deals_groups_
         and ((values > 0) & (values <= 1)).all()
     )
     for one in made.scored.repetitions[:3]:
-        dealt = one.assign_folds(target.of_source, np.random.default_rng(1))
-        assert dealt[:10].tolist() == one.fold[target.of_source[:10]].tolist()
+        dealt = one.assign_folds(target.source_observation, np.random.default_rng(1))
+        assert dealt[:10].tolist() == one.fold[target.source_observation[:10]].tolist()
         coordinates = np.c_[kernel.coordinates(witness.scored.prepare(rows[1][:]), 64), np.ones(len(rows[1]))]
         by_hand = [
             one.models[one.fold[o]](x) for x, o in zip(coordinates, source.observation[source.population], strict=True)

@@ -122,7 +122,7 @@ def test_a_threshold_is_a_share(threshold):
 def slowly_without(c, of_source, of_target, **known):
     """Ranks by counting, and everything else read again from the rows that are left."""
     stay = ~np.isin(c.source.observation, of_source)
-    stay_T = ~np.isin(c.target.observation, of_target) & ~np.isin(c.target.of_source, of_source)
+    stay_T = ~np.isin(c.target.observation, of_target) & ~np.isin(c.target.source_observation, of_source)
     kept = {name: None if column is None else np.asarray(column)[stay] for name, column in known.items()}
     source = Source.from_labels(
         c.source.table.values[stay], c.source.labeled[stay].astype(int), shared=kept.get("shared"),
@@ -142,7 +142,9 @@ def slowly_without(c, of_source, of_target, **known):
 
     rng = np.random.default_rng(scored.seed)
     prepared = scored.prepare(c.target.rows[:])
-    all_T = [scores_by_fold(prepared, r.assign_folds(c.target.of_source, rng), r.models) for r in scored.repetitions]
+    all_T = [
+        scores_by_fold(prepared, r.assign_folds(c.target.source_observation, rng), r.models) for r in scored.repetitions
+    ]
     reps = [replace(r, positive=r.positive[in_P], population=r.population[in_U]) for r in scored.repetitions]
     of_U = np.stack([ranks(r.positive, r.population) for r in reps])
     of_T = np.stack([ranks(r.positive, t[stay_T]) for r, t in zip(reps, all_T, strict=True)])

@@ -16,7 +16,7 @@ import priorshift as ps
 from priorshift.adapt import target_metrics
 from priorshift.errors import InputError
 from priorshift.problem import Source
-from priorshift.shifted_classifier import _inside
+from priorshift.shifted_classifier import _move_inside
 
 
 class Oracle(ClassifierMixin, BaseEstimator):
@@ -338,9 +338,9 @@ def test_an_estimate_at_an_end_does_not_decide_all_rows_alike(raw):
 
 def test_an_estimate_that_is_sure_or_bare_is_half_a_row_from_its_end():
     with pytest.warns(ps.errors.OutOfRangeWarning):
-        assert _inside(Fixed(1.3, 1e-9).estimate(range(100)), 100) == pytest.approx(1 - 0.5 / 101)
+        assert _move_inside(Fixed(1.3, 1e-9).estimate(range(100)), 100) == pytest.approx(1 - 0.5 / 101)
     with pytest.warns(ps.errors.OutOfRangeWarning):  # an answer of the user's own kind: a value and nothing else
-        assert _inside(SimpleNamespace(value=0.0), 100) == pytest.approx(0.5 / 101)
+        assert _move_inside(SimpleNamespace(value=0.0), 100) == pytest.approx(0.5 / 101)
 
 
 @pytest.mark.slow

@@ -168,7 +168,7 @@ def slow(made, source, values, target, r):
             for one, o in zip(rows_of[name], observed[name], strict=True):
                 sums["source", o] = sums.get(("source", o), 0.0) + factor * one
         if tt:
-            for one, o, known in zip(rows_of["T"], target.observation, target.of_source, strict=True):
+            for one, o, known in zip(rows_of["T"], target.observation, target.source_observation, strict=True):
                 key = ("source", known) if known >= 0 else ("target", o)
                 sums[key] = sums.get(key, 0.0) + tt * one
         return sums
@@ -185,7 +185,7 @@ def slow(made, source, values, target, r):
     if len(of_target) < len(T) and source.groups is not None:
         from_T = max(from_T, floor * max(var_U / sum(x**2 for x in rows_of["U"]), 1.0))
     V = from_T + (1 + noise) * squares(by_observation(r, 1 - r))
-    if (target.of_source >= 0).any():
+    if (target.source_observation >= 0).any():
         second = np.sqrt(1 + noise)
         together = squares(by_observation(second * r, second * (1 - r), -1.0))
         V += together - sum(x**2 for x in of_target.values()) - squares(by_observation(second * r, second * (1 - r)))
@@ -291,7 +291,7 @@ def test_order_of_rows_and_size_of_blocks_change_nothing(monkeypatch):
     made, _, values, target = scored_problem("groups in source and target")
     before = made.test(values, target)
     order = np.random.default_rng(0).permutation(values.shape[1])
-    parts = (target.weights, target.observation, target.of_source, target.copies)
+    parts = (target.weights, target.observation, target.source_observation, target.copies)
     again = made.test(values[:, order], target_of(len(order), *(part[order] for part in parts)))
     monkeypatch.setattr(witness, "_BLOCK", 50)
     blocks = made.test(values, target)

@@ -30,7 +30,10 @@ def direct(edges, scores, mass=None):
 def target_scores(witness, rows):
     scored, target = witness.scored_, witness.read_target(rows)
     rng, prepared = np.random.default_rng(scored.seed), scored.prepare(target.rows[:])
-    return [scores_by_fold(prepared, one.assign_folds(target.of_source, rng), one.models) for one in scored.repetitions]
+    return [
+        scores_by_fold(prepared, one.assign_folds(target.source_observation, rng), one.models)
+        for one in scored.repetitions
+    ]
 
 
 @pytest.mark.parametrize("model", [None, LogisticRegression()])
