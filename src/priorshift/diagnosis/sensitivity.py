@@ -257,42 +257,77 @@ def violation(
 ) -> Violation:
     """Measure how large a violation of label shift changes a conclusion.
 
-    Kernel distances come from `subsample`, and are NaN without one. `columns` are also shifted one at a time.
+    The violation is a shift of the target's rows: in all columns, and in each of `columns` alone. Kernel distances come
+    from `subsample`, and are NaN without one.
     """
     length = _NAN if subsample is None or subsample.whole is None else subsample.whole.length  # ‖μ_U − μ_P‖
-    class_distance, R = length / (1 - conclusion.source_prior), conclusion.ratio
+    class_distance = length / (1 - conclusion.source_prior)  # ‖μ₋ − μ₊‖, since μ_U − μ_P = (1−π)(μ₋ − μ₊)
+    R = conclusion.ratio
     if not np.isfinite(R):
         return Violation(None, None, None, (), class_distance)
-    # rows are shifted along the gradient of E_T h, in which it changes fastest
     slopes = np.where(shifted.spread > 0, shifted.slopes(max(R, 0.0)), 0.0)
-    steepest = float(np.linalg.norm(slopes))
+    # half of the interval's width as a change of R̂, towards the ratio at which the conclusion turns
     half_width = -conclusion.half_width if conclusion.critical < R else conclusion.half_width
-    changes = {"to_doubt": conclusion.to_doubt, "to_turn": conclusion.to_turn, "half_width": half_width}
     moves: dict[str, Move] = {}
-    for name, change in changes.items():
-        if change is None:
-            continue
-        size = shifted.root(R, change, slopes / steepest, steepest) if steepest > 0 else _NAN
-        shift_distance = reached = _NAN
-        if np.isfinite(size):
-            shift = size * slopes / steepest
-            if subsample is not None:
-                shift_distance = subsample.moved_distance(shift * shifted.spread)
-            if not moves:  # the first is the decisive one; check it with all rows
-                target, witness = shifted.moved(shifted.inputs.fit.target, shift), shifted.inputs.fit.witness
-                reached = witness.test(witness.scored.target_p_values(target), target).ratio - R
-        moves[name] = Move(change, abs(change) * length, abs(size), shift_distance, reached)
-    found = Violation(moves.get("to_turn"), moves.get("to_doubt"), moves["half_width"], (), class_distance)
-    decisive_change, column_moves = (found.decisive or moves["half_width"]).ratio, []
+    # the order is that of `Violation.decisive`: the first one that exists is decisive, and is checked with all rows
+    for name, change in (
+        ("to_doubt", conclusion.to_doubt),
+        ("to_turn", conclusion.to_turn),
+        ("half_width", half_width),
+    ):
+        if change is not None:
+            moves[name] = _measure_move(R, change, shifted, slopes, subsample, length, check=not moves)
+    decisive_change = next(iter(moves.values())).ratio
+    column_moves = _shift_columns(R, decisive_change, shifted, slopes, columns)
+    return Violation(moves.get("to_turn"), moves.get("to_doubt"), moves["half_width"], column_moves, class_distance)
+
+
+def _measure_move(
+    R: float,
+    change: float,
+    shifted: ShiftedRows,
+    slopes: Floats,
+    subsample: Subsample | None,
+    length: float,
+    *,
+    check: bool,
+) -> Move:
+    """Return the shift of all rows that changes R̂ from R by `change`, in the direction of the `slopes` of E_T h.
+
+    In that direction E_T h changes fastest. `length` is ‖μ_U − μ_P‖: a target whose kernel mean differs by δ from that
+    under label shift changes R̂ by at most ‖δ‖/`length`. If `check`, R̂ is also computed with all rows shifted.
+    """
+    steepest = float(np.linalg.norm(slopes))
+    deviations = shifted.root(R, change, slopes / steepest, steepest) if steepest > 0 else _NAN
+    shift_distance = reached = _NAN
+    if np.isfinite(deviations):
+        shift = deviations * slopes / steepest  # of each encoded column, in standard deviations
+        if subsample is not None:
+            shift_distance = subsample.moved_distance(shift * shifted.spread)
+        if check:
+            target, witness = shifted.moved(shifted.inputs.fit.target, shift), shifted.inputs.fit.witness
+            reached = witness.test(witness.scored.target_p_values(target), target).ratio - R
+    return Move(
+        ratio=change,
+        distance=abs(change) * length,
+        shift=abs(deviations),
+        shift_distance=shift_distance,
+        reached=reached,
+    )
+
+
+def _shift_columns(
+    R: float, change: float, shifted: ShiftedRows, slopes: Floats, columns: Sequence[Column]
+) -> tuple[ColumnMove, ...]:
+    """Return the shift of each column alone that changes R̂ from R by `change`, the smallest shift first."""
+    moves = []
     for column in columns:
         encoded = column.encoded[shifted.spread[column.encoded] > 0]
         if len(encoded) == 1:  # a column that was encoded by several has no single shift
             direction = np.zeros_like(slopes)
             direction[encoded] = 1.0
-            deviations = shifted.root(R, decisive_change, direction, float(slopes[encoded[0]]))
-            column_moves.append(ColumnMove(column.name, deviations))
-    column_moves.sort(key=lambda move: abs(move.deviations) if np.isfinite(move.deviations) else np.inf)
-    return replace(found, columns=tuple(column_moves))
+            moves.append(ColumnMove(column.name, shifted.root(R, change, direction, float(slopes[encoded[0]]))))
+    return tuple(sorted(moves, key=lambda move: abs(move.deviations) if np.isfinite(move.deviations) else np.inf))
 
 
 @dataclass(frozen=True)

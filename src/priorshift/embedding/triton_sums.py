@@ -67,9 +67,15 @@ def _sum_from_registers(
 ):  # fmt: skip
     """Sum the kernel values of a block of rows and a strip of columns, while the rows stay in registers.
 
-    Writes the sum over the columns y of 2^(<x, y> + exponent(y)) to row_sums[strip, row] and, if `sum_columns`, the sum
-    over the rows x of factor(x) * 2^(<x, y> + exponent(y)) to column_sums[block, column]. Y_high contains the exponents
-    of the columns. M and N are the padded numbers of rows and columns; `strip` is the number of columns in a strip.
+    A number is stored as the sum of a high and a low part of half precision; the product of two low parts is smaller
+    than the rounding error, so it is left out. If `is_joined`, X_high and Y_high contain both parts, arranged so that
+    one product is enough. Y_high also contains the exponents of the columns: `exponent` and `piece` are not used here,
+    but `_sum_in_pieces`, which is called with the same arguments, uses them.
+
+    Writes the sum over the columns y of 2^(<x, y> + exponent(y)) to row_sums[part, row], which the caller multiplies by
+    the factor of the row, and, if `sum_columns`, the sum over the rows x of factor(x) * 2^(<x, y> + exponent(y)) to
+    column_sums[block, column]. M and N are the padded numbers of rows and columns; `strip` is the number of columns in
+    a part (program) of the launch.
     """
     block, part = tl.program_id(0), tl.program_id(1)
     at = block * rows + tl.arange(0, rows)  # numbers of the block's rows

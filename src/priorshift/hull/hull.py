@@ -286,15 +286,17 @@ class Hull:
     def _nearest_point(
         self, ratio: float, v: Floats, derivative: Floats, curvature: float, tolerance: float | None
     ) -> NearestPoint:
-        """Return the point of the hull with weights v as the nearest one to u(λ) at λ = `ratio`.
+        """Return the point of the hull with weights v as the nearest one to the moving point u(λ) = λa + p.
 
-        It has its distance and slope, and whether the gap gᵀv − min g of ½d², with the gradient g, is small enough.
+        λ is `ratio`, `derivative` is dv/dλ, and `curvature` is the second derivative of ½d² in λ, d the distance of v
+        from u(λ). The point has converged if the gap gᵀv − min g, by which ½d² can exceed its minimum, is allowed.
         """
-        g, squared, inner = self._gradient(ratio, v)
-        slack = self._slack(ratio, squared, inner, curvature, tolerance)
+        g, squared, inner = self._gradient(ratio, v)  # gradient of ½d² in v, d², and ⟨a, u − v⟩ = d·d′
+        allowed_gap = self._slack(ratio, squared, inner, curvature, tolerance)
         distance = sqrt(max(squared, 0.0))
         slope = inner / distance if distance > 0 else 0.0
-        converged = float(g @ v - g.min()) <= 1.01 * slack
+        converged = float(g @ v - g.min()) <= 1.01 * allowed_gap  # 1 % for rounding: the solver stops at the same gap
+        # weights below 0 are rounding errors
         return NearestPoint(ratio, np.maximum(v, 0.0), derivative, distance, slope, curvature, converged)
 
 

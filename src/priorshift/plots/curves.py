@@ -185,7 +185,11 @@ class LevelSetsDisplay(Display):
         return f"{text}. Thresholds with at least {self.least_share:.2f} of the positives above them are trusted."
 
     def draw(self, ax: Any) -> None:
-        """Draw the ratio of shares of source and target, each with its lowest trusted point, which is the prior."""
+        """Draw the ratio of the source's share above each threshold to that of the positives, and the target's ratio.
+
+        A sample contains its prior times the positives' share, so each ratio is at least the prior, and its lowest
+        point estimates it. Ratios of small shares are mostly noise, so they are not trusted.
+        """
         samples = [("source", self.source, GREY, "--", "s")]
         if self.target is not None:
             samples.append(("target", self.target, BLUE, "-", "o"))
@@ -196,7 +200,7 @@ class LevelSetsDisplay(Display):
         label = f"trusted above {self.least_share:.2f}"
         ax.axvline(self.least_share, color="black", linestyle=":", linewidth=1, label=label)
         ax.set(xlim=(0, 1), ylim=(0, 1.05))
-        ax.set(xlabel="share of positives above the threshold", ylabel="share of the sample over it")
+        ax.set(xlabel="share of positives above the threshold", ylabel="share of the sample / share of positives")
         self.legend(ax, 2)
 
 

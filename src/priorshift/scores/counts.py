@@ -57,9 +57,10 @@ class ScoreCounts:
 
     @classmethod
     def from_bins(cls, bins: NDArray[np.intp], levels: Floats | None = None) -> ScoreCounts:
-        """Count rows by the bins of their p-values, shape (repeats, rows).
+        """Count rows by the bins of their p-values, shape (repeats, rows), and by bins in two repetitions at once.
 
-        `levels` are the counts in the posterior's bins, shape (repeats, levels); None where these are not needed.
+        The latter give the covariance of h between repetitions. `levels` are counts in the bins that the posterior of π
+        uses (:func:`posterior_counts`), shape (repeats, bins); None where no posterior is computed.
         """
         repeats, rows = bins.shape
         counts = np.stack([np.bincount(b, minlength=mixture.BINS) for b in bins]).astype(float)
@@ -237,16 +238,21 @@ class SourceCounts:
 
     @property
     def posterior_counts(self) -> PopulationCounts:
-        """Counts from which the posterior of π is computed."""
-        U, m = self.population, float(self.ranked)
+        """Counts of U's p-values, and the number of positives, from which the posterior of π is computed.
+
+        Exact counts are in bins that were chosen for the posterior. Counts with noise, added for privacy, are known by
+        groups of the mixture's bins only, so these groups are the posterior's bins.
+        """
+        U = self.population
         if not U.noise:
-            return PopulationCounts(U.levels, self.ranked, m)
-        # edges of the groups, moved to the next rank: p-values are (rank + ½)/(ranked + 1). Groups without ranks are
-        # left out, and counts are averaged over repetitions, which reduces their noise
+            return PopulationCounts(U.levels, self.ranked, m=float(self.ranked))
+        # first rank in each group: p-values are (rank + ½)/(ranked + 1). A group without ranks can have no rows, so it
+        # is left out; counts are averaged over repetitions, which reduces their noise
         ranks = np.ceil(np.array([*STARTS, mixture.BINS]) / mixture.BINS * (self.ranked + 1) - 0.5)
         edges = tuple((np.unique(ranks) / (self.ranked + 1)).tolist())
         counts = U.grouped.mean(axis=0, keepdims=True)[:, np.diff(ranks) > 0]  # shape (1, groups with ranks)
-        return PopulationCounts(counts, self.ranked, m, U.noise / np.sqrt(len(U.counts)), edges)
+        noise = U.noise / np.sqrt(len(U.counts))  # standard deviation of the noise in a mean over repetitions
+        return PopulationCounts(counts, self.ranked, float(self.ranked), noise, edges)
 
     @property
     def witness(self) -> CountWitness:

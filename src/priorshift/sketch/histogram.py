@@ -99,10 +99,12 @@ class Histogram(private.Summary):
 
         Parameters
         ----------
-        sample, model, device, start : object
+        sample, model, device : object
             As in `from_sample`.
+        start : int
+            Position of the first row of `sample`, if it is a part of a larger sample. Default 0.
         resume : Histogram or None
-            Histogram of the first rows of the same sample, after which to continue.
+            Histogram of the first rows of `sample`, which are skipped.
 
         Yields
         ------
@@ -116,7 +118,10 @@ class Histogram(private.Summary):
         rows_done = 0 if total is None else total.rows
 
         def count(block: tuple[Floats, int]) -> ScoreCounts:
-            """Count the p-values of a block: its rows as numbers, and the position of the first in the sample."""
+            """Count the p-values of a block: its rows as numbers, and the position of the first in the sample.
+
+            Where most rows are copies of others, their positions decide which model of the cross-fitting scores them.
+            """
             rows, first = block
             return ScoreCounts.from_p_values(model.p_values(rows, first, resolved_device), model.ranked)
 

@@ -270,10 +270,12 @@ class MixturePrior(PUEstimator):
 
 
 def _km2_log_likelihood(shares: Floats, km2: float) -> Floats:
-    """Compute the log-likelihood of KM2's estimate `km2` given each π in `shares`.
+    """Compute the log-likelihood, up to a constant, of KM2's estimate `km2` given each π in `shares`.
 
-    It falls with the excess of π over the estimate, by Student's density; it is constant below the estimate and above
-    the limit. `_KM2_FAILS` keeps it from falling further, since KM2 may fail for any π.
+    KM2 estimates an upper bound of π, so its estimate may exceed π by any amount: the likelihood is constant for π
+    below it. For π above the estimate it falls by Student's density of the difference, whose scale and degrees of
+    freedom were chosen in the studies, but not beyond `_KM2_LIMIT`, above which KM2 is often too low, nor below
+    `_KM2_FAILS` times its largest value.
     """
     excess = np.maximum(np.minimum(shares, _KM2_LIMIT) - km2, 0.0)
     student = stats.t(4)
