@@ -33,7 +33,15 @@ from priorshift.io.sample_size import effective_size
 from priorshift.io.scaling import Rows
 from priorshift.problem import Source, Target
 from priorshift.scores import mixture
-from priorshift.scores.cross_fitting import FIT_ROWS, Repetition, Ridge, most_folds
+from priorshift.scores.cross_fitting import (
+    FIT_ROWS,
+    Codes,
+    Repetition,
+    Ridge,
+    assign_folds,
+    content_codes,
+    most_folds,
+)
 from priorshift.scores.scored_source import Preparation, ScoredSource
 from priorshift.scores.witness import Witness
 
@@ -320,7 +328,7 @@ def cross_fit_kernel_score(
     shape (repeats, rows).
     """
     source, target, scored, rng = inputs.source, inputs.fit.target, inputs.fit.witness.scored, inputs.rng
-    rows_P, rows_U, rows_T = rows
+    rows_P, rows_U, _ = rows
 
     def features(block: Floats) -> Singles:
         """Return the coordinates of rows on the longest axes, and a constant 1 for the intercept."""
@@ -338,17 +346,15 @@ def cross_fit_kernel_score(
         grams, sums = _sums_by_fold(features(sample[taken]), weights, sample_fold[:, taken], folds)
         gram, moment = gram + 0.5 * grams, moment + 0.5 * label * sums
     beta = _fit_ridge(gram, moment)
-    scores_P = _held_out_scores(rows_P, fold_P, features, beta)
-    scores_U = _held_out_scores(rows_U, fold_U, features, beta)
+    fold_of_observation = np.empty((_REPEATS, int(source.observation.max()) + 1), dtype=np.intp)
+    fold_of_observation[:, source.observation] = fold
+    fold_T = np.stack([assign_folds(target.source_observation, folds, known, rng) for known in fold_of_observation])
+    scores_P, scores_U, scores_T = _held_out_scores(rows, (fold_P, fold_U, fold_T), features, beta)
     repetitions = []
     for k in range(_REPEATS):
-        fold_of_observation = np.empty(int(source.observation.max()) + 1, dtype=np.intp)
-        fold_of_observation[source.observation] = fold[k]
         models = tuple(partial(np.inner, coefficients) for coefficients in beta[k])
-        repetitions.append(Repetition(scores_P[k], scores_U[k], models, fold_of_observation))
+        repetitions.append(Repetition(scores_P[k], scores_U[k], models, fold_of_observation[k]))
     rescored = ScoredSource.from_repetitions(source, scored.prepare, tuple(repetitions), scored.seed)
-    fold_T = np.stack([repetition.assign_folds(target.source_observation, rng) for repetition in repetitions])
-    scores_T = _held_out_scores(rows_T, fold_T, features, beta)
     p_values = np.stack([rescored.ranks(scores_P[k], scores_T[k]) for k in range(_REPEATS)])
     return Witness.from_scores(rescored, source.without_rows(), *rescored.mixture), p_values
 
@@ -388,17 +394,66 @@ def _fit_ridge(gram: Floats, moment: Floats) -> Floats:
     return np.asarray(best)
 
 
-def _held_out_scores(rows: Rows, fold: Index, features: Callable[[Floats], Singles], beta: Floats) -> Floats:
-    """Score each row by the model that was fitted without its fold; `fold` and the scores have shape (repeats, rows).
+def _held_out_scores(
+    samples: Sequence[Rows], folds: Sequence[Index], features: Callable[[Floats], Singles], beta: Floats
+) -> list[Floats]:
+    """Score the rows of each sample by the models that were fitted without their folds.
 
-    `beta` are the coefficients of the models on `features` of rows, shape (repeats, folds, features).
+    `folds` and the scores have shape (repeats, rows) for each sample. `beta` are the coefficients of the models on
+    `features` of rows, shape (repeats, folds, features).
     """
-    scores, single_beta = np.empty(fold.shape), beta.astype(np.float32)
-    for first in range(0, len(rows), _BLOCK_ROWS):
-        block = slice(first, first + _BLOCK_ROWS)
-        by_model = np.einsum("if,rkf->rik", features(rows[block]), single_beta, optimize=True)  # (repeats, rows, folds)
-        scores[:, block] = np.take_along_axis(by_model, fold[:, block, None], axis=2)[..., 0]
+    single_beta = beta.astype(np.float32)
+
+    def score(block: Floats) -> Singles:
+        """Return the scores of some rows by all models, shape (repeats, rows, folds)."""
+        return np.einsum("if,rkf->rik", features(block), single_beta, optimize=True)
+
+    scores, codes = [], []
+    for rows, fold in zip(samples, folds, strict=True):
+        sample_scores, sample_codes = np.empty(fold.shape), np.empty(len(rows), dtype=np.uint64)
+        for first in range(0, len(rows), _BLOCK_ROWS):
+            part = slice(first, first + _BLOCK_ROWS)
+            block = rows[part]
+            sample_codes[part] = content_codes(block)
+            sample_scores[:, part] = np.take_along_axis(score(block), fold[:, part, None], axis=2)[..., 0]
+        scores.append(sample_scores)
+        codes.append(sample_codes)
+    _equate_copies(samples, folds, codes, scores, score)
     return scores
+
+
+def _equate_copies(
+    samples: Sequence[Rows],
+    folds: Sequence[Index],
+    codes: Sequence[Codes],
+    scores: Sequence[Floats],
+    score: Callable[[Floats], Singles],
+) -> None:
+    """Give identical rows of all samples, which have equal `codes`, identical `scores` by the same model, in place.
+
+    In single precision the score of a row depends on the rows that it is scored with, so that ties between samples
+    would break in favour of one of them. Each row that repeats is scored once, and its copies get that score.
+    """
+    start = np.cumsum([0, *map(len, samples)])  # position of each sample's first row among all rows
+    _, first_row, number, copies = np.unique(
+        np.concatenate(codes), return_index=True, return_inverse=True, return_counts=True
+    )
+    repeated = np.flatnonzero(copies > 1)
+    for begin in range(0, len(repeated), _BLOCK_ROWS):
+        chunk = repeated[begin : begin + _BLOCK_ROWS]
+        line = np.full(len(copies), -1)  # line of each distinct row in `table`
+        # the chunk's rows, each from the sample that has it first
+        of_sample = [
+            np.flatnonzero((first_row[chunk] >= start[k]) & (first_row[chunk] < start[k + 1])) for k in range(3)
+        ]
+        rows = np.concatenate([samples[k][first_row[chunk[own]] - start[k]] for k, own in enumerate(of_sample)])
+        table = score(rows)  # shape (repeats, lines, folds)
+        line[chunk[np.concatenate(of_sample)]] = np.arange(len(chunk))
+        for k, fold in enumerate(folds):
+            line_of_row = line[number[start[k] : start[k + 1]]]
+            copied = np.flatnonzero(line_of_row >= 0)
+            for repeat in range(len(fold)):
+                scores[k][repeat, copied] = table[repeat, line_of_row[copied], fold[repeat, copied]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -153,6 +153,13 @@ class CountWitness:
         """Whether noise was added to counts of the source."""
         return bool(self.positive.noise or self.population.noise)
 
+    @cached_property
+    def tie_shares(self) -> Floats:
+        """Share of positives that ties add to each bin; 0 if P is not the positives that are ranked, or noisy."""
+        if self.positive.rows != self.ranked or self.positive.noise:
+            return np.zeros_like(self.density_ratio)
+        return ratio_test.tie_shares(self.positive.counts)
+
     def test(self, target: ScoreCounts) -> RatioTest:
         """Test R = r at many ratios r, for a target whose p-values were counted by the same scores."""
         return RatioTest.run(lambda ratios: self._try_ratios(ratios, target))
@@ -165,7 +172,7 @@ class CountWitness:
             h = np.repeat(np.add.reduceat(h, STARTS, axis=2) / _WIDTHS, _WIDTHS, axis=2)
         exact_ranks = P.rows == self.ranked  # if P is the positives that are ranked, the distribution of ranks is known
         if exact_ranks:
-            h -= ratio_test.mean_over_ranks(h, P.rows)
+            h -= ratio_test.mean_over_ranks(h, P.rows, self.tie_shares)
         else:
             h -= np.einsum("krb,kb->kr", h, P.counts / P.rows)[:, :, None]  # the mean over P in each repetition
         means = _CountMeans(self, h, target, exact_ranks)
@@ -182,6 +189,7 @@ class _CountMeans(WitnessMeans):
         """
         P, U = witness.positive, witness.population
         self.sizes = self.observations = P.rows, U.rows, target.rows
+        self.tie_shares = witness.tie_shares
         self.repeats = 1 if U.pairs is None else len(h)
         self.positive, self.population, self._target = P.moments(h), U.moments(h), target.moments(h)
         self.target_mean, self.target_privacy_variance = self._target.mean, self._target.privacy_variance

@@ -201,22 +201,38 @@ class Repetition:
         `of_source` is the observation of the source that a row belongs to, such as its patient; −1 for none. Such a row
         is scored by the model that was fitted without that observation.
         """
-        fold = rng.permutation(np.arange(len(of_source)) % len(self.models))
-        is_of_source = of_source >= 0
-        fold[is_of_source] = self.fold[of_source[is_of_source]]
-        return fold
+        return assign_folds(of_source, len(self.models), self.fold, rng)
+
+
+def assign_folds(of_source: Index, folds: int, fold_of_observation: Index, rng: np.random.Generator) -> Index:
+    """Return the fold of each row of a target: at random, or that of the source's observation `of_source`, −1 for none.
+
+    `fold_of_observation` is the fold of each observation of the source.
+    """
+    fold = rng.permutation(np.arange(len(of_source)) % folds)
+    is_of_source = of_source >= 0
+    fold[is_of_source] = fold_of_observation[of_source[is_of_source]]
+    return fold
+
+
+_STEPS_PER_UNIT = 2.0**36  # to which scores are rounded
 
 
 def scores_by_fold(rows: Floats, fold: Index, models: Sequence[Model], device: str = "cpu") -> Floats:
-    """Return the score of each row by the model of its fold, which was fitted without it; a GPU needs ridge models."""
+    """Return the score of each row by the model of its fold, which was fitted without it; a GPU needs ridge models.
+
+    Scores are rounded to multiples of 2⁻³⁶: further digits depend on how many rows are scored together, and identical
+    rows of two samples must have identical scores, or ties would break in one sample's favour.
+    """
     ridges = [model for model in models if isinstance(model, Ridge)]
     if device != "cpu" and len(ridges) == len(models):
-        return gpu_scores(rows, fold, ridges, device)
-    scores = np.empty(len(rows))
-    for k, model in enumerate(models):
-        in_fold = np.flatnonzero(fold == k)
-        scores[in_fold] = model(rows[in_fold])
-    return scores
+        scores = gpu_scores(rows, fold, ridges, device)
+    else:
+        scores = np.empty(len(rows))
+        for k, model in enumerate(models):
+            in_fold = np.flatnonzero(fold == k)
+            scores[in_fold] = model(rows[in_fold])
+    return np.asarray(np.round(scores * _STEPS_PER_UNIT) / _STEPS_PER_UNIT)
 
 
 def cross_fit(

@@ -130,6 +130,7 @@ class WitnessMeans(ABC):
     repeats: int  # repetitions that can be compared; 1 if rows were not counted in pairs of repetitions
     target_privacy_variance: Floats | float = 0.0  # variance of the mean in T due to noise that was added to counts
     privacy_covariance: Floats | float = 0.0  # covariance of the means in P and U due to that noise
+    tie_shares: Floats  # of P, as in :func:`tie_shares`; shape (repeats, bins)
     has_shared_groups: bool = False  # whether groups are in the source and in the target
     group_effect: Floats | float = 1.0  # design effect of groups in T, if they are like those of U
 
@@ -159,12 +160,11 @@ def try_ratios(r: Floats, h: Floats, density_ratio: Floats, means: WitnessMeans,
     # variance of h in T if R = r, since few rows of it may contain none of a rare class: T = (1−r)P + rU
     expected_T = (1 - r) * P.square + r * U.square - ((1 - r) * P.mean + r * U.mean) ** 2
     noise = noise_share(U.single_variance * unbiased(n), U.variance * unbiased(n), means.repeats, folds)
-    # few rows may miss where h is large, or be equal by chance. P's p-values are uniform, and the density of U's is the
-    # mixture's, 1/ρ: observed variances are widened to what these distributions imply
-    f = 1 / density_ratio[:, None, :]
-    f = f / f.sum(axis=2, keepdims=True)  # probability of each bin in U
-    expected_P = h.var(axis=2).mean(axis=0)
-    expected_U = ((f * h**2).sum(axis=2) - (f * h).sum(axis=2) ** 2).mean(axis=0)
+    # few rows may miss where h is large, or be equal by chance. P's p-values are uniform but for ties, and U's have the
+    # mixture's density 1/ρ relative to P's: observed variances are widened to what these distributions imply
+    law_P = np.maximum(1 / mixture.BINS + means.tie_shares, 0.0)[:, None, :]
+    expected_P = _variance_by_bins(h, law_P).mean(axis=0)
+    expected_U = _variance_by_bins(h, law_P / density_ratio[:, None, :]).mean(axis=0)
     factor_P = np.clip(expected_P / np.maximum(P.single_variance, 1e-300), 1.0, _LARGEST_WIDENING)
     factor_U = np.clip(expected_U / np.maximum(U.single_variance, 1e-300), 1.0, _LARGEST_WIDENING)
     var_P, var_U, var_T = means.variances(factor_P, factor_U)
@@ -232,14 +232,26 @@ def best_function(density_ratio: Floats, ratios: Floats, sizes: tuple[float, flo
     return np.asarray(h)
 
 
-def mean_over_ranks(h: Floats, positives: int) -> Floats:
-    """Return E_P h, the mean of h over all ranks that a new positive can have among `positives`, all equally likely.
+def mean_over_ranks(h: Floats, positives: int, tie_shares: Floats) -> Floats:
+    """Return E_P h, the mean of h over the ranks that a new positive can have among `positives`.
 
-    `h` has shape (repeats, functions, bins); the means have shape (repeats, functions, 1).
+    Without ties all ranks 0 to `positives` are equally likely; `tie_shares` is what ties change. `h` has shape
+    (repeats, functions, bins); the means have shape (repeats, functions, 1).
     """
     attainable = mixture.bins((np.arange(positives + 1) + 0.5) / (positives + 1))
     counts = np.bincount(attainable, minlength=mixture.BINS)
-    return np.asarray((h @ counts)[:, :, None] / (positives + 1))
+    return np.asarray((h @ counts)[:, :, None] / (positives + 1) + h @ tie_shares[:, :, None])
+
+
+def tie_shares(counts: Floats) -> Floats:
+    """Return the share of positives that ties add to each bin of the p-values, shape (repeats, bins); 0 without ties.
+
+    `counts` are the numbers of positives in each bin, by their ranks among themselves. Positives with equal scores have
+    the p-value of their middle rank, and so has a new positive with that score.
+    """
+    positives = round(float(counts[0].sum()))
+    without_ties = mixture.histogram(np.arange(1, positives + 1) / (positives + 1))
+    return np.asarray((counts - without_ties) / positives)
 
 
 def noise_share(single_variance: Floats, variance: Floats, repeats: int, folds: int) -> Floats:
@@ -254,6 +266,12 @@ def noise_share(single_variance: Floats, variance: Floats, repeats: int, folds: 
     # half of the variance of the difference between two repetitions
     between = np.maximum(single_variance - variance, 0.0) * repeats / (repeats - 1)
     return np.asarray(np.minimum(between * (folds - 1) / np.maximum(variance, 1e-300), 1.0))
+
+
+def _variance_by_bins(h: Floats, law: Floats) -> Floats:
+    """Return the variance of h, shape (repeats, functions, bins), if a row's bin has the probabilities ∝ `law`."""
+    law = law / law.sum(axis=2, keepdims=True)
+    return np.asarray((law * h**2).sum(axis=2) - (law * h).sum(axis=2) ** 2)
 
 
 def unbiased(count: float) -> float:

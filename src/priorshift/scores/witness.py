@@ -96,13 +96,20 @@ class Witness:
         h -= self._positive_means(h)
         return np.asarray(h)
 
+    @cached_property
+    def tie_shares(self) -> Floats:
+        """Share of positives that ties add to each bin, shape (repeats, bins); 0 if rows of P differ in weight."""
+        if self.scored.positive_mass is not None:
+            return np.zeros((len(self.positive), mixture.BINS))
+        return ratio_test.tie_shares(np.stack([np.bincount(b, minlength=mixture.BINS) for b in self.positive]))
+
     def _positive_means(self, h: Floats) -> Floats:
         """Return E_P h in each repetition, shape (repeats, functions, 1): over all ranks, or over rows if weighted.
 
         `h` are values in the bins, shape (repeats, functions, bins).
         """
         if self.scored.positive_mass is None:
-            return ratio_test.mean_over_ranks(h, self.positive.shape[1])
+            return ratio_test.mean_over_ranks(h, self.positive.shape[1], self.tie_shares)
         means = [h[k][:, bins] @ self.source.P.mass for k, bins in enumerate(self.positive)]
         return np.stack(means)[:, :, None]
 
@@ -189,6 +196,7 @@ class RowMeans(WitnessMeans):
         `of_P`, `of_U` and `of_T` are h at each row less its mean, shape (functions, rows of the sample).
         """
         self.source, self.sample, self.repeats = witness.source, sample, len(h)
+        self.tie_shares = witness.tie_shares
         self.sizes = witness.source.P.size, witness.source.U.size, sample.target.size
         self.observations, self.has_shared_groups = sample.observations, sample.with_source is not None
         self.of_P, self.of_U = _average(h, witness.positive), _average(h, witness.population)

@@ -30,7 +30,6 @@ from priorshift.threads import map_in_threads, one_blas_thread
 
 _ARRAY_NAMES = ("half", "phase", "twice", "constant", "seeds", "positive")  # attributes that a file stores as arrays
 _LARGEST = 1e100  # largest absolute coefficient or score of a model
-_STEPS_PER_UNIT = 2.0**36  # scores are rounded to this many steps, so that a row has one score however it is read
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ class ScoreModel(Saveable):
             twice=np.array([[model.twice for model in models] for models in ridges]),
             constant=np.array([[model.constant for model in models] for models in ridges]),
             seeds=seeds,
-            positive=np.sort(_round_scores(np.stack([repetition.positive for repetition in repetitions])), axis=1),
+            positive=np.sort(np.stack([repetition.positive for repetition in repetitions]), axis=1),
             by_place=by_place,
             km2_prior=km2,
             unlabeled_rows=len(U),
@@ -177,7 +176,7 @@ class ScoreModel(Saveable):
             """Compute the p-values of repetition k; a row is scored by the model that was fitted without its fold."""
             fold = fold_of(codes, self.folds, int(self.seeds[k]))
             scores = cross_fitting.scores_by_fold(prepared, fold, self._models[k], device)
-            return p_values(self.positive[k], _round_scores(scores), in_order=True)
+            return p_values(self.positive[k], scores, in_order=True)
 
         with one_blas_thread():
             return np.stack(map_in_threads(rank, range(len(self.seeds)), len(rows)))
@@ -283,8 +282,3 @@ def _check_arrays(arrays: Mapping[str, NDArray[Any]], n_features: int, fields: F
         raise fields.refused("its scores are not in order")
     if any(np.abs(arrays[name]).max() > _LARGEST for name in _ARRAY_NAMES if name != "seeds"):
         raise fields.refused("its coefficients are larger than any that can be fitted")
-
-
-def _round_scores(scores: Floats) -> Floats:
-    """Round scores to multiples of 2⁻³⁶, since further digits depend on how many rows are scored together."""
-    return np.asarray(np.round(scores * _STEPS_PER_UNIT) / _STEPS_PER_UNIT)
