@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -252,17 +253,30 @@ def inclusion(scored: ScoredSource) -> Inclusion:
     The sets are the rows with the highest scores, which include a given share of P, and those with the lowest, which
     include a given share of U. Counts are averaged over repetitions, since these have the same rows.
     """
-    p_values_U = scored.p_values  # ranks of U among P, shape (repeats, rows)
-    p_values_P = np.stack([p_values(-r.population, -r.positive) for r in scored.repetitions])  # of P among U, reversed
-    n, m = p_values_U.shape[1], p_values_P.shape[1]
-    # k of n rows of U are above the 1 − share quantiles of P, and j of m rows of P below the share quantiles of U
-    k = (p_values_U[:, :, None] > 1 - _SHARES).sum(axis=1).mean(axis=0)
-    j = (p_values_P[:, :, None] > 1 - _SHARES).sum(axis=1).mean(axis=0)
-    # Clopper and Pearson's bounds of the shares, over the shares of the other sample; the smallest of all sets
-    upper = float((stats.beta.ppf(_CONFIDENCE, k + 1, np.maximum(n - k, 1e-9)) / _SHARES).min())
-    lower = np.where(j > 0, stats.beta.ppf(1 - _CONFIDENCE, np.maximum(j, 1e-9), m - j + 1), 0.0)
-    reverse = float((lower / _SHARES).min())
-    return Inclusion(upper, reverse, float((k / n / _SHARES).min()) < _NEGLIGIBLE and reverse > upper)
+    upper_U, share_U, _ = _shares_above([(r.positive, r.population) for r in scored.repetitions])
+    _, _, lower_P = _shares_above([(-r.population, -r.positive) for r in scored.repetitions])
+    return Inclusion(upper_U, lower_P, share_U < _NEGLIGIBLE and lower_P > upper_U)
+
+
+def _shares_above(scores: Sequence[tuple[Floats, Floats]]) -> tuple[float, float, float]:
+    """Return the smallest ratio of the shares of two samples above a threshold: its upper bound, itself, a lower bound.
+
+    `scores` are those of a reference and of a sample, in each repetition. The thresholds are quantiles of the
+    reference; the ratio is the share of the sample above one, over that of the reference. The bounds are those of
+    Clopper and Pearson for the share of the sample.
+    """
+    above, reference_above = np.zeros(len(_SHARES)), np.zeros(len(_SHARES))
+    for reference, sample in scores:
+        above += (p_values(reference, sample)[:, None] > 1 - _SHARES).sum(axis=0) / len(scores)
+        reference_above += (p_values(reference, reference)[:, None] > 1 - _SHARES).mean(axis=0) / len(scores)
+    # where scores are tied, all of the reference may lie below a threshold, which then says nothing
+    usable = reference_above > 0
+    k, n, share = above[usable], len(scores[0][1]), reference_above[usable]
+    if not usable.any():
+        return 1.0, 1.0, 0.0
+    upper = stats.beta.ppf(_CONFIDENCE, k + 1, np.maximum(n - k, 1e-9)) / share
+    lower = np.where(k > 0, stats.beta.ppf(1 - _CONFIDENCE, np.maximum(k, 1e-9), n - k + 1), 0.0) / share
+    return float(upper.min()), float((k / n / share).min()), float(lower.min())
 
 
 def warn_if_swapped(scored: ScoredSource) -> None:
