@@ -966,7 +966,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
 def test_settings_survive_the_shell(monkeypatch):
     """Each setting is in the command, and the command's parser reads it as the page meant it."""
     from priorshift.cli import inputs
-    from priorshift.cli.commands import parser
+    from priorshift.cli.parser import parser
 
     said = {
         "prior": {"low": 0.05, "high": 1e-1}, "shared": "a b", "weights": "$w", "groups": "g'", "audit": "-a", "by": "m;n",

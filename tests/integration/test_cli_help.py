@@ -17,8 +17,8 @@ import pytest
 
 from priorshift.cli import main
 from priorshift.cli import options as colours
-from priorshift.cli.commands import parser
 from priorshift.cli.options import METHOD, OUTPUT, POPULATIONS, ROWS, TABLES
+from priorshift.cli.parser import parser
 
 COMMANDS = parser().commands
 EXAMPLES = [(name, k) for name, command in COMMANDS.items() for k in range(len(command.examples))]

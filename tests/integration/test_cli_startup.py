@@ -11,8 +11,8 @@ import time
 import pytest
 
 import priorshift as ps
-from priorshift.cli.commands import parser
 from priorshift.cli.options import METHODS, OPTIONS, SETTINGS
+from priorshift.cli.parser import parser
 from priorshift.inference import intervals
 from priorshift.io.parameters import RULES
 from priorshift.kernels.kernel import KERNELS
@@ -125,7 +125,7 @@ def interrupted(code, err):
 @pytest.mark.skipif(sys.platform == "win32", reason="no POSIX signals")
 @pytest.mark.parametrize(
     "module",
-    ["argparse", "priorshift.cli.commands", "textwrap", "priorshift.cli.output", "numpy", "numpy.linalg",
+    ["argparse", "priorshift.cli.parser", "textwrap", "priorshift.cli.output", "numpy", "numpy.linalg",
      "numpy.random.mtrand", "scipy.special", "sklearn.base", "priorshift.cli.estimate", "narwhals"],
 )  # fmt: skip
 def test_an_interrupt_during_imports_ends_with_one_line(module, tables):

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from priorshift.cli import main
-from priorshift.cli.commands import parser
+from priorshift.cli.parser import parser
 from priorshift.methods import registry as methods
 
 SHELLS = ("bash", "zsh", "fish")

@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
 
         print(f"priorshift {__version__}")
         return 0
-    from priorshift.cli.commands import parse
+    from priorshift.cli.parser import parse
 
     args = parse(words)  # --help and wrong use end here, before numpy is loaded
     from priorshift.cli.output import run_command

@@ -326,6 +326,8 @@ def _expected_error(
 ) -> tuple[float, float]:
     """Compute the expected standard error of R by the delta method, and −D in units of its own standard error.
 
+    A bandwidth is chosen by the smallest error, and by the largest D where no error is finite: hence the minus sign.
+
     The variance of R̂ is averaged over R = 1/4, 1/2, 3/4 and 1. `w` is the witness μ_U − μ_P at the rows of P, then of
     U, and D = E_U w − E_P w; `sizes` are the effective sizes of the complete P and U, of which `positive` and
     `unlabeled` may be subsamples. The influence values on R are ψ_U = −R(w − E_U w)/D, ψ_P = −(1−R)(w − E_P w)/D and
@@ -343,7 +345,7 @@ def _expected_error(
     _, at_P, at_U = np.intersect1d(P_numbers, U_numbers, assume_unique=True, return_indices=True)
     # not rescaled: a subsample has fewer common observations, but each has more mass
     covariance = float((P_influence[at_P] * U_influence[at_U]).sum())
-    var_D = 4 * (var_P + var_U - 2 * covariance)
+    var_D = 4 * (var_P + var_U - 2 * covariance)  # D = ‖μ_U − μ_P‖² is quadratic, so its differential is twice w's
     signal = D / np.sqrt(var_D) if var_D > 0 else -np.inf
     if not signal > 0:  # also for NaN: P and U coincide
         return np.inf, -signal

@@ -106,12 +106,13 @@ def delta(embeddings: Embeddings, source_prior: float, confidence: float) -> tup
 
     Also returns whether any π′ in [0, 1] passes the test.
 
-    π′ passes the test when S² ≤ q² Var(S), with S = (1−π)N − (1−π′)D and q Student's quantile with Satterthwaite's
-    degrees of freedom. Var(S) includes the error of π where it is an estimate, and is taken at the π′ that is
-    tested, so that a poorly known D widens the interval, up to [0, 1]. A raw estimate outside [0, 1] gets the
-    interval of the nearer end, which is the wider one.
+    R = N/D is a ratio of products of the `embeddings`, and π′ = 1 − (1−π)R. π′ passes the test when S² ≤ q² Var(S),
+    with S = (1−π)N − (1−π′)D and q Student's quantile with Satterthwaite's degrees of freedom. Var(S) is taken at the
+    π′ that is tested, so that a poorly known D widens the interval, up to [0, 1]; it includes the error of π if the
+    embeddings have the influence of rows on an estimate of π. If the raw estimate is outside [0, 1], the interval is
+    that of an estimate at the nearer end, which is wider than the part of its own interval in [0, 1].
     """
-    low, high, plausible = _fieller(embeddings, source_prior, confidence, largest=1.0)
+    low, high, plausible = _fieller(embeddings, source_prior, confidence, largest=1.0)  # low and high are of 1 − π′
     return Interval(_clip(1 - high), _clip(1 - low), confidence, "delta"), plausible
 
 

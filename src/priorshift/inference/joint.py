@@ -321,8 +321,10 @@ def pooled(
 ) -> PriorEstimate:
     """Combine the estimates of strata to that of the whole target, by the method of Zou and Donner (2008).
 
-    `shares` are the strata's shares of the target, which sum to 1; `rows` is the effective number of target rows;
-    `common_prior` means that one knowledge of π holds for all strata. `members` are None where rows are independent.
+    It adds up the squared distances of the ends of the strata's intervals from their estimates. An influence is None
+    where a method has none. `shares` are the strata's shares of the target, which sum to 1; `rows` is the effective
+    number of target rows; `common_prior` means that one knowledge of π holds for all strata. `members` name the
+    observations of each stratum, of which some may be in several; None where all rows are independent.
     """
     values = np.array([estimate.value for estimate in estimates])
     value = float(shares @ values)
@@ -341,7 +343,7 @@ def pooled(
     added_variance = between + float(shares @ common_error) ** 2
     interval = None
     if all(estimate.interval is not None for estimate in estimates):
-        at_mean = bool(common_error.any())
+        at_mean = bool(common_error.any())  # the strata's intervals are those at the mean π, without its error
         low, high = _pooled_ends(strata, shares, correlation, added_variance, confidence, at_mean)
         # a stratum without an estimate leaves everything open
         low, high = (min(low, value), max(high, value)) if np.isfinite(value) else (0.0, 1.0)

@@ -245,13 +245,13 @@ class DRPU(TargetPriorEstimator):
         Returns
         -------
         ndarray of shape (rows,)
-            Between 0 and 1/α.
+            Between 0 and 1/α, where α is the prior that the network was trained with.
         """
         self._check_fit()
         if self.alpha_ is None:
             raise InputError("density_ratio needs the network, but a model was given; use the model's own methods.")
         rows = self._target_layout(RowMetadata()).read_rows(read_numeric_table(X, "X")).rows[:]
-        # r = σ(output)/α; exp overflows beyond ±709
+        # the network's output is the logit of p₊(x)α/p(x), so r = σ(output)/α; exp overflows beyond ±709
         return np.asarray(1 / (1 + np.exp(-np.clip(self._score(rows), -700, 700))) / self.alpha_)
 
     def share_curve(self, X_target: Any = None) -> ShareCurve:

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from priorshift.cli.commands import parser
+from priorshift.cli.parser import parser
 from priorshift.formatting import drop_hint
 
 NAMES = [

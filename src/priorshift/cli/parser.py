@@ -1,4 +1,4 @@
-"""The commands: name, help, examples and options of each, and the function that runs it.
+"""The parser of the command line: name, help, examples and options of each command, and the function that runs it.
 
 Nothing here loads numpy or an estimator, so that help and messages about wrong use appear at once.
 """
