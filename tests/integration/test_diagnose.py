@@ -103,7 +103,15 @@ def test_a_prior_that_the_tables_exclude_forbids_the_number():
     assert "contradicts the tables" in found.verdict.reasons[0]
     assert "contradicts" in str(found.identification)
     low, high = found.identification.range_from_tables
-    assert low < 0.3 < high < 0.8
+    assert low < 0.3 < high < 0.8 and 0.3 < found.identification.largest_prior < 0.8
+
+
+@pytest.mark.parametrize("source_prior", [0.001, 0.05, (0.0, 0.1)])
+def test_tables_cannot_contradict_a_prior_below_the_bound(source_prior):
+    """All rows that look like positives may be negatives: only an upper bound of π is identified."""
+    identification = ps.diagnose(*tables(), source_prior=source_prior, random_state=0).identification
+    assert not identification.contradicted
+    assert "at most" in str(identification) and "contradicts" not in str(identification)
 
 
 def test_classes_that_overlap_leave_a_band():

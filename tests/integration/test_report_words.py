@@ -123,14 +123,14 @@ def test_no_negatives_left_are_not_a_negative_share(found):
 def test_ends_of_a_narrow_range_are_told_apart(found):
     told = replace(
         found.identification,
-        range_from_tables=(0.0008, 0.0031),
+        largest_prior=0.00312,
         source_prior=0.02,
         source_prior_by="given",
         contradicted=True,
     )
-    assert "0.0008 to 0.0031" in told.text
+    assert "at most 0.0032" in told.text
     page = words(report.render(replace(found, identification=told)))
-    assert "from the tables alone it could be 0.0008 to 0.0031." in page
+    assert "By the tables alone it is at most 0.0031" in page
     narrow = replace(found.sensitivity.conclusion, low=0.0021, high=0.0042)
     assert re.search(r"the target prior is \d\.\d{4}", str(replace(found.sensitivity, conclusion=narrow)))
 

@@ -20,11 +20,12 @@ from priorshift.inference.prior_knowledge import DistributionPrior, RangePrior
 from priorshift.methods.witness_shift import TargetFit, WitnessShift
 from priorshift.problem import Source
 from priorshift.result_tables import to_plain
+from priorshift.scores.scored_source import largest_prior
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.warning_records import suppress_warnings
 
 _KM2_ROWS = 1000  # largest number of rows of an estimate that only serves for comparison
-_TAIL = 0.005  # of the distribution of π from the tables alone, beyond which a given π contradicts them
+_BOUND_ERROR = 0.01  # of the upper bound of π, above which a given π contradicts the tables
 _MOST_SHARE = 0.5  # of the variance of π̂′: if more comes from π, the tables determine R alone
 _NARROW = 0.1  # width of the interval of π′ that is narrow enough, wherever it comes from
 _GIVEN = ("given", "range", "distribution")
@@ -99,7 +100,8 @@ class Identification(TextReport):
     source_prior_range: tuple[float, float]
     range_from_tables: tuple[float, float]  # 95% range of π from the tables alone
     estimators: dict[str, float]  # estimates of π from the same rows; "largest" is the upper bound by the scores
-    contradicted: bool  # whether a given π is hardly possible by the tables alone
+    largest_prior: float  # upper bound of π by the tables alone, with 99% confidence, whatever the negatives look like
+    contradicted: bool  # whether a given π is above that bound; the tables cannot contradict a smaller one
     variance_from_prior: float  # share of π̂′'s variance that comes from π
     ratio: float  # R̂
     ratio_low: float
@@ -124,6 +126,12 @@ class Identification(TextReport):
         return f"{self.source_prior:.3g}" if is_point else format_range(self.source_prior_range)
 
     @property
+    def largest_text(self) -> str:
+        """The upper bound of the source prior as text, rounded up."""
+        digits = range_decimals(0.0, self.largest_prior)
+        return f"{np.ceil(self.largest_prior * 10**digits - 1e-9) / 10**digits:.{digits}f}"
+
+    @property
     def ratio_text(self) -> str:
         """The estimate of R with its interval as text, as in "0.51 (0.46 to 0.57)"."""
         digits = decimals(self.ratio_high - self.ratio_low)
@@ -145,8 +153,8 @@ class Identification(TextReport):
             )
         if not (self.given or self.contradicted):
             return text
-        end = ", which contradicts the given one." if self.contradicted else "."
-        return f"{text} From the tables alone, the source prior could be {format_range(self.range_from_tables)}{end}"
+        end = ", which contradicts the given one." if self.contradicted else "; below that, the tables cannot tell."
+        return f"{text} By the tables alone, the source prior is at most {self.largest_text}{end}"
 
 
 def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
@@ -168,10 +176,9 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
     elif interval is None or (variance_from_prior > _MOST_SHARE and target_high - target_low > _NARROW):
         level = "ratio"
     ratio_low, ratio_high = fit.curve.quantiles(inputs.confidence) if fit.is_separable else (0.0, float("inf"))
-    # a given π contradicts the tables if it is in a tail of the distribution that they give alone
     from_tables, other_estimates = _prior_from_tables(estimator, source)
-    smallest, largest = (float(end) for end in from_tables.prior_distribution_.ppf([_TAIL, 1 - _TAIL]))
-    contradicted = estimate.source_prior_by in _GIVEN and (high < smallest or low > largest)
+    largest = largest_prior(fit.witness.scored, _BOUND_ERROR)
+    contradicted = estimate.source_prior_by in _GIVEN and low > largest
     estimators = {
         "MixturePrior": from_tables.prior_,
         "KM2": from_tables.km2_prior_,
@@ -181,7 +188,8 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
         level=level, separation=test.separation, overlap=from_tables.overlap_, positives=len(source.positive),
         effective_positives=source.P.observations, source_prior=estimate.source_prior,
         source_prior_by=estimate.source_prior_by, source_prior_range=(low, high),
-        range_from_tables=from_tables.interval_, estimators=estimators | other_estimates, contradicted=contradicted,
+        range_from_tables=from_tables.interval_, estimators=estimators | other_estimates, largest_prior=largest,
+        contradicted=contradicted,
         variance_from_prior=variance_from_prior, ratio=test.ratio, ratio_low=ratio_low, ratio_high=ratio_high,
         target_low=target_low, target_high=target_high, confidence=inputs.confidence,
     )  # fmt: skip

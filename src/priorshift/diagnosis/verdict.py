@@ -16,7 +16,7 @@ import numpy as np
 
 from priorshift.audit import audit_size
 from priorshift.diagnosis.columns import Driver
-from priorshift.diagnosis.identification import Identification, TextReport, format_range
+from priorshift.diagnosis.identification import Identification, TextReport
 from priorshift.diagnosis.planning import Planning
 from priorshift.diagnosis.sensitivity import Sensitivity
 from priorshift.diagnosis.shift_tests import LabelShiftTest, ShiftTest, numbered
@@ -130,9 +130,9 @@ def _not_credible(estimate: PriorEstimate, identification: Identification) -> It
         cause = "The classes differ between source and target, or the source prior is wrong."
         yield f"The raw estimate {format_fixed(estimate.raw, 3)} is {position}. {cause}"
     if identification.contradicted and identification.level != "nothing":
-        prior, possible = identification.source_prior_text, format_range(identification.range_from_tables)
+        prior, largest = identification.source_prior_text, identification.largest_text
         yield (
-            f"The given source prior ({prior}) contradicts the tables, by which it could be {possible}. Either it is "
+            f"The given source prior ({prior}) contradicts the tables, by which it is at most {largest}. Either it is "
             "wrong, or the labelled positives are not typical, or the scenario is wrong, or source tables are swapped."
         )
 
@@ -234,7 +234,7 @@ def _check_source(identification: Identification) -> Iterator[str]:
         errors = f"{max(separation, 0.0):.1f} standard errors, and {LEAST_SEPARATION:.1f} are needed"
         yield f"Add columns that distinguish the positives, or label more of them: their separation is {errors}."
     elif identification.contradicted:
-        possible = f"which could be {format_range(identification.range_from_tables)} by the tables"
+        possible = f"which is at most {identification.largest_text} by the tables"
         question = "does it refer to the population that the unlabelled rows are a sample of?"
         yield f"Check the source prior {identification.source_prior_text}, {possible}: {question}"
         yield 'Check the scenario: if the unlabelled rows are those left after some were labelled, use "censoring".'

@@ -279,6 +279,31 @@ def _shares_above(scores: Sequence[tuple[Floats, Floats]]) -> tuple[float, float
     return float(upper.min()), float((k / n / share).min()), float(lower.min())
 
 
+def largest_prior(scored: ScoredSource, error: float) -> float:
+    """Return an upper confidence bound of π, at the level 1 − `error`, whatever the negatives look like.
+
+    U = πP + (1−π)N, so π ≤ U(A)/P(A) for every set A. The sets are the rows with the highest scores that include a
+    given share of P; of each, Clopper and Pearson's upper bound of U(A) is divided by their lower bound of P(A), at
+    levels whose errors add up to `error`. There is no such lower bound: all of U(A) may be negatives.
+    """
+    first = np.round((1 - _SHARES) * mixture.BINS).astype(np.intp)  # first bin of each set
+    positive = np.zeros_like(scored.counts)
+    for k, repetition in enumerate(scored.repetitions):
+        ranks = scored.ranks(repetition.positive, repetition.positive)
+        mass = scored.positive_mass
+        positive[k] = mixture.histogram(ranks, None if mass is None else scored.positive_size * mass)
+    # rows in each set, averaged over repetitions
+    in_U, n = np.array([scored.counts[:, k:].sum(axis=1).mean() for k in first]), scored.counts.sum(axis=1).mean()
+    in_P, m = np.array([positive[:, k:].sum(axis=1).mean() for k in first]), positive.sum(axis=1).mean()
+    usable = in_P > 0  # where scores are tied, a set may contain no positives
+    if not usable.any():
+        return 1.0
+    in_U, in_P, tail = in_U[usable], in_P[usable], error / (2 * len(_SHARES))
+    share_U = stats.beta.ppf(1 - tail, in_U + 1, np.maximum(n - in_U, 1e-9))
+    share_P = stats.beta.ppf(tail, in_P, m - in_P + 1)
+    return float(min((share_U / share_P).min(), 1.0))
+
+
 def warn_if_swapped(scored: ScoredSource) -> None:
     """Warn if positives and unlabelled rows look swapped."""
     shares = inclusion(scored)
