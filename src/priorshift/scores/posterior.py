@@ -7,6 +7,11 @@ likelihood of the two samples when the distribution of positives' scores is unkn
 
 The shape of g has a prior: half of it on one normal with log s ~ N(0, 0.1²), half on two; d is uniform from 1 to 5, and
 its density decreases below 1. π has Jeffreys' prior Beta(½, ½), which is fair to rare and to frequent positives.
+
+With more rows the uncertainty of the shape shrinks, but the shape may be wrong: a share h of the negatives may score
+exactly like positives, which no number of rows can show. Then the model's π exceeds the true one,
+1 − π_model = (1−π)(1−h), and δ = −log(1−h) does not depend on π. :func:`allow_hidden_negatives` gives δ a distribution
+that does not shrink with the number of rows, so that neither does the interval of π.
 """
 
 from __future__ import annotations
@@ -169,6 +174,48 @@ def prior_posterior(source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
         if resolved:
             break
     return _posterior_on_steps(edges, source)
+
+
+# distribution of δ, chosen on natural tables (benchmarks/natural_tables.py)
+_HIDDEN = 0.5  # largest probability that some negatives score like positives
+_HIDDEN_OVERLAP = 0.07  # overlap at which the probability is half of that
+_HIDDEN_MEAN = 0.25  # mean of δ where it is not 0, exponentially distributed
+_LEAST_STEP = 1e-12  # of π
+_REVERSED, _REVERSED_MEAN = 0.1, 0.02  # probability and mean of −δ, if the model's π is too small
+
+
+def allow_hidden_negatives(posterior: PiecewiseUniform, overlap: float) -> PiecewiseUniform:
+    """Return the posterior of π if some negatives may score exactly like positives.
+
+    `posterior` is that of the model's π, 1 − π_model = (1−π)e^−δ. How probable δ > 0 is depends on the `overlap` of the
+    classes: negatives that score like positives are rare where hardly any score close to them.
+    """
+    hidden = _HIDDEN / (1 + (_HIDDEN_OVERLAP / (overlap + 0.005)) ** 3)
+    edges = np.unique(np.concatenate([posterior.edges, _COARSE]))
+    edges = np.append(edges[:-1][np.diff(edges) > _LEAST_STEP], 1.0)  # without edges that differ by rounding
+    prior_mass = np.diff(stats.beta.cdf(edges, 0.5, 0.5))
+    likelihood = np.diff(posterior.cdf(edges)) / prior_mass  # of each step of π_model, up to a constant
+    with np.errstate(divide="ignore"):
+        width = np.diff(-np.log1p(-edges))  # of each step on the scale −log(1−π), on which δ is added; the last is ∞
+    # mean likelihood of π_model over δ, given each π: π_model is larger than π, or smaller
+    larger = _exponential_mean(likelihood[::-1], width[::-1], _HIDDEN_MEAN)[::-1]
+    smaller = _exponential_mean(likelihood, width, _REVERSED_MEAN)
+    mean_likelihood = (1 - _REVERSED) * ((1 - hidden) * likelihood + hidden * larger) + _REVERSED * smaller
+    mass = prior_mass * mean_likelihood
+    return PiecewiseUniform(edges, mass / mass.sum())
+
+
+def _exponential_mean(values: Floats, width: Floats, mean: float) -> Floats:
+    """Return the mean of a step function at an exponentially distributed distance before each step's middle.
+
+    `values` and `width` are those of the steps, in order; before the first step the function is 0.
+    """
+    result, before = np.empty_like(values), 0.0  # the mean at the beginning of a step
+    for k, (value, half) in enumerate(zip(values, width / 2, strict=True)):
+        decay = np.exp(-half / mean)
+        result[k] = before * decay + value * (1 - decay)
+        before = result[k] * decay + value * (1 - decay)
+    return result
 
 
 def posterior_levels(ranked: int) -> int:

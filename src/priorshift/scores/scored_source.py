@@ -301,7 +301,7 @@ def largest_prior(scored: ScoredSource, error: float) -> float:
     in_U, in_P, tail = in_U[usable], in_P[usable], error / (2 * len(_SHARES))
     share_U = stats.beta.ppf(1 - tail, in_U + 1, np.maximum(n - in_U, 1e-9))
     share_P = stats.beta.ppf(tail, in_P, m - in_P + 1)
-    return float(min((share_U / share_P).min(), 1.0))
+    return float(np.min(share_U / share_P, initial=1.0))
 
 
 def warn_if_swapped(scored: ScoredSource) -> None:

@@ -17,7 +17,13 @@ from priorshift.io.sample_size import FEW_POSITIVES, warn_of_few_positives
 from priorshift.problem import Source, Target
 from priorshift.progress import track_progress
 from priorshift.scores.cross_fitting import FIT_ROWS, check_model
-from priorshift.scores.posterior import PopulationCounts, TargetEvidence, posterior_counts, prior_posterior
+from priorshift.scores.posterior import (
+    PopulationCounts,
+    TargetEvidence,
+    allow_hidden_negatives,
+    posterior_counts,
+    prior_posterior,
+)
 from priorshift.scores.scored_source import ScoredSource
 from priorshift.source_prior.km import KM2
 from priorshift.threads import one_blas_thread
@@ -36,10 +42,11 @@ class MixturePrior(PUEstimator):
     Scores of the population are turned into p-values among the positives', whose density is π + (1−π)g. The density g
     of negatives has a prior distribution, and `prior_distribution_` is the posterior of π
     (:mod:`priorshift.scores.posterior`): narrow where the classes are separated, wide where they overlap, since rows
-    that look like positives may then be negatives. The estimate of KM2 from the same rows is rarely far below π for a π
-    of up to 0.4, and can be far above it. So priors above KM2's estimate are made less likely, up to 0.4, by a Student
-    density (4 degrees of freedom, scale 0.07), but never by more than a factor of 21: with few positives KM2's estimate
-    is near 0 for any π. (Scale and factor were chosen on the data sets of the studies.)
+    that look like positives may then be negatives, however many rows there are. The estimate of KM2 from the same rows
+    is rarely far below π for a π of up to 0.4, and can be far above it. So priors above KM2's estimate are made less
+    likely, up to 0.4, by a Student density (4 degrees of freedom, scale 0.07), but never by more than a factor of 21:
+    with few positives KM2's estimate is near 0 for any π. (Scale and factor were chosen on the data sets of the
+    studies.)
 
     Parameters
     ----------
@@ -195,18 +202,20 @@ class MixturePrior(PUEstimator):
         It combines the counts of the population's p-values, KM2's estimate (`km2_prior_`, NaN for none) and an audit.
         `law` is π, shape (repeats,), and w, shape (repeats, components), of the mixture with the largest π that fits.
         """
-        posterior, self.overlap_ = prior_posterior(counts)
+        model, self.overlap_ = prior_posterior(counts)
         priors, self.weights_ = law
         self.mixture_prior_ = float(priors.mean())
-        if np.isfinite(self.km2_prior_):
-            posterior = posterior.times(_km2_log_likelihood(posterior.middles, self.km2_prior_))
+        if np.isfinite(self.km2_prior_):  # KM2 estimates the model's π too: it cannot see hidden negatives either
+            model = model.times(_km2_log_likelihood(model.middles, self.km2_prior_))
+        self._model_posterior = model
+        posterior = allow_hidden_negatives(model, self.overlap_)
         self.audit_ = None
         if audit is not None:
             self.audit_ = combine_with_audit(posterior, audit, from_rows=True)
             posterior = self.audit_.distribution
             warn_of_source_audit(self.audit_, "the tables")
         self.prior_distribution_ = posterior
-        self._target_evidence = TargetEvidence(counts, posterior)
+        self._target_evidence = TargetEvidence(counts, self._model_posterior)
         self.prior_, self.standard_error_ = posterior.mean(), posterior.std()
         low, high = posterior.ppf([0.025, 0.975])
         self.interval_ = float(low), float(high)
@@ -226,9 +235,17 @@ class MixturePrior(PUEstimator):
         return self.update_with_counts(distribution, counts, ratio)
 
     def update_with_counts(self, distribution: PiecewiseUniform, counts: Floats, ratio: float) -> PiecewiseUniform:
-        """Update a distribution of π with a target's `posterior_counts`, as if R were known to be `ratio`."""
+        """Update a distribution of π with a target's `posterior_counts`, as if R were known to be `ratio`.
+
+        The target informs about the model's π, and so about π as far as the two agree: the distribution is multiplied
+        by the ratio of the posteriors of π with and without the target.
+        """
+        model = self._model_posterior
         with one_blas_thread():
-            return distribution.times(self._target_evidence.log_likelihood(counts, ratio, distribution.middles))
+            updated = model.times(self._target_evidence.log_likelihood(counts, ratio, model.middles))
+        before, after = (allow_hidden_negatives(posterior, self.overlap_) for posterior in (model, updated))
+        log_ratio = np.log(np.maximum(after.probabilities, 1e-300) / np.maximum(before.probabilities, 1e-300))
+        return distribution.times(np.interp(distribution.middles, before.middles, log_ratio))
 
     @property
     def p_values_(self) -> Floats:  # numpydoc ignore=RT01

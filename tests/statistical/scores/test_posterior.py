@@ -9,9 +9,10 @@ from scipy.special import ndtr, ndtri
 
 import priorshift as ps
 from priorshift.errors import FewPositivesWarning, InputError, WeakSeparationWarning
+from priorshift.inference.prior_knowledge import PiecewiseUniform
 from priorshift.scores import posterior
 from priorshift.scores.mixture import p_values
-from priorshift.scores.posterior import PopulationCounts, TargetEvidence, posterior_counts
+from priorshift.scores.posterior import PopulationCounts, TargetEvidence, allow_hidden_negatives, posterior_counts
 from priorshift.source_prior.mixture_prior import _km2_log_likelihood
 
 # ---- the posterior
@@ -283,7 +284,10 @@ def test_asking_km2_never_raises_the_prior(pi, distance):
     assert asked.prior_ <= alone.prior_ + 1e-12
     levels = np.linspace(0.01, 0.99, 50)
     assert (asked.prior_distribution_.ppf(levels) <= alone.prior_distribution_.ppf(levels) + 1e-12).all()
-    again = alone.prior_distribution_.times(_km2_log_likelihood(alone.prior_distribution_.middles, asked.km2_prior_))
+    model = alone._model_posterior
+    again = allow_hidden_negatives(
+        model.times(_km2_log_likelihood(model.middles, asked.km2_prior_)), alone.overlap_
+    )
     assert again.mean() == pytest.approx(asked.prior_, rel=1e-12)
 
 
@@ -349,3 +353,44 @@ def test_no_warning_without_a_reason():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ps.MixturePrior(random_state=0).fit(*problem(0.3, 100, 300, 3.0))
+
+
+def slowly_shifted(posterior, overlap, shares):
+    """Density of π up to a factor, by numerical integration over δ."""
+    hidden = 0.5 / (1 + (0.07 / (overlap + 0.005)) ** 3)
+
+    def likelihood(share):
+        k = np.clip(np.searchsorted(posterior.edges, share, "right") - 1, 0, len(posterior.probabilities) - 1)
+        mass = np.diff(stats.beta.cdf(posterior.edges, 0.5, 0.5))
+        return np.where((share >= 0) & (share <= 1), (posterior.probabilities / mass)[k], 0.0)
+
+    delta = np.linspace(0, 12, 120_001)[:-1] + 5e-5
+    total = np.zeros(len(shares))
+    for i, share in enumerate(shares):
+        later = likelihood(1 - (1 - share) * np.exp(-delta))
+        more = np.sum(later * np.exp(-delta / 0.25) / 0.25) * 1e-4
+        before = np.sum(likelihood(1 - (1 - share) * np.exp(delta)) * np.exp(-delta / 0.02) / 0.02) * 1e-4
+        total[i] = 0.9 * ((1 - hidden) * likelihood(share) + hidden * more) + 0.1 * before
+    return total * stats.beta.pdf(shares, 0.5, 0.5)
+
+
+@pytest.mark.parametrize("overlap", [0.0, 0.03, 0.2])
+def test_hidden_negatives_shift_the_posterior_by_an_exponential_distance(overlap):
+    edges = np.linspace(0, 1, 201)
+    posterior = PiecewiseUniform.from_cdf(stats.beta.cdf(edges, 30, 70), edges)
+    found = allow_hidden_negatives(posterior, overlap)
+    middles, width = found.middles, np.diff(found.edges)
+    inside = (middles > 0.02) & (middles < 0.6)
+    slow = slowly_shifted(posterior, overlap, middles[inside])
+    density = found.probabilities[inside] / width[inside]
+    np.testing.assert_allclose(density / density.sum(), slow / slow.sum(), rtol=0.05, atol=2e-4)
+
+
+def test_the_interval_does_not_shrink_to_a_point_where_classes_overlap():
+    """However narrow the model's posterior is, the lower end stays far below; where they are separated it does not."""
+    edges = np.concatenate([[0.0], np.linspace(0.2999, 0.3001, 41), [1.0]])
+    narrow = PiecewiseUniform(edges, np.concatenate([[0.0], np.full(40, 1 / 40), [0.0]]))
+    low, high = allow_hidden_negatives(narrow, 0.2).ppf([0.025, 0.975])
+    assert low < 0.05 and 0.3 < high < 0.4
+    low, high = allow_hidden_negatives(narrow, 0.0).ppf([0.025, 0.975])
+    assert low > 0.27
