@@ -285,9 +285,7 @@ def test_asking_km2_never_raises_the_prior(pi, distance):
     levels = np.linspace(0.01, 0.99, 50)
     assert (asked.prior_distribution_.ppf(levels) <= alone.prior_distribution_.ppf(levels) + 1e-12).all()
     model = alone._model_posterior
-    again = allow_hidden_negatives(
-        model.times(_km2_log_likelihood(model.middles, asked.km2_prior_)), alone.overlap_
-    )
+    again = allow_hidden_negatives(model.times(_km2_log_likelihood(model.middles, asked.km2_prior_)), alone.overlap_)
     assert again.mean() == pytest.approx(asked.prior_, rel=1e-12)
 
 
