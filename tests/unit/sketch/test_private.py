@@ -369,7 +369,8 @@ def test_the_noise_of_a_tested_ratio_is_what_simulation_says(scenario):
 
 
 def test_functions_are_made_even_in_groups_for_all_samples_if_one_is_noisy():
-    P, U, T = (one.counted for one in histograms())
+    _, U, T = (one.counted for one in histograms())
+    P = Histogram.from_sample(samples(seed=9).positive, model()).counted  # the positives that the model ranks
     witness = SourceCounts(P, U, model().ranked, 5, np.nan).witness
     # counts in groups, with so little noise that it does not show: the same as all three in groups
     nearly = [ScoreCounts.from_groups(one.rows, one.grouped, 1e-6) for one in (P, U, T)]
