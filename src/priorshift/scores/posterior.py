@@ -178,7 +178,7 @@ def prior_posterior(source: PopulationCounts) -> tuple[PiecewiseUniform, float]:
 
 # distribution of δ, chosen on natural tables (benchmarks/natural_tables.py)
 _HIDDEN = 0.5  # largest probability that some negatives score like positives
-_HIDDEN_OVERLAP = 0.07  # overlap at which the probability is half of that
+_HIDDEN_OVERLAP = 0.07  # overlap, plus 0.005, at which the probability is half of that
 _HIDDEN_MEAN = 0.25  # mean of δ where it is not 0, exponentially distributed
 _LEAST_STEP = 1e-12  # of π
 _REVERSED, _REVERSED_MEAN = 0.1, 0.02  # probability and mean of −δ, if the model's π is too small
