@@ -263,9 +263,7 @@ def _estimate_from_summaries(problem: Problem, estimator: Any, is_auto: bool) ->
         )
         names = ("source_prior", "scenario", "confidence", "random_state", "standardize")
         estimator = TCPU(**{name: getattr(estimator, name) for name in names})
-    if kinds != {
-        "chunks"
-    }:  # a sketch or a histogram fixes columns and scale, also for chunks
+    if kinds != {"chunks"}:  # a sketch or a histogram fixes columns and scale, also for chunks
         refuse_fixed_settings(estimator, drop)
     elif not isinstance(estimator, (TCPU, WitnessShift)):
         raise InputError(
